@@ -31,9 +31,13 @@ from analysis.page.charts.data import (
 )
 
 LONG = "a long name that tells rather a lot of $what$ it names, Größe and 集群 included, and then goes on and on"
+
 SIZES = tuple(10.0**power for power in range(-3, 13))
+
 SCALES = (Scale("minutes between saves"), Scale("goodput [%]"))
+
 LOG = (Scale("GPUs", is_log=True), Scale("hours", is_log=True))
+
 ON = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
@@ -93,6 +97,7 @@ GROUND = Contours(
     [[100 - number * 10 ** (-place / 10) for place in range(21)] for number in range(1, 31)],
     (80.0, 90.0, 95.0, 97.0, 99.99), ("today", 1.0, 8.0),
 )  # fmt: skip
+
 """Heights that are known everywhere: 100 - y / (10 x)."""
 
 CASES: dict[str, Any] = {
@@ -208,4 +213,5 @@ CASES: dict[str, Any] = {
     ),
     "calendar, nothing": Calendar("A", 7.0, 0.01, ()),
 }  # fmt: skip
+
 """A chart by what is hard about it."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from sim.policies.detection.kinds import Detection
     from sim.policies.detection.noticing import Noticing
 
-
 KINDS = ("crash", "hang", "slow", "degrade", "corrupt", "spike")
+
 """Kinds of effects."""
 
 _DRAWS = 3000

@@ -21,38 +21,13 @@ from sim.engine.simulation import Simulation
 from sim.failures import FailureTrace
 from sim.policies.contracts import NO_FAILURE, Bucket, NodeView, QueuedJob
 from sim.policies.repair import REPAIRS
-from tests.checkpoint_checks import check_checkpoint, step_by_step
 from tests.intervals import Z
-from tests.recovery_checks import check_plans, check_recovery
-from tests.source_checks import check_source
-from tests.topology_checks import check_topology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sim.policies.contracts import Course, Memory
     from sim.policies.repair import LemonPolicy
-
-__all__ = [
-    "Z",
-    "check_checkpoint",
-    "check_lemons",
-    "check_plans",
-    "check_recovery",
-    "check_repair",
-    "check_scheduler",
-    "check_source",
-    "check_topology",
-    "losses",
-    "play",
-    "prepared",
-    "scenario",
-    "seconds",
-    "step_by_step",
-    "trace",
-]
-
-# ------------------------------------------------------------------------------------------ cases by hand
 
 
 def scenario(**changes: Any) -> dict[str, Any]:
@@ -120,9 +95,6 @@ def losses(case: sim.Prepared, result: sim.Result, job: int = 0) -> dict[tuple[s
         for bucket, cause in zip(*np.nonzero(np.abs(table) > 1e-9), strict=True)
         if bucket != Bucket.PRODUCTIVE
     }
-
-
-# ------------------------------------------------------------------------------------- recovery, scheduler
 
 
 class _Watched(Simulation):
@@ -204,9 +176,6 @@ def check_scheduler(scheduler: Any, *, work_conserving: bool, seed: int = 1) -> 
             assert all(size > free - used for size in left), "a job that fits was left waiting"
         elif left:
             assert chosen or sizes[0] > free, "the first in the queue fits and does not start"
-
-
-# ------------------------------------------------------------------------------------------------- repair
 
 
 def check_repair(parameters: dict[str, Any], draws: int = 3000, replications: int = 4) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
+
 _NO_CODE = (
     tokenize.COMMENT,
     tokenize.NL,

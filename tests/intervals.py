@@ -10,11 +10,12 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
 Z = 4.0
+
 """Half width of a tolerance in standard errors: one false alarm in 16,000 checks."""
 
 LEAST = 6e-5
+
 """Smallest p-value that a test of goodness of fit may have: as rare as a miss by `Z` standard errors."""
 
 

@@ -69,6 +69,7 @@ ENGINE = (
     ("Account._forget", "piece.degraded *= at_risk / piece.work", "piece.degraded *= 1.0"),
     ("Job.set_pace", "1 / (share * pace) if keeps else 1 / pace", "1 / pace"),
 )
+
 CHECKPOINT = (
     ("Periodic.stepping", "max(self.interval, self.drain)", "self.interval"),
     ("Periodic.time_to", "max(whole(needed / interval) - 1, 0)", "max(whole(needed / interval), 0)"),
@@ -81,6 +82,7 @@ CHECKPOINT = (
     ("clique_of", "place % jump", "place // clique"),
     ("_Search._can_read", "(number == 0 and self.shelves[index].good)", "self.shelves[index].good"),
 )
+
 RECOVERY = (
     ("Ladder._look", "before.work + _SAME_WORK", "before.work - _SAME_WORK"),
     ("Rung.may_try", "tries < self.budget", "tries <= self.budget"),
@@ -91,6 +93,7 @@ RECOVERY = (
     ("HotSpare._waits", "more=-self.reschedule.mean_value", "more=self.reschedule.mean_value"),
     ("_scaled_step", "Requeue(step.delay * factor, step.excess", "Requeue(step.delay, step.excess"),
 )
+
 STEPS = (
     ("_gemm", " + held * reading)", ")"),
     ("_tensor", "(ranks - 1) / ranks", "ranks / ranks"),
@@ -103,6 +106,7 @@ STEPS = (
     ("_exposed", "constants.data_cover * stage", "constants.data_cover * pipeline"),
     ("node_power", "utilisation * (node.training - node.idle)", "utilisation * node.training"),
 )
+
 STATISTICS = (
     ("mean_interval", "t_quantile(confidence, x.size - 1)", "t_quantile(confidence, x.size)"),
     ("ratio_interval", "_std(a - ratio * b)", "_std(a)"),
@@ -117,11 +121,15 @@ STATISTICS = (
     ("contributions", "ratio + (amounts - ratio * bases) / base", "amounts / bases"),
     ("Luck.of", " + job.excess)", ")"),
 )
+
 AREAS = {"engine": ENGINE, "checkpoint": CHECKPOINT, "recovery": RECOVERY, "steps": STEPS, "statistics": STATISTICS}
+
 MUTANTS = {number: Mutant(*row) for number, row in enumerate((row for rows in AREAS.values() for row in rows), 1)}
 
 _ROUNDS = (5.0, 30.0, math.inf)
+
 """Tests run in rounds, by the sum of the times that they take on the healthy tree [s]."""
+
 _RECORDER = """
 import os
 import resource
@@ -147,6 +155,7 @@ def pytest_runtest_logreport(report):
     if "PYTEST_XDIST_WORKER" not in os.environ:
         _write("reports.tsv", report.nodeid, report.duration, report.outcome)
 """
+
 """A plugin in the copy of the tree: what tests take, and which of them come by a mutant, in processes of theirs too."""
 
 

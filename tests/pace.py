@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SEED = int(os.environ.get("ETTRICK_SEED", "1"))
+
 """Seed of what the statistical tests draw."""
+
 IS_FULL = "ETTRICK_SEED" in os.environ
+
 """Whether random examples are drawn anew, and all of them."""
 
 

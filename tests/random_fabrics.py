@@ -20,8 +20,8 @@ from sim.cluster import FABRIC_PARTS, Edges, Topology, edges
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-
 Failure = tuple[str, int]
+
 Cable = tuple[int, int, int, float]  # tier, lower end, upper end, bandwidth
 
 

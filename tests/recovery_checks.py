@@ -90,9 +90,6 @@ def _buckets_of_start(case: sim.Prepared) -> set[str]:
     return {step.bucket.name.lower() for step in case.recovery.start(view) if isinstance(step, Stall)}
 
 
-# --------------------------------------------------------------------------------------------------- plans
-
-
 def check_plans(strategy: Any, jobs: int = 60, failures: int = 12) -> None:
     """Assert what a strategy answers to anything that it may see.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 PERF_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "perf"
+
 """Where the tables of step times, hardware and power are."""
 
 

@@ -21,14 +21,17 @@ import sim
 from analysis.metrics import ratios
 from analysis.study.load import load_study
 from cli import app
-from tests.unit.test_shipped_studies import SHORT, corners
+from tests.unit.test_study_summary import SHORT, corners
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _VOLATILE = ("provenance",)
+
 _SHOWN = 20
+
 _SMALL = ("--set", "set.horizon=1 d", "--jobs", "1")
+
 _COMPARED = {
     "recovery": (
         "recovery-16k",

@@ -17,8 +17,8 @@ from tests import harness
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
 EXACT = 1e-5
+
 """What a sum of timers may be off by [s]: sums are rounded, and uniform times are made a microsecond wide."""
 
 FIXED = {
@@ -34,6 +34,7 @@ FIXED = {
     "stack clustering": 180.0,  # of U(60, 300)
     "swap": 5.5,  # of U(1, 10)
 }
+
 """What the random phases of presets are made to take [s]: medians and means, so that the rest can be told by hand."""
 
 

@@ -3,25 +3,184 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import json
 import os
 import signal
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.study.load import load_study
+import numpy as np
+import yaml
+from numpy.random import default_rng
+
+from analysis.optimize.evaluate import Bench
+from analysis.optimize.problem import problem_of
+from analysis.page.chapters.answers import answers_of
+from analysis.page.material import RUN
+from analysis.page.model import plain
+from analysis.page.traced import Places
+from analysis.results.run import plain as as_data
+from analysis.study.axis import Axis
+from analysis.study.designs import DESIGNS
+from analysis.study.load import LoadedStudy, load_study
+from analysis.study.questions.kinds import QUESTIONS
+from analysis.study.table import Cell, Outcome, Table
+from analysis.sweep.campaign import Campaign
+from analysis.sweep.document import _axes, _cell
 from analysis.sweep.task import Context, Record, Task, play
 from analysis.sweep.workers import Place, Processes
+from sim import Ratio
+from tests import report_sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
-    from analysis.study.load import LoadedStudy
-    from analysis.sweep.campaign import Campaign
+    from analysis.study.amounts import Point
+    from analysis.study.questions.question import Answer
+
+# ----------------------------------------
+# Tables of results that a function makes up, so that the right answer to every question is known.
+
+
+def table_of(
+    axes: Mapping[str, Any],
+    function: Callable[[dict[str, Any]], Mapping[str, Sequence[float]]],
+    *,
+    design: Mapping[str, Any] | None = None,
+    metrics: tuple[str, ...] = ("ettr",),
+) -> Table:
+    """Return the table of a study whose metrics are what a function says, one number per replication.
+
+    Parameters
+    ----------
+    axes
+        What varies, as a study writes it, or read already.
+    function
+        Is given the number of each axis by name, or its label where it has none; an empty answer is a point that
+        cannot run.
+    """
+    varied = {
+        name: content if isinstance(content, Axis) else Axis.model_validate(content) for name, content in axes.items()
+    }
+    told = {"use": "grid", **(design or {})}
+    points = DESIGNS[told["use"]].model_validate(told).points(varied, np.random.default_rng(1))
+    cells: dict[int, list[Outcome]] = {}
+    for point in points:
+        cells.setdefault(point.cell, []).append(_outcome(varied, point, function))
+    found = tuple(Cell(first, tuple(rest)) for first, *rest in cells.values())
+    return Table(varied, found, metrics, 1)
+
+
+def _outcome(axes: Mapping[str, Axis], point: Point, function: Callable[[dict[str, Any]], Any]) -> Outcome:
+    where = {
+        name: value.label if value.number is None else value.number
+        for name, value in zip(axes, point.values, strict=True)
+    }
+    rows = function(where)
+    if not rows:
+        return Outcome(point, status="infeasible", trouble="no room for the job")
+    return Outcome(point, {name: [Ratio(value, 1.0) for value in values] for name, values in rows.items()})
+
+
+def broken(table: Table, number: int, **changes: Any) -> Table:
+    """Return a table of which one cell has another outcome."""
+    cells = list(table.cells)
+    cells[number] = dataclasses.replace(cells[number], stated=dataclasses.replace(cells[number].stated, **changes))
+    return dataclasses.replace(table, cells=tuple(cells))
+
+
+def common_noise(count: int, size: float = 0.01, seed: int = 5) -> np.ndarray:
+    """Return numbers with the mean zero that all points have in common: the same failures."""
+    noise = np.random.default_rng(seed).normal(size=count)
+    return size * (noise - noise.mean()) / noise.std(ddof=1)
+
+
+def ask(table: Table, **question: Any) -> Answer:
+    """Return the answer of a table to a question as a study writes it, checked as a study would."""
+    found = QUESTIONS[question["ask"]].model_validate(question)
+    found.check(table.axes, table.metrics)
+    return found.answer(table)
+
+
+def told(table: Table, **question: Any) -> tuple[str, list[list[str]]]:
+    """Return the answer of a table in words, and the rows of its table; of a silent answer the reason."""
+    answer = ask(table, **question)
+    cells = [as_data(_cell(table, number, cell, None)) for number, cell in enumerate(table.cells)]
+    content = {
+        "axes": {name: as_data(axis) for name, axis in _axes(table).items()},
+        "cells": cells,
+        "metrics": list(table.metrics),
+        "currency": table.currency or None,
+        "scenario": "today",
+        "answers": [{**question, "sentences": [answer.silence], "data": answer.data}],
+    }
+    found = answers_of(Places(RUN, json.loads(json.dumps(content))))
+    if not found:
+        return answer.silence, []
+    ((_, one),) = found
+    return plain(one.answer), [] if one.table is None else [list(row) for row in one.table.rows]
+
+
+# ----------------------------------------
+# A campaign that simulates nothing: what each replication comes to is a function that a test writes down.
+
+INTERVAL = "checkpoint.tiers.0.interval"
+
+START = {INTERVAL: "20 min", "checkpoint.tiers.0.mode": "blocking", "spares.hot": 2, "detection.time": "2 min"}
+
+"""What the scenario says where a point says nothing."""
+
+
+@dataclass(frozen=True)
+class FakeCampaign(Campaign):
+    """Answers with ``function(settings, rng)`` for each replication; the generator is the same for all points.
+
+    ``ValueError`` of the function is a point that cannot run. Sizes of what was asked for at once are in `played`.
+    """
+
+    function: Callable[[dict[str, Any], Any], dict[str, float]] = lambda _settings, _rng: {}
+    played: list[int] = field(default_factory=list)
+
+    def play(self, points: Iterable[Point], replications: int, first: int = 0) -> None:
+        """Note how many points were asked for."""
+        self.played.append(len(list(points)))
+
+    def outcome(self, point: Point, replications: int, metrics: Sequence[str] = (), first: int = 0) -> Outcome:
+        """Return what the function says."""
+        texts = (text.partition("=") for text in self.loaded.overrides(point))
+        settings = START | {path: json.loads(text) for path, _, text in texts}
+        seed = settings.get("seed", 1)
+        rows: dict[str, list[Ratio]] = {}
+        try:
+            for number in range(first, first + replications):
+                for name, value in self.function(settings, default_rng([seed, number])).items():
+                    if not metrics or name in metrics:
+                        rows.setdefault(name, []).append(Ratio(value, 1.0))
+        except ValueError as error:
+            return Outcome(point, trouble=str(error))
+        return Outcome(point, rows)
+
+
+def study_of(folder: Path, *overrides: str, **changes: Any) -> LoadedStudy:
+    """Return a study of the small scenario, with top-level keys added."""
+    (folder / "small.yaml").write_text(report_sample.YAML)
+    path = folder / "study.yaml"
+    path.write_text(yaml.safe_dump({"name": "study", "scenario": "small.yaml", **changes}, sort_keys=False))
+    return load_study(path, overrides)
+
+
+def bench_of(loaded: LoadedStudy, function: Callable[[dict[str, Any], Any], dict[str, float]], runs: int = 16) -> Bench:
+    """Return where the points of a study are tried, without a simulation."""
+    campaign = FakeCampaign(loaded, None, None, function=function)  # type: ignore[arg-type]
+    return Bench(problem_of(loaded), campaign, runs)
 
 
 CONTEXT = Context(b"", "", "")
+
 """For tasks that play no simulation."""
 
 _STUDY = """\
@@ -65,7 +224,7 @@ def comparable(record: Record) -> Record:
     return record._replace(seconds=0.0)
 
 
-def told(context: Context, task: Task) -> Record:
+def told_of_sweep_tools(context: Context, task: Task) -> Record:
     """Return an outcome that names its task, without a simulation."""
     return Record(task.key, task.point, task.first, task.replications, "ok", "", 0.0, {"x": [[task.point], [1]]}, {})
 
@@ -74,19 +233,19 @@ def slow(context: Context, task: Task, folder: Path) -> Record:
     """Return an outcome after a while, and leave the number of the process in a folder before."""
     (folder / str(os.getpid())).touch()
     time.sleep(0.05)
-    return told(context, task)
+    return told_of_sweep_tools(context, task)
 
 
 def asleep(context: Context, task: Task, folder: Path) -> Record:
     """Leave the number of the process in a folder, and do not come back."""
     (folder / str(os.getpid())).touch()
     time.sleep(300)
-    return told(context, task)
+    return told_of_sweep_tools(context, task)
 
 
 def soon_asleep(context: Context, task: Task, folder: Path) -> Record:
     """Return the first outcomes, but none from task 4 on."""
-    return told(context, task) if task.point < 4 else asleep(context, task, folder)
+    return told_of_sweep_tools(context, task) if task.point < 4 else asleep(context, task, folder)
 
 
 def kills_once(context: Context, task: Task, folder: Path) -> Record:
@@ -95,7 +254,7 @@ def kills_once(context: Context, task: Task, folder: Path) -> Record:
         with contextlib.suppress(FileExistsError):
             (folder / "killed").touch(exist_ok=False)
             os.kill(os.getpid(), signal.SIGKILL)
-    return told(context, task)
+    return told_of_sweep_tools(context, task)
 
 
 def kills_always(context: Context, task: Task, folder: Path) -> Record:
@@ -106,7 +265,7 @@ def kills_always(context: Context, task: Task, folder: Path) -> Record:
         os.kill(os.getpid(), signal.SIGKILL)
     if task.point == 11:
         os._exit(5)
-    return told(context, task)
+    return told_of_sweep_tools(context, task)
 
 
 def play_slowly(context: Context, task: Task, folder: Path) -> Record:

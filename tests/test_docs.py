@@ -23,12 +23,16 @@ import sim
 from analysis import runs
 from analysis.results import run as document
 from analysis.results.explained import results_schema
-from sim.formulas import efficiency, young_interval
+from sim.formulas.goodput import efficiency, young_interval
 
 ROOT = Path(__file__).resolve().parents[1]
+
 DOCS = ROOT / "docs"
+
 PAGES = [ROOT / "README.md", *sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)]
+
 FILE = re.compile(r"^```\{code-block\} \w+\n:caption: (\S+)\n\n?(.*?)^```$", re.MULTILINE | re.DOTALL)
+
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

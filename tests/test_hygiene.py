@@ -16,9 +16,12 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # Built from pieces, so that this file does not find itself.
 HOSTS = [("py", "pi", ".org"), ("python", "hosted.org"), ("py", "pi.python.org"), ("jf", "rog.io"), ("artif", "actory")]
+
 HOSTS += [("code", "artifact."), ("python", ".pkg.dev"), ("dev", "pi/"), ("/", "simple/"), ("fi", "le:///")]
+
 # The first folder of an absolute path on somebody's machine; the look-behind leaves URLs and relative paths alone.
 FOLDERS = [("ro", "ot"), ("ho", "me"), ("Us", "ers"), ("wo", "rk"), ("op", "t"), ("m", "nt"), ("tm", "p")]
+
 FORBIDDEN = re.compile(
     "|".join(re.escape("".join(pieces)) for pieces in HOSTS)
     + r"|(?<![\w./~$}*)>-])/(?:"

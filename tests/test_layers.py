@@ -33,6 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("analysis",),
     ("cli",),  # with analysis.commands, which is a part of it
 )
+
 RANKS = {component: rank for rank, row in enumerate(LAYERS) for component in row}
 
 # Beyond the ranks: analysis sees what any user of the library sees.
@@ -58,6 +59,7 @@ CONFINED = {
     "optuna": "analysis.optimize.search",
     "pptx": "analysis.page.formats",
 }
+
 # ... and what costs too much start-up time to be imported outside a function.
 LAZY = {"scipy", "matplotlib", "networkx", "distributed", "duckdb", "optuna", "pptx"}
 

@@ -2,26 +2,241 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import numpy as np
 import pytest
 
-from sim.cluster import FABRIC_PARTS, ClusterSpec, Edges, Topology, edges, to_networkx
-from sim.cluster.topology import VERTEX_PARTS
+from sim.cluster import FABRIC_PARTS, ClusterSpec, Edges, to_networkx
+from sim.cluster.topology import VERTEX_PARTS, Topology, edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from sim.cluster.fabric import FabricKind
+    from sim.cluster.topology import Hosts
+
+# ----------------------------------------
+# What graph theory says about a fabric: flows, and who is cut off, by plain searches over the exported graph.
+
+CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
+
+
+def topology_of(fabric: FabricKind, hosts: Hosts) -> Topology:
+    """Return the topology of a fabric alone."""
+    fabric.check(hosts)
+    counts = {"gpu": hosts.nodes * hosts.gpus, "node": hosts.nodes, **fabric.counts(hosts)}
+    return Topology(
+        name="case",
+        nodes=hosts.nodes,
+        gpus_per_node=hosts.gpus,
+        rails=fabric.rails,
+        counts=counts,
+        domains={name: ids.copy() for name, ids in fabric.domains(hosts).items()},
+        bandwidth=fabric.bandwidth(hosts),
+        disjoint_paths=fabric.disjoint_paths(hosts),
+        optical=(0, 1, 2),
+        reroute=fabric.reroute == "scale_up",
+        make_edges=partial(fabric.edges, hosts),
+    )
+
+
+def cables_of(topology: Topology) -> Counter[tuple[int, int, int, int, float]]:
+    """Return the cables as a multiset of (lower, upper, tier, rail, bandwidth)."""
+    return Counter(zip(*(column.tolist() for column in edges(topology)), strict=True))
+
+
+def flow_between(topology: Topology, domain: str, sender: int, receiver: int) -> float:
+    """Return the maximum flow from all hosts of one domain to all of another; hosts are only ends [B/s]."""
+    ids = topology.domains[domain].tolist()
+    capacity: Counter[tuple[Any, Any]] = Counter()
+    for low, high, tier, _, bandwidth in cables_of(topology).elements():
+        if tier:
+            capacity[low, high] += bandwidth
+            capacity[high, low] += bandwidth
+        elif ids[low] == sender:
+            capacity[low, high] += bandwidth
+        elif ids[low] == receiver:
+            capacity[high, low] += bandwidth
+    directed: nx.DiGraph[Any] = nx.DiGraph()
+    for (one, other), total in capacity.items():
+        directed.add_edge(one, other, capacity=total)
+    directed.add_edges_from(("from", host) for host, of in enumerate(ids) if of == sender)
+    directed.add_edges_from((host, "to") for host, of in enumerate(ids) if of == receiver)
+    return float(nx.maximum_flow_value(directed, "from", "to"))
+
+
+def hosts_cut(topology: Topology, switch: int | None = None, dead: frozenset[int] = frozenset()) -> set[int]:
+    """Return the hosts that lose a rail (with reroute: all rails) while a switch, or some cables, are out.
+
+    A leaf switch is cut off if it is dead, or not in the component of its plane that has most access cables.
+    """
+    cables = list(zip(*(column.tolist() for column in edges(topology)), strict=True))
+    healthy: nx.Graph[int] = nx.Graph()
+    healthy.add_nodes_from(vertex for part in VERTEX_PARTS[1:] for vertex in topology.vertices(part))
+    healthy.add_edges_from((low, high) for low, high, tier, *_ in cables if tier)
+    alive = healthy.copy()
+    alive.clear_edges()
+    alive.add_edges_from(
+        (low, high) for place, (low, high, tier, *_) in enumerate(cables) if tier and place not in dead
+    )
+    if switch is not None:
+        alive.remove_node(switch)
+    weight = Counter(high for _, high, tier, *_ in cables if tier == 0)
+    whole: set[int] = set()
+    for plane in nx.connected_components(healthy):
+        parts = list(nx.connected_components(alive.subgraph(plane)))
+        whole |= max(parts, key=lambda part: (sum(weight[vertex] for vertex in part), -min(part)), default=set())
+    paths = np.zeros((topology.nodes, topology.rails), dtype=bool)
+    for place, (low, high, tier, rail, _) in enumerate(cables):
+        if tier == 0 and place not in dead and high in whole:
+            paths[low, rail] = True
+    kept = paths.any(axis=1) if topology.reroute else paths.all(axis=1)
+    return set(np.flatnonzero(~kept).tolist())
+
+
+def most_cut(topology: Topology, part: str) -> int:
+    """Return the most hosts that one unit of a part, alone, cuts off: every unit is tried."""
+    cables = edges(topology)
+    if part in VERTEX_PARTS:
+        losses = [hosts_cut(topology, switch=vertex) for vertex in topology.vertices(part)]
+    elif part == "nic":
+        endpoint = np.where(cables.tier == 0, cables.lower * topology.rails + cables.rail, -1)
+        losses = [
+            hosts_cut(topology, dead=frozenset(np.flatnonzero(endpoint == unit).tolist()))
+            for unit in range(topology.counts["nic"])
+        ]
+    else:
+        here = np.flatnonzero(np.isin(cables.tier, topology.optical if part == "transceiver" else CABLES.index(part)))
+        losses = [hosts_cut(topology, dead=frozenset([cable])) for cable in here.tolist()]
+    return max((len(lost) for lost in losses), default=0)
+
+
+# ----------------------------------------
+# Small clusters of every kind of fabric, with the odd leftovers on which arithmetic goes wrong.
+
+NVL72 = {"nodes": 36, "scale_up": {"gpus": 72, "use": 64, "tray": 4, "switch_trays": 9}, "rack": {"nodes": 18}}
+
+PLANES = {"nodes": 10, "gpus_per_node": 2}
+
+LEAVES_OF_4: dict[str, Any] = {"rails": 2, "leaf": {"nodes": 4}, "radix": 16}
+
+TREES: list[dict[str, Any]] = [
+    {"nodes": 1, "rack": {"nodes": 1}, "pdu": {"racks": 1}, "cooling": {"racks": 1}},
+    {"nodes": 64, "fabric": {"leaf": {"nodes": 16}}},
+    {"nodes": 127, "rack": {"nodes": 3}, "pdu": {"racks": 5}, "cooling": {"racks": 2}},
+    {"nodes": 96, "fabric": {"leaf": {"nodes": 32}, "spine": {"oversubscription": 3}}},
+    {"nodes": 50, "fabric": {"leaf": {"nodes": 8}, "spine": {"leaf_groups": 2}, "core": {"oversubscription": 2.5}}},
+    {"nodes": 24, "gpus_per_node": 4, "fabric": {**LEAVES_OF_4, "spine": {"leaf_groups": 3}, "core": {}}},
+    {
+        "nodes": 13,
+        "fabric": {"leaf": {"nodes": 2, "switches": 1}, "spine": {"leaf_groups": 4}, "core": {"oversubscription": 7}},
+    },
+    # One spine, or one core, that holds all the others together; with a single cable to each leaf switch, or with two.
+    {"nodes": 9, "gpus_per_node": 2, "fabric": {**LEAVES_OF_4, "spine": {"switches": 1, "oversubscription": 2}}},
+    {"nodes": 9, "gpus_per_node": 2, "fabric": {**LEAVES_OF_4, "spine": {"oversubscription": 4}}},
+    {
+        "nodes": 9,
+        "gpus_per_node": 2,
+        "fabric": {"rails": 2, "leaf": {"nodes": 4, "switches": 1}, "spine": {"switches": 1}, "radix": 32},
+    },
+    {
+        "nodes": 11,
+        "gpus_per_node": 2,
+        "fabric": {
+            **LEAVES_OF_4,
+            "spine": {"leaf_groups": 1, "switches": 2},
+            "core": {"switches": 1, "oversubscription": 2, "radix": 32},
+        },
+    },
+    {
+        "nodes": 9,
+        "gpus_per_node": 2,
+        "fabric": {**LEAVES_OF_4, "spine": {"leaf_groups": 1, "oversubscription": 4}, "core": {}},
+    },
+    # What keeps on although a rail is lost, and cables without transceivers.
+    {"nodes": 20, "fabric": {"leaf": {"nodes": 8}, "reroute": "scale_up"}},
+    {"nodes": 20, "fabric": {"leaf": {"nodes": 2, "switches": 1}, "reroute": "scale_up", "copper": True}},
+    {"nodes": 20, "fabric": {"leaf": {"nodes": 8}, "copper": True}},
+    # Scale-up domains, and hosts of several kinds.
+    {**NVL72, "fabric": {"rails": 4, "leaf": {"nodes": 18}}},
+    {
+        **NVL72,
+        "scale_up": {"gpus": 8, "switch_trays": 2},
+        "gpus_per_node": 4,
+        "fabric": {"rails": 4, "leaf": {"nodes": 5}},
+    },
+    {"pools": [{"count": 3, "accelerator": "h100"}, {"count": 8, "accelerator": "b200"}], "fabric": {}},
+]
+
+CASES: dict[str, list[dict[str, Any]]] = {
+    "fat-tree": TREES,
+    "dual-plane": [
+        {"nodes": 1, "fabric": {}},
+        {"nodes": 300, "fabric": {"segment": {"nodes": 128}, "spine": {"oversubscription": 1.0667}}},
+        {**PLANES, "fabric": {"rails": 2, "segment": {"nodes": 4}, "radix": 16}},
+        {**PLANES, "fabric": {"rails": 1, "segment": {"nodes": 4}, "radix": 8, "copper": True}},
+        {**PLANES, "fabric": {"rails": 2, "segment": {"nodes": 4}, "radix": 16, "reroute": "scale_up"}},
+        {**PLANES, "fabric": {"rails": 2, "segment": {"nodes": 4}, "radix": 16, "spine": {"oversubscription": 4}}},
+        {
+            **PLANES,
+            "fabric": {
+                "rails": 2,
+                "segment": {"nodes": 2},
+                "radix": 16,
+                "uplink": "400 Gb/s",
+                "spine": {"segments": 2},
+                "core": {"oversubscription": 2},
+            },
+        },
+        {**NVL72, "fabric": {"rails": 4, "segment": {"nodes": 18}}},
+    ],
+    # Written to a file from these, and read again.
+    "graph-file": [{**case, "fabric": {"use": "fat-tree", **case["fabric"]}} for case in TREES[4:15]],
+}
+
+
+def cluster_of(kind: str, case: dict[str, Any], folder: Path) -> ClusterSpec:
+    """Return a case as a cluster; what is for a file is written into it."""
+    if kind != "graph-file":
+        return ClusterSpec.model_validate({**case, "fabric": {"use": kind, **case.get("fabric", {})}})
+    original = ClusterSpec.model_validate(case)
+    file = folder / "network.json"
+    file.write_text(json.dumps(nx.node_link_data(graph_for_file(original.build()), edges="edges")), encoding="utf-8")
+    kept = {key: case["fabric"][key] for key in ("rails", "reroute", "copper") if key in case["fabric"]}
+    return ClusterSpec.model_validate({**case, "fabric": {"use": "graph-file", "file": str(file), **kept}})
+
+
+def graph_for_file(topology: Topology) -> nx.MultiGraph[int]:
+    """Return a graph with one edge for each cable, and what a file needs to know of it."""
+    graph: nx.MultiGraph[int] = nx.MultiGraph()
+    for part in ("node", "leaf", "spine", "core"):
+        for index, vertex in enumerate(topology.vertices(part)):
+            graph.add_node(vertex, part=part, index=index)
+    for host, pod in enumerate(topology.domains["pod"].tolist()):
+        graph.nodes[host]["pod"] = pod
+    cables = edges(topology)
+    for lower, upper, rail, bandwidth in zip(
+        *(column.tolist() for column in (cables.lower, cables.upper, cables.rail, cables.bandwidth)), strict=True
+    ):
+        graph.add_edge(lower, upper, bandwidth=bandwidth, **({} if rail < 0 else {"rail": rail}))
+    return graph
+
 
 PARTS = ("gpu", "node", "rack", "pdu", "cooling", "pod", *FABRIC_PARTS)
+
 DOMAINS = ("leaf", "pod", "rack", "pdu", "cooling", "scale_up")
-CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
+
 SMALL = 150
+
 """Nodes up to which the graph is looked at as a graph [-]."""
 
 

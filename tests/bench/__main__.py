@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import simpy
 
 import sim
-from tests.bench.precision import precision_rows
-from tests.bench.reports import report_rows
 from tests.bench.startup import startup_rows
-from tests.bench.studies import study_rows
+from tests.bench.studies import precision_rows, report_rows, study_rows
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
 DAYS = 90
+
 _PRESETS = "recovery presets (recovery.use)"
 
 

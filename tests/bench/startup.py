@@ -16,13 +16,17 @@ import sys
 import tempfile
 
 _LIBRARIES = "import numpy, pydantic, yaml, typer, simpy"
+
 _COMMAND = "import sys; sys.argv[0] = 'ettrick'; import cli; cli.app()"
+
 _CASES = {
     "import sim": ("import sim", (), 1.8),
     "check": (_COMMAND, ("check", "quickstart"), 2.3),
     "run of one replication": (_COMMAND, ("run", "quickstart", "--replications", "1", "--quiet"), 2.8),
 }
+
 """Code, arguments, and the target as a multiple of the libraries alone."""
+
 _LINE = re.compile(r"import time: +(\d+) \| +\d+ \| +(\S+)")
 
 

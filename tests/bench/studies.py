@@ -10,12 +10,116 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import sim
+from analysis.compare import Variant, compare
+from analysis.runs import replicate
+from analysis.statistics.differences import controlled
 from analysis.study.load import load_study
 from analysis.sweep.campaign import Again, Campaign
 from analysis.sweep.journal import Journal
 from analysis.sweep.workers import Where, crew_at
 
+# ----------------------------------------
+# What control variates are worth: replications that the same interval takes without, relative to with.
+
+REPLICATIONS = 60
+
+
+class _Case(NamedTuple):
+    """A shipped scenario with changes."""
+
+    title: str
+    scenario: str
+    changes: tuple[str, ...] = ()
+
+    def prepared(self) -> sim.Prepared:
+        """Return it, ready to run."""
+        return sim.prepare(sim.load(sim.find(self.scenario), self.changes))
+
+
+_MEANS = (
+    _Case("Llama 3, 16 spares, which bind now and then", "llama3-405b-54d"),
+    _Case("Llama 3, 64 spares", "llama3-405b-54d", ("spares.hot=64",)),
+    _Case("Llama 3 under slurm-requeue", "recovery-16k", ("recovery.use=slurm-requeue", "spares.hot=64")),
+    _Case("Llama 3 under nvrx-in-job", "recovery-16k", ("recovery.use=nvrx-in-job", "spares.hot=64")),
+    _Case("Llama 3 under torchft-hsdp", "recovery-16k", ("recovery.use=torchft-hsdp", "spares.hot=64")),
+)
+
+_PAIRS = (
+    ("saves every 20 min for 10", _MEANS[1], ("checkpoint.tiers.0.interval=20 min",)),
+    ("a restart of 100 s for 200", _MEANS[1], ("recovery.initialize=100 s",)),
+    ("slurm-requeue for nvrx-in-job", _MEANS[3], ("recovery.use=slurm-requeue", "spares.hot=64")),
+    ("torchft-hsdp for nvrx-in-job", _MEANS[3], ("recovery.use=torchft-hsdp", "spares.hot=64")),
+)
+
+
+def precision_rows() -> list[str]:
+    """Return how many times the replications the intervals of means and of paired differences are worth."""
+    lines = [f"{'what control variates are worth, in replications':66} {'factor':>8}"]
+    worth = {}
+    for case in _MEANS:
+        found = replicate(case.prepared(), REPLICATIONS)
+        taken = controlled([row["ettr"] for row in found.rows], found.luck)
+        if taken is None:
+            lines.append(f"  ETTR: {case.title:58} {'none':>8}")
+        else:
+            worth[case.title] = taken.worth
+            lines.append(f"  ETTR: {case.title:58} {taken.worth:8.1f}")
+    for title, case, changes in _PAIRS:
+        changed = case._replace(changes=(*case.changes, *changes))
+        variants = [Variant("with", case.prepared()), Variant("without", changed.prepared())]
+        change = compare(variants, REPLICATIONS).differences[1]["ettr"]
+        factor = change.controlled.worth if change is not None and change.controlled is not None else 1.0
+        lines.append(f"  difference on the same failures: {title:31} {factor:8.1f}")
+    lines.append(f"least where spares do not bind: {min(worth.values()):.1f} (target >= 3)")
+    return lines
+
+
+# ----------------------------------------
+# What the report of a large study takes: seconds and bytes.
+
 _STUDY = """\
+name: bench
+question: What do checkpoints and repairs do to a small job?
+scenario: quickstart
+vary:
+  checkpoint.tiers.0.interval: {range: {min: 5 min, max: 60 min, points: 40}}
+  repair.time: {range: {min: 3 h, max: 75 h, step: 3 h}}
+metrics: [ettr, scheduling_goodput]
+replications: 4
+questions:
+  - {ask: best}
+  - {ask: trend, along: repair.time}
+"""
+
+_POINTS = 1000
+
+_COMMAND = (sys.executable, "-c", "from cli import app; app()")
+
+
+def report_rows() -> list[str]:
+    """Return the rows of the table."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "bench.yaml").write_text(_STUDY, encoding="utf-8")
+        _run("sweep", str(folder / "bench.yaml"), "--out", str(folder / "results"), "--quiet")
+        start = time.perf_counter()
+        _run("report", str(folder / "results"))
+        seconds = time.perf_counter() - start
+        megabytes = (folder / "results" / "report.html").stat().st_size / 1e6
+    return [
+        f"{'reports':66} {'measured':>9}  {'target':>9}",
+        f"  {f'page about a study of {_POINTS:,} points, the command':64} {seconds:7.1f} s  {'<= 10 s':>9}",
+        f"  {'its size':64} {megabytes:6.2f} MB  {'<= 8 MB':>9}",
+    ]
+
+
+def _run(*arguments: str) -> None:
+    """Run a command as a user would; the answer of the study does not matter."""
+    subprocess.run([*_COMMAND, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+_STUDY_STUDIES = """\
 name: bench
 scenario: llama3-405b-54d
 vary:
@@ -23,6 +127,7 @@ vary:
   spares.hot: {{range: {{min: {least}, max: 64, step: 1}}}}
 replications: 10
 """
+
 _REPLICATIONS = 10
 
 
@@ -57,7 +162,7 @@ def study_rows() -> list[str]:
 
 def _study(folder: Path, name: str, intervals: int, least: int) -> Path:
     path = folder / f"{name}.yaml"
-    path.write_text(_STUDY.format(intervals=intervals, least=least), encoding="utf-8")
+    path.write_text(_STUDY_STUDIES.format(intervals=intervals, least=least), encoding="utf-8")
     return path
 
 

@@ -12,6 +12,7 @@ _AXES = [
     {"key": "store", "title": "store", "values": ("local", "remote"), "numbers": None},
     {"key": "spares", "title": "hot spares", "values": ("8", "16"), "numbers": (8.0, 16.0)},
 ]
+
 _MEANS = (97.0, 92.5, 80.25)
 
 
@@ -42,6 +43,7 @@ EXPLORER = {
     "unknown": ["median repair"],
     "start": {"x": 0, "series": 1, "at": [0, 0, 1]},
 }
+
 """Data of the explorer as `analysis.page.build` makes them: three axes, two metrics, a cell that cannot run."""
 
 

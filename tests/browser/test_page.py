@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from tests.browser.conftest import Opened
 
 REPORT = example_report()
+
 CELLS: list[dict[str, Any]] = EXPLORER["cells"]  # type: ignore[assignment]
+
 MEASURES = (Path(__file__).parent / "measures.js").read_text(encoding="utf-8")
+
 _TYPE = """[...box.querySelectorAll('svg text')].filter(text => text.getBoundingClientRect().width)
     .map(text => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)"""
 

@@ -24,12 +24,17 @@ if TYPE_CHECKING:
     import sim
 
 FloatArray = NDArray[np.float64]
+
 IntArray = NDArray[np.int64]
 
 HOURS_PER_DAY, SECONDS_PER_DAY = 24.0, 86400.0
+
 RESOLUTION_DAYS = 1.0e-4
+
 """Resolution of the times in the public trace, 8.64 s [day]; the number of zero gaps depends on it."""
+
 LOW_SHAPE, HIGH_SHAPE = 0.01, 100.0
+
 """Bracket of the root search for a Weibull shape."""
 
 

@@ -13,7 +13,9 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 # Its servers give up by blames: 5 within 7 days, or by points.
 THRESHOLD: dict[str, Any] = {"use": "threshold", "failures": 5, "window": "7 d"}
+
 SCORED: dict[str, Any] = {"use": "score", "start": 100, "blame_costs": 30, "regains": 10, "floor": 0}
+
 NEVER: tuple[dict[str, Any], ...] = ()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,10 @@ from sim.failures.spread import hidden_at_start
 from sim.policies.contracts import Bucket
 from sim.scenario.laws import Lognormal, Weibull
 from tests.cases import cases
-from tests.harness import Z, prepared, scenario, seconds, trace
 from tests.harness import play as play_by_hand
-from tests.literature.airesim import DAY, HOUR, MINUTE, SCORED, Knobs, Outcome, play
+from tests.harness import prepared, scenario, seconds, trace
+from tests.intervals import Z
+from tests.literature.airesim import DAY, HOUR, MINUTE, SCORED, THRESHOLD, Knobs, Outcome, play
 from tests.pace import SEED, one_in
 
 
@@ -45,10 +47,9 @@ def test_every_hour_is_accounted_for() -> None:
         assert outcome.result.counts["retired"] == 0
 
 
-# ------------------------------------------------------------------------------------- what must not be like AIReSim
-
 # 512 lives of 1000 d on average, 3000 d from new, no downtime: renewals, and the standard error of that number.
 RENEWALS = [("weibull", 0.7, 1800.6, 1.2), ("weibull", 1.5, 1398.1, 0.6), ("weibull", 2.0, 1350.6, 0.5)]
+
 RENEWALS += [("weibull", 1.0, 1536.0, 0.0), ("lognormal", 1.0, math.nan, math.nan)]
 
 
@@ -266,3 +267,314 @@ def test_policies_see_blames_only() -> None:
     assert wrongly["retired"] == 1
     assert wrongly["failures"] == wrongly["wrong_blames"] > 3
     assert bad not in others
+
+
+# ----------------------------------------
+# Every knob of AIReSim (arXiv 2603.07041, config.yaml and the ranges of its Table 1) does what its arithmetic says.
+
+# Repairs that end after the run: no node comes back.
+NO_RETURN: dict[str, Any] = {"auto_repair_time": 1e7, "repair_law": "fixed"}
+
+AT_ONCE: dict[str, Any] = {"auto_repair_time": 0.0, "prob_auto_to_manual": 0.0, "repair_law": "fixed"}
+
+EQUAL: dict[str, Any] = {"systematic_failure_fraction": 0.0, "seed": SEED}
+
+ALL_IN_JOB: dict[str, Any] = {"working_pool_size": 128, "warm_standbys": 0}
+
+
+def counted(outcomes: list[Outcome], name: str) -> int:
+    """Return a count, summed over runs."""
+    return sum(outcome.result.counts[name] for outcome in outcomes)
+
+
+def is_share(part: int, whole: int, share: float) -> bool:
+    """Return whether `part` of `whole` trials is within Z standard errors of a probability."""
+    return abs(part - whole * share) <= Z * math.sqrt(whole * share * (1 - share))
+
+
+@pytest.mark.parametrize("minutes", [10.0, 20.0, 30.0])
+def test_recovery_time(minutes: float) -> None:
+    """Each failure costs the recovery time; while nothing fails meanwhile, it does not change how many there are."""
+    outcomes = play(Knobs(recovery_time=minutes, random_failure_rate=0.05, **EQUAL), 8)
+    for outcome in outcomes:
+        assert outcome.seconds(Bucket.INITIALIZE) == pytest.approx(outcome.failures * minutes * MINUTE, rel=1e-9)
+    failures = sum(outcome.failures for outcome in outcomes)
+    expected = 8 * 128 * 0.05 * 64
+    assert abs(failures - expected) <= Z * math.sqrt(expected)
+    assert abs(failures - expected * (1 + 128 * 0.05 * minutes * MINUTE / DAY)) > 1.2 * Z * math.sqrt(expected) or (
+        minutes < 30
+    ), "failures during recovery must fall outside"
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.04])
+def test_random_failure_rate(rate: float) -> None:
+    """Failures are Poisson with the mean nodes x rate x length of the job; their clock is computing time."""
+    outcomes = play(Knobs(random_failure_rate=rate, **EQUAL), 16)
+    failures = sum(outcome.failures for outcome in outcomes)
+    assert abs(failures - 16 * 128 * rate * 64) <= Z * math.sqrt(16 * 128 * rate * 64)
+
+
+def test_sizes_of_job_and_pools() -> None:
+    """Twice the nodes or twice the length: twice the failures. More idle nodes than are ever needed change nothing."""
+    base = Knobs(working_pool_size=300, **EQUAL)
+    expected = 12 * 128 * 0.01 * 64
+    for knobs, factor in ((base, 1), (replace(base, job_size=256), 2), (replace(base, job_length=128.0), 2)):
+        failures = sum(outcome.failures for outcome in play(knobs, 12))
+        assert abs(failures - factor * expected) <= Z * math.sqrt(factor * expected)
+    idle = replace(base, warm_standbys=0, **NO_RETURN)
+    for ours, theirs in zip(play(idle, 2), play(replace(idle, working_pool_size=400), 2), strict=True):
+        assert ours.failures == theirs.failures
+        assert ours.training_time == theirs.training_time
+
+
+@cases("standbys", [4, 8, 16])
+@cases("minutes", [1.0, 10.0])
+def test_standbys_and_selection_time(standbys: int, minutes: float) -> None:
+    """Each selection fills the standbys up; they last for as many failures, and the next one selects anew."""
+    knobs = Knobs(warm_standbys=standbys, host_selection_time=minutes, working_pool_size=400, **EQUAL, **NO_RETURN)
+    for outcome in play(knobs, 2):
+        assert outcome.failures > 2 * (standbys + 1)
+        assert outcome.selections(minutes * MINUTE) == pytest.approx(1 + outcome.failures // (standbys + 1))
+        assert outcome.seconds(Bucket.STARVED) == 0.0
+
+
+@cases("minutes", [10.0, 30.0])
+def test_preemption_wait(minutes: float) -> None:
+    """Without idle nodes a selection pulls spares one by one: one for the job, and the standbys."""
+    knobs = Knobs(preemption_wait_time=minutes, working_pool_size=132, spare_pool_size=200, **EQUAL, **NO_RETURN)
+    for outcome in play(knobs, 2):
+        rounds = outcome.failures // 5
+        assert outcome.preemptions(minutes * MINUTE) == pytest.approx(5 * rounds)
+        assert outcome.selections(3 * MINUTE) == pytest.approx(1 + rounds)
+
+
+def test_spares_are_asked_for_one_after_another() -> None:
+    """A node that was repaired meanwhile makes the next spare needless: not all five that are missing are pulled.
+
+    About three nodes are in repair, at most five at the first selection; with those that were pulled five are no
+    problem any more, and idle nodes are selected.
+    """
+    knobs = Knobs(
+        auto_repair_time=180.0,
+        prob_auto_to_manual=0.0,
+        repair_law="fixed",
+        random_failure_rate=0.2,
+        working_pool_size=132,
+        spare_pool_size=50,
+        **EQUAL,
+    )
+    for outcome in play(knobs, 2):
+        assert outcome.selections(3 * MINUTE) > 10
+        assert 1 <= outcome.preemptions(20 * MINUTE) <= 4
+
+
+def test_size_of_the_spare_pool() -> None:
+    """With fewer spares than are needed all are pulled, then the job waits for repairs; with enough it never does."""
+    common = {"working_pool_size": 132, "random_failure_rate": 0.05, "auto_repair_time": 1e4, **EQUAL}
+    few, many = (play(Knobs(spare_pool_size=size, repair_law="fixed", **common))[0] for size in (10, 200))
+    assert few.seconds(Bucket.STARVED) > 10 * 20 * MINUTE
+    assert few.training_time > many.training_time
+    assert few.job.finished
+    pulled = many.preemptions(20 * MINUTE)
+    assert pulled == pytest.approx(round(pulled))
+    assert 10 < pulled < 200
+
+
+@pytest.mark.parametrize(("fraction", "multiplier"), [(0.10, 5.0), (0.20, 3.0)])
+def test_bad_nodes(fraction: float, multiplier: float) -> None:
+    """A bad node fails at (1 + m) times the rate until a repair fixes it, and m of 1 + m failures are systematic.
+
+    With q = 0.76 the chance of a fix, a node that works for the length t of the job has
+    m / (1 + m) / q (1 - exp(-(1 + m) rate q t)) systematic failures on average.
+    """
+    replications = 24
+    knobs = Knobs(
+        systematic_failure_fraction=fraction,
+        systematic_failure_rate_multiplier=multiplier,
+        auto_repair_time=1.0,
+        manual_repair_time=1.0,
+        repair_law="fixed",
+        seed=SEED,
+        **ALL_IN_JOB,
+    )
+    outcomes = play(knobs, replications)
+    bad = int(128 * fraction)
+    ours = sum(outcome.systematic for outcome in outcomes)
+    share, fix = multiplier / (1 + multiplier), 0.2 * 0.6 + 0.8 * 0.8
+    reached = -math.expm1(-(1 + multiplier) * 0.01 * fix * 64)
+    expected = bad * share / fix * reached
+    # Of each node: a geometric number of failures, of which a binomial one is systematic; the end only narrows it.
+    variance = bad * (share * (1 - share) / fix + share**2 * (1 - fix) / fix**2)
+    assert abs(ours - replications * expected) <= Z * math.sqrt(replications * variance)
+    random = sum(outcome.failures for outcome in outcomes) - ours
+    assert abs(random - replications * 128 * 0.01 * 64) <= Z * math.sqrt(replications * 128 * 0.01 * 64)
+
+
+@pytest.mark.parametrize(
+    ("auto", "manual", "escalates", "auto_fails", "manual_fails"),
+    [(60.0, 1440.0, 0.7, 0.2, 0.1), (180.0, 4320.0, 0.9, 0.6, 0.3)],
+)
+def test_repair_pipeline(auto: float, manual: float, escalates: float, auto_fails: float, manual_fails: float) -> None:
+    """Automatic, then perhaps manual repair: shares, lengths, and (1 - e) a + e m of all repairs do not fix."""
+    knobs = Knobs(
+        auto_repair_time=auto,
+        manual_repair_time=manual,
+        prob_auto_to_manual=escalates,
+        auto_repair_fail_prob=auto_fails,
+        manual_repair_fail_prob=manual_fails,
+        repair_law="fixed",
+        random_failure_rate=0.2,
+        working_pool_size=400,
+        **EQUAL,
+    )
+    result = sim.run(knobs.prepared(), 0, keeps_log=True)
+    counts = result.counts
+    assert counts["repairs"] > 1000
+    assert is_share(counts["false_repairs"], counts["repairs"], (1 - escalates) * auto_fails + escalates * manual_fails)
+    end = result.jobs[0].end - (auto + manual) * MINUTE
+    lengths = np.array([outage.end - outage.start for outage in result.outages if outage.start < end]) / MINUTE
+    long = np.isclose(lengths, auto + manual)
+    assert (long | np.isclose(lengths, auto)).all()
+    assert is_share(int(long.sum()), long.size, escalates)
+
+
+def test_repair_times_are_exponential() -> None:
+    """Both stages have exponential times: the mean time down is auto + e manual, and so is its spread."""
+    knobs = Knobs(random_failure_rate=0.2, working_pool_size=400, **EQUAL)
+    result = sim.run(knobs.prepared(), 0, keeps_log=True)
+    end = result.jobs[0].end - 20 * DAY
+    lengths = np.array([outage.end - outage.start for outage in result.outages if outage.start < end]) / HOUR
+    mean, square = 2.0 + 0.8 * 48.0, 2 * 2.0**2 + 0.8 * (2 * 48.0**2 + 2 * 2.0 * 48.0)
+    fourth = math.factorial(4) * (0.2 * 2.0**4 + 0.8 * sum(2.0**k * 48.0 ** (4 - k) for k in range(5)))
+    assert abs(lengths.mean() - mean) <= Z * math.sqrt((square - mean**2) / lengths.size)
+    assert abs((lengths**2).mean() - square) <= Z * math.sqrt((fourth - square**2) / lengths.size)
+
+
+@pytest.mark.parametrize(("finds", "blames_other"), [(0.7, 0.0), (1.0, 0.3), (0.6, 0.5)])
+def test_diagnosis(finds: float, blames_other: float) -> None:
+    """Of all failures 1 - p are blamed on nobody, p u on a wrong node; who is not blamed is not repaired."""
+    knobs = Knobs(
+        diagnosis_probability=finds, diagnosis_uncertainty=blames_other, random_failure_rate=0.1, **EQUAL, **AT_ONCE
+    )
+    counts = play(knobs)[0].result.counts
+    failures = counts["failures"]
+    assert is_share(counts["unblamed"], failures, 1 - finds)
+    assert is_share(counts["wrong_blames"], failures, finds * blames_other)
+    assert counts["repairs"] == failures - counts["unblamed"]
+
+
+def test_bad_nodes_that_are_not_blamed_stay_bad() -> None:
+    """A bad node is fixed at its first blame; with half of the failures on nobody it fails about twice before."""
+    common = {"auto_repair_fail_prob": 0.0, "systematic_failure_rate_multiplier": 20.0, "seed": SEED, **ALL_IN_JOB}
+    for finds in (1.0, 0.5):
+        outcomes = play(Knobs(diagnosis_probability=finds, **common, **AT_ONCE), 12)
+        ours = sum(outcome.systematic for outcome in outcomes)
+        # At 21 times 0.01 a day for 64 days everybody was bad long enough.
+        reached = -math.expm1(-21 * 0.01 * finds * 64)
+        share = 20 / 21
+        expected = 12 * 19 * share / finds * reached
+        variance = 12 * 19 * (share * (1 - share) / finds + share**2 * (1 - finds) / finds**2)
+        assert abs(ours - expected) <= Z * math.sqrt(variance) + 1e-9
+
+
+def lemons(removal: tuple[dict[str, Any], ...]) -> Outcome:
+    """Return a run in which 24 of 160 nodes are bad, fail twice a day, and are not fixed."""
+    knobs = Knobs(
+        removal=removal,
+        random_failure_rate=0.02,
+        systematic_failure_rate_multiplier=100.0,
+        auto_repair_fail_prob=1.0,
+        prob_auto_to_manual=0.0,
+        job_size=130,
+        working_pool_size=160,
+        selection="random",
+        seed=SEED,
+    )
+    return play(knobs)[0]
+
+
+def test_retirement() -> None:
+    """Never: the bad nodes go on. By number or by points: bad nodes are retired, and few of their failures are left."""
+    never = lemons(())
+    assert never.result.counts["retired"] == 0
+    for policy in (THRESHOLD, SCORED):
+        outcome = lemons((policy,))
+        # A good node fails five times in a week, or loses 100 points, less than once in ten thousand runs.
+        assert 12 <= outcome.result.counts["retired"] <= 24
+        assert outcome.systematic < 0.4 * never.systematic
+        assert outcome.training_time < never.training_time
+
+
+def test_composite_retirement() -> None:
+    """Of two policies one is enough, and one that never speaks changes nothing, whichever comes first."""
+    silent = {**THRESHOLD, "failures": 1000}
+    mild = {**SCORED, "start": 1e6}
+    by_points, by_number = lemons((SCORED,)), lemons((THRESHOLD,))
+    assert by_points.training_time != by_number.training_time
+    for alone, pair in ((by_points, (SCORED, silent)), (by_number, (mild, THRESHOLD))):
+        for policies in (pair, pair[::-1]):
+            both = lemons(policies)
+            assert both.result.counts == alone.result.counts
+            assert both.training_time == alone.training_time
+    earliest = lemons((SCORED, {**THRESHOLD, "failures": 1}))
+    assert earliest.result.counts["retired"] == earliest.failures
+
+
+@pytest.mark.nightly
+def test_host_selection() -> None:
+    """With half of the nodes idle and bad ones that stay bad, whoever looks at blames avoids them.
+
+    AIReSim's default takes the head of a list at whose tail repaired nodes stand. It calls that random, but it prefers
+    nodes that have not failed lately, and does as well here.
+    """
+    knobs = Knobs(
+        removal=({**SCORED, "floor": -1e9, "regains": 0.0},),
+        systematic_failure_rate_multiplier=30.0,
+        auto_repair_fail_prob=1.0,
+        prob_auto_to_manual=0.0,
+        job_size=64,
+        job_length=512.0,
+        working_pool_size=128,
+        warm_standbys=2,
+        seed=SEED,
+    )
+    runs = {pick: play(replace(knobs, selection=pick), 20) for pick in ("random", "longest-idle", "fewest-failures")}
+    failures = {pick: np.array([outcome.systematic for outcome in outcomes]) for pick, outcomes in runs.items()}
+    error = {pick: counts.std(ddof=1) / math.sqrt(counts.size) for pick, counts in failures.items()}
+    for better in ("longest-idle", "fewest-failures"):
+        difference = failures["random"].mean() - failures[better].mean()
+        assert difference > Z * math.hypot(error["random"], error[better])
+    # Without anything regained the points are the number of blames.
+    best = play(replace(knobs, selection="best-score"), 3)
+    assert [outcome.training_time for outcome in best] == [
+        outcome.training_time for outcome in runs["fewest-failures"][:3]
+    ]
+
+
+def test_regeneration_ends_and_counts() -> None:
+    """Nodes that turn bad at a rate a, fail at a rate b and are then fixed: alternating renewal in [0, t].
+
+    The mean number of systematic failures of a node is a b t / (a + b) - a b (1 - exp(-(a + b) t)) / (a + b)^2.
+    """
+    onset, strike, days = 0.02, 0.2, 64.0
+    knobs = Knobs(
+        systematic_failure_fraction=0.0,
+        regeneration_rate=onset,
+        random_failure_rate=0.0001,
+        systematic_failure_rate_multiplier=strike / 0.0001,
+        recovery_time=0.0,
+        host_selection_time=0.0,
+        auto_repair_fail_prob=0.0,
+        seed=SEED,
+        **ALL_IN_JOB,
+        **AT_ONCE,
+    )
+    total = onset + strike
+    expected = onset * strike / total * (days - -math.expm1(-total * days) / total)
+    outcomes = play(knobs, 10)
+    ours = np.array([outcome.systematic for outcome in outcomes])
+    # Failures follow onsets, with at least the time between two of them: less spread than a Poisson count.
+    assert abs(ours.sum() - 10 * 128 * expected) <= Z * math.sqrt(10 * 128 * expected)
+    assert all(outcome.job.finished for outcome in outcomes)
+    none = play(replace(knobs, regeneration_rate=0.0, systematic_failure_fraction=0.01, random_failure_rate=1e-9))
+    assert none[0].systematic == 0

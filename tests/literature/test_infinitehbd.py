@@ -26,9 +26,10 @@ from tests.pace import SEED
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-
 TRACE = AcceptanceStatistics(3.438, 31, 0.624, 0.409, 0.02346)
+
 CENTRE = np.array([3.44, 31.0, 0.62, 0.41, 0.0235])
+
 TOLERANCE = np.array([1.0, 6.0, 0.06, 0.04, 0.004])
 
 

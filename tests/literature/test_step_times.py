@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FOLDER = default_folder()
+
 needs_tables = pytest.mark.skipif(
     not (FOLDER / "training_steps.csv").exists(), reason="skipped: reference data not present"
 )

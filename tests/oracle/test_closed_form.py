@@ -21,7 +21,9 @@ from tests.intervals import Z, student
 from tests.pace import SEED, one_in
 
 DAY = 86400.0
+
 HORIZON, REPLICATIONS = 30 * DAY, 16
+
 RESTART = ("reschedule", "initialize", "restore")
 
 

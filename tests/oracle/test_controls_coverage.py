@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HOUR, MINUTE = 3600.0, 60.0
+
 REPETITIONS, REPLICATIONS = 400, 16
+
 SEGMENTS, TAU, WRITE, RESTART, MTTI = 60, 20 * MINUTE, 1 * MINUTE, 5 * MINUTE, 1 * HOUR
+
 FEW, EACH = 6, 30
+
 """Segments of a job that is rarely interrupted, and its replications."""
 
 

@@ -15,8 +15,8 @@ import pytest
 import sim
 from sim.formulas.goodput import efficiency, expected_shares, expected_wallclock, optimal_interval, young_interval
 from sim.policies.contracts import Bucket
-from tests.harness import Z, prepared
-from tests.intervals import student
+from tests.harness import prepared
+from tests.intervals import Z, student
 from tests.pace import SEED, one_in
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
@@ -62,10 +62,9 @@ def shares_of(case: sim.Prepared, replications: int) -> tuple[np.ndarray[Any, An
     return table.mean(axis=0), table.std(axis=0, ddof=1) / math.sqrt(replications), interruptions
 
 
-# ------------------------------------------------------------------------------------------------- Daly's wall clock
-
 # J. T. Daly, FGCS 22 (2006), figures 3 to 5: dump 5 min, restart 10 min; mean time to interrupt [s].
 DALY = [24 * HOUR, 6 * HOUR, 15 * MINUTE]
+
 DUMP, RESTART = 5 * MINUTE, 10 * MINUTE
 
 
@@ -153,9 +152,6 @@ def test_the_rule_optimal_beats_youngs_where_failures_are_frequent() -> None:
     assert means[0] > max(means[1:])
 
 
-# ------------------------------------------------------------------------------------------------------------- INRIA
-
-
 @pytest.mark.parametrize("log2_nodes", one_in(2, [10, 12, 14, 16, 18]))
 def test_inria_waste_at_the_optimum(log2_nodes: int) -> None:
     """Downtime without failures, then a recovery that failures interrupt: the waste of the exact optimum.
@@ -182,8 +178,6 @@ def test_inria_waste_at_the_optimum(log2_nodes: int) -> None:
     free = efficiency(tau, 600.0, mu, 0.0)
     assert abs(mean[0] - free) > 2 * Z * error[0] or log2_nodes < 16, "a free recovery must fall outside"
 
-
-# --------------------------------------------------------------------------------------- drains, downtimes, all shares
 
 NAMES = {
     "productive": [Bucket.PRODUCTIVE],
@@ -275,9 +269,6 @@ def test_a_drain_that_is_ignored_turns_it_red() -> None:
     assert abs(mean[0] - efficiency(case["tau"], case["write"], HOUR, case["restart"])) > 4 * Z * error[0]
 
 
-# ------------------------------------------------------------------------------------------ closed form of a scenario
-
-
 @pytest.mark.parametrize("repair", ["0 s", "6 h"])
 @pytest.mark.parametrize("recovery", ["hot-spare", "full-restart"])
 def test_the_closed_form_of_a_scenario(recovery: str, repair: str) -> None:
@@ -311,8 +302,6 @@ def test_the_closed_form_of_a_scenario(recovery: str, repair: str) -> None:
     assert other is not None
     assert abs(mean[0] - other) > 4 * Z * error[0], "twice the rate must fall outside"
 
-
-# ------------------------------------------------------------------------------------------------- Llama 3's failures
 
 SEEDS = 80
 

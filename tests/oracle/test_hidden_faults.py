@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DAY = 86400.0
+
 NODES = 512
+
 MINUTE = {"time": "1 min"}
 
 
@@ -45,10 +47,10 @@ def counts(case: sim.Prepared, replications: int, name: str = "failures") -> NDA
     return np.array([sim.run(case, number).counts[name] for number in range(replications)])
 
 
-# ------------------------------------------------------------------------------------------------------- relapses
-
 P = 0.4
+
 AFTER = {"law": "weibull", "shape": 2, "mean": "10 min"}
+
 LEFT_BY: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a probability": ({"after": AFTER, "probability": P}, MINUTE),
     "no time at all": ({"after": AFTER, "probability": P}, {"time": "0 s"}),
@@ -126,6 +128,7 @@ def starts(case: sim.Prepared, rows: list[tuple[float, int, int]]) -> list[tuple
 
 
 CERTAIN = 1 - 1e-12
+
 RELAPSE = {
     "use": "component",
     "name": "fault",
@@ -165,9 +168,6 @@ def test_a_relapse_can_wait_for_busy_time() -> None:
     assert starts(case, [(100.0, 0, 0), (400.0, 1, 1)]) == [(100.0, 0), (400.0, 1), (900.0, 0)]
     on_the_wall = prepared(failures=[{**cause, "clock": "wall"}, other], cluster=cluster)
     assert starts(on_the_wall, [(100.0, 0, 0), (400.0, 1, 1)])[2] == (800.0, 0)
-
-
-# -------------------------------------------------------------------------------------------------------- defects
 
 
 def defect(share: float, **changes: Any) -> dict[str, Any]:
@@ -236,9 +236,6 @@ def test_a_busy_defect_strikes_only_in_a_job() -> None:
     case = idle(defect(1.0, exact=True, clock="busy"), 20, 64)
     result = sim.run(case, 0)
     assert (result.counts["failures"], result.counts["hidden_at_end"]) == (0, 64)
-
-
-# ---------------------------------------------------------------------------------------------------------- onset
 
 
 def alternating(catch: float, strike: float, days: float, *, sick: bool) -> NDArray[np.int64]:

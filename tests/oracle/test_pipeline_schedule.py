@@ -17,9 +17,13 @@ from tests.pipeline_rival import Played, interleaved, one_forward_one_backward, 
 from tests.step_cases import CHIP, SHAPE, bare_machine, workload
 
 EXACT = 1e-9
+
 LAYERS = replace(SHAPE, vocabulary=0)
+
 """Layers alone: all stages take as long."""
+
 SLOW_MEMORY: Accelerator = replace(CHIP, memory_bandwidth=1e12)
+
 """Where what is between the products takes time, passes for weights are the shortest."""
 
 
@@ -48,9 +52,6 @@ def passes(work: Workload, machine: Machine, pace: float = 1.0) -> dict[str, flo
 
 
 EVEN = [(2, 1), (2, 8), (3, 3), (4, 4), (4, 5), (6, 24), (8, 8), (8, 64), (12, 13), (24, 7)]
-
-
-# ---------------------------------------------------------------------------------------------- equal stages
 
 
 @cases(("p", "m"), EVEN)
@@ -117,9 +118,6 @@ def test_zero_bubble_of_unequal_passes(p: int, schedule: str) -> None:
     assert found.bubble == pytest.approx((p - 1) * (each["F"] + each["B"] - saved * each["W"]), rel=EXACT)
 
 
-# ----------------------------------------------------------------------------------------------- in flight
-
-
 def counted(work: Workload) -> float:
     """Return how many pieces of microbatches the first stage holds, by the bytes that it is said to hold [-]."""
     kept = activations(work.shape, work.sequence, experts=False)
@@ -161,9 +159,6 @@ def test_zero_bubble_holds_as_many_or_twice_as_many(p: int, rounds: int) -> None
         played = play_schedule(work, [passes(work, bare_machine())] * p)
         assert max(played.held) == played.held[0] == held
         assert held <= counted(work) * (1 + EXACT) <= min(held + 1, rounds * p) * (1 + 2 * EXACT)
-
-
-# --------------------------------------------------------------------------------------- stages that differ
 
 
 SCHEDULES = [("1f1b", 1), ("1f1b", 3), ("zero-bubble-h1", 1), ("zero-bubble-h2", 1)]

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 Failures = list[tuple[float, int]]
 
 GRID = 2.0**-10
+
 FINER = 2.0**-20
+
 GPUS_PER_NODE = 8
+
 OUTSIDE = ("spare_idle", "repair", "unallocated")
 
 
@@ -152,9 +155,6 @@ def _on_the_grid(value: float) -> float:
     return round(value * 4) / 4
 
 
-# ------------------------------------------------------------------------------------------------ random traces
-
-
 @pytest.mark.parametrize("batch", range(10))
 def test_engine_equals_the_reference_exactly_on_the_grid(batch: int) -> None:
     """On 200 random traces on a 2^-10 s grid every bucket and count of the engine equals the reference's exactly."""
@@ -215,9 +215,6 @@ def test_the_comparison_has_teeth(field: str, change: Callable[[float], float]) 
     assert red > changed / 3
 
 
-# ---------------------------------------------------------------------------------------------------------- ties
-
-
 class Tie(NamedTuple):
     """A coincidence, and what must come of it; `changes` are made to the plain scenario, failures are of 2 nodes."""
 
@@ -242,6 +239,7 @@ QUIET = Setup(
     initialize=20.0,
     repair=0.0,
 )
+
 """Without failures: initialize to 20 s, step to 120 s, save to 130 s, step to the horizon at 200 s."""
 
 TIES = {

@@ -11,13 +11,16 @@ import pytest
 
 import sim
 from sim.formulas.nodes import crew_limited_pmf
-from tests.harness import Z, prepared
-from tests.intervals import student
+from tests.harness import prepared
+from tests.intervals import Z, student
 from tests.pace import one_in
 
 NODES = 8
+
 REPLICATIONS = 24
+
 LIFE = 1000.0
+
 """Mean life of a node [s]."""
 
 

@@ -2,28 +2,783 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pytest
+from scipy import integrate, stats
 
 import sim
 from sim.engine.simulation import Simulation
-from sim.failures import Component, draw_trace
+from sim.failures import SOURCES, Blast, Component, Replay, draw_trace
+from sim.failures.source import Domains
+from sim.failures.spread import Size, Victims
+from sim.failures.variety import Tempo, fleet_of
 from sim.scenario.laws import Exponential, Fixed, Gamma, Lognormal, Uniform, Weibull
 from tests.cases import cases
-from tests.harness import Z, check_source, play, prepared, trace
-from tests.intervals import agree
+from tests.harness import play, prepared, trace
+from tests.intervals import LEAST, Z, agree, close
 from tests.pace import one_in
+from tests.source_checks import check_source, counts_of, pooled, size_law, with_domains
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
+    from sim.engine.result import Outage
+    from sim.failures import Source
     from sim.scenario.law_model import LawModel
 
+    Numbers: TypeAlias = NDArray[np.float64]
+
+# ----------------------------------------
+# Hosts that have run before the simulation starts: first lives against P(X > a + x | X > a), later ones like new.
+#
+# References
+# ----------
+# R. E. Barlow, F. Proschan, "Statistical Theory of Reliability and Life Testing" (1975): the residual life of a unit
+# of
+# age a has the survival function S(a + x) / S(a). F. J. Massey, "The Kolmogorov-Smirnov test for goodness of fit",
+# Journal of the American Statistical Association 46 (1951); the bound used here is that of Dvoretzky, Kiefer,
+# Wolfowitz
+# and Massart, P(D > d) <= 2 exp(-2 n d^2), which holds for every n.
+
 DAY = 86400.0
+
+YEAR = 31556952.0
+
+NODES = 20_000
+
+COUNTS = {"node": NODES, "gpu": 8 * NODES, "nic": 8 * NODES, "rack": NODES}
+
+WEIBULL_OLD = {"law": "weibull", "shape": 3, "scale": "500 d"}
+
+WEIBULL_YOUNG = {"law": "weibull", "shape": 0.7, "scale": "500 d"}
+
+BATHTUB = {
+    "law": "piecewise",
+    "hazards": [
+        {"until": "30 d", "rate": "2 per year"},
+        {"until": "600 d", "rate": "0.1 per year"},
+        {"rate": "3 per year"},
+    ],
+}
+
+MIXTURE = {
+    "law": "mixture",
+    "parts": [
+        {"weight": 0.3, "law": {"law": "weibull", "shape": 0.6, "scale": "20 d"}},
+        {"weight": 0.7, "law": {"law": "lognormal", "median": "1000 d", "sigma": 0.5}},
+    ],
+}
+
+
+def bathtub(x: Numbers) -> Numbers:
+    """Return the survival function of BATHTUB by integration of its hazard, one day after the other."""
+    days = np.arange(0.0, 6001.0)
+    hazard = np.select([days[:-1] < 30, days[:-1] < 600], [2.0, 0.1], 3.0) * DAY / YEAR
+    hazards = np.concatenate([[0.0], np.cumsum(hazard)])
+    return np.asarray(np.exp(-np.interp(x / DAY, days, hazards)))
+
+
+def mixture(x: Numbers) -> Numbers:
+    """Return the survival function of MIXTURE."""
+    infants, others = stats.weibull_min(0.6, scale=20 * DAY), stats.lognorm(0.5, scale=1000 * DAY)
+    return np.asarray(0.3 * infants.sf(x) + 0.7 * others.sf(x))
+
+
+LAWS: dict[str, tuple[dict[str, Any], Callable[[Numbers], Numbers]]] = {
+    "wear-out": (WEIBULL_OLD, stats.weibull_min(3, scale=500 * DAY).sf),
+    "burn-in": (WEIBULL_YOUNG, stats.weibull_min(0.7, scale=500 * DAY).sf),
+    "bathtub": (BATHTUB, bathtub),
+    "mixture": (MIXTURE, mixture),
+}
+
+
+def source_of(law: Any, ages: tuple[tuple[int, float], ...] = (), part: str = "node", **entry: Any) -> Source:
+    """Return a source whose units have one life each, of pools of hosts of some ages."""
+    described = {"name": "fault", "part": part, "law": law, "renews": "never", **entry}
+    return replace(Component.model_validate(described).build(COUNTS, 1), ages=ages)
+
+
+def first_lives(source: Source, seed: int = 1) -> Numbers:
+    """Return the first life of each unit, by unit [s]."""
+    drawn = draw_trace([source], math.inf, seed, 0)
+    first = drawn.round == 0
+    lives = np.full(source.units, np.nan)
+    lives[drawn.slot[first]] = drawn.time[first]
+    assert not np.isnan(lives).any()
+    return lives
+
+
+def agrees(uniform: Numbers) -> bool:
+    """Return whether numbers are uniform on (0, 1), by the greatest distance of their distribution from its own."""
+    distance = float(stats.kstest(uniform, "uniform").statistic)
+    return distance <= math.sqrt(math.log(2 / LEAST) / (2 * len(uniform)))
+
+
+@pytest.mark.parametrize("age", [10.0, 400.0, 900.0])
+@pytest.mark.parametrize("name", LAWS)
+def test_first_lives_are_residual_lives(name: str, age: float) -> None:
+    """S(a + x) / S(a) is uniform; S(x), as if the units were new, is not."""
+    law, survival = LAWS[name]
+    lives = first_lives(source_of(law, ((NODES, age * DAY),)))
+    assert agrees(survival(age * DAY + lives) / survival(np.array([age * DAY])))
+    if age >= 400:
+        assert not agrees(survival(lives)), "units like new must fall outside"
+
+
+@cases("age", [1500.0, 1826.0, 4000.0])
+def test_units_far_beyond_their_mean_life(age: float) -> None:
+    """Where next to nobody has survived, what is left still follows the hazard: H(a + x) - H(a) is exponential."""
+    lives = first_lives(source_of(WEIBULL_OLD, ((NODES, age * DAY),)))
+    scale = 500 * DAY
+    start = age * DAY
+    # (a + x)^3 - a^3 without the difference of two large numbers.
+    grown = lives * (3 * start**2 + 3 * start * lives + lives**2) / scale**3
+    assert agrees(np.exp(-grown))
+    assert len(np.unique(lives)) == NODES
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_the_mean_residual_life(name: str) -> None:
+    """E[X - a | X > a] is the integral of S from a on, over S(a)."""
+    law, survival = LAWS[name]
+    age = 400 * DAY
+    lives = first_lives(source_of(law, ((NODES, age),)), seed=2)
+    days = np.concatenate([[0.0], np.geomspace(1e-3, 1e6, 200_001)])
+    tail = survival(age + days * DAY) / survival(np.array([age]))
+    expected = float(integrate.trapezoid(tail, days)) * DAY
+    assert close(lives, expected)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_each_pool_has_its_own_age(name: str) -> None:
+    """Of three pools, one new, each follows its own age and not that of its neighbour."""
+    law, survival = LAWS[name]
+    sizes, ages = (6000, 4000, 10_000), (500 * DAY, 0.0, 50 * DAY)
+    lives = first_lives(source_of(law, tuple(zip(sizes, ages, strict=True))))
+    first = 0
+    for size, age in zip(sizes, ages, strict=True):
+        mine = lives[first : first + size]
+        assert agrees(survival(age + mine) / survival(np.array([age])))
+        first += size
+    old, new = lives[:6000], lives[6000:10_000]
+    assert not agrees(survival(500 * DAY + new) / survival(np.array([500 * DAY])))
+    assert not agrees(survival(old))
+
+
+@pytest.mark.parametrize("part", ["gpu", "nic"])
+def test_all_parts_of_a_node_have_its_age(part: str) -> None:
+    """Eight GPUs or NICs a node: those of the last nodes, which are the old ones, wear out sooner."""
+    survival = LAWS["wear-out"][1]
+    age = 400 * DAY
+    lives = first_lives(source_of(WEIBULL_OLD, ((15_000, 0.0), (5000, age)), part=part))
+    assert agrees(survival(lives[: 8 * 15_000]))
+    assert agrees(survival(age + lives[8 * 15_000 :]) / survival(np.array([age])))
+
+
+def test_ages_meet_the_same_numbers() -> None:
+    """Residual lives are look-ups like all others: an older unit with the same number has less left if it wears out.
+
+    A pool of the age zero has the lives of new units.
+    """
+    new = first_lives(source_of(WEIBULL_OLD))
+    zero = first_lives(source_of(WEIBULL_OLD, ((NODES, 0.0),)))
+    assert zero == pytest.approx(new, rel=1e-9)
+    older = [first_lives(source_of(WEIBULL_OLD, ((NODES, age * DAY),))) for age in (100, 200, 400)]
+    for one, other in zip([new, *older], older, strict=False):
+        assert (other < one).all()
+    younger = first_lives(source_of(WEIBULL_YOUNG, ((NODES, 100 * DAY),)))
+    assert (younger > first_lives(source_of(WEIBULL_YOUNG))).all(), "who burns in has the longer the more to come"
+
+
+def test_later_lives_are_new() -> None:
+    """The second life of a unit is drawn as without an age: whole, and the very same one."""
+    old = source_of(WEIBULL_OLD, ((NODES, 400 * DAY),), renews="at_failure")
+    gaps = []
+    for source in (old, source_of(WEIBULL_OLD, renews="at_failure")):
+        drawn = draw_trace([source], 3000 * DAY, 1, 0)
+        times = np.full((2, NODES), np.nan)
+        for number in range(2):
+            mine = drawn.round == number
+            times[number, drawn.slot[mine]] = drawn.time[mine]
+        gaps.append(times[1] - times[0])
+    both = ~np.isnan(gaps[0]) & ~np.isnan(gaps[1])
+    assert both.mean() > 0.99
+    assert gaps[0][both] == pytest.approx(gaps[1][both], rel=1e-6)
+    assert agrees(LAWS["wear-out"][1](gaps[0][~np.isnan(gaps[0])]))
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_frail_nodes_of_some_age(name: str) -> None:
+    """With the hazard ratio h of its node, a unit of age a survives x more with (S(a + x) / S(a))^h."""
+    law, survival = LAWS[name]
+    age = 300 * DAY
+    source = source_of(law, ((NODES, age),), frailty={"shape": 0.7})
+    ratio = fleet_of(source, 1, 0).ratio
+    assert ratio is not None
+    lives = first_lives(source)
+    left = survival(age + lives) / survival(np.array([age]))
+    frail = ratio > 0.5
+    assert agrees(left[frail] ** ratio[frail])
+    assert not agrees(left[frail]), "equal nodes must fall outside"
+    # The others, who often outlive all that a number between 0 and 1 can tell, by their failures in a year.
+    chance = 1 - (survival(np.array([age + YEAR])) / survival(np.array([age]))) ** ratio[~frail]
+    failed = int((lives[~frail] < YEAR).sum())
+    assert abs(failed - float(chance.sum())) <= Z * math.sqrt(float((chance * (1 - chance)).sum()))
+    assert failed > 100
+
+
+def test_batches_of_some_age() -> None:
+    """A third of the fleet has another law, a fifth three times the hazard: each its own residual life."""
+    other = {"law": "weibull", "shape": 2, "scale": "200 d"}
+    age = 250 * DAY
+    source = source_of(WEIBULL_OLD, ((NODES, age),), batches=[{"share": 0.3, "law": other}, {"share": 0.2, "ratio": 3}])
+    fleet = fleet_of(source, 1, 0)
+    assert fleet.which is not None
+    assert fleet.ratio is not None
+    lives = first_lives(source)
+    usual, theirs = stats.weibull_min(3, scale=500 * DAY), stats.weibull_min(2, scale=200 * DAY)
+    for mine, law, ratio in (
+        (fleet.which == 1, theirs, 1.0),
+        (fleet.ratio == 3, usual, 3.0),
+        ((fleet.which == 0) & (fleet.ratio == 1), usual, 1.0),
+    ):
+        assert mine.sum() > 3000
+        assert agrees((law.sf(age + lives[mine]) / law.sf(age)) ** ratio)
+
+
+def case(law: Any, ages: tuple[str, ...], **more: Any) -> sim.Prepared:
+    """Return pools of 100 nodes each, with nodes that fail by a law."""
+    pools = [{"count": 100, "accelerator": "h100", "age": age} for age in ages]
+    cluster = {"pools": pools, "gpus_per_node": 1, "fabric": {"rails": 1}}
+    failures = [{"use": "component", "name": "node", "part": "node", **law}]
+    return prepared(**{"cluster": cluster, "failures": failures, "horizon": "300 d", "repair": {"time": "1 d"}} | more)
+
+
+def test_ages_of_pools_reach_the_parts_of_nodes() -> None:
+    """A source knows the pools with their ages; racks and jobs, which belong to no pool, are new."""
+    shared = {"use": "component", "name": "rack", "part": "rack", "law": WEIBULL_OLD}
+    job = {"use": "job", "name": "job", "law": WEIBULL_OLD}
+    node = {"use": "component", "name": "node", "part": "node", "law": WEIBULL_OLD}
+    one = case({}, ("2 year", "0 d"), failures=[node, shared, job])
+    assert [source.ages for source in one.sources] == [((100, pytest.approx(2 * YEAR, rel=1e-3)), (100, 0.0)), (), ()]
+
+
+def test_failures_of_old_nodes_in_a_replication() -> None:
+    """Pooled over replications, first failures of either pool within the horizon follow their age."""
+    one = case({"law": WEIBULL_OLD, "renews": "never"}, ("400 d", "0 d"))
+    usual = stats.weibull_min(3, scale=500 * DAY)
+    firsts: list[list[float]] = [[], []]
+    runs = 60
+    for replication in range(runs):
+        drawn = sim.trace(one, replication)
+        for time, slot in zip(drawn.time.tolist(), drawn.slot.tolist(), strict=True):
+            firsts[slot // 100].append(time)
+    for times, age in zip(firsts, (400 * DAY, 0.0), strict=True):
+        share = 1 - usual.sf(age + 300 * DAY) / usual.sf(age)
+        total = 100 * runs
+        assert abs(len(times) - total * share) <= Z * math.sqrt(total * share * (1 - share))
+        assert agrees((1 - usual.sf(age + np.array(times)) / usual.sf(age)) / share)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        {"rate": "10 per 1000 node-day"},
+        {"law": {"law": "weibull", "shape": 1, "scale": "100 d"}},
+        {"rate": "10 per 1000 node-day", "renews": "at_return", "frailty": {"shape": 0.7}},
+        {"rate": "10 per 1000 node-day", "batches": [{"share": 0.3, "ratio": 4}]},
+    ],
+    ids=["rate", "shape 1", "frailty", "batches"],
+)
+def test_a_constant_rate_knows_no_age(law: dict[str, Any]) -> None:
+    """With and without ages, a replication is the same bit by bit; where units wear out it is not."""
+    new, old = case(law, ("0 d", "0 d")), case(law, ("3 year", "1 d"))
+    for replication in range(3):
+        one, other = sim.trace(new, replication), sim.trace(old, replication)
+        for name in ("time", "source", "slot", "round"):
+            assert np.array_equal(getattr(one, name), getattr(other, name))
+        assert len(one.time) > 100
+        ours, theirs = sim.run(new, replication), sim.run(old, replication)
+        assert np.array_equal(ours.jobs[0].totals, theirs.jobs[0].totals)
+        assert np.array_equal(ours.outside, theirs.outside)
+        assert ours.counts == theirs.counts
+    new, old = (case({"law": WEIBULL_OLD}, ages) for ages in (("0 d", "0 d"), ("3 year", "1 d")))
+    assert not np.array_equal(sim.trace(new, 0).time, sim.trace(old, 0).time)
+
+
+HUNDRED = {"law": {"law": "fixed", "value": "500 s"}}
+
+"""Lives of 500 s each: of a node that is 400 s old, 100 s are left."""
+
+
+def by_hand(entry: dict[str, Any], **more: Any) -> sim.Prepared:
+    """Return a job on two nodes that are 400 s old, two new ones beside it, and lives of 500 s."""
+    pools = [{"count": 2, "accelerator": "h100", "age": "400 s"}, {"count": 2, "accelerator": "h100"}]
+    cause = {"use": "component", "name": "node", "part": "node", **HUNDRED, **entry}
+    base: dict[str, Any] = {
+        "cluster": {"pools": pools, "gpus_per_node": 1, "fabric": {"rails": 1}},
+        "failures": [cause],
+        "repair": {"time": "50 s"},
+    }
+    return prepared(**base | more)
+
+
+def failures_of(one: sim.Prepared) -> list[tuple[float, int]]:
+    """Return when each node went down in the first replication: time and node."""
+    result = sim.run(one, 0, keeps_log=True)
+    return [(round(outage.start, 6), outage.node) for outage in result.outages]
+
+
+def test_old_nodes_fail_first_and_then_like_new_ones() -> None:
+    """Nodes 0 and 1 at 100 s; 50 s of repair; then after 500 s more, and the new nodes at 500 s."""
+    expected = [(100.0, 0), (100.0, 1), (500.0, 2), (500.0, 3), (650.0, 0), (650.0, 1)]
+    assert failures_of(by_hand({"renews": "at_return"})) == expected
+    # Renewed at the failure itself, the next life ends at 600 s.
+    assert failures_of(by_hand({"renews": "at_failure"}))[4:] == [(600.0, 0), (600.0, 1)]
+
+
+def test_a_replaced_node_is_new() -> None:
+    """Every blamed node is retired and replaced 50 s later by a new one, which lives for 500 s from then on."""
+    repair = {
+        "use": "tiers",
+        "tiers": [{"name": "reset", "time": "10 s"}],
+        "lemons": [{"use": "threshold", "failures": 1, "window": "1 d"}],
+        "replacement": "50 s",
+    }
+    expected = [(100.0, 0), (100.0, 1), (500.0, 2), (500.0, 3), (650.0, 0), (650.0, 1)]
+    found = failures_of(by_hand({"renews": "never"}, repair=repair))
+    assert found == expected
+    # Without a replacement there is no second life.
+    assert failures_of(by_hand({"renews": "never"})) == expected[:4]
+
+
+def test_who_is_older_than_any_life_fails_at_once() -> None:
+    """A node that has outlived a law of 500 s fails as soon as it may."""
+    pools = [{"count": 4, "accelerator": "h100", "age": "600 s"}]
+    cluster = {"pools": pools, "gpus_per_node": 1, "fabric": {"rails": 1}}
+    assert failures_of(by_hand({"renews": "never"}, cluster=cluster)) == [(0.0, node) for node in range(4)]
+
+
+def test_ages_on_the_clock_of_busy_time() -> None:
+    """On the clock busy 0 and 1 have 100 s of work left, and 2 and 3, which replace them at once, all of 500 s."""
+    found = failures_of(by_hand({"renews": "never", "clock": "busy"}))
+    assert found == [(100.0, 0), (100.0, 1), (600.0, 2), (600.0, 3)]
+
+
+def test_the_stationary_state_of_known_ages_is_not_known() -> None:
+    """Either the parts have an age, or they have run for ever; constant rates have no age at all."""
+    rule = r"failures\.0: 'node' has pools of a known age, of which the stationary state is not known; use a warmup"
+    with pytest.raises(sim.ScenarioError, match=rule):
+        case({"law": WEIBULL_OLD}, ("1 year", "0 d"), initial="stationary")
+    case({"law": WEIBULL_OLD}, ("0 d", "0 d"), initial="stationary")
+    case({"rate": "1 per 1000 node-day"}, ("1 year", "0 d"), initial="stationary")
+
+
+# ----------------------------------------
+# Incidents of shared parts: who is taken, how many, when, and how they come back.
+
+EXPONENTIAL = {"law": "exponential", "mean": "1 h"}
+
+
+def idle(failure: dict[str, Any], days: int, **changes: Any) -> sim.Prepared:
+    """Return 64 nodes in racks of 8, without a job, and one incident."""
+    base: dict[str, Any] = {
+        "cluster": {"nodes": 64, "gpus_per_node": 1, "rack": {"nodes": 8}, "fabric": {"rails": 1}},
+        "horizon": f"{days} d",
+        "jobs": [{"name": "job", "gpus": 1, "arrival": f"{days} d"}],
+        "failures": [{"use": "incident", "name": "incident", **failure}],
+        "repair": {"time": "1 min"},
+    }
+    return prepared(**(base | changes))
+
+
+def outages(case: sim.Prepared, replication: int = 0) -> tuple[Outage, ...]:
+    """Return when each node was down."""
+    return sim.run(case, replication, keeps_log=True).outages
+
+
+def test_every_subset_is_equally_likely() -> None:
+    """An incident that takes two of six nodes takes each of the fifteen pairs as often as any other."""
+    domains = Domains(np.array([0, 6]), np.arange(10, 16))
+    victims = Victims(Blast(6, Size(nodes=2), domains=domains), "incident", 1, 0)
+    pairs = list(itertools.combinations(range(10, 16), 2))
+    observed = np.zeros(len(pairs))
+    for number in range(6000):
+        observed[pairs.index(victims.nodes(0, number))] += 1  # type: ignore[arg-type]
+    assert stats.chisquare(observed).pvalue > LEAST
+
+
+def test_incidents_choose_anew() -> None:
+    """Two incidents in a row have no more nodes in common than chance gives: 4 of 64 share 1/4 of a node."""
+    domains = Domains(np.array([0, 64]), np.arange(64))
+    victims = Victims(Blast(64, Size(nodes=4), domains=domains), "incident", 1, 0)
+    sets = [set(victims.nodes(0, number)) for number in range(4000)]
+    common = np.array([len(one & other) for one, other in itertools.pairwise(sets)])
+    assert close(common, 0.25, float(stats.hypergeom(64, 4, 4).var()))
+
+
+@cases("part", ["rack", "leaf", "pdu", "cluster"])
+def test_the_blast_radius_is_the_domain(part: str) -> None:
+    """Whoever goes down together is in one domain, and without a size all of it is."""
+    tree = {
+        "nodes": 24,
+        "gpus_per_node": 2,
+        "rack": {"nodes": 3},
+        "pdu": {"racks": 4},
+        "fabric": {"rails": 2, "leaf": {"nodes": 8}},
+    }
+    jobs = [{"name": "job", "gpus": 2, "arrival": "20 d"}]
+    case = idle({"part": part, "rate": "1 per 10 d"}, 20, cluster=tree, jobs=jobs)
+    cluster: Any = case.scenario.cluster
+    of_node = cluster.build().domains.get(part, np.zeros(24, dtype=np.int64))
+    by_start: dict[float, set[int]] = {}
+    for outage in outages(case):
+        by_start.setdefault(outage.start, set()).add(outage.node)
+    assert by_start
+    for taken in by_start.values():
+        domain = of_node[min(taken)]
+        assert taken == set(np.flatnonzero(of_node == domain).tolist())
+
+
+def test_a_part_is_repaired_once() -> None:
+    """With ``repaired: part`` the nodes of an incident come back together, after one draw of the repair."""
+    case = idle({"part": "rack", "rate": "1 per 20 rack-d", "repaired": "part"}, 400, repair={"time": EXPONENTIAL})
+    result = sim.run(case, 0, keeps_log=True)
+    ends: dict[float, set[float]] = {}
+    for outage in result.outages:
+        ends.setdefault(outage.start, set()).add(outage.end)
+    lengths = np.array([end - start for start, each in ends.items() for end in each])
+    assert len(lengths) == len(ends), "one end for all"
+    assert result.counts["failures"] == len(sim.trace(case, 0).time)
+    assert stats.kstest(lengths, stats.expon(scale=3600).cdf).pvalue > LEAST
+
+
+def test_each_node_is_repaired_by_itself() -> None:
+    """With ``repaired: nodes`` one failure takes four nodes, each with an independent draw of the repair."""
+    failure = {"part": "cluster", "law": {"law": "fixed", "value": "2 d"}, "size": {"nodes": 4}}
+    case = idle(failure, 1000, repair={"time": EXPONENTIAL})
+    result = sim.run(case, 0, keeps_log=True)
+    assert result.counts["failures"] == 499
+    assert len(result.outages) == 4 * 499
+    assert {outage.start % (2 * DAY) for outage in result.outages} == {0.0}
+    lengths = np.array([outage.end - outage.start for outage in result.outages])
+    assert stats.kstest(lengths, stats.expon(scale=3600).cdf).pvalue > LEAST
+    # Rows of the log are in order of start and node: four in a row belong to one incident.
+    correlation = np.corrcoef(lengths.reshape(499, 4).T)
+    assert np.abs(correlation[np.triu_indices(4, 1)]).max() <= 5 / np.sqrt(499)
+
+
+def test_only_nodes_that_the_repair_left_broken_relapse() -> None:
+    """A relapse takes its node alone: of four nodes each comes back broken with p, so 4 / (1 - p) outages in all."""
+    p = 0.5
+    after = {"law": "uniform", "low": "1 min", "high": "2 h"}
+    relapse = {"after": after, "probability": p}
+    failure = {"law": {"law": "fixed", "value": "10 d"}, "size": {"nodes": 4}, "relapse": relapse}
+    case = idle(failure, 4000)
+    result = sim.run(case, 0, keeps_log=True)
+    rounds: list[list[Outage]] = [[] for _ in range(400)]
+    for outage in result.outages:
+        rounds[int(outage.start / (10 * DAY))].append(outage)
+    assert not rounds[0]
+    totals = []
+    for number, mine in enumerate(rounds[1:], 1):
+        first = {outage.node for outage in mine if outage.start == 10 * DAY * number}
+        assert len(first) == 4
+        assert {outage.node for outage in mine} == first
+        later = [outage.start for outage in mine[4:]]
+        assert len(set(later)) == len(later), "each node strikes again at a time of its own"
+        totals.append(len(mine))
+    assert close(np.array(totals), 4 / (1 - p), 4 * p / (1 - p) ** 2)
+    assert result.counts["relapses"] == sum(totals) - 4 * 399
+    assert result.counts["failures"] == 399 + result.counts["relapses"]
+
+
+def test_clusters_have_the_stated_size_and_delays() -> None:
+    """Played by the engine, each incident makes nodes fail one after another: size and delays follow their laws."""
+    spread = {"law": "weibull", "shape": 2, "mean": "1 h"}
+    failure = {"law": {"law": "fixed", "value": "2 d"}, "size": {"mean": 4, "least": 2}, "spread": spread}
+    result = sim.run(idle(failure, 4001, repair={"time": {"law": "exponential", "mean": "10 s"}}), 0, keeps_log=True)
+    start = np.array([outage.start for outage in result.outages])
+    incident = (start // (2 * DAY)).astype(np.int64)
+    assert incident.min() == 1
+    nodes = {(outage.node, number) for outage, number in zip(result.outages, incident.tolist(), strict=True)}
+    assert len(nodes) == len(start), "a node fails once in an incident"
+    scale = 3600 / stats.weibull_min(2).mean()
+    assert stats.kstest(start % (2 * DAY), stats.weibull_min(2, scale=scale).cdf).pvalue > LEAST
+    order = np.lexsort((np.array([outage.node for outage in result.outages]), incident))
+    lowest = np.flatnonzero(np.diff(incident[order], prepend=0))
+    one, other = (start[order][lowest + place] % (2 * DAY) for place in (0, 1))
+    assert abs(float(np.corrcoef(one, other)[0, 1])) <= Z / np.sqrt(len(one)), "each node has a delay of its own"
+    sizes = np.bincount(np.bincount(incident)[1:], minlength=65).astype(np.float64)
+    assert stats.chisquare(*pooled(sizes, 2000 * size_law(Size(mean=4, least=2), 64))).pvalue > LEAST
+    assert result.counts["failures"] == len(start), "each is a failure of its own"
+
+
+def test_failures_of_incidents_are_overdispersed() -> None:
+    """Failures over time are compound Poisson: mean = rate E[S], variance = rate E[S^2]."""
+    case = idle({"rate": "1 per d", "size": {"mean": 4}, "spread": "0 s"}, 10)
+    counts = np.array([len(draw_trace(case.sources, 10 * DAY, 1, number).time) for number in range(1500)])
+    law = size_law(Size(mean=4), 64)
+    size = np.arange(65)
+    mean, variance = 10 * float(size @ law), 10 * float(size**2 @ law)
+    assert close(counts, mean, variance)
+    error = float(np.std((counts - mean) ** 2, ddof=1)) / np.sqrt(1500)
+    assert abs(float(np.mean((counts - mean) ** 2)) - variance) <= Z * error
+    assert variance - mean > 2 * Z * error, "independent failures must fall outside"
+
+
+def test_a_spread_incident_is_played_as_it_was_drawn() -> None:
+    """Each row of the trace is an outage of its node at its time, with all the marks that a failure has."""
+    failure = {"part": "rack", "rate": "1 per 10 rack-d", "spread": EXPONENTIAL, "detection": EXPONENTIAL}
+    case = idle(failure, 30, repair={"time": {"law": "exponential", "mean": "1 ms"}})
+    drawn = sim.trace(case, 3)
+    found = outages(case, 3)
+    assert len(found) > 100
+    assert [(outage.start, outage.node) for outage in found] == list(zip(drawn.time, drawn.slot, strict=True))
+
+
+# ----------------------------------------
+# Every kind of failure source, with every option that shapes its draws, passes the shared check.
+
+HORIZON = 40 * DAY
+
+COUNTS_TEST_SOURCE_KINDS = {"node": 128, "gpu": 1024, "nic": 1024, "leaf": 16, "rack": 32, "pdu": 8}
+
+WEIBULL = {"law": "weibull", "shape": 0.7, "mean": "60 d"}
+
+LAWS_TEST_SOURCE_KINDS: dict[str, dict[str, Any]] = {
+    "weibull": WEIBULL,
+    "wear-out": {"law": "weibull", "shape": 3, "scale": "60 d"},
+    "lognormal": {"law": "lognormal", "median": "40 d", "sigma": 1.3},
+    "gamma": {"law": "gamma", "shape": 0.6, "mean": "60 d"},
+    "piecewise": {
+        "law": "piecewise",
+        "hazards": [{"until": "5 d", "rate": "1 per 20 d"}, {"until": "30 d", "rate": 0}, {"rate": "1 per 60 d"}],
+    },
+    "mixture": {
+        "law": "mixture",
+        "parts": [{"weight": "20 %", "law": {"law": "exponential", "mean": "8 d"}}, {"weight": 0.8, "law": WEIBULL}],
+    },
+    "empirical": {"law": "empirical", "values": ["3 d", "20 d", "21 d", "90 d", "150 d"]},
+}
+
+NODE = {"use": "component", "name": "node", "part": "node"}
+
+RATE = {"rate": "2 per 100 node-d"}
+
+RACK = {"use": "incident", "name": "rack", "part": "rack", "rate": "1 per 30 rack-d"}
+
+CLUSTER = {"use": "incident", "name": "storm", "part": "cluster", "rate": "1 per 2 d"}
+
+SICK = {"use": "defect", "name": "sick", "share": "20 %", "rate": "5 per 100 node-d"}
+
+HOURS = {"period": "1 d", "factors": [0, 0.5, 2.5]}
+
+LATE = {"law": "lognormal", "mean": "2 h", "sigma": 1}
+
+CASES: dict[str, dict[str, Any]] = {
+    "folded gpu": {"use": "component", "name": "gpu", "part": "gpu", "rate": "3 per 1000 gpu-d"},
+    "part of no node": {**NODE, "part": "rack", "law": LAWS_TEST_SOURCE_KINDS["wear-out"]},
+    "scaled": {**NODE, **RATE, "scale": 2.5},
+    "at return": {**NODE, "law": WEIBULL, "renews": "at_return"},
+    "busy": {**NODE, "law": WEIBULL, "clock": "busy"},
+    **{f"{name} node": {**NODE, "law": law} for name, law in LAWS_TEST_SOURCE_KINDS.items()},
+    **{
+        f"{name} frailty": {**NODE, "law": LAWS_TEST_SOURCE_KINDS[name], "frailty": {"shape": 0.8}}
+        for name in ("weibull", "lognormal", "piecewise", "empirical")
+    },
+    "frailty of nodes": {**NODE, "part": "gpu", "law": WEIBULL, "scale": 0.2, "frailty": {"shape": 2}},
+    "frailty of parts": {
+        **NODE,
+        "part": "gpu",
+        "rate": "1 per 100 gpu-d",
+        "frailty": {"shape": 0.5, "of": "part", "shared": "parts"},
+    },
+    "batch with a law": {**NODE, **RATE, "batches": [{"share": "30 %", "law": WEIBULL}]},
+    "batch with a ratio": {**NODE, "law": LAWS_TEST_SOURCE_KINDS["gamma"], "batches": [{"share": 0.25, "ratio": 6}]},
+    "batches": {
+        **NODE,
+        **RATE,
+        "batches": [
+            {"share": 0.2, "ratio": 0.1},
+            {"share": 0.3, "law": LAWS_TEST_SOURCE_KINDS["mixture"]},
+            {"share": 0.5, "ratio": 3},
+        ],
+    },
+    "folded batches": {
+        "use": "component",
+        "name": "gpu",
+        "part": "gpu",
+        "rate": "2 per 1000 gpu-d",
+        "batches": [{"share": 0.3, "law": {"law": "exponential", "mean": "90 d"}}],
+    },
+    "covariate": {**NODE, "law": WEIBULL, "covariates": [{"name": "cooling", "ratios": [0.5, 1, 4], "stride": 8}]},
+    "all differences": {
+        **NODE,
+        "law": LAWS_TEST_SOURCE_KINDS["lognormal"],
+        "frailty": {"shape": 3},
+        "batches": [{"share": 0.4, "law": LAWS_TEST_SOURCE_KINDS["wear-out"]}, {"share": 0.1, "ratio": 5}],
+        "covariates": [{"name": "row", "ratios": [1, 2]}, {"name": "supply", "ratios": [0.5, 1.5], "stride": 3}],
+    },
+    "trend down": {**NODE, **RATE, "tempo": {"trend": {"exponent": 0.6, "reference": "60 d"}}},
+    "trend up": {**NODE, "law": WEIBULL, "tempo": {"trend": {"exponent": 2, "reference": "60 d", "age": "20 d"}}},
+    "calendar": {**NODE, **RATE, "tempo": {"calendar": HOURS}},
+    "swings": {**NODE, **RATE, "tempo": {"swings": {"every": "3 d", "cv": 0.8, "shared": "room"}}},
+    "all tempos": {
+        **NODE,
+        "law": LAWS_TEST_SOURCE_KINDS["gamma"],
+        "frailty": {"shape": 1},
+        "tempo": {
+            "trend": {"exponent": 0.8, "reference": "30 d", "age": "1 d"},
+            "calendar": {"period": "7 d", "factors": [1, 1, 1, 1, 1, 0.2, 0.2]},
+            "swings": {"every": "50 h", "cv": 0.5},
+        },
+    },
+    "tempo at return": {**NODE, "law": WEIBULL, "renews": "at_return", "tempo": {"calendar": HOURS}},
+    "whole rack": {**RACK, "repaired": "part"},
+    "nodes of a rack": {**RACK, "size": {"nodes": 2}},
+    "mean of a power domain": {**RACK, "name": "pdu", "part": "pdu", "size": {"mean": 4, "least": 2}},
+    "share of a leaf": {**RACK, "part": "leaf", "law": WEIBULL, "rate": None, "size": {"share": "40 %"}},
+    "values of a cluster": {**CLUSTER, "size": {"values": [1, 2, 200], "weights": [5, 2, 1]}},
+    "equal values": {**CLUSTER, "size": {"values": [3, 3, 9]}},
+    "rack with spread": {**RACK, "spread": LATE},
+    "some of a rack with spread": {**RACK, "size": {"values": [1, 3]}, "spread": {"law": "exponential", "mean": "3 d"}},
+    "cluster with spread": {
+        **CLUSTER,
+        "size": {"mean": 5},
+        "spread": {"law": "mixture", "parts": [{"weight": 0.4, "law": "0 s"}, {"weight": 0.6, "law": LATE}]},
+        "tempo": {"swings": {"every": "5 d", "cv": 1}},
+    },
+    "share of a cluster with spread": {
+        **CLUSTER,
+        "size": {"share": 0.01, "least": 3},
+        "spread": {"law": "empirical", "values": ["0 s", "1 h", "2 d"]},
+    },
+    "defect": SICK,
+    "exact defect": {**SICK, "exact": True},
+    "defect that ages": {**SICK, "rate": None, "law": WEIBULL, "onset": "1 per 100 d"},
+    "busy defect": {**SICK, "clock": "busy"},
+    "job": {"use": "job", "name": "software", "rate": "2 per job-d"},
+    "ageing job": {"use": "job", "name": "software", "law": {"law": "lognormal", "mean": "3 d", "sigma": 1}},
+    "preemption": {"use": "preemption", "name": "others", "rate": "1 per job-d", "away": "4 h"},
+    "ageing preemption": {
+        "use": "preemption",
+        "name": "others",
+        "law": {"law": "lognormal", "mean": "3 d", "sigma": 1},
+        "away": "4 h",
+    },
+    "loss spike": {"use": "loss-spike", "name": "spike", "rate": "1 per job-d"},
+    "ageing loss spike": {"use": "loss-spike", "name": "spike", "law": {"law": "gamma", "shape": 0.6, "mean": "4 d"}},
+    "bug": {"use": "bug", "name": "bug", "rate": "1 per job-d", "fix": "1 d"},
+    "ageing bug": {"use": "bug", "name": "bug", "law": WEIBULL, "fix": "1 d"},
+    "maintenance": {
+        "use": "maintenance",
+        "name": "windows",
+        "part": "rack",
+        "windows": [
+            {"start": "20 d", "duration": "4 h", "first": 3, "units": 5},
+            {"start": "2 d", "duration": "1 h"},
+            {"start": "60 d", "duration": "1 d", "first": 31},
+        ],
+    },
+    "rollout": {"use": "rollout", "name": "driver", "nodes_per_day": 20, "duration": "1 h", "hazard": {"node": 0.5}},
+}
+
+SHRINKING = {name for name, entry in CASES.items() if entry.get("exact") or (entry.get("part") == "cluster")}
+
+"""Victims among all nodes, and an exact share of them, belong to the size of the cluster."""
+
+
+def build(entry: dict[str, Any]) -> Source:
+    """Return the source of an entry of a scenario, incidents with their domains."""
+    kind: Any = SOURCES[entry["use"]]
+    model = kind.model_validate({key: value for key, value in entry.items() if value is not None})
+    source: Source = model.build(COUNTS_TEST_SOURCE_KINDS, 3)
+    return source if source.blast is None else with_domains(source, COUNTS_TEST_SOURCE_KINDS["node"])
+
+
+@pytest.mark.parametrize("name", one_in(2, CASES))
+def test_a_source_draws_what_it_says(name: str) -> None:
+    """Law, mean count, victims, both prefixes and names, for every kind and every option."""
+    check_source(build(CASES[name]), HORIZON, grows=name not in SHRINKING)
+
+
+def test_a_log_is_played_as_it_is(tmp_path: Path) -> None:
+    """Each cause of a log is a source with its rows."""
+    path = tmp_path / "log.csv"
+    path.write_text("unit,start,end,cause\na,100,400,gpu\nb,200,300,nic\na,90000,95000,nic\nc,4000000,4000100,gpu\n")
+    log = {"use": "replay", "file": str(path), "map": "first-appearance"}
+    sources, merged = Replay.model_validate(log).build_all(COUNTS_TEST_SOURCE_KINDS)
+    assert merged == 0
+    assert [source.name for source in sources] == ["gpu", "nic"]
+    for source in sources:
+        check_source(source, HORIZON)
+
+
+WHAT_HAPPENS_LATER = {
+    *("use", "name", "source", "events", "planned", "detection"),
+    *("fault", "damage", "notice", "away", "store_out", "rewind"),
+    *("idle_hazard", "interrupts", "defer", "effect", "repair", "tier", "relapse", "saves", "fix"),
+}
+
+"""Fields that shape no draw: the engine's tests deal with them."""
+
+
+@cases("use", sorted(set(SOURCES) - {"replay", "rollout"}))
+def test_no_option_is_left_out(use: str) -> None:
+    """Each field of each kind that shapes draws is in some case above.
+
+    A log has no option but its file, and a rollout draws nothing.
+    """
+    kind: Any = SOURCES[use]
+    stated = {key for entry in CASES.values() if entry["use"] == use for key in entry}
+    assert stated, f"no case of {use}"
+    asked = set(kind.model_fields) - WHAT_HAPPENS_LATER
+    if use == "defect":
+        asked.remove("tempo")  # refused
+    if use == "incident":
+        asked.remove("clock")  # must be wall
+    # One line multiplies the rates of all kinds.
+    assert asked <= stated | {"scale"}
+
+
+@pytest.mark.parametrize(
+    "name", ["folded gpu", "scaled", "frailty of parts", "folded batches", "nodes of a rack", "equal values"]
+)
+def test_the_rate_of_a_source_is_its_mean_count(name: str) -> None:
+    """With constant hazards the rate that the plans rest on is the mean number of candidates over time."""
+    source = build(CASES[name])
+    counts = np.array([len(draw_trace([source], HORIZON, 5, number).time) for number in range(100)])
+    assert close(counts, source.rate * HORIZON)
+
+
+def test_a_bug_strikes_although_it_is_not_in_the_trace() -> None:
+    """A bug with a mean life of 100 s strikes a job of 1000 s, again and again until it is mended."""
+    failures = [{"use": "bug", "name": "bug", "rate": "1 per 100 s", "fix": "300 s"}]
+    case = prepared(
+        failures=failures,
+        checkpoint={"tiers": [{"interval": "100 s", "mode": "blocking", "write": "0 s", "restore": "0 s"}]},
+    )
+    assert sum(sim.run(case, number).jobs[0].interruptions.get(1, 0) for number in range(20)) > 20
+
+
+def test_a_rollout_takes_each_node_once() -> None:
+    """Every node is out for its 60 s, although the trace knows of nothing."""
+    failures = [{"use": "rollout", "name": "driver", "nodes_per_day": 86400 / 100, "duration": "60 s"}]
+    case = prepared(failures=failures, jobs=[{"name": "job", "gpus": 2, "arrival": "999 s"}])
+    result = sim.run(case, 0, keeps_log=True)
+    assert sorted(outage.node for outage in result.outages) == [0, 1, 2, 3]
+    assert all(outage.end - outage.start == pytest.approx(60.0) for outage in result.outages)
+
+
 SHAPES = [0.5, 0.7, 1.0, 2.0]
 
 
@@ -38,9 +793,7 @@ def weibull(shape: float, mean: float) -> Weibull:
     return Weibull.from_seconds(shape=shape, mean=mean)
 
 
-# ---------------------------------------------------------------------------------------- every kind, every law
-
-LAWS: list[LawModel] = [
+LAWS_TEST_SOURCES: list[LawModel] = [
     Exponential.from_seconds(mean=100 * DAY),
     weibull(0.7, 100 * DAY),
     weibull(2.0, 100 * DAY),
@@ -50,7 +803,9 @@ LAWS: list[LawModel] = [
 ]
 
 
-@pytest.mark.parametrize("law", LAWS, ids=["exponential", "weibull 0.7", "weibull 2", "gamma", "lognormal", "uniform"])
+@pytest.mark.parametrize(
+    "law", LAWS_TEST_SOURCES, ids=["exponential", "weibull 0.7", "weibull 2", "gamma", "lognormal", "uniform"]
+)
 @pytest.mark.parametrize(
     "changes",
     [{}, {"renews": "at_return"}, {"renews": "never"}, {"clock": "busy"}, {"clock": "in_service"}],
@@ -59,9 +814,6 @@ LAWS: list[LawModel] = [
 def test_sources_draw_what_they_say(law: LawModel, changes: dict[str, Any]) -> None:
     """Law, mean count, both prefixes and names hold for every law, renewal and clock."""
     check_source(nodes_with(law, units=128, **changes), 30 * DAY)
-
-
-# --------------------------------------------------------------------------------------- age-correct renewal
 
 
 def renewals(law: LawModel, repair: float, horizon: float, shape: tuple[int, int], seed: int) -> NDArray[np.int64]:
@@ -99,6 +851,7 @@ def idle_cluster(source: sim.failures.Source, days: float, **changes: Any) -> si
 
 # 512 units, mean life 100 d, 30 d, renewal at failure: shape, failures, 2 s.e. of 4,000 draws (k = 1 is exact).
 ANCHORS_30 = [(0.7, 281.1, 0.6), (1.0, 153.6, 0.0), (2.0, 35.3, 0.2)]
+
 # 512 units, mean life 1000 d, 3000 d; 512 (3 + (c^2 - 1) / 2) in the long run, with c the coefficient of variation.
 ANCHORS_3000 = [(0.7, 1800.6), (1.0, 1536.0), (1.5, 1398.1), (2.0, 1350.6)]
 
@@ -173,9 +926,6 @@ def test_a_constant_rate_counts_by_its_parts(part: str, renews: str) -> None:
     share = 2.0 if renews == "at_failure" else -math.expm1(-2.0)
     variance = 2.0 if renews == "at_failure" else share * (1 - share)
     assert abs(drawn.mean() - counts[part] * share) <= Z * math.sqrt(counts[part] * variance / drawn.size)
-
-
-# ------------------------------------------------------------------------------------------------------ clocks
 
 
 @pytest.mark.parametrize("shape", one_in(4, SHAPES))
@@ -254,9 +1004,6 @@ def test_busy_clock_stops_in_unexposed_phases(shape: float, part: str) -> None:
     assert not agree(ours, renewals(law, 0.0, 10 * DAY, (3000, units), 6)), "the pauses must matter"
 
 
-# -------------------------------------------------------------------------------------------- stationary start
-
-
 @pytest.mark.parametrize("shape", [0.5, 2.0])
 @pytest.mark.parametrize("renews", ["at_failure", "at_return"])
 def test_a_stationary_start_fails_at_a_constant_rate(shape: float, renews: Any) -> None:
@@ -330,8 +1077,6 @@ def test_stationary_downtime(renews: Any) -> None:
     assert play(case).down_node_seconds == 0.0, "the outages come from the trace"
 
 
-# -------------------------------------------------------------------------------------------------- blast radius
-
 TREE = {
     "nodes": 24,
     "gpus_per_node": 2,
@@ -389,9 +1134,6 @@ def _down_after(case: sim.Prepared, slot: int) -> list[int]:
     return [node for node in range(case.nodes) if simulation.cluster.outages[node]]
 
 
-# ------------------------------------------------------------------------------------------- exposure and thinning
-
-
 @pytest.mark.parametrize(("hazard", "expected"), [(0.0, 0.0), (0.25, 0.25), (1.0, 1.0)])
 def test_idle_nodes_fail_at_their_own_hazard(hazard: float, expected: float) -> None:
     """Of the failures drawn for idle nodes, the share idle_hazard happens."""
@@ -425,3 +1167,390 @@ def test_doubling_the_rate_turns_it_red() -> None:
     assert abs(ours.mean() - 153.6) <= Z * math.sqrt(153.6 / 60)
     assert abs(twice.mean() - 153.6) > 10 * Z * math.sqrt(153.6 / 60)
     assert abs(twice.mean() - 307.2) <= Z * math.sqrt(307.2 / 60)
+
+
+# ----------------------------------------
+# Hazards that change in time: power-law trends, calendars, random swings, and the operational time of lives.
+#
+# References
+# ----------
+# L. H. Crow, "Reliability analysis for complex, repairable systems", 1974, and MIL-HDBK-189C (2011): with n events up
+# to
+# T, the estimate n / sum ln(T / t_i) of the exponent b has 2 n b / estimate chi-square distributed with 2 n degrees of
+# freedom. D. R. Cox, P. A. W. Lewis, *The Statistical Analysis of Series of Events*, Methuen, 1966.
+
+
+def source_of_of_test_tempo(tempo: dict[str, Any], units: int = 512, **entry: Any) -> Source:
+    """Return a component source of nodes; without a law one failure in a hundred days."""
+    base: dict[str, Any] = {"name": "fault", "part": "node", "tempo": tempo}
+    if "law" not in entry:
+        base["rate"] = "1 per 100 d"
+    return Component.model_validate(base | entry).build({"node": units, "gpu": units}, 1)
+
+
+@cases("exponent", [0.5, 1.0, 2.5])
+def test_crow_amsaa_finds_the_exponent(exponent: float) -> None:
+    """The maximum-likelihood exponent of the failures of a new cluster is the stated one, within its chi-square law."""
+    horizon = 300 * DAY
+    times = draw_trace(
+        [source_of_of_test_tempo({"trend": {"exponent": exponent, "reference": "100 d"}})], horizon, 1, 0
+    ).time
+    estimate = len(times) / float(np.log(horizon / times).sum())
+    law = stats.chi2(2 * len(times))
+    low, high = law.ppf(LEAST / 2), law.ppf(1 - LEAST / 2)
+    assert low <= 2 * len(times) * exponent / estimate <= high
+    for wrong in (0.8 * exponent, 1.25 * exponent):
+        assert not low <= 2 * len(times) * wrong / estimate <= high, "the interval must be narrow"
+
+
+@cases(("exponent", "age"), [(0.5, 0.0), (0.5, 50.0), (2.5, 0.0), (2.5, 50.0)])
+def test_counts_of_a_trend(exponent: float, age: float) -> None:
+    """A rate r gives r R ((T + age)^b - age^b) / R^b failures on average; a new cluster r R up to the reference R."""
+    tempo = {"trend": {"exponent": exponent, "reference": "100 d", "age": f"{age} d"}}
+    counts = np.array(
+        [len(draw_trace([source_of_of_test_tempo(tempo)], 80 * DAY, 2, number).time) for number in range(40)]
+    )
+    expected = 5.12 * 100 * (((80 + age) / 100) ** exponent - (age / 100) ** exponent)
+    assert close(counts, expected, expected)
+    if age == 0:
+        whole = np.array(
+            [len(draw_trace([source_of_of_test_tempo(tempo)], 100 * DAY, 3, number).time) for number in range(40)]
+        )
+        assert close(whole, 512, 512)
+
+
+@cases(
+    ("period", "factors"), [("1 d", [0.0, 1.0, 3.0, 0.5]), ("7 d", [1.2, 1.2, 1.2, 1.2, 1.2, 0.5, 0.5]), ("1 d", [2.0])]
+)
+def test_calendar_counts_follow_the_factors(period: str, factors: list[float]) -> None:
+    """Failures in each phase are Poisson with rate x factor; a phase with the factor 0 has none."""
+    length = 7 * DAY if period == "7 d" else DAY
+    days = 280.0
+    times = draw_trace(
+        [source_of_of_test_tempo({"calendar": {"period": period, "factors": factors}})], days * DAY, 1, 0
+    ).time
+    phase = (times % length / length * len(factors)).astype(np.int64)
+    observed = np.bincount(phase, minlength=len(factors)).astype(np.float64)
+    expected = 5.12 * days / len(factors) * np.array(factors)
+    assert not observed[expected == 0].any()
+    some = expected > 0
+    square = ((observed[some] - expected[some]) ** 2 / expected[some]).sum()
+    assert stats.chi2(some.sum()).sf(float(square)) > LEAST
+
+
+STRETCHES = 4000
+
+
+def stretch_counts(*names: str, cv: float = 0.7, days: float = 2.0) -> list[NDArray[np.int64]]:
+    """Return the failures in each of many stretches, of one source for each name of swings."""
+    horizon = STRETCHES * days * DAY
+    sources = [
+        source_of_of_test_tempo(
+            {"swings": {"every": f"{days} d", "cv": cv, "shared": name}}, units=300, name=f"fault {index}"
+        )
+        for index, name in enumerate(names)
+    ]
+    drawn = draw_trace(sources, horizon, 1, 0)
+    return [
+        np.bincount((drawn.time[drawn.source == index] / (days * DAY)).astype(np.int64), minlength=STRETCHES)
+        for index in range(len(sources))
+    ]
+
+
+def test_swings_make_counts_overdispersed() -> None:
+    """Failures per stretch have the variance mean + cv^2 mean^2: they are negative binomial with the shape cv^-2."""
+    mean, shape = 6.0, 0.7**-2
+    (counts,) = stretch_counts("cluster")
+    law = stats.nbinom(shape, shape / (shape + mean))
+    variance, excess = float(law.var()), float(law.stats(moments="k"))
+    assert variance == pytest.approx(mean + 0.7**2 * mean**2)
+    assert close(counts, mean, variance)
+    error = variance * math.sqrt((excess + 2) / STRETCHES)
+    assert abs(counts.var(ddof=1) - variance) <= Z * error
+    assert variance - mean > 2 * Z * error, "a steady rate must fall outside"
+    observed = np.bincount(np.minimum(counts, 60), minlength=61).astype(np.float64)
+    expected = STRETCHES * law.pmf(np.arange(61))
+    expected[60] += STRETCHES * law.sf(60)
+    assert stats.chisquare(*pooled(observed, expected)).pvalue > LEAST
+
+
+def test_neighbouring_stretches_are_independent() -> None:
+    """The autocorrelation of the counts at lag one is zero."""
+    (counts,) = stretch_counts("cluster")
+    assert abs(float(np.corrcoef(counts[1:], counts[:-1])[0, 1])) <= Z / math.sqrt(STRETCHES)
+
+
+def test_sources_with_one_name_swing_together() -> None:
+    """With one name two sources have the covariance cv^2 mean^2 over stretches; with two names none."""
+    one, same, other = stretch_counts("cluster", "cluster", "room")
+    for rival, expected in ((same, 0.7**2 * 36), (other, 0.0)):
+        products = (one - one.mean()) * (rival - rival.mean())
+        error = float(products.std(ddof=1)) / math.sqrt(STRETCHES)
+        assert abs(float(products.mean()) - expected) <= Z * error
+        assert expected == 0 or expected > 2 * Z * error
+
+
+TEMPOS: dict[str, dict[str, Any]] = {
+    "falling": {"trend": {"exponent": 0.5, "reference": "10 d"}},
+    "growing": {"trend": {"exponent": 3, "reference": "10 d", "age": "3 d"}},
+    "calendar": {"calendar": {"period": "1 d", "factors": [0, 1, 4]}},
+    "together": {
+        "trend": {"exponent": 0.7, "reference": "10 d", "age": "1 h"},
+        "calendar": {"period": "36 h", "factors": [0.5, 1.5]},
+    },
+}
+
+
+def hazard(tempo: Tempo) -> Callable[[float], float]:
+    """Return m(t) by its definition, swings left out."""
+
+    def m(time: float) -> float:
+        value = 1.0
+        if tempo.trend is not None:
+            trend = tempo.trend
+            value *= trend.exponent * ((time + trend.age) / trend.reference) ** (trend.exponent - 1)
+        if tempo.calendar is not None:
+            calendar = tempo.calendar
+            value *= calendar.factors[int(time % calendar.period / calendar.period * len(calendar.factors))]
+        return value
+
+    return m
+
+
+@cases("name", TEMPOS)
+def test_operational_time_is_the_integral_of_the_hazard(name: str) -> None:
+    """M(t) is the integral of m, whatever the end up to which it was worked out."""
+    tempo = Tempo.model_validate(TEMPOS[name])
+    m = hazard(tempo)
+    edges = np.arange(0, 8 * DAY + 1, 2 * 3600.0)
+    pieces = [integrate.quad(m, low, high, limit=200)[0] for low, high in itertools.pairwise(edges.tolist())]
+    expected = np.concatenate([[0.0], np.cumsum(pieces)])
+    for end in (8 * DAY, 8.3 * DAY, 30 * DAY):
+        clock = tempo.realise(end, 1, 0)
+        assert [clock.elapsed(edge) for edge in edges] == pytest.approx(expected, rel=1e-5, abs=1e-3)
+    assert tempo.realise(8 * DAY, 1, 0).total == pytest.approx(expected[-1], rel=1e-5)
+
+
+@cases("name", [*TEMPOS, "swings"])
+def test_moments_are_the_inverse_of_operational_time(name: str) -> None:
+    """M^-1(M(t)) is t where m is above zero; beyond the last M there is no moment; one by one or all at once."""
+    tempo = Tempo.model_validate(TEMPOS.get(name, {"swings": {"every": "5 h", "cv": 2}}))
+    clock = tempo.realise(12 * DAY, 1, 0)
+    elapsed = np.linspace(0, clock.total, 1001)[1:-1]
+    moments = clock.moments(elapsed)
+    assert (np.diff(moments) > 0).all()
+    assert [clock.moment(each) for each in elapsed] == pytest.approx(moments, rel=1e-12)
+    assert [clock.elapsed(time) for time in moments] == pytest.approx(elapsed, rel=1e-9)
+    beyond = np.array([clock.total, 1.1 * clock.total])
+    assert np.isinf(clock.moments(beyond)).all()
+    assert [clock.moment(each) for each in beyond] == [math.inf, math.inf]
+
+
+@cases("name", ["falling", "growing", "calendar"])
+@cases("days", [1.0, 9.0, 27.0])
+def test_mean_tempo(name: str, days: float) -> None:
+    """The mean of m that plans rest on is M(T) / T, over whole periods."""
+    tempo = Tempo.model_validate(TEMPOS[name])
+    assert tempo.mean(days * DAY) == pytest.approx(tempo.realise(days * DAY, 1, 0).total / (days * DAY))
+
+
+@pytest.mark.parametrize("renews", ["at_failure", "at_return"])
+def test_ageing_units_run_in_operational_time(renews: str) -> None:
+    """Played by the engine, lives that renew at once count like a renewal process in operational time."""
+    law = {"law": "weibull", "shape": 3, "mean": "20 d"}
+    tempo = {"calendar": {"period": "10 d", "factors": [0.2, 1.8]}, "trend": {"exponent": 2, "reference": "20 d"}}
+    source = source_of_of_test_tempo(tempo, law=law, renews=renews)
+    source = replace(source, repair=Fixed.from_seconds(value=0.0))
+    case = prepared(
+        cluster={"nodes": 512, "gpus_per_node": 1, "fabric": {"rails": 1}},
+        horizon="30 d",
+        jobs=[{"name": "job", "gpus": 1, "arrival": "30 d"}],
+    )
+    case = replace(case, sources=(source,))
+    ours = np.array([sim.run(case, number).counts["failures"] for number in range(30)])
+    at_once = replace(source, renews="at_failure")
+    assert agree(ours, counts_of(at_once, 30 * DAY, 200))
+    assert not agree(ours, counts_of(replace(at_once, tempo=None), 30 * DAY, 200)), "the tempo must matter"
+
+
+# ----------------------------------------
+# Units that differ: frailty makes counts negative binomial, sources share bad nodes, hazard ratios act on survival.
+#
+# References
+# ----------
+# M. Greenwood, G. U. Yule, "An inquiry into the nature of frequency distributions representative of multiple
+# happenings",
+# Journal of the Royal Statistical Society 83 (1920): Poisson counts with a Gamma mean are negative binomial. D. R.
+# Cox,
+# "Regression models and life-tables", Journal of the Royal Statistical Society B 34 (1972): proportional hazards.
+
+
+def source_of_of_test_variety(**entry: Any) -> Source:
+    """Return a component source; without a law one failure in a hundred days."""
+    base: dict[str, Any] = {"name": "fault", "part": "node"}
+    if "law" not in entry:
+        base["rate"] = "1 per 100 d"
+    return Component.model_validate(base | entry).build(COUNTS, 1)
+
+
+def by_node(source: Source, days: float, *others: Source, seed: int = 1) -> list[NDArray[np.int64]]:
+    """Return the failures of each node in some days, of a source and of others beside it."""
+    sources = (source, *others)
+    drawn = draw_trace(sources, days * DAY, seed, 0)
+    counts = []
+    for index, each in enumerate(sources):
+        slots = drawn.slot[drawn.source == index]
+        counts.append(np.bincount(slots // max(each.slots_per_node, 1), minlength=NODES))
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("entry", "shape"),
+    [
+        ({"frailty": {"shape": 0.5}}, 0.5),
+        ({"frailty": {"shape": 2, "of": "part"}}, 2.0),
+        ({"part": "gpu", "rate": "1 per 800 d", "frailty": {"shape": 0.5}}, 0.5),
+        ({"part": "nic", "rate": "1 per 800 d", "frailty": {"shape": 0.5}}, 0.5),
+        ({"part": "gpu", "rate": "1 per 800 d", "frailty": {"shape": 0.5, "of": "part"}}, 4.0),
+    ],
+    ids=["node", "node as a part", "GPUs of frail nodes", "NICs of frail nodes", "frail GPUs"],
+)
+def test_gamma_frailty_makes_counts_negative_binomial(entry: dict[str, Any], shape: float) -> None:
+    """Counts of nodes have variance / mean = 1 + mean / shape, and the whole negative binomial law.
+
+    Eight frail GPUs of a node add up to a Gamma law with eight times the shape.
+    """
+    mean = 1.5
+    counts = by_node(source_of_of_test_variety(**entry), 100 * mean)[0]
+    law = stats.nbinom(shape, shape / (shape + mean))
+    variance, excess = float(law.var()), float(law.stats(moments="k"))
+    assert variance / mean == pytest.approx(1 + mean / shape)
+    assert close(counts, mean, variance)
+    # The variance of a sample variance: (kurtosis - 1) sigma^4 / n.
+    error = variance * math.sqrt((excess + 2) / NODES)
+    assert abs(counts.var(ddof=1) - variance) <= Z * error
+    assert abs(variance - mean) > 2 * Z * error, "equal nodes must fall outside"
+    observed = np.bincount(np.minimum(counts, 40), minlength=41).astype(np.float64)
+    expected = NODES * law.pmf(np.arange(41))
+    expected[40] += NODES * law.sf(40)
+    assert stats.chisquare(*pooled(observed, expected)).pvalue > LEAST
+
+
+def test_equal_nodes_count_as_poisson() -> None:
+    """Without frailty variance over mean is 1."""
+    counts = by_node(source_of_of_test_variety(), 150)[0]
+    # The variance of a Poisson sample variance is (1 / mean + 2) mean^2 / n.
+    assert abs(counts.var(ddof=1) - 1.5) <= Z * 1.5 * math.sqrt((1 / 1.5 + 2) / NODES)
+
+
+def covariance(one: NDArray[np.int64], other: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the covariance of two counts over nodes, and its standard error."""
+    products = (one - one.mean()) * (other - other.mean())
+    return float(products.mean()), float(products.std(ddof=1)) / math.sqrt(NODES)
+
+
+@cases("part", ["node", "gpu"])
+def test_a_shared_frailty_meets_the_same_bad_nodes(part: str) -> None:
+    """Two sources with one frailty have the covariance mean x mean / shape over nodes."""
+    rate = "1 per 100 d" if part == "node" else "1 per 800 d"
+    one = source_of_of_test_variety(frailty={"shape": 0.8})
+    other = source_of_of_test_variety(name="other", part=part, rate=rate, frailty={"shape": 0.8})
+    found, error = covariance(*by_node(one, 150, other))
+    assert abs(found - 1.5 * 1.5 / 0.8) <= Z * error
+    assert found > 2 * Z * error
+
+
+@cases(
+    "changes",
+    [
+        {"frailty": {"shape": 0.8, "shared": "others"}},
+        {"part": "rack", "frailty": {"shape": 0.8}},
+        {},
+    ],
+    ids=["another name", "racks are no nodes", "no frailty"],
+)
+def test_other_sources_have_nothing_to_do_with_it(changes: dict[str, Any]) -> None:
+    """Frailties with different names, of different parts, or none at all, are uncorrelated over nodes."""
+    found, error = covariance(
+        *by_node(
+            source_of_of_test_variety(frailty={"shape": 0.8}), 150, source_of_of_test_variety(name="other", **changes)
+        )
+    )
+    assert abs(found) <= Z * error
+
+
+@cases("replication", [0, 1])
+def test_frailties_follow_the_gamma_law_with_mean_one(replication: int) -> None:
+    """Hazard ratios are Gamma distributed, and drawn anew in each replication."""
+    source = source_of_of_test_variety(frailty={"shape": 0.7})
+    ratio = fleet_of(source, 1, replication).ratio
+    assert ratio is not None
+    assert stats.kstest(ratio, stats.gamma(0.7, scale=1 / 0.7).cdf).pvalue > LEAST
+    other = fleet_of(source, 1, 1 - replication).ratio
+    assert other is not None
+    assert abs(float(np.corrcoef(ratio, other)[0, 1])) <= Z / math.sqrt(NODES)
+
+
+@cases("shape", [0.5, 1.0, 3.0])
+@cases("ratio", [0.25, 8.0])
+def test_a_hazard_ratio_scales_a_weibull_law(shape: float, ratio: float) -> None:
+    """With the hazard ratio h, Weibull lives keep their shape and have the scale times h^(-1 / shape)."""
+    law = {"law": "weibull", "shape": shape, "scale": "50 d"}
+    source = source_of_of_test_variety(law=law, batches=[{"share": 1, "ratio": ratio}], renews="never")
+    drawn = draw_trace([source], math.inf, 3, 0)
+    assert stats.kstest(drawn.time, stats.weibull_min(shape, scale=50 * DAY * ratio ** (-1 / shape)).cdf).pvalue > LEAST
+    plain = draw_trace([source_of_of_test_variety(law=law, renews="never")], math.inf, 3, 0)
+    assert stats.kstest(plain.time, stats.weibull_min(shape, scale=50 * DAY).cdf).pvalue > LEAST
+
+
+@cases("ratio", [0.25, 8.0])
+def test_a_hazard_ratio_is_a_power_of_survival(ratio: float) -> None:
+    """Whatever the law, a unit with the hazard ratio h survives x with P(X > x)^h: here a lognormal life."""
+    law = {"law": "lognormal", "median": "50 d", "sigma": 0.8}
+    source = source_of_of_test_variety(law=law, batches=[{"share": 1, "ratio": ratio}], renews="never")
+    survival = stats.lognorm(0.8, scale=50 * DAY).sf(draw_trace([source], math.inf, 4, 0).time) ** ratio
+    assert stats.kstest(survival, "uniform").pvalue > LEAST
+
+
+def test_batches_are_shares_of_the_nodes() -> None:
+    """Each node is in a batch with its share; all its GPUs are, and it is in the same for every source."""
+    law = {"law": "weibull", "shape": 2, "mean": "30 d"}
+    batches = [{"share": 0.2, "law": law}, {"share": "5 %", "ratio": 10}]
+    fleet = fleet_of(source_of_of_test_variety(part="gpu", law=law, batches=batches), 1, 0)
+    assert fleet.which is not None
+    assert fleet.ratio is not None
+    which, ratio = fleet.which.reshape(NODES, 8), fleet.ratio.reshape(NODES, 8)
+    assert (which == which[:, :1]).all()
+    assert (ratio == ratio[:, :1]).all()
+    for found, share in ((which[:, 0] == 1, 0.2), (ratio[:, 0] == 10, 0.05), (ratio[:, 0] == 1, 0.95)):
+        assert abs(found.mean() - share) <= Z * math.sqrt(share * (1 - share) / NODES)
+    assert not ((which == 1) & (ratio == 10)).any()
+    other = fleet_of(source_of_of_test_variety(name="other", batches=batches), 1, 0)
+    assert other.which is not None
+    assert other.ratio is not None
+    assert np.array_equal(other.which, which[:, 0])
+    assert np.array_equal(other.ratio, ratio[:, 0])
+
+
+def test_batches_fail_by_their_own_rates() -> None:
+    """Three batches with hazards 1, 5 and 0.2 of the source's: counts of nodes are a mixture of Poisson laws."""
+    entry = [{"share": 0.3, "ratio": 5}, {"share": 0.2, "law": {"law": "exponential", "mean": "500 d"}}]
+    counts = by_node(source_of_of_test_variety(batches=entry), 100)[0]
+    law = 0.5 * stats.poisson(1).pmf(np.arange(31)) + 0.3 * stats.poisson(5).pmf(np.arange(31))
+    law += 0.2 * stats.poisson(0.2).pmf(np.arange(31))
+    observed = np.bincount(np.minimum(counts, 30), minlength=31).astype(np.float64)
+    assert stats.chisquare(*pooled(observed, NODES * law / law.sum())).pvalue > LEAST
+
+
+def test_covariates_go_round_the_nodes() -> None:
+    """Node i has level (i // stride) mod levels; ratios of several covariates multiply."""
+    row = {"name": "row", "ratios": [1, 2, 4], "stride": 10}
+    supply = {"name": "supply", "ratios": [0.5, 1.5]}
+    counts = by_node(source_of_of_test_variety(covariates=[row, supply]), 100)[0]
+    node = np.arange(NODES)
+    expected = np.array([1.0, 2.0, 4.0])[node // 10 % 3] * np.array([0.5, 1.5])[node % 2]
+    cell = node // 10 % 3 * 2 + node % 2
+    # Poisson counts, not a fixed total: the sum of squares has as many degrees of freedom as there are cells.
+    observed, mean = np.bincount(cell, counts), np.bincount(cell, expected)
+    assert stats.chi2(6).sf(float(((observed - mean) ** 2 / mean).sum())) > LEAST
+    assert abs(observed[1] - observed[0]) > Z * math.sqrt(observed[0] + observed[1])

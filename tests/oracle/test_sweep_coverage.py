@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "how-sure.md"
+
 SIZES = (10, 16, 32, 64)
+
 STATED = 2000
+
 """Repetitions behind each number of the page."""
 
 SAMPLES: dict[str, tuple[Any, float]] = {

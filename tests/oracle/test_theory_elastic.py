@@ -17,11 +17,12 @@ from sim.formulas.nodes import steady_unavailability
 from sim.policies.contracts import Bucket
 from sim.steps import Impairment
 from tests.cases import cases
-from tests.harness import Z, prepared
-from tests.intervals import student
+from tests.harness import prepared
+from tests.intervals import Z, student
 from tests.pace import SEED, one_in
 
 DAY = 86400.0
+
 REPLICATIONS = 12
 
 BASE: dict[str, Any] = {
@@ -44,6 +45,7 @@ BASE: dict[str, Any] = {
     "bugs": math.inf,
     "days": 60,
 }
+
 """Nodes of one GPU; rates in failures of a node a day, times in seconds."""
 
 CASES: dict[str, dict[str, Any]] = {
@@ -60,6 +62,7 @@ CASES: dict[str, dict[str, Any]] = {
     "no other nodes": {"extra": 0, "repair": 6 * 3600.0},
     "one other node": {"extra": 1, "repair": 4 * 3600.0},
 }
+
 SLOW: dict[str, dict[str, Any]] = {
     "many failures": {"groups": 64, "rate": 1.0, "days": 30},
     "hundreds of replicas": {"groups": 256, "width": 1, "rate": 0.15, "days": 60},
@@ -214,8 +217,6 @@ def test_a_kept_batch_goes_to_the_others_by_whole_microbatches() -> None:
     assert sum(held.values()) == pytest.approx(1, abs=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------- special cases
-
 TIMES: dict[str, Any] = {"stall": 100.0, "absence": 500.0, "rejoin": 20.0, "restart": 300.0, "downtime": 40.0}
 
 
@@ -317,9 +318,6 @@ def test_what_makes_no_sense_is_refused(changes: dict[str, Any], words: str) -> 
         elastic_shares(1200, 10, 7200, 8, **(TIMES | changes))
 
 
-# ----------------------------------------------------------------------------------------------- waiting for nodes
-
-
 def test_a_wait_without_other_nodes_is_the_chance_that_all_are_up() -> None:
     """Without other nodes a replica of n is whole with probability a^n, a the availability of a node."""
     life, repair = 50_000.0, 4_000.0
@@ -362,9 +360,6 @@ def test_more_nodes_shorten_the_wait() -> None:
     assert all(after < before for before, after in itertools.pairwise(behind))
     # Idle nodes behind a pool never help more than the same nodes in it.
     assert all(mean_wait(100, 4, 1e5, 1e4, idle) >= mean_wait(100, 4 + idle, 1e5, 1e4) for idle in (1, 8, 32))
-
-
-# ------------------------------------------------------------------------------------------------------ published
 
 
 def test_stalls_of_a_hundred_thousand_gpus() -> None:

@@ -19,12 +19,16 @@ import sim
 from tests.oracle.grid_settings import FAMILIES, GRID
 
 if TYPE_CHECKING:
-    from tests.oracle.grid_job import Setting, Shares
+    from tests.oracle.grid_settings import Setting, Shares
 
 FALSE_ALARM = 1e-4
+
 """Probability that any share of any setting is outside by luck."""
+
 HEAVY, SEEN_THROUGH = 0.6, 2 / 3
+
 """Productive share from which on downwards wrong theories are tried, and the part of them that must be outside [-]."""
+
 CHECKS = sum(len(setting.theory) for setting in GRID)
 
 

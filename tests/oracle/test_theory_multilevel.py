@@ -23,10 +23,15 @@ from tests.oracle.theory.multilevel import in_memory_shares, multilevel_shares, 
 from tests.pace import SEED, one_in
 
 REPLICATIONS = 16
+
 FAULTS = 800
+
 """Mean faults of a run."""
+
 LIMIT = float(stats.t.isf(1e-5 / 2, REPLICATIONS - 1))
+
 """Half width of an interval in standard errors: with five shares a false alarm in 20,000 tests."""
+
 NAMES = {
     "productive": [Bucket.PRODUCTIVE],
     "checkpoint_stall": [Bucket.CHECKPOINT_STALL],
@@ -189,9 +194,6 @@ def test_drains_of_nested_saves_are_right_to_first_order(scale: int) -> None:
         assert abs(table.mean(axis=0)[0] - setting.theory(drains=None)["productive"]) > allowed[0]
 
 
-# ----------------------------------------------------------------------------------------------------- theory alone
-
-
 @cases("mtti", [1e5, 3600.0, 600.0, 60.0])
 @cases("drain", [0.0, 200.0])
 def test_one_level_is_the_theory_of_one_store(mtti: float, drain: float) -> None:
@@ -272,9 +274,6 @@ def test_up_to_four_levels_event_by_event(setting: Setting, downtimes: list[floa
     theory = setting.theory(downtimes=downtimes, drains=None)
     apart = table.mean(axis=0) - np.array([theory[share] for share in NAMES])
     assert np.all(np.abs(apart) <= limits(table, ends_of(setting) * FAULTS / 6_000))
-
-
-# -------------------------------------------------------------------------------------------------- pairs in memory
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from tests.pace import IS_FULL, SEED, budget
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
 Scenario = dict[str, Any]
 
 MOST_EVENTS = 200_000
+
 """Far more than a drawn scenario can need: who plays longer goes round in circles."""
 
 

@@ -26,13 +26,14 @@ from typer.testing import CliRunner
 import cli
 import sim
 from sim import yamlfile
-from tests import small
+from tests import report_sample
 from tests.pace import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PATIENCE = 20
+
 """Seconds of computing that one command may take [s]; what is accepted is cut to an hour of simulated time."""
 
 SHIPPED: dict[str, Path] = {
@@ -40,6 +41,7 @@ SHIPPED: dict[str, Path] = {
     for kind in ("scenarios", "scenarios/studies", "topologies")
     for name, path in sim.shipped(kind).items()  # type: ignore[arg-type]
 }
+
 VALUES: tuple[Any, ...] = (
     "",
     "x",
@@ -125,9 +127,6 @@ def judged(result: Any, *, place: str) -> str | None:
     return None
 
 
-# -------------------------------------------------------------------------------------------------- mutations
-
-
 def places(content: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the path of everything in a document."""
     items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
@@ -181,9 +180,6 @@ def torn(text: str, rng: random.Random) -> str:
     end = min(start + rng.choice((1, 3, 40, 400)), len(text))
     piece = rng.choice(("", text[start:end] * 2, "\t", "\0", "- {", "&a *a", "{}: ", "\ud7ff", "!!x ", "\n"))
     return text[:start] + piece + text[end:]
-
-
-# ------------------------------------------------------------------------------------------------------ cases
 
 
 def scenario_case(name: str, rng: random.Random, folder: Path) -> str | None:
@@ -284,7 +280,7 @@ def test_every_mutation_of_a_shipped_file_is_refused_at_its_place_or_can_be_play
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """Return a small folder of each of three kinds of results."""
-    scenario = small.write(tmp_path, monkeypatch)
+    scenario = report_sample.write(tmp_path, monkeypatch)
     study = "name: s\nscenario: small.yaml\nvary: {spares.hot: {choices: [0, 2]}}\nreplications: 4\n"
     Path("study.yaml").write_text(study + "questions: [{ask: best, metric: ettr}]\n")
     commands = {
@@ -294,7 +290,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
         "moved": ("sensitivity", "study.yaml", "--method", "tornado", "--executor", "serial"),
     }
     for name, command in commands.items():
-        assert small.call(*command, "--quiet", "--out", name).exit_code in (0, 1), name
+        assert report_sample.call(*command, "--quiet", "--out", name).exit_code in (0, 1), name
     return {name: tmp_path / name for name in commands}
 
 

@@ -14,8 +14,7 @@ import sim
 from sim.cluster import FABRIC_PARTS
 from tests import harness
 from tests.property.common import examples, prepare
-from tests.property.networked import Networked
-from tests.strategies import scenarios
+from tests.strategies import Networked, scenarios
 
 if TYPE_CHECKING:
     from typing import Any
@@ -23,7 +22,9 @@ if TYPE_CHECKING:
     from tests.property.common import Scenario
 
 RARELY = {"tiers": [{"interval": "10 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}]}
+
 OFTEN = {"tiers": [{"interval": "200 s", "mode": "blocking", "write": "1 s", "restore": "1 s"}]}
+
 NEVER = {"law": {"law": "exponential", "mean": "100000 d"}}
 
 
@@ -33,9 +34,6 @@ def test_the_network_is_what_a_recount_says(data: Scenario) -> None:
     """Whatever else fails: who is cut off has an outage of the fabric open, and jobs step as fast as the formula."""
     case = prepare(data)
     Networked(case, 0, sim.trace(case, 0)).run()
-
-
-# ------------------------------------------------------------------------------------------ nothing but the fabric
 
 
 def _of_fabric(data: Scenario, repair: str) -> Scenario:

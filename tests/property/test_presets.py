@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from sim.failures import FailureTrace
 
 PRESETS = list(catalog.recoveries())
+
 CASES, REPLICATIONS = 8, budget(25)
+
 """Scenarios of a preset, and random traces of each."""
+
 NODES, REPLICAS, WIDTH = 14, 3, 3
 
 FAILURES: list[dict[str, Any]] = [
@@ -52,11 +55,14 @@ FAILURES: list[dict[str, Any]] = [
     {"use": "loss-spike", "name": "spike", "rate": "0.1 per job-h", "rewind": "100 s"},
     {"use": "preemption", "name": "preempted", "rate": "0.8 per job-h", "notice": "30 s", "away": "200 s"},
 ]
+
 PERIODIC: list[dict[str, Any]] = [
     {"name": "evaluation", "every": "40 steps", "time": "30 s"},
     {"name": "loading of data", "every": "4 min", "time": "3 s"},
 ]
+
 REMOTE: dict[str, Any] = {"interval": "5 min", "stall": "2 s", "write": "20 s", "restore": "15 s"}
+
 MORE_STORES: list[dict[str, Any]] = [
     {**REMOTE, "retain": 2, "corrupt": "10 %"},
     {"store": "disk", "interval": "100 s", "mode": "blocking", "write": "4 s", "restore": "8 s", "when_busy": "skip"},
@@ -146,6 +152,7 @@ def _passed(result: sim.Result) -> set[tuple[str, str]]:
 
 
 NEVER_HIT = {("main", "queued")}
+
 """Phases in which nothing can fail: the job has no nodes then."""
 
 

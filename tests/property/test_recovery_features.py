@@ -13,11 +13,12 @@ import sim
 from sim.policies.contracts import Bucket
 from tests.engine_watch import Watch
 from tests.property.common import MOST_EVENTS, Scenario, examples
-from tests.strategies_laws import Draw, maybe, moments, seconds, times
-from tests.strategies_repair import repairs
+from tests.strategies import Draw, maybe, moments, repairs, seconds, times
 
 STORES = ("peer", "host", "peer-host", "disk")
+
 RECOVERIES = ("hot-spare", "full-restart", "shrink-rejoin", "restart-smaller", "ladder", "narrow", "standby")
+
 ELASTIC = ("shrink-rejoin", "restart-smaller")
 
 

@@ -53,11 +53,17 @@ def test_what_is_not_refused_can_be_played(data: Scenario) -> None:
 
 
 ELASTIC = {"use": "shrink-rejoin", "reconfigure": "1 s", "initialize": "1 s"}
+
 NIC = {"use": "component", "name": "nic", "part": "nic", "rate": "1 per nic-day", "repair": "1 h"}
+
 ROLLOUT = {"use": "rollout", "name": "roll", "nodes_per_day": 2, "duration": "1 h", "hazard": {"nic": 2}}
+
 NINE = {"nodes": 9, "gpus_per_node": 1, "rack": {"nodes": 4}, "fabric": {"rails": 1}}
+
 EIGHT = NINE | {"nodes": 8}
+
 RAILS = EIGHT | {"gpus_per_node": 4, "fabric": {"rails": 4}}
+
 FAILS = {"use": "component", "name": "cause", "rate": "1 per node-day"}
 
 

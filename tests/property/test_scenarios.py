@@ -18,8 +18,6 @@ from tests.strategies import scenarios
 if TYPE_CHECKING:
     from sim.failures import FailureTrace, Source
 
-# ------------------------------------------------------------------------------------------------------ accounts
-
 
 @examples(130)
 @given(scenarios())
@@ -141,9 +139,6 @@ def test_three_ways_to_count_the_time_that_nodes_are_down(data: Scenario) -> Non
     assert logged == pytest.approx(result.down_node_seconds, rel=1e-9, abs=rounding)
 
 
-# ------------------------------------------------------------------------------------------- same and different
-
-
 @examples(60)
 @given(scenarios(fewest_sources=1), st.permutations(range(3)))
 def test_a_replication_is_repeated_exactly(data: Scenario, order: list[int]) -> None:
@@ -220,9 +215,6 @@ def _check_kept(before: FailureTrace, after: FailureTrace, later: Any, former: A
     """The rows of one trace are those rows of another."""
     for name in ("time", "source", "slot", "round"):
         assert np.array_equal(getattr(before, name)[former], getattr(after, name)[later]), name
-
-
-# --------------------------------------------------------------------------------------------------- monotony
 
 
 @examples(80)

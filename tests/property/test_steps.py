@@ -17,7 +17,7 @@ from sim.catalog import steps
 from sim.steps import Breakdown, Impairment, StepPlan, Workload, breakdown, impaired, memory_use, problems, remedies
 from sim.steps.memory import activation_memory
 from tests.property.common import examples
-from tests.strategies_steps import layouts, machines, workloads
+from tests.strategies import layouts, machines, workloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
     from sim.steps.workload import Schedule, Sharding
 
 SLACK = 1 + 1e-9
+
 """Sums of floats in another order."""
 
 STEPS = workloads().flatmap(lambda work: st.tuples(st.just(work), machines(work)))
+
 SHARES = st.floats(0.05, 1)
-
-
-# ----------------------------------------------------------------------------------------------- terms, better machines
 
 
 @examples(200)
@@ -95,9 +94,6 @@ def test_more_overlap_is_never_slower(step: tuple[Workload, Machine], share: flo
     for name in ("overlap_tensor", "overlap_data"):
         off: dict[str, Any] = {name: False}
         assert breakdown(replace(work, **off), machine).total * SLACK >= total, name
-
-
-# ----------------------------------------------------------------------------------------- what one may choose
 
 
 @examples(200)
@@ -168,9 +164,6 @@ def test_dividing_more_never_needs_more_memory(work: Workload) -> None:
     groups = [size for size in (1, 2, 4, 8) if work.data_ranks % size == 0]
     sizes = [memory_use(replace(work, sharding="parameters", shard_ranks=size)).total for size in groups]
     assert all(less <= more * SLACK for more, less in pairwise(sizes))
-
-
-# ------------------------------------------------------------------------------------------------------ impaired
 
 
 @examples(200)
@@ -247,9 +240,6 @@ def test_the_catalog_is_what_steps_are_drawn_from() -> None:
                 shares = steps.efficiencies(chip, precision, experts=experts)
                 assert all(0 < share <= 1 for share in (shares.gemm, shares.attention, shares.logits))
                 assert 0 < shares.sigma < 1
-
-
-# ------------------------------------------------------------------------------------------- layouts, remedies
 
 
 def divides(work: Workload) -> bool:

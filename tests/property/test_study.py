@@ -15,6 +15,7 @@ from analysis.study.load import LoadedStudy, first_look, load_study
 from tests.unit.bad_input import BASE
 
 TIMES = ["30 s", "7 min", "10 min", "90 min", "2 h", "0.5 d"]
+
 """In their order."""
 
 
@@ -52,6 +53,7 @@ DESIGNS = st.sampled_from(
         {"use": "saltelli", "samples": 4},
     ]
 )
+
 STUDIES = st.fixed_dictionaries(
     {
         "name": st.just("any"),

@@ -15,8 +15,8 @@ import simpy
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-
 ROUNDING = 1e-9
+
 """Less than this is no time any more [s]."""
 
 

@@ -19,9 +19,13 @@ from tests.harness import prepared
 from tests.literature.acceptance import acceptance_statistics, percentile_of_count, time_by_nodes_down
 
 LOG = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "infinitehbd" / "fault_events.csv"
+
 COLUMNS = {"unit": "node_id", "start": "start_day", "end": "end_day", "cause": "class"}
+
 DAY = 86400.0
+
 HORIZON = 348 * DAY
+
 Faults: TypeAlias = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 pytestmark = pytest.mark.skipif(not LOG.exists(), reason="skipped: reference data not present")

@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from analysis.statistics.estimates import t_quantile
+from analysis.amounts import Form, form_of
+from analysis.statistics.estimates import mean_interval, t_quantile
+from analysis.study.questions.along import Curve
+from analysis.study.questions.best import front_of
 from analysis.study.questions.kinds import QUESTIONS
 from analysis.study.questions.question import is_log
 from sim.scenario.fields import RuleError
-from tests.answers_tools import ask, broken, common_noise, table_of, told
 from tests.cases import cases
+from tests.sweep_tools import ask, broken, common_noise, table_of, told
+
+if TYPE_CHECKING:
+    from analysis.study.questions.question import Answer
+    from analysis.study.table import Table
 
 SPARES = {"title": "hot spares", "noun": "hot spares", "path": "spares.hot", "choices": [0, 4, 8, 16]}
+
 REPAIR = {"title": "repair time", "choices": ["6 h", "2 d"]}
+
 SCALE = {"title": "GPUs", "range": {"min": 1000, "max": 16000, "step": 2, "scale": "log"}}
+
 NOISE = common_noise(24, 0.01)
 
 
 def line(slope: float, start: float = 0.9) -> Any:
     """Return a metric that is a line of the spares, with noise that all points have in common."""
     return lambda where: {"ettr": start + slope * where["spares"] + NOISE}
-
-
-# ------------------------------------------------------------------------------------------ threshold
 
 
 def test_a_threshold_is_where_the_line_passes_it() -> None:
@@ -149,9 +157,6 @@ def test_values_without_a_mean_are_left_out_and_named() -> None:
     }
 
 
-# --------------------------------------------------------------------------------------- best, compare
-
-
 def test_the_best_is_named_with_those_that_may_be() -> None:
     """Of three that differ by far more, and far less, than their noise one is out and one may be the best too."""
     rng = np.random.default_rng(2)
@@ -230,9 +235,6 @@ def test_money_has_its_currency() -> None:
     )
     object.__setattr__(table, "currency", "USD")
     assert "2.00 million USD (1.96 to 2.04)" in told(table, ask="best")[0]
-
-
-# ------------------------------------------------------------------------------- trend, crossover, pareto
 
 
 def test_a_trend_tells_from_where_to_where_and_the_largest_step() -> None:
@@ -345,9 +347,6 @@ def test_a_place_on_the_front_may_be_luck() -> None:
     assert [entry["spares"] for entry in both.data["front"]] == [16]
 
 
-# ----------------------------------------------------------------------------------------- sensitivity
-
-
 def test_sensitivity_ranks_the_axes_by_what_each_alone_does() -> None:
     """In a - 3 x + y, x and y from -1 to 1, x moves the metric by 6 and y by 2."""
     axes = {"x": {"range": {"min": -1.0, "max": 1.0}}, "y": {"range": {"min": -1.0, "max": 1.0}}}
@@ -368,9 +367,6 @@ def test_sensitivity_ranks_the_axes_by_what_each_alone_does() -> None:
     assert answer.data["kind"] == "sobol"
     grid = {name: {"choices": [0.0, 1.0]} for name in ("x", "y")}
     assert "use one-at-a-time or saltelli" in ask(table_of(grid, linear, metrics=("cost",)), ask="sensitivity").silence
-
-
-# ----------------------------------------------------------------------------------------------- mistakes
 
 
 @cases(
@@ -493,3 +489,449 @@ def test_the_page_has_every_question_with_every_key() -> None:
         keys = {field.alias or name for name, field in question.model_fields.items()} - {"ask"}
         assert set(re.findall(r"^\| `(\w+)` \|", sections[kind], re.MULTILINE)) == keys
         assert "\n> " in sections[kind]
+
+
+# ----------------------------------------
+# Where a curve crosses a level: exact on straight lines, and its interval covers as often as it says.
+
+_TRIALS = 1000
+
+_LEAST_COVERAGE = 0.95 - 3 * math.sqrt(0.95 * 0.05 / _TRIALS)
+
+
+def test_a_straight_line_is_crossed_where_algebra_says() -> None:
+    """``1 + 2 x = 4`` at 3/2; on a log scale ``1 + 2 ln x`` has 4 at e^(3/2)."""
+    (crossing,) = Curve((0.0, 1.0, 2.0), (1.0, 3.0, 5.0), (None,) * 3).crossings(4.0)
+    assert crossing.at == pytest.approx(1.5)
+    assert (crossing.before, crossing.rises) == (1, True)
+    places = (1.0, 2.0, 8.0)
+    (crossing,) = Curve(places, tuple(1 + 2 * math.log(x) for x in places), (None,) * 3, is_log=True).crossings(4.0)
+    assert crossing.at == pytest.approx(math.exp(1.5))
+
+
+@cases("sign", [1.0, -1.0])
+def test_the_interval_is_where_the_band_around_the_line_has_the_level(sign: float) -> None:
+    """A band of half-width h around a slope b moves a crossing by h / b to either side, whichever way it runs."""
+    places = (0.0, 1.0, 2.0, 3.0)
+    means = tuple(sign * 2 * x for x in places)
+    curve = Curve(places, means, tuple((mean - 0.5, mean + 0.5) for mean in means))
+    (crossing,) = curve.crossings(sign * 2.6)
+    assert (crossing.low, crossing.at, crossing.high) == pytest.approx((1.05, 1.3, 1.55))
+    assert crossing.rises == (sign > 0)
+
+
+def test_an_end_beyond_the_range_is_not_made_up() -> None:
+    """Where the band still has the level in it at the last value, nobody knows how far the interval goes."""
+    (crossing,) = Curve((0.0, 1.0), (0.0, 1.0), ((-0.6, 0.6), (0.4, 1.6))).crossings(0.5)
+    assert (crossing.low, crossing.high) == (None, None)
+    (crossing,) = Curve((0.0, 1.0), (0.0, 1.0), ((-0.2, 0.2), (0.4, 1.6))).crossings(0.5)
+    assert crossing.low == pytest.approx(0.3 / 1.4)
+    assert crossing.high is None
+
+
+def test_every_crossing_of_a_hill_is_found() -> None:
+    """A curve that goes up and down passes a level twice; one that stays on a side never does."""
+    hill = Curve((0.0, 1.0, 2.0), (0.0, 2.0, 0.0), (None,) * 3)
+    assert [(crossing.at, crossing.rises) for crossing in hill.crossings(1.0)] == [(0.5, True), (1.5, False)]
+    assert hill.crossings(3.0) == hill.crossings(-1.0) == []
+
+
+def test_the_interval_of_a_crossing_covers_it_at_95_percent() -> None:
+    """Of a line measured with ten normal replications at each of five values, whether they are common or not."""
+    rng = np.random.default_rng(11)
+    places = np.arange(5.0)
+    for common in (0.0, 0.4):
+        covered = 0
+        for _ in range(_TRIALS):
+            noise = common * rng.normal(size=10) + 0.4 * rng.normal(size=(5, 10))
+            rows = places[:, None] + noise
+            curve = Curve(tuple(places), tuple(rows.mean(axis=1)), tuple(mean_interval(row) for row in rows))
+            crossing = curve.crossings(2.3)[0]
+            low = -math.inf if crossing.low is None else crossing.low
+            high = math.inf if crossing.high is None else crossing.high
+            covered += low <= 2.3 <= high
+        assert covered / _TRIALS >= _LEAST_COVERAGE
+        assert covered < _TRIALS  # an interval that is never wrong says nothing
+
+
+@cases("half", [0.0031, 0.0099, 0.011, 0.029, 0.03, 0.4, 7.0, 123.0, 2900.0])
+def test_what_is_told_of_an_interval_is_off_by_a_sixth_of_its_half_width_at_most(half: float) -> None:
+    """Digits go as far as the interval deserves: rounding moves no end by more, and adds less than two digits."""
+    form = Form("")
+    for middle in np.random.default_rng(3).uniform(0, 1000 * half, 50).tolist():
+        text = form.value(middle, (middle - half, middle + half)).replace(" to ", "] [").replace(", ", "] [")
+        told = [float(part.strip("[] ").replace(",", "")) for part in text.split(" [")]
+        assert all(
+            abs(number - truth) <= half / 6 * (1 + 1e-9)
+            for number, truth in zip(told, (middle, middle - half, middle + half), strict=True)
+        )
+        place = 10 ** math.floor(math.log10(half) - 1)
+        assert all(abs(number / place - round(number / place)) < 1e-6 for number in told)
+
+
+@cases(
+    ("metric", "value", "interval", "text"),
+    [
+        ("p_finish_by", 0.96, (0.90, 0.99), "96 % [90, 99]"),
+        ("ettr", 0.9421, (0.9398, 0.9444), "94.21 % [93.98, 94.44]"),
+        ("ettr", 0.999, (0.97, 1.028), "99.9 % [97.0, 100.0]"),
+        ("time_to_work", 2.6e6, (2.5e6, 2.7e6), "30.1 d [28.9, 31.2]"),
+        ("mtti", 10500.0, (9000.0, 12000.0), "2.9 h [2.5, 3.3]"),
+        ("tokens_per_day", 1.234e12, (1.2e12, 1.27e12), "1.23 T [1.20, 1.27]"),
+        ("cost_per_token", 1.234e-6, (1.1e-6, 1.4e-6), "1.23 USD [1.10, 1.40]"),
+        ("cost", 12.3e6, None, "12.3 M USD"),
+        ("energy", 7.2e12, None, "2.00 GWh"),
+        ("interruptions", 419.0, (411.0, 427.0), "419 [411, 427]"),
+        ("time_shares.lost_work", 0.0123, None, "1.23 %"),
+    ],
+)
+def test_numbers_have_units_for_people(
+    metric: str, value: float, interval: tuple[float, float] | None, text: str
+) -> None:
+    """Shares in percent and never above 100, times in days or hours, amounts with a prefix, money per million."""
+    assert form_of(metric, [value], "USD").value(value, interval) == text
+
+
+def test_differences_of_shares_are_points() -> None:
+    """A change of a share is told in points, with its sign; its size without."""
+    form = form_of("ettr", [0.9])
+    assert form.change(0.012, (0.004, 0.020)) == "+1.2 points [0.4, 2.0]"
+    assert form.change(-0.012, (-0.020, -0.004)) == "-1.2 points [-2.0, -0.4]"
+    assert form.distance(-0.012, (-0.020, -0.004)) == "1.2 points [0.4, 2.0]"
+
+
+# ----------------------------------------
+# Windows, plateaus, and reasons: what a question says of a curve that is not simply passed.
+
+EVERY = {"title": "interval", "choices": ["15 min", "30 min", "1 h", "2 h"]}
+
+
+def test_a_rise_and_a_fall_are_one_window() -> None:
+    """0.92, 0.97, 0.97, 0.92 is at least 0.95 from 60 % of the first step to 40 % of the last: one part."""
+    course = {900.0: 0.92, 1800.0: 0.97, 3600.0: 0.97, 7200.0: 0.92}
+    table = table_of({"every": EVERY}, lambda where: {"ettr": course[where["every"]] + NOISE / 100})
+    _, rows = told(table, ask="threshold", at_least="95 %", along="every")
+    # 15 min * 2^0.6 and 1 h * 2^0.4
+    assert rows[0][0].startswith("from 22.7 minutes to 1.3")
+
+
+def test_a_dip_leaves_two_parts() -> None:
+    """What falls and rises again holds up to a place and from another one on."""
+    course = {0: 0.97, 4: 0.93, 8: 0.93, 16: 0.97}
+    table = table_of({"spares": SPARES}, lambda where: {"ettr": course[where["spares"]] + NOISE / 100})
+    _, rows = told(table, ask="threshold", at_least="95 %", along="spares")
+    assert rows[0][0] == "up to 2 from 12"
+
+
+def test_the_combination_that_takes_least_comes_first() -> None:
+    """In the sentence and in the table; the one that takes most, or is never enough, comes last."""
+    table = table_of(
+        {"spares": SPARES, "repair": {"title": "repair", "choices": ["6 h", "1 d", "2 d", "90 d"]}},
+        lambda where: {
+            "ettr": 0.9
+            + 0.004 * where["spares"]
+            - 0.008 * (where["repair"] / 172800) * (1 + (where["repair"] > 2e6))
+            + NOISE / 100
+        },
+    )
+    words, rows = told(table, ask="threshold", at_least="95 %", along="spares")
+    # 12.5 + repair / 1 d whole spares; with 90 d never.
+    assert [row[:2] for row in rows] == [
+        ["6 h", "from 13"], ["1 d", "from 14"], ["2 d", "from 15"], ["90 d", "no value tried"],
+    ]  # fmt: skip
+    assert words.index("repair 6 h") < words.index("repair 90 d, no value tried")
+    everywhere, _ = told(table, ask="threshold", at_least="10 %", along="spares")
+    assert "any value tried is enough" in everywhere
+
+
+def test_a_plateau_is_no_peak() -> None:
+    """Of 2, 3, 3, 3 the highest is no place, and of the fall after equal values only the fall is told."""
+    course = {0: 0.90, 4: 0.95, 8: 0.95, 16: 0.93}
+    table = table_of({"spares": SPARES}, lambda where: {"ettr": course[where["spares"]] + NOISE})
+    assert ask(table, ask="trend", along="spares").data["lines"][0]["course"] == "turns"
+    course = {0: 0.95, 4: 0.95, 8: 0.95, 16: 0.93}
+    extra = {place: common_noise(24, 1e-3, seed=place) for place in course}
+    table = table_of(
+        {"spares": SPARES}, lambda where: {"ettr": course[where["spares"]] + NOISE + extra[int(where["spares"])]}
+    )
+    answer = ask(table, ask="trend", along="spares")
+    assert answer.data["lines"][0]["course"] == "falls"
+    assert told(table, ask="trend", along="spares")[1][0][-2].startswith("8 to 16: -2.00 points")
+
+
+def test_a_slope_of_small_steps_is_no_plateau() -> None:
+    """Steps of which none is resolved may be a rise that is: neighbours alone do not make a plateau."""
+    places = list(range(10))
+    extra = {place: common_noise(24, 0.004, seed=place + 50) for place in places}
+    table = table_of(
+        {"spares": {"choices": places}},
+        lambda where: {"ettr": 0.9 + 0.0009 * where["spares"] + NOISE + extra[int(where["spares"])]},
+    )
+    (found,) = ask(table, ask="trend", along="spares").data["lines"]
+    assert not any(step["difference"]["resolved"] for step in found["steps"])
+    assert found["course"] == "rises"
+
+
+def test_no_step_is_the_largest_where_none_is_resolved() -> None:
+    """Differences within their noise are not put in an order."""
+    extra = {place: common_noise(24, 0.01, seed=place) for place in (0, 4, 8, 16)}
+    table = table_of({"spares": SPARES}, lambda where: {"ettr": 0.9 + extra[int(where["spares"])]})
+    assert told(table, ask="trend", along="spares")[1][0][-2:] == ["none", "no step is resolved"]
+
+
+def test_what_cannot_be_compared_says_why() -> None:
+    """A cell that cannot run has its trouble in the answer, also if it is the one to compare with."""
+    table = table_of(
+        {"way": {"choices": ["a", "b"]}}, lambda where: {} if where["way"] == "b" else {"ettr": 0.9 + NOISE}
+    )
+    assert told(table, ask="compare", axis="way")[0] == "way = b: no ETTR (no room for the job)."
+    three = table_of(
+        {"way": {"choices": ["a", "b", "c"]}}, lambda where: {} if where["way"] == "b" else {"ettr": 0.9 + NOISE}
+    )
+    assert ["b", "no mean", "cannot run"] in told(three, ask="compare", axis="way")[1]
+    assert (
+        told(three, ask="compare", axis="way", against="b")[0]
+        == "way = b has no ETTR to compare with: no room for the job."
+    )
+
+
+@cases("count", [1, 2])
+def test_few_replications_are_an_answer(count: int) -> None:
+    """Of one replication there is no interval: nothing is resolved, and two or more would tell."""
+    table = table_of(
+        {"way": {"choices": ["a", "b"]}, "spares": SPARES},
+        lambda where: {"ettr": 0.9 + 0.01 * (where["way"] == "a") + NOISE[:count]},
+    )
+    words, _ = told(table, ask="crossover", between="way", along="spares")
+    assert words.startswith("“a” or “b” may have" if count == 1 else "“a” has the highest")
+
+
+# ----------------------------------------
+# Who is best along an axis rests on all candidates together, and what is not resolved is not asserted.
+
+PLACES = (1000, 2000, 4000, 8000)
+
+
+def contest(own: dict[str, tuple[float, ...]], noise: float = 0.0, noisy: dict[str, float] | None = None) -> Table:
+    """Return a table of ways at four places, each with noise of its own beside the common one."""
+    spread = {way: (noisy or {}).get(way, noise) for way in own}
+    extra = {
+        (way, place): common_noise(24, spread[way] or 1.0, seed=10 * row + column)
+        for row, way in enumerate(own)
+        for column, place in enumerate(PLACES)
+    }
+
+    def ettr(where: dict[str, Any]) -> dict[str, Any]:
+        way, place = where["way"], where["gpus"]
+        return {"ettr": 0.9 + own[way][PLACES.index(place)] + NOISE + (spread[way] > 0) * extra[way, place]}
+
+    return table_of({"way": {"choices": list(own)}, "gpus": {"title": "GPUs", "choices": list(PLACES)}}, ettr)
+
+
+def crossover(table: Table) -> Answer:
+    """Return who is best along the places."""
+    return ask(table, ask="crossover", between="way", along="gpus")
+
+
+def words_of(table: Table) -> str:
+    """Return the same in words."""
+    return told(table, ask="crossover", between="way", along="gpus")[0]
+
+
+def test_a_third_that_is_noisier_may_be_best_too() -> None:
+    """The first is 1 point ahead of the second for sure, 2 ahead of one whose mean is known to 5 points: not resolved.
+
+    `best` says so of the same data, at each value.
+    """
+    table = contest({"a": (0.03,) * 4, "b": (0.02,) * 4, "c": (0.01,) * 4}, noisy={"c": 0.12})
+    answer = crossover(table)
+    assert [stage["may_be_best"] for stage in answer.data["lines"][0]["best"]] == [["a", "c"]] * 4
+    assert words_of(table).startswith("“a” or “c” may have the highest useful share of the time (ETTR) from")
+    assert answer.data["lines"][0]["crossings"] == []
+    alone = ask(table, ask="best", for_each=("gpus",)).data["groups"]
+    assert [[rival["way"] for rival in group["may_be_best"]] for group in alone] == [["c"]] * 4
+
+
+def test_who_may_be_best_is_who_may_be_best_by_the_other_question() -> None:
+    """Of random contests, at every place: the same leader, the same rivals, the same distance to the second."""
+    rng = np.random.default_rng(8)
+    seen = set()
+    for _ in range(5):
+        table = contest({way: tuple(rng.uniform(0, 0.01, 4)) for way in "abcde"}, noise=0.006)
+        groups = ask(table, ask="best", for_each=("gpus",)).data["groups"]
+        for stage, group in zip(crossover(table).data["lines"][0]["best"], groups, strict=True):
+            rivals = [rival["way"] for rival in group["may_be_best"]]
+            assert stage["may_be_best"] == [group["best"]["way"], *rivals]
+            assert stage["ahead_of_second"]["mean"] == group["order"][1]["behind"]
+            assert stage["ahead_of_second"]["ci95"] == group["order"][1]["behind_ci95"]
+            seen.add(bool(rivals))
+    assert seen == {True, False}
+
+
+def test_a_crossover_is_asserted_between_values_where_both_leads_are_resolved() -> None:
+    """Level within their noise at 4000 and not at 2000 and 8000: they cross between those two, and no value is sure."""
+    table = contest({"a": (0.04, 0.02, 0.0, -0.02), "b": (0.02, 0.01, 0.00001, 0.01)}, noisy={"b": 1e-3})
+    answer = crossover(table)
+    (found,) = answer.data["lines"][0]["crossings"]
+    assert (found["from"], found["to"], found["between"]) == ("a", "b", ["2000", "8000"])
+    assert found["at_ci95"][0] < 4000 < found["at_ci95"][1]
+    assert words_of(table).index("“a” has the highest") < words_of(table).index("then “b”")
+
+
+def test_a_lead_that_is_lost_to_nobody_for_sure_is_no_crossover() -> None:
+    """A second mean that is higher at one end by less than its noise does not take over."""
+    table = contest({"a": (0.04, 0.02, 0.01, 0.0), "b": (0.0, 0.0, 0.0, 0.0001)}, noisy={"b": 1e-3})
+    answer = crossover(table)
+    assert answer.data["lines"][0]["crossings"] == []
+    assert words_of(table).endswith("(not told apart) at GPUs 8,000.")
+
+
+def test_a_third_that_may_be_ahead_between_two_leaves_their_crossing_open() -> None:
+    """Where c may be best at 4000, the place at which a falls behind b is not where b becomes the best."""
+    answer = crossover(
+        contest(
+            {"a": (0.04, 0.02, 0.0, -0.02), "b": (0.02, 0.01, 0.0, 0.01), "c": (-0.02, -0.02, 0.00002, -0.02)},
+            noisy={"b": 1e-3, "c": 1e-3},
+        )
+    )
+    (found,) = answer.data["lines"][0]["crossings"]
+    assert (found["between"], found["at"]) == (["2000", "8000"], None)
+
+
+def test_those_that_are_the_same_are_best_together() -> None:
+    """Equal in every replication up to 2000: neither is ahead there, and that is no doubt that replications resolve."""
+    answer = crossover(contest({"a": (0.1,) * 4, "b": (0.1, 0.1, 0.0, 0.2)}))
+    assert [stage["may_be_best"] for stage in answer.data["lines"][0]["best"]] == [["a", "b"]] * 2 + [["a"], ["b"]]
+    (found,) = crossover(contest({"a": (0.1,) * 4, "b": (0.0, 0.1, 0.2, 0.2)})).data["lines"][0]["crossings"]
+    assert found["at"] == pytest.approx(2000)
+
+
+def test_the_direction_is_one_of_two() -> None:
+    """A wrong one is refused with both, and with nothing else to choose from."""
+    for question in ({"ask": "best"}, {"ask": "crossover", "between": "way", "along": "gpus"}):
+        with pytest.raises(ValidationError) as caught:
+            QUESTIONS[question["ask"]].model_validate({**question, "direction": "up"})
+        (error,) = caught.value.errors()
+        assert error["ctx"]["expected"] == "'highest' or 'lowest'"
+
+
+# ----------------------------------------
+# Answers where points have unequal numbers of replications, as a precision leaves them; and the rule of the front.
+
+MOST = 40
+
+ASKED: dict[str, dict[str, Any]] = {
+    "best": {},
+    "compare": {"axis": "x"},
+    "crossover": {"between": "y", "along": "x"},
+    "pareto": {"metrics": ["ettr", "cost"]},
+    "sensitivity": {},
+    "threshold": {"along": "x", "at_least": "90 %"},
+    "trend": {"along": "x"},
+}
+
+DESIGNS: dict[str, dict[str, Any]] = {
+    "grid": {"use": "grid"},
+    "one-at-a-time": {"use": "one-at-a-time"},
+    "saltelli": {"use": "saltelli", "samples": 8},
+}
+
+
+def shorten(table: Table, counts: list[int]) -> Table:
+    """Return a table of which each cell has its own number of replications, taken in turn from a list."""
+    cells = []
+    for place, cell in enumerate(table.cells):
+        count = counts[place % len(counts)]
+        metrics = {name: ratios[:count] for name, ratios in cell.stated.metrics.items()}
+        cells.append(dataclasses.replace(cell, stated=dataclasses.replace(cell.stated, metrics=metrics)))
+    return dataclasses.replace(table, cells=tuple(cells))
+
+
+def noisy(design: dict[str, Any]) -> Table:
+    """Return a table of two metrics on two axes, each point with noise of its own."""
+    rng = np.random.default_rng(11)
+
+    def function(where: dict[str, Any]) -> dict[str, Any]:
+        ettr = 0.88 + 0.01 * where["x"] + 0.005 * where["y"] + rng.normal(0, 0.004, MOST)
+        return {"ettr": ettr.tolist(), "cost": (5 + where["y"] + rng.normal(0, 0.1, MOST)).tolist()}
+
+    axes = {name: {"range": {"min": 1.0, "max": 3.0, "points": 3}} for name in ("x", "y")}
+    return table_of(axes, function, design=design, metrics=("ettr", "cost"))
+
+
+@cases("design", DESIGNS)
+@cases("kind", QUESTIONS)
+def test_every_question_is_answered_with_unequal_numbers(kind: str, design: str) -> None:
+    """Cells that have more replications than others do not keep any question from its answer."""
+    table = shorten(noisy(DESIGNS[design]), [12, MOST, 23])
+    words, _ = told(table, ask=kind, **ASKED[kind])
+    assert words.endswith(".")
+    if kind == "pareto":
+        assert ask(table, ask=kind, **ASKED[kind]).data["replications"] == 12
+
+
+@cases("design", ["one-at-a-time", "saltelli"])
+def test_sensitivity_rests_on_the_common_replications(design: str) -> None:
+    """What moves a metric is the same as if all points had stopped where the first one did."""
+    table = noisy(DESIGNS[design])
+    counts = [12, MOST] if design == "saltelli" else [12, *[MOST] * (len(table.cells) - 1)]
+    unequal, cut = (ask(shorten(table, numbers), ask="sensitivity").data for numbers in (counts, [12]))
+    assert unequal["axes"] == cut["axes"]
+
+
+def test_the_best_is_told_by_the_sample_that_ranks_it() -> None:
+    """The first in order has the best of the means that are told, though all its replications would say otherwise."""
+    rows = {0.0: [0.90, 0.92] * 6 + [0.5, 0.5], 1.0: [0.85, 0.86] * 6}
+    table = table_of({"x": {"choices": [0.0, 1.0]}}, lambda where: {"ettr": rows[where["x"]], "cost": rows[where["x"]]})
+    answer = ask(table, ask="best")
+    means = [row["mean"] for row in answer.data["groups"][0]["order"]]
+    assert means == pytest.approx([0.91, 0.855])
+    assert "91" in told(table, ask="best")[0]
+    front = ask(table, ask="pareto", metrics=["ettr", "cost"], direction={"cost": "highest"}).data["front"]
+    assert [row["ettr"]["mean"] for row in front] == pytest.approx([0.91])
+
+
+def test_a_crossover_never_has_a_first_that_is_behind() -> None:
+    """Order and lead of the choices rest on the same replications."""
+    rows = {"a": [0.90, 0.92] * 6 + [0.5, 0.5], "b": [0.85, 0.86] * 6}
+    axes = {"who": {"choices": ["a", "b"]}, "x": {"choices": [1.0, 2.0]}}
+    answer = ask(table_of(axes, lambda where: {"ettr": rows[where["who"]]}), ask="crossover", between="who", along="x")
+    for stage in answer.data["lines"][0]["best"]:
+        assert stage["best"] == "a"
+        assert stage["ahead_of_second"]["mean"] == pytest.approx(0.055)
+
+
+def plain_front(aims: list[np.ndarray]) -> tuple[list[int], list[bool], list[int]]:
+    """Return the front, who is on it for sure and who may be too, pair by pair as the rule says."""
+    size = len(aims[0])
+    pairs = size * (size - 1) // 2 * sum(aim.ndim > 1 for aim in aims)
+    means = np.stack([aim if aim.ndim == 1 else aim.mean(axis=1) for aim in aims], axis=-1)
+    below, same = np.zeros((2, size, size, len(aims)), dtype=bool)
+    for place, aim in enumerate(aims):
+        rows = aim[:, None] if aim.ndim == 1 else aim
+        for ours in range(size):
+            each = rows - rows[ours]
+            half = 0.0
+            if aim.ndim > 1:
+                half = t_quantile(1 - 0.05 / pairs, rows.shape[1] - 1) * each.std(axis=1, ddof=1) / rows.shape[1] ** 0.5
+            below[ours, :, place] = each.mean(axis=1) > half
+            same[ours, :, place] = ~each.any(axis=1)
+    ahead = np.array([(means <= row).all(axis=1) & (means < row).any(axis=1) for row in means])
+    front = [row for row in np.lexsort(means.T[::-1]).tolist() if not ahead[row].any()]
+    behind = (below | same).all(axis=2) & below.any(axis=2)
+    sure = [bool(np.delete(below[row].any(axis=1), row).all()) for row in front]
+    return front, sure, [row for row in range(size) if row not in front and not behind[:, row].any()]
+
+
+@cases("seed", range(6))
+def test_the_front_is_that_of_all_pairs(seed: int) -> None:
+    """Comparisons that cannot matter are left out and change nothing: with ties, certain aims, much noise and none."""
+    rng = np.random.default_rng(seed)
+    size, count = int(rng.integers(2, 60)), int(rng.choice([3, 16, 64]))
+    noise = rng.choice([0.0, 1e-4, 0.003, 0.05], size=size)[:, None] * rng.normal(0, 1, (2, size, count))
+    first = 0.5 + rng.integers(0, 4, size)[:, None] / 64 + noise[0]
+    second = (
+        rng.integers(0, 6, size).astype(float) if seed % 2 else 100.0 + rng.integers(0, 4, size)[:, None] + noise[1]
+    )
+    found = front_of([first, second])
+    assert (list(found.members), list(found.sure), list(found.maybe)) == plain_front([first, second])

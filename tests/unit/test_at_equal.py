@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
+from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, study_headline, table_lines, taken
 from analysis.compare import Variant, compare
 from analysis.compare import compare_document as typed_compare_document
 from analysis.metrics import METRICS, job_ratios, job_spending, lower_is_better, ratios
 from analysis.page.chapters.compare import format_comparison as typed_format_comparison
 from analysis.results.models import CompareDocument
 from analysis.runs import RequestError
-from tests import small
+from analysis.study.amounts import Point, Value
+from analysis.study.axis import Axis
+from analysis.study.load import load_study
+from analysis.study.table import Cell, Outcome, Table
+from tests import report_sample
 from tests.cases import cases
 from tests.typed import as_plain, of_plain
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from analysis.study.load import LoadedStudy
+
 compare_document = as_plain(typed_compare_document)
+
 format_comparison = of_plain(typed_format_comparison, CompareDocument)
 
 DAY = 86400.0
+
 BATCH = 7 * 2**20
+
 JOB: dict[str, Any] = {
     "name": "train",
     "gpus": 112,
@@ -33,15 +46,19 @@ JOB: dict[str, Any] = {
     "parallelism": {"tensor": 8, "pipeline": 2, "data": 7},
     "step_time": "40 s",
 }
+
 BARE = {name: JOB[name] for name in ("name", "gpus", "batch", "step_time")}
+
 """The same without a model, so that the accelerator need not be known."""
-H100 = {**small.SMALL["cluster"], "accelerator": "h100"}
+
+H100 = {**report_sample.SMALL["cluster"], "accelerator": "h100"}
+
 COST = {"gpu_hour": 2}
 
 
 def prepared(**changes: Any) -> sim.Prepared:
     """Return a small scenario that trains tokens on accelerators whose power is known."""
-    return small.prepare(**({"jobs": [JOB], "cluster": H100} | changes))
+    return report_sample.prepare(**({"jobs": [JOB], "cluster": H100} | changes))
 
 
 def of(variant: sim.Prepared, replication: int = 0) -> dict[str, sim.Ratio]:
@@ -51,7 +68,7 @@ def of(variant: sim.Prepared, replication: int = 0) -> dict[str, sim.Ratio]:
 
 def test_without_failures_tokens_are_counted_by_hand() -> None:
     """Steps of a job that nothing interrupts, over the 128 GPUs and over 16 nodes at 8 kW with switches and PUE."""
-    free = {**small.SMALL["checkpoint"]["tiers"][0], "write": "0 s"}
+    free = {**report_sample.SMALL["checkpoint"]["tiers"][0], "write": "0 s"}
     quiet = prepared(failures=[], checkpoint={"tiers": [free]})
     found = of(quiet)
     tokens = (2 * DAY - 180) / 40 * BATCH
@@ -111,8 +128,8 @@ def test_jobs_share_gpus_and_power_as_they_share_the_cost() -> None:
         {},
         {"cost": COST},
         {"cluster": {**H100, "accelerator": "mine"}, "jobs": [BARE]},
-        {"jobs": small.SMALL["jobs"]},
-        {"jobs": small.SMALL["jobs"], "cluster": small.SMALL["cluster"], "cost": COST},
+        {"jobs": report_sample.SMALL["jobs"]},
+        {"jobs": report_sample.SMALL["jobs"], "cluster": report_sample.SMALL["cluster"], "cost": COST},
     ],
 )
 def test_what_is_obtainable_is_what_a_run_has(changes: dict[str, Any]) -> None:
@@ -127,10 +144,8 @@ def test_both_are_better_high() -> None:
     assert not any(map(lower_is_better, ("tokens_per_gpu_day", "tokens_per_mw_day")))
 
 
-# ---------------------------------------------------------------------------------------------- the headline
+NO_TOKENS: dict[str, Any] = {"jobs": report_sample.SMALL["jobs"]}
 
-
-NO_TOKENS: dict[str, Any] = {"jobs": small.SMALL["jobs"]}
 NO_POWER: dict[str, Any] = {"cluster": {**H100, "accelerator": "mine"}, "jobs": [BARE]}
 
 
@@ -174,9 +189,6 @@ def test_the_option_offers_its_choices() -> None:
     assert line.startswith("--at-equal: 'pwoer'")
     assert "did you mean 'power'" in line
     assert all(kind in line for kind in get_args(Equal))
-
-
-# -------------------------------------------------------------------------------------------- in a comparison
 
 
 def played(kind: Any, **other: Any) -> dict[str, Any]:
@@ -248,3 +260,66 @@ def test_a_comparison_refuses_before_it_plays() -> None:
             progress=lambda count, _total: done.append(count),
         )
     assert not done
+
+
+# ----------------------------------------
+# A study of unlike clusters is led by what they make of what they take, and says what that was.
+
+
+def study(tmp_path: Path, text: str, **changes: Any) -> LoadedStudy:
+    """Return a study of the small scenario with something replaced."""
+    described = {**report_sample.SMALL, "jobs": [JOB], "cluster": H100, **changes}
+    (tmp_path / "base.yaml").write_text(sim.dump(described), encoding="utf-8")
+    (tmp_path / "study.yaml").write_text(f"name: s\nscenario: base.yaml\n{text}\n", encoding="utf-8")
+    return load_study(tmp_path / "study.yaml")
+
+
+SPARES = "vary: {spares.hot: {choices: [1, 2]}}"
+
+
+@cases(
+    ("kind", "headline"), [("gpus", "tokens_per_gpu_day"), ("power", "tokens_per_mw_day"), ("cost", "cost_per_token")]
+)
+def test_a_study_is_led_by_what_is_equal(kind: str, headline: str, tmp_path: Path) -> None:
+    """The headline is known before anything is played, and the same as in a comparison."""
+    assert study_headline(study(tmp_path, f"at_equal: {kind}\n{SPARES}", cost=COST)) == headline
+
+
+def test_a_study_that_cannot_tell_is_refused_before_it_is_played(tmp_path: Path) -> None:
+    """Without prices no cost is equal; without tokens GPU-time stands in, unless what varies changes a step."""
+    with pytest.raises(RequestError, match=r"^at equal cost: s: prices are not known"):
+        study_headline(study(tmp_path, f"at_equal: cost\n{SPARES}"))
+    plain = report_sample.SMALL["jobs"]
+    assert study_headline(study(tmp_path, f"at_equal: gpus\n{SPARES}", jobs=plain)) == "cluster_goodput"
+    for varied in ("cluster.accelerator: {choices: [h100, h200]}", "jobs.0.step_time: {choices: [10 s, 20 s]}"):
+        with pytest.raises(RequestError, match=r"GPU-time alone compares nothing where .* differ"):
+            study_headline(study(tmp_path, f"at_equal: gpus\nvary: {{{varied}}}", jobs=plain))
+
+
+def test_points_that_cannot_run_say_nothing_of_the_others(tmp_path: Path) -> None:
+    """The first point that can run decides."""
+    impossible = "vary: {jobs.0.gpus: {choices: [1008, 112]}}"
+    assert study_headline(study(tmp_path, f"at_equal: gpus\n{impossible}")) == "tokens_per_gpu_day"
+
+
+def table(cells: Mapping[str, Sequence[sim.Ratio]], metric: str = "tokens_per_gpu_day") -> Table:
+    """Return a table of one axis with the ratios of a metric for each of its values."""
+    axis = Axis(choices=tuple(cells))
+    rows = tuple(
+        Cell(Outcome(Point(number, number, 0, (Value(label, None, ()),)), {metric: ratios}))
+        for number, (label, ratios) in enumerate(cells.items())
+    )
+    return Table({"x": axis}, rows, (metric,), currency="USD")
+
+
+def test_lines_of_a_study_have_the_mean_size_of_each_cell() -> None:
+    """GPU-days of a mean replication by cell; of many, the smallest and the largest; equal sizes have one line."""
+    unlike = table({"a": [sim.Ratio(9, 100), sim.Ratio(9, 300)], "b": [sim.Ratio(9, 50), sim.Ratio(9, 50)]})
+    lines = table_lines("gpus", unlike)
+    assert "x a: 200 GPU-days; x b: 50 GPU-days" in lines[0]
+    assert "no cluster was made larger" in lines[1]
+    many = table_lines("gpus", table({str(n): [sim.Ratio(9, 100 + n)] * 2 for n in range(20)}))
+    assert "(the smallest and the largest): x 0: 100 GPU-days; x 19: 119 GPU-days" in many[0]
+    assert len(table_lines("gpus", table({"a": [sim.Ratio(9, 100)], "b": [sim.Ratio(7, 100)]}))) == 1
+    assert table_lines("cost", table({"a": [sim.Ratio(7, 100)]}, "cost_per_token"))[0].endswith("x a: 7 USD")
+    assert table_lines("gpus", table({"a": []})) == ["at equal GPUs: no point has a tokens_per_gpu_day"]

@@ -51,6 +51,7 @@ TABLES = (
     costs,
     detection,
 )
+
 BAD = [case for table in TABLES for case in table.CASES]
 
 
@@ -198,7 +199,9 @@ def spoilt(data: Any, path: tuple[str | int, ...], value: Any) -> Any:
 SCENARIOS = {
     name: yamlfile.extend(path, shorthand=("cluster",)).data for name, path in sim.shipped("scenarios").items()
 }
+
 PLACES = [(name, path) for name, data in SCENARIOS.items() for path in paths_in(data)]
+
 SCALARS = (
     st.none()
     | st.booleans()
@@ -212,6 +215,7 @@ SCALARS = (
         ["every 9999999999 steps", "every ³ steps", "every -1 steps", "every 1 step", "node", "spine", "core"]
     )
 )
+
 ANYTHING = st.recursive(
     SCALARS,
     lambda inner: (

@@ -16,9 +16,11 @@ from sim.scenario.laws import Fixed
 from tests.cases import cases
 
 SITE = "jobs=[{name: train, gpus: 2688, step_time: 10 s}]"
+
 """With 336 of 400 nodes of 8 GPUs; InfiniteHBD's cluster has 400 nodes."""
 
 STRIKES_NODES = ("component", "incident", "defect")
+
 REACH: dict[str, tuple[Any, tuple[str, ...]]] = {
     "clock": ("in_service", STRIKES_NODES),
     "idle_hazard": ("40 %", STRIKES_NODES),
@@ -27,10 +29,12 @@ REACH: dict[str, tuple[Any, tuple[str, ...]]] = {
     "detection": ("7 min", (*STRIKES_NODES, "job")),
     "renews": ("at_return", ("component",)),
 }
+
 """A value for each key, and the kinds of source that know it: a job has no node that could be repaired or be idle."""
 
 # Swings and hidden faults know no time in service; the refusal is tested below.
 WALL_ONLY = [("infinitehbd", "clock"), ("airesim-defaults", "clock")]
+
 REACHED = [(bundle, key) for bundle in catalog.bundles() for key in REACH if (bundle, key) not in WALL_ONLY]
 
 
@@ -132,9 +136,6 @@ def test_probabilities_of_component_rates_follow_from_two_counts() -> None:
         assert found[name].events == hits
 
 
-# ---------------------------------------------------------------------------------------------- overrides
-
-
 @cases("bundle", catalog.bundles())
 def test_scale_of_one_cause_and_of_all(bundle: str) -> None:
     """A factor for one cause moves that one; a number moves all, and nothing but the rates."""
@@ -180,10 +181,10 @@ def test_an_override_reaches_the_run() -> None:
     assert abs(shares.mean() - expected) < 4 * shares.std(ddof=1) / math.sqrt(len(runs))
 
 
-# ------------------------------------------------------------------------------------------ whose repair
-
 OWN = "{use: component, name: board, part: node, rate: 1 per node-year, repair: 3 h}"
+
 TIERS = "{use: tiers, tiers: [{name: reset, time: 1 s}]}"
+
 BUNDLES_OWN = next(kind.repair for kind in kinds("component-rates") if kind.name == "gpu")
 
 
@@ -266,9 +267,6 @@ def test_a_replaced_repair_is_told() -> None:
     for entry in (", repair: 2 d", ", keeps_repair: true"):
         assert not with_repair("{time: 1 d}", entry).warnings
     assert not prepared("llama3-table5").warnings
-
-
-# ------------------------------------------------------------------------------------------------ refusals
 
 
 @cases(

@@ -15,6 +15,7 @@ from tests.cases import cases
 from tests.reference_tables import rows
 
 HERE = Path(catalog.__file__).parent
+
 NAMES = {
     "a100": "A100-SXM-80",
     "a100-40gb": "A100-SXM-40",
@@ -33,8 +34,10 @@ NAMES = {
     "tpu-v6e": "TPU v6e Trillium",
     "tpu-v7x": "TPU7x Ironwood",
 }
+
 # The presets enter the rate of BF16 as FP8 where FP8 is not native, and MI355X's MXFP4 as FP4.
 NOT_NATIVE = {("tpu-v5p", "fp8"), ("tpu-v6e", "fp8"), ("mi355x", "nvfp4")}
+
 # Between what and what sources differ [B, B/s, FLOP/s]. All else is as in the presets.
 RANGES = {
     ("a100", "memory_bandwidth"): (2.0e12, 2.039e12),
@@ -224,6 +227,7 @@ PUBLISHED = {
     # 331.6 B, and 9.4 B of embeddings.
     "nemotron-4-340b": (341e9, 0.001),
 }
+
 # Parameters that a token meets, as published [-].
 ACTIVE = {
     "mixtral-8x7b": 12.9e9,

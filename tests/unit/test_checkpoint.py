@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -9,13 +10,18 @@ import numpy as np
 import pytest
 
 from sim.formulas.goodput import daly_interval, optimal_interval, young_interval
-from sim.policies.checkpoint import Periodic, Tiers
+from sim.policies.checkpoint import Ladder, Pause, Periodic, Rung, Tiers, cliques
+from sim.policies.checkpoint.ladder import choose
+from sim.policies.checkpoint.stores import STORES, Shelf, Source, clique_of, missing
 from sim.policies.contracts import CheckpointState, Damage, Pace
+from sim.scenario.fields import RuleError
 from tests.cases import cases
-from tests.harness import check_checkpoint, step_by_step
+from tests.checkpoint_checks import check_checkpoint, step_by_step
+from tests.intervals import Z
 from tests.pace import one_in
 
 FREE = Pace(1.0)
+
 """Continuous progress at the healthy pace."""
 
 
@@ -123,9 +129,6 @@ def test_a_shorter_interval_in_the_middle_of_a_longer_one(interval: float) -> No
         assert after.committed + after.at_risk == pytest.approx(115.0 + stepped, rel=1e-12)
 
 
-# -------------------------------------------------------------------------------------------- parameters
-
-
 def test_every_k_steps() -> None:
     """'every 20 steps' is 20 healthy steps, and needs the time of one."""
     assert tier(interval="every 20 steps").build(math.inf, 3.0).interval == 60.0
@@ -199,3 +202,302 @@ def test_optimum_beats_its_neighbours_in_the_closed_form() -> None:
 def test_the_stepper_itself() -> None:
     """The rival of the closed form, on one number by hand: 335 s hold three saves of 100 s and 5 s."""
     assert step_by_step(Periodic(100.0, 10.0, 0.0, 20.0), FREE, [335.0]) == pytest.approx((300.0, 5.0, 305.0))
+
+
+# ----------------------------------------
+# Which copy survives what, shard by shard: cliques, replicas, and the published chance that memory has a copy left.
+
+
+def rung(store: Any, **changes: Any) -> Rung:
+    """Return a store with free saves every 10 s; it reads in as many seconds as its name has letters."""
+    interval = 0.0 if store == "peer" else 10.0
+    return Rung(store, interval, 0.0, 0.0, float(len(store)), 2.0 * len(store), retain=1)._replace(**changes)
+
+
+def survives(one: Rung, lost: tuple[int, ...], nodes: int, replicas: int = 1, **more: Any) -> bool:
+    """Return whether a copy is whole after the loss of some nodes."""
+    left = missing(one, Damage("hosts", frozenset(lost), **more), nodes, replicas)
+    return left is not None and not left.lacks
+
+
+@cases(
+    ("nodes", "clique", "jump", "groups"),
+    [
+        (4, 2, 1, ((0, 1), (2, 3))),
+        (8, 2, 2, ((0, 2), (1, 3), (4, 6), (5, 7))),
+        (12, 3, 2, ((0, 2, 4), (1, 3, 5), (6, 8, 10), (7, 9, 11))),
+        # What is left: neighbours, and the last clique takes the rest.
+        (7, 2, 2, ((0, 2), (1, 3), (4, 5, 6))),
+        (5, 2, 1, ((0, 1), (2, 3, 4))),
+        (11, 3, 2, ((0, 2, 4), (1, 3, 5), (6, 7, 8, 9, 10))),
+        (8, 3, 1, ((0, 1, 2), (3, 4, 5), (6, 7))),
+        # One alone joins those before it.
+        (9, 2, 2, ((0, 2), (1, 3), (4, 6), (5, 7, 8))),
+        (3, 4, 1, ((0, 1, 2),)),
+        (1, 2, 1, ((0,),)),
+    ],
+)
+def test_cliques_by_hand(nodes: int, clique: int, jump: int, groups: tuple[tuple[int, ...], ...]) -> None:
+    """Members lie `jump` apart; the rest at the end forms cliques of neighbours, and nobody is alone."""
+    assert cliques(nodes, clique, jump) == groups
+
+
+@cases("clique", [2, 3, 4])
+@cases("jump", [1, 2, 5])
+def test_cliques_share_out_the_nodes(clique: int, jump: int) -> None:
+    """Every node is in one clique, of at least two; a copy is lost exactly when all of a clique are."""
+    one = rung("peer-host", clique=clique, jump=jump)
+    for nodes in range(2, 45):
+        groups = cliques(nodes, clique, jump)
+        assert sorted(itertools.chain(*groups)) == list(range(nodes))
+        assert min(map(len, groups)) >= 2
+        assert [clique_of(group[0], nodes, clique, jump) for group in groups] == list(range(len(groups)))
+        for group in groups:
+            others = tuple(set(range(nodes)) - set(group))
+            assert not survives(one, group, nodes)
+            assert survives(one, group[1:], nodes)
+            assert survives(one, group[:-1], nodes)
+            assert len(groups) == 1 or not survives(one, others, nodes)
+
+
+def test_gemini_bound_by_counting() -> None:
+    """Of 16 machines in pairs, two lose no copy in 112 of 120 cases: the published bound, 0.933, exact here."""
+    one = rung("peer-host")
+    pairs = list(itertools.combinations(range(16), 2))
+    left = sum(survives(one, pair, 16) for pair in pairs) / len(pairs)
+    bound = 1 - 16 * math.comb(14, 0) / (2 * math.comb(16, 2))
+    assert left == bound == pytest.approx(0.933, abs=5e-4)
+    # Fewer losses than members never take a copy.
+    assert all(survives(rung("peer-host", clique=3), pair, 16) for pair in pairs)
+
+
+def test_gemini_bound_by_sampling() -> None:
+    """Of 1024 machines in pairs, four lose no copy with 0.994: bound, exact count and draws agree."""
+    one = rung("peer-host")
+    bound = 1 - 1024 * math.comb(1022, 2) / (2 * math.comb(1024, 4))
+    exact = math.comb(512, 4) * 2**4 / math.comb(1024, 4)
+    assert bound == pytest.approx(0.994, abs=5e-4)
+    assert bound <= exact <= bound + math.comb(512, 2) / math.comb(1024, 4) * (1 + 1e-9)
+    generator = np.random.default_rng(4)
+    draws = 20_000
+    left = sum(survives(one, tuple(generator.choice(1024, size=4, replace=False).tolist()), 1024) for _ in range(draws))
+    assert abs(left / draws - exact) <= Z * math.sqrt(exact * (1 - exact) / draws)
+
+
+# Stores that are left after an event of node 2 of 8, in cliques of two neighbours.
+EVENTS = {
+    "process": (Damage("processes", live=True), {"peer", "host", "peer-host", "disk", "remote"}),
+    "process of every replica": (Damage("processes"), {"host", "peer-host", "disk", "remote"}),
+    "restart of the processes": (Damage("hosts", live=True), {"host", "peer-host", "disk", "remote"}),
+    "reboot": (Damage("hosts", rebooted=frozenset({2})), {"peer-host", "disk", "remote"}),
+    "reboot of a clique": (Damage("hosts", rebooted=frozenset({2, 3})), {"disk", "remote"}),
+    "other node": (Damage("hosts", lost=frozenset({2})), {"peer-host", "remote"}),
+    "loss of half a clique, reboot of the rest": (Damage("hosts", frozenset({2}), frozenset({3})), {"remote"}),
+    "rack": (Damage("hosts", lost=frozenset({0, 1, 2, 3})), {"remote"}),
+    "every other node": (Damage("hosts", lost=frozenset({0, 2, 4, 6})), {"peer-host", "remote"}),
+    "requeue": (Damage("stores"), {"remote"}),
+}
+
+
+@cases("event", EVENTS)
+@cases("store", STORES)
+def test_what_survives_what(store: str, event: str) -> None:
+    """A store that survives is read from: beside a remote store that has nothing yet, or the job starts anew."""
+    damage, left = EVENTS[event]
+    far = rung("remote") if store == "remote" else rung("remote", interval=1e6)
+    ladder = Ladder((far,) if store == "remote" else (rung(store), far), (), 8)
+    pace = Pace(1.0, 5.0)
+    state, _, _ = ladder.advance(ladder.begin, pace, 33.0)
+    found = ladder.restore(state, pace, damage)
+    assert (found.state.work > 0) == (store in left)
+    assert found.store == (store if store in left else "remote")
+
+
+@cases(
+    ("lost", "rebooted", "seconds", "store"),
+    [
+        ((), (), 4.0, "host"),
+        # Node 0 reads from node 1, the others from their own memory.
+        ((0,), (), 18.0, "peer-host"),
+        ((), (0,), 4.0, "disk"),
+        ((0,), (3,), 18.0, "peer-host"),
+        # Nobody has the shards of nodes 0 and 1 but their disks, and those are gone with a node.
+        ((), (0, 1), 4.0, "disk"),
+        ((0,), (1,), 6.0, "remote"),
+    ],
+)
+def test_each_node_reads_the_quickest(
+    lost: tuple[int, ...], rebooted: tuple[int, ...], seconds: float, store: str
+) -> None:
+    """Stores that hold the same step are read shard by shard, and the slowest node makes the restore."""
+    ladder = Ladder((rung("host"), rung("peer-host"), rung("disk"), rung("remote", interval=5.0, retain=None)), (), 4)
+    state, _, _ = ladder.advance(ladder.begin, FREE, 42.0)
+    inside = Ladder((*ladder.rungs[:3], rung("remote", interval=15.0)), (), 4)
+    apart, _, _ = inside.advance(inside.begin, FREE, 42.0)
+    damage = Damage("hosts", frozenset(lost), frozenset(rebooted))
+    found = inside.restore(apart, FREE, damage)
+    assert (found.seconds, found.store) == (seconds, store)
+    assert found.state.work == (30.0 if store == "remote" else 40.0)
+    # With a remote copy of the same step nobody waits longer than for that.
+    assert ladder.restore(state, FREE, damage).seconds == min(seconds, 6.0)
+
+
+def test_one_replica_is_enough_if_each_holds_everything() -> None:
+    """Eight nodes in two replicas: a copy in memory survives while one of them is whole."""
+    shared, every = rung("host"), rung("host", every_replica=True)
+    for lost, left in (((1,), True), ((0, 1, 2, 3), True), ((1, 5), False)):
+        assert survives(every, lost, 8, 2) == left
+        assert not survives(shared, lost, 8, 2)
+    assert not survives(every, (1,), 8, 1)
+    # In cliques, a replica is whole while each of its cliques has a member left.
+    paired = rung("peer-host", every_replica=True)
+    assert survives(paired, (0, 1, 2), 8, 2)
+    assert survives(paired, (0, 1, 4), 8, 2)
+    assert not survives(paired, (0, 1, 4, 5), 8, 2)
+    # Nodes without a copy of their own fetch it.
+    ladder = Ladder((every, rung("remote", interval=1e6)), (), 8, 2)
+    state, _, _ = ladder.advance(ladder.begin, FREE, 42.0)
+    assert ladder.restore(state, FREE, Damage("hosts", frozenset({1}))).seconds == 8.0
+
+
+def test_an_unreadable_copy_behind_the_newest_is_passed_over() -> None:
+    """The newest checkpoint is too new and known to be good, the next cannot be read: the one before it is."""
+    rung = Rung("remote", 10.0, 0.0, 0.0, 5.0, 5.0, corrupt=0.5, retain=5)
+    one = Source(rung, frozenset(), frozenset())
+
+    def mark(purpose: str) -> float:
+        return 0.0 if purpose.endswith(" 2") else 1.0
+
+    found = choose([one], [Shelf(100.0, 5, True)], [10.0], frozenset(), 1, 80.0, mark)
+    assert (found.work, found.seconds) == (70.0, 10.0)
+
+
+# ----------------------------------------
+# A ladder of stores as a user describes it: times from bandwidths, defaults, and what cannot be meant.
+
+REMOTE = {"interval": "10 min", "write": "60 s", "restore": "20 s"}
+
+HOST = {"store": "host", "interval": "every 2 steps", "stall": "10 ms", "write": "1 s", "restore": "4 s"}
+
+FAST = {"store": "peer-host", "interval": "1 min", "node_bandwidth": "10 GB/s"}
+
+STORE = {"interval": "1 h", "node_bandwidth": "10 GB/s", "aggregate": "50 GB/s"}
+
+
+def tiers(*stores: dict[str, Any], **more: Any) -> Tiers:
+    """Validate a ladder as a file would be."""
+    return Tiers.model_validate({"tiers": list(stores)} | more)
+
+
+def test_a_plain_remote_store_takes_the_short_way() -> None:
+    """One remote store without conditions is `Periodic`; any of them, and periodic work, make a `Ladder`."""
+    assert tiers(REMOTE).build(3600.0, 1.0) == Periodic(600.0, 0.0, 60.0, 20.0)
+    for extra in ({"retain": 3}, {"corrupt": "1 %"}, {"when_busy": "skip"}):
+        assert isinstance(tiers(REMOTE | extra).build(3600.0, 1.0), Ladder)
+    assert isinstance(tiers(REMOTE).build(3600.0, 1.0, periodic=[Pause(100.0, 0, 5.0)]), Ladder)
+    assert isinstance(tiers(HOST, REMOTE).build(3600.0, 1.0), Ladder)
+
+
+def test_a_ladder_in_numbers() -> None:
+    """Each store has its own interval, stall and drain; one copy is kept in nodes, and all of them outside."""
+    built = tiers(HOST, REMOTE | {"mode": "blocking"}, {"store": "peer", "restore": "3 s"}).build(
+        3600.0, 5.0, nodes=6, replicas=3
+    )
+    assert isinstance(built, Ladder)
+    assert (built.nodes, built.replicas) == (6, 3)
+    host, remote, peer = built.rungs
+    assert (host.interval, host.stall, host.drain, host.load, host.retain) == (10.0, 0.01, 1.0, 4.0, 1)
+    assert (remote.interval, remote.stall, remote.drain, remote.load, remote.retain) == (600.0, 60.0, 0.0, 20.0, None)
+    assert (peer.interval, peer.stall, peer.load) == (0.0, 0.0, 3.0)
+    assert (built.interval, built.stall, built.drain, built.load) == (600.0, 60.0, 0.0, 20.0)
+
+
+def test_rules_go_by_the_stall_of_their_own_store() -> None:
+    """Young's interval of a store is sqrt(2 x stall x MTTI), whatever the others do."""
+    built = tiers(HOST | {"interval": "young"}, REMOTE | {"interval": "young", "stall": "2 s"}).build(3600.0, 5.0)
+    assert [rung.interval for rung in built.rungs] == pytest.approx([math.sqrt(7200 * stall) for stall in (0.01, 2.0)])
+
+
+def test_times_from_bandwidths() -> None:
+    """1.6 TB of 8 nodes at 10 GB/s each: 20 s; a store of 50 GB/s takes 64 s with half of it, and gives in 32 s."""
+    ladder = tiers(FAST | {"network": "5 GB/s"}, STORE | {"save_share": "50 %", "read_in": "3 s"}, size="1.6 TB").build(
+        3600.0, 5.0, nodes=8
+    )
+    near, far = ladder.rungs
+    assert (near.drain, near.load, near.fetch) == pytest.approx((20.0, 20.0, 40.0))
+    assert (far.drain, far.load) == pytest.approx((64.0, 35.0))
+    # Reading alone takes the nodes 20 s and the store 32 s.
+    assert ladder.transfer == far.transfer == pytest.approx((20.0, 32.0))
+    # Two nodes are the bottleneck themselves; the model's size counts if none is given.
+    few = tiers(FAST, STORE).build(3600.0, 5.0, nodes=2, size=1.6e12)
+    assert (few.rungs[0].fetch, few.rungs[1].drain, few.rungs[1].load) == pytest.approx((80.0, 80.0, 80.0))
+    assert tiers(STORE, size="1.6 TB").build(3600.0, 5.0, nodes=8, size=1.0).load == pytest.approx(32.0)
+    # Without a limit of a node the aggregate alone counts.
+    alone = {"interval": "1 h", "aggregate": "50 GB/s"}
+    built = tiers(alone).build(3600.0, 5.0, nodes=2, size=1.6e12)
+    assert (built.load, built.transfer) == (pytest.approx(32.0), pytest.approx((0.0, 32.0)))
+    assert tiers(REMOTE).build(3600.0, 5.0).transfer == (0.0, 0.0)
+
+
+def test_every_replica_reads_and_writes_all_of_it() -> None:
+    """Four replicas that each hold the whole state move four times as much."""
+    for every, times in ((False, 1.0), (True, 4.0)):
+        built = tiers(FAST | {"every_replica": every}, REMOTE).build(3600.0, 5.0, nodes=8, replicas=4, size=1.6e12)
+        assert built.rungs[0].load == pytest.approx(20.0 * times)
+
+
+def test_what_is_written_is_read_again() -> None:
+    """A ladder that is dumped, with all that was worked out left out, validates to itself."""
+    ladder = tiers(HOST, FAST, {"store": "peer", "restore": "3 s"}, STORE, size="1 TB", from_preset=False)
+    assert Tiers.model_validate(ladder.model_dump(mode="json")) == ladder
+
+
+@cases(
+    ("stores", "match"),
+    [
+        ([HOST], "has no 'store: remote'"),
+        ([REMOTE, REMOTE], "'remote' is there already"),
+        ([{"write": "60 s", "restore": "20 s"}], "say how much stepping"),
+        ([{"interval": "1 h", "restore": "20 s"}], "give it, or node_bandwidth"),
+        ([{"interval": "1 h", "write": "20 s"}], "give it, or node_bandwidth"),
+        ([{"store": "peer"}, REMOTE], "give it, or node_bandwidth"),
+        ([STORE | {"write": "1 s"}], "not both"),
+        ([STORE | {"restore": "1 s"}], "not both"),
+        ([REMOTE | {"read_in": "1 s"}], "takes this in"),
+        ([REMOTE | {"clique": 3}], "is for store: peer-host; this one is remote"),
+        ([REMOTE | {"every_replica": True}], "is for store: host, peer-host, disk"),
+        ([HOST | {"jump": 2}, REMOTE], "is for store: peer-host"),
+        ([HOST | {"aggregate": "1 GB/s"}, REMOTE], "is for store: remote"),
+        ([HOST | {"save_share": "10 %"}, REMOTE], "is for store: remote"),
+        ([STORE | {"network": "1 GB/s"}], "is for store: peer-host"),
+        (
+            [{"store": "peer-host", "interval": "1 h", "network": "1 GB/s"}, REMOTE],
+            "is missing beside network",
+        ),
+        ([{"store": "peer", "restore": "1 s", "interval": "1 h"}, REMOTE], "this one is peer"),
+        ([{"store": "peer", "restore": "1 s", "corrupt": "1 %"}, REMOTE], "this one is peer"),
+        ([REMOTE | {"corrupt": "100 %"}], "less than 1"),
+        ([REMOTE | {"retain": 0}], "greater than or equal to 1"),
+        ([FAST | {"clique": 1}, REMOTE], "greater than or equal to 2"),
+    ],
+)
+def test_impossible_ladders(stores: list[dict[str, Any]], match: str) -> None:
+    """What no ladder can mean is refused when it is read, in one line."""
+    with pytest.raises(ValueError, match=match):
+        tiers(*stores)
+
+
+@cases(
+    ("stores", "at", "match"),
+    [
+        ([HOST, REMOTE], ("tiers", 0, "interval"), "needs the time of a step"),
+        ([REMOTE, HOST | {"interval": "young", "stall": "0 s"}], ("tiers", 1, "interval"), "saves are free"),
+        ([FAST, REMOTE], ("tiers", 0, "node_bandwidth"), "needs the size of a checkpoint"),
+        ([{"interval": "1 h", "aggregate": "1 GB/s"}], ("tiers", 0, "aggregate"), "needs the size of a checkpoint"),
+    ],
+)
+def test_what_cannot_be_worked_out(stores: list[dict[str, Any]], at: tuple[str | int, ...], match: str) -> None:
+    """What a job does not say is asked for at the key that needs it."""
+    with pytest.raises(RuleError, match=match) as found:
+        tiers(*stores).build(3600.0, 0.0)
+    assert found.value.at == at

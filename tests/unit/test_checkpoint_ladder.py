@@ -18,12 +18,19 @@ from tests.checkpoint_checks import check_checkpoint, marks
 from tests.pace import one_in
 
 FREE = Pace(1.0)
+
 """Continuous progress at the healthy pace."""
+
 REMOTE = Rung("remote", 100.0, 3.0, 60.0, 20.0, 20.0)
+
 PEER = Rung("peer", 0.0, 0.0, 0.0, 2.0, 2.0)
+
 HOST = Rung("host", 20.0, 0.5, 0.0, 4.0, 4.0, retain=1)
+
 PEER_HOST = Rung("peer-host", 40.0, 1.0, 7.0, 6.0, 11.0, retain=1)
+
 DISK = Rung("disk", 60.0, 0.0, 55.0, 9.0, 9.0, retain=3)
+
 PAUSES = (Pause(130.0, 0, 9.0), Pause(70.0, 5, 2.0))
 
 
@@ -71,9 +78,6 @@ PAUSES = (Pause(130.0, 0, 9.0), Pause(70.0, 5, 2.0))
 def test_closed_form(ladder: Ladder, step: float) -> None:
     """Every ladder is conserved, monotone, additive and equal to living through one event at a time."""
     check_checkpoint(ladder, step)
-
-
-# --------------------------------------------------------------------------------------- against theory
 
 
 @st.composite
@@ -166,13 +170,12 @@ def test_a_ladder_can_be_sent_to_another_process() -> None:
     assert pickle.loads(pickle.dumps(ladder)) == ladder
 
 
-# --------------------------------------------------------------------------------------------- by hand
-
 # Host: every 10 s of stepping, 1 s. Remote: every 30 s, 2 s, and 20 s to drain. Evaluation: every 40 s, 5 s.
 MIXED = Ladder(
     (Rung("host", 10.0, 1.0, 0.0, 4.0, 4.0, retain=1), Rung("remote", 30.0, 2.0, 20.0, 20.0, 20.0)),
     (Pause(40.0, 0, 5.0),),
 )
+
 # Wall time; work, held by remote and host, stepping and pauses so far.
 TIMELINE = [
     (10.5, 10.0, 0.0, 0.0, 10.0, 0.0),

@@ -18,7 +18,7 @@ import sim
 from analysis import runs
 from analysis.results.run import scenario_digest
 from sim.engine.simulation import Simulation
-from tests import small
+from tests import report_sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from click.testing import Result
 
 DONE, NO, WRONG = 0, 1, 2
+
 FULL = Path("/dev/full")
 
 
@@ -33,7 +34,7 @@ FULL = Path("/dev/full")
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Write the small scenario into an empty working folder; return its name."""
     monkeypatch.chdir(tmp_path)
-    Path("small.yaml").write_text(small.YAML)
+    Path("small.yaml").write_text(report_sample.YAML)
     return "small.yaml"
 
 
@@ -59,9 +60,6 @@ def refused(result: Any, *parts: str) -> None:
     lines = result.stderr.splitlines()
     assert len(lines) == 1, result.stderr
     assert all(part in lines[0] for part in parts), lines[0]
-
-
-# -------------------------------------------------------------------------------------------------- good
 
 
 def test_run_prints_tables(scenario: str) -> None:
@@ -135,9 +133,6 @@ def test_precision_reached(scenario: str) -> None:
     assert json.loads(result.stdout)["replications"] == 30
 
 
-# ------------------------------------------------------------------------------------------------ answer no
-
-
 def test_precision_not_reached(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A precision that is not reached at the limit ends with 1, its results, and one line that says so."""
     monkeypatch.setattr(runs, "MOST", 30)
@@ -149,8 +144,8 @@ def test_precision_not_reached(scenario: str, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_job_that_can_never_start(scenario: str) -> None:
     """A job behind one that never ends: results, one line that says so, and 1."""
-    jobs = [{**small.SMALL["jobs"][0], "name": name} for name in ("first", "second")]
-    Path(scenario).write_text(sim.dump({**small.SMALL, "jobs": jobs}))
+    jobs = [{**report_sample.SMALL["jobs"][0], "name": name} for name in ("first", "second")]
+    Path(scenario).write_text(sim.dump({**report_sample.SMALL, "jobs": jobs}))
     result = call("run", scenario, "--replications", "2")
     assert result.exit_code == NO
     assert "Where every GPU-hour went" in result.stdout
@@ -163,9 +158,6 @@ def test_a_job_that_never_arrives(scenario: str) -> None:
     result = call("run", scenario, "--set", "jobs.0.arrival=3 d", "--replications", "2")
     assert result.exit_code in (NO, WRONG)
     assert len(result.stderr.splitlines()) == 1
-
-
-# -------------------------------------------------------------------------------------------------- mistakes
 
 
 @pytest.mark.parametrize(
@@ -198,7 +190,7 @@ def test_mistakes_are_one_line(arguments: list[str], parts: list[str], scenario:
 def test_of_thousands_of_mistakes_twenty_are_shown_and_counted(scenario: str) -> None:
     """Whoever has 3,000 unknown keys sees the first of them and how many they are; of 20 all are seen."""
     for count, shown in ((20, 20), (3_000, 21)):
-        Path(scenario).write_text(small.YAML + "".join(f"x{number}: 1\n" for number in range(count)))
+        Path(scenario).write_text(report_sample.YAML + "".join(f"x{number}: 1\n" for number in range(count)))
         result = call("check", scenario)
         lines = result.stderr.splitlines()
         assert (result.exit_code, len(lines)) == (WRONG, shown)
@@ -247,9 +239,6 @@ def test_a_fault_of_the_program_is_not_blamed_on_the_user(scenario: str, monkeyp
     monkeypatch.setattr(runs, "run", broken)
     with pytest.raises(ValueError, match="a defect"):
         call("run", scenario)
-
-
-# ----------------------------------------------------------------------------------------------------- --out
 
 
 def test_out_holds_the_document_and_the_scenario(scenario: str) -> None:
@@ -376,9 +365,6 @@ def test_out_where_nothing_can_be_written(scenario: str) -> None:
     assert result.exit_code == WRONG
     assert len(result.stderr.splitlines()) == 1
     assert result.stderr.startswith("--out /proc/ettrick: cannot be written")
-
-
-# --------------------------------------------------------------------------------------- streams and processes
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import stats
 
+import sim
 from analysis import compare as module
 from analysis import runs
-from analysis.compare import Comparison, Variant, compare, what_differs
+from analysis.compare import (
+    Comparison,
+    Recipe,
+    Variant,
+    Variation,
+    compare,
+    load_variants,
+    prepared,
+    recipes,
+    split,
+    warnings,
+    what_differs,
+)
 from analysis.compare import compare_document as typed_compare_document
 from analysis.page.chapters.compare import format_comparison as typed_format_comparison
 from analysis.results.models import CompareDocument
 from analysis.results.run import render
 from analysis.runs import Precision, RequestError, replicate
-from analysis.statistics.estimates import means
-from tests import small
+from analysis.statistics.differences import MANY, difference, replications_to_resolve
+from analysis.statistics.estimates import mean_interval, means
+from sim import Ratio
+from tests import report_sample
+from tests.cases import cases
 from tests.typed import as_plain, of_plain
 
 compare_document = as_plain(typed_compare_document)
+
 format_comparison = of_plain(typed_format_comparison, CompareDocument)
 
 JOB: dict[str, Any] = {
@@ -29,12 +50,15 @@ JOB: dict[str, Any] = {
     "parallelism": {"tensor": 8, "pipeline": 2, "data": 7},
     "step_time": "40 s",
 }
-INTERVALS = [{**small.SMALL["checkpoint"]["tiers"][0], "interval": text} for text in ("20 min", "40 min", "1 h")]
+
+INTERVALS = [
+    {**report_sample.SMALL["checkpoint"]["tiers"][0], "interval": text} for text in ("20 min", "40 min", "1 h")
+]
 
 
 def variants(*changes: dict[str, Any]) -> list[Variant]:
     """Return variants of the small scenario, called by their number."""
-    return [Variant(str(number), small.prepare(**change)) for number, change in enumerate(changes)]
+    return [Variant(str(number), report_sample.prepare(**change)) for number, change in enumerate(changes)]
 
 
 def by_interval() -> list[Variant]:
@@ -98,9 +122,6 @@ def test_progress_counts_all_variants() -> None:
     assert seen == [(number, 6) for number in range(1, 7)]
 
 
-# ------------------------------------------------------------------------------------------------- headline
-
-
 def compared(*changes: dict[str, Any]) -> Comparison:
     """Return a comparison of two replications of variants of the small scenario."""
     return compare(variants(*changes), 2, processes=1)
@@ -121,7 +142,7 @@ def test_goodput_is_the_headline_where_every_variant_has_an_mfu() -> None:
         ("model", {"jobs": [{**JOB, "model": "llama3-70b"}]}),
         ("precision", {"jobs": [{**JOB, "precision": "fp8"}]}),
         ("layout", {"jobs": [{**JOB, "parallelism": {"tensor": 4, "pipeline": 4, "data": 7}}]}),
-        ("accelerator", {"jobs": [JOB], "cluster": {**small.SMALL["cluster"], "accelerator": "h200"}}),
+        ("accelerator", {"jobs": [JOB], "cluster": {**report_sample.SMALL["cluster"], "accelerator": "h200"}}),
     ],
 )
 def test_other_hardware_is_ranked_by_tokens(what: str, change: dict[str, Any]) -> None:
@@ -146,7 +167,7 @@ def test_the_cost_of_a_token_ranks_from_low_to_high() -> None:
 
 def test_without_tokens_other_hardware_is_not_ranked() -> None:
     """Where nothing may rank the variants, ETTR is shown and nobody is first."""
-    found = compared({}, {"cluster": {**small.SMALL["cluster"], "accelerator": "h200"}})
+    found = compared({}, {"cluster": {**report_sample.SMALL["cluster"], "accelerator": "h200"}})
     assert (found.headline, found.order) == ("ettr", ())
     assert "there is no rank" in compare_document(found, {}, command="")["unranked_because"]
 
@@ -189,7 +210,7 @@ def test_rivals_come_with_the_replications_that_would_tell() -> None:
 def test_two_variants_have_no_ranking() -> None:
     """Of two the difference says it all; and where nothing may rank variants, nobody may be best."""
     assert compared({}, {}).ranking is None
-    other = {"cluster": {**small.SMALL["cluster"], "accelerator": "h200"}}
+    other = {"cluster": {**report_sample.SMALL["cluster"], "accelerator": "h200"}}
     assert compared({}, {}, other).ranking is None
 
 
@@ -200,12 +221,12 @@ def text_of(found: Comparison) -> str:
 
 def test_all_of_a_job_is_compared() -> None:
     """Scenarios with the same description differ in nothing; with another number of jobs they differ."""
-    one, two = small.parse(), small.parse(jobs=[{**small.SMALL["jobs"][0], "gpus": 56, "name": name} for name in "ab"])
+    one, two = (
+        report_sample.parse(),
+        report_sample.parse(jobs=[{**report_sample.SMALL["jobs"][0], "gpus": 56, "name": name} for name in "ab"]),
+    )
     assert what_differs([one, one]) == ()
     assert "model" in what_differs([one, two])
-
-
-# ------------------------------------------------------------------------------------------------ precision
 
 
 def test_precision_is_of_the_differences() -> None:
@@ -253,9 +274,6 @@ def test_points_are_for_shares() -> None:
         compare(variants({"jobs": [JOB]}, {"jobs": [{**JOB, "precision": "fp8"}]}), 2, precision=wanted, processes=1)
 
 
-# -------------------------------------------------------------------------------------------------- refusals
-
-
 def test_variants_have_one_seed() -> None:
     """Variants with different seeds meet different failures, and are refused."""
     with pytest.raises(RequestError, match="seed: is 1 and 2"):
@@ -267,3 +285,378 @@ def test_prices_are_in_one_currency() -> None:
     costs = [{"cost": {"gpu_hour": 2, "currency": name}} for name in ("USD", "EUR")]
     with pytest.raises(RequestError, match="currency: is EUR and USD"):
         compare(variants(*costs), 2)
+
+
+# ----------------------------------------
+# Paired differences: their intervals cover what they say, pairing pays, and the number that would resolve is right.
+
+REPETITIONS = 1000
+
+
+def ratios(amounts: object, bases: object = 1.0) -> list[Ratio]:
+    """Return one ratio per replication."""
+    pairs = np.broadcast_arrays(np.asarray(amounts, dtype=float), np.asarray(bases, dtype=float))
+    return [Ratio(float(a), float(b)) for a, b in zip(*pairs, strict=True)]
+
+
+def assert_coverage(covered: int, nominal: float = 0.95, slack: float = 0.0) -> None:
+    """Fail unless `covered` of REPETITIONS is compatible (99.9 %) with the nominal coverage, less some slack."""
+    assert stats.binom.ppf(0.0005, REPETITIONS, nominal - slack) <= covered
+    assert covered <= stats.binom.isf(0.0005, REPETITIONS, nominal)
+
+
+def test_difference_by_hand() -> None:
+    """Differences of 1, 2, 3, 4, 5: mean 3, s = sqrt(2.5), t(0.975, 4) = 2.776, so 3 -/+ 1.963."""
+    found = difference(ratios([11, 12, 13, 14, 15]), ratios([10, 10, 10, 10, 10]))
+    assert found is not None
+    assert (found.mean, *found.ci95) == pytest.approx((3.0, 3.0 - 1.9632, 3.0 + 1.9632), abs=1e-4)
+    assert found.resolved
+
+
+def test_equal_denominators_give_the_difference_within_each_replication() -> None:
+    """With one denominator per variant this is Student's interval of the per-replication differences."""
+    rng = np.random.default_rng(1)
+    first, second = rng.normal(5, 1, 20), rng.normal(4, 1, 20)
+    found = difference(ratios(first, 2.0), ratios(second, 8.0))
+    assert found is not None
+    apart = first / 2 - second / 8
+    assert (found.mean, *found.ci95) == pytest.approx((apart.mean(), *(mean_interval(apart) or ())))
+
+
+def test_difference_is_that_of_the_reported_ratios() -> None:
+    """The mean is the difference of two ratios of sums, whatever the denominators do."""
+    rng = np.random.default_rng(2)
+    a, b, c, d = rng.gamma(3.0, size=(4, 12))
+    found = difference(ratios(a, b), ratios(c, d))
+    assert found is not None
+    assert found.mean == pytest.approx(a.sum() / b.sum() - c.sum() / d.sum())
+
+
+def test_interval_covers_for_correlated_normals() -> None:
+    """Five pairs of normal values that share most of their luck: the interval covers as often as it says."""
+    rng = np.random.default_rng(3)
+    covered = 0
+    for _ in range(REPETITIONS):
+        luck = rng.normal(0.0, 3.0, 5)
+        found = difference(ratios(luck + rng.normal(1.5, 1.0, 5)), ratios(luck + rng.normal(1.0, 0.5, 5)))
+        assert found is not None
+        covered += found.ci95[0] <= 0.5 <= found.ci95[1]
+    assert_coverage(covered)
+
+
+def test_interval_covers_for_ratios() -> None:
+    """With denominators that vary, the delta method covers the difference of the ratios of means, within 2 %."""
+    rng = np.random.default_rng(4)
+    covered = 0
+    for _ in range(REPETITIONS):
+        bases = rng.gamma(8.0, 1 / 8.0, (2, 100))
+        luck = rng.exponential(1.0, 100)
+        found = difference(ratios(3 * bases[0] + luck, bases[0]), ratios(2 * bases[1] + luck, bases[1]))
+        assert found is not None
+        covered += found.ci95[0] <= 1.0 <= found.ci95[1]
+    assert_coverage(covered, slack=0.02)
+
+
+def test_a_difference_of_zero_is_resolved_as_often_as_chance_says() -> None:
+    """Without a difference, 5 % of the comparisons call it resolved."""
+    rng = np.random.default_rng(5)
+    resolved = 0
+    for _ in range(REPETITIONS):
+        found = difference(ratios(rng.normal(0, 1, 8)), ratios(rng.normal(0, 1, 8)))
+        resolved += found is not None and found.resolved
+    assert_coverage(REPETITIONS - resolved)
+
+
+@cases(("mean", "spread"), [(1.0, 0.1), (1.0, 1.0), (-0.3, 1.0), (0.05, 1.0), (2.0, 0.0)])
+def test_replications_to_resolve_is_the_smallest_number(mean: float, spread: float) -> None:
+    """With n replications the half-width t s / sqrt(n) is below |d|, with n - 1 it is not; two are the fewest."""
+    n = replications_to_resolve(mean, spread)
+    assert n is not None
+
+    def half(number: int) -> float:
+        return float(stats.t.ppf(0.975, number - 1)) * spread / math.sqrt(number)
+
+    assert half(n) < abs(mean)
+    assert n == 2 or half(n - 1) >= abs(mean)
+
+
+def test_replications_to_resolve_gives_up() -> None:
+    """Variants that do not differ are never resolved, and a difference of s / 100 would take 38,000 replications."""
+    assert replications_to_resolve(0.0, 1.0) is None
+    assert replications_to_resolve(0.01, 1.0) is None
+    assert (stats.norm.ppf(0.975) / 0.01) ** 2 > MANY
+
+
+def test_unresolved_takes_more_replications_than_there_were() -> None:
+    """What n replications do not resolve takes more than n; what they do resolve takes no more."""
+    rng = np.random.default_rng(6)
+    for _ in range(50):
+        found = difference(ratios(rng.normal(0.4, 1, 12)), ratios(rng.normal(0, 1, 12)))
+        assert found is not None
+        needed = found.replications_to_resolve or MANY
+        assert found.resolved == (needed <= 12)
+
+
+@cases(
+    ("ours", "theirs"),
+    [
+        (ratios([1.0]), ratios([2.0])),
+        (ratios([1.0, math.inf]), ratios([1.0, 2.0])),
+        (ratios([1.0, 2.0]), ratios([1.0, 2.0], 0.0)),
+    ],
+    ids=["one replication", "censored", "nothing in the denominator"],
+)
+def test_no_difference_without_data(ours: list[Ratio], theirs: list[Ratio]) -> None:
+    """Without a second replication, a finite amount or a denominator there is no difference."""
+    assert difference(ours, theirs) is None
+
+
+def test_variants_need_the_same_replications() -> None:
+    """Samples of different length are refused."""
+    with pytest.raises(ValueError, match="got 2 and 3"):
+        difference(ratios([1, 2]), ratios([1, 2, 3]))
+
+
+def test_rounding_is_no_difference() -> None:
+    """Amounts that differ by the order of a sum alone are the same."""
+    found = difference(ratios([0.1 + 0.2, 0.7]), ratios([0.3, 0.7]))
+    assert found is not None
+    assert found == (0.0, (0.0, 0.0), False, None, None)
+
+
+def test_pairing_narrows_the_interval_of_a_real_difference() -> None:
+    """Two checkpoint intervals of the quickstart: the variance of the difference is less than the sum of the two."""
+    variants = [
+        Variant(text, sim.prepare(sim.load(sim.find("quickstart"), [f"checkpoint.tiers.0.interval={text}"])))
+        for text in ("30 min", "40 min")
+    ]
+    found = compare(variants, 32, processes=1)
+    change = found.differences[1]["ettr"]
+    assert change is not None
+    mine, theirs = (np.array([row["ettr"].amount / row["ettr"].base for row in of.rows]) for of in found.ensembles)
+    unpaired = stats.t.ppf(0.975, 62) * math.sqrt((mine.var(ddof=1) + theirs.var(ddof=1)) / 32)
+    assert (change.ci95[1] - change.ci95[0]) / 2 < unpaired / 2
+
+
+# ----------------------------------------
+# What --vary means, how variants are called, and whose mistake it is.
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write the small scenario into an empty working folder; return its name."""
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text(report_sample.YAML)
+    return "small.yaml"
+
+
+@cases(
+    ("text", "parts"),
+    [
+        ("a,b", ("a", "b")),
+        ("a", ("a",)),
+        (" 10 min , 1 h ", ("10 min", "1 h")),
+        ("[1, 2],[3]", ("[1, 2]", "[3]")),
+        ("{use: a, time: [1, 2]}, {use: b}", ("{use: a, time: [1, 2]}", "{use: b}")),
+        ("'a,b',\"c,d\"", ("'a,b'", '"c,d"')),
+        ("{name: 'a, }'},b", ("{name: 'a, }'}", "b")),
+        ("it's,that's", ("it's", "that's")),
+        ("a,,b", ("a", "", "b")),
+    ],
+)
+def test_values_are_split_at_commas_outside_of_brackets_and_quotes(text: str, parts: tuple[str, ...]) -> None:
+    """A comma in brackets, braces or quotes belongs to its value; an apostrophe in a word is none of these."""
+    assert split(text) == parts
+
+
+@cases(
+    ("text", "rule"),
+    [
+        ("spares.hot", "--vary spares.hot: needs path=value,value"),
+        ("=1,2", "--vary =1,2: needs path=value,value"),
+        ("a=1,,2", "--vary a=1,,2: a value is empty"),
+        ("a=", "--vary a=: a value is empty"),
+        ("a=1,2,1", "--vary a=1,2,1: has 1 twice"),
+        ("a=[1,2", "--vary a=[1,2: has no closing ]"),
+        ("a='1,2", "--vary a='1,2: has no closing '"),
+    ],
+)
+def test_a_mistake_of_vary_is_one_line(text: str, rule: str) -> None:
+    """What is not a path with values is refused in one line."""
+    with pytest.raises(RequestError) as caught:
+        Variation.parse(text)
+    assert str(caught.value).startswith(rule)
+
+
+def test_all_combinations_in_order() -> None:
+    """Scenarios first, then the first path, then the last one fastest; a name holds what varies."""
+    names = [recipe.name for recipe in recipes(["x", "y"], ["a=1,2", "b=3,4"])]
+    combinations = ["a=1, b=3", "a=1, b=4", "a=2, b=3", "a=2, b=4"]
+    assert names == [f"{scenario}, {text}" for scenario in "xy" for text in combinations]
+    assert recipes(["x"], ["a=1,2"], ["c=5"])[1] == Recipe("a=2", "x", ("c=5",), ("a=2",))
+    assert [recipe.name for recipe in recipes(["x", "y"], [])] == ["x", "y"]
+
+
+@cases(
+    ("scenarios", "varied", "rule"),
+    [
+        (["x"], [], "nothing to compare with"),
+        (["x"], ["a=1"], "nothing to compare with"),
+        (["x", "x"], [], "x: is there twice"),
+        (["x"], ["a=1,2", "a=3,4"], "--vary a: is there twice"),
+        (["x"], [f"{name}=1,2,3,4,5,6,7,8,9" for name in "abcdefgh"], "--vary: makes more than 200 variants"),
+    ],
+)
+def test_what_makes_no_comparison_is_refused(scenarios: list[str], varied: list[str], rule: str) -> None:
+    """One variant, the same twice, or far too many: one line."""
+    with pytest.raises(RequestError, match=rule):
+        recipes(scenarios, varied)
+
+
+def test_variants_are_loaded_with_their_values(scenario: str) -> None:
+    """Each variant has its own value, and what is common to all."""
+    loaded = load_variants(recipes([scenario], ["spares.hot=0,1"], ["horizon=1 d"]))
+    assert [of.spares.hot for of in loaded.scenarios.values()] == [0, 1]
+    assert {of.horizon for of in loaded.scenarios.values()} == {86400.0}
+    assert not loaded.cannot_run
+
+
+def test_a_common_value_reaches_the_variants_that_know_it(scenario: str) -> None:
+    """A parameter set for all is kept by the strategies that have it: full restart keeps the time to initialize."""
+    loaded = load_variants(recipes([scenario], ["recovery.use=full-restart,hot-spare"], ["recovery.initialize=7 min"]))
+    recoveries: list[Any] = [of.recovery for of in loaded.scenarios.values()]
+    assert [recovery.use for recovery in recoveries] == ["full-restart", "hot-spare"]
+    assert [recovery.initialize.value for recovery in recoveries] == [420.0, 420.0]
+
+
+@pytest.mark.parametrize(
+    ("varied", "common"),
+    [
+        ("recovery.use=slurm-requeue,nvrx-in-job", "recovery.rungs.0.stop.0.time=1 h"),
+        ("recovery.rungs.0.stop.0.time=1 h,2 h", "recovery.use=nvrx-in-job"),
+        ("recovery={use: slurm-requeue},{use: nvrx-in-job}", "recovery.rungs.0.stop.0.time=1 h"),
+        ("detection={time: 1 min},{time: 3 min}", "detection.scale=2"),
+        ("recovery.scale=2,3", "recovery={use: full-restart, initialize: 1 min}"),
+    ],
+)
+def test_what_is_set_reaches_every_variant(scenario: str, varied: str, common: str) -> None:
+    """A value for all is in each variant, whichever of it and what varies is the choice, or inside the other."""
+    path, _, text = varied.partition("=")
+    loaded = load_variants(recipes([scenario], [varied], [common]))
+    for value, found in zip(split(text), loaded.scenarios.values(), strict=True):
+        chooses = path.endswith("use") or value.startswith("{")
+        alone, added = f"{path}={value}", common
+        assert found == sim.load(scenario, [alone, added] if chooses else [added, alone])
+        assert found not in (sim.load(scenario, [alone]) if "rungs" not in path else None, sim.load(scenario))
+    assert len(set(map(repr, loaded.scenarios.values()))) == 2
+
+
+@cases("path", ["spares.hot", "recovery.use", "seed"])
+def test_a_path_is_not_set_and_varied(path: str) -> None:
+    """What is varied cannot be set too, nor can the choice inside of a mapping that varies: one line."""
+    with pytest.raises(RequestError, match=rf"^--set {path} = 5: is varied too, by --vary {path}; say it once$"):
+        recipes(["x"], [f"{path}=1,2"], ["horizon=1 d", f"{path} = 5"])
+    with pytest.raises(RequestError, match=r"^--set a\.use=b: is varied too, by --vary a; say it once$"):
+        recipes(["x"], ["a={use: c},{use: d}"], ["a.use=b"])
+    assert recipes(["x"], ["a.use=c,d"], ["a={use: b}", "a.b=1", "a.user=2"])
+
+
+def refusal(*arguments: list[str]) -> list[str]:
+    """Return the lines in which the variants are refused."""
+    with pytest.raises(sim.ScenarioError) as caught:
+        load_variants(recipes(*arguments))
+    assert not caught.value.is_answer
+    return list(caught.value.lines)
+
+
+def test_a_mistake_of_all_variants_is_said_once(scenario: str) -> None:
+    """An unknown key is one line for any number of variants, with their names and the nearest one of the key."""
+    for values, names in (
+        ("0,1", "'spares.hot=0' and 'spares.hot=1'"),
+        ("0,1,2", "'spares.hot=0', 'spares.hot=1' and 'spares.hot=2'"),
+        ("0,1,2,3,4", "'spares.hot=0', 'spares.hot=1', 'spares.hot=2' and 2 more"),
+    ):
+        (line,) = refusal([scenario], [f"spares.hot={values}"], ["horizn=1 d"])
+        assert line.startswith(f"variants {names}: --set horizn=1 d: horizn: unknown key")
+    (line,) = refusal([scenario], ["recovry.use=full-restart,hot-spare"])[:1]
+    assert line.startswith("--vary recovry.use=full-restart: recovry: unknown key")
+    assert "did you mean 'recovery'?" in line
+
+
+def test_a_mistake_of_one_variant_names_it(scenario: str) -> None:
+    """A wrong value is shown with --vary; what follows from it elsewhere names the variant."""
+    (line,) = refusal([scenario], ["recovery.use=hot-spare,hot-spair"])
+    assert line.startswith("--vary recovery.use=hot-spair: recovery.use:")
+    assert "hot-spare" in line
+    (line,) = refusal([scenario], ["cluster.nodes=16,8"])
+    assert line.startswith("variant cluster.nodes=8: ")
+    assert "asks for 112 GPUs" in line
+
+
+def test_a_mistake_always_names_variants(scenario: str) -> None:
+    """What is wrong elsewhere because of what varies names it, for some variants and for all."""
+    lacks = Path(scenario).read_text().replace("detection:", "windows: 1 d\nx:").replace("x:\n  time: 2 min\n", "")
+    Path("lacks.yaml").write_text(lacks)
+    (line,) = refusal(["lacks.yaml"], ["recovery.use=hot-spare,slurm-requeue"], ["recovery.scale=1"])
+    assert line.startswith("variant recovery.use=hot-spare: lacks.yaml:1:1: detection: is missing")
+    (line,) = refusal(["lacks.yaml"], ["recovery.use=hot-spare,full-restart"])
+    assert line.startswith("variants 'recovery.use=hot-spare' and 'recovery.use=full-restart': lacks.yaml:1:1: ")
+    (line,) = refusal([scenario], ["recovery.use=full-restart,hot-spare"], ["recovery.patience=1 h"])
+    assert line.startswith("variant recovery.use=full-restart: --set recovery.patience=1 h: recovery.patience: unknown")
+
+
+def test_a_mistake_of_a_value_is_told_once_for_its_combinations(scenario: str) -> None:
+    """A wrong value is one line however many variants have it; one that is wrong only with another names both."""
+    line = "--vary spares.hot=-1: spares.hot: must not be negative"
+    assert refusal([scenario], ["spares.hot=-1,-2", "horizon=1 d,2 d,3 d"]) == [line, line.replace("-1", "-2")]
+    (line,) = load_variants(recipes([scenario], ["jobs.0.gpus=64,128", "spares.hot=0,1"])).reasons
+    assert line.startswith("variant jobs.0.gpus=128, spares.hot=1: --vary jobs.0.gpus=128: jobs.0.gpus: needs 16 nodes")
+
+
+def test_warnings_are_one_line_each(scenario: str) -> None:
+    """A warning of all variants is plain; one of some names them, in one line."""
+    presets = "recovery.use=k8s-jobset,slurm-requeue"
+    loaded = load_variants(recipes([scenario], [presets, "spares.hot=1,2"], ["spares.idle=serve"]))
+    for name, line in zip(("k8s-jobset", "slurm-requeue"), warnings(prepared(loaded)), strict=True):
+        of = " and ".join(f"'recovery.use={name}, spares.hot={hot}'" for hot in (1, 2))
+        told = f"recovery '{name}' brings observers; the scenario's own detection is used instead"
+        assert line == f"variants {of}: {told}"
+    same = load_variants(recipes([scenario], ["spares.hot=1,2"], ["recovery.use=k8s-jobset", "spares.idle=serve"]))
+    assert warnings(prepared(same)) == [told.replace("slurm-requeue", "k8s-jobset")]
+
+
+def test_two_that_can_run_are_compared(scenario: str) -> None:
+    """Mistakes leave variants out as long as two remain, each with its reason, and once for all of its combinations."""
+    line = "--vary spares.hot=-1: spares.hot: must not be negative"
+    loaded = load_variants(recipes([scenario], ["spares.hot=-1,1", "horizon=1 d,2 d,3 d"]))
+    assert list(loaded.scenarios) == [f"spares.hot=1, horizon={days} d" for days in (1, 2, 3)]
+    assert loaded.cannot_run == {f"spares.hot=-1, horizon={days} d": line for days in (1, 2, 3)}
+    assert loaded.reasons == [line]
+    assert refusal([scenario], ["spares.hot=-1,1"]) == [line]
+
+
+def test_stores_of_presets_are_split_off(scenario: str) -> None:
+    """Each variant with stores of its preset is followed by itself without these, whatever was changed in them."""
+    change = ["checkpoint.from_preset=true", "checkpoint.tiers.1.clique=4"]
+    wanted = recipes([scenario], ["recovery.use=nvrx-in-job,nvrx-in-process"], change)
+    loaded = load_variants(wanted, split_stores=True)
+    names = [f"recovery.use={name}" for name in ("nvrx-in-job", "nvrx-in-process")]
+    assert loaded.without_stores == {name: f"{name} without its stores" for name in names}
+    assert list(loaded.scenarios) == [each for pair in loaded.without_stores.items() for each in pair]
+    tiers: list[Any] = [of.checkpoint for of in loaded.scenarios.values()]
+    assert [[tier.store for tier in of.tiers] for of in tiers] == [["remote", "peer-host"], ["remote"]] * 2
+    for name, bare in loaded.without_stores.items():
+        assert loaded.scenarios[bare].recovery == loaded.scenarios[name].recovery
+    assert load_variants(wanted).without_stores == {}
+    with pytest.raises(RequestError, match=r"^--split: no variant has stores"):
+        load_variants(recipes([scenario], ["recovery.use=nvrx-in-job,slurm-requeue"]), split_stores=True)
+
+
+def test_what_does_not_fit_is_an_answer(scenario: str) -> None:
+    """A job that does not fit into memory is no mistake: its variant cannot run, the other one can."""
+    job = "{name: big, gpus: 112, model: llama3-70b, batch: {tokens: 7 Mi, sequence: 8192}}"
+    parallelism = "jobs.0.parallelism={tensor: 8, pipeline: 2, data: 7},{data: 112}"
+    loaded = load_variants(recipes([scenario], [parallelism], [f"jobs=[{job}]"]))
+    assert [name.partition("=")[2] for name in loaded.scenarios] == ["{tensor: 8, pipeline: 2, data: 7}"]
+    assert [name.partition("=")[2] for name in loaded.cannot_run] == ["{data: 112}"]
+    assert "does not fit" in loaded.cannot_run["jobs.0.parallelism={data: 112}"]

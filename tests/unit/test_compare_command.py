@@ -15,7 +15,7 @@ import sim
 from analysis.amounts import points_text
 from analysis.page.chapters.compare import format_comparison as typed_format_comparison
 from analysis.results.models import CompareDocument
-from tests import small
+from tests import report_sample
 from tests.typed import of_plain
 
 format_comparison = of_plain(typed_format_comparison, CompareDocument)
@@ -23,19 +23,21 @@ format_comparison = of_plain(typed_format_comparison, CompareDocument)
 DONE, NO, WRONG = 0, 1, 2
 
 PRICED = ["--set", "cost={gpu_hour: 2.5}"]
+
 MODEL = ["--set", "jobs.0.model=llama3-8b", "--set", "jobs.0.batch={tokens: 7 Mi, sequence: 8192}"]
+
 LAYOUT = ["--set", "jobs.0.parallelism={tensor: 8, pipeline: 2, data: 7}"]
 
 
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the name of the small scenario, in an empty working folder."""
-    return small.write(tmp_path, monkeypatch)
+    return report_sample.write(tmp_path, monkeypatch)
 
 
 def call(*arguments: str) -> Any:
     """Run the command in this process."""
-    return small.call("compare", *arguments)
+    return report_sample.call("compare", *arguments)
 
 
 def document(*arguments: str) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def test_table_names_the_variants_and_the_first_has_no_difference(scenario: str)
 
 def serving(scenario: str) -> str:
     """Return the scenario with idle nodes that are said to serve like spares, which is then no surprise."""
-    Path(scenario).write_text(sim.dump({**small.SMALL, "spares": {"hot": 2, "idle": "serve"}}))
+    Path(scenario).write_text(sim.dump({**report_sample.SMALL, "spares": {"hot": 2, "idle": "serve"}}))
     return scenario
 
 
@@ -90,7 +92,7 @@ def test_document_is_that_of_the_variants_alone(scenario: str) -> None:
 
 def test_several_scenarios_and_what_varies(scenario: str) -> None:
     """Two scenarios with two values each are four variants, named by both."""
-    Path("other.yaml").write_text(small.YAML.replace("name: small", "name: other"))
+    Path("other.yaml").write_text(report_sample.YAML.replace("name: small", "name: other"))
     content = json.loads(
         call(scenario, "other.yaml", "--vary", "spares.hot=1,2", "--replications", "2", "--json").stdout
     )
@@ -269,7 +271,11 @@ def test_every_other_key_that_differs_is_printed(scenario: str) -> None:
 
 def test_keys_of_two_files(scenario: str) -> None:
     """Of two files every key counts but names: changed, missing, of one more item, and inside of items of one name."""
-    text = small.YAML.replace("name: small", "name: other").replace("hot: 2", "hot: 1").replace("200 per", "300 per")
+    text = (
+        report_sample.YAML.replace("name: small", "name: other")
+        .replace("hot: 2", "hot: 1")
+        .replace("200 per", "300 per")
+    )
     Path("other.yaml").write_text(text + "windows: 1 d\ndescription: another\n")
     found = document(scenario, "other.yaml")["also_differ"]
     assert set(found) == {"spares.hot", "failures.0.rate", "windows"}
@@ -319,7 +325,7 @@ def test_a_warning_is_in_every_document(scenario: str) -> None:
     variants = json.loads(result.stdout)["variants"]
     assert [of["warnings"] for of in variants.values()] == [[], lines]
     for command in (["check", scenario], ["run", scenario, "--replications", "2"]):
-        result = small.call(*command, "--set", "recovery.use=nvrx-in-job")
+        result = report_sample.call(*command, "--set", "recovery.use=nvrx-in-job")
         assert result.stderr.splitlines() == [f"warning: {line}" for line in lines]
 
 

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import pty
 import re
+import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
+from analysis.page.chapters.listing import format_inventory
 from analysis.page.chapters.run import format_run as typed_format_run
 from analysis.results.models import RunDocument
 from analysis.results.run import document as typed_document
 from analysis.runs import band, replicate
 from analysis.terminal import Progress, console
-from tests import small
+from cli import app
+from tests import report_sample
+from tests.cases import cases
 from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import sim
 
 document = as_plain(typed_document)
+
 format_run = of_plain(typed_format_run, RunDocument)
 
 
@@ -55,7 +63,7 @@ def shares(text: str) -> list[float]:
 
 def test_all_parts_are_there() -> None:
     """The scenario, ETTR with its interval, the table of GPU-hours, the causes and the closed form are printed."""
-    text = show(small.prepare())
+    text = show(report_sample.prepare())
     assert text.startswith("small\n")
     assert "128 GPUs (h100) in 16 nodes" in text
     assert "train: 112 GPUs, step 10.00 s" in text
@@ -67,8 +75,8 @@ def test_all_parts_are_there() -> None:
 
 def test_shares_add_up() -> None:
     """The rows of the table of GPU-hours add up to its total, 100 %, but for the rounding of each row."""
-    jobs = [{**small.SMALL["jobs"][0], "name": name, "gpus": 64} for name in ("first", "second")]
-    for prepared in (small.prepare(), small.prepare(jobs=jobs), small.prepare(failures=[])):
+    jobs = [{**report_sample.SMALL["jobs"][0], "name": name, "gpus": 64} for name in ("first", "second")]
+    for prepared in (report_sample.prepare(), report_sample.prepare(jobs=jobs), report_sample.prepare(failures=[])):
         *rows, total = shares(show(prepared))
         assert total == 100
         assert sum(rows) == pytest.approx(100, abs=0.005 * len(rows) + 1e-9)
@@ -77,11 +85,11 @@ def test_shares_add_up() -> None:
 def test_no_markup() -> None:
     """Brackets in a user's text stay as they are, in titles, cells, notes and assumptions; a stray one is no error."""
     name, cause, job, note = "[bold]x[/x]", "[red]y[/]", "[/stray]", ":smile: [dev] [link=a]b"
-    prepared = small.prepare(
+    prepared = report_sample.prepare(
         name=name,
         description=note,
-        jobs=[{**small.SMALL["jobs"][0], "name": job, "work": {"time": "1 d"}}],
-        failures=[{**small.SMALL["failures"][0], "name": cause}],
+        jobs=[{**report_sample.SMALL["jobs"][0], "name": job, "work": {"time": "1 d"}}],
+        failures=[{**report_sample.SMALL["failures"][0], "name": cause}],
         assumptions=[note],
     )
     text = show(prepared)
@@ -94,8 +102,10 @@ def test_no_markup() -> None:
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_width_is_respected(width: int) -> None:
     """No line is wider than asked for; at 80 columns and more no table is folded."""
-    jobs = [{**small.SMALL["jobs"][0], "name": name, "gpus": 64, "work": {"time": "1 d"}} for name in ("a", "b")]
-    text = show(small.prepare(jobs=jobs, windows="12 h"), width=width)
+    jobs = [
+        {**report_sample.SMALL["jobs"][0], "name": name, "gpus": 64, "work": {"time": "1 d"}} for name in ("a", "b")
+    ]
+    text = show(report_sample.prepare(jobs=jobs, windows="12 h"), width=width)
     assert max(len(line) for line in text.splitlines()) <= width
     if width >= 80:
         assert len(section(text, "Jobs")) == 4
@@ -103,7 +113,7 @@ def test_width_is_respected(width: int) -> None:
 
 def test_no_failures() -> None:
     """Without any failure the MTTI is a bound, no cause is listed, and nothing is charged to one."""
-    text = show(small.prepare(failures=[]))
+    text = show(report_sample.prepare(failures=[]))
     assert re.search(r"MTTI +> 2 d", text)  # 3 x 2 d / ln 20
     assert "Interruptions by cause" not in text
     assert "failures  0 causes\n" in text
@@ -112,10 +122,10 @@ def test_no_failures() -> None:
 def test_several_jobs_have_a_row_each() -> None:
     """Jobs that wait and are censored are shown one by one, with a dash for what the data do not support."""
     jobs = [
-        {**small.SMALL["jobs"][0], "name": "short", "work": {"time": "10 h"}, "deadline": "1 d"},
-        {**small.SMALL["jobs"][0], "name": "long", "work": {"time": "90 h"}, "deadline": "4 d"},
+        {**report_sample.SMALL["jobs"][0], "name": "short", "work": {"time": "10 h"}, "deadline": "1 d"},
+        {**report_sample.SMALL["jobs"][0], "name": "long", "work": {"time": "90 h"}, "deadline": "4 d"},
     ]
-    text = show(small.prepare(jobs=jobs))
+    text = show(report_sample.prepare(jobs=jobs))
     assert row(text, "Jobs", "short").endswith("3 of 3 runs")
     assert row(text, "Jobs", "long").endswith("0 of 3 runs")
     assert re.search(r"time to finish +- +- +-", text)
@@ -125,34 +135,34 @@ def test_several_jobs_have_a_row_each() -> None:
 
 def test_one_job_to_the_horizon_needs_no_list() -> None:
     """A single job without an end is the scenario: its numbers are not repeated."""
-    assert "\nJobs" not in show(small.prepare())
+    assert "\nJobs" not in show(report_sample.prepare())
 
 
 def test_a_fabric_that_nobody_stated_is_printed() -> None:
     """Which one was chosen is in the head, and a warning where it is more than the plain one."""
-    assert "  fabric " not in show(small.prepare())
-    chosen = small.prepare(cluster={"nodes": 16})
+    assert "  fabric " not in show(report_sample.prepare())
+    chosen = report_sample.prepare(cluster={"nodes": 16})
     assert "  fabric    default: fat tree of 2 tiers of 64-port switches, 8 rails of 400 Gb/s" in show(chosen)
     assert not chosen.warnings
-    larger = small.prepare(cluster={"nodes": 300}, spares={"hot": 2, "idle": "serve"})
+    larger = report_sample.prepare(cluster={"nodes": 300}, spares={"hot": 2, "idle": "serve"})
     assert "  fabric    default: fat tree of 3 tiers of 64-port switches" in show(larger)
     assert "300 nodes get a fat tree of 3 tiers" in "".join(larger.warnings)
 
 
 def test_whose_nodes_a_cluster_has_is_printed() -> None:
     """That they are those of jobs and spares, or that some are withheld."""
-    derived = small.prepare(cluster={"gpus_per_node": 8})
+    derived = report_sample.prepare(cluster={"gpus_per_node": 8})
     assert "128 GPUs (h100) in 16 nodes, those of jobs and spares\n" in show(derived)
-    withheld = small.prepare(spares={"hot": 0, "idle": "withhold"})
+    withheld = report_sample.prepare(spares={"hot": 0, "idle": "withhold"})
     assert "128 GPUs (h100) in 16 nodes, 2 of them withheld\n" in show(withheld)
-    alone = small.prepare(spares={"hot": 0}, cluster={**small.SMALL["cluster"], "nodes": 14})
+    alone = report_sample.prepare(spares={"hot": 0}, cluster={**report_sample.SMALL["cluster"], "nodes": 14})
     down = [document(replicate(each, 3), command="")["nodes_down"] for each in (withheld, alone)]
     assert down[0] == down[1], "nodes that nobody gets are not among those that are independent"
 
 
 def test_all_null() -> None:
     """A job that never arrives leaves dashes, and no table of its hours."""
-    text = show(small.prepare(jobs=[{**small.SMALL["jobs"][0], "arrival": "3 d"}]))
+    text = show(report_sample.prepare(jobs=[{**report_sample.SMALL["jobs"][0], "arrival": "3 d"}]))
     assert re.search(r"ETTR \(productive / requested\) +- +- +-", text)
     assert "Where every GPU-hour went" not in text
     assert re.search(r"initialize \+ restore +[\d.]+ % +-$", text, re.MULTILINE)
@@ -161,7 +171,7 @@ def test_all_null() -> None:
 def test_replay(tmp_path: Path) -> None:
     """A replayed log shows its causes, and how many of its intervals were joined."""
     (tmp_path / "log.csv").write_text("unit,start,end,cause\nn0,1,3,gpu\nn0,2,4,gpu\nn1,5,9,nic\n")
-    prepared = small.prepare(failures=[{"use": "replay", "file": str(tmp_path / "log.csv"), "time_unit": "h"}])
+    prepared = report_sample.prepare(failures=[{"use": "replay", "file": str(tmp_path / "log.csv"), "time_unit": "h"}])
     text = show(prepared)
     assert re.search(r"gpu +1\.0 +1\.0\.\.1\.0", row(text, "Interruptions by cause", "gpu"))
     assert "  - intervals of the log that were joined because they overlap: 1" in text
@@ -169,7 +179,7 @@ def test_replay(tmp_path: Path) -> None:
 
 def policies(**changes: object) -> str:
     """Return the line of the header that names the policies."""
-    text = show(small.prepare(**changes), replications=1)
+    text = show(report_sample.prepare(**changes), replications=1)
     return next(line for line in text.splitlines() if line.startswith("  policies")).split(maxsplit=1)[1]
 
 
@@ -196,7 +206,7 @@ def test_policies_of_several_stores() -> None:
     assert policies(checkpoint={"tiers": tiers}) == (
         "copies: peer-host every 2 min, remote every 10 min; recovery hot-spare; 2 hot spares"
     )
-    job = {**small.SMALL["jobs"][0], "parallelism": {"tensor": 8, "data": 14}}
+    job = {**report_sample.SMALL["jobs"][0], "parallelism": {"tensor": 8, "data": 14}}
     live = {"tiers": [*tiers, {"store": "peer", "restore": "1 s"}]}
     assert policies(jobs=[job], checkpoint=live) == (
         "copies: peer, peer-host every 2 min, remote every 10 min; recovery hot-spare; 2 hot spares"
@@ -210,20 +220,22 @@ def test_causes_by_whose_repair_applies(tmp_path: Path, monkeypatch: pytest.Monk
         "repair  the bundle's: gpu, hbm, gpu_sram, gpu_system_processor and 4 more; "
         "the scenario's: silent_data_corruption, cpu, system_memory, ssd and 2 more"
     )
-    name = small.write(tmp_path, monkeypatch)
-    found = small.call("check", name, "--set", bundle)
+    name = report_sample.write(tmp_path, monkeypatch)
+    found = report_sample.call("check", name, "--set", bundle)
     assert [" ".join(line.split()) for line in found.stdout.splitlines()[1:]] == [" ".join(told.split())]
-    printed = show(small.prepare(failures=[{"use": "component-rates", "keeps_repair": True}]), 1)
+    printed = show(report_sample.prepare(failures=[{"use": "component-rates", "keeps_repair": True}]), 1)
     assert " ".join(told.split()) in " ".join(printed.split())
-    plain = small.call("check", name)
+    plain = report_sample.call("check", name)
     assert len(plain.stdout.splitlines()) == 1
-    ran = json.loads(small.call("run", name, "--set", bundle, "--replications", "1", "--json").stdout)["repair_from"]
+    ran = json.loads(report_sample.call("run", name, "--set", bundle, "--replications", "1", "--json").stdout)[
+        "repair_from"
+    ]
     assert (ran["gpu"], ran["cpu"], "software" in ran) == ("bundle", "scenario", False)
 
 
 def test_windows_one_row_each() -> None:
     """Four windows of half a day are four rows with their times."""
-    rows = section(show(small.prepare(windows="12 h")), "ETTR over time")[2:]
+    rows = section(show(report_sample.prepare(windows="12 h")), "ETTR over time")[2:]
     times = [line.split("  ")[0] for line in rows]
     assert times == ["0 s to 12 h", "12 h to 24 h", "24 h to 36 h", "36 h to 2 d"]
     assert all(re.search(r"\d\d\.\d\d %", line) for line in rows)
@@ -231,7 +243,7 @@ def test_windows_one_row_each() -> None:
 
 def test_many_windows_are_thinned() -> None:
     """Of 48 windows an even choice of twelve is shown, and the title says so."""
-    text = show(small.prepare(windows="1 h"))
+    text = show(report_sample.prepare(windows="1 h"))
     assert "ETTR over time (12 of 48 windows)" in text
     rows = section(text, "ETTR over time")[2:]
     assert len(rows) == 12
@@ -240,27 +252,27 @@ def test_many_windows_are_thinned() -> None:
 
 def test_quantiles_only_where_supported() -> None:
     """Three runs show no column of quantiles; eighty do."""
-    assert "of runs" not in show(small.prepare())
-    assert "5 %..95 % of runs" in show(small.prepare(horizon="3 h"), replications=80)
+    assert "of runs" not in show(report_sample.prepare())
+    assert "5 %..95 % of runs" in show(report_sample.prepare(horizon="3 h"), replications=80)
 
 
 def test_band_is_said() -> None:
     """A band of the rates is one line under the table, apart from the interval of the mean."""
-    text = show(small.prepare(failures=[{**small.SMALL["failures"][0], "events": 5}]), draws=20)
+    text = show(report_sample.prepare(failures=[{**report_sample.SMALL["failures"][0], "events": 5}]), draws=20)
     assert re.search(r"failure rates known only from their counts: ETTR \d\d\.\d\d\.\.\d\d\.\d\d % \(90 %\)", text)
-    assert "known only" not in show(small.prepare())
+    assert "known only" not in show(report_sample.prepare())
 
 
 def test_model_and_tokens() -> None:
     """With a model the chain ends in goodput, and tokens per day have a prefix."""
     job = {
-        **small.SMALL["jobs"][0],
+        **report_sample.SMALL["jobs"][0],
         "model": "llama3-405b",
         "batch": {"tokens": "1 Mi", "sequence": 8192},
         "parallelism": {"tensor": 8, "data": 14},
         "step_time": "60 s",
     }
-    text = show(small.prepare(jobs=[job]))
+    text = show(report_sample.prepare(jobs=[job]))
     assert "tensor 8 x context 1 x pipeline 1 x data 14" in text
     assert re.search(r"= goodput \(effective MFU\) +\d", text)
     assert re.search(r"tokens per day +1\.\d+ G", text)  # 2^20 tokens a minute are 1.51e9 a day
@@ -323,3 +335,142 @@ def test_lines_where_nobody_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
             progress(70, 100)
         told.append(stream.getvalue())
     assert told == ["tasks: 70 of 100, about 60 s left\n", ""]
+
+
+# ----------------------------------------
+# What commands write to a real terminal, to a pipe, and to a shell that completes words.
+
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
+
+ROOT = Path(__file__).parents[2]
+
+RUN = "from cli import app; app(['run', 'quickstart', '--replications', '2', '--jobs', '1'])"
+
+LIST = """
+import os
+from analysis.page.chapters.listing import format_inventory
+print(format_inventory(), end="|next|")
+os.environ["NO_COLOR"] = "1"
+print(format_inventory(), end="|next|")
+os.environ["TERM"] = "dumb"
+print(format_inventory())
+"""
+
+BAR = """
+import time
+from analysis.terminal import Progress
+with Progress("quiet", quiet=True) as quiet, Progress("layouts", quiet=False) as progress:
+    for each in (quiet, progress):
+        each(1, 9)
+    print("at once", flush=True)
+    time.sleep(1.1)
+    for each in (quiet, progress):
+        each(5, 9)
+"""
+
+
+def in_terminal(code: str, columns: int) -> str:
+    """Return what a program writes to a terminal, both streams together."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.DEVNULL,
+        stdout=follower,
+        stderr=follower,
+        cwd=ROOT,
+        env=kept | {"TERM": "xterm-256color", "COLUMNS": str(columns)},
+    )
+    os.close(follower)
+    written = b""
+    with suppress(OSError):  # what the end of a terminal looks like
+        while part := os.read(leader, 65536):
+            written += part
+    os.close(leader)
+    assert process.wait() == 0
+    return written.decode().replace("\r\n", "\n")
+
+
+def in_pipe(code: str) -> str:
+    """Return what a program writes to a pipe, both streams together."""
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ).stdout
+
+
+def widest(text: str) -> int:
+    """Return the length of the longest line as it is seen."""
+    return max(len(COLOR.sub("", line)) for line in text.split("\n"))
+
+
+def test_a_run_respects_the_terminal() -> None:
+    """On a terminal of 80 columns no line is wider, and headings are set off by colour or weight."""
+    text = in_terminal(RUN, 80)
+    assert "Where every GPU-hour went" in text
+    assert widest(text) <= 80
+    assert COLOR.search(text)
+
+
+def test_the_list_is_wrapped_for_a_terminal_and_whole_in_a_pipe() -> None:
+    """A terminal of 80 columns gets lines that fit; with NO_COLOR no colours, and where it can do nothing no codes."""
+    colored, plain, dumb = in_terminal(LIST, 80).split("|next|")
+    whole = format_inventory()  # of a test, whose output is no terminal
+    assert widest(whole) > 120
+    for text in (colored, plain, dumb):
+        assert widest(text) <= 80
+        assert COLOR.sub("", text).split() == whole.split()
+    assert COLOR.search(colored)
+    assert not re.search(r"\x1b\[[0-9;]*[34][0-7]", plain)
+    assert "\x1b" not in dumb + whole
+
+
+def test_a_bar_is_for_terminals_and_for_what_takes_more_than_a_second() -> None:
+    """After a second a terminal sees a bar; --quiet and pipes see nothing."""
+    before, after = in_terminal(BAR, 80).split("at once")
+    assert before == ""
+    assert "layouts" in after
+    assert "quiet" not in after
+    assert in_pipe(BAR) == "at once\n"
+
+
+def completed(*words: str) -> list[str]:
+    """Return what bash is told to complete the last word to."""
+    asked = {"_ETTRICK_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+    result = CliRunner().invoke(app, [], prog_name="ettrick", env=asked)
+    assert result.exit_code == 0
+    return result.output.split()
+
+
+def test_the_script_for_bash_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--show-completion` prints a script that a shell can read; which shell asks is told by the processes above."""
+    monkeypatch.setattr("shellingham.detect_shell", lambda: ("bash", "/bin/bash"))
+    result = CliRunner().invoke(app, ["--show-completion"], prog_name="ettrick", env={"SHELL": "/bin/bash"})
+    assert result.exit_code == 0
+    assert "_ETTRICK_COMPLETE=complete_" in result.output
+
+
+@cases(
+    ("words", "wanted"),
+    [
+        (("ettrick", "expl"), ["explain"]),
+        (("ettrick", "run", "--prec"), ["--precision"]),
+        (("ettrick", "run", "quick"), ["quickstart"]),
+        (("ettrick", "sweep", "spares-"), ["spares-and-repair", "spares-to-finish"]),
+        (("ettrick", "topology", "show", "gb200"), ["gb200-nvl72-10k", "gb200-nvl72-8rack"]),
+        (("ettrick", "list", "acc"), ["accelerators"]),
+        (("ettrick", "run", "./sc"), []),
+    ],
+)
+def test_words_are_completed(words: tuple[str, ...], wanted: list[str]) -> None:
+    """Commands, options, and names of scenarios, studies and clusters; paths are left to the shell."""
+    assert completed(*words) == wanted
+
+
+def test_names_of_the_catalog_are_completed() -> None:
+    """The names that `ettrick init` takes are those of the catalog."""
+    from analysis.commands import options
+
+    assert options.complete_accelerators("h") == ["h100", "h200"]
+    assert options.complete_models("kimi") == ["kimi-k2"]
+    assert options.complete_bundles("meta") == ["meta-rsc-1", "meta-rsc-2"]
+    assert options.complete_presets("ntp") == ["ntp", "ntp-power-boost"]

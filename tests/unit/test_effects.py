@@ -11,13 +11,17 @@ import pytest
 import sim
 from sim.policies.contracts import Bucket
 from tests.cases import cases
-from tests.harness import Z, _Watched, losses, play, prepared, seconds, trace
+from tests.harness import _Watched, losses, play, prepared, seconds, trace
+from tests.intervals import Z
 
 EXACT = 1e-9
+
 NEVER: dict[str, Any] = {"law": {"law": "exponential", "mean": "1000 d"}, "renews": "never"}
+
 RARE_SAVES: dict[str, Any] = {
     "tiers": [{"interval": "1 d", "mode": "blocking", "write": "10 s", "restore": "20 s"}],
 }
+
 SHRINK: dict[str, Any] = {
     "use": "shrink-rejoin",
     "reconfigure": "10 s",
@@ -49,9 +53,6 @@ def nodes(count: int, rack: int = 0) -> dict[str, Any]:
 def case(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
     """Return a job of two nodes that starts to step after 30 s and saves only when it is told to."""
     return prepared(**{"failures": list(sources), "checkpoint": RARE_SAVES, **changes})
-
-
-# -------------------------------------------------------------------------------------------------- the pace
 
 
 def test_the_slowest_node_sets_the_pace() -> None:
@@ -175,9 +176,6 @@ def test_an_incident_slows_all_its_nodes_and_each_repair_mends_one() -> None:
     assert seconds(result)["productive"] == pytest.approx(70.0, rel=EXACT)
     assert "degraded" not in seconds(result)
     assert result.counts["healed"] == 1
-
-
-# ---------------------------------------------------------------------------------------------------- noticed
 
 
 def test_a_slow_node_that_is_noticed_is_swapped_after_a_save() -> None:
@@ -328,9 +326,6 @@ def test_a_unit_that_renews_at_return_has_one_life_at_a_time() -> None:
     assert result.counts["healed"] == 1
 
 
-# -------------------------------------------------------------------------------------- work, windows, replicas
-
-
 def test_fixed_work_ends_when_the_slow_seconds_say() -> None:
     """600 s of work with saves every 100 s, at half the pace from 80 s to 230 s."""
     job = [{"name": "job", "gpus": 2, "work": {"time": "600 s"}}]
@@ -402,9 +397,6 @@ def test_two_jobs_each_have_their_own_pace() -> None:
     assert [job.work for job in result.jobs] == pytest.approx([970.0, 470 + 250.0], rel=EXACT)
 
 
-# -------------------------------------------------------------------------------------------- links and hangs
-
-
 @cases(("bandwidth", "communication"), [(0.25, 0.4), (0.5, 0.1), (0.01, 1.0), (1.0, 0.3)])
 def test_a_degraded_link_stretches_the_part_of_a_step_that_communicates(bandwidth: float, communication: float) -> None:
     """By Amdahl: a step takes 1 - c + c / b of its healthy time."""
@@ -438,9 +430,6 @@ def test_a_hang_waits_for_its_own_time_out() -> None:
     job = {"use": "job", "name": "loop", "law": NEVER["law"], "effect": "hang"}
     one = case(job, detection={"time": "5 s", "hang": "90 s"})
     assert losses(one, play(one, [(200, 0, 0)]))["detection", "loop"] == pytest.approx(90.0, rel=EXACT)
-
-
-# --------------------------------------------------------------------------------------------- counts, theory
 
 
 def _noisy(recovery: dict[str, Any], repair: dict[str, Any]) -> sim.Prepared:

@@ -31,7 +31,7 @@ from analysis.runs import FEWEST, Ensemble, Precision, RequestError, band, repli
 from analysis.statistics.differences import Luck
 from analysis.statistics.estimates import means
 from sim import Prepared, Ratio
-from tests import small
+from tests import report_sample
 from tests.cases import cases
 from tests.pace import one_in
 from tests.typed import as_plain
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 document = as_plain(typed_document)
-
-# ------------------------------------------------------------------------------------------------ how much work
 
 
 @pytest.mark.parametrize("name", sim.shipped("scenarios"))
@@ -56,15 +54,15 @@ def test_expected_events_are_about_those_simulated(name: str) -> None:
     "changes",
     [
         {"windows": "30 s"},
-        {"failures": [{**small.SMALL["failures"][0], "idle_hazard": 0, "interrupts": "1 %"}]},
-        {"failures": [{**small.SMALL["failures"][0], "clock": "busy", "scale": 5}]},
-        {"failures": [{**small.SMALL["failures"][0], "renews": "at_return", "scale": 500}]},
+        {"failures": [{**report_sample.SMALL["failures"][0], "idle_hazard": 0, "interrupts": "1 %"}]},
+        {"failures": [{**report_sample.SMALL["failures"][0], "clock": "busy", "scale": 5}]},
+        {"failures": [{**report_sample.SMALL["failures"][0], "renews": "at_return", "scale": 500}]},
         {"repair": {"use": "tiers", "tiers": [{"name": "reset", "time": "1 min"}]}},
     ],
 )
 def test_expected_events_know_what_makes_events(changes: dict[str, Any]) -> None:
     """So it is where windows, faults without consequence, other clocks, repairs or tiers make the number."""
-    ready = small.prepare(**changes)
+    ready = report_sample.prepare(**changes)
     events = [sim.run(ready, number).events for number in range(10)]
     assert 1 / 3 < ready.expected_events / (sum(events) / len(events)) < 3
 
@@ -72,14 +70,14 @@ def test_expected_events_know_what_makes_events(changes: dict[str, Any]) -> None
 def test_checkpoints_are_no_events() -> None:
     """Saves every second take no events, and are expected to take none."""
     tier = {"interval": "1 s", "mode": "blocking", "write": "0 s", "restore": "0 s"}
-    often = small.prepare(checkpoint={"tiers": [tier]})
-    assert often.expected_events == small.prepare().expected_events < 100
+    often = report_sample.prepare(checkpoint={"tiers": [tier]})
+    assert often.expected_events == report_sample.prepare().expected_events < 100
     assert sim.run(often, 0).events < 300
 
 
 def test_more_work_than_allowed_is_refused_before_it_begins() -> None:
     """One replication, several, draws of rates and variants: each is refused with the number; or allowed."""
-    ready = small.prepare()
+    ready = report_sample.prepare()
     one = ready.expected_events
     assert one < sim.MOST_EVENTS == 1e8
     endless = replace(ready, expected_events=2e8)
@@ -102,7 +100,7 @@ def test_more_work_than_allowed_is_refused_before_it_begins() -> None:
 
 def test_a_precision_is_given_up_when_the_work_is_done() -> None:
     """It stops at the last batch that is allowed, and says that the precision was not reached."""
-    ready = small.prepare()
+    ready = report_sample.prepare()
     found = replicate(ready, 0, precision=Precision.parse("0.0001pt"), most_events=55 * ready.expected_events)
     assert len(found.rows) == 50
     assert found.precise is False
@@ -110,7 +108,7 @@ def test_a_precision_is_given_up_when_the_work_is_done() -> None:
 
 def test_commands_ask_before_much_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command that simulates ends with one line that names the number and --yes, having simulated nothing."""
-    name = small.write(tmp_path, monkeypatch)
+    name = report_sample.write(tmp_path, monkeypatch)
     much = ("--set", "failures.0.rate=1e9 per node-h")
     study = {"name": "study", "scenario": name, "vary": {"spares.hot": {"choices": [1, 2]}}, "replications": 4}
     study["set"] = {"failures.0.rate": "1e9 per node-h"}
@@ -127,7 +125,7 @@ def test_commands_ask_before_much_work(tmp_path: Path, monkeypatch: pytest.Monke
         ("sensitivity", "study.yaml"),
         ("optimize", "study.yaml"),
     ):
-        found = small.call(*words)
+        found = report_sample.call(*words)
         assert found.exit_code == 2, words
         (line,) = [line for line in found.stderr.splitlines() if not line.startswith("warning: ")]
         assert re.search(r"about [\d.]+e\+\d\d events would be simulated", line), words
@@ -136,7 +134,7 @@ def test_commands_ask_before_much_work(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_yes_is_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With --yes a command simulates what it has asked about."""
-    name = small.write(tmp_path, monkeypatch)
+    name = report_sample.write(tmp_path, monkeypatch)
     monkeypatch.setattr(sim, "MOST_EVENTS", 1.0)
     for words in (
         ("run", name, "--replications", "2"),
@@ -144,11 +142,8 @@ def test_yes_is_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ("explain", name),
         ("trace", name, "--out", "trace.json"),
     ):
-        assert "events would be simulated" in small.call(*words).stderr, words
-        assert small.call(*words, "--yes").exit_code == 0, words
-
-
-# ------------------------------------------------------------------------------------------------ memory
+        assert "events would be simulated" in report_sample.call(*words).stderr, words
+        assert report_sample.call(*words, "--yes").exit_code == 0, words
 
 
 def test_memory_does_not_grow_with_results() -> None:
@@ -157,7 +152,7 @@ def test_memory_does_not_grow_with_results() -> None:
     There are 20 metrics of the scenario and as many of its job, 16 bytes each, and 60 other numbers; arrays that grow
     have up to an eighth of room to spare. A result as it was simulated takes more than 4,000 bytes.
     """
-    ready = small.prepare()
+    ready = report_sample.prepare()
     numbers = 2 * 2 * len(replicate(ready, 1).rows[0]) + 60
 
     def held(replications: int) -> int:
@@ -177,7 +172,7 @@ def test_memory_does_not_grow_with_results() -> None:
 
 def test_sums_are_those_of_the_replications() -> None:
     """What is added up is what a list of all results adds up to, and rows are the metrics of each to the last bit."""
-    ready = small.prepare(
+    ready = report_sample.prepare(
         jobs=[
             {"name": "ends", "gpus": 48, "step_time": "10 s", "work": {"time": "20 h"}},
             {"name": "goes on", "gpus": 32, "step_time": "20 s"},
@@ -213,9 +208,6 @@ def test_sums_are_those_of_the_replications() -> None:
     luck = Luck(ready)
     known = [luck.of(result) for result in results]
     assert list(found.luck) == (known if None not in known else [])
-
-
-# ------------------------------------------------------------------------------------------------ precision
 
 
 @cases(
@@ -256,7 +248,7 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         monkeypatch.setattr(runs, "in_order", in_order)
         of_nothing(monkeypatch)
         monkeypatch.setattr(runs, "ratios", lambda prepared, index: {"ettr": Ratio(values[index], 1.0)})
-        found = replicate(small.prepare(), 1, **options)
+        found = replicate(report_sample.prepare(), 1, **options)
         assert len(drawn) == len(found.rows)
         return found
 
@@ -319,7 +311,7 @@ def test_censored_metric_gives_up_at_once(plays: Any) -> None:
 
 def test_without_precision_nothing_is_decided() -> None:
     """A fixed number of replications gives exactly that many, and no verdict."""
-    found = replicate(small.prepare(), 3, keeps_log=True)
+    found = replicate(report_sample.prepare(), 3, keeps_log=True)
     assert [result.replication for result in found.results] == [0, 1, 2]
     assert found.precise is None
 
@@ -327,27 +319,24 @@ def test_without_precision_nothing_is_decided() -> None:
 def test_unknown_metric_is_refused_with_the_nearest() -> None:
     """A misspelt metric is named together with the one that was meant."""
     with pytest.raises(RequestError, match="no metric 'etr'; did you mean 'ettr'"):
-        replicate(small.prepare(), 2, metric="etr")
+        replicate(report_sample.prepare(), 2, metric="etr")
     with pytest.raises(RequestError, match=r"no metric 'xyz'; it has .*ettr.*mtti"):
-        replicate(small.prepare(), 2, metric="xyz")
+        replicate(report_sample.prepare(), 2, metric="xyz")
 
 
 def test_points_are_for_shares() -> None:
     """Points of a time are refused; percent of a time are not."""
     with pytest.raises(RequestError, match="mtti is not one"):
-        replicate(small.prepare(), 2, metric="mtti", precision=Precision.parse("1pt"))
-    found = replicate(small.prepare(), 2, metric="mtti", precision=Precision.parse("50%"))
+        replicate(report_sample.prepare(), 2, metric="mtti", precision=Precision.parse("1pt"))
+    found = replicate(report_sample.prepare(), 2, metric="mtti", precision=Precision.parse("50%"))
     assert found.precise is True
 
 
 def test_progress_is_told_every_replication() -> None:
     """The number done is counted up to the total."""
     seen: list[tuple[int, int | None]] = []
-    replicate(small.prepare(), 3, progress=lambda done, total: seen.append((done, total)))
+    replicate(report_sample.prepare(), 3, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 3), (2, 3), (3, 3)]
-
-
-# ------------------------------------------------------------------------------------------------ processes
 
 
 @pytest.fixture
@@ -368,8 +357,8 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_numbers_do_not_depend_on_processes(eager: list[int]) -> None:
     """One process and three give the same document and the same band, digit by digit."""
-    prepared = small.prepare(
-        failures=[{**small.SMALL["failures"][0], "events": 5}],
+    prepared = report_sample.prepare(
+        failures=[{**report_sample.SMALL["failures"][0], "events": 5}],
         windows="12 h",
     )
     texts = []
@@ -383,12 +372,12 @@ def test_numbers_do_not_depend_on_processes(eager: list[int]) -> None:
 
 def test_precision_does_not_depend_on_processes(eager: list[int]) -> None:
     """The decision falls at the same batch, although more processes are further ahead when it does; none is left."""
-    rows = replicate(small.prepare(), 200, processes=1).rows
+    rows = replicate(report_sample.prepare(), 200, processes=1).rows
     values = [row["ettr"].amount / row["ettr"].base for row in rows]
     precision = Precision(0.8 * half_width(values[:FEWEST]), relative=False)
     expected = first_stop(values, precision.width)
     eager.clear()
-    found = [replicate(small.prepare(), 1, precision=precision, processes=count) for count in (1, 3)]
+    found = [replicate(report_sample.prepare(), 1, precision=precision, processes=count) for count in (1, 3)]
     assert eager == [3]
     assert [len(each.rows) for each in found] == [expected, expected]
     assert FEWEST < expected < 200
@@ -426,7 +415,7 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
 def test_end_in_the_middle_leaves_nothing_behind(tmp_path: Path, signal_: signal.Signals, status: int) -> None:
     """Ctrl-C during a parallel run ends with status 130 and without a word; no process outlives its parent."""
     scenario = tmp_path / "small.yaml"
-    scenario.write_text(small.YAML)
+    scenario.write_text(report_sample.YAML)
     arguments = ["run", str(scenario), "--replications", "1000000", "-j", "2"]
     code = f"import sys; sys.argv[1:] = {arguments!r}; import cli; cli.app()"
     program = subprocess.Popen(
@@ -450,12 +439,9 @@ def test_end_in_the_middle_leaves_nothing_behind(tmp_path: Path, signal_: signal
             os.killpg(program.pid, signal.SIGKILL)
 
 
-# ----------------------------------------------------------------------------------------------------- band
-
-
 def with_events(events: int | None) -> Prepared:
     """Return the small scenario with a rate that rests on this many events."""
-    return small.prepare(failures=[{**small.SMALL["failures"][0], "events": events}])
+    return report_sample.prepare(failures=[{**report_sample.SMALL["failures"][0], "events": events}])
 
 
 def width(prepared: Prepared, draws: int = 30) -> float:
@@ -522,10 +508,10 @@ def test_band_is_linear_in_a_linear_world(monkeypatch: pytest.MonkeyPatch) -> No
 def test_band_agrees_with_the_delta_method() -> None:
     """The half-width of ETTR is 1.645 |d ettr / d ln rate| / sqrt(events), derived from the closed form."""
     events = 100
-    recovery = {**small.SMALL["recovery"], "initialize": "10 min"}
+    recovery = {**report_sample.SMALL["recovery"], "initialize": "10 min"}
     cause = {"use": "job", "name": "crash", "rate": "6 per job-day", "events": events}
     # Many failures, so that the luck of four replications moves what a draw changes by a few percent only.
-    prepared = small.prepare(failures=[cause], recovery=recovery, horizon="60 d")
+    prepared = report_sample.prepare(failures=[cause], recovery=recovery, horizon="60 d")
 
     def formula(factor: float) -> float:
         source = prepared.sources[0]

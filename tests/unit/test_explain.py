@@ -35,7 +35,7 @@ from analysis.terminal import Page, console
 from sim import Ratio
 from sim.catalog import models
 from sim.steps import Breakdown
-from tests import small
+from tests import report_sample
 from tests.cases import cases
 from tests.pace import one_in
 from tests.typed import as_plain, of_plain
@@ -48,17 +48,27 @@ NO_FORM: dict[str, Any] = dict.fromkeys(("ettr", "form", "simulated", "waste", "
     "assumptions": [],
     "extrapolated": [],
 }
+
 _simulated = as_plain(typed_simulated)
+
 describe = as_plain(typed_describe)
+
 describe_closed_form = as_plain(typed_describe_closed_form)
+
 document = as_plain(typed_document)
+
 format_explanation = of_plain(typed_format_explanation, ExplainDocument)
+
 compared_text = of_plain(typed_compared_text, ClosedForm)
+
 converges = of_plain(typed_converges, ClosedForm)
 
 DONE, NO, WRONG = 0, 1, 2
+
 FULL = Path("/dev/full")
+
 SEQUENCE = 8192
+
 JOB: dict[str, Any] = {
     "name": "train",
     "gpus": 112,
@@ -67,6 +77,7 @@ JOB: dict[str, Any] = {
     "parallelism": {"tensor": 2, "data": 56},
     "execution": {"sharding": "parameters"},
 }
+
 MIXTURE: dict[str, Any] = {
     "name": "mixture",
     "gpus": 128,
@@ -136,7 +147,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 def explained(case: str) -> dict[str, Any]:
     """Return the document of a case, as a reader of the JSON gets it."""
-    content: dict[str, Any] = describe(sim.examine(small.parse(**CASES[case])))
+    content: dict[str, Any] = describe(sim.examine(report_sample.parse(**CASES[case])))
     return content
 
 
@@ -152,9 +163,6 @@ def text(case: str) -> str:
 
 
 PLANNED = [case for case in CASES if case not in ("no layout", "not our layout", "nothing", "unknown accelerator")]
-
-
-# ----------------------------------------------------------------------------------------------- sums
 
 
 def test_every_term_is_in_one_part() -> None:
@@ -186,9 +194,6 @@ def test_memory_adds_up(case: str) -> None:
     assert shares.pop("total") == pytest.approx(total / capacity, rel=1e-12)
     assert sum(shares.values()) == pytest.approx(total / capacity, rel=1e-12)
     assert capacity == found["accelerator"]["memory_bytes"]
-
-
-# ------------------------------------------------------------------------------ measured beside modelled
 
 
 def test_measured_and_modelled_stand_side_by_side() -> None:
@@ -235,7 +240,7 @@ def test_calibration_says_what_it_did() -> None:
 @cases(("step_time", "outside"), [("1 s", True), ("60 s", True), ("2.2 s", False)])
 def test_a_measurement_that_the_model_cannot_explain_is_noted(step_time: str, *, outside: bool) -> None:
     """What lies outside the model's band, to either side, may have another layout than the scenario states."""
-    content = describe(sim.examine(small.parse(**changes(step_time=step_time))))
+    content = describe(sim.examine(report_sample.parse(**changes(step_time=step_time))))
     low, high = content["jobs"]["train"]["step"]["model_band90_s"]
     assert (not low < content["jobs"]["train"]["step"]["time_s"] < high) == outside
     assert ("outside of that" in format_explanation(content)) == outside
@@ -261,9 +266,6 @@ def test_what_the_band_rests_on(case: str, basis: str, words: str) -> None:
     assert sigmas == sorted(sigmas)
 
 
-# -------------------------------------------------------------------------------------------- conventions
-
-
 def test_flop_and_mfu_in_both_conventions_are_the_published_ones() -> None:
     """Megatron's 175B on 64 A100 takes 13.75 s: MFU 51.4 % (arXiv 2205.05198, table 5), which counts all attention."""
     row = {
@@ -275,7 +277,7 @@ def test_flop_and_mfu_in_both_conventions_are_the_published_ones() -> None:
         "parallelism": {"tensor": 8, "pipeline": 8, "virtual_pipeline": 3},
         "execution": {"recompute": "selective", "fused_attention": False},
     }
-    scenario = small.parse(jobs=[row], cluster=cluster("a100"))
+    scenario = report_sample.parse(jobs=[row], cluster=cluster("a100"))
     use = describe(sim.examine(scenario))["jobs"]["megatron"]["utilisation"]
     assert use["full"]["mfu"] == pytest.approx(0.514, abs=0.002)
     # The core of attention once more, of 3 x its forward pass: 4 s h a layer and token, 2 s h with the masked half.
@@ -296,7 +298,7 @@ def test_full_recomputation_is_that_of_megatron(name: str) -> None:
         "parallelism": {"tensor": 8, "data": 1, "pipeline": 16},
         "execution": {"recompute": "full"},
     }
-    scenario = small.parse(jobs=[row], cluster=cluster("a100"), spares={"hot": 0})
+    scenario = report_sample.parse(jobs=[row], cluster=cluster("a100"), spares={"hot": 0})
     use = describe(sim.examine(scenario))["jobs"][name]["utilisation"]["full"]
     layers, hidden, vocabulary = shape.layers, shape.hidden, shape.vocabulary
     wanted = 96 * layers * hidden**2 * (1 + sequence / (6 * hidden) + vocabulary / (16 * layers * hidden))
@@ -310,9 +312,6 @@ def test_without_recomputation_hfu_is_mfu() -> None:
     assert use["causal"]["mfu"] == use["causal"]["hfu"] == pytest.approx(job("modelled")["step"]["mfu"], rel=1e-12)
     assert "recompute none multiplies nothing again" in text("modelled")
     assert "with recomputation" in text("mixture")
-
-
-# ----------------------------------------------------------------------------------------- degraded steps
 
 
 def test_a_smaller_batch_takes_as_long_and_trains_on_less() -> None:
@@ -352,9 +351,6 @@ def test_a_stated_share_of_communication_is_what_a_run_uses() -> None:
     assert [row["basis"] for row in rows.values()].count("communication") == 2
     assert "as the scenario's communication says" in text("communication")
     assert "as the scenario's communication says" not in text("modelled")
-
-
-# ---------------------------------------------------------------------------------- where numbers are from
 
 
 def test_groups_say_what_they_communicate_over() -> None:
@@ -397,9 +393,6 @@ def test_a_checkpoint_is_divided_among_the_gpus() -> None:
     found = job("modelled")
     assert found["checkpoint"]["bytes"] == pytest.approx(14 * found["model"]["parameters"])
     assert found["checkpoint"]["bytes_per_gpu"] * 112 == pytest.approx(found["checkpoint"]["bytes"])
-
-
-# --------------------------------------------------------------------------------------------------- text
 
 
 @cases("case", CASES)
@@ -487,7 +480,7 @@ def test_pools_of_hosts_are_told_apart() -> None:
 
 def test_the_closed_form_is_that_of_a_run() -> None:
     """ETTR and what it takes for granted are as `run` prints them."""
-    prepared = small.prepare(**CASES["modelled"])
+    prepared = report_sample.prepare(**CASES["modelled"])
     ensemble = replicate(prepared, 2)
     content = describe(prepared, ensemble)
     assert content["closed_form"] == document(ensemble, command="")["closed_form"]
@@ -498,12 +491,9 @@ def test_the_closed_form_is_that_of_a_run() -> None:
     assert "  does not apply  no closed form" in format_explanation(content).splitlines()
 
 
-# --------------------------------------------------------------------------- the closed form beside a simulation
-
-
 def beside(**kinds: Any) -> dict[str, Any]:
     """Return the closed form of a small scenario beside four replications."""
-    prepared = small.prepare(**kinds)
+    prepared = report_sample.prepare(**kinds)
     return describe_closed_form(prepared, replicate(prepared, 4))
 
 
@@ -521,7 +511,7 @@ def test_the_text_says_whether_the_closed_form_is_inside(formula: float, outside
     rows = [{"ettr": Ratio(value, 1.0)} for value in (0.92, 0.95)]
     half = 0.03 * math.sqrt(2) / 2 * stats.t.isf(0.025, 1) / math.sqrt(2)
     middle = 0.935
-    seen = _simulated(SimpleNamespace(rows=rows, prepared=small.prepare()), middle - half - 0.001)  # type: ignore[arg-type]
+    seen = _simulated(SimpleNamespace(rows=rows, prepared=report_sample.prepare()), middle - half - 0.001)  # type: ignore[arg-type]
     # One degree of freedom: the interval passes one, which no share does.
     assert seen["ettr_ci95"] == pytest.approx([middle - half, 1.0], rel=1e-12)
     assert seen["outside_ci95"] == pytest.approx(0.001, rel=1e-6)
@@ -533,10 +523,10 @@ def test_shares_of_intervals_are_shares() -> None:
     """Two jobs in a hundred days of bad luck: an interval below 0 or above 1 ends there, in the document too."""
     for values in ((0.0, 0.4), (0.6, 1.0)):
         rows = [{"ettr": Ratio(value, 1.0)} for value in values]
-        seen = _simulated(SimpleNamespace(rows=rows, prepared=small.prepare()), None)  # type: ignore[arg-type]
+        seen = _simulated(SimpleNamespace(rows=rows, prepared=report_sample.prepare()), None)  # type: ignore[arg-type]
         assert seen["ettr_ci95"] == [0.0, 1.0]
     rows = [{"ettr": Ratio(value, 1.0)} for value in (0.50, 0.51)]
-    seen = _simulated(SimpleNamespace(rows=rows, prepared=small.prepare()), 0.9)  # type: ignore[arg-type]
+    seen = _simulated(SimpleNamespace(rows=rows, prepared=report_sample.prepare()), 0.9)  # type: ignore[arg-type]
     assert seen["outside_ci95"] == pytest.approx(0.9 - seen["ettr_ci95"][1], rel=1e-12)
 
 
@@ -565,8 +555,8 @@ def test_orders_that_do_not_converge_are_left_out() -> None:
     line = "orders in the failure rate are left out: they do not converge at this rate"
     shown = {}
     for name, rate in (("rare", 0.01), ("many", 20)):
-        node = small.SMALL["failures"][0] | {"rate": f"{rate} per node-day"}
-        shown[name] = waste_text(describe_closed_form(small.prepare(failures=[node], repair={"time": "0 s"})))
+        node = report_sample.SMALL["failures"][0] | {"rate": f"{rate} per node-day"}
+        shown[name] = waste_text(describe_closed_form(report_sample.prepare(failures=[node], repair={"time": "0 s"})))
     assert re.search(r"exact +first order +second order\n", shown["rare"])
     assert line not in shown["rare"]
     assert shown["many"].count(line) == 1
@@ -598,7 +588,7 @@ def orders(waste: dict[str, Any]) -> dict[str, Any]:
 
 def test_time_without_nodes_is_a_bucket() -> None:
     """A starved share that is known has its row and its column, and totals have it; else there is neither."""
-    content = describe_closed_form(small.prepare())
+    content = describe_closed_form(report_sample.prepare())
     assert content["waste"] is not None
     parts = {"lost_work": 0.02, "detection": 0.01, "restart": 0.03, "starved": 0.04}
     waste = {order: {"no_failure": {"checkpoint_stall": 0.05}, "node": parts} for order in ("first", "second", "exact")}
@@ -621,14 +611,11 @@ def waste_text(formula: dict[str, Any]) -> str:
     return page.text()
 
 
-# ---------------------------------------------------------------------------------------------- the command
-
-
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Write a scenario with a model into an empty working folder; return its name."""
     monkeypatch.chdir(tmp_path)
-    content = {**small.SMALL, **changes(), "assumptions": ["all of it"]}
+    content = {**report_sample.SMALL, **changes(), "assumptions": ["all of it"]}
     Path("model.yaml").write_text(sim.dump(content))
     return "model.yaml"
 
@@ -649,7 +636,7 @@ def test_the_command_prints_its_document_in_words(scenario: str) -> None:
     assert "all of it" in in_words.stdout
     content = json.loads(as_json.stdout)
     assert content["seed"] == json.loads(call("run", scenario, "--replications", "1", "--json").stdout)["seed"]
-    same = document(replicate(small.prepare(), 1), command="")["provenance"].keys() | {"sha256"}
+    same = document(replicate(report_sample.prepare(), 1), command="")["provenance"].keys() | {"sha256"}
     assert content["provenance"].keys() == same
 
 
@@ -719,11 +706,11 @@ def test_a_job_that_does_not_fit_is_explained_all_the_same(scenario: str) -> Non
 
 def test_run_has_the_same_step() -> None:
     """The step of `run --json` is that of the first job, with a breakdown that sums to its time."""
-    prepared = small.prepare(**CASES["measured"])
+    prepared = report_sample.prepare(**CASES["measured"])
     step = document(replicate(prepared, 1), command="")["step"]
     assert step == describe(prepared)["jobs"]["train"]["step"]
     assert sum(step["breakdown"].values()) == pytest.approx(step["time_s"], rel=1e-12)
     held = step["memory_bytes"]
     assert sum(held.values()) == pytest.approx(2 * held["total"] + held["capacity"], rel=1e-12)
-    bare = document(replicate(small.prepare(), 1), command="")["step"]
+    bare = document(replicate(report_sample.prepare(), 1), command="")["step"]
     assert (bare["time_s"], bare["breakdown"], bare["memory_bytes"], bare["basis"]) == (10, {}, None, "measured")

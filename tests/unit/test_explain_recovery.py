@@ -20,17 +20,20 @@ from sim.policies.recovery import RECOVERIES
 from sim.policies.recovery.phases import Phase
 from sim.prepare.explained import STAGES
 from sim.scenario.law_model import LawModel
-from tests import small
+from tests import report_sample
 from tests.cases import cases
 from tests.recovery_checks import mean_times
 from tests.typed import as_plain, of_plain
 from tests.unit.test_explain import numbers, strings
 
 describe = as_plain(typed_describe)
+
 format_explanation = of_plain(typed_format_explanation, ExplainDocument)
 
 DAY = 86400
+
 OBSERVED = {"use": "observers", "observers": [{"observer": "in-band"}, {"observer": "slurm"}]}
+
 LADDER: dict[str, Any] = {
     "use": "ladder",
     "rungs": [
@@ -67,7 +70,7 @@ def said_of(name: str, *changes: str) -> dict[str, Any]:
 
 def content_of(**changes: Any) -> dict[str, Any]:
     """Return the document of the small scenario."""
-    content: dict[str, Any] = describe(sim.examine(small.parse(**changes)))
+    content: dict[str, Any] = describe(sim.examine(report_sample.parse(**changes)))
     return content
 
 
@@ -97,9 +100,6 @@ def all_stages(found: dict[str, Any]) -> list[dict[str, Any]]:
     """Return all stages of a strategy, those of rungs too."""
     holders = [found["phases"], *(rung["phases"] for rung in found["rungs"])]
     return [stage for stages in holders for stage in stages.values()]
-
-
-# ------------------------------------------------------------------------------------------------ detection
 
 
 @pytest.mark.parametrize("name", recoveries())
@@ -159,7 +159,7 @@ def test_faults_that_do_not_stop_a_job_stand_by_themselves() -> None:
         "rate": "50 per 1000 node-day",
         "effect": {"kind": "slow", "factor": "70 %"},
     }
-    failures = [small.SMALL["failures"][0], slow]
+    failures = [report_sample.SMALL["failures"][0], slow]
     content = content_of(failures=failures)
     found = next(iter(content["jobs"].values()))["recovery"]
     row = class_of(found, "slow", stops=False)
@@ -184,13 +184,10 @@ def test_without_failures_nothing_is_noticed() -> None:
 
 def test_a_rate_that_changes_counts_in_the_mean() -> None:
     """Growing as 2 t / 4 d the hazard is 6/4 of the stated one in the mean over six days, warm-up included."""
-    failing = {**small.SMALL["failures"][0], "tempo": {"trend": {"exponent": 2, "reference": "4 d"}}}
+    failing = {**report_sample.SMALL["failures"][0], "tempo": {"trend": {"exponent": 2, "reference": "4 d"}}}
     found = of_small(failures=[failing], horizon="4 d", warmup="2 d")
     assert class_of(found, "host")["per_day"] == pytest.approx(1.5 * 14 * 0.2)
     assert found["interruptions_per_day"] == pytest.approx(1.5 * 14 * 0.2)
-
-
-# --------------------------------------------------------------------------------------------------- stores
 
 
 def test_stores_of_a_preset() -> None:
@@ -226,7 +223,7 @@ def test_every_kind_of_store() -> None:
         },
         {"store": "peer", "restore": "3 s"},
     ]
-    job = {**small.SMALL["jobs"][0], "parallelism": {"tensor": 8, "data": 14}}
+    job = {**report_sample.SMALL["jobs"][0], "parallelism": {"tensor": 8, "data": 14}}
     content = content_of(jobs=[job], checkpoint={"tiers": tiers, "size": "1.4 TB"})
     rows = next(iter(content["jobs"].values()))["recovery"]["stores"]
     assert [row["store"] for row in rows] == ["peer", "host", "peer-host", "disk", "remote"]
@@ -242,9 +239,6 @@ def test_every_kind_of_store() -> None:
     assert "disk 5 min 30 0 s 1 s 2 s swap 1 0 %" in shown
     assert "nothing 7 1 %" in shown
     assert "unreadable" not in section(format_explanation(content_of()))
-
-
-# ------------------------------------------------------------------------------------------------- recovery
 
 
 @pytest.mark.parametrize("name", recoveries())
@@ -321,7 +315,7 @@ def test_phases_of_replicas_are_those_of_the_formula() -> None:
 )
 def test_times_are_those_of_the_closed_form(strategy: dict[str, Any]) -> None:
     """All that a failure costs before the restore is what the closed form takes, factors included."""
-    prepared = sim.examine(small.parse(recovery=strategy))
+    prepared = sim.examine(report_sample.parse(recovery=strategy))
     wanted = sum(mean_times(prepared.recovery, prepared.jobs[0].gpus, prepared.jobs[0].nodes))
     assert sum(stage["mean_s"] for stage in all_stages(of_small(recovery=strategy))) == pytest.approx(wanted, rel=1e-12)
 
@@ -415,9 +409,6 @@ def test_settings_are_those_that_are_not_the_default() -> None:
     assert "settings" not in section(format_explanation(content_of()))
 
 
-# --------------------------------------------------------------------------------------------------- text
-
-
 @pytest.mark.parametrize("name", recoveries())
 def test_every_preset_is_explained(name: str) -> None:
     """Title, source and each note with its basis are shown, and the whole fits a hundred columns and sixty."""
@@ -477,7 +468,10 @@ def test_a_job_without_a_model_comes_back_too() -> None:
 
 def test_jobs_are_told_apart_where_they_differ() -> None:
     """Of two jobs alike the second is as the first; one of another size has rates of its own, and no second notes."""
-    jobs = [{**small.SMALL["jobs"][0], "name": name, "gpus": gpus} for name, gpus in (("a", 40), ("b", 40), ("c", 16))]
+    jobs = [
+        {**report_sample.SMALL["jobs"][0], "name": name, "gpus": gpus}
+        for name, gpus in (("a", 40), ("b", 40), ("c", 16))
+    ]
     content = content_of(jobs=jobs, recovery={"use": "nvrx-in-job"}, detection={"use": "latency", "time": "1 s"})
     text = format_explanation(content)
     parts = [" ".join(part.split()) for part in text.split("How it comes back")[1:]]

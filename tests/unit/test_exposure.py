@@ -16,14 +16,20 @@ import pytest
 
 import sim
 from tests.cases import cases
-from tests.harness import Z, losses, play, prepared, seconds, trace
+from tests.harness import losses, play, prepared, seconds, trace
+from tests.intervals import Z
 from tests.unit.test_effects import RARE_SAVES, cause, nodes
 
 EXACT = 1e-9
+
 LAW = {"law": {"law": "exponential", "mean": "1000 d"}}
+
 NEVER = {"law": {"law": "fixed", "value": "10000 d"}}
+
 HOT_SPARE: dict[str, Any] = {"use": "hot-spare", "reschedule": "100 s", "initialize": "30 s"}
+
 CRASH = cause("crash")
+
 BUG: dict[str, Any] = {"use": "job", "name": "bug", **NEVER}
 
 
@@ -77,6 +83,7 @@ WAITS: dict[str, tuple[dict[str, Any], dict[str, int], float]] = {
     "shrink-rejoin": ({"reconfigure": "5 s", "initialize": "30 s", "min_replicas": 2}, {"data": 2}, 300.0),
     "restart-smaller": ({"launch": "30 s", "min_replicas": 2}, {"data": 2}, 300.0),
 }
+
 """Parameters of a strategy, the layout of its job, and when the wait for a node begins [s]."""
 
 
@@ -204,9 +211,6 @@ def test_the_queue_and_the_way_to_it_run_nothing(use: str) -> None:
     assert result.counts["suppressed"] == 2
 
 
-# -------------------------------------------------------------------------------------------- stated for a phase
-
-
 @cases(
     ("exposed", "bug", "node"),
     [
@@ -269,9 +273,8 @@ def test_exposure_of_nodes_alone_has_no_closed_form() -> None:
     assert "processes or nodes alone" in found.reasons[0]
 
 
-# ------------------------------------------------------------------------------------------------------- theory
-
 EXPOSED = ("productive", "checkpoint_stall", "lost_work", "detection", "reschedule", "initialize", "restore")
+
 """Buckets of phases in which processes run."""
 
 

@@ -2,27 +2,168 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
+import random
 from collections import Counter
-from typing import TYPE_CHECKING
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import numpy as np
 import pytest
 
-from sim.cluster import graph_file
-from sim.cluster.fabric import DualPlane, FatTree
-from sim.cluster.graph_file import to_networkx
-from sim.cluster.topology import Hosts, edges
+from sim.cluster import GRAPH_FORMATS, ClusterSpec, FatTree, Hosts, Topology, edges, graph_file, to_networkx
+from sim.cluster.fabric import DualPlane
+from sim.cluster.graph_file import GraphFile
+from sim.cluster.topology import FABRIC_PARTS
+from sim.scenario.fields import RuleError
 from tests.cases import cases
-from tests.fabric_oracle import cables_of, topology_of
-from tests.graph_documents import Document, add, document, drop, edge, imported, join, two_tiers, vertex, written
+from tests.report_sample import (
+    Document,
+    add,
+    document,
+    drop,
+    edge,
+    imported,
+    join,
+    put,
+    together,
+    two_tiers,
+    vertex,
+    written,
+)
+from tests.topology_checks import cables_of, flow_between, most_cut, topology_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from sim.cluster.fabric import FabricKind
+    from sim.cluster import FabricKind
+
+# ----------------------------------------
+# Export as a graph: nothing is lost, other programs read it, and it can be imported again.
+
+
+def cluster(fabric: FabricKind, nodes: int = 32, **changes: Any) -> ClusterSpec:
+    """Return a cluster of 8-GPU hosts with any fabric, whether or not files may name it."""
+    small = ClusterSpec.model_validate({"nodes": 4, "rack": {"nodes": 3}, **changes})
+    fabric.check(Hosts(nodes, 8))
+    return small.model_copy(update={"nodes": nodes, "fabric": fabric})
+
+
+CLUSTERS = {
+    "rails": cluster(FatTree.model_validate({"rails": 2, "leaf": {"nodes": 8}, "radix": 16})),
+    "one switch for all rails": cluster(FatTree.model_validate({"leaf": {"nodes": 2, "switches": 1}, "radix": 32})),
+    "two rails a switch": cluster(FatTree.model_validate({"rails": 4, "leaf": {"nodes": 8, "switches": 2}})),
+    "three tiers": cluster(
+        FatTree.model_validate(
+            {
+                "rails": 2,
+                "leaf": {"nodes": 4},
+                "radix": 16,
+                "spine": {"leaf_groups": 2},
+                "core": {"oversubscription": 2},
+            }
+        )
+    ),
+    "partly filled": cluster(FatTree.model_validate({"rails": 2, "leaf": {"nodes": 8}, "radix": 16}), nodes=27),
+    "two planes": cluster(DualPlane.model_validate({"radix": 16, "segment": {"nodes": 8}, "rails": 2})),
+    "wide uplinks": cluster(
+        DualPlane.model_validate({"radix": 32, "segment": {"nodes": 8}, "rails": 2, "uplink": "400 Gb/s"})
+    ),
+}
+
+
+@pytest.fixture(params=CLUSTERS, name="topology")
+def topology_(request: pytest.FixtureRequest) -> Topology:
+    """Return each topology."""
+    return CLUSTERS[request.param].build()
+
+
+def test_edges_stand_for_all_cables(topology: Topology) -> None:
+    """Between any two vertices the graph has as many cables, and as much bandwidth, as the topology."""
+    cables = edges(topology)
+    number: Counter[tuple[int, int]] = Counter(zip(cables.lower.tolist(), cables.upper.tolist(), strict=True))
+    total: Counter[tuple[int, int]] = Counter()
+    for low, high, bandwidth in zip(cables.lower, cables.upper, cables.bandwidth, strict=True):
+        total[int(low), int(high)] += float(bandwidth)
+    graph = to_networkx(topology)
+    assert {(min(ends), max(ends)): said["cables"] for *ends, said in graph.edges.data()} == number
+    assert {(min(ends), max(ends)): said["bandwidth"] for *ends, said in graph.edges.data()} == total
+
+
+def test_rail_stands_where_it_is_one(topology: Topology) -> None:
+    """An edge has a rail exactly when all its cables are of one rail of a host."""
+    cables = edges(topology)
+    rails: dict[tuple[int, int], set[int]] = {}
+    for low, high, rail in zip(cables.lower.tolist(), cables.upper.tolist(), cables.rail.tolist(), strict=True):
+        rails.setdefault((low, high), set()).add(rail)
+    for *ends, said in to_networkx(topology).edges.data():
+        (*several,) = rails[min(ends), max(ends)]
+        assert said.get("rail", -1) == (several[0] if len(several) == 1 else -1)
+
+
+def test_hosts_have_their_domains(topology: Topology) -> None:
+    """Hosts say each domain that they are in; switches say none."""
+    graph = to_networkx(topology)
+    for one, said in graph.nodes.data():
+        if one < topology.nodes:
+            assert {name: said[name] for name in topology.domains} == {
+                name: ids[one] for name, ids in topology.domains.items()
+            }
+        else:
+            assert said.keys() == {"part", "index"}
+
+
+def test_two_ports_of_a_nic_share_its_bandwidth() -> None:
+    """In a dual-plane fabric each rail of a host has two edges, each with half the bandwidth of the NIC."""
+    graph = to_networkx(CLUSTERS["two planes"].build())
+    for host in range(32):
+        found = Counter((said["rail"], said["bandwidth"]) for *_, said in graph.edges(host, data=True))
+        assert found == {(0, 25e9): 2, (1, 25e9): 2}
+
+
+def test_other_programs_read_both_formats(topology: Topology) -> None:
+    """The readers of networkx find the same graph in the text."""
+    graph = to_networkx(topology)
+    graphml = nx.read_graphml(io.BytesIO(GRAPH_FORMATS["graphml"](topology).encode()), node_type=int)
+    assert (graphml.nodes, graphml.adj) == (graph.nodes, graph.adj)
+    node_link = nx.node_link_graph(json.loads(GRAPH_FORMATS["json"](topology)), edges="edges")
+    assert nx.utils.graphs_equal(node_link, graph)
+
+
+def test_names_are_escaped() -> None:
+    """A name may hold what means something in XML and JSON."""
+    spec = CLUSTERS["rails"].model_copy(update={"name": '<a & "b">'})
+    graphml = GRAPH_FORMATS["graphml"](spec.build())
+    assert '<data key="name">&lt;a &amp; "b"&gt;</data>' in graphml
+    assert nx.read_graphml(io.BytesIO(graphml.encode())).number_of_nodes() == sum(
+        spec.counts()[part] for part in ("node", "leaf", "spine", "core")
+    )
+    assert json.loads(GRAPH_FORMATS["json"](spec.build()))["graph"] == {"name": '<a & "b">'}
+
+
+@pytest.mark.parametrize("suffix", GRAPH_FORMATS)
+def test_export_can_be_imported(topology: Topology, suffix: str, tmp_path: Path) -> None:
+    """A fabric read from the export has the same parts, domains and cables, rail by rail."""
+    path = tmp_path / f"graph.{suffix}"
+    path.write_text(GRAPH_FORMATS[suffix](topology), encoding="utf-8")
+    fabric = GraphFile.model_validate({"file": str(path), "rails": topology.rails, "nic": "400 Gb/s"})
+    hosts = Hosts(topology.nodes, topology.gpus_per_node)
+    fabric.check(hosts)
+    counts = fabric.counts(hosts)
+    assert counts == {part: topology.counts[part] for part in counts}
+    for name, ids in fabric.domains(hosts).items():
+        assert ids.tolist() == topology.domains[name].tolist()
+
+    def every(cables: Any) -> Counter[tuple[float, ...]]:
+        return Counter(zip(*(column.tolist() for column in cables), strict=True))
+
+    assert every(fabric.edges(hosts)) == every(edges(topology))
+
 
 GB_200, GB_400 = 200e9 / 8, 400e9 / 8
 
@@ -289,3 +430,332 @@ def test_topology_of_a_file_survives_pickling(tmp_path: Path) -> None:
     """Another process reads the file for itself."""
     topology = topology_of(imported(written(tmp_path, two_tiers(), ".json"), rails=2), Hosts(4, 8))
     assert cables_of(pickle.loads(pickle.dumps(topology))) == cables_of(topology)
+
+
+# ----------------------------------------
+# Imported networks: whom one failure cuts off, and what the cables let through, against searches and flows.
+
+
+def clos(seed: int) -> tuple[Any, int, int]:
+    """Return a small random tiered graph, its hosts and its rails; some are in pieces."""
+    draw = random.Random(seed)
+    rails, homes, tiers = draw.choice([1, 2]), draw.choice([1, 1, 2]), draw.choice([1, 2, 3])
+    sizes = [draw.randint(2, 6), draw.randint(2, 5), draw.randint(1, 3), draw.randint(1, 2)][: tiers + 1]
+    graph: nx.MultiGraph[str] = nx.MultiGraph()
+    tier_names = [[f"{part}{place}" for place in range(size)] for part, size in zip("nlsc", sizes, strict=False)]
+    for names, part in zip(tier_names, ("node", "leaf", "spine", "core"), strict=False):
+        graph.add_nodes_from(names, part=part)
+    for host in tier_names[0]:
+        for leaf in draw.choices(tier_names[1], k=rails * homes):
+            graph.add_edge(host, leaf)
+    for below, above in pairwise(tier_names[1:]):
+        for name in below:
+            for upper in draw.choices(above, k=draw.randint(1, 3)):
+                graph.add_edge(name, upper)
+    return graph, sizes[0], rails
+
+
+def cluster_of(kind: GraphFile, hosts: Hosts) -> ClusterSpec:
+    """Return a cluster of some hosts with an imported fabric."""
+    fabric = kind.model_dump(mode="json")
+    return ClusterSpec.model_validate({"nodes": hosts.nodes, "gpus_per_node": hosts.gpus, "fabric": fabric})
+
+
+def test_one_failure_cuts_off_what_a_search_finds(tmp_path: Path) -> None:
+    """In random networks each unit of each part is taken out in turn; the worst loss is the one that is told."""
+    compared: Counter[str] = Counter()
+    for seed in range(150):
+        graph, nodes, rails = clos(seed)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        path = written(folder, graph, ".json")
+        hosts = Hosts(nodes, rails)
+        for reroute in ("none", "scale_up") if rails > 1 else ("none",):
+            kind = imported(path, rails=rails, reroute=reroute)
+            try:
+                topology = topology_of(kind, hosts)
+            except RuleError:  # in pieces, or with switches that nothing is joined to
+                continue
+            cluster = cluster_of(kind, hosts)
+            for part in FABRIC_PARTS:
+                expected = most_cut(topology, part)
+                assert cluster.nodes_behind(part) == expected, (seed, part, reroute)
+                compared[part] += expected > 0
+    assert min(compared[part] for part in FABRIC_PARTS) >= 3
+
+
+def test_copper_access_cables_have_no_transceivers(tmp_path: Path) -> None:
+    """A transceiver stops a host only where the access cables have them."""
+    path = written(tmp_path, two_tiers(), ".json")
+    for copper in (False, True):
+        cluster = cluster_of(imported(path, rails=2, copper=copper), Hosts(4, 8))
+        assert cluster.nodes_behind("transceiver") == (0 if copper else 1)
+
+
+@cases(
+    ("changes", "pod_share"),
+    [
+        ([], 1.0),
+        ([("l00", 1), ("l01", 1), ("l10", 1), ("l11", 1)], 2.0),
+        ([("l01", 1)], 2.0),
+        ([("l00", 6), ("l01", 3)], 1.0),
+    ],
+)
+def test_pod_level_is_the_flow_out_of_the_slowest_leaf(
+    tmp_path: Path, changes: list[tuple[str, int]], pod_share: float
+) -> None:
+    """`changes` are uplinks per leaf switch, two otherwise: two NICs go down from each."""
+    graph: nx.Graph[str] = two_tiers()
+    for leaf, number in changes:
+        # The odd cable goes to a spine that differs by rail, so that no spine is left alone.
+        first, second = ("s0", "s1") if leaf.endswith("0") else ("s1", "s0")
+        for spine, cables in ((first, number - number // 2), (second, number // 2)):
+            if cables:
+                graph.edges[leaf, spine].update(cables=cables, bandwidth=cables * GB_400)
+            else:
+                graph.remove_edge(leaf, spine)
+    topology = topology_of(imported(written(tmp_path, graph, ".json"), rails=2), Hosts(4, 8))
+    assert topology.bandwidth["pod"] == topology.bandwidth["cluster"] == pytest.approx(GB_400 / pod_share)
+    both = 4 * GB_400 * (3 / 4 if len(changes) == 1 else 1 / pod_share)
+    assert flow_between(topology, "leaf", 0, 1) == pytest.approx(both)
+
+
+def test_planes_of_one_switch_slow_nobody(tmp_path: Path) -> None:
+    """Rail 0 has one switch for all, from which nothing goes up; rail 1 has two and a spine."""
+    graph: nx.Graph[str] = nx.Graph([("a", "all"), ("a", "l0"), ("b", "all"), ("b", "l1"), ("l0", "s"), ("l1", "s")])
+    for host in ("a", "b"):
+        graph.nodes[host]["part"] = "node"
+    topology = topology_of(imported(written(tmp_path, graph, ".json"), rails=2), Hosts(2, 2))
+    assert topology.domains["leaf"].tolist() == [0, 1]
+    assert topology.bandwidth == {"leaf": GB_400, "pod": GB_400, "cluster": GB_400}
+
+
+@cases(
+    ("leaf_cables", "core_cables", "share"),
+    [(1, (4, 4), 1), (1, (2, 2), 2), (1, (1, 1), 4), (1, (8, 1), 8 / 5), (2, (8, 8), 1), (2, (2, 4), 8 / 6)],
+)
+def test_cluster_level_is_the_flow_out_of_a_pod(
+    tmp_path: Path, leaf_cables: int, core_cables: tuple[int, int], share: float
+) -> None:
+    """Two pods of four hosts with two rails; cables of each leaf to each spine, and of each spine to the core."""
+    graph: nx.Graph[Any] = nx.Graph()
+    for pod in range(2):
+        graph = nx.union(graph, nx.relabel_nodes(two_tiers(), partial("{}-{}".format, pod)))
+    graph.add_node("core", part="core")
+    for pod in range(2):
+        for spine, cables in zip(("s0", "s1"), core_cables, strict=True):
+            for leaf in ("l00", "l01", "l10", "l11"):
+                above = {"cables": leaf_cables, "bandwidth": leaf_cables * GB_400}
+                graph.add_edge(f"{pod}-{leaf}", f"{pod}-{spine}", **above)
+            graph.add_edge(f"{pod}-{spine}", "core", cables=cables, bandwidth=cables * GB_400)
+    topology = topology_of(imported(written(tmp_path, graph, ".graphml"), rails=2), Hosts(8, 8))
+    assert topology.domains["pod"].tolist() == [0] * 4 + [1] * 4
+    assert topology.bandwidth["pod"] == GB_400
+    assert topology.bandwidth["cluster"] == pytest.approx(GB_400 / share)
+    assert flow_between(topology, "pod", 0, 1) == pytest.approx(8 * topology.bandwidth["cluster"])
+
+
+def test_oversubscription_beyond_the_cluster_slows_nobody(tmp_path: Path) -> None:
+    """Hosts behind the same leaf switches keep what their NICs have, however few the cables up."""
+    graph = nx.Graph(two_tiers())
+    graph.remove_nodes_from(["h2", "h3", "l10", "l11", "s1"])
+    topology = topology_of(imported(written(tmp_path, graph, ".json"), rails=2), Hosts(2, 8))
+    assert topology.bandwidth == {"leaf": GB_400, "pod": GB_400, "cluster": GB_400}
+
+
+# ----------------------------------------
+# What is no graph, and what is no tiered network, is refused in one line.
+
+HUGE = "".join(f'<!ENTITY e{level} "{f"&e{level - 1};" * 10}">' for level in range(1, 12))
+
+BOMB = f'<?xml version="1.0"?><!DOCTYPE graphml [<!ENTITY e0 "lol">{HUGE}]><graphml>&e11;</graphml>'
+
+ENTITY = '<!DOCTYPE graphml [<!ENTITY x SYSTEM "secret.txt">]><graphml>&x;</graphml>'
+
+XMLNS = 'xmlns="http://graphml.graphdrawing.org/xmlns"'
+
+
+@cases(
+    ("name", "content", "reason"),
+    [
+        ("graph.gexf", "", "the name must end in .graphml, .xml or .json"),
+        ("graph.json", "{", "is not JSON: Expecting property name"),
+        ("graph.json", "[" * 100_000, "is not JSON"),
+        ("graph.json", b"\xff\xfe\xfa", "is not JSON"),
+        ("graph.json", "[]", "a list of 'nodes' and a list of 'edges'"),
+        ("graph.json", '{"nodes": []}', "a list of 'nodes' and a list of 'edges'"),
+        ("graph.json", '{"nodes": [7], "edges": []}', "nodes[0] must be a mapping"),
+        ("graph.json", '{"nodes": [{"id": true}], "edges": []}', "nodes[0] must be a mapping"),
+        ("graph.json", '{"nodes": [], "links": [{"source": 1}]}', "links[0] must be a mapping"),
+        ("graph.json", '{"nodes": [{"id": 1}, {"id": 1}], "edges": []}', "vertex 1 is described twice"),
+        ("graph.json", '{"nodes": [], "edges": []}', "has no host"),
+        ("graph.graphml", "nonsense", "is not XML: syntax error: line 1"),
+        ("graph.graphml", "", "is not XML: no element found"),
+        ("graph.graphml", '<?xml version="1.0" encoding="klingon"?><graphml/>', "is not XML: unknown encoding"),
+        ("graph.xml", "<svg/>", "is not GraphML: its first element is <svg>"),
+        ("graph.graphml", f"<graphml {XMLNS}/>", "is GraphML without a graph"),
+        ("graph.graphml", f"<graphml {XMLNS}><graph/><graph/></graphml>", "has several graphs"),
+        ("graph.graphml", f"<graphml {XMLNS}><graph><hyperedge/></graph></graphml>", "has a hyperedge"),
+        ("graph.graphml", f"<graphml {XMLNS}><graph><node/></graph></graphml>", "node number 0 has no id"),
+        ("graph.graphml", f"<graphml {XMLNS}><graph><edge/></graph></graphml>", "edge number 0 needs a source"),
+        (
+            "graph.graphml",
+            f'<graphml {XMLNS}><graph><node id="a"><data key="k">1</data></node></graph></graphml>',
+            "vertex 'a': data with the key 'k', which is not declared",
+        ),
+        (
+            "graph.graphml",
+            f'<graphml {XMLNS}><graph edgedefault="undirected"><node id="a"/><node id="b"/>'
+            '<edge source="a" target="b" directed="true"/></graph></graphml>',
+            "edge 'a' - 'b': a file must not mix directed and undirected edges",
+        ),
+        (
+            "graph.graphml",
+            f'<graphml {XMLNS}><key id="k" attr.name="index" attr.type="int"/><graph><node id="a">'
+            '<data key="k">x</data></node></graph></graphml>',
+            "vertex 'a': index = 'x' is not of type int",
+        ),
+        ("graph.graphml", BOMB, "has a document type"),
+        ("graph.graphml", BOMB.encode("utf-16"), "has a document type"),
+        ("graph.xml", ENTITY, "has a document type"),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "bytes",
+)
+def test_what_is_no_graph_is_refused(tmp_path: Path, name: str, content: str | bytes, reason: str) -> None:
+    """The message names the file and what is wrong with it, on one line; entities are never expanded."""
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(RuleError) as caught:
+        imported(path).check(Hosts(1, 1))
+    assert str(caught.value).startswith(f"{path}: ")
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.at == ("file",)
+
+
+@cases("name", ["missing.json", "folder.json", "nul\0.json"])
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
+    """Missing files and folders are told in one line."""
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(RuleError, match="cannot be read: ") as caught:
+        imported(tmp_path / name).check(Hosts(1, 1))
+    assert "\n" not in str(caught.value)
+
+
+REFUSED: list[tuple[Callable[[Document], None], str]] = [
+    (put("h0", prat="node"), "vertex 'h0': unknown attribute 'prat'; did you mean 'part'?"),
+    (put("h0", zzz=1), "vertex 'h0': unknown attribute 'zzz'; known are accelerator, cooling"),
+    (put("h0", "l00", bandwith=1e9), "edge 'h0' - 'l00': unknown attribute 'bandwith'; did you mean 'bandwidth'?"),
+    (put("l00", part="leef"), "vertex 'l00': unknown part 'leef'; did you mean 'leaf'?"),
+    (put("l00", part=["leaf"]), "vertex 'l00': unknown part ['leaf']"),
+    (put("h0", "l00", bandwidth=-1), "edge 'h0' - 'l00': bandwidth = -1 must be a positive number"),
+    (put("h0", "l00", bandwidth=0), "edge 'h0' - 'l00': bandwidth = 0 must be a positive number"),
+    (put("h0", "l00", bandwidth=float("nan")), "edge 'h0' - 'l00': bandwidth = nan must be a positive number"),
+    (put("h0", "l00", bandwidth=float("inf")), "edge 'h0' - 'l00': bandwidth = inf must be a positive number"),
+    (put("h0", "l00", bandwidth=True), "edge 'h0' - 'l00': bandwidth = True: must be text"),
+    (put("h0", "l00", bandwidth=10**400), "edge 'h0' - 'l00': bandwidth = 1000"),
+    (put("h0", "l00", bandwidth="fast"), "edge 'h0' - 'l00': bandwidth = 'fast': 'fast' is not a quantity"),
+    (put("h0", "l00", bandwidth="400"), "edge 'h0' - 'l00': bandwidth = '400': '400' needs a unit"),
+    (put("h0", "l00", bandwidth="0 Gb/s"), "edge 'h0' - 'l00': bandwidth = '0 Gb/s' must be a positive number"),
+    (put("h0", "l00", cables=0), "edge 'h0' - 'l00': cables = 0 must be from 1 to 65536"),
+    (put("h0", "l00", cables=1.5), "edge 'h0' - 'l00': cables = 1.5 must be a whole number"),
+    (put("h0", "l00", cables=10**12), "must be from 1 to 65536"),
+    (put("h0", "l00", cables="many"), "edge 'h0' - 'l00': cables = 'many' must be a whole number"),
+    (put("h0", "l00", rail=float("inf")), "edge 'h0' - 'l00': rail = inf must be a whole number"),
+    (put("h0", "l00", rail=2), "edge 'h0' - 'l00': rail = 2 must be from 0 to 1 (rails = 2)"),
+    (
+        lambda content: [
+            entry.update(rail=0) for entry in content["edges"] if "s" not in entry["source"] + entry["target"]
+        ],
+        "host 'h0' has 2 cables on rail 0: it can have 1 on each of rails = 2",
+    ),
+    (put("l00", "s0", rail=0), "edge 'l00' - 's0': has a rail, which is for the cables of hosts alone"),
+    (put("h0", index=0), "vertex 'h1' has no index, but vertex 'h0' has one"),
+    (put("s0", index=0.5), "vertex 's0': index = 0.5 must be a whole number"),
+    (together(put("s0", index=1), put("s1", index=1)), "vertex 's1': index = 1 must be from 0 to 1, each once"),
+    (together(put("s0", index=0), put("s1", index=2)), "vertex 's1': index = 2 must be from 0 to 1, each once"),
+    (put("h2", pod="b"), "vertex 'h0' has no pod, but vertex 'h2' has one"),
+    (put("h2", pod=[1]), "vertex 'h2': pod = [1] must be a number or text"),
+    (
+        together(*(put(f"h{host}", pod=host // 2) for host in range(4))),
+        "hosts 'h0' and 'h2', of the pods 0 and 1, are joined by leaves and spines without a core",
+    ),
+    (join("l00", "l00"), "edge 'l00' - 'l00': joins a vertex to itself"),
+    (join("h0", "l000"), "edge 'h0' - 'l000': there is no vertex 'l000'; did you mean 'l00'?"),
+    (join("h0", "h1"), "edge 'h0' - 'h1': joins two hosts"),
+    (join("l00", "l01"), "edge 'l00' - 'l01': joins two switches of the same tier (leaf): only tiered Clos networks"),
+    (join("h0", "s0"), "edge 'h0' - 's0': skips a tier, from node to spine: only tiered Clos networks"),
+    (add("s0", "c", "d"), "vertex 'd' is 4 cables away from the nearest host: only tiered Clos networks"),
+    (
+        lambda content: content["nodes"].extend([{"id": "x"}, {"id": "y"}]) or join("x", "y")(content),
+        "vertex 'x' reaches no host",
+    ),
+    (lambda content: content["nodes"].append({"id": "h4", "part": "node"}), "host 'h4' has no cable"),
+    (lambda content: content["nodes"].append({"id": "x", "part": "spine"}), "vertex 'x' has no cable"),
+    (drop("h1", "l00"), "host 'h1' has 1 access cables, host 'h0' has 2: hosts must have the same number of rails"),
+    (
+        lambda content: [put(f"h{host}", f"l{host // 2}0", cables=2)(content) for host in range(4)],
+        "hosts have 3 access cables each, which do not divide over rails = 2",
+    ),
+    (
+        together(*(drop(f"l1{rail}", f"s{spine}") for rail in (0, 1) for spine in (0, 1))),
+        "host 'h2' cannot reach host 'h0' on rail 0: no switches join them",
+    ),
+    (
+        together(*(drop("l11", f"s{spine}") for spine in (0, 1))),
+        "host 'h2' cannot reach host 'h0' on rail 1: no switches join them",
+    ),
+    (lambda content: [vertex(content, f"h{host}").pop("part") for host in range(4)], "has no host"),
+]
+
+
+@cases(("change", "reason"), REFUSED, ids=[reason for _, reason in REFUSED])
+def test_what_is_no_clos_network_is_refused(tmp_path: Path, change: Callable[[Document], Any], reason: str) -> None:
+    """The message names the file, the vertex or edge, and the rule, on one line."""
+    content = document()
+    change(content)
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(RuleError) as caught:
+        imported(path, rails=2).check(Hosts(4, 8))
+    assert str(caught.value).startswith(f"{path}: ")
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@cases("planes", [(1, 2), (1, 1)])
+def test_hosts_in_other_planes_are_refused(tmp_path: Path, planes: tuple[int, int]) -> None:
+    """A host that shares one plane of two with the first can be reached, but not as the others are."""
+    content = {
+        "nodes": [{"id": name, "part": "node"} for name in "abc"] + [{"id": f"p{plane}"} for plane in {0, *planes}],
+        "edges": [
+            {"source": host, "target": f"p{plane}"}
+            for host, homes in (("a", (0, 1)), ("b", (0, 1)), ("c", planes))
+            for plane in homes
+        ],
+    }
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(RuleError, match="hosts 'c' and 'a' are not in the same planes on rail 0"):
+        imported(path, rails=1).check(Hosts(3, 1))
+
+
+def test_directions_that_disagree_are_refused(tmp_path: Path) -> None:
+    """A cable has one bandwidth; two arrows with different ones are a mistake."""
+    content = document() | {"directed": True}
+    content["edges"].append({"source": "s0", "target": "l00", "bandwidth": 1e9})
+    content["edges"].append({"source": "l00", "target": "s0", "bandwidth": 2e9})
+    content["edges"].remove(edge(content, "s0", "l00"))
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(RuleError, match=r"differs from edge .* the other direction of the same cables"):
+        imported(path, rails=2).check(Hosts(4, 8))
+
+
+def test_scenario_and_file_must_agree(tmp_path: Path) -> None:
+    """The number of hosts and of GPUs per rail are the scenario's to state."""
+    kind = imported(written(tmp_path, two_tiers(), ".json"), rails=2)
+    with pytest.raises(RuleError, match="has 4 hosts, but the cluster has nodes = 5"):
+        kind.check(Hosts(5, 8))
+    with pytest.raises(RuleError, match="3 GPUs per node do not divide evenly over 2 rails"):
+        kind.check(Hosts(4, 3))

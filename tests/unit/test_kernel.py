@@ -7,12 +7,17 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import sim
 from sim.engine.kernel import Call, Kernel, Order
+from sim.engine.ledger import Account, LedgerError
 from sim.engine.simulation import Simulation
-from tests.harness import play, prepared, seconds, trace
+from sim.policies.contracts import Bucket, QueuedJob
+from sim.policies.scheduler import SCHEDULERS, Fifo
+from tests.cases import cases
+from tests.harness import check_scheduler, play, prepared, seconds, trace
 
 
 def test_times_are_exact() -> None:
@@ -86,9 +91,6 @@ def test_an_error_in_a_handler_is_not_swallowed() -> None:
         kernel.step()
 
 
-# ------------------------------------------------------------------------------------------- ties in the engine
-
-
 def test_a_node_that_returns_at_the_moment_of_a_failure_is_there() -> None:
     """Returned before failure: node 0 is back at 300 s, when node 1 fails, so one node of two is at hand."""
     cluster = {"nodes": 3, "gpus_per_node": 1, "fabric": {"rails": 1}}
@@ -113,9 +115,6 @@ def test_a_save_that_ends_at_the_moment_of_a_failure_is_durable() -> None:
     case = prepared(recovery={"use": "hot-spare", "initialize": "0 s"})
     assert "lost_work" not in seconds(play(case, [(110.0, 0, 0)]))
     assert seconds(play(case, [(109.5, 0, 0)]))["lost_work"] == pytest.approx(100.0, abs=1e-9)
-
-
-# ------------------------------------------------------------------------------------------------- dead events
 
 
 @pytest.mark.parametrize("work", ["horizon", {"time": "30 d"}], ids=["to the horizon", "fixed work"])
@@ -165,3 +164,192 @@ def test_a_voided_phase_does_nothing() -> None:
     # Cut short at 230 s; the second recovery takes 10 + 50 + 20 s, so that nobody runs before 310 s.
     assert all(not running for time, running in phases if 200.0 < time < 310.0)
     assert seconds(play(case, rows))["restore"] == pytest.approx(20.0, abs=1e-9)
+
+
+# ----------------------------------------
+# The account of a job: what a rollback moves, window by window and cause by cause, and a sum that must close.
+
+GPUS = 4.0
+
+
+def table(account: Account) -> dict[tuple[int, str, int], float]:
+    """Return what is not zero by window, bucket and cause."""
+    totals = account.totals()
+    return {
+        (int(window), Bucket(bucket).name.lower(), int(cause)): float(totals[window, bucket, cause])
+        for window, bucket, cause in zip(*np.nonzero(totals), strict=True)
+    }
+
+
+def test_waiting_is_charged_to_its_cause() -> None:
+    """A phase goes to its bucket and cause, in the window that is open."""
+    account = Account(3, GPUS)
+    account.table[Bucket.RESTORE][1] += 40.0
+    account.open_window()
+    account.table[Bucket.RESTORE][2] += 10.0
+    assert table(account) == {(0, "restore", 1): 40.0, (1, "restore", 2): 10.0}
+
+
+def test_rollback_takes_the_newest_work() -> None:
+    """10 s of 30 s at risk are lost: productive time moves, and what remains can be lost later."""
+    account = Account(3, GPUS)
+    account.step(30.0, 0.0, 8.0, 0, 30.0)
+    account.lose(10.0, 2)
+    assert table(account) == {
+        (0, "productive", 0): 20 * GPUS,
+        (0, "checkpoint_stall", 0): 8.0,
+        (0, "lost_work", 2): 10 * GPUS,
+    }
+    account.lose(20.0, 1)
+    assert table(account)[0, "lost_work", 1] == 20 * GPUS
+    assert account.risk == []
+    account.close(30 * GPUS + 8.0, "the job")
+
+
+def test_committed_work_cannot_be_lost() -> None:
+    """Only what is at risk is remembered: of 30 + 50 s with 20 s not durable, 20 s are all that a loss finds."""
+    account = Account(3, GPUS)
+    account.step(30.0, 0.0, 0.0, 0, 30.0)
+    account.step(50.0, 0.0, 0.0, 0, 20.0)
+    account.lose(80.0, 1)
+    assert table(account) == {(0, "productive", 0): 60 * GPUS, (0, "lost_work", 1): 20 * GPUS}
+
+
+def test_lost_work_leaves_the_window_in_which_it_was_earned() -> None:
+    """25 s are lost of 10 s in the third, 10 s in the second and 10 s in the first window: 5 s of the first."""
+    account = Account(2, GPUS)
+    for at_risk in (10.0, 20.0, 30.0):
+        account.step(10.0, 0.0, 0.0, 0, at_risk)
+        account.open_window()
+    account.lose(25.0, 1)
+    totals = account.totals() / GPUS
+    assert totals[:, Bucket.PRODUCTIVE, 0].tolist() == [5.0, 0.0, 0.0, 0.0]
+    assert totals[:, Bucket.LOST_WORK, 1].tolist() == [5.0, 10.0, 10.0, 0.0]
+
+
+def test_degraded_time_goes_with_its_work() -> None:
+    """Half of a stretch at half the pace is lost: half of its productive and half of its degraded time."""
+    account = Account(3, GPUS)
+    account.step(20.0, 0.0, 0.0, 0, 20.0)
+    account.step(30.0, 30 * GPUS, 0.0, 1, 50.0)
+    account.lose(15.0, 2)
+    assert table(account) == {
+        (0, "productive", 0): 35 * GPUS,
+        (0, "degraded", 1): 15 * GPUS,
+        (0, "lost_work", 2): 30 * GPUS,
+    }
+    # What is left of the stretch, then the 20 s before it, which have no degraded time.
+    account.lose(35.0, 2)
+    assert table(account)[0, "lost_work", 2] == 80 * GPUS
+    account.close(80 * GPUS, "the job")
+
+
+def test_degraded_time_of_committed_work_stays() -> None:
+    """A save in the middle of a slow stretch: only the share of its degraded time that is at risk can be lost."""
+    account = Account(3, GPUS)
+    account.step(30.0, 30 * GPUS, 0.0, 1, 10.0)
+    account.lose(10.0, 2)
+    assert table(account) == pytest.approx(
+        {(0, "productive", 0): 20 * GPUS, (0, "degraded", 1): 20 * GPUS, (0, "lost_work", 2): 20 * GPUS}
+    )
+
+
+@pytest.mark.timeout(20)
+def test_a_part_of_a_stretch_is_lost_in_finite_time() -> None:
+    """Losing a part of a stretch ends, whatever rounding does to the part, and loses that much."""
+    generator = np.random.default_rng(7)
+    pairs = [(126.49999999999989, 0.5), (30.0, 0.1), (1e-300, 3e-301)]
+    pairs += [
+        (work, work * share)
+        for work, share in zip(generator.exponential(100.0, 2000), generator.random(2000), strict=True)
+    ]
+    for work, lost in pairs:
+        account = Account(2, 1.0)
+        account.step(work, 0.0, 0.0, 0, work)
+        account.lose(lost, 1)
+        assert account.totals()[0, Bucket.LOST_WORK, 1] == pytest.approx(lost, rel=1e-12)
+        account.close(work, "the job")
+
+
+def test_random_histories_close() -> None:
+    """Whatever is stepped, saved and lost, in any order: the buckets add up, and no bucket is negative."""
+    generator = np.random.default_rng(3)
+    for _ in range(50):
+        account = Account(4, GPUS)
+        capacity = at_risk = 0.0
+        for _ in range(60):
+            event = generator.integers(4)
+            if event == 0:
+                account.open_window()
+            elif event == 1 and at_risk > 0:
+                lost = at_risk * float(generator.choice([1.0, 0.3]))
+                account.lose(lost, int(generator.integers(1, 4)))
+                at_risk -= lost
+            else:
+                work, slow = generator.exponential(10.0), float(generator.choice([0.0, 0.5]))
+                at_risk = float(generator.choice([at_risk + work, work / 2]))
+                account.step(work, work * GPUS * slow, 2.0, 1, at_risk)
+                capacity += work * GPUS * (1 + slow) + 2.0
+        account.close(capacity, "the job")
+        assert account.totals().min() >= -1e-9 * capacity
+
+
+def test_a_ledger_that_does_not_close_raises() -> None:
+    """A missing second is a defect and says which account it is missing from; rounding is none."""
+    account = Account(1, 1.0)
+    account.table[Bucket.QUEUED][0] += 1e6
+    account.close(1e6 * (1 + 1e-12), "job 'a'")
+    with pytest.raises(LedgerError, match=r"the buckets of job 'a' add up to 1000000\.0 GPU s"):
+        account.close(1e6 + 1.0, "job 'a'")
+    with pytest.raises(LedgerError):
+        account.close(1e6 * (1 - 1e-8), "job 'a'")
+
+
+# ----------------------------------------
+# Schedulers: the shared check for each, and what first in, first out means.
+
+WORK_CONSERVING = {"fifo": False}
+
+
+@pytest.mark.parametrize("name", sorted(SCHEDULERS))
+def test_what_every_scheduler_owes(name: str) -> None:
+    """Each registered scheduler passes the shared check for what it claims."""
+    kind: Any = SCHEDULERS[name]
+    check_scheduler(kind(), work_conserving=WORK_CONSERVING[name])
+
+
+def queue(*sizes: int) -> tuple[QueuedJob, ...]:
+    """Return a queue of jobs of these sizes."""
+    return tuple(QueuedJob(f"job {index}", size, float(index)) for index, size in enumerate(sizes))
+
+
+@cases(
+    ("sizes", "free", "chosen"),
+    [((), 5, ()), ((3, 2), 5, (0, 1)), ((3, 3, 1), 5, (0,)), ((6, 1), 5, ()), ((5, 1), 5, (0,)), ((1, 1, 1), 0, ())],
+)
+def test_fifo_by_hand(sizes: tuple[int, ...], free: int, chosen: tuple[int, ...]) -> None:
+    """Jobs start in order until the first that does not fit; the next does not overtake it."""
+    assert Fifo().select(queue(*sizes), free) == chosen
+
+
+def test_the_check_finds_a_greedy_scheduler() -> None:
+    """The shared check turns red for one that gives nodes away twice, and for one that starts nothing."""
+
+    class Greedy:
+        """Start everybody."""
+
+        def select(self, queue: tuple[QueuedJob, ...], free: int) -> tuple[int, ...]:
+            return tuple(range(len(queue)))
+
+    class Lazy:
+        """Start nobody."""
+
+        def select(self, queue: tuple[QueuedJob, ...], free: int) -> tuple[int, ...]:
+            return ()
+
+    with pytest.raises(AssertionError, match="given away twice"):
+        check_scheduler(Greedy(), work_conserving=False)
+    with pytest.raises(AssertionError, match="does not start"):
+        check_scheduler(Lazy(), work_conserving=False)
+    with pytest.raises(AssertionError, match="left waiting"):
+        check_scheduler(Fifo(), work_conserving=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from sim.scenario.laws import (
     Exponential,
     Fixed,
     Gamma,
+    HazardPiece,
     Law,
     Lognormal,
     Mixture,
@@ -28,14 +30,19 @@ from sim.scenario.laws import (
     Weibull,
     age_and_residual,
     draw,
+    hazard_number,
+    hazard_number_one,
     residual,
 )
 from tests.cases import cases
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from sim.scenario.law_model import LawModel
 
 HOUR = 3600.0
+
 U = np.concatenate([[2.0**-53, 1e-12, 1e-6], np.linspace(0.001, 0.999, 99), [1 - 1e-6, 1 - 1e-9]])
 
 # Each law beside the same law of scipy.stats, in scipy's own parameters.
@@ -52,11 +59,13 @@ CONTINUOUS: list[tuple[LawModel, Any]] = [
     (Uniform(low="0 s", high="1 h"), stats.uniform(0, HOUR)),
     (Uniform(low="30 min", high="1 h"), stats.uniform(HOUR / 2, HOUR / 2)),
 ]
+
 STEPS: list[LawModel] = [
     Empirical(values=("4 s", "0 s", "1 s", "3 s", "1 s")),
     Fixed(value="30 min"),
     Fixed(value=0),
 ]
+
 # Composed laws: their own theory is in test_laws_piecewise.py and test_laws_mixture.py.
 SMOOTH: list[LawModel] = [
     Piecewise(hazards=({"rate": "1 per h"},)),
@@ -68,6 +77,7 @@ SMOOTH: list[LawModel] = [
         )
     ),
 ]
+
 JUMPING: list[LawModel] = [
     Mixture(
         parts=(
@@ -79,7 +89,9 @@ JUMPING: list[LawModel] = [
         )
     ),
 ]
+
 LAWS = [law for law, _ in CONTINUOUS] + STEPS + SMOOTH + JUMPING
+
 NAMES = [law.model_dump_json(exclude_none=True) for law in LAWS]
 
 
@@ -336,3 +348,540 @@ def test_mistakes_are_told_in_one_line(wrong: object, rule: str) -> None:
     with pytest.raises(ValidationError, match=rule) as caught:
         Repaired.model_validate({"repair": wrong})
     assert caught.value.error_count() == 1
+
+
+# ----------------------------------------
+# Hazard ratios: the life of a unit with r times the hazard has the survival of the law to the power r.
+
+MOST = 1 - 2.0**-53
+
+U_TEST_LAWS_HAZARD_RATIO = np.concatenate(
+    [[2.0**-53, 1e-12, 1e-6], np.linspace(0.001, 0.999, 99), [1 - 1e-6, 1 - 1e-9, MOST]]
+)
+
+RATIOS = [1e-3, 0.1, 0.5, 1.0, 2.0, 17.3, 1e6]
+
+
+def rounding(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the relative error of -ln(1 - u) that comes of the last digit of `numbers`, shape (n,): large near 1."""
+    return 1e-13 + 2.0**-53 / ((1 - numbers) * -np.log1p(-numbers))
+
+
+@cases("ratio", RATIOS)
+def test_survival_is_to_the_power_of_the_ratio(ratio: float) -> None:
+    """1 - u = (1 - v)^ratio for the number v of u, where a float can hold v."""
+    numbers = hazard_number(U_TEST_LAWS_HAZARD_RATIO, np.full(len(U_TEST_LAWS_HAZARD_RATIO), ratio))
+    inside = numbers < 0.999999
+    assert np.count_nonzero(inside) > 3
+    assert_allclose(ratio * np.log1p(-numbers[inside]), np.log1p(-U_TEST_LAWS_HAZARD_RATIO[inside]), rtol=1e-9)
+    early = numbers < 0.5
+    assert_allclose(ratio * np.log1p(-numbers[early]), np.log1p(-U_TEST_LAWS_HAZARD_RATIO[early]), rtol=1e-15)
+
+
+@cases("ratio", RATIOS)
+@cases("shape", [0.6, 1.0, 3.0])
+def test_weibull_lives_are_scaled(shape: float, ratio: float) -> None:
+    """A Weibull law of r times the hazard has the scale r^(-1 / shape); an exponential one the mean 1 / r."""
+    law: LawModel = Exponential(mean="1 h") if shape == 1 else Weibull(shape=shape, scale="1 h")
+    numbers = hazard_number(U_TEST_LAWS_HAZARD_RATIO, np.full(len(U_TEST_LAWS_HAZARD_RATIO), ratio))
+    inside = numbers < MOST
+    error = np.abs(law.ppf(numbers) / law.scaled(ratio ** (-1 / shape)).ppf(U_TEST_LAWS_HAZARD_RATIO) - 1)
+    assert np.all(error[inside] <= np.maximum(2 * rounding(numbers[inside]) / shape, 1e-12))
+    assert np.all(error[numbers < 0.99] <= 1e-12)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        Lognormal(median="1 h", sigma=1.5),
+        Piecewise(hazards=({"until": "1 h", "rate": "1 per h"}, {"rate": "0.1 per h"})),
+        Mixture(
+            parts=({"weight": 0.3, "law": "1 h"}, {"weight": 0.7, "law": {"law": "gamma", "shape": 2, "mean": "1 h"}})
+        ),
+    ],
+    ids=["lognormal", "piecewise", "mixture"],
+)
+@pytest.mark.parametrize("ratio", [0.3, 4.0])
+def test_lives_of_other_laws(law: LawModel, ratio: float) -> None:
+    """Shares of lives up to some times are 1 - P(X > x)^r within 4 standard errors; KS where there is no jump."""
+    u = rng.uniform(rng.stream(8, 0, "ratio"), range(50_000))
+    lives = law.ppf(hazard_number(u, np.full(len(u), ratio)))
+    for x in HOUR * np.array([0.2, 0.9, 1.0, 1.5, 4.0]):
+        expected = 1 - float(1 - law.cdf(np.array([x]))[0]) ** ratio
+        sigma = np.sqrt(expected * (1 - expected) / len(u))
+        assert abs(np.mean(lives <= x) - expected) < 4 * sigma
+    if not isinstance(law, Mixture):
+        assert stats.kstest(lives, lambda x: 1 - (1 - law.cdf(x)) ** ratio).pvalue > 1e-4
+
+
+def test_scalar_equals_vector_of_test_laws_hazard_ratio() -> None:
+    """One number is one of many, and a plain float."""
+    for ratio in RATIOS:
+        scalars = [hazard_number_one(u, ratio) for u in U_TEST_LAWS_HAZARD_RATIO.tolist()]
+        assert_allclose(
+            scalars, hazard_number(U_TEST_LAWS_HAZARD_RATIO, np.full(len(U_TEST_LAWS_HAZARD_RATIO), ratio)), rtol=1e-15
+        )
+        assert {type(number) for number in scalars} == {float}
+
+
+def test_each_unit_has_its_own_ratio() -> None:
+    """Ratios go with their numbers, one by one; a larger hazard means a shorter life; a ratio of 1 changes nothing."""
+    ratios = np.array([0.5, 1.0, 2.0])
+    numbers = hazard_number(np.full(3, 0.75), ratios)
+    assert_allclose(numbers, [15 / 16, 3 / 4, 1 / 2], rtol=1e-15)
+    assert_allclose(
+        hazard_number(U_TEST_LAWS_HAZARD_RATIO, np.ones(len(U_TEST_LAWS_HAZARD_RATIO))),
+        U_TEST_LAWS_HAZARD_RATIO,
+        rtol=1e-15,
+    )
+
+
+@cases("ratio", [1e-300, 1e-9, 1e9, 1e300])
+def test_numbers_stay_inside(ratio: float) -> None:
+    """Whatever the ratio, the numbers are strictly between 0 and 1, so that every law has a finite life for them."""
+    numbers = hazard_number(U_TEST_LAWS_HAZARD_RATIO, np.full(len(U_TEST_LAWS_HAZARD_RATIO), ratio))
+    assert np.all((numbers > 0) & (numbers < 1))
+    assert np.all(np.diff(numbers) >= 0)
+    for law in (Lognormal(median="1 h", sigma=1), Weibull(shape=0.5, scale="1 h")):
+        assert np.all(np.isfinite(law.ppf(numbers)))
+        assert all(np.isfinite(law.ppf_one(hazard_number_one(u, ratio))) for u in U_TEST_LAWS_HAZARD_RATIO.tolist())
+
+
+# ----------------------------------------
+# The mixture law: equal to drawing a part by its weight and a life by the part's law, jumps and gaps included.
+
+DAY = 86400.0
+
+# Infant mortality of one unit in twenty beside wear-out, with the same laws of scipy.stats.
+INFANTS = Mixture(
+    parts=(
+        {"weight": "5 %", "law": {"law": "weibull", "shape": 0.6, "scale": "10 d"}},
+        {"weight": "95 %", "law": {"law": "lognormal", "median": "1000 d", "sigma": 0.8}},
+    )
+)
+
+THEIRS = ((0.05, stats.weibull_min(0.6, scale=10 * DAY)), (0.95, stats.lognorm(0.8, scale=1000 * DAY)))
+
+HYPER = Mixture(
+    parts=(
+        {"weight": 0.2, "law": {"law": "exponential", "mean": "1 h"}},
+        {"weight": 0.8, "law": {"law": "exponential", "mean": "50 h"}},
+    )
+)
+
+REPAIRS = Mixture(  # most are a reboot, some a visit, a few wait for a part
+    parts=(
+        {"weight": 0.75, "law": "30 min"},
+        {"weight": 0.15, "law": {"law": "uniform", "low": "1 h", "high": "3 h"}},
+        {"weight": 0.1, "law": {"law": "piecewise", "hazards": [{"until": "2 d", "rate": 0}, {"rate": "1 per d"}]}},
+    )
+)
+
+
+class Part(Model):
+    """A model with a law in it."""
+
+    life: Law
+
+
+def test_cdf_and_mean_are_weighted_means() -> None:
+    """Probability and mean are those of the parts in proportion to their weights, by scipy's own laws."""
+    x = DAY * np.array([-1, 0, 1e-6, 1, 10, 100, 1000, 10_000])
+    assert_allclose(INFANTS.cdf(x), sum(weight * law.cdf(x) for weight, law in THEIRS), rtol=1e-12)
+    assert_allclose(
+        np.exp(-INFANTS.cumulative_hazard(x)), sum(weight * law.sf(x) for weight, law in THEIRS), rtol=1e-11
+    )
+    assert INFANTS.mean_value == pytest.approx(sum(weight * law.mean() for weight, law in THEIRS), rel=1e-12)
+
+
+def test_ppf_is_the_inverse_in_both_tails() -> None:
+    """The time of u has probability u, and the time of 1 - u leaves u: small ones to many digits."""
+    for u in (1e-15, 1e-9, 1e-3, 0.2, 0.5):
+        early = INFANTS.ppf_one(u)
+        assert sum(weight * law.cdf(early) for weight, law in THEIRS) == pytest.approx(u, rel=1e-11)
+        late = INFANTS.ppf(np.array([1 - u]))
+        assert sum(weight * law.sf(late[0]) for weight, law in THEIRS) == pytest.approx(1 - (1 - u), rel=1e-11)
+
+
+def test_hyperexponential() -> None:
+    """Two exponential parts: E[X^2] is the sum of 2 w m^2, and the mean length-biased life E[X^2] / E[X]."""
+    mean, second = (0.2 * 1 + 0.8 * 50) * HOUR, 2 * (0.2 * 1 + 0.8 * 2500) * HOUR**2
+    assert HYPER.mean_value == pytest.approx(mean, rel=1e-14)
+    found, _ = integrate.quad(HYPER.ppf_one, 0, 1, epsrel=1e-9, limit=500)
+    assert found == pytest.approx(mean, rel=1e-6)
+    found, _ = integrate.quad(lambda u: HYPER.length_biased_ppf(np.array([u]))[0], 0, 1, epsrel=1e-7, limit=500)
+    assert found == pytest.approx(second / mean, rel=1e-5)
+
+
+@cases("u", [1e-12, 1e-6, 0.01, 0.3, 0.5, 0.9, 1 - 1e-9])
+def test_length_biased_parts_weigh_by_what_they_live(u: float) -> None:
+    """A unit met at random belongs to a part in proportion to weight times mean: gamma lives of shape 2 here."""
+    shares = [0.2 * 1 / 40.2, 0.8 * 50 / 40.2]
+    life = float(HYPER.length_biased_ppf(np.array([u]))[0]) / HOUR
+    laws = (stats.gamma(2), stats.gamma(2, scale=50))
+    assert sum(share * law.cdf(life) for share, law in zip(shares, laws, strict=True)) == pytest.approx(u, rel=1e-10)
+
+
+def test_lives_are_those_of_drawing_a_part_first() -> None:
+    """Lives by the inverse CDF and by part first, life second, are samples of one law (Kolmogorov, Smirnov)."""
+    key = rng.stream(5, 0, "parts")
+    lives = INFANTS.ppf(rng.uniform(key, range(50_000), 0))
+    assert stats.kstest(lives, lambda x: sum(weight * law.cdf(x) for weight, law in THEIRS)).pvalue > 1e-4
+    which, number = (rng.uniform(key, range(50_000), sub) for sub in (1, 2))
+    two_steps = np.where(which < 0.05, THEIRS[0][1].ppf(number), THEIRS[1][1].ppf(number))
+    assert stats.ks_2samp(lives, two_steps).pvalue > 1e-4
+    one_by_one = [INFANTS.ppf_one(u) for u in rng.uniform(key, range(2_000), 3).tolist()]
+    assert stats.ks_2samp(one_by_one, two_steps).pvalue > 1e-4
+
+
+def test_stationary_start_makes_the_failure_rate_constant_of_test_laws_mixture() -> None:
+    """The share of residual lives that end within t is the integral of P(X > x) / E[X] up to t."""
+    key = rng.stream(6, 0, "stationary mixture")
+    u, v = (rng.uniform(key, range(50_000), sub) for sub in (0, 1))
+    weights, means = np.array([0.2 * 1, 0.8 * 50]) / 40.2, np.array([1.0, 50.0]) * HOUR
+    for times in age_and_residual(HYPER, u, v):
+        assert stats.kstest(times, lambda x: -np.expm1(-x[:, None] / means) @ weights).pvalue > 1e-4
+
+
+def test_jumps_are_exact() -> None:
+    """A fixed part gives exactly its time, three times in four, and a share of the others on either side of it."""
+    lives = REPAIRS.ppf(U)
+    assert np.all(lives[U <= 0.75] == 30 * 60.0)
+    assert np.all(lives[U > 0.7501] >= HOUR)
+    assert [REPAIRS.ppf_one(u) for u in (1e-9, 0.5, 0.75)] == [1800.0] * 3
+    both = Mixture(parts=({"weight": 0.5, "law": "1 h"}, {"weight": 0.5, "law": {"law": "exponential", "mean": "1 h"}}))
+    before = 0.5 * -math.expm1(-1)
+    assert both.ppf_one(before * (1 + 1e-9)) == both.ppf_one(before + 0.5 - 1e-9) == HOUR
+    assert both.ppf_one(before * (1 - 1e-9)) == pytest.approx(HOUR, rel=1e-8)
+    assert both.ppf_one(before * (1 - 1e-9)) < HOUR < both.ppf_one(before + 0.5 + 1e-9)
+    assert np.all(np.diff(both.ppf(U)) >= 0)
+
+
+def test_a_gap_is_crossed_at_its_near_end() -> None:
+    """Where no life ends, the smallest time that reaches u is the last life before the gap."""
+    law = Mixture(
+        parts=(
+            {"weight": 0.5, "law": {"law": "uniform", "low": "0 h", "high": "1 h"}},
+            {"weight": 0.5, "law": {"law": "uniform", "low": "9 h", "high": "10 h"}},
+        )
+    )
+    assert law.ppf(np.array([0.25, 0.5, 0.75])) / HOUR == pytest.approx([0.5, 1, 9.5], rel=1e-12)
+    assert [law.ppf_one(u) / HOUR for u in (0.25, 0.5, 0.75)] == pytest.approx([0.5, 1, 9.5], rel=1e-12)
+    assert law.ppf_one(0.5) == HOUR
+
+
+def test_equal_parts_are_the_part() -> None:
+    """A mixture of a law with itself is that law, rounding at the ends of the bracket or not."""
+    whole = Exponential(mean="1 h")
+    law = Mixture(parts=tuple({"weight": weight, "law": whole} for weight in (0.3, 0.3, 0.4)))
+    assert_allclose(law.ppf(U), whole.ppf(U), rtol=1e-13)
+    assert_allclose([law.ppf_one(u) for u in U.tolist()], whole.ppf(U), rtol=1e-13)
+    assert_allclose(law.length_biased_ppf(U), whole.length_biased_ppf(U), rtol=1e-13)
+
+
+@cases("other", ["36 s", "100 h"])
+def test_a_part_that_hardly_counts(other: str) -> None:
+    """A part of weight 1e-15, of far shorter or longer lives, moves no time: the other end of the bracket is far."""
+    whole = Exponential(mean="1 h")
+    law = Mixture(parts=({"weight": 1, "law": whole}, {"weight": 1e-15, "law": {"law": "exponential", "mean": other}}))
+    u = np.linspace(0.001, 0.9, 500)
+    assert_allclose(law.ppf(u), whole.ppf(u), rtol=1e-11)
+    assert_allclose([law.ppf_one(number) for number in u.tolist()], whole.ppf(u), rtol=1e-11)
+
+
+def test_each_life_is_its_own() -> None:
+    """A life does not depend, in its last bit, on which others are drawn with it."""
+    u = rng.uniform(rng.stream(7, 0, "alone"), range(1001))
+    for law in (INFANTS, REPAIRS):
+        lives, biased = law.ppf(u), law.length_biased_ppf(u)
+        for some in (slice(0, 1), slice(3, 1001, 7), slice(1000, None)):
+            assert np.array_equal(law.ppf(u[some]), lives[some])
+            assert np.array_equal(law.length_biased_ppf(u[some]), biased[some])
+
+
+def test_weights_that_round() -> None:
+    """Thirds written with ten digits sum to 1 closely enough; the law still reaches probability 1."""
+    law = Mixture(parts=tuple({"weight": 0.3333333333, "law": text} for text in ("1 h", "2 h", "3 h")))
+    assert law.cdf(np.array([3 * HOUR]))[0] == pytest.approx(1, abs=1e-15)
+    assert law.mean_value == pytest.approx(2 * HOUR, rel=1e-14)
+    assert law.ppf_one(1 - 2.0**-53) == 3 * HOUR
+
+
+def test_a_part_that_takes_no_time_is_never_met() -> None:
+    """A fixed time of zero is a jump at zero, and has no place among length-biased lives."""
+    law = Mixture(parts=({"weight": 0.5, "law": 0}, {"weight": 0.5, "law": {"law": "exponential", "mean": "1 h"}}))
+    assert law.ppf(np.array([1e-9, 0.5, 0.5 + 0.5 * -math.expm1(-1)])) == pytest.approx([0, 0, HOUR], rel=1e-12)
+    assert_allclose(law.length_biased_ppf(U), Exponential(mean="1 h").length_biased_ppf(U), rtol=1e-12)
+
+
+def test_written_and_read() -> None:
+    """A mixture comes back as it was written; text in a part is a fixed time there too."""
+    data = {
+        "law": "mixture",
+        "parts": [{"weight": 0.8, "law": "30 min"}, {"weight": "20 %", "law": {"law": "exponential", "mean": "1 d"}}],
+    }
+    part = Part.model_validate({"life": data})
+    law = part.life
+    assert isinstance(law, Mixture)
+    assert law.parts[0].law == Fixed(value="30 min")
+    jsonschema.validate({"life": data}, Part.model_json_schema())
+    law.ppf_one(0.9), law.length_biased_ppf(U)  # what was worked out is neither compared nor written
+    assert Part.model_validate_json(part.model_dump_json()) == part
+    assert TypeAdapter(Law).validate_python(law.model_dump(exclude_none=True)) == law
+    jsonschema.validate(json.loads(part.model_dump_json()), Part.model_json_schema())
+    assert law.scaled(2).parts[0].law == Fixed(value="1 h")
+
+
+@cases(
+    ("parts", "rule"),
+    [
+        ([], "at least 2 items"),
+        ([{"weight": 1, "law": "1 h"}], "at least 2 items"),
+        ([{"weight": 0.8, "law": "1 h"}, {"weight": 0.3, "law": "2 h"}], "must sum to 1, not to 1.1"),
+        ([{"weight": 0.5, "law": "1 h"}, {"weight": 0.499999, "law": "2 h"}], "must sum to 1, not to 0.999999"),
+        ([{"weight": 1, "law": "1 h"}, {"weight": 0, "law": "2 h"}], "greater than 0"),
+        ([{"weight": 1.5, "law": "1 h"}, {"weight": 0.5, "law": "2 h"}], "above 1"),
+        ([{"weight": 0.5, "law": "0 s"}, {"weight": 0.5, "law": 0}], "a mean above zero"),
+        ([{"weight": 0.5, "law": 30}, {"weight": 0.5, "law": "1 h"}], "needs a unit"),
+        ([{"weight": 0.5, "law": {"law": "mixture"}}, {"weight": 0.5, "law": "1 h"}], "does not match any"),
+        (
+            [{"weight": 0.5, "law": {"law": "weibull", "shape": 1}}, {"weight": 0.5, "law": "1 h"}],
+            "exactly one of mean",
+        ),
+        ([{"weight": 0.5}, {"weight": 0.5, "law": "1 h"}], "required"),
+        ([{"weight": 0.5, "law": "1 h", "mean": "1 h"}, {"weight": 0.5, "law": "1 h"}], "Extra inputs"),
+    ],
+)
+def test_mistakes_are_told_in_one_line_of_test_laws_mixture(parts: object, rule: str) -> None:
+    """Each mistake gives exactly one error, which states the rule."""
+    with pytest.raises(ValidationError, match=rule) as caught:
+        Part.model_validate({"life": {"law": "mixture", "parts": parts}})
+    # An item that is wrong is also missed in the count of the list; sim.input.complaints leaves that echo out.
+    errors = [error for error in caught.value.errors() if error["type"] != "too_short" or len(error["input"]) < 2]
+    assert len(errors) == 1
+
+
+# ----------------------------------------
+# The piecewise law: equal to the integral of its hazard, to exponential lives in each piece, and to Cox's theory.
+
+YEAR = 31556952.0
+
+BATHTUB = Piecewise(
+    hazards=(
+        {"until": "30 d", "rate": "2 per year"},
+        {"until": "3 years", "rate": "0.1 per year"},
+        {"rate": "0.8 per year"},
+    )
+)
+
+GUARANTEED = Piecewise(  # nothing fails at first, and again for a year
+    hazards=(
+        {"until": "10 d", "rate": 0},
+        {"until": "100 d", "rate": "5 per year"},
+        {"until": "465 d", "rate": 0},
+        {"rate": "20 per 1000 d"},
+    )
+)
+
+SUDDEN = Piecewise(hazards=({"until": "1 d", "rate": "1e-6 per d"}, {"rate": "1000 per d"}))
+
+LAWS_TEST_LAWS_PIECEWISE = [BATHTUB, GUARANTEED, SUDDEN]
+
+NAMES_TEST_LAWS_PIECEWISE = ["bathtub", "guaranteed", "sudden"]
+
+
+def hazard(law: Piecewise, age: float) -> float:
+    """Return the hazard [1/s] at an age [s], read off the pieces one by one."""
+    for piece in law.hazards:
+        if piece.until is None or age < piece.until:
+            return piece.rate
+    raise AssertionError
+
+
+def survival(law: Piecewise, age: float) -> float:
+    """Return P(X > age) as a product of what each piece lets live, with `math` alone."""
+    alive, start = 1.0, 0.0
+    for piece in law.hazards:
+        end = math.inf if piece.until is None else piece.until
+        if age > start:
+            alive *= math.exp(-piece.rate * (min(age, end) - start))
+        start = end
+    return alive
+
+
+def integral(law: Piecewise, power: int) -> float:
+    """Return the integral of x^power P(X > x) over all times, by quadrature between the breaks."""
+    edges = [0.0, *law.breaks]
+    ends = [*law.breaks, edges[-1] + 60 / law.hazards[-1].rate]
+    return sum(
+        integrate.quad(lambda x: x**power * survival(law, x), low, high, epsabs=0, epsrel=1e-12, limit=200)[0]
+        for low, high in zip(edges, ends, strict=True)
+    )
+
+
+def test_cdf_by_hand() -> None:
+    """2 a year for 30 d, then 0.1 a year to 3 years, then 0.8 a year: the hazards add up in the exponent."""
+    burn_in = 2 * 30 * DAY / YEAR
+    middle = burn_in + 0.1 * (3 - 30 * DAY / YEAR)
+    x = np.array([-1.0, 0.0, 30 * DAY, YEAR, 3 * YEAR, 5 * YEAR])
+    expected = [0, 0, burn_in, burn_in + 0.1 * (1 - 30 * DAY / YEAR), middle, middle + 1.6]
+    assert_allclose(BATHTUB.cumulative_hazard(x), expected, rtol=1e-14)
+    assert_allclose(BATHTUB.cdf(x), -np.expm1(-np.array(expected)), rtol=1e-14)
+
+
+@cases("law", LAWS_TEST_LAWS_PIECEWISE, ids=NAMES_TEST_LAWS_PIECEWISE)
+def test_density_over_survival_is_the_hazard(law: Piecewise) -> None:
+    """The logarithm of the survival falls at the hazard of each piece."""
+    for age in (1.0, 0.5 * DAY, 5 * DAY, 50 * DAY, 400 * DAY, 2 * YEAR, 9 * YEAR):
+        step = 1e-3 * age
+        slope = np.diff(law.cumulative_hazard(np.array([age - step, age + step])))[0] / (2 * step)
+        assert slope == pytest.approx(hazard(law, age), rel=1e-9, abs=1e-25)
+
+
+@pytest.mark.parametrize("law", LAWS_TEST_LAWS_PIECEWISE, ids=NAMES_TEST_LAWS_PIECEWISE)
+def test_moments(law: Piecewise) -> None:
+    """E[X] is the integral of P(X > x), and the mean length-biased life E[X^2] / E[X], with E[X^2] = 2 x P(X > x)."""
+    assert law.mean_value == pytest.approx(integral(law, 0), rel=1e-9)
+    edges = [0.0, *(1 - survival(law, age) for age in law.breaks), 1.0]
+    mean = sum(integrate.quad(law.ppf_one, low, high, limit=200)[0] for low, high in itertools.pairwise(edges))
+    assert law.mean_value == pytest.approx(mean, rel=1e-6)
+    lives = law.length_biased_ppf((np.arange(200_000) + 0.5) / 200_000)
+    assert float(np.mean(lives)) == pytest.approx(2 * integral(law, 1) / integral(law, 0), rel=1e-4)
+
+
+def test_mean_of_two_pieces() -> None:
+    """With hazard a up to t and b after it, E[X] = (1 - e^(-a t)) / a + e^(-a t) / b."""
+    law = Piecewise(hazards=({"until": "10 h", "rate": "0.2 per h"}, {"rate": "0.01 per h"}))
+    assert law.mean_value / 3600 == pytest.approx((1 - math.exp(-2)) / 0.2 + math.exp(-2) / 0.01, rel=1e-14)
+
+
+@cases("law", LAWS_TEST_LAWS_PIECEWISE, ids=NAMES_TEST_LAWS_PIECEWISE)
+def test_length_biased_law(law: Piecewise) -> None:
+    """The part of E[X] that comes from lives up to the length-biased quantile of u is u, in both tails."""
+    mean = integral(law, 0)
+    for u in (1e-9, 1e-3, 0.05, 0.3, 0.5, 0.9, 0.999):
+        life = float(law.length_biased_ppf(np.array([u]))[0])
+        inside = [0.0, *(age for age in law.breaks if age < life), life]
+        part = sum(
+            integrate.quad(lambda x: x * hazard(law, x) * survival(law, x), low, high, epsabs=0, epsrel=1e-11)[0]
+            for low, high in itertools.pairwise(inside)
+        )
+        assert part / mean == pytest.approx(u, rel=1e-8)
+
+
+def test_equal_hazards_are_the_exponential_law() -> None:
+    """Cut into pieces of one hazard, or not cut at all, the exponential law stays what it is."""
+    whole = Exponential(mean="20 h")
+    rate = "0.05 per h"
+    for pieces in (
+        ({"rate": rate},),
+        ({"until": "3 h", "rate": rate}, {"until": "50 h", "rate": rate}, {"rate": rate}),
+    ):
+        law = Piecewise(hazards=pieces)
+        assert law.memoryless
+        assert law.proportional
+        assert law.mean_value == pytest.approx(whole.mean_value, rel=1e-14)
+        assert_allclose(law.ppf(U), whole.ppf(U), rtol=1e-13)
+        assert_allclose(law.length_biased_ppf(U), whole.length_biased_ppf(U), rtol=1e-12)
+    assert not BATHTUB.memoryless
+    assert not BATHTUB.proportional
+
+
+def test_nobody_dies_where_the_hazard_is_zero() -> None:
+    """No life ends in a piece of hazard zero, and the quantile at its edge is where it begins."""
+    lives = GUARANTEED.ppf(rng.uniform(rng.stream(1, 0, "zero"), range(20_000)))
+    assert lives.min() > 10 * DAY
+    assert not np.any((lives > 100 * DAY * (1 + 1e-12)) & (lives < 465 * DAY))
+    share = -math.expm1(-5 * 90 * DAY / YEAR)
+    assert GUARANTEED.ppf_one(share * (1 - 1e-12)) == pytest.approx(100 * DAY, rel=1e-9)
+    assert GUARANTEED.ppf_one(share * (1 + 1e-12)) == pytest.approx(465 * DAY, rel=1e-9)
+
+
+def test_the_quantile_before_a_pause_is_its_beginning() -> None:
+    """With hazard ln 2 for one second, then none for another, half of all lives end by 1 s, not by 2 s."""
+    law = Piecewise(
+        hazards=({"until": "1 s", "rate": f"{math.log(2)!r} per s"}, {"until": "2 s", "rate": 0}, {"rate": "1 per s"})
+    )
+    assert law.ppf(np.array([0.5]))[0] == law.ppf_one(0.5) == 1.0
+    assert law.ppf_one(0.5 + 2.0**-53) == pytest.approx(2.0, rel=1e-12)
+
+
+def test_failures_in_each_piece_come_at_its_hazard() -> None:
+    """Failures over time lived, among 100,000 units, are the hazard of each age band within 4 standard errors."""
+    lives = BATHTUB.ppf(rng.uniform(rng.stream(2, 0, "bands"), range(100_000)))
+    start = 0.0
+    for piece in BATHTUB.hazards:
+        end = math.inf if piece.until is None else piece.until
+        failures = int(np.sum((lives >= start) & (lives < end)))
+        lived = float(np.sum(np.clip(lives, start, end) - start))
+        assert failures > 1000
+        assert failures / lived == pytest.approx(piece.rate, rel=4 / math.sqrt(failures))
+        start = end
+
+
+def test_stationary_start_of_test_laws_piecewise() -> None:
+    """Age and residual life each have the density P(X > x) / E[X]: Cox's equilibrium law."""
+    key = rng.stream(3, 0, "stationary pieces")
+    u, v = (rng.uniform(key, range(50_000), sub) for sub in (0, 1))
+    grid = np.linspace(0, 40 * YEAR, 200_001)
+    alive = np.exp(-BATHTUB.cumulative_hazard(grid))
+    equilibrium = integrate.cumulative_trapezoid(alive, grid, initial=0) / integral(BATHTUB, 0)
+    for times in age_and_residual(BATHTUB, u, v):
+        assert stats.kstest(times, lambda x: np.interp(x, grid, equilibrium)).pvalue > 1e-4
+
+
+def test_written_and_read_of_test_laws_piecewise() -> None:
+    """Hazards come back as they were written: a rate without a unit noun, and no end of the last piece."""
+    data = {"law": "piecewise", "hazards": [{"until": "30 d", "rate": "0.2 per year"}, {"rate": "100 FIT"}]}
+    part = Part.model_validate({"life": data})
+    law = part.life
+    assert isinstance(law, Piecewise)
+    assert law.hazards[0] == HazardPiece(until="720 h", rate="0.2 / year")
+    assert law.hazards[1].rate == pytest.approx(1e-7 / 3600)
+    written = part.model_dump(exclude_none=True)["life"]
+    assert written["hazards"][0] == {"until": "30 d", "rate": "0.2 per year"}
+    assert TypeAdapter(Law).validate_python(written) == law
+    law.ppf_one(0.5), law.ppf(U)  # what was worked out is neither compared nor written
+    assert Part.model_validate_json(part.model_dump_json()) == part
+    jsonschema.validate(json.loads(part.model_dump_json(exclude_none=True)), Part.model_json_schema())
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"life": {"law": "piecewise", "hazards": [{"until": "1 d"}]}}, Part.model_json_schema())
+
+
+@cases(
+    ("hazards", "rule"),
+    [
+        ([], "at least 1 item"),
+        ([{"rate": 0}], "the last hazard must be above zero"),
+        ([{"until": "1 d", "rate": "1 per d"}], "the last hazard has no end"),
+        ([{"until": "1 d", "rate": "1 per d"}, {"rate": 0}], "the last hazard must be above zero"),
+        ([{"rate": "1 per d"}, {"rate": "1 per d"}], "needs 'until'"),
+        ([{"until": "2 d", "rate": 0}, {"until": "2 d", "rate": 0}, {"rate": "1 per d"}], "later than the one before"),
+        ([{"until": 0, "rate": 0}, {"rate": "1 per d"}], "greater than 0"),
+        ([{"rate": "1 per node-day"}], "write '0.2 per year', without 'node'"),
+        ([{"rate": "-1 per day"}], "is not a rate|negative"),
+        ([{"rate": "0.2"}], 'for example "0.2 per year"'),
+        ([{"rate": 0.2}], 'for example "0.2 per year"'),
+        ([{"rate": "1e300 per ns"}], "finite"),
+        ([{"until": "1 d"}], "required"),
+        ([{"rate": "1e-13 per year"}], "not finite, or above 1e12 years"),
+    ],
+)
+def test_mistakes_are_told_in_one_line_of_test_laws_piecewise(hazards: object, rule: str) -> None:
+    """Each mistake gives exactly one error, which states the rule."""
+    with pytest.raises(ValidationError, match=rule) as caught:
+        Part.model_validate({"life": {"law": "piecewise", "hazards": hazards}})
+    # An item that is wrong is also missed in the count of the list; sim.input.complaints leaves that echo out.
+    errors = [error for error in caught.value.errors() if error["type"] != "too_short" or not error["input"]]
+    assert len(errors) == 1
+
+
+def test_extreme_hazards_stay_finite() -> None:
+    """Hazards of all sizes beside each other give finite lives that are in order, without a warning."""
+    law = Piecewise(
+        hazards=({"until": "1 ns", "rate": "1e250 per s"}, {"until": "1e9 years", "rate": 0}, {"rate": "1e-200 per s"})
+    )
+    ends = np.array([2.0**-53, 0.5, 1 - 2.0**-53])
+    for lives in (law.ppf(ends), law.length_biased_ppf(ends), law.scaled(1e-30).ppf(ends)):
+        assert np.all(np.isfinite(lives))
+        assert np.all(np.diff(lives) > 0)

@@ -33,11 +33,15 @@ if TYPE_CHECKING:
     from click.testing import Result
 
 describe_layouts = as_plain(typed_describe_layouts)
+
 format_layouts = of_plain(typed_format_layouts, LayoutsDocument)
 
 DONE, NO, WRONG = 0, 1, 2
+
 GB = 1e9
+
 TINY = ModelShape(layers=6, hidden=1024, ffn=4096, heads=4, kv_heads=4, vocabulary=32000, gated=True)
+
 MIXED = replace(TINY, experts=Experts(count=6, active=2, ffn=2048, dense_layers=2))
 
 ELASTIC = {"use": "shrink-rejoin", "reconfigure": "2 min", "initialize": "5 min", "rejoin": "30 s"}
@@ -87,9 +91,6 @@ def with_job(**changes: Any) -> dict[str, Any]:
 def search(content: dict[str, Any] | None = None, **options: Any) -> sim.LayoutSearch:
     """Return the search of a scenario."""
     return sim.LayoutSearch(sim.parse(content or scenario()), **options)
-
-
-# --------------------------------------------------------------------------------------------- all, and no others
 
 
 def by_brute_force(start: Workload, bounds: Bounds) -> set[Workload]:
@@ -200,9 +201,6 @@ def test_sets_of_replicas_without_looking_at_ranks(order: list[str] | None) -> N
     assert checked > 100
 
 
-# --------------------------------------------------------------------------------------------------- the search
-
-
 def test_seating_makes_no_step_faster() -> None:
     """With all bandwidth of the NICs a step is a lower bound, which ranking by it relies on."""
     found = search()
@@ -304,9 +302,6 @@ def test_options_widen_the_search() -> None:
     assert set(usual) < set(both)
 
 
-# ------------------------------------------------------------------------------------------------------ ranking
-
-
 def test_the_shown_layouts_are_the_best_of_all_seated_ones() -> None:
     """Seating only those that may be shown gives the same rows as seating all."""
     found = search(scenario(recovery=ELASTIC))
@@ -324,6 +319,7 @@ FEW_SPARES = [
     "cluster.nodes=2064",
     "recovery={use: shrink-rejoin, reconfigure: 2 min, initialize: 5 min, rejoin: 30 s}",
 ]
+
 """Llama 3's job with its failures, on a cluster of its own with 16 spare nodes, 0.8 %."""
 
 
@@ -351,9 +347,6 @@ def test_the_fastest_layout_is_not_the_best() -> None:
         done.append([sim.run(case, number).jobs[0].work / row["step_s"] for number in range(6)])
     gain = np.subtract(done[1], done[0])
     assert gain.mean() > 4 * gain.std(ddof=1) / np.sqrt(gain.size)
-
-
-# ------------------------------------------------------------------------------------------------------ command
 
 
 def call(*arguments: str) -> Result:

@@ -17,6 +17,7 @@ from tests.cases import cases
 from tests.unit.bad_input import BASE
 
 DAY = 86400.0
+
 SHIPPED = sim.shipped("scenarios")
 
 
@@ -44,9 +45,6 @@ def refused(text: str, *overrides: str) -> tuple[str, ...]:
     with pytest.raises(sim.ScenarioError) as caught:
         load(text, *overrides)
     return caught.value.lines
-
-
-# ------------------------------------------------------------------------------------------------ inheritance
 
 
 def test_extends_merges_mappings() -> None:
@@ -113,9 +111,6 @@ def test_saying_the_same_strategy_again_drops_nothing() -> None:
     Path("patient.yaml").write_text("extends: base.yaml\nrecovery: {patience: 1 h}\n", encoding="utf-8")
     assert load("extends: patient.yaml\nrecovery: {use: hot-spare}\n").recovery.patience == 3600
     assert sim.load("patient.yaml", ["recovery.use=hot-spare"]).recovery.patience == 3600
-
-
-# ---------------------------------------------------------------------------------------------------- --set
 
 
 def test_set_reaches_through() -> None:
@@ -185,9 +180,6 @@ def test_set_does_not_touch_the_file() -> None:
     assert over() == over()
 
 
-# -------------------------------------------------------------------------------- values, files and defaults
-
-
 def test_traps_of_yaml_1_1() -> None:
     """In a scenario too, no and on are text, 1e3 is a number, 010 is ten, and dates and times stay text."""
     text = BASE.replace("name: base", "name: no\ndescription: 2026-11-20\nassumptions: [on, 10:30, 1_000]")
@@ -237,9 +229,6 @@ def test_a_strategy_may_be_left_to_its_default() -> None:
     scenario = over()
     chosen = (scenario.cluster.fabric, scenario.checkpoint, scenario.detection, scenario.repair, scenario.scheduler)
     assert [part.use for part in chosen] == ["fat-tree", "tiers", "latency", "simple", "fifo"]
-
-
-# --------------------------------------------------------------------------------------------- find and dump
 
 
 def test_find_by_name() -> None:

@@ -33,13 +33,15 @@ from analysis.metrics import BUCKETS, METRICS, SHARES, TIME_SHARE, job_ratios, r
 from analysis.page.chapters.compare import _metrics
 from analysis.page.charts.tables import color_of
 from analysis.page.glossary import bucket_words, metric_words
+from analysis.results.models import CompareDocument
 from analysis.results.run import render
 from analysis.statistics.estimates import lower_bound, means, summaries
 from sim import Bucket, JobResult, Prepared, Ratio, Result
-from tests import small
+from tests import report_sample
 from tests.cases import cases
 
 CAUSES = 2
+
 """Cause 1 is unplanned, cause 2 is planned."""
 
 
@@ -92,7 +94,7 @@ def result(*jobs: JobResult, replication: int = 0, **changes: Any) -> Result:
 
 def prepared(*plans: dict[str, Any]) -> Prepared:
     """Return a scenario with a job for each set of changes, one unplanned and one planned cause."""
-    base = small.prepare()
+    base = report_sample.prepare()
     (source,) = base.sources
     sources = (replace(source, name="one"), replace(source, name="two", planned=True))
     return replace(base, sources=sources, jobs=tuple(replace(base.jobs[0], **plan) for plan in plans))
@@ -301,10 +303,8 @@ def test_every_metric_of_a_scenario_is_known_by_name(name: str) -> None:
     assert set(ratios(prepared, result) | time_shares(result)) <= set(METRICS)
 
 
-# ---------------------------------------------------------------------------------------------- one vocabulary
-
 RICH: dict[str, Any] = {
-    "cluster": {**small.SMALL["cluster"], "accelerator": "h100", "rack": {"nodes": 4}},
+    "cluster": {**report_sample.SMALL["cluster"], "accelerator": "h100", "rack": {"nodes": 4}},
     "jobs": [
         {
             "name": "train",
@@ -320,6 +320,7 @@ RICH: dict[str, Any] = {
     "cost": {"gpu_hour": 2, "currency": "EUR"},
     "spares": {"hot": 4, "unit": "rack"},
 }
+
 """States whatever a metric may need."""
 
 OWN = [name for name in METRICS if not name.startswith(TIME_SHARE)]
@@ -329,7 +330,8 @@ OWN = [name for name in METRICS if not name.startswith(TIME_SHARE)]
 def comparison() -> dict[str, Any]:
     """Return a comparison of two scenarios that have every metric."""
     variants = [
-        Variant(name, small.prepare(**RICH, repair={"time": time})) for name, time in (("a", "4 h"), ("b", "1 h"))
+        Variant(name, report_sample.prepare(**RICH, repair={"time": time}))
+        for name, time in (("a", "4 h"), ("b", "1 h"))
     ]
     found: dict[str, Any] = json.loads(render(compare_document(compare(variants, 2, processes=1), {}, command="")))
     return found
@@ -337,7 +339,7 @@ def comparison() -> dict[str, Any]:
 
 def test_what_a_scenario_states_is_what_its_metrics_need() -> None:
     """A scenario that states everything has every metric; one that states nothing has those that need nothing."""
-    rich, bare = small.prepare(**RICH), small.prepare()
+    rich, bare = report_sample.prepare(**RICH), report_sample.prepare()
     for prepared in (rich, bare):
         result = sim.run(prepared, 0)
         found = set(ratios(prepared, result) | time_shares(result))
@@ -353,7 +355,7 @@ def test_a_metric_stands_on_every_surface(comparison: dict[str, Any]) -> None:
     variant = comparison["variants"]["a"]
     assert set(variant["metrics"]) == set(OWN)
     assert {f"{TIME_SHARE}{name}" for name in variant["time_shares"]} == set(METRICS) - set(OWN)
-    rows = [row[0] for row in _metrics(comparison).rows]
+    rows = [row[0] for row in _metrics(CompareDocument.model_validate(comparison)).rows]
     reference = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     for name, metric in METRICS.items():
         for text in (metric.label, metric.short, metric.plain, metric_words(name), name_of(name)):

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 import sim
-from sim.engine.nodes import gather, spread
+from sim.cluster.placement import Layout
+from sim.engine.nodes import Level, Place, Pool, gather, spread
+from sim.engine.simulation import Simulation
+from sim.failures.spread import Size
+from sim.policies.recovery.full_restart import FullRestart
 from tests.cases import cases
 from tests.harness import _Watched, play, prepared, seconds, trace
+from tests.source_checks import size_law
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
 
 RARE_SAVES = {"tiers": [{"interval": "10 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}]}
+
 PODS = {"rails": 1, "leaf": {"nodes": 2}, "spine": {"leaf_groups": 2}, "core": {}}
+
 """Pods of four nodes."""
 
 # Pods of seven leaf switches of two nodes: fourteen links down to two spines with one link up each, so 1:7.
@@ -42,9 +54,6 @@ def held(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = ()) -> list[list
     simulation = _Watched(one, 0, trace(rows))
     simulation.run()
     return [job.nodes for job in simulation.jobs.all]
-
-
-# ------------------------------------------------------------------------------------------------ as functions
 
 
 def clusters(seed: int, number: int, most: int = 12) -> Any:
@@ -140,9 +149,6 @@ def test_spread_over_equal_domains() -> None:
     assert spread(range(12), 0, [0] * 12) == []
 
 
-# ------------------------------------------------------------------------------------------------ the start
-
-
 def test_a_job_of_the_size_of_a_pod_starts_inside_one() -> None:
     """Job 0 holds half of the first pod of three: job 1, of a whole pod, takes the second, not nodes 2 to 5."""
     assert held(case(12, 2, 4, pack=None)) == [[0, 1], [2, 3, 4, 5]]
@@ -182,8 +188,6 @@ def test_every_domain_that_a_job_can_be_packed_into(pack: str, described: dict[s
     assert held(case(12, 1, 3, pack=None, cluster=plain | described)) == [[0], [1, 2, 3]]
 
 
-# ---------------------------------------------------------------------------------------------- replacements
-
 NEVER_BACK = {"time": "1 d"}
 
 
@@ -212,9 +216,6 @@ def test_a_position_keeps_the_pod_it_was_first_packed_into() -> None:
     assert held(both, [(100.0, 0, 0), (150.0, 0, 4)]) == [[3, 1, 2], [7, 5, 6]]
     # At 400 s nodes 0 and 4 are the spares: job "high" takes 4 although 0 is the first.
     assert held(both, [(100.0, 0, 0), (150.0, 0, 4), (400.0, 0, 5)]) == [[3, 1, 2], [7, 4, 6]]
-
-
-# ------------------------------------------------------------------------------------------- effect on the pace
 
 
 def test_the_narrow_cores_leave_a_seventh() -> None:
@@ -285,9 +286,6 @@ def test_a_job_that_is_larger_than_a_pod_was_planned_for_that() -> None:
     assert seconds(result) == pytest.approx({"initialize": 30.0, "productive": 970.0}, rel=1e-9)
 
 
-# --------------------------------------------------------------------------------------------------- refusals
-
-
 @cases("pick", ["longest-idle", "random", "fewest-failures"])
 def test_nodes_are_picked_by_place_or_otherwise(pick: str) -> None:
     """A packed job takes nodes where they are, so that there is nothing to pick."""
@@ -310,3 +308,531 @@ def test_whole_units_keep_their_nodes_together_anyway(changes: dict[str, Any]) -
     with pytest.raises(sim.ScenarioError, match=r"scheduler\.pack: is for nodes that are used one by one"):
         case(8, 4, **changes)
     assert case(8, 4, pack=None, **changes).units is not None
+
+
+# ----------------------------------------
+# Pools of nodes: counts over time, the order in which nodes are picked, and what a run picks.
+
+ELSEWHERE = int(Place.JOB)
+
+PICKS = ["lowest", "longest-idle", "random", "fewest-failures", "best-score"]
+
+
+def test_a_level_is_integrated() -> None:
+    """Two for 3 s, five for 4 s: 26; a collection begins anew with the same level."""
+    level = Level(10.0)
+    level.change(2, 10.0)
+    level.change(3, 13.0)
+    assert level.collect(17.0) == pytest.approx(26)
+    assert level.collect(17.0) == 0
+    assert level.collect(18.0) == pytest.approx(5)
+
+
+def test_a_pool_gives_out_the_lowest() -> None:
+    """Without a rank the order is that of the numbers, whatever the order in which nodes came."""
+    pool = Pool(Place.SPARE, 0)
+    places = [int(Place.SPARE)] * 5
+    for node in (3, 1, 4):
+        pool.push(node)
+    taken = []
+    while (node := pool.pop(places)) >= 0:
+        places[node] = ELSEWHERE
+        taken.append(node)
+    assert taken == [1, 3, 4]
+
+
+@cases("keyed", [False, True], ids=["by number", "by rank"])
+def test_a_pool_against_a_plain_list(keyed: bool) -> None:
+    """Ten thousand entries, exits and picks: each pick is the least of those that are there, and there is no ghost.
+
+    A node may leave without being picked and come back with another key.
+    """
+    generator = np.random.default_rng(5)
+    pool = Pool(Place.IDLE, 0)
+    present: dict[int, Any] = {}
+    keys = dict.fromkeys(range(12), 0)
+    if keyed:
+        pool.rank = keys.__getitem__
+    places = [ELSEWHERE] * 12
+    picked = 0
+    for _ in range(10_000):
+        node = int(generator.integers(12))
+        if generator.random() < 0.3:
+            expected = min((key, other) for other, key in present.items()) if present else (0, -1)
+            found = pool.pop(places)
+            assert found == expected[1]
+            if found >= 0:
+                picked += 1
+                del present[found]
+                places[found] = ELSEWHERE
+        elif node in present:
+            del present[node]  # it fails: nobody tells the heap
+            places[node] = ELSEWHERE
+        else:
+            keys[node] = int(generator.integers(4))
+            present[node] = keys[node] if keyed else 0
+            places[node] = Place.IDLE
+            pool.push(node)
+    assert picked > 2000
+
+
+def case_of_test_pool(pick: str, nodes: int = 8, **changes: Any) -> sim.Prepared:
+    """Return a cluster of which a job has two nodes, with a repair of 50 s and points for each node."""
+    points = {"use": "score", "start": 100, "blame_costs": 10, "regains": 86400, "floor": -1000}
+    repair = {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}], "lemons": [points]}
+    cluster = {"nodes": nodes, "gpus_per_node": 1, "rack": {"nodes": 2}, "fabric": {"rails": 1}}
+    base = {"cluster": cluster, "repair": repair, "scheduler": {"use": "fifo", "pick": pick}}
+    return prepared(**(base | changes))
+
+
+def nodes_of(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = (), replication: int = 0) -> set[int]:
+    """Return the nodes that the job has at the end."""
+    simulation = Simulation(one, replication, trace(rows))
+    simulation.run()
+    return {node for node in simulation.jobs.all[0].nodes if node >= 0}
+
+
+@cases(
+    ("rows", "expected"),
+    [
+        # Nothing happened: all alike, the order is that of the list.
+        ([], {"lowest": 2, "longest-idle": 2, "fewest-failures": 2, "best-score": 2}),
+        # Node 2 has failed once and come back: it waits at the end, and it has one failure and fewer points.
+        ([(100.0, 0, 2)], {"lowest": 2, "longest-idle": 3, "fewest-failures": 3, "best-score": 3}),
+        # Node 2 once, at last; node 3 twice, early: 3 waits longest, 2 has failed less often and has more points.
+        (
+            [(100.0, 0, 3), (151.0, 0, 3), (400.0, 0, 2)],
+            {"lowest": 2, "longest-idle": 3, "fewest-failures": 2, "best-score": 2},
+        ),
+        # Node 2 three times far apart, 90 points; node 3 twice within seconds, 81 points.
+        (
+            [(100.0, 0, 2), (300.0, 0, 2), (500.0, 0, 2), (700.0, 0, 3), (751.0, 0, 3)],
+            {"lowest": 2, "longest-idle": 2, "fewest-failures": 3, "best-score": 2},
+        ),
+        # As before, with the two nodes changed over.
+        (
+            [(100.0, 0, 3), (300.0, 0, 3), (500.0, 0, 3), (700.0, 0, 2), (751.0, 0, 2)],
+            {"lowest": 2, "longest-idle": 3, "fewest-failures": 2, "best-score": 3},
+        ),
+    ],
+    ids=["new", "one failure", "longest waits", "far apart", "far apart, changed over"],
+)
+def test_picks_by_hand(rows: list[tuple[float, ...]], expected: dict[str, int]) -> None:
+    """Node 0 fails at 900 s, and nodes 2 and 3 wait; a second of being up gives back a point of the 10 of a blame."""
+    found = {pick: nodes_of(case_of_test_pool(pick, nodes=4), [*rows, (900.0, 1, 0)]) - {1} for pick in expected}
+    assert found == {pick: {node} for pick, node in expected.items()}
+
+
+@cases("repair", [{"time": "50 s"}, {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}]}])
+def test_failures_count_whatever_the_repair(repair: dict[str, Any]) -> None:
+    """Node 2 has failed and node 3 has not: the fewest failures are node 3's with every kind of repair."""
+    rows = [(100.0, 0, 2), (900.0, 1, 0)]
+    assert nodes_of(case_of_test_pool("fewest-failures", nodes=4, repair=repair), rows) == {1, 3}
+
+
+def test_a_new_node_has_not_failed() -> None:
+    """Node 2 is retired at its first blame and replaced after 50 s; its successor is as good as node 3, and lower."""
+    lemons = [{"use": "threshold", "failures": 1, "window": "1 h"}]
+    repair = {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}], "lemons": lemons, "replacement": "50 s"}
+    for pick in ("fewest-failures", "best-score"):
+        assert nodes_of(case_of_test_pool(pick, nodes=4, repair=repair), [(100.0, 0, 2), (900.0, 1, 0)]) == {1, 2}
+
+
+def test_the_longest_idle_come_first_at_a_start_too() -> None:
+    """Nodes 0 and 1 fail before the job arrives and are back after the others: it gets 2 and 3."""
+    one = case_of_test_pool("longest-idle", jobs=[{"name": "job", "gpus": 2, "arrival": "500 s"}])
+    assert nodes_of(one, [(100.0, 0, 0), (100.0, 1, 1)]) == {2, 3}
+    assert nodes_of(one, [(100.0, 0, 0), (100.0, 1, 1), (200.0, 0, 3)]) == {2, 4}
+
+
+def counts_of(one: sim.Prepared, found: Callable[[set[int]], Any], rows: Sequence[tuple[float, ...]] = ()) -> list[int]:
+    """Return how often each outcome came up in 560 replications."""
+    return list(Counter(found(nodes_of(one, rows, replication)) for replication in range(560)).values())
+
+
+def test_random_picks_are_even() -> None:
+    """Each of the 28 pairs is as likely to start with; the node that replaces one is any of those that wait."""
+    starts = counts_of(case_of_test_pool("random"), lambda nodes: tuple(sorted(nodes)))
+    assert len(starts) == 28
+    assert chisquare(starts).pvalue > 1e-4
+    # Node 0 fails once the job has its only node: whoever had node 0 gets any of the other three.
+    one = case_of_test_pool("random", nodes=4, jobs=[{"name": "job", "gpus": 1}])
+    after = counts_of(one, min, [(500.0, 0, 0)])
+    assert len(after) == 3
+    assert chisquare(after).pvalue > 1e-4
+
+
+def test_random_picks_depend_on_the_seed_alone() -> None:
+    """The same replication picks the same nodes, another one others."""
+    one = case_of_test_pool("random")
+    assert nodes_of(one, replication=3) == nodes_of(one, replication=3)
+    assert len({tuple(sorted(nodes_of(one, replication=number))) for number in range(20)}) > 5
+
+
+def test_a_unit_is_as_good_as_its_worst_node() -> None:
+    """Nodes 3 and 4 of the idle racks have failed, the one or the other of its rack: the job gets the third rack."""
+    for pick in ("fewest-failures", "best-score"):
+        one = case_of_test_pool(pick, jobs=[{"name": "job", "gpus": 2}], spares={"unit": "rack"})
+        assert nodes_of(one, [(100.0, 0, 3), (200.0, 0, 4), (900.0, 1, 0)]) == {6, 7}
+
+
+@cases("pick", PICKS)
+def test_units_are_picked_whole(pick: str) -> None:
+    """Whatever the rule, a job that uses racks gets racks, and a failure swaps one rack for another."""
+    one = case_of_test_pool(pick, jobs=[{"name": "job", "gpus": 4}], spares={"unit": "rack"})
+    for replication in range(10):
+        first = nodes_of(one, replication=replication)
+        assert {node ^ 1 for node in first} == first
+        struck = min(first)
+        later = nodes_of(one, [(300.0, 0, struck)], replication)
+        assert {node ^ 1 for node in later} == later
+        assert len(later) == 4
+        assert struck not in later
+        assert len(later & first) == 2
+
+
+# ----------------------------------------
+# Where ranks sit and who leaves together: what a lost rack takes from a job, by the order of its parallelism.
+
+ELASTIC = {"use": "shrink-rejoin", "reconfigure": "10 s", "initialize": "60 s", "catch_up": "5 s"}
+
+NEVER = {"law": {"law": "exponential", "mean": "1000 d"}, "renews": "never"}
+
+RACK = {"use": "component", "name": "rack", "part": "rack", "repair": "100 s", **NEVER}
+
+NODE = {"use": "component", "name": "node", "part": "node", **NEVER}
+
+USUAL = ["tensor", "context", "expert", "data", "pipeline"]
+
+"""The order where none is given: a stage of the pipeline is a block of hosts."""
+
+DATA_LAST = ["tensor", "context", "expert", "pipeline", "data"]
+
+"""A replica is a block of hosts."""
+
+SHAPE = {"tensor": 8, "pipeline": 4, "data": 4}
+
+
+def case_of_test_seats(
+    parallelism: dict[str, Any], order: Sequence[str] | None = None, each: int = 8, spare: int = 0, **more: Any
+) -> sim.Prepared:
+    """Return an elastic job on the first hosts of a cluster in racks of four, and some more nodes."""
+    layout = {**parallelism, **({"order": list(order)} if order is not None else {})}
+    gpus = prod(parallelism.get(name, 1) for name in ("tensor", "context", "pipeline", "data"))
+    cluster = {"nodes": gpus // each + spare, "gpus_per_node": each, "rack": {"nodes": 4}, "fabric": {"rails": each}}
+    return prepared(
+        **{
+            "cluster": cluster,
+            "jobs": [{"name": "job", "gpus": gpus, "parallelism": layout}],
+            "failures": [NODE, RACK],
+            "checkpoint": RARE_SAVES,
+            "recovery": ELASTIC,
+            **more,
+        }
+    )
+
+
+class Told:
+    """A recovery strategy that keeps how many nodes and replicas it was told are lost."""
+
+    def __init__(self, strategy: Any) -> None:
+        self.strategy = strategy
+        self.losses: list[tuple[int, int]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.strategy, name)
+
+    def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Answer as the strategy does."""
+        self.losses.append((failure.nodes_lost, failure.replicas_lost))
+        plan: tuple[Plan, Memory] = self.strategy.plan(failure, job, cluster, memory)
+        return plan
+
+
+def told(one: sim.Prepared, rows: list[tuple[float, ...]]) -> list[tuple[int, int]]:
+    """Return nodes and replicas lost at each failure."""
+    recorder = Told(one.recovery)
+    play(one, rows, recovery=recorder)
+    return recorder.losses
+
+
+def ended(one: sim.Prepared, rows: list[tuple[float, ...]] | None = None) -> Simulation:
+    """Return a simulation after its end, looked at after every event."""
+    simulation = _Watched(one, 0, trace(rows or []))
+    simulation.run()
+    return simulation
+
+
+def sets_of_hosts(shape: dict[str, int], order: Sequence[str], each: int) -> list[set[int]]:
+    """Return the hosts of each set of replicas that share hosts, first hosts first; ranks are counted one by one."""
+    replicas: dict[int, set[int]] = {}
+    names = list(reversed(order))
+    values = itertools.product(*(range(shape.get(name, 1)) for name in names))
+    for rank, coordinates in enumerate(values):
+        where = dict(zip(names, coordinates, strict=True))
+        replicas.setdefault(where["data"], set()).add(rank // each)
+    found: list[set[int]] = []
+    for hosts in replicas.values():
+        touching = [known for known in found if known & hosts]
+        found = [known for known in found if not known & hosts] + [hosts.union(*touching)]
+    return sorted(found, key=min)
+
+
+def test_the_usual_order_spreads_replicas_over_racks() -> None:
+    """Tensor groups are hosts; host i has stage i // 4 of replica i % 4, so that a rack is one stage of all four."""
+    assert told(case_of_test_seats(SHAPE), [(300.0, 1, 0)]) == [(4, 4)]
+    assert told(case_of_test_seats(SHAPE, USUAL), [(300.0, 1, 2)]) == [(4, 4)]
+
+
+def test_with_data_last_a_rack_is_a_replica() -> None:
+    """Host i has stage i % 4 of replica i // 4."""
+    assert told(case_of_test_seats(SHAPE, DATA_LAST), [(300.0, 1, 0)]) == [(4, 1)]
+    assert told(case_of_test_seats(SHAPE, DATA_LAST), [(300.0, 1, 2), (310.0, 1, 0)]) == [(4, 1), (4, 1)]
+
+
+def test_one_replica_away_by_hand() -> None:
+    """The others pause for 10 s and go on with three quarters; rack 1 is back at 400 s, its replica at 465 s."""
+    found = seconds(play(case_of_test_seats(SHAPE, DATA_LAST), [(300.0, 1, 1)]))
+    assert found == pytest.approx(
+        {
+            "initialize": 60 + 60 / 4,
+            "reschedule": 10 * 3 / 4,
+            "starved": 100 / 4,
+            "restore": 5 / 4,
+            "productive": 240 + 155 * 3 / 4 + 535,
+        },
+        rel=1e-9,
+    )
+
+
+def test_all_replicas_away_by_hand() -> None:
+    """None is left to go on: all are whole again at 465 s, and then the job starts anew from nothing at 525 s."""
+    found = seconds(play(case_of_test_seats(SHAPE), [(300.0, 1, 1)]))
+    assert found == pytest.approx(
+        {"initialize": 180, "starved": 100, "restore": 5, "lost_work": 240, "productive": 475}
+    )
+
+
+SHAPES: list[tuple[dict[str, int], list[str], int]] = [
+    (SHAPE, USUAL, 8),
+    (SHAPE, DATA_LAST, 8),
+    ({"tensor": 4, "pipeline": 4, "data": 8}, USUAL, 8),
+    ({"tensor": 4, "pipeline": 4, "data": 8}, DATA_LAST, 8),
+    ({"tensor": 4, "context": 2, "pipeline": 2, "data": 8}, USUAL, 8),
+    ({"tensor": 2, "context": 4, "pipeline": 4, "data": 6}, ["tensor", "data", "context", "expert", "pipeline"], 8),
+    ({"tensor": 2, "pipeline": 8, "data": 8}, ["tensor", "pipeline", "data", "context", "expert"], 8),
+    ({"tensor": 16, "pipeline": 2, "data": 4}, ["tensor", "context", "expert", "data", "pipeline"], 8),
+    ({"tensor": 16, "pipeline": 2, "data": 4}, ["data", "tensor", "context", "expert", "pipeline"], 8),
+    ({"tensor": 1, "pipeline": 4, "data": 8}, ["pipeline", "tensor", "context", "expert", "data"], 2),
+    ({"tensor": 3, "pipeline": 4, "data": 4}, DATA_LAST, 4),
+]
+
+
+@cases("number", range(len(SHAPES)))
+def test_who_leaves_is_who_has_a_rank_there(number: int) -> None:
+    """Each rack takes the sets of replicas with a host in it, by counting all ranks one by one."""
+    shape, order, each = SHAPES[number]
+    one = case_of_test_seats(shape, order, each)
+    sets = sets_of_hosts(shape, order, each)
+    assert one.jobs[0].replicas == len(sets)
+    for rack in range(one.counts["rack"]):
+        hosts = set(range(4 * rack, min(4 * rack + 4, one.jobs[0].nodes)))
+        lost = sum(bool(hosts & mine) for mine in sets)
+        assert told(one, [(300.0, 1, rack)]) == [(len(hosts), lost)]
+
+
+def test_replicas_that_share_a_host_leave_together() -> None:
+    """Tensor 2 on hosts of eight GPUs, eight replicas: four on each of two hosts, so that half of them go at once."""
+    one = case_of_test_seats({"tensor": 2, "data": 8})
+    assert (one.jobs[0].replicas, one.jobs[0].nodes) == (2, 2)
+    assert told(one, [(300.0, 0, 1)]) == [(1, 1)]
+    # Until 310 s nobody steps, then half until the node is back at 500 s and its replicas rejoin at 565 s.
+    found = seconds(play(one, [(300.0, 0, 1)]))
+    assert found["productive"] == pytest.approx(240 + 255 / 2 + 435)
+
+
+def test_min_replicas_counts_what_can_leave_alone() -> None:
+    """Of two sets of four replicas both may be asked for, three not."""
+    shape = {"tensor": 2, "data": 8}
+    assert case_of_test_seats(shape, recovery={**ELASTIC, "min_replicas": 2}).jobs[0].replicas == 2
+    rule = (
+        r"recovery\.min_replicas: is 3, but job 'job' has 2 sets of replicas that can leave alone \(4 share each host\)"
+    )
+    with pytest.raises(sim.ScenarioError, match=rule):
+        case_of_test_seats(shape, recovery={**ELASTIC, "min_replicas": 3})
+    with pytest.raises(sim.ScenarioError, match=r"recovery\.min_replicas: is 5, but job 'job' has 4 replicas"):
+        case_of_test_seats(SHAPE, recovery={**ELASTIC, "min_replicas": 5})
+
+
+def test_with_all_sets_asked_for_one_loss_stops_the_job() -> None:
+    """Four sets of which three must be there: one loss lets the others go on, two do not."""
+    one = case_of_test_seats(SHAPE, DATA_LAST, recovery={**ELASTIC, "min_replicas": 3})
+    assert "lost_work" not in seconds(play(one, [(300.0, 0, 0)]))
+    assert seconds(play(one, [(300.0, 0, 0), (320.0, 0, 4)]))["lost_work"] > 0
+
+
+def by_host(one: sim.Prepared, simulation: Simulation) -> list[int]:
+    """Return the node of each host, in the order of ranks."""
+    nodes = simulation.jobs.all[0].nodes
+    return [nodes[position] for position in (one.jobs[0].seats or range(len(nodes)))]
+
+
+@cases("number", range(len(SHAPES)))
+def test_node_i_of_an_empty_cluster_is_host_i(number: int) -> None:
+    """Neighbours in rank are neighbours in the cluster, and the positions of one set follow one another."""
+    shape, order, each = SHAPES[number]
+    one = case_of_test_seats(shape, order, each, spare=4)
+    simulation = ended(one)
+    assert by_host(one, simulation) == list(range(one.jobs[0].nodes))
+    width = one.jobs[0].nodes // one.jobs[0].replicas
+    nodes = simulation.jobs.all[0].nodes
+    blocks = [set(nodes[first : first + width]) for first in range(0, len(nodes), width)]
+    assert blocks == sets_of_hosts(shape, order, each)
+
+
+def test_a_replacement_sits_where_the_lost_node_sat() -> None:
+    """Node 5 is host 5, stage 1 of replica 1; the spare node 16 takes its rank, and nobody else moves."""
+    one = case_of_test_seats(SHAPE, spare=1, spares={"hot": 1})
+    expected = list(range(16))
+    expected[5] = 16
+    assert by_host(one, ended(one, [(300.0, 0, 5)])) == expected
+    # The replica that waits for it is that of nodes 1, 5, 9 and 13.
+    assert sim.prepare(one.scenario).jobs[0].seats[1:16:4] == (4, 5, 6, 7)
+
+
+def test_a_rigid_job_has_no_seats() -> None:
+    """It leaves as a whole: position and rank are the same."""
+    one = case_of_test_seats(SHAPE, recovery={"use": "hot-spare", "initialize": "30 s"})
+    assert (one.jobs[0].replicas, one.jobs[0].seats) == (1, ())
+    assert by_host(one, ended(one)) == list(range(16))
+
+
+def queued(one: sim.Prepared) -> sim.Prepared:
+    """Return a case whose jobs go back to the queue for 100 s, with the seats that they have."""
+    restart = FullRestart.model_validate({"use": "full-restart", "delay": "100 s", "initialize": "10 s"})
+    return replace(one, recovery=restart)
+
+
+@cases("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["seats", "no seats"])
+def test_back_from_the_queue_each_rank_has_its_node_again(recovery: dict[str, Any]) -> None:
+    """Node 5 fails at 300 s, and at 400 s the job has its 15 other nodes where they were, and node 16 as host 5."""
+    one = queued(case_of_test_seats(SHAPE, spare=2, recovery=recovery))
+    expected = list(range(16))
+    expected[5] = 16
+    assert by_host(one, ended(one, [(300.0, 0, 5)])) == expected
+
+
+@cases("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["seats", "no seats"])
+def test_nodes_that_somebody_else_took_are_seated_anew(recovery: dict[str, Any]) -> None:
+    """While the first job waits from 300 to 400 s, another one takes three nodes, of which only one is not the first's.
+
+    It is done at 560 s, and node 5 is back since 500 s: the first job has its ranks on nodes 0 to 15 again.
+    """
+    first = {"name": "first", "gpus": 128, "parallelism": SHAPE}
+    layout = {"tensor": 8, "data": 3}
+    second = {"name": "second", "gpus": 24, "parallelism": layout, "arrival": "350 s", "work": {"time": "200 s"}}
+    one = queued(case_of_test_seats(SHAPE, spare=1, jobs=[first, second], recovery=recovery))
+    simulation = ended(one, [(300.0, 0, 5)])
+    assert simulation.jobs.all[1].end == pytest.approx(560)
+    assert simulation.jobs.all[0].starts == 2
+    assert by_host(one, simulation) == list(range(16))
+
+
+def test_layout_and_engine_agree_on_the_hosts_of_a_replica() -> None:
+    """What ``Layout`` calls a failure group is a block of positions."""
+    one = case_of_test_seats(SHAPE, USUAL)
+    spec = one.scenario.jobs[0].parallelism
+    assert spec is not None
+    group = Layout(spec, 8).group_of_host
+    assert np.array_equal(group, np.asarray(one.jobs[0].seats) // 4)
+    assert group.tolist() == [0, 1, 2, 3] * 4
+
+
+# ----------------------------------------
+# How many nodes an incident takes: draws are the inverse of the stated law, means are its mean.
+
+SIZES: dict[str, tuple[dict[str, Any], int]] = {
+    "nodes": ({"nodes": 3}, 8),
+    "more nodes than there are": ({"nodes": 30}, 8),
+    "mean": ({"mean": 4.5}, 200),
+    "mean of one": ({"mean": 1}, 8),
+    "mean from least": ({"mean": 5, "least": 2}, 64),
+    "mean cut off": ({"mean": 20, "least": 3}, 10),
+    "mean that is the least": ({"mean": 3, "least": 3}, 10),
+    "mean in a domain as small": ({"mean": 5, "least": 3}, 3),
+    "share": ({"share": "30 %"}, 20),
+    "share from least": ({"share": 0.02, "least": 2}, 64),
+    "share of one": ({"share": 0.5}, 1),
+    "everybody": ({"share": 1}, 5),
+    "values": ({"values": [1, 4, 2, 4]}, 8),
+    "weights": ({"values": [7, 1, 90, 3], "weights": [0.5, 3, 1.5, 0]}, 8),
+}
+
+
+@cases("name", SIZES)
+def test_draws_are_the_inverse_of_the_law(name: str) -> None:
+    """Between the steps of its distribution, a uniform number gives the size whose step it is on."""
+    parameters, members = SIZES[name]
+    size = Size.model_validate(parameters)
+    law = size_law(size, members)
+    assert law.sum() == pytest.approx(1.0)
+    numbers = (np.arange(4000) + 0.5) / 4000
+    sizes = np.array([size.draw(number, members) for number in numbers])
+    if size.values is not None:
+        # Values may be in any order: each has its share of the numbers.
+        assert np.bincount(sizes, minlength=members + 1) / 4000 == pytest.approx(law, abs=1e-3)
+        return
+    reached = np.cumsum(law)
+    clear = np.abs(numbers[:, None] - reached).min(axis=1) > 1e-9
+    assert clear.sum() > 3900
+    assert np.array_equal(sizes[clear], np.searchsorted(reached, numbers[clear]))
+
+
+@cases("name", SIZES)
+def test_means(name: str) -> None:
+    """The mean is the sum of sizes by their probabilities, cut off at the domain."""
+    parameters, members = SIZES[name]
+    size = Size.model_validate(parameters)
+    assert size.mean_of(members) == pytest.approx(float(np.arange(members + 1) @ size_law(size, members)))
+
+
+@cases("name", SIZES)
+@cases("number", [2.0**-53, 1 - 2.0**-53])
+def test_the_ends_of_the_uniform_numbers(name: str, number: float) -> None:
+    """The smallest and the largest number give a size that the law has, or at least a whole one of the domain."""
+    parameters, members = SIZES[name]
+    size = Size.model_validate(parameters).draw(number, members)
+    assert isinstance(size, int)
+    assert 1 <= size <= members
+
+
+def test_sizes_by_hand() -> None:
+    """A geometric law with mean 2 halves at each step; a value's weight is its stretch of the numbers."""
+    halves = Size(mean=2)
+    assert [halves.draw(number, 9) for number in (0.1, 0.49, 0.51, 0.74, 0.76, 0.9)] == [1, 1, 2, 2, 3, 4]
+    observed = Size(values=(5, 2), weights=(1, 3))
+    assert [observed.draw(number, 9) for number in (0.1, 0.24, 0.26, 0.99)] == [5, 5, 2, 2]
+    assert observed.mean_of(9) == 2.75
+    assert observed.mean_of(3) == (3 + 3 * 2) / 4
+
+
+@cases(
+    ("parameters", "rule"),
+    [
+        ({}, r"give exactly one of nodes, mean, share and values \(given: none\)"),
+        ({"nodes": 2, "mean": 3}, r"given: nodes, mean"),
+        ({"mean": 2, "least": 3}, "2 nodes are below the least of 3"),
+        ({"values": [2, 0]}, "takes at least one node, not 0"),
+        ({"values": [2, 1], "weights": [1]}, "one number for each of values"),
+        ({"values": [2, 1], "weights": [0, 0]}, "one above"),
+        ({"values": [2, 1], "weights": [2, -1]}, "none below zero"),
+        ({"nodes": 2, "weights": [1]}, "one number for each of values"),
+        ({"nodes": 2, "least": 2}, "goes with mean or share"),
+        ({"values": [2, 1], "least": 2}, "goes with mean or share"),
+        ({"share": 0}, "greater than 0"),
+    ],
+)
+def test_impossible_sizes_are_refused(parameters: dict[str, Any], rule: str) -> None:
+    """The message says the rule."""
+    with pytest.raises(ValueError, match=rule):
+        Size.model_validate(parameters)

@@ -28,6 +28,7 @@ def built(nodes: int, **fabric: object) -> Topology:
 
 
 TREE = {"radix": 16, "leaf": {"nodes": 4}, "spine": {"leaf_groups": 2}, "core": {}}
+
 CASES = {
     "tree": built(20, **TREE),
     "oversubscribed": built(20, **TREE | {"core": {"oversubscription": 2}, "reroute": "scale_up"}),

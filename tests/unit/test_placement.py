@@ -24,7 +24,9 @@ from sim.scenario.model import Parallelism
 from tests.cases import cases
 
 NIC, NVLINK = 50e9, 450e9
+
 """Of an H100 node: 400 Gb/s a GPU outside, 450 GB/s inside [B/s]."""
+
 LEVELS = {"leaf": NIC, "pod": NIC, "cluster": NIC / 7}
 
 
@@ -53,9 +55,6 @@ def refusal(**sizes: Any) -> RuleError:
     assert isinstance(reason, RuleError)
     assert "\n" not in reason.rule
     return reason
-
-
-# ------------------------------------------------------------------------------------------ published layouts
 
 
 def test_megatron_order() -> None:
@@ -165,9 +164,6 @@ def test_failure_groups_in_closed_form(order: tuple[str, ...]) -> None:
                 assert of.failure_groups == expected, (tensor, data, each)
 
 
-# ------------------------------------------------------------------------------------------------- experts
-
-
 def test_experts_over_context() -> None:
     """Experts whose number does not divide that of the replicas are spread over context groups too."""
     of = layout(8, context=4, data=2, expert=8)
@@ -225,9 +221,6 @@ def test_hosts_are_whole() -> None:
         layout(8, tensor=4, data=3)
     with pytest.raises(ValueError, match=r"nearest: 8$"):
         layout(8, tensor=4)
-
-
-# ------------------------------------------------------------------------------------------------ bandwidth
 
 
 @cases("tensor", [1, 2, 4, 8, 16])
@@ -294,9 +287,6 @@ def test_cost_of_crossing() -> None:
     assert "instead of 1,800 GB/s, 36.0 times" in str(cost_of_crossing(found, 1800e9, NIC))
     assert cost_of_crossing(found, NIC, NIC) is None, "NICs as fast as what they replace"
     assert cost_of_crossing(reach(layout(8, tensor=8, data=2))["tensor"], NVLINK, NIC) is None
-
-
-# ------------------------------------------------------------------------------------------------- stranded
 
 
 def test_stranded_gpus() -> None:

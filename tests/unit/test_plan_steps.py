@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     import sim
 
 EXACT = 1e-9
+
 FIRST, SECOND = 0, 1
+
 """The two sources of the scenario."""
 
 
@@ -83,9 +85,6 @@ def elastic(replicas: int, width: int, nodes: int, **changes: Any) -> sim.Prepar
         recovery={"use": "shrink-rejoin", "reconfigure": "0 s", "initialize": "0 s"},
         **changes,
     )
-
-
-# ----------------------------------------------------------------------------------------------------- stall
 
 
 def test_exposed_stall() -> None:
@@ -165,9 +164,6 @@ def test_the_earliest_detection_ends_the_wait(slow: str, quick: str, detected: f
     assert losses(case, result)["detection", "first"] == pytest.approx(detected, abs=EXACT)
     assert result.jobs[0].merged == 1
     assert [view[0].nodes_lost for view in recovery.seen] == [2]
-
-
-# --------------------------------------------------------------------------------------------------- acquire
 
 
 @cases("pause", [Stall(Bucket.INITIALIZE, 30.0), Stall(Bucket.INITIALIZE, 30.0, exposed="none")])
@@ -286,9 +282,6 @@ def test_acquire_replicas() -> None:
     )
 
 
-# ------------------------------------------------------------------------------------------- restore, requeue
-
-
 def test_restore_from_peers() -> None:
     """Peers lose the step in flight and no time: with steps of 7 s, 6 of the 20 s since the save."""
     case = prepared(jobs=[{"name": "job", "gpus": 2, "step_time": "7 s"}], repair={"time": "0 s"})
@@ -335,9 +328,6 @@ def test_requeue_lets_another_job_have_the_nodes() -> None:
     assert losses(case, result, 1)["queued", "no_failure"] == pytest.approx(160, abs=EXACT)
 
 
-# --------------------------------------------------------------------------------------------- run at a fraction
-
-
 def test_run_at_a_fraction() -> None:
     """At half the pace half of the time is degraded; what a rollback takes of it moves to lost work."""
     case = prepared(repair={"time": "0 s"})
@@ -373,10 +363,10 @@ def test_a_fraction_delays_the_end() -> None:
     assert seconds(result) == pytest.approx({"productive": 200, "degraded": 200, "checkpoint_stall": 30}, abs=EXACT)
 
 
-# ---------------------------------------------------------------------------------------------------- background
-
 REJOIN = (Stall(Bucket.INITIALIZE, 5.0), Restore("live"), Run())
+
 SURVIVE = (Stall(Bucket.RESCHEDULE, 10.0), Restore("live"), Run())
+
 ALONE = (Stall(Bucket.INITIALIZE, 60.0), Acquire(), Stall(Bucket.RESTORE, 15.0))
 
 
@@ -488,9 +478,6 @@ def test_a_missing_replica_with_the_batch_kept() -> None:
         assert seconds(result)["checkpoint_stall"] == pytest.approx(stall, abs=EXACT)
         assert seconds(result)["starved"] == pytest.approx(400.0, abs=EXACT)
         assert seconds(result)["productive"] == pytest.approx(600.0 - stall, abs=EXACT)
-
-
-# --------------------------------------------------------------------------------------------- jobs and windows
 
 
 def test_jobs_start_first_in_first_out() -> None:

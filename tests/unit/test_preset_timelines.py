@@ -13,26 +13,38 @@ from tests.cases import cases
 from tests.stories import FIXED, Story, of_preset, told
 
 SOFTWARE, HOST, GPU, HANG = range(4)
+
 """The sources of failures: a process of the job, a node, a GPU, a collective that nobody knows the reason of."""
 
 _RARE: dict[str, Any] = {"law": {"law": "exponential", "mean": "1000000 d"}, "renews": "never"}
+
 FAILURES: list[dict[str, Any]] = [
     {"use": "job", "name": "software", "rate": "1 per 1000000 job-d"},
     {"use": "component", "name": "host", "part": "node", **_RARE},
     {"use": "component", "name": "gpu", "part": "gpu", **_RARE},
     {"use": "job", "name": "hang", "effect": "hang", "rate": "1 per 1000000 job-d"},
 ]
+
 REMOTE = {"interval": "500 s", "mode": "blocking", "write": "10 s", "restore": "20 s"}
+
 SAVE, READ, REPAIR = 10.0, 20.0, 200.0
 
 IMPORTS, DEVICES = FIXED["imports"], FIXED["devices"]
+
 FIRST_STEP = 20.0
+
 ELIGIBLE, KILL_WAIT = 121.0, 30.0
+
 """Slurm: requeue_delay + 1, and from SIGTERM to SIGKILL (job_mgr.c, slurm.conf.5) [s]."""
+
 STOP = 15.0
+
 """Stop of workers of ft_launcher (NVIDIA/nvidia-resiliency-ext) [s]."""
+
 IN_BAND = 2.0
+
 WATCHDOG = 600.0 + 15.0
+
 """Collective timeout and dump of PyTorch (ProcessGroupNCCL.hpp) [s]."""
 
 
@@ -108,6 +120,7 @@ def test_k8s_jobset() -> None:
 
 
 BY_WATCHDOG = {"detection.observers.0.covers.host": "0 %"}
+
 """The half of the lost hosts that no error tells of."""
 
 
@@ -171,7 +184,9 @@ def test_torchrun_gives_up_without_its_first_node() -> None:
 
 
 NVRX = {120.0: 0.5, 500.0: SAVE}
+
 """Copies in the hosts of a clique every 2 min, 0.5 s each, and remote ones [s]."""
+
 OF_CLIQUE = 5.0
 
 
@@ -292,8 +307,11 @@ def test_gemini_in_memory() -> None:
 
 
 NTP_JOB = {"gpus": 32, "parallelism": {"tensor": 8, "data": 4}}
+
 NTP_STOP = (STOP, FIXED["GPU memory"])
+
 ALL_GPUS_SHOW = {"detection.observers.0.covers.gpu": "100 %"}
+
 RESHARD = 0.01
 
 

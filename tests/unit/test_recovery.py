@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
+import numpy as np
 import pytest
+from pydantic import ValidationError
 
+from sim import rng
 from sim.policies.contracts import (
+    FAULTS,
     Acquire,
     Background,
     Bucket,
@@ -18,14 +24,19 @@ from sim.policies.contracts import (
     Run,
     Stall,
 )
-from sim.policies.recovery import RECOVERIES, HotSpare
-from sim.policies.recovery.base import Hit
-from sim.scenario.laws import Fixed, Lognormal
+from sim.policies.recovery import RECOVERIES, HotSpare, Ladder, Narrow, RestartSmaller, ShrinkRejoin
+from sim.policies.recovery.base import Absence, Hit
+from sim.policies.recovery.phases import Crew, Phase, longest, mean, steps, total
+from sim.policies.recovery.restart_smaller import Restarts
+from sim.scenario.laws import Empirical, Exponential, Fixed, Lognormal, Uniform, Weibull
+from sim.steps.plan import communicator_time
 from tests.cases import cases
-from tests.harness import check_recovery, losses, play, prepared, seconds
-from tests.recovery_checks import mean_times
+from tests.harness import losses, play, prepared, seconds
+from tests.intervals import Z
+from tests.recovery_checks import check_recovery, mean_times
 
 EXACT = 1e-9
+
 SHIPPED: dict[str, dict[str, Any]] = {
     "full-restart": {"use": "full-restart", "delay": "40 s", "initialize": "30 s"},
     "hot-spare": {"use": "hot-spare", "reschedule": "15 s", "initialize": "30 s"},
@@ -75,9 +86,6 @@ def views(**changes: Any) -> tuple[FailureView, JobView, ClusterView]:
 def kinds(plan: tuple[Any, ...]) -> list[str]:
     """Return the names of the steps."""
     return [type(step).__name__ for step in plan]
-
-
-# ---------------------------------------------------------------------------------------------- plans as data
 
 
 def test_full_restart_gives_its_nodes_back() -> None:
@@ -199,9 +207,6 @@ def test_expected_times_describe_the_plan() -> None:
     }
 
 
-# ------------------------------------------------------------------------------------------------ shared check
-
-
 @pytest.mark.parametrize("name", sorted(RECOVERIES))
 def test_what_every_strategy_owes(name: str) -> None:
     """Each registered strategy passes the shared check."""
@@ -247,9 +252,6 @@ def test_two_jobs_share_a_cluster(name: str) -> None:
     jobs = [{"name": "a", "gpus": 4, **layout}, {"name": "b", "gpus": 4, "arrival": "500 s", **layout}]
     tier = {"interval": "every 40 steps", "mode": "async", "stall": "1 s", "write": "50 s", "restore": "10 s"}
     check_recovery(SHIPPED[name], replications=6, jobs=jobs, checkpoint={"tiers": [tier]}, windows="700 s")
-
-
-# --------------------------------------------------------------------------------------------- two failures by hand
 
 
 def test_hot_spare_by_hand() -> None:
@@ -367,3 +369,625 @@ def test_a_spare_that_is_late_waits_less() -> None:
     """What goes before the nodes are taken is not waited for again: patience is counted from the failure."""
     one = HotSpare(initialize="5 min", reschedule="10 min", patience="1 h", requeue_delay="3 h")
     assert one.waits(Hit("x", 8, 4, 1)).more == -600.0
+
+
+# ----------------------------------------
+# Jobs that go on without some replicas: quorums of those that shrink, and those that start again smaller.
+
+SHRINK: dict[str, Any] = {"use": "shrink-rejoin", "reconfigure": "10 s", "initialize": "60 s"}
+
+SMALLER: dict[str, Any] = {"use": "restart-smaller", "stop": "5 s", "launch": "25 s"}
+
+PER_GPU = [{"name": "collectives", "time": "64 s", "at": 64, "exponent": 1}]
+
+"""One second a GPU: a plan shows for how many GPUs its times are."""
+
+
+def shrinks(**keys: Any) -> ShrinkRejoin:
+    """Return a strategy that shrinks, as a file would give it."""
+    return ShrinkRejoin.model_validate(SHRINK | keys)
+
+
+def restarts(**keys: Any) -> RestartSmaller:
+    """Return a strategy that restarts smaller, as a file would give it."""
+    return RestartSmaller.model_validate(SMALLER | keys)
+
+
+def views_of_test_recovery_elastic(**changes: Any) -> tuple[FailureView, JobView, ClusterView]:
+    """Return views of a job of four replicas of two nodes, 64 GPUs in all, of which one lost a node."""
+    failure = FailureView("cause", False, 1, 1, lambda purpose: 0.5, "host")
+    job = JobView("job", 0.0, 8, 1, 4, 4, live=True, attempt=1, mark=lambda purpose: 0.5, gpus=64)
+    failure = failure._replace(**{key: value for key, value in changes.items() if key in FailureView._fields})
+    return failure, job._replace(**{key: changes[key] for key in changes if key in JobView._fields}), ClusterView(1, 1)
+
+
+PROCESS = {"nodes_lost": 0, "nodes_missing": 0, "replicas_lost": 0, "fault": "process"}
+
+
+@cases(("running", "goes_on"), [(4, True), (3, False), (2, False)])
+def test_a_minority_never_forms_a_quorum(running: int, goes_on: bool) -> None:
+    """Of four replicas three are more than half; two are not, and all wait, end, and restart with three."""
+    plan, _ = shrinks(majority=True, quorum_timeout="60 s").plan(
+        *views_of_test_recovery_elastic(replicas_running=running), None
+    )
+    assert isinstance(plan[0], Background)
+    if goes_on:
+        assert plan[1:] == (Stall(Bucket.RESCHEDULE, 10.0), Restore("live"), Run())
+    else:
+        wait, restart = Stall(Bucket.RESCHEDULE, 60.0), Stall(Bucket.INITIALIZE, 60.0)
+        assert plan[1:] == (wait, Acquire(3, "replica"), restart, Restore(), Run())
+    assert (
+        shrinks().plan(*views_of_test_recovery_elastic(replicas_running=running), None)[0][1:] != plan[1:]
+    ) != goes_on
+
+
+def test_a_majority_is_of_all_replicas_and_no_less_than_the_minimum() -> None:
+    """Of five replicas three are needed, of two both; a larger minimum still holds."""
+    fewest = [shrinks(majority=True).absence_for(64, 8, replicas) for replicas in (2, 3, 4, 5)]
+    assert [absence.fewest for absence in fewest if absence is not None] == [2, 2, 3, 3]
+    more = shrinks(majority=True, min_replicas=4).absence_for(64, 8, 5)
+    assert more is not None
+    assert more.fewest == 4
+
+
+def test_a_replica_launches_as_a_replica_and_the_others_as_a_job() -> None:
+    """What a replica does alone takes as long as its size says, what all do together as theirs does."""
+    recovery = shrinks(reconfigure=PER_GPU, initialize=PER_GPU, catch_up=PER_GPU, rejoin=PER_GPU)
+    (away, reconfigure, *_), _ = recovery.plan(*views_of_test_recovery_elastic(), None)
+    assert away.steps[1:] == (Stall(Bucket.INITIALIZE, 16.0), Stall(Bucket.RESTORE, 16.0))
+    assert away.then[0] == Stall(Bucket.INITIALIZE, 64.0)
+    assert reconfigure == Stall(Bucket.RESCHEDULE, 64.0)
+    assert recovery.start(views_of_test_recovery_elastic()[1])[0] == Stall(Bucket.INITIALIZE, 64.0)
+    assert recovery.plan(*views_of_test_recovery_elastic(**PROCESS), None)[0][0] == Stall(Bucket.INITIALIZE, 64.0)
+    assert recovery.absence_for(64, 8, 4) == Absence(64.0, 64.0, 32.0, 32.0, 64.0, 1, is_fixed=True)
+
+
+def stall_of_slowest(count: int) -> Stall:
+    """Return the stall of the slowest of so many nodes that take up to 8 s, at the median."""
+    seconds, usual = 8 * 0.5 ** (1 / count), 8 * count / (count + 1)
+    return Stall(Bucket.INITIALIZE, pytest.approx(seconds), excess=pytest.approx(seconds - usual, rel=1e-5))
+
+
+def test_those_who_join_are_those_of_the_replica() -> None:
+    """Of three nodes missing in two replicas the one that lost most gets two; a start is all nodes joining."""
+    law = {"law": "uniform", "low": "0 s", "high": "8 s"}
+    image = [{"name": "image", "time": law, "each": "node", "joiners": True}]
+    recovery = shrinks(initialize=image)
+    (away, *_), _ = recovery.plan(*views_of_test_recovery_elastic(nodes_missing=3, replicas_lost=2), None)
+    assert away.steps[1] == stall_of_slowest(2)
+    assert recovery.start(views_of_test_recovery_elastic()[1])[0] == stall_of_slowest(8)
+    absence = recovery.absence_for(64, 8, 4)
+    assert absence is not None
+    assert absence.away - absence.in_place == pytest.approx(4.0)
+
+
+def test_what_the_formula_of_absences_is_told() -> None:
+    """Means of all times, scaled; whether they are random; and nothing where the fault decides."""
+    law = {"law": "uniform", "low": "0 s", "high": "8 s"}
+    absence = shrinks(catch_up=law, rejoin="3 s", scale=2.0).absence_for(64, 8, 4)
+    assert absence == Absence(20.0, 6.0, 128.0, 128.0, 120.0, 1, is_fixed=False)
+    recovery = shrinks(catch_up=[{"name": "a", "time": "1 s", "faults": ["gpu"]}])
+    assert recovery.absence_for(64, 8, 4) is None
+    assert recovery.no_formula == "some phases depend on the fault"
+    assert not shrinks().no_formula
+
+
+def test_phases_that_failures_cannot_hit_are_told() -> None:
+    """In each of the four lists, for the clocks of failures."""
+    hidden = [{"name": "a", "time": "1 s", "exposed": False}]
+    assert not shrinks().has_unexposed_phases
+    for key in ("reconfigure", "initialize", "catch_up", "rejoin"):
+        assert shrinks(**{key: hidden}).has_unexposed_phases
+    assert not restarts().has_unexposed_phases
+    for key in ("stop", "launch", "rejoin", "start_up"):
+        assert restarts(**{key: hidden}).has_unexposed_phases
+
+
+def test_all_start_again_without_the_victims() -> None:
+    """The survivors stop, launch and restore from the newest copy; so do all when the replica has its nodes again."""
+    plan, memory = restarts().plan(*views_of_test_recovery_elastic(), None)
+    again = (Stall(Bucket.RESCHEDULE, 5.0), Stall(Bucket.INITIALIZE, 25.0), Restore("hosts"), Run())
+    assert plan == (Background((Acquire(),), again), *again)
+    assert memory == Restarts(0), "a change of membership is free"
+    plan, _ = restarts(rejoin="7 s", rejoin_keeps="live", pools=["spare"]).plan(*views_of_test_recovery_elastic(), None)
+    grow = (Stall(Bucket.INITIALIZE, 7.0), Restore("live"), Run())
+    assert plan[0] == Background((Acquire(pools=("spare",)),), grow)
+
+
+def test_times_are_those_of_who_is_there() -> None:
+    """Three of four replicas launch as 48 GPUs, all four as 64; and as many as are waited for when too few are left."""
+    recovery = restarts(launch=PER_GPU, stop=PER_GPU, min_replicas=2)
+    plan, _ = recovery.plan(*views_of_test_recovery_elastic(), None)
+    assert plan[1:3] == (Stall(Bucket.RESCHEDULE, 48.0), Stall(Bucket.INITIALIZE, 48.0))
+    assert plan[0].then[:2] == (Stall(Bucket.RESCHEDULE, 64.0), Stall(Bucket.INITIALIZE, 64.0))
+    plan, _ = recovery.plan(*views_of_test_recovery_elastic(replicas_running=1), None)
+    assert plan[1:4] == (
+        Stall(Bucket.RESCHEDULE, 32.0),
+        Acquire(2, "replica"),
+        Stall(Bucket.INITIALIZE, 32.0),
+    )
+
+
+def test_too_few_wait_and_then_give_up() -> None:
+    """With fewer replicas than the minimum the others wait for nodes, and after their patience for the queue."""
+    recovery = restarts(min_replicas=4, patience="10 min", requeue="121 s")
+    plan, _ = recovery.plan(*views_of_test_recovery_elastic(), None)
+    assert plan[2] == Acquire(4, "replica", 600.0, (Requeue(121.0),))
+    plan, _ = recovery.plan(*views_of_test_recovery_elastic(replicas_running=3, **PROCESS), None)
+    assert plan[1] == Acquire(4, "replica", 600.0, (Requeue(121.0),)), "also if nobody left just now"
+
+
+def test_processes_are_started_again_within_a_budget() -> None:
+    """Two failures without a lost node are outlived, changes of membership between them are free; then the queue."""
+    recovery = restarts(max_restarts=2, requeue="121 s")
+    memory: Any = None
+    ends = []
+    for changes in (PROCESS, {}, PROCESS, {}, PROCESS, PROCESS):
+        plan, memory = recovery.plan(*views_of_test_recovery_elastic(**changes), memory)
+        ends.append((len(plan), plan[-1], memory))
+    run, queue = Run(), Requeue(121.0)
+    assert ends == [
+        (4, run, Restarts(1)),
+        (5, run, Restarts(1)),
+        (4, run, Restarts(2)),
+        (5, run, Restarts(2)),
+        (2, queue, Restarts(0)),
+        (4, run, Restarts(1)),
+    ]
+    assert isinstance(restarts(max_restarts=0).plan(*views_of_test_recovery_elastic(**PROCESS), None)[0][-1], Requeue)
+    assert isinstance(restarts().plan(*views_of_test_recovery_elastic(**PROCESS), Restarts(10**6))[0][-1], Run), (
+        "without a budget for ever"
+    )
+
+
+def test_the_first_node_keeps_the_store() -> None:
+    """Where rank 0 keeps the store that all meet at, the loss of its node ends the job."""
+    lost = {"first_lost": True}
+    plan, memory = restarts(except_first=True, requeue="121 s").plan(
+        *views_of_test_recovery_elastic(**lost), Restarts(1)
+    )
+    assert plan == (Stall(Bucket.RESCHEDULE, 5.0), Requeue(121.0))
+    assert memory == Restarts(0)
+    assert isinstance(restarts().plan(*views_of_test_recovery_elastic(**lost), None)[0][-1], Run)
+    assert isinstance(restarts(except_first=True).plan(*views_of_test_recovery_elastic(), None)[0][-1], Run)
+
+
+def test_a_start_from_the_queue_may_take_longer() -> None:
+    """Unless it is stated the first start is a launch."""
+    assert restarts().start(views_of_test_recovery_elastic()[1]) == (
+        Stall(Bucket.INITIALIZE, 25.0),
+        Restore("stores"),
+        Run(),
+    )
+    assert restarts(start_up="9 min").start(views_of_test_recovery_elastic()[1])[0] == Stall(Bucket.INITIALIZE, 540.0)
+
+
+def test_no_formula_describes_it() -> None:
+    """Neither that of a restart nor that of replicas that come and go at the cost of a stall."""
+    assert mean_times(restarts(), 64, 8) is None
+    assert restarts().absence_for(64, 8, 4) is None
+    assert restarts().no_formula
+
+
+def test_options_that_make_no_sense() -> None:
+    """At least one replica steps, budgets are not negative, and a list of pools is not empty."""
+    for keys in ({"min_replicas": 0}, {"max_restarts": -1}, {"pools": []}, {"rejoin_keeps": "stores"}):
+        with pytest.raises(ValidationError):
+            restarts(**keys)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        SHRINK | {"majority": True, "quorum_timeout": "20 s", "rejoin": "5 s"},
+        SMALLER | {"min_replicas": 3, "patience": "100 s", "max_restarts": 1, "requeue": "40 s"},
+        SMALLER | {"rejoin": "5 s", "rejoin_keeps": "live"},
+        SMALLER | {"except_first": True, "launch": [{"name": "a", "time": "5 s", "each": "node", "exposed": False}]},
+    ],
+    ids=["majority", "impatient", "live", "first node"],
+)
+def test_what_every_strategy_owes_of_test_recovery_elastic(parameters: dict[str, Any]) -> None:
+    """Strategies that shrink pass the shared check with their options."""
+    check_recovery(parameters, replications=6)
+
+
+def test_restart_smaller_by_hand() -> None:
+    """Replica 0 loses a node from 310 to 510 s, replica 1 from 700 to 900 s, and there is no other.
+
+    Running from 25 s; saves to 135 and 245 s; 65 s lost. Half the job stops to 315, launches to 340, restores to 360,
+    saves to 470, and loses 20 s when all start again at 510: stopped to 515, launched to 540, restored to 560. Save to
+    670 s, 30 s lost at 700; the same again, all there at 950 s.
+    """
+    jobs = [{"name": "job", "gpus": 4, "parallelism": {"data": 2, "tensor": 2}}]
+    case = prepared(jobs=jobs, recovery=SMALLER)
+    result = play(case, [(310.0, 0, 0), (700.0, 1, 2)])
+    assert seconds(result) == pytest.approx(
+        {
+            "productive": 200 + 50 + 100 + 50 + 50,
+            "checkpoint_stall": 20 + 5 + 10 + 5,
+            "lost_work": 65 + 20 + 30 + 20,
+            "reschedule": 2.5 + 5 + 2.5 + 5,
+            "initialize": 25 + 12.5 + 25 + 12.5 + 25,
+            "restore": 10 + 20 + 10 + 20,
+            "starved": 100 + 100,
+        },
+        abs=EXACT,
+    )
+    loss = losses(case, result)
+    assert loss["lost_work", "first"] == pytest.approx(65 + 20, abs=EXACT)
+    assert loss["lost_work", "second"] == pytest.approx(30 + 20, abs=EXACT)
+
+
+def test_growing_at_the_boundary_of_a_step_by_hand() -> None:
+    """Who holds the state goes on with it: when the replica is back at 510 s nothing is lost, and 7 s are waited.
+
+    As above to 510 s, then all from 517 s: 483 s hold four saves, of which the first is 60 s of stepping away.
+    """
+    jobs = [{"name": "job", "gpus": 4, "parallelism": {"data": 2, "tensor": 2}}]
+    case = prepared(jobs=jobs, recovery=SMALLER | {"rejoin": "7 s", "rejoin_keeps": "live"})
+    result = play(case, [(310.0, 0, 0)])
+    assert seconds(result) == pytest.approx(
+        {
+            "productive": 200 + 50 + 20 + 443,
+            "checkpoint_stall": 20 + 5 + 40,
+            "lost_work": 65,
+            "reschedule": 2.5,
+            "initialize": 25 + 12.5 + 7,
+            "restore": 10,
+            "starved": 100,
+        },
+        abs=EXACT,
+    )
+
+
+# ----------------------------------------
+# Narrow domains: how wide, packed how, how fast, and until when.
+
+KEYS: dict[str, Any] = {"use": "narrow", "tensor": 8, "stop": "5 s", "launch": "25 s"}
+
+
+def narrow(**keys: Any) -> Narrow:
+    """Return the strategy as a file would give it."""
+    return Narrow.model_validate(KEYS | keys)
+
+
+def job(*lost: int, **changes: Any) -> JobView:
+    """Return a job of four replicas of two domains of eight GPUs, some of which have lost some."""
+    narrowed = tuple(enumerate(lost))
+    mark = lambda purpose: 0.5  # noqa: E731
+    view = JobView("job", 0.0, 8, 0, 4, 4, live=True, attempt=1, mark=mark, gpus=64, narrowed=narrowed)
+    return view._replace(**changes)
+
+
+def plan_of(recovery: Narrow, view: JobView) -> tuple[Any, ...]:
+    """Return the plan after a failure of a GPU."""
+    failure = FailureView("cause", False, view.nodes_missing, int(view.nodes_missing > 0), view.mark, "gpu")
+    return recovery.plan(failure, view, ClusterView(1, 1), None)[0]
+
+
+def slowest_packing(recovery: Narrow, lost: tuple[int, ...], replicas: int, domains: int) -> float:
+    """Return the best pace of all ways to seat domains in replicas, by trying every one."""
+    widths = range(1, 9) if recovery.allowed is None else (*recovery.allowed, 8)
+    best = 0.0
+    for order in set(itertools.permutations((*lost, *[0] * (replicas * domains - len(lost))))):
+        pace = 0.0
+        for replica in range(replicas):
+            left = 8 - max(order[replica * domains : (replica + 1) * domains])
+            width = max(width for width in widths if width <= left)
+            pace += min(1.0, recovery.power_boost * width / 8) / replicas
+        best = max(best, pace)
+    return best
+
+
+@cases("lost", [(), (1,), (1, 1), (2, 1, 1), (1, 2, 3), (3, 3, 1, 1), (1, 1, 1, 1, 1)])
+@cases("keys", [{}, {"allowed": [4, 6]}, {"power_boost": 1.2}], ids=["any", "some", "boost"])
+def test_the_packing_is_the_best_there_is(lost: tuple[int, ...], keys: dict[str, Any]) -> None:
+    """The pace equals that of the best of all seatings of the domains of three replicas."""
+    recovery = narrow(**keys)
+    view = job(*lost, replicas=3, gpus=48)
+    assert recovery.fraction(view) == pytest.approx(slowest_packing(recovery, lost, 3, 2))
+
+
+def test_the_pace_of_narrow_domains_by_hand() -> None:
+    """Two domains that lost 1 and 2 of 8 GPUs share one of four replicas, at the width 6; a third needs another."""
+    assert narrow().fraction(job()) == 1.0
+    assert narrow().fraction(job(1)) == pytest.approx(1 - (1 / 8) / 4)
+    assert narrow().fraction(job(1, 2)) == pytest.approx(1 - (2 / 8) / 4)
+    assert narrow().fraction(job(1, 2, 3)) == pytest.approx(1 - (3 / 8 + 1 / 8) / 4)
+    assert narrow(allowed=[4, 6]).fraction(job(1)) == pytest.approx(1 - (2 / 8) / 4)
+    assert narrow(reshard="1 %").fraction(job(1)) == pytest.approx(0.99 * (1 - (1 / 8) / 4))
+    assert narrow(reshard="1 %").fraction(job()) == 1.0, "only where a domain is narrow"
+
+
+def test_power_may_make_up_for_width() -> None:
+    """At 8/7 times the pace a domain of seven does what eight do; of six, 6/7 of it; beyond what is needed, no more."""
+    boosted = narrow(power_boost=8 / 7)
+    assert boosted.fraction(job(1)) == pytest.approx(1.0)
+    assert boosted.fraction(job(2)) == pytest.approx(1 - (1 / 7) / 4)
+    assert narrow(power_boost=1.3).fraction(job(1)) == 1.0
+
+
+def test_domains_of_thirty_two_as_published() -> None:
+    """Of domains of 32 that run at 30 or 28, one lost GPU costs two, three cost four, and five are too many."""
+    recovery = narrow(tensor=32, allowed=[30, 28])
+    view = job(gpus=64 * 32, nodes=256, replicas=8)
+    for lost, width in ((1, 30), (2, 30), (3, 28), (4, 28)):
+        assert recovery.fraction(view._replace(narrowed=((0, lost),))) == pytest.approx(1 - (1 - width / 32) / 8)
+        assert recovery.keeps(lost, 32)
+    assert not recovery.keeps(5, 32)
+
+
+def test_a_lost_gpu_is_a_restart_in_place() -> None:
+    """Nothing is taken, everything starts again, and it goes on at the pace that is left."""
+    end = (Stall(Bucket.RESCHEDULE, 5.0), Stall(Bucket.INITIALIZE, 25.0), Restore(), Run(1 - (1 / 8) / 4))
+    assert plan_of(narrow(), job(1)) == end
+    assert narrow().narrows_on == {"gpu"}
+
+
+def test_a_lost_node_is_swapped() -> None:
+    """As with hot spares: taken from the pools, with patience and then the queue."""
+    plan = plan_of(narrow(pools=["spare"], patience="1 min", requeue="9 s"), job(1, nodes_missing=1))
+    assert plan[1] == Acquire(timeout=60.0, otherwise=(Requeue(9.0),), pools=("spare",))
+    assert plan[-1] == Run(1 - (1 / 8) / 4), "the gap elsewhere is still there"
+    assert plan_of(narrow(), job(nodes_missing=1))[1] == Acquire()
+
+
+def test_a_start_runs_at_the_pace_of_what_there_is() -> None:
+    """A job that starts from the queue has whole nodes; with gaps it would be as slow as after a restart."""
+    assert narrow().start(job()) == (Stall(Bucket.INITIALIZE, 25.0), Restore("stores"), Run())
+    assert narrow().start(job(1))[-1] == Run(1 - (1 / 8) / 4)
+
+
+def test_when_a_domain_is_given_up() -> None:
+    """Down to the least width, or to what is stated; without either while a GPU is left."""
+    cases: tuple[tuple[dict[str, Any], int], ...] = (
+        ({}, 7),
+        ({"allowed": [6, 7]}, 2),
+        ({"give_up_below": 5}, 3),
+        ({"allowed": [4, 6], "give_up_below": 6}, 2),
+        ({"give_up_below": 8}, 0),
+    )
+    for keys, most in cases:
+        assert [narrow(**keys).keeps(lost, 8) for lost in range(1, 9)] == [lost <= most for lost in range(1, 9)]
+
+
+@cases(
+    ("keys", "rule"),
+    [
+        ({"allowed": [8]}, "must be from 1 to 7"),
+        ({"allowed": [0, 4]}, "must be from 1 to 7"),
+        ({"allowed": []}, "at least 1 item"),
+        ({"allowed": [4, 6], "give_up_below": 3}, "from 4, the least width"),
+        ({"give_up_below": 9}, "to 8, which replaces every domain"),
+        ({"power_boost": 1.4}, "less than or equal to 1.3"),
+        ({"reshard": "100 %"}, "less than 1"),
+        ({"tensor": 1}, "greater than or equal to 2"),
+    ],
+)
+def test_options_that_make_no_sense_of_test_recovery_narrow(keys: dict[str, Any], rule: str) -> None:
+    """Narrower is less than whole, a domain is not kept below its least width, and power has a limit."""
+    with pytest.raises(ValidationError, match=rule):
+        narrow(**keys)
+
+
+def test_no_formula_describes_it_of_test_recovery_narrow() -> None:
+    """The pace depends on how many GPUs are missing."""
+    assert mean_times(narrow(), 64, 8) is None
+    assert narrow().absence_for(64, 8, 4) is None
+    assert narrow().no_formula
+    hidden = [{"name": "a", "time": "1 s", "exposed": False}]
+    assert not narrow().has_unexposed_phases
+    assert narrow(stop=hidden).has_unexposed_phases
+    assert narrow(launch=hidden).has_unexposed_phases
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{"power_boost": 1.2, "reshard": "1 %"}, {"give_up_below": 2}, {"patience": "30 s", "requeue": "10 s"}],
+    ids=["boost", "none is kept", "impatient"],
+)
+def test_what_every_strategy_owes_of_test_recovery_narrow(keys: dict[str, Any]) -> None:
+    """The shared check holds with each option."""
+    check_recovery(KEYS | {"tensor": 2} | keys, replications=6)
+
+
+def test_narrow_by_hand() -> None:
+    """A GPU fails at 300 s and is whole again at 500; a node fails at 600 s, and with the restart the GPU is back.
+
+    Running from 25 s; saves to 135 and 245 s; 55 s lost. Restarted to 350 s, at half the pace: the only replica has
+    half its width. Saves to 460 and 570 s; 30 s lost. Restarted with an idle node to 650 s, at full pace; three saves.
+    """
+    cause = {"use": "component", "law": {"law": "exponential", "mean": "1000 d"}, "renews": "never"}
+    case = prepared(
+        cluster={"nodes": 5, "gpus_per_node": 2, "fabric": {"rails": 1}},
+        jobs=[{"name": "job", "gpus": 8, "parallelism": {"data": 1, "tensor": 2, "pipeline": 4}}],
+        failures=[{**cause, "name": "first", "part": "gpu"}, {**cause, "name": "second", "part": "node"}],
+        recovery=KEYS | {"tensor": 2},
+    )
+    result = play(case, [(300.0, 0, 0), (600.0, 1, 3)])
+    assert seconds(result) == pytest.approx(
+        {
+            "productive": 200 + 100 + 320,
+            "degraded": 100,
+            "checkpoint_stall": 20 + 20 + 30,
+            "lost_work": 55 + 30,
+            "reschedule": 5 + 5,
+            "initialize": 25 + 25 + 25,
+            "restore": 20 + 20,
+        },
+        abs=EXACT,
+    )
+
+
+# ----------------------------------------
+# Phases of a recovery: the slowest of many nodes, growth with the size, who takes part, and how they are written.
+
+JOB = Crew(64.0, 8, 0)
+
+
+def phase(**keys: Any) -> Phase:
+    """Return a phase as a file would give it."""
+    return Phase.model_validate({"name": "one", "time": "10 s"} | keys)
+
+
+def number(value: float) -> Any:
+    """Return a mark that gives one number for every purpose."""
+    return lambda purpose: value
+
+
+@cases("count", [1, 2, 7, 100, 2048, 100_000])
+def test_the_mean_of_the_longest_is_that_of_theory(count: int) -> None:
+    """Exponential: the harmonic number; uniform: low + width n/(n+1); Weibull: by inclusion and exclusion; a sample."""
+    harmonic = math.fsum(1 / k for k in range(1, count + 1))
+    assert longest(Exponential.from_seconds(mean=3.0), count) == pytest.approx(3 * harmonic, rel=1e-6)
+    uniform = Uniform.from_seconds(low=1.0, high=4.0)
+    assert longest(uniform, count) == pytest.approx(1 + 3 * count / (count + 1), rel=1e-6)
+    sample = (1.0, 2.0, 7.0)
+    steps_up = sum(x * (((k + 1) / 3) ** count - (k / 3) ** count) for k, x in enumerate(sample))
+    assert longest(Empirical.from_seconds(values=sample), count) == pytest.approx(steps_up, rel=1e-6)
+    assert longest(Fixed.from_seconds(value=5.0), count) == 5.0
+    if count < 10:
+        weibull = Weibull.from_seconds(shape=2.0, scale=3.0)
+        terms = ((-1) ** (k + 1) * math.comb(count, k) / math.sqrt(k) for k in range(1, count + 1))
+        assert longest(weibull, count) == pytest.approx(3 * math.gamma(1.5) * math.fsum(terms), rel=1e-6)
+
+
+def test_one_number_gives_the_slowest_of_many() -> None:
+    """The drawn time has the distribution function F^n: at its quantiles, and in the mean of many draws."""
+    law = {"law": "lognormal", "median": "15 s", "sigma": 0.3}
+    slowest = phase(time=law, each="node")
+    crew = Crew(0.0, 2048, 0)
+    for u in (0.01, 0.5, 0.99):
+        time = slowest.seconds(crew, number(u), "launch")
+        assert Lognormal.from_seconds(median=15.0, sigma=0.3).cdf(np.array([time]))[0] ** 2048 == pytest.approx(u)
+    draws = 4000
+    numbers = rng.uniform(rng.stream(1, 0, "phases"), range(draws))
+    times = np.array([slowest.seconds(crew, number(float(u)), "launch") for u in numbers])
+    assert abs(times.mean() - slowest.mean_seconds(crew)) < Z * times.std() / math.sqrt(draws)
+
+
+def test_no_number_is_too_close_to_one() -> None:
+    """The largest number that there is still gives a finite time, whatever the size of the job."""
+    slowest = phase(time={"law": "exponential", "mean": "1 s"}, each="node")
+    assert slowest.seconds(Crew(1.0, 10**6, 0), number(1 - 2.0**-53), "launch") < 60
+
+
+def test_collectives_take_as_long_as_published() -> None:
+    """17 s at 16,384 GPUs with the exponent 1.36 is the law of collectives: 17, 26, 112 and 200 s at four sizes."""
+    collectives = phase(time="17 s", at=16384, exponent=1.36)
+    for thousands, length in ((16, 17), (22, 26), (64, 112), (98, 200)):
+        time = collectives.seconds(Crew(thousands * 1024.0, 1, 0), number(0.5), "launch")
+        assert time == pytest.approx(communicator_time(thousands * 1024.0), rel=1e-12)
+        assert time == pytest.approx(length, rel=0.01)
+
+
+def test_who_takes_part() -> None:
+    """Phases of joiners need joiners, and count only those; phases of some faults need one of these."""
+    joiners = phase(time={"law": "uniform", "low": "0 s", "high": "8 s"}, each="node", joiners=True)
+    assert total((joiners,), JOB, number(0.25), "launch") == 0.0
+    assert total((joiners,), JOB._replace(joiners=2), number(0.25), "launch") == pytest.approx(8 * 0.5)
+    assert mean((joiners,), JOB._replace(joiners=3)) == (0.0, pytest.approx(8 * 0.75))
+    some = phase(faults=["hang", "slow"])
+    assert [fault for fault in FAULTS if total((some,), JOB, number(0.5), "stop", fault)] == ["hang", "slow"]
+    assert total((some,), JOB, number(0.5), "launch") == 0.0, "a start has no fault"
+
+
+def test_steps_of_one_exposure_are_one_step() -> None:
+    """Phases that failures can hit, or cannot, are charged together; the mean keeps the two apart."""
+    parts = [
+        phase(name="a", time="1 s"),
+        phase(name="b", time="2 s"),
+        phase(name="c", time="4 s", exposed=False),
+        phase(name="d", time="8 s"),
+        phase(name="e", time="0 s"),
+    ]
+    assert steps(tuple(parts), Bucket.RESCHEDULE, JOB, number(0.5), "stop") == (
+        Stall(Bucket.RESCHEDULE, 3.0),
+        Stall(Bucket.RESCHEDULE, 4.0, exposed="none"),
+        Stall(Bucket.RESCHEDULE, 8.0),
+    )
+    assert mean(tuple(parts), JOB) == (4.0, 11.0)
+    assert total(tuple(parts), JOB, number(0.5), "stop") == 15.0
+    assert steps(Fixed.from_seconds(value=0.0), Bucket.RESCHEDULE, JOB, number(0.5), "stop") == ()
+
+
+def test_each_phase_has_its_own_number() -> None:
+    """A phase asks for the number of its purpose and name; a plain law for that of its purpose alone."""
+    asked: list[str] = []
+
+    def mark(purpose: str) -> float:
+        asked.append(purpose)
+        return 0.5
+
+    law = {"law": "uniform", "low": "0 s", "high": "8 s"}
+    phases = (phase(name="a", time=law), phase(name="b", time=law), phase(name="c"))
+    total(phases, JOB, mark, "launch")
+    total(Uniform.from_seconds(low=0.0, high=8.0), JOB, mark, "launch")
+    assert asked == ["launch a", "launch b", "launch"]
+    steps(phases, Bucket.INITIALIZE, JOB, mark, "stop")
+    steps(Uniform.from_seconds(low=0.0, high=8.0), Bucket.INITIALIZE, JOB, mark, "stop")
+    assert asked[3:] == ["stop a", "stop b", "stop"]
+
+
+@cases(
+    "written",
+    [
+        "30 s",
+        {"law": "lognormal", "median": "20 s", "sigma": 0.5},
+        [],
+        [{"name": "a", "time": "3 s"}],
+        [
+            {"name": "a", "time": {"law": "exponential", "mean": "3 s"}, "each": "node", "joiners": True},
+            {"name": "b", "time": "17 s", "at": 16384, "exponent": 1.36, "faults": ["gpu", "host"], "exposed": False},
+        ],
+    ],
+    ids=["text", "law", "none", "one", "two"],
+)
+def test_what_is_written_is_read_back(written: Any) -> None:
+    """A time, a law and a list of phases survive being written out, and stay what they were."""
+    recovery = ShrinkRejoin.model_validate({"use": "shrink-rejoin", "reconfigure": "1 s", "initialize": written})
+    data = recovery.model_dump(mode="json")
+    assert ShrinkRejoin.model_validate(data) == recovery
+    assert isinstance(data["initialize"], list) == isinstance(written, list)
+
+
+def test_a_time_is_the_phase_of_that_time() -> None:
+    """A plain time, and one phase of it, make the same plan."""
+    plain, listed = (
+        Ladder.model_validate({"use": "ladder", "rungs": [{"name": "one", "keeps": "hosts", "launch": launch}]})
+        for launch in ("30 s", [{"name": "all", "time": "30 s"}])
+    )
+    assert mean_times(plain, 64, 8) == mean_times(listed, 64, 8) == (0.0, 30.0)
+
+
+@cases(
+    ("keys", "rule"),
+    [
+        ({"exponent": 1.36}, "needs 'at'"),
+        ({"at": 16384}, "needs an 'exponent' above 0"),
+        ({"faults": []}, "at least 1 item"),
+        ({"faults": ["gpus"]}, "gpu"),
+        ({"name": ""}, "at least 1 character"),
+        ({"exponent": -1.0, "at": 1}, "greater than or equal to 0"),
+    ],
+)
+def test_phases_that_make_no_sense(keys: dict[str, Any], rule: str) -> None:
+    """A growth from nowhere, a size without growth, and classes that nothing belongs to are refused."""
+    with pytest.raises(ValidationError, match=rule):
+        phase(**keys)
+
+
+def test_names_are_for_one_phase_each() -> None:
+    """Two phases of one name would share their random numbers."""
+    twice = [{"name": "a", "time": "3 s"}, {"name": "a", "time": "4 s"}]
+    with pytest.raises(ValidationError, match="also the name of an earlier phase"):
+        ShrinkRejoin.model_validate({"use": "shrink-rejoin", "reconfigure": twice, "initialize": "1 s"})
+
+
+def test_a_phase_that_a_start_does_without() -> None:
+    """Machines are replaced after faults; at a start there is nothing to replace."""
+    phases = (Phase(name="machine", time="5 min", joiners=True, at_start=False), Phase(name="imports", time="10 s"))
+    crew = Crew(64, 8, 8)
+    assert total(phases, crew, lambda _: 0.5, "launch") == 10.0
+    assert total(phases, crew, lambda _: 0.5, "launch", "host") == 310.0
+    assert mean(phases, crew) == (0.0, 310.0)

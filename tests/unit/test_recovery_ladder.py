@@ -25,10 +25,11 @@ from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import Hit
 from sim.policies.recovery.ladder import Backoff, LadderMemory
 from tests.cases import cases
-from tests.harness import check_recovery, losses, play, prepared, seconds
-from tests.recovery_checks import mean_times
+from tests.harness import losses, play, prepared, seconds
+from tests.recovery_checks import check_recovery, mean_times
 
 EXACT = 1e-9
+
 IN_PROCESS: dict[str, Any] = {
     "name": "in-process",
     "keeps": "processes",
@@ -39,7 +40,9 @@ IN_PROCESS: dict[str, Any] = {
     "pools": ["spare"],
     "patience": "0 s",
 }
+
 IN_JOB: dict[str, Any] = {"name": "in-job", "keeps": "hosts", "stop": "10 s", "launch": "20 s", "budget": 3}
+
 REQUEUE: dict[str, Any] = {
     "name": "requeue",
     "keeps": "nothing",
@@ -51,7 +54,9 @@ REQUEUE: dict[str, Any] = {
     ],
     "launch": "100 s",
 }
+
 CALM = (Restore("processes"), Run())
+
 END = (Restore("hosts"), Run())
 
 
@@ -79,9 +84,6 @@ def climb(strategy: Ladder, *cases: dict[str, Any]) -> list[str]:
         found.append(names[first.seconds] if isinstance(first, Stall) else "human")
         assert pickle.loads(pickle.dumps(memory)) == memory
     return found
-
-
-# ------------------------------------------------------------------------------------------------- one plan
 
 
 def test_the_plan_of_each_rung() -> None:
@@ -160,9 +162,6 @@ def test_over_eviction_happens_once() -> None:
     assert plan[2].otherwise == (Stall(Bucket.RESCHEDULE, 11.0), Acquire(), Stall(Bucket.INITIALIZE, 20.0), *END)
 
 
-# --------------------------------------------------------------------------------------------- which rung, when
-
-
 def test_each_fault_finds_its_rung() -> None:
     """A rung that does not handle a class, or cannot bear the loss of the first node, is passed over."""
     assert climb(ladder(), {}) == ["in-process"]
@@ -237,9 +236,6 @@ def test_the_queue_may_double_its_delay() -> None:
     assert delays == [61.0, 121.0, 241.0]
 
 
-# ------------------------------------------------------------------------------------------------ closed form
-
-
 def test_mean_times_are_those_of_the_only_rung() -> None:
     """The closed form takes the first rung that is for a fault, with the phases of its class and of those who join."""
     assert mean_times(ladder(IN_JOB), 64, 8) == (0.0, 30.0)
@@ -291,9 +287,6 @@ def test_unexposed_phases_are_told() -> None:
     assert ladder(IN_JOB | {"launch": hidden}).has_unexposed_phases
 
 
-# ---------------------------------------------------------------------------------------------------- refused
-
-
 @cases(
     ("rungs", "rule"),
     [
@@ -311,9 +304,6 @@ def test_ladders_that_make_no_sense(rungs: list[dict[str, Any]], rule: str) -> N
     """Nothing is below the queue, names are for one rung each, and a key that would do nothing is refused."""
     with pytest.raises(ValidationError, match=rule):
         Ladder.model_validate({"use": "ladder", "rungs": rungs})
-
-
-# ------------------------------------------------------------------------------------------------ on a cluster
 
 
 @pytest.mark.parametrize(

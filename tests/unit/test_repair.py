@@ -10,14 +10,244 @@ import pytest
 
 import sim
 from sim.policies.contracts import Bucket, NodeView, Visit
-from sim.policies.repair import Tiers
+from sim.policies.repair import LEMONS, Score, Threshold, Tiers
 from tests.cases import cases
-from tests.harness import check_repair, prepared, seconds, trace
+from tests.harness import check_lemons, check_repair, play, prepared, seconds, trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# ----------------------------------------
+# Lemon policies: windows and points by hand, policies together, and what they change in a run.
+
+DAY = 86400.0
+
+POLICIES: dict[str, list[dict[str, Any]]] = {
+    "threshold": [{"failures": 1, "window": "1 h"}, {"failures": 5, "window": "7 d"}],
+    "score": [{}, {"start": 10, "blame_costs": 3, "regains": 0, "floor": 4}, {"regains": 50, "floor": -100}],
+}
+
+
+def policy(use: str, **parameters: Any) -> Any:
+    """Validate a policy as a file would be."""
+    kind: Any = LEMONS[use]
+    return kind.model_validate({"use": use, **parameters})
+
+
+def judged(kind: Threshold | Score, blames: list[float], repair: float = 0.0) -> list[bool]:
+    """Return for each blame [s] whether it makes a lemon, with repairs of a fixed time [s] in between."""
+    memory, lemons, back = None, [], 0.0
+    for time in blames:
+        memory, lemon = kind.blame(memory, time, time - back)
+        back = time + repair
+        lemons.append(lemon)
+    return lemons
+
+
+@cases(("use", "parameters"), [(use, parameters) for use in sorted(LEMONS) for parameters in POLICIES[use]])
+def test_what_every_policy_owes(use: str, parameters: dict[str, Any]) -> None:
+    """Each registered policy passes the shared check."""
+    check_lemons(policy(use, **parameters))
+
+
+@cases(
+    ("blames", "expected"),
+    [
+        ([0, 1, 2], [False, False, True]),
+        ([0, 50, 99.9], [False, False, True]),
+        ([0, 50, 100], [False, False, False]),  # a blame leaves the window when it is as old as the window
+        ([0, 50, 100, 149.9], [False, False, False, True]),
+        ([0, 99, 198, 297, 396], [False] * 5),
+    ],
+)
+def test_the_edges_of_a_window(blames: list[float], expected: list[bool]) -> None:
+    """Three blames within less than 100 s make a lemon."""
+    assert judged(policy("threshold", failures=3, window="100 s"), blames) == expected
+
+
+def test_a_lemon_stays_one_while_the_blames_are_recent() -> None:
+    """Every further blame in the window finds a lemon again; after a quiet time none does."""
+    assert judged(policy("threshold", failures=2, window="100 s"), [0, 10, 20, 500, 510]) == [
+        False,
+        True,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_fewer_recent_blames_score_higher() -> None:
+    """The score is minus the number of blames in the window of the last one."""
+    kind = policy("threshold", failures=9, window="100 s")
+    memory, scores = None, [kind.score(None)]
+    for time in (0.0, 10.0, 20.0, 105.0):
+        memory, _ = kind.blame(memory, time, 1.0)
+        scores.append(kind.score(memory))
+    assert scores == [0, -1, -2, -3, -3]
+
+
+def points(kind: Score, blames: list[tuple[float, float]]) -> list[float]:
+    """Return the points after each blame, given as (time [d], uptime [d])."""
+    memory, found = None, []
+    for time, uptime in blames:
+        memory, _ = kind.blame(memory, time * DAY, uptime * DAY)
+        found.append(kind.score(memory))
+    return found
+
+
+def test_points_by_hand() -> None:
+    """100 points; a blame costs 30 and a day of being up gives 10 back, up to 100 again."""
+    kind = policy("score")
+    # 100 + 50 is still 100; - 30 = 70; + 20 - 30 = 60; + 5 - 30 = 35; + 900 is 100 again; - 30 = 70.
+    assert points(kind, [(5, 5), (7, 2), (7.5, 0.5), (100, 90)]) == pytest.approx([70, 60, 35, 70])
+    assert kind.score(None) == 100
+
+
+def test_the_floor() -> None:
+    """At the floor a node is a lemon already; one point above it is not."""
+    kind = policy("score", start=90, regains=0)
+    assert judged(kind, [0, 1, 2]) == [False, False, True]
+    assert judged(policy("score", start=91, regains=0), [0, 1, 2, 3]) == [False, False, False, True]
+    assert judged(policy("score", start=90, regains=0, floor=30), [0, 1]) == [False, True]
+
+
+def test_repair_gives_no_points() -> None:
+    """Points come back for the time since the return, not since the blame."""
+    kind = policy("score", start=50, blame_costs=40, regains=10)
+    assert judged(kind, [DAY, 4 * DAY], repair=0.0) == [False, True]  # 10 + 30 - 40 = 0
+    assert judged(kind, [DAY, 4.5 * DAY], repair=0.0) == [False, False]  # 10 + 35 - 40
+    assert judged(kind, [DAY, 4.5 * DAY], repair=DAY) == [False, True]  # 10 + 25 - 40
+
+
+ROW = {"name": "reset", "time": "50 s"}
+
+
+def tiers(*lemons: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """Return a repair that resets a node in 50 s, with lemon policies."""
+    return {"use": "tiers", "tiers": [ROW], "lemons": list(lemons), **options}
+
+
+WINDOW = {"use": "threshold", "failures": 2, "window": "10 s"}
+
+POINTS = {"use": "score", "start": 100, "blame_costs": 40, "regains": 0}
+
+
+@cases("order", [(WINDOW, POINTS), (POINTS, WINDOW)], ids=["window first", "points first"])
+def test_one_policy_is_enough(order: tuple[dict[str, Any], ...]) -> None:
+    """Two blames at once fall to the window, three far apart to the points; each policy has a memory of its own."""
+    strategy = Tiers.model_validate(tiers(*order))
+
+    def retires(times: list[float]) -> list[bool]:
+        memory, found = None, []
+        for time in times:
+            course, memory = strategy.course(NodeView(time, "fault", "", 1.0, lambda purpose: 0.5), memory)
+            found.append(course.retires)
+        return found
+
+    assert retires([0.0, 5.0]) == [False, True]
+    assert retires([0.0, 50.0, 100.0]) == [False, False, True]
+    assert retires([0.0, 50.0]) == [False, False]
+
+
+def test_the_first_policy_scores() -> None:
+    """How good a node looks is what the first policy says; without policies all look alike."""
+    view = NodeView(0.0, "fault", "", 1.0, lambda purpose: 0.5)
+    for order, expected in (((WINDOW, POINTS), -1.0), ((POINTS, WINDOW), 60.0)):
+        strategy = Tiers.model_validate(tiers(*order))
+        _, memory = strategy.course(view, None)
+        assert strategy.score(memory) == expected
+        assert strategy.score(None) > strategy.score(memory)
+    plain = Tiers.model_validate(tiers())
+    assert plain.score(plain.course(view, None)[1]) == plain.score(None) == 0.0
+
+
+def case(repair: dict[str, Any], **changes: Any) -> sim.Prepared:
+    """Return eight nodes, of which a job has the first two."""
+    return prepared(cluster={"nodes": 8, "gpus_per_node": 1, "fabric": {"rails": 1}}, repair=repair, **changes)
+
+
+def outages(one: sim.Prepared, rows: list[tuple[float, int, int]]) -> list[tuple[int, float, float]]:
+    """Return (node, down, up) of a run on failures written by hand."""
+    return [(each.node, each.start, each.end) for each in sim.run(one, 0, trace(rows), keeps_log=True).outages]
+
+
+def test_points_count_from_the_return() -> None:
+    """Blamed at 100 s and again at 400 s, up since 150 s: 100 - 60 + 25 - 60 = 5 points, which is under a floor of 6.
+
+    Counted from the blame it would be 10.
+    """
+    policy_ = {"use": "score", "start": 100, "blame_costs": 60, "regains": 8640, "floor": 6}
+    rows = [(100.0, 0, 5), (400.0, 0, 5)]
+    assert outages(case(tiers(policy_)), rows) == [(5, 100.0, 150.0), (5, 400.0, 1000.0)]
+    assert outages(case(tiers({**policy_, "floor": 4})), rows) == [(5, 100.0, 150.0), (5, 400.0, 450.0)]
+
+
+def test_lemons_may_go_to_a_tier() -> None:
+    """The second blame within the window sends the node to the replacement tier at once, for 300 s."""
+    rows = [{**ROW, "escalates": 0}, {"name": "replace", "time": "300 s"}]
+    repair = {"use": "tiers", "tiers": rows, "lemons": [{**WINDOW, "window": "500 s"}], "lemons_go_to": "replace"}
+    failures = [(100.0, 0, 5), (200.0, 0, 5), (990.0, 0, 5)]
+    assert outages(case(repair), failures) == [(5, 100.0, 150.0), (5, 200.0, 500.0), (5, 990.0, 1000.0)]
+    assert play(case(repair), failures).counts["retired"] == 0
+
+
+def test_nodes_are_judged_by_their_blames() -> None:
+    """Node 0 fails three times and node 1, which is healthy, is blamed and retired; then its successor is.
+
+    Nobody retires node 0: what operators do not see, no policy sees.
+    """
+    failures = [
+        {
+            "use": "component",
+            "name": "first",
+            "law": {"law": "exponential", "mean": "1000 d"},
+            "relapse": {"after": "150 s"},
+        }
+    ]
+    repair = tiers({**WINDOW, "failures": 1}, diagnosis={"blames_other": 1})
+    one = case(repair, failures=failures, horizon="700 s")
+    assert [row for row in outages(one, [(300.0, 0, 0)]) if row[1] < row[2]] == [
+        (1, 300.0, 700.0),
+        (2, 450.0, 700.0),
+        (3, 600.0, 700.0),
+    ]
+    assert play(one, [(300.0, 0, 0)]).counts["retired"] == 3
+
+
+@pytest.mark.parametrize(
+    ("strict", "lax"),
+    [
+        (
+            {"use": "threshold", "failures": 1, "window": "1 d"},
+            {"use": "threshold", "failures": 10**6, "window": "1 s"},
+        ),
+        ({"use": "score", "blame_costs": 1000}, {"use": "score", "blame_costs": 1e-6}),
+    ],
+    ids=["threshold", "score"],
+)
+def test_an_extreme_policy_changes_the_result(strict: dict[str, Any], lax: dict[str, Any]) -> None:
+    """Who retires everybody at the first blame runs out of nodes; who retires nobody does as if there were no policy.
+
+    Each of eight nodes fails once an hour: within twenty hours all are gone.
+    """
+    changes: dict[str, Any] = {
+        "failures": [{"use": "component", "name": "fault", "rate": "1 per node-h"}],
+        "horizon": "20 h",
+    }
+    results = {
+        name: [sim.run(case(repair, **changes), replication) for replication in range(3)]
+        for name, repair in (("strict", tiers(strict)), ("lax", tiers(lax)), ("none", tiers()))
+    }
+    for one, other in zip(results["lax"], results["none"], strict=True):
+        assert one.counts["retired"] == 0
+        assert one.cluster == pytest.approx(other.cluster)
+    for one, other in zip(results["strict"], results["none"], strict=True):
+        assert one.counts["retired"] == 8
+        assert one.jobs[0].work < 0.5 * other.jobs[0].work
+
+
 EXPONENTIAL = {"law": "exponential", "mean": "5 min"}
+
 STRATEGIES: dict[str, dict[str, Any]] = {
     "simple": {"use": "simple", "time": EXPONENTIAL},
     "one tier": {"use": "tiers", "tiers": [{"name": "reboot", "time": EXPONENTIAL}]},
@@ -61,14 +291,14 @@ def test_what_every_strategy_owes(name: str) -> None:
     check_repair(STRATEGIES[name])
 
 
-# --------------------------------------------------------------------------------------------- tiers by hand
-
 FAILS: dict[str, Any] = {"use": "component", "part": "node", "law": {"law": "exponential", "mean": "1000 d"}}
+
 SEVENTH = 6
+
 """A node that no job uses."""
 
 
-def tiers(*rows: dict[str, Any], **options: Any) -> dict[str, Any]:
+def tiers_of_test_repair(*rows: dict[str, Any], **options: Any) -> dict[str, Any]:
     """Return a repair of tiers, of 50 s where a row says nothing else."""
     listed = [{"name": f"tier {index}", "time": "50 s", **row} for index, row in enumerate(rows)]
     return {"use": "tiers", "tiers": listed, **options}
@@ -96,7 +326,7 @@ def charged(result: sim.Result, bucket: Bucket, cause: int | None = None) -> flo
 
 def test_a_tier_that_always_escalates() -> None:
     """Reset 50 s, then manual 100 s, then tests of 25 s; two nodes, each charged to its cause."""
-    repair = tiers({"escalates": 1}, {"time": "100 s"}, qualification={"time": "25 s"})
+    repair = tiers_of_test_repair({"escalates": 1}, {"time": "100 s"}, qualification={"time": "25 s"})
     result, down = played(repair, [(300.0, 0, 0), (400.0, 1, SEVENTH)])
     assert down == [(0, 300.0, 475.0), (SEVENTH, 400.0, 575.0)]
     for cause in (1, 2):
@@ -114,7 +344,7 @@ def test_a_tier_that_always_escalates() -> None:
 )
 def test_qualification(finds: int, expected: float, repaired: float, tested: float, left: int) -> None:
     """A fault that the tests find goes to the next tier and through the tests again; one that they miss comes back."""
-    repair = tiers({"fixes": 0}, {"time": "100 s"}, qualification={"time": "25 s", "finds": finds})
+    repair = tiers_of_test_repair({"fixes": 0}, {"time": "100 s"}, qualification={"time": "25 s", "finds": finds})
     result, down = played(repair, [(300.0, 0, 0)])
     assert down == [(0, 300.0, expected)]
     assert charged(result, Bucket.REPAIR) == pytest.approx(repaired)
@@ -124,11 +354,11 @@ def test_qualification(finds: int, expected: float, repaired: float, tested: flo
 
 def test_the_last_tier_is_its_own_next() -> None:
     """What is found after the last tier goes through it again: every round is that tier and the tests."""
-    repair = tiers({"fixes": 0.3}, qualification={"time": "0 s"})
+    repair = tiers_of_test_repair({"fixes": 0.3}, qualification={"time": "0 s"})
     strategy = Tiers.model_validate(repair)
     assert {visit.tier for number in range(200) for visit in _visits(strategy, number)} == {0, -1}
     with pytest.raises(ValueError, match="chain without end"):
-        Tiers.model_validate(tiers({"fixes": 0}, qualification={"time": "0 s"}))
+        Tiers.model_validate(tiers_of_test_repair({"fixes": 0}, qualification={"time": "0 s"}))
 
 
 def _visits(strategy: Tiers, number: int) -> tuple[Visit, ...]:
@@ -142,7 +372,7 @@ def test_a_false_success_strikes_again_or_not() -> None:
     """With a relapse the fault strikes 100 s after each return; a source without one leaves nothing behind."""
     relapse = {"after": "100 s"}
     failures = [{**FAILS, "name": "first", "relapse": relapse}, {**FAILS, "name": "second"}]
-    result, down = played(tiers({"fixes": 0}), [(300.0, 0, 2), (310.0, 1, 4)], failures=failures)
+    result, down = played(tiers_of_test_repair({"fixes": 0}), [(300.0, 0, 2), (310.0, 1, 4)], failures=failures)
     assert [(start, end) for node, start, end in down if node == 2] == [
         (300.0, 350.0),
         (450.0, 500.0),
@@ -163,7 +393,9 @@ def test_a_success_clears_what_was_left() -> None:
         {**FAILS, "name": "first", "relapse": {"after": "100 s"}},
         {**FAILS, "name": "second", "tier": "tier 1"},
     ]
-    result, down = played(tiers({"fixes": 0}, {"time": "20 s"}), [(300.0, 0, 2), (380.0, 1, 2)], failures=failures)
+    result, down = played(
+        tiers_of_test_repair({"fixes": 0}, {"time": "20 s"}), [(300.0, 0, 2), (380.0, 1, 2)], failures=failures
+    )
     assert down == [(2, 300.0, 350.0), (2, 380.0, 400.0)]
     assert (result.counts["relapses"], result.counts["hidden_at_end"]) == (0, 0)
 
@@ -176,7 +408,7 @@ def test_a_relapse_begins_no_further_life() -> None:
     """
     law = {"law": "fixed", "value": "400 s"}
     failures = [{**FAILS, "name": "first", "law": law, "renews": "at_return", "relapse": {"after": "150 s"}}]
-    result, down = played(tiers({"fixes": 0}), [(400.0, 0, 2)], failures=failures, horizon="2000 s")
+    result, down = played(tiers_of_test_repair({"fixes": 0}), [(400.0, 0, 2)], failures=failures, horizon="2000 s")
     struck = [start for _, start, _ in down]
     assert struck[:3] == [400.0, 600.0, 800.0]
     assert result.counts["failures"] - result.counts["relapses"] <= 1 + (2000 - 450) // 400
@@ -185,19 +417,16 @@ def test_a_relapse_begins_no_further_life() -> None:
 def test_where_repair_begins() -> None:
     """A source names its tier; one with a repair time of its own does not go through tiers at all."""
     failures = [{**FAILS, "name": "first", "tier": "tier 1"}, {**FAILS, "name": "second", "repair": "7 s"}]
-    repair = tiers({"escalates": 1}, {"time": "100 s"}, qualification={"time": "25 s"})
+    repair = tiers_of_test_repair({"escalates": 1}, {"time": "100 s"}, qualification={"time": "25 s"})
     result, down = played(repair, [(300.0, 0, 2), (310.0, 1, 4)], failures=failures)
     assert down == [(2, 300.0, 425.0), (4, 310.0, 317.0)]
     assert charged(result, Bucket.QUALIFICATION, 2) == 0
     assert result.counts["repairs"] == 1, "only tiers count their repairs"
 
 
-# ----------------------------------------------------------------------------------------------------- crews
-
-
 def test_one_crew_serves_in_order() -> None:
     """Three idle nodes fail 10 s apart; the crew works for 100 s on each; tests of 30 s need no crew."""
-    repair = tiers({"time": "100 s", "crews": 1}, qualification={"time": "30 s"})
+    repair = tiers_of_test_repair({"time": "100 s", "crews": 1}, qualification={"time": "30 s"})
     result, down = played(repair, [(320.0, 0, 2), (300.0, 0, 4), (310.0, 1, 3)])
     assert down == [(4, 300.0, 430.0), (3, 310.0, 530.0), (2, 320.0, 630.0)]
     # Waiting for the crew is repair too.
@@ -211,7 +440,7 @@ def test_crews_of_two_tiers() -> None:
 
     Resets: 300-350, 310-360, and 350-400 for the third, which came at 320. Repairs: 350-450, 450-550, 550-650.
     """
-    repair = tiers({"escalates": 1, "crews": 2}, {"time": "100 s", "crews": 1})
+    repair = tiers_of_test_repair({"escalates": 1, "crews": 2}, {"time": "100 s", "crews": 1})
     result, down = played(repair, [(300.0, 0, 2), (310.0, 0, 3), (320.0, 0, 4)])
     assert [end for _, _, end in down] == [450.0, 550.0, 650.0]
     assert charged(result, Bucket.REPAIR) == pytest.approx(150 + 240 + 330)
@@ -223,15 +452,12 @@ def test_found_faults_queue_for_the_next_tier() -> None:
     Node 2: reset 300-350, tests to 375. Node 3 goes to the second tier at once: 360-460. Node 2: 460-560, tests to 585.
     """
     failures = [{**FAILS, "name": "first"}, {**FAILS, "name": "second", "tier": "tier 1"}]
-    repair = tiers({"fixes": 0}, {"time": "100 s", "crews": 1}, qualification={"time": "25 s"})
+    repair = tiers_of_test_repair({"fixes": 0}, {"time": "100 s", "crews": 1}, qualification={"time": "25 s"})
     result, down = played(repair, [(300.0, 0, 2), (360.0, 1, 3)], failures=failures)
     assert down == [(2, 300.0, 585.0), (3, 360.0, 485.0)]
     assert charged(result, Bucket.QUALIFICATION, 1) == pytest.approx(50)
     assert charged(result, Bucket.REPAIR, 1) == pytest.approx(235)
     assert charged(result, Bucket.QUALIFICATION, 2) == pytest.approx(25)
-
-
-# -------------------------------------------------------------------------------------------------- diagnosis
 
 
 def test_another_node_is_blamed() -> None:
@@ -240,7 +466,7 @@ def test_another_node_is_blamed() -> None:
     At 500 s the job has nodes 0 and 2; node 1 is back since 350 s.
     """
     failures = [{**FAILS, "name": "first", "relapse": {"after": "200 s"}}]
-    repair = tiers({}, diagnosis={"blames_other": 1})
+    repair = tiers_of_test_repair({}, diagnosis={"blames_other": 1})
     result, down = played(repair, [(300.0, 0, 0)], failures=failures, horizon="600 s")
     assert [row for row in down if row[1] < row[2]] == [(1, 300.0, 350.0), (2, 500.0, 550.0)]
     counts = result.counts
@@ -251,7 +477,7 @@ def test_another_node_is_blamed() -> None:
 
 def test_another_node_is_blamed_and_nothing_is_left() -> None:
     """Without a relapse the fault of the node that failed is gone although nobody repaired it."""
-    result, down = played(tiers({}, diagnosis={"blames_other": 1}), [(300.0, 0, 0)])
+    result, down = played(tiers_of_test_repair({}, diagnosis={"blames_other": 1}), [(300.0, 0, 0)])
     assert [row for row in down if row[1] < row[2]] == [(1, 300.0, 350.0)]
     assert result.counts["failures"] == 1
 
@@ -259,7 +485,7 @@ def test_another_node_is_blamed_and_nothing_is_left() -> None:
 def test_a_repair_leaves_no_fault_where_there_was_none() -> None:
     """Node 1 is blamed for node 0 and its repair fails too: the fault is still that of node 0 alone."""
     failures = [{**FAILS, "name": "first", "relapse": {"after": "200 s"}}]
-    repair = tiers({"fixes": 0}, diagnosis={"blames_other": 1})
+    repair = tiers_of_test_repair({"fixes": 0}, diagnosis={"blames_other": 1})
     result, _ = played(repair, [(300.0, 0, 0)], failures=failures, horizon="600 s")
     # It strikes at 500 s; a fault left in node 1, which was back at 350 s, would strike at 550 s as well.
     assert (result.counts["relapses"], result.counts["hidden_at_end"]) == (1, 1)
@@ -267,7 +493,7 @@ def test_a_repair_leaves_no_fault_where_there_was_none() -> None:
 
 def test_a_job_of_one_node_has_nobody_else_to_blame() -> None:
     """Nobody is blamed and nothing is swapped: the job restarts where it is."""
-    repair = tiers({}, diagnosis={"blames_other": 1})
+    repair = tiers_of_test_repair({}, diagnosis={"blames_other": 1})
     result, down = played(repair, [(300.0, 0, 0)], jobs=[{"name": "job", "gpus": 1}])
     assert [row for row in down if row[1] < row[2]] == []
     assert (result.counts["wrong_blames"], result.counts["repairs"]) == (1, 0)
@@ -280,7 +506,7 @@ def test_nobody_is_blamed() -> None:
     Outside a job there is nobody to take for another: the node itself goes to repair.
     """
     failures = [{**FAILS, "name": "first", "relapse": {"after": "200 s"}}]
-    repair = tiers({}, diagnosis={"finds": 0})
+    repair = tiers_of_test_repair({}, diagnosis={"finds": 0})
     result, down = played(repair, [(300.0, 0, 0)], failures=failures, spares={"hot": 1})
     assert [row for row in down if row[1] < row[2]] == [(0, 500.0, 550.0)]
     counts = result.counts
@@ -289,14 +515,12 @@ def test_nobody_is_blamed() -> None:
     assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(300 + 450)
 
 
-# ------------------------------------------------------------------------------------------------ retirement
-
 LEMON = [{"use": "threshold", "failures": 1, "window": "1 d"}]
 
 
 def test_a_retired_node_never_returns() -> None:
     """It counts as in repair up to the horizon."""
-    result, down = played(tiers({}, lemons=LEMON), [(300.0, 0, 2), (500.0, 0, 2)])
+    result, down = played(tiers_of_test_repair({}, lemons=LEMON), [(300.0, 0, 2), (500.0, 0, 2)])
     assert down == [(2, 300.0, 1000.0)]
     counts = result.counts
     assert (counts["retired"], counts["repairs"], counts["masked"]) == (1, 0, 1)
@@ -307,7 +531,7 @@ def test_a_retired_node_is_replaced() -> None:
     """The new node comes after 100 s and nothing is remembered of the old one: two blames make a lemon again."""
     lemons = [{"use": "threshold", "failures": 2, "window": "1 d"}]
     rows = [(100.0, 0, 2), (200.0, 0, 2), (400.0, 0, 2), (600.0, 0, 2)]
-    result, down = played(tiers({}, lemons=lemons, replacement="100 s"), rows)
+    result, down = played(tiers_of_test_repair({}, lemons=lemons, replacement="100 s"), rows)
     assert down == [(2, 100.0, 150.0), (2, 200.0, 300.0), (2, 400.0, 450.0), (2, 600.0, 700.0)]
     assert (result.counts["retired"], result.counts["repairs"]) == (2, 2)
 
@@ -316,7 +540,7 @@ def test_a_retired_node_is_replaced() -> None:
 def test_a_new_node_has_a_new_life(replacement: str | None, starts: list[float]) -> None:
     """Parts that fail once, after 250 s, begin a life with the new node: 250 + 100 + 250 s."""
     law = {"law": "fixed", "value": "250 s"}
-    repair = tiers({}, lemons=LEMON, **({"replacement": replacement} if replacement else {}))
+    repair = tiers_of_test_repair({}, lemons=LEMON, **({"replacement": replacement} if replacement else {}))
     failures = [{**FAILS, "name": "first", "law": law, "renews": "never"}]
     result, down = played(repair, [(250.0, 0, 2)], failures=failures)
     assert [start for _, start, _ in down] == starts
@@ -334,7 +558,7 @@ def test_the_lives_of_an_old_node_end_with_it(clock: str) -> None:
     case = prepared(
         cluster={"nodes": 8, "gpus_per_node": 1, "fabric": {"rails": 1}},
         failures=failures,
-        repair=tiers({}, lemons=LEMON, replacement="100 s"),
+        repair=tiers_of_test_repair({}, lemons=LEMON, replacement="100 s"),
     )
     rows = replace(trace([(250.0, 0, 2), (500.0, 1, 2)]), round=np.zeros(2, dtype=np.int64))
     result = sim.run(case, 0, rows, keeps_log=True)
@@ -350,12 +574,10 @@ def test_a_new_node_has_a_new_life_on_its_busy_clock() -> None:
     law = {"law": "fixed", "value": "250 s"}
     failures = [{**FAILS, "name": "first", "law": law, "renews": "never", "clock": "busy"}, {**FAILS, "name": "second"}]
     rows = [(250.0, 0, 0), (600.0, 0, 1), (500.0, 1, 1)]
-    result, down = played(tiers({}, lemons=LEMON, replacement="100 s"), rows, failures=failures)
+    result, down = played(tiers_of_test_repair({}, lemons=LEMON, replacement="100 s"), rows, failures=failures)
     assert [row for row in down if row[0] in (0, 1)] == [(0, 250.0, 350.0), (1, 500.0, 600.0), (0, 750.0, 850.0)]
     assert result.jobs[0].interruptions == {1: 2, 2: 1}
 
-
-# ------------------------------------------------------------------------------------- overlaps and the horizon
 
 RACK = {"use": "component", "name": "second", "part": "rack", "rate": "1 per 1000 rack-d", "repair": "150 s"}
 
@@ -367,7 +589,7 @@ def test_a_node_returns_when_nothing_is_open(rack_at: float, back: float, masked
     In a rack that is down the failure is masked; one that is just back can fail.
     """
     failures = [{**FAILS, "name": "first"}, RACK]
-    result, down = played(tiers({"time": "100 s"}), [(300.0, 0, 2), (rack_at, 1, 1)], failures=failures)
+    result, down = played(tiers_of_test_repair({"time": "100 s"}), [(300.0, 0, 2), (rack_at, 1, 1)], failures=failures)
     assert max(end for node, _, end in down if node == 2) == back
     assert result.counts["masked"] == masked
     # Nodes 2 and 3 are out for the rack, node 2 for itself as well.
@@ -377,7 +599,7 @@ def test_a_node_returns_when_nothing_is_open(rack_at: float, back: float, masked
 @cases("crews", [None, 1], ids=["crews for all", "one crew"])
 def test_the_horizon_cuts_a_repair(crews: int | None) -> None:
     """Down from 880 s: repair to 940, tests beyond the horizon; the edges of windows at 300, 600 and 900 s cut too."""
-    repair = tiers({"time": "60 s", "crews": crews}, qualification={"time": "100 s"})
+    repair = tiers_of_test_repair({"time": "60 s", "crews": crews}, qualification={"time": "100 s"})
     result, down = played(repair, [(880.0, 0, 2), (950.0, 0, 3)], windows="300 s")
     assert down == [(2, 880.0, 1000.0), (3, 950.0, 1000.0)]
     by_window = result.outside.sum(axis=2)

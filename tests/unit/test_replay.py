@@ -43,9 +43,6 @@ def rows(log: Log) -> list[tuple[str, float, float, str]]:
     return [(unit, float(start), float(end), cause) for start, unit, end, cause in sorted(found)]
 
 
-# ---------------------------------------------------------------------------------------------------- reading
-
-
 def test_rows_become_outages(tmp_path: Path) -> None:
     """Units are numbered by first appearance, causes are kept apart, rows are sorted by start."""
     log = read(tmp_path, HEADER + "b,10,20,gpu\na,15,40,nic\nb,30,35,gpu\n")
@@ -115,9 +112,6 @@ def test_causes_may_be_missing(tmp_path: Path) -> None:
     assert rows(read(tmp_path, b"\xef\xbb\xbfunit,start,end\n a ,1,2\n")) == [("a", 1.0, 2.0, "recorded")]
 
 
-# ------------------------------------------------------------------------------------------------- bad logs
-
-
 @cases(
     ("text", "match"),
     [
@@ -169,9 +163,6 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_log(tmp_path / "nowhere.csv", Columns(), 1.0)
     with pytest.raises(TraceError, match="directory"):
         read_log(tmp_path, Columns(), 1.0)
-
-
-# -------------------------------------------------------------------------------------------------- replaying
 
 
 def replay(folder: Path, text: str, log: dict[str, Any] | None = None, **changes: Any) -> sim.Prepared:
@@ -229,17 +220,17 @@ def test_more_units_than_nodes(tmp_path: Path) -> None:
         replay(tmp_path, text)
 
 
-# ------------------------------------------------------------------------------------------- which node a name is
-
-
 def nodes_of(case: sim.Prepared, replication: int = 0) -> list[int]:
     """Return the node of each outage in order of time."""
     return [int(slot) for slot in sim.trace(case, replication).slot]
 
 
 NODES, NAMED, EACH = 64, 32, 5
+
 HALF = "".join(f"node{10 + 3 * (row % NAMED)},{100 + 100 * row},{100 + 100 * row},gpu\n" for row in range(NAMED * EACH))
+
 """Five outages of each of 32 nodes that are known by name; they take no time, so that the job keeps its nodes."""
+
 HALVES = {
     "cluster": {"nodes": NODES, "gpus_per_node": 1, "fabric": {"rails": 1}},
     "jobs": [{"name": "job", "gpus": NODES // 2}],
@@ -391,9 +382,6 @@ def test_a_log_that_does_not_cover_the_horizon(tmp_path: Path) -> None:
         r"no outage of the log is simulated: the first begins at 2\.049e\+04 d, after 0\.01157 d; origin", line
     )
     assert replay(tmp_path, epoch, {"map": "first-appearance", "origin": 1_770_000_000}).warnings == ()
-
-
-# --------------------------------------------------------------------------------------------------- dates
 
 
 def test_dates_are_moments(tmp_path: Path) -> None:

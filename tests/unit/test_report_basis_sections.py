@@ -14,8 +14,8 @@ import pytest
 from pydantic import ValidationError
 
 import sim
-from analysis.page.chapters import inputs, reproduce, scale, validation
 from analysis.page.chapters import inputs as basis
+from analysis.page.chapters import reproduce, validation
 from analysis.page.chapters import scale as frontier
 from analysis.page.chapters.inputs import BASES, LABELS, stated_inputs
 from analysis.page.chapters.reproduce import footer
@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from sim import Prepared, Scenario
 
 SOFTWARE = '{use: job, name: software, rate: 1 per 10 job-day, source: "a log of ours", events: 12}'
+
 HARDWARE = "{use: component, name: node, part: node, rate: 6.5 per 1000 node-day}"
+
 TWICE = ("jobs.0.gpus=1984", "cluster.nodes=256", "spares.hot=8")
 
 
@@ -84,9 +86,6 @@ def grids(section: Section | None) -> dict[str, Grid]:
     assert section is not None
     found = [item.table if isinstance(item, Picture) else item for item in section.items]
     return {grid.title: grid for grid in found if grid is not None}
-
-
-# ---------------------------------------------------------------------------------------- other sizes and rates
 
 
 @cases(
@@ -135,7 +134,7 @@ def test_rarer_failures_are_those_of_the_scenario_that_states_them(change: tuple
 
 def test_the_curves_by_size_go_through_the_closed_form_of_the_job_itself(run: Material) -> None:
     """At the size of the job the curves are its own formula, and the simulated point stands beside it."""
-    section = scale.scale_section(run)
+    section = frontier.scale_section(run)
     assert section is not None
     assert run.focus is not None
     between, shares = (item.chart for item in section.items if isinstance(item, Picture))
@@ -189,7 +188,7 @@ def test_failures_that_grow_faster_find_spares_that_grow_with_them() -> None:
 
 def test_titles_by_size_are_of_one_source_and_name_it(run: Material) -> None:
     """From and to are the formula's, and what was simulated stands beside them; times are those of running."""
-    section = scale.scale_section(run)
+    section = frontier.scale_section(run)
     assert section is not None
     assert run.focus is not None
     form = sim.closed_form(run.focus.prepared)
@@ -206,8 +205,8 @@ def test_titles_by_size_are_of_one_source_and_name_it(run: Material) -> None:
 def test_shares_that_are_next_to_nothing_are_neither_told_nor_drawn() -> None:
     """At a size at which failures come faster than the job comes back, the curve ends, and the table says how low."""
     rows = [(1024, 0.5, None), (2048, 0.0009, None), (4096, 0.0, None)]
-    assert scale._series(rows, [], 0.01, scale._LEAST_SCALE)[0].y == (50.0, None, None)
-    grid = scale._grid("x", rows, [], scale._percent_of_scale)
+    assert frontier._series(rows, [], 0.01, frontier._LEAST_SCALE)[0].y == (50.0, None, None)
+    grid = frontier._grid("x", rows, [], frontier._percent_of_scale)
     assert [row[1] for row in grid.rows] == ["50 %", "below 0.1 %", "below 0.1 %"]
 
 
@@ -303,19 +302,17 @@ def test_the_picture_of_the_frontier_never_leaves_the_values_around_it() -> None
 
 def test_no_frontier_and_no_sizes_without_failures_or_without_a_formula(tmp_path: Path) -> None:
     """A scenario in which nothing fails needs no requirement; one that no formula describes has no frontier."""
-    assert scale.scale_section(ran(tmp_path, "failures=[]")) is None
+    assert frontier.scale_section(ran(tmp_path, "failures=[]")) is None
     assert frontier.section(ran(tmp_path, "failures=[]")) is None
     job = "jobs=[{name: train, gpus: 992, step_time: 10 s, parallelism: {data: 992}}]"
     without = ran(tmp_path, job, "recovery={use: restart-smaller, launch: 1 min}", replications=1)
     assert without.focus is not None
     assert sim.closed_form(without.focus.prepared).ettr is None
     assert frontier.section(without) is None
-    section = scale.scale_section(without)
+    section = frontier.scale_section(without)
     assert section is not None
     assert [series.name for series in section.items[1].chart.series] == ["simulated"]  # type: ignore[union-attr]
 
-
-# ------------------------------------------------------------------------------------------- measured points
 
 PUBLISHED = {
     ("mtti", "Llama 3 405B"): (54 * 86400 / 466, 54 * 86400 / 466),
@@ -329,6 +326,7 @@ PUBLISHED = {
     ("ettr", "BLOOM"): (0.87, 0.92),
     ("ettr", "MegaScale"): (0.90, 0.90),
 }
+
 """Ends of what is published, or of what rounds to it."""
 
 
@@ -351,15 +349,12 @@ def test_every_measured_point_has_a_source_and_is_inside_of_what_was_published()
 
 def test_dots_of_doubtful_points_and_of_bounds_say_so(run: Material) -> None:
     """Nobody takes the bound of Llama 3, or a point that may be a projection, for a measured value."""
-    section = scale.scale_section(run)
+    section = frontier.scale_section(run)
     assert section is not None
     between, shares = (item.chart for item in section.items if isinstance(item, Picture))
     assert [dot.name for dot in between.dots if "projected" in dot.name] == ["Meta, 98,304 GPUs (perhaps projected)"]
     assert "Llama 3 405B (more than)" in [dot.name for dot in shares.dots]
     assert all(dot.source for dot in (*between.dots, *shares.dots))
-
-
-# --------------------------------------------------------------------------------------------------- inputs
 
 
 def leaves(content: Any, path: str = "") -> Iterator[str]:
@@ -427,17 +422,15 @@ def test_inputs_say_what_was_measured_what_is_of_a_preset_and_what_was_left_out(
 
 def test_tables_of_inputs_hold_every_input_and_explain_every_basis(run: Material) -> None:
     """What is not in the tables of its part is in that of what was left out; no cell is empty."""
-    tables = grids(inputs.section(run))
+    tables = grids(basis.section(run))
     rows = [row for title, grid in tables.items() if title not in ("What the bases mean",) for row in grid.rows]
     named = {row[0] for row in rows}
-    for _, one in inputs.all_inputs(run):
+    for _, one in basis.all_inputs(run):
         generic = ".".join("*" if part.isdigit() else part for part in one.path.split("."))
         assert one.path in named or generic in named
     assert all(cell for row in rows for cell in row)
     assert {row[0] for row in tables["What the bases mean"].rows} == BASES.keys()
 
-
-# --------------------------------------------------------------------------------------------------- axes
 
 STUDY = {
     "name": "unknowns",
@@ -526,7 +519,7 @@ def test_without_indices_inputs_are_counted_and_the_command_that_weighs_them_is_
     section = basis.basis_section(material)
     assert section is not None
     (picture,) = (item for item in section.items if isinstance(item, Picture))
-    total = sum(one.basis != "default" for _, one in inputs.all_inputs(material))
+    total = sum(one.basis != "default" for _, one in basis.all_inputs(material))
     assert picture.chart.unit == "inputs"
     assert sum(part.amount for part in picture.chart.parts) == total
     assert "ettrick sensitivity" in str(section.text[0])
@@ -536,7 +529,7 @@ def test_without_indices_inputs_are_counted_and_the_command_that_weighs_them_is_
 def test_axes_are_inputs_with_their_distribution_basis_and_source(tmp_path: Path) -> None:
     """The table of what varies says what is known of each axis, and the value at its path rests on the same."""
     material = sensitivity(tmp_path, {})
-    rows = grids(inputs.section(material))["What the study varies"].rows
+    rows = grids(basis.section(material))["What the study varies"].rows
     assert rows[0] == ("spares", "spares.hot", "2, 4", "a choice", "the study itself")
     assert rows[1][2:] == (
         "log-normal, between 5 per 1000 node-day and 8 per 1000 node-day with 90 %",
@@ -544,7 +537,7 @@ def test_axes_are_inputs_with_their_distribution_basis_and_source(tmp_path: Path
         "forty failures",
     )
     assert rows[2][2:4] == ("log-normal, between 6 h and 2 d with 90 %", "assumed")
-    told = {one.path: (one.basis, one.source) for _, one in inputs.all_inputs(material)}
+    told = {one.path: (one.basis, one.source) for _, one in basis.all_inputs(material)}
     assert told["failures.0.rate"] == ("measured", "forty failures")
     assert told["repair.time"][0] == "assumed"
 
@@ -577,9 +570,6 @@ def test_a_basis_changes_nothing_that_is_played(tmp_path: Path) -> None:
     assert len(first) > 1
     assert first == second
     assert pair[0].digest == pair[1].digest
-
-
-# --------------------------------------------------------------------------------------- validation, provenance
 
 
 def validated() -> dict[str, Any]:
@@ -678,7 +668,7 @@ def test_a_report_says_what_made_it_and_how_to_make_it_again(run: Material, tmp_
 def test_sections_about_a_scenario_are_silent_where_there_is_none(tmp_path: Path) -> None:
     """A validation has no scenario, so it has no inputs, sizes or requirements."""
     checked = Material(Results(tmp_path, "validate", {"validate.json": validated()}))
-    assert [module.section(checked) for module in (scale, frontier, basis, inputs)] == [None] * 4
+    assert [module.section(checked) for module in (frontier, frontier, basis, basis)] == [None] * 4
 
 
 def test_several_jobs_a_log_and_equal_runs_have_their_sections(tmp_path: Path) -> None:
@@ -686,7 +676,7 @@ def test_several_jobs_a_log_and_equal_runs_have_their_sections(tmp_path: Path) -
     two = "jobs=[{name: one, gpus: 496, step_time: 10 s}, {name: two, gpus: 496, step_time: 10 s}]"
     for changes in ((two,), ("failures.0.scale=1e-9", "failures.1.scale=1e-9")):
         material = ran(tmp_path, *changes)
-        for module in (scale, frontier, basis, inputs, validation, reproduce):
+        for module in (frontier, frontier, basis, basis, validation, reproduce):
             section = module.section(material)
             assert section is not None or module is frontier
             assert "nan" not in repr(section).lower().replace("maintenance", "")

@@ -11,7 +11,7 @@ import pytest
 
 from analysis.page import build
 from analysis.page.material import Material, ReportError, chosen_cells, read_results
-from tests import small
+from tests import report_sample
 from tests.cases import cases
 
 DONE, WRONG = 0, 2
@@ -20,12 +20,12 @@ DONE, WRONG = 0, 2
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the name of the small scenario, in an empty working folder."""
-    return small.write(tmp_path, monkeypatch)
+    return report_sample.write(tmp_path, monkeypatch)
 
 
 def call(*arguments: str) -> Any:
     """Run a command in this process."""
-    return small.call(*arguments)
+    return report_sample.call(*arguments)
 
 
 @pytest.fixture
@@ -42,9 +42,6 @@ def refused(result: Any, *words: str) -> None:
     assert result.stderr.count("\n") == 1
     for word in words:
         assert word in result.stderr
-
-
-# ----------------------------------------------------------------------------------------------- what compare keeps
 
 
 def test_compare_keeps_what_it_prints_and_scenarios_that_can_be_run(scenario: str) -> None:
@@ -71,9 +68,6 @@ def test_compare_replaces_only_the_same_variants(scenario: str, compared: str) -
         "variant-1.resolved.yaml",
         "variant-2.resolved.yaml",
     ]
-
-
-# ----------------------------------------------------------------------------------------------------- the report
 
 
 @pytest.mark.parametrize("kind", ["html", "md", "pptx"])
@@ -225,9 +219,6 @@ def test_a_scenario_that_is_gone_is_told(compared: str) -> None:
     refused(call("report", compared), f"{compared}: ", "variant-")
 
 
-# ------------------------------------------------------------------------------------------------------- one picture
-
-
 def test_pictures_are_listed_and_drawn_the_same_each_time(compared: str) -> None:
     """Every name of the list can be drawn; the first one twice, with the same bytes."""
     listed = call("plot", compared)
@@ -248,9 +239,6 @@ def test_a_picture_that_is_not_there_is_refused_with_the_nearest_name(compared: 
     refused(call("plot", compared, f"{name}x", "--out", "one.svg"), f"no picture '{name}x'", f"did you mean '{name}'")
     refused(call("plot", compared, name, "--out", "one.gif"), "one.gif", ".svg, .png or .pdf")
     refused(call("plot", compared, name), "--out")
-
-
-# --------------------------------------------------------------------------------- which cells are looked at closely
 
 
 def sweep(answers: list[dict[str, Any]], means: dict[tuple[str, str], float | None]) -> dict[str, Any]:

@@ -17,24 +17,21 @@ from analysis.amounts import PERCENT, compact, gpu_hours
 from analysis.cluster import describe
 from analysis.metrics import nodes_down
 from analysis.page.account import account_of
-from analysis.page.chapters import cluster, run, typical
 from analysis.page.chapters import cluster as step
+from analysis.page.chapters import run, typical
 from analysis.page.chapters.typical import DAY, phases_of
 from analysis.page.charts.data import Calendar, Curves, HeatMap, Phase
 from analysis.page.material import Focus
 from analysis.page.model import Picture, Section, plain
 from analysis.results import run as documents
-from analysis.results.models import (
-    ClosedForm,
-    Step,
-)
+from analysis.results.models import ClosedForm, Step
 from analysis.statistics.estimates import mean_interval
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 from sim.engine.result import Milestone, Outage, Span, Timeline
-from tests import small
+from tests import report_sample
 from tests.cases import cases
 from tests.pace import SEED
-from tests.unit.test_engine_timeline import RECOVERIES, busy
+from tests.unit.test_timeline import RECOVERIES, busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,15 +42,18 @@ SECTIONS: dict[str, Callable[[Any], Section | None]] = {
     "typical": typical.section,
     "rolling": run.rolling_section,
     "missing_nodes": run.missing_nodes_section,
-    "cluster": cluster.section,
+    "cluster": step.section,
     "step": step.step_section,
     "closed_form": run.closed_form_section,
 }
-TRAIN = small.SMALL["jobs"][0]
+
+TRAIN = report_sample.SMALL["jobs"][0]
+
 RACKS = {"use": "component", "name": "rack", "part": "rack", "rate": "400 per 1000 rack-day"}
+
 CASES: dict[str, dict[str, Any]] = {
     "small": {"cost": {"gpu_hour": 2.5, "currency": "EUR"}},
-    "week": {"horizon": "7 d", "failures": [small.SMALL["failures"][0], RACKS]},
+    "week": {"horizon": "7 d", "failures": [report_sample.SMALL["failures"][0], RACKS]},
     "healthy start": {"horizon": "6 d", "repair": {"time": "2 d"}, "jobs": [{**TRAIN, "gpus": 64}]},
     "a bit more than six days": {"horizon": "8655 min"},
     "nothing fails": {"failures": [], "horizon": "6 d"},
@@ -76,7 +76,7 @@ CASES: dict[str, dict[str, Any]] = {
 @functools.cache
 def focus_of(name: str, replications: int = 6) -> Focus:
     """Return a case, to be looked at closely."""
-    return Focus(name, small.parse(**CASES[name]), replications)
+    return Focus(name, report_sample.parse(**CASES[name]), replications)
 
 
 def made(focus: Focus | None, name: str) -> Section | None:
@@ -89,9 +89,6 @@ def chart_of(focus: Focus, name: str) -> Any:
     found = made(focus, name)
     assert found is not None
     return next(item.chart for item in found.items if isinstance(item, Picture))
-
-
-# ------------------------------------------------------------------------------------------------ all of them
 
 
 @pytest.mark.parametrize("replications", [1, 3])
@@ -124,9 +121,6 @@ def texts(section: Section) -> list[str]:
 def test_without_a_scenario_there_is_nothing_to_say() -> None:
     """Results of a validation have no scenario."""
     assert [made(None, name) for name in SECTIONS] == [None] * len(SECTIONS)
-
-
-# ------------------------------------------------------------------------------------------------ where it goes
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -206,9 +200,6 @@ def test_amounts_of_gpu_time_are_readable() -> None:
     assert [compact(3600 * amount) for amount in (0, 0.0123, 999.4, 999.7, 12_345, -2e6, 3e9)] == [
         *("0", "0.01", "999", "1 k", "12.3 k", "-2 M", "3,000 M")
     ]
-
-
-# ------------------------------------------------------------------------------------------------ losses
 
 
 @cases("case", ["small", "week", "two jobs", "censored"])
@@ -322,9 +313,6 @@ def test_the_table_of_losses_has_totals_and_money() -> None:
     assert row["interruptions"] == f"{documents.plain(focus.document)['metrics']['interruptions']['mean']:.3g}"
 
 
-# ------------------------------------------------------------------------------------------------ typical
-
-
 @cases("recovery", RECOVERIES)
 def test_phases_tile_the_time_of_the_job(recovery: str) -> None:
     """From 0 to the end, each begins where the one before ended, whatever happens to a job with replicas."""
@@ -424,9 +412,6 @@ def test_the_calendar_is_that_of_the_typical_replication() -> None:
     assert any("not shown" in note for note in found.notes)
 
 
-# ------------------------------------------------------------------------------------------------ day by day
-
-
 def test_equal_windows_have_the_mean_of_the_run() -> None:
     """The ETTR of seven days is the mean of that of each, because as much is asked for each day."""
     focus = focus_of("week")
@@ -465,9 +450,6 @@ def test_few_windows_have_no_curve() -> None:
     """Two days say nothing about days, and three runs nothing about tenths."""
     assert made(focus_of("small"), "rolling") is None
     assert len(chart_of(focus_of("week", 3), "rolling").series) == 2
-
-
-# ------------------------------------------------------------------------------------------------ missing nodes
 
 
 def test_exceedance_by_hand() -> None:
@@ -565,7 +547,7 @@ def test_the_curve_of_missing_nodes_is_marked_at_the_spares() -> None:
 
 def shares_above(count: int, failures: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
     """Return for 60 replications the share of the time with more than 0, 1, 2 nodes down, and the binomial law's."""
-    scenario = small.parse(failures=failures, warmup="5 d", horizon="10 d", initial="stationary")
+    scenario = report_sample.parse(failures=failures, warmup="5 d", horizon="10 d", initial="stationary")
     prepared = sim.prepare(scenario.model_copy(update={"seed": SEED}))
     results = [sim.run(prepared, replication) for replication in range(60)]
     each = []
@@ -583,7 +565,7 @@ def shares_above(count: int, failures: list[dict[str, Any]]) -> tuple[np.ndarray
 @pytest.mark.nightly
 def test_independent_nodes_are_binomial() -> None:
     """Nodes that fail one by one are within 1e-6 intervals of the binomial law; racks of four are far outside."""
-    each, theory = shares_above(3, [small.SMALL["failures"][0]])
+    each, theory = shares_above(3, [report_sample.SMALL["failures"][0]])
     for column, expected in zip(each.T, theory, strict=True):
         interval = mean_interval(column, 1 - 1e-6)
         assert interval is not None
@@ -594,12 +576,9 @@ def test_independent_nodes_are_binomial() -> None:
     assert interval[0] > theory[2]
 
 
-# ------------------------------------------------------------------------------------------------ cluster
-
-
 def test_blast_radii_by_hand() -> None:
     """Of 16 nodes in racks of four, a rack takes four, a power distribution unit of eight racks all, a GPU its node."""
-    found = {row.part: row[1:] for row in cluster.blasts(small.parse().cluster.build())}
+    found = {row.part: row[1:] for row in step.blasts(report_sample.parse().cluster.build())}
     assert found["gpu"] == (128, 1, 1)
     assert found["rack"] == (4, 4, 4)
     assert found["pdu"] == (1, 16, 16)
@@ -613,7 +592,7 @@ def test_blast_radii_are_those_of_the_description(name: str) -> None:
         part: (row["units"], row["nodes_crashed_min"], row["nodes_crashed_max"])
         for part, row in describe(spec)["when_one_fails"].items()
     }
-    assert {row.part: row[1:] for row in cluster.blasts(spec.build())} == expected
+    assert {row.part: row[1:] for row in step.blasts(spec.build())} == expected
 
 
 def test_the_title_names_the_largest_part_that_fails() -> None:
@@ -624,8 +603,6 @@ def test_the_title_names_the_largest_part_that_fails() -> None:
     assert week.title == "Of the parts that fail here, a rack takes most with it: 4 nodes with 32 GPUs"
     assert one.title == "No part that fails here takes more than one node of 8 GPUs with it"
 
-
-# ------------------------------------------------------------------------------------------------ step
 
 BREAKDOWN = {
     **dict.fromkeys(("gemm", "attention", "elementwise", "launch", "logits"), 0.1),
@@ -659,9 +636,6 @@ def test_a_step_that_is_only_stated_has_no_picture() -> None:
     assert found is not None
     assert (found.title, found.items) == ("A healthy step takes 10 s", ())
     assert step.step_stack(step_of(10.0, {})) is None
-
-
-# ------------------------------------------------------------------------------------------------ closed form
 
 
 @cases("case", ["small", "healthy start", "nothing fails"])
@@ -719,7 +693,7 @@ def test_the_title_says_whether_formula_and_simulation_agree(
 
 def test_without_a_formula_the_reason_is_given() -> None:
     """A recovery that no formula covers has no picture, but the reason."""
-    scenario = small.parse(seed=2)
+    scenario = report_sample.parse(seed=2)
     focus = Focus("x", scenario, 1)
     formula = focus.document.closed_form.model_copy(update={"ettr": None, "reasons": ["no formula for this"]})
     known = focus.document.model_copy(update={"closed_form": formula})

@@ -123,7 +123,9 @@ def told(content: dict[str, Any]) -> Told:
 
 
 RATES: tuple[str, list[tuple[str, float | None]]] = ("failure rate", [("0.0625", 0.0625), ("0.25", 0.25), ("1", 1.0)])
+
 SPARES: tuple[str, list[tuple[str, float | None]]] = ("hot spares", [("8", 8.0), ("16", 16.0), ("24", 24.0)])
+
 WAYS: tuple[str, list[tuple[str, float | None]]] = ("recovery", [("cold", None), ("warm", None)])
 
 

@@ -28,7 +28,7 @@ from analysis.page.model import Grid, Picture, Section, plain
 from analysis.results import run as documents
 from analysis.statistics.differences import Difference, difference
 from sim import JOB_BUCKETS
-from tests import small
+from tests import report_sample
 from tests.cases import cases
 
 if TYPE_CHECKING:
@@ -92,17 +92,17 @@ questions: [{ask: best, for_each: [gpus]}, {ask: sensitivity}]
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one of all results: `study`, `infeasible`, `run` and `compare`."""
     place = tmp_path_factory.mktemp("sections")
-    (place / "small.yaml").write_text(small.YAML, encoding="utf-8")
+    (place / "small.yaml").write_text(report_sample.YAML, encoding="utf-8")
     (place / "study.yaml").write_text(STUDY, encoding="utf-8")
     (place / "infeasible.yaml").write_text(INFEASIBLE, encoding="utf-8")
     quiet = ["--jobs", "1", "--quiet"]
-    small.call("sweep", str(place / "study.yaml"), "--out", str(place / "study"), *quiet)
-    small.call("optimize", str(place / "study.yaml"), "--out", str(place / "study"), *quiet)
-    small.call("sweep", str(place / "infeasible.yaml"), "--out", str(place / "infeasible"), *quiet)
+    report_sample.call("sweep", str(place / "study.yaml"), "--out", str(place / "study"), *quiet)
+    report_sample.call("optimize", str(place / "study.yaml"), "--out", str(place / "study"), *quiet)
+    report_sample.call("sweep", str(place / "infeasible.yaml"), "--out", str(place / "infeasible"), *quiet)
     scenario = str(place / "small.yaml")
-    small.call("run", scenario, "--out", str(place / "run"), "--replications", "3", *quiet)
+    report_sample.call("run", scenario, "--out", str(place / "run"), "--replications", "3", *quiet)
     vary = ["--vary", "spares.hot=0,1,2", "--replications", "4"]
-    small.call("compare", scenario, *vary, "--out", str(place / "compare"), *quiet)
+    report_sample.call("compare", scenario, *vary, "--out", str(place / "compare"), *quiet)
     return place
 
 
@@ -187,9 +187,6 @@ def numbers(*values: float, unit: str = "") -> list[tuple[str, float | None]]:
 WORDS: list[tuple[str, float | None]] = [("none", None), ("own node", None), ("neighbour", None)]
 
 
-# ------------------------------------------------------------------------------------------------- all sections
-
-
 @cases("folder", ["study", "infeasible", "run", "compare"])
 def test_no_section_shows_a_hole(materials: dict[str, Material], folder: str) -> None:
     """What the data do not support is said in words: never NaN, a dash, ``None`` or an empty cell."""
@@ -218,9 +215,6 @@ def test_pictures_have_keys_of_their_own(materials: dict[str, Material]) -> None
         found = [section(material) for section in SECTIONS.values()]
         keys = [key for section in found if section is not None for key in pictures(section)]
         assert len(keys) == len(set(keys))
-
-
-# ------------------------------------------------------------------------------------------------- amounts and axes
 
 
 def test_an_interval_without_width_is_none() -> None:
@@ -259,9 +253,6 @@ def test_lines_along_an_axis_differ_in_it_alone() -> None:
     for line in lines:
         assert all(cell["values"][name] == label for cell in line.cells for name, label in line.at.items())
         assert [cell["numbers"]["x"] for cell in line.cells] == [1, 2, 3]
-
-
-# ------------------------------------------------------------------------------------------------- answers
 
 
 def test_every_answer_is_in_the_section_as_in_the_document(materials: dict[str, Material]) -> None:
@@ -319,9 +310,6 @@ def test_cells_that_cannot_run_say_why(materials: dict[str, Material]) -> None:
     assert bad
     for cell in bad:
         assert any(cell["trouble"] in row[-1] for row in table.rows)
-
-
-# ------------------------------------------------------------------------------------------------- comparison
 
 
 def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Material]) -> None:
@@ -420,9 +408,6 @@ def test_a_ranking_is_that_of_the_last_group_with_rivals() -> None:
     picture = pictures(made(compare.section(of_document(RUN, content))))["ranking-1"]
     assert [(row.name, row.mean) for row in picture.chart.rows] == [("neighbour", 0.0), ("none", 10.0)]
     assert picture.title.startswith("With size 2, neighbour has the best ETTR, 10")
-
-
-# ------------------------------------------------------------------------------------------------- bridge
 
 
 def runs(shares: np.ndarray) -> list[Any]:
@@ -571,9 +556,6 @@ def test_a_bridge_between_jobs_of_two_sizes_has_no_gpu_hours(materials: dict[str
     assert "GPU-hours [" not in told
 
 
-# ------------------------------------------------------------------------------------------------- curves, heat maps
-
-
 def test_curves_have_the_means_and_intervals_of_the_cells() -> None:
     """A line for each combination of the other axes, its places in the unit of the labels."""
     content = study({"kind": WORDS, "every": numbers(1, 4, 16, unit="min")}, lambda kind, x: 0.9 - x * 1e-5 * len(kind))
@@ -687,9 +669,6 @@ def test_a_wide_heat_map_is_thinned_evenly() -> None:
     assert [value[-1] for value in chart.values] == pytest.approx([float(row) + 44 for row in chart.rows])
 
 
-# ------------------------------------------------------------------------------------------------- front
-
-
 def test_a_front_has_the_standing_of_the_answer(materials: dict[str, Material]) -> None:
     """Candidates are where their means are, and on the front, perhaps or behind as the question found."""
     content = materials["study"].main
@@ -735,9 +714,6 @@ def test_a_front_that_nobody_asked_for_is_of_metrics_that_pull_apart() -> None:
     for cell in content["cells"]:
         cell["metrics"]["cost"]["mean"] = -cell["metrics"]["ettr"]["mean"]
     assert front_data(content, rows) is None
-
-
-# ------------------------------------------------------------------------------------------------- finish
 
 
 def rows_of(times: dict[str, list[float | None]], draw: str = "0") -> list[dict[str, str]]:
@@ -823,9 +799,6 @@ def test_the_end_of_a_study_is_that_of_its_table(materials: dict[str, Material])
         in_time = sum(float(line["p_finish_by"]) for line in mine)
         assert float(row[1].removesuffix(" %")) == pytest.approx(100 * in_time / len(mine), abs=0.051)
     assert any("failure rate" in note for note in section.notes)
-
-
-# ------------------------------------------------------------------------------------------------- tornado, variance
 
 
 def change(mean: float, half: float) -> dict[str, Any]:
@@ -951,7 +924,7 @@ def test_a_sweep_one_at_a_time_has_a_tornado(place: Path) -> None:
         + "design: {use: one-at-a-time}\nreplications: 2\nquestions: [{ask: sensitivity}]\n"
     )
     (place / "single.yaml").write_text(text, encoding="utf-8")
-    small.call("sweep", str(place / "single.yaml"), "--out", str(place / "single"), "--jobs", "1", "--quiet")
+    report_sample.call("sweep", str(place / "single.yaml"), "--out", str(place / "single"), "--jobs", "1", "--quiet")
     material = Material(read_results(place / "single"))
     chart = pictures(made(drivers.section(material)))["tornado"].chart
     data = material.main["answers"][0]["data"]
@@ -962,9 +935,6 @@ def test_a_sweep_one_at_a_time_has_a_tornado(place: Path) -> None:
     drawn_changes = next(swing for swing in chart.swings if swing.name == "interval")
     wanted = [100 * move["difference"]["mean"] for move in interval["moves"]]
     assert [drawn_changes.low[1], drawn_changes.high[1]] == pytest.approx(wanted)
-
-
-# ------------------------------------------------------------------------------------------------- optimum
 
 
 def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: dict[str, Material]) -> None:
@@ -1014,7 +984,7 @@ def test_settings_of_an_optimum_can_be_typed(materials: dict[str, Material], mon
     command = next(plain(text) for text in section.text if "ettrick run" in plain(text)).partition("ettrick ")[2]
     monkeypatch.chdir(materials["study"].folder)
     count = str(content["replications"])
-    result = small.call(*shlex.split(command), "--replications", count, "--json", "--jobs", "1")
+    result = report_sample.call(*shlex.split(command), "--replications", count, "--json", "--jobs", "1")
     mean = json.loads(result.stdout)["metrics"]["ettr"]["mean"]
     assert mean == pytest.approx(content["answer"]["aims"]["ettr"]["mean"], rel=1e-12)
 

@@ -12,7 +12,7 @@ import sim
 from analysis.metrics import ratios
 from sim.engine.nodes import Place
 from sim.policies.contracts import Bucket
-from tests import small
+from tests import report_sample
 from tests.cases import cases
 from tests.harness import _Watched, play, prepared, seconds, trace
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sim.engine.simulation import Simulation
-
-# ------------------------------------------------------------------------------------------------- NVL72 racks
 
 NVL72 = """\
 name: nvl72
@@ -44,11 +42,15 @@ recovery: {use: hot-spare, initialize: 30 s}
 spares: {hot: 16}
 repair: {time: 200 s}
 """
+
 """Three racks of 18 trays, of which a job takes 16: rack 0 is the job's, rack 1 idle, and rack 2 the spare."""
 
 MATES = [16, 17, 34, 35, 52, 53]
+
 """Those of the three racks at the start."""
+
 SLOW_REPAIR = ("repair.time=1 d",)
+
 TRAY, SWITCH, DOMAIN = range(3)
 
 
@@ -245,16 +247,13 @@ def test_two_switch_trays_of_one_domain(racks: Any) -> None:
     assert result.whole_unit_seconds == pytest.approx(3000 - 150)
 
 
-# -------------------------------------------------------------------------------------------- boards of eight
-
-
 def test_boards_of_eight_change_nothing() -> None:
     """A node whose eight GPUs are a scale-up domain is what a node is without saying so, bit by bit."""
-    cluster = small.SMALL["cluster"]
-    plain = small.prepare()
-    failures = [*small.SMALL["failures"]]
+    cluster = report_sample.SMALL["cluster"]
+    plain = report_sample.prepare()
+    failures = [*report_sample.SMALL["failures"]]
     for scale_up in ({"gpus": 8}, {"gpus": 8, "swap_unit": "tray"}, {"gpus": 8, "drain_unit": "domain", "tray": 8}):
-        boards = small.prepare(cluster={**cluster, "scale_up": scale_up}, failures=failures)
+        boards = report_sample.prepare(cluster={**cluster, "scale_up": scale_up}, failures=failures)
         assert boards.units is None
         assert {part: number for part, number in boards.counts.items() if part != "scale_up"} == plain.counts
         assert boards.counts["scale_up"] == 16
@@ -269,14 +268,11 @@ def test_boards_of_eight_change_nothing() -> None:
 
 def test_a_failed_board_is_a_failed_node() -> None:
     """As a part, a domain of one node takes that node."""
-    cluster = {**small.SMALL["cluster"], "scale_up": {"gpus": 8}}
+    cluster = {**report_sample.SMALL["cluster"], "scale_up": {"gpus": 8}}
     board = {"use": "component", "name": "board", "part": "scale_up", "rate": "1 per 1000 scale_up-day"}
-    result = play(small.prepare(cluster=cluster, failures=[board]), [(3600.0, 0, 5)])
+    result = play(report_sample.prepare(cluster=cluster, failures=[board]), [(3600.0, 0, 5)])
     assert result.jobs[0].interruptions == {1: 1}
     assert result.down_node_seconds == pytest.approx(4 * 3600 + 120, abs=120)
-
-
-# ------------------------------------------------------------------------------------- groups that are cut
 
 
 def job(gpus: int, within: Sequence[str] = (), **parallelism: int) -> list[dict[str, Any]]:
@@ -286,6 +282,7 @@ def job(gpus: int, within: Sequence[str] = (), **parallelism: int) -> list[dict[
 
 
 BOARDS = {"nodes": 8, "gpus_per_node": 8, "accelerator": "h100", "fabric": {"rails": 8}}
+
 RACKS = {
     "nodes": 36,
     "accelerator": "gb200",
@@ -338,9 +335,6 @@ def test_groups_that_must_fit_are_refused(kind: str) -> None:
         prepared(cluster=BOARDS, jobs=job(gpus, [kind], **parts))
     wide = {**BOARDS, "scale_up": {"gpus": 16}}
     assert prepared(cluster=wide, jobs=job(gpus, [kind], **parts)).warnings == ()
-
-
-# ------------------------------------------------------------------------------------------ cores in a study
 
 
 @cases(("ratio", "spines", "down", "up"), [(1, 16, 192, 192), (2, 8, 384, 192), (4, 8, 384, 96), (7, 8, 384, 55)])

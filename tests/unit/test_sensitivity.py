@@ -34,6 +34,7 @@ AXES = {
     "y": Axis.model_validate({"range": {"min": 0.0, "max": 2.0}}),
     "z": Axis.model_validate({"choices": ["low", "middle", "high"]}),
 }
+
 HEIGHTS = {"low": -1.0, "middle": 0.0, "high": 3.0}
 
 
@@ -77,6 +78,7 @@ def changes(found: Tornado) -> dict[str, dict[str, float | None]]:
 
 
 COMMON = (0.3, -0.8, 0.1, 2.0)
+
 """Luck that is the same at every point."""
 
 

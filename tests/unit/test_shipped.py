@@ -2,18 +2,344 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import re
+import sys
+from typing import TYPE_CHECKING, Any
 
+import jsonschema
+import numpy as np
 import pytest
 
 import sim
-from tests import example_log
+from analysis.page.chapters.listing import format_inventory, kinds
+from sim import yamlfile
+from sim.prepare import placement
+from sim.run import TRACES
+from tests import report_sample
+from tests.cases import cases
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+# ----------------------------------------
+# What `ettrick list` says: a line for each thing that comes with Ettrick, with its source.
+
+WITH_SOURCE = (
+    "scenarios",
+    "studies",
+    "topologies",
+    "failure bundles (failures.use)",
+    "recovery presets (recovery.use)",
+    "models (jobs.model)",
+    "accelerators (cluster.accelerator)",
+)
+
+
+@cases("kind", WITH_SOURCE)
+def test_each_line_ends_with_its_source(kind: str) -> None:
+    """What stands in a file or in the catalog has a text, and in brackets at its end where it comes from."""
+    entries = sim.inventory()[kind]
+    assert entries
+    for name, text in entries.items():
+        found = re.fullmatch(r"(?P<text>\S.*[^.]) \((?P<source>\S.+[^.])\)", text)
+        assert found is not None, name
+        assert len(found["source"]) <= 180, name
+
+
+def test_sources_are_those_of_the_files() -> None:
+    """A scenario that names a paper has it on its line; so has what extends it, and a study of it."""
+    listing = sim.inventory()
+    assert listing["scenarios"]["llama3-405b-54d"].endswith("(arXiv 2407.21783, and assumptions)")
+    assert "2407.21783" in listing["scenarios"]["llama3-405b-16k"]
+    assert listing["studies"]["spares-and-repair"].endswith("(llama3-405b-16k; arXiv 2407.21783, and assumptions)")
+    assert "SIGCOMM" in listing["scenarios"]["leaf-dual-homed"]
+    assert 'Llama 3 Herd of Models", arXiv 2407.21783)' in listing["topologies"]["h100-roce-24k"]
+    assert "https:" not in "".join(listing["topologies"].values())
+
+
+def test_without_a_terminal_lines_are_whole() -> None:
+    """A pipe gets one line for each name, whatever its length, and no colours."""
+    lines = format_inventory().split("\n")
+    entries = [(name, text) for kind in sim.inventory().values() for name, text in kind.items()]
+    assert len(lines) == len(entries) + len(sim.inventory())
+    for name, text in entries:
+        assert any(line.startswith(f"  {name} ") and line.endswith(f"  {text}") for line in lines), name
+    assert "\x1b" not in "".join(lines)
+
+
+@pytest.mark.parametrize("width", [200, 80, 72])
+def test_lines_respect_the_width(width: int) -> None:
+    """No line is wider than asked for, what is wrapped hangs below its text, and nothing is lost."""
+    lines = format_inventory(width).split("\n")
+    assert max(map(len, lines)) <= width
+    assert format_inventory(width).split() == format_inventory().split()
+    column = next(line for line in lines if line.startswith("  quickstart")).index("What a month")
+    after = lines[lines.index(next(line for line in lines if line.startswith("  quickstart"))) + 1]
+    if width < 200:
+        assert after[:column].strip() == ""
+        assert after[column] != " "
+
+
+def test_one_kind_can_be_listed_alone() -> None:
+    """All kinds one after the other are the whole list; each has a name of one word."""
+    parts = [format_inventory(only=kind).rstrip("\n") for kind in kinds()]
+    assert "\n".join(parts) == format_inventory().rstrip("\n")
+    assert all(re.fullmatch("[a-z-]+", kind) for kind in kinds())
+    result = report_sample.call("list", "lemon-policies")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["lemon", "threshold", "score"]
+
+
+def test_a_kind_that_is_none_is_told_in_a_line() -> None:
+    """The line has the nearest kind, and all of them."""
+    result = report_sample.call("list", "studdies")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert "did you mean 'studies'?" in result.stderr
+    assert all(kind in result.stderr for kind in kinds())
+
+
+# ----------------------------------------
+# The JSON Schema of scenario files: valid, true of what is shipped, and false of what is wrong.
+
+SCHEMA = sim.schema()
+
+VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
+
+SCENARIOS = sim.shipped("scenarios")
+
+SMALL = str(sim.shipped("topologies")["small-1k"])
+
+
+def scenario(name: str) -> Any:
+    """Return what a shipped file says, before anything is followed."""
+    return yamlfile.load(SCENARIOS[name]).data
+
+
+def put(data: Any, path: str, value: Any) -> Any:
+    """Return a copy of `data` with a value at a dotted path, or without the key if there is no value."""
+    data = copy.deepcopy(data)
+    *way, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+    holder = data
+    for step in way:
+        holder = holder[step]
+    if value is None:
+        del holder[last]
+    else:
+        holder[last] = value
+    return data
+
+
+def test_it_is_a_schema() -> None:
+    """The schema is valid draft-07, which is what editors speak, and says so itself."""
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+    assert SCHEMA["$schema"] == "http://json-schema.org/draft-07/schema#"
+
+
+def test_every_reference_is_there() -> None:
+    """Every ``$ref`` leads to a definition, and no definition is left over."""
+    found: set[str] = set()
+
+    def walk(part: Any) -> None:
+        if isinstance(part, dict):
+            found.update(value for key, value in part.items() if key == "$ref")
+            part = list(part.values())
+        if isinstance(part, list):
+            for item in part:
+                walk(item)
+
+    walk(SCHEMA)
+    assert found == {f"#/$defs/{name}" for name in SCHEMA["$defs"]}
+
+
+@cases("name", SCENARIOS)
+def test_shipped_scenarios_fit(name: str) -> None:
+    """Every shipped scenario fits the schema as it is written, and so does what it resolves to."""
+    VALIDATOR.validate(scenario(name))
+    VALIDATOR.validate(sim.load(SCENARIOS[name]).dump())
+
+
+@cases(
+    ("path", "value"),
+    [
+        ("horizn", "30 d"),
+        ("horizon", None),
+        ("horizon", 30),
+        ("horizon", "30"),
+        ("horizon", "-30 d"),
+        ("horizon", True),
+        ("jobs", []),
+        ("jobs.0.gpu", 8),
+        ("jobs.0.gpus", None),
+        ("jobs.0.gpus", 64.5),
+        ("jobs.0.mfu", 41),
+        ("jobs.0.mfu", "a lot"),
+        ("jobs.0.precision", "fp16"),
+        ("jobs.0.parallelism", {"tensor": "8"}),
+        ("jobs.0.work", "for ever"),
+        ("failures.0.use", None),
+        ("failures.0.use", "componet"),
+        ("failures.0.rate", 6.5),
+        ("failures.0.planned", "no"),
+        ("checkpoint", "30 min"),
+        ("checkpoint.tiers.0.mode", "sync"),
+        ("recovery.use", None),
+        ("recovery.use", "cold-spare"),
+        ("recovery.delay", "10 s"),
+        ("repair.time", {"mean": "1 d"}),
+        ("repair.time", {"law": "weibull", "mean": "1 d"}),
+        ("repair.time", {"law": "fixed"}),
+        ("repair.time", "long"),
+        ("cluster", {"nodes": 16, "fabric": {"radix": "big"}}),
+        ("cluster", {"leaf": {"nodes": 4}}),
+        ("seed", -1),
+        ("extends", 3),
+    ],
+    ids=repr,
+)
+def test_wrong_scenarios_do_not_fit(path: str, value: Any) -> None:
+    """An editor underlines unknown keys, wrong types, missing units, missing keys and unknown words."""
+    assert not VALIDATOR.is_valid(put(scenario("quickstart"), path, value))
+
+
+@cases(
+    ("path", "value"),
+    [
+        ("cluster", {"extends": SMALL, "name": "mine"}),
+        ("cluster", {"nodes": 128, "rack": {"nodes": 8}}),
+        ("warmup", 0),
+        ("jobs.0.gpus", "0.5 Ki"),
+        ("jobs.0.work", {"time": "20 d"}),
+        ("failures", []),
+        ("failures.0.rate", 0),
+        ("failures.0", {"use": "llama3-table5", "scale": {"cpu": 2}}),
+        ("failures.0.interrupts", "50 %"),
+        ("failures.0.interrupts", 0.5),
+        ("repair.time", {"law": "empirical", "values": ["1 h", "3 h"]}),
+        ("repair.time", "1h30m"),
+        ("recovery", {"use": "full-restart", "initialize": {"law": "uniform", "low": 0, "high": "1 h"}}),
+    ],
+    ids=repr,
+)
+def test_right_scenarios_fit(tmp_path: Path, path: str, value: Any) -> None:
+    """What the schema allows here, `load` reads too."""
+    data = put(scenario("quickstart"), "cluster", SMALL)
+    data = put(data, path, value)
+    VALIDATOR.validate(data)
+    file = tmp_path / "s.yaml"
+    file.write_text(sim.dump(data), encoding="utf-8")
+    sim.load(file)
+
+
+def test_what_extends_need_not_be_complete() -> None:
+    """A file that extends another one says only what is different."""
+    VALIDATOR.validate({"extends": "quickstart.yaml", "horizon": "60 d"})
+    assert not VALIDATOR.is_valid({"extends": "quickstart.yaml", "horizon": 60})
+    assert not VALIDATOR.is_valid({"horizon": "60 d"})
+
+
+# ----------------------------------------
+# What scenarios have in common is worked out once, and nothing comes out differently for it.
+
+_SAME_FAILURES = (
+    "spares.hot=2",
+    "detection.time=10 min",
+    "repair.time=2 d",
+    "checkpoint.tiers.0.interval=1 h",
+    "recovery={use: full-restart, initialize: 10 min}",
+)
+
+_OTHER_FAILURES = ("failures.0.rate=13 per 1000 node-day", "horizon=31 d", "seed=2", "initial=stationary")
+
+_TEMPLATE = sim.template(sim.find("quickstart"))
+
+
+def _scenario(*changes: str) -> sim.Scenario:
+    return sim.load(sim.find("quickstart"), changes)
+
+
+def _prepared(*changes: str) -> sim.Prepared:
+    return sim.prepare(_TEMPLATE.scenario(changes))
+
+
+def _drawn(monkeypatch: pytest.MonkeyPatch, *variants: Sequence[str]) -> int:
+    """Return how often failures were drawn for one replication of each variant."""
+    calls: list[int] = []
+    draw = sim.trace
+    monkeypatch.setattr(sys.modules["sim.run"], "trace", lambda one, number: calls.append(number) or draw(one, number))
+    desk = sim.Shared()
+    for changes in variants:
+        desk.trace(_prepared(*changes), 0)
+    return len(calls)
+
+
+def test_variants_of_a_policy_share_their_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spares, detection, repair, checkpoints and recovery do not touch what is drawn: it is drawn once."""
+    assert _drawn(monkeypatch, (), *([change] for change in _SAME_FAILURES)) == 1
+
+
+@pytest.mark.parametrize("change", _OTHER_FAILURES)
+def test_what_changes_the_failures_has_failures_of_its_own(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rate, the horizon, the seed and the initial state are part of what is drawn."""
+    assert _drawn(monkeypatch, (), [change]) == 2
+
+
+def test_of_a_long_run_the_repairs_belong_to_the_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a stationary state some parts are in repair at the start, so the law of repair is part of what is drawn."""
+    assert _drawn(monkeypatch, ["initial=stationary"], ["initial=stationary", "repair.time=2 d"]) == 2
+
+
+@cases("change", [*_SAME_FAILURES, *_OTHER_FAILURES])
+def test_sharing_changes_no_result(change: str) -> None:
+    """What was shared with another scenario gives the same result, to the last bit, as a run of its own."""
+    desk = sim.Shared()
+    first = _prepared()
+    sim.run(first, 3, desk.trace(first, 3))
+    prepared = _prepared(change)
+    ours, alone = sim.run(prepared, 3, desk.trace(prepared, 3)), sim.run(sim.prepare(_scenario(change)), 3)
+    for mine, theirs in zip(ours.jobs, alone.jobs, strict=True):
+        assert np.array_equal(mine.totals, theirs.totals)
+        assert mine.interruptions == theirs.interruptions
+
+
+def test_a_cluster_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variants with the same cluster share its topology; another cluster has its own."""
+    built: list[str] = []
+    original = sim.ClusterSpec.build
+
+    def build(self: sim.ClusterSpec) -> sim.Topology:
+        built.append(self.name)
+        return original(self)
+
+    monkeypatch.setattr(sim.ClusterSpec, "build", build)
+    placement._TOPOLOGIES.clear()
+    for change in ("spares.hot=1", "spares.hot=2", "cluster.rack.nodes=2"):
+        _prepared(change)
+    assert len(built) == 2
+
+
+def test_only_the_last_ones_are_kept() -> None:
+    """Memory does not grow with the number of variants."""
+    desk = sim.Shared()
+    prepared = _prepared()
+    for replication in range(TRACES + 5):
+        desk.trace(prepared, replication)
+    assert len(desk.traces) == TRACES
+
+
+def test_a_template_makes_the_scenarios_of_its_file() -> None:
+    """A file that was read once gives the same scenarios as one that is read each time."""
+    for change in _SAME_FAILURES:
+        assert _TEMPLATE.scenario([change]).dump() == _scenario(change).dump()
+    assert _TEMPLATE.scenario().dump() == _scenario().dump()
 
 
 def test_example_log_is_what_its_recipe_makes() -> None:
-    """The committed log and its inventory are the output of tests/example_log.py, byte for byte."""
+    """The committed log and its inventory are the output of tests/report_sample.py, byte for byte."""
     folder = sim.shipped("scenarios")["replay"].parent / "logs"
-    for name, text in example_log.texts().items():
+    for name, text in report_sample.texts().items():
         assert (folder / name).read_text(encoding="utf-8") == text
 
 

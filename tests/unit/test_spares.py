@@ -13,12 +13,14 @@ from sim.engine.nodes import Place
 from sim.engine.simulation import Simulation
 from sim.policies.contracts import Bucket
 from tests.cases import cases
-from tests.harness import Z, _Watched, play, prepared, seconds, trace
+from tests.harness import _Watched, play, prepared, seconds, trace
+from tests.intervals import Z
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 STANDBY = {"use": "standby", "recovery": "20 s", "selection": "50 s"}
+
 ONLY_SPARES = {"use": "hot-spare", "initialize": "30 s", "pools": ["spare"]}
 
 
@@ -38,9 +40,6 @@ def ended(one: sim.Prepared, rows: Sequence[tuple[float, ...]]) -> Simulation:
 def places(simulation: Simulation, place: Place) -> list[int]:
     """Return the nodes at a place."""
     return [node for node in range(simulation.cluster.nodes) if simulation.cluster.where(node) is place]
-
-
-# ------------------------------------------------------------------------------------------ warm and cold nodes
 
 
 def test_a_warm_node_takes_its_delay() -> None:
@@ -206,9 +205,8 @@ def test_reserves_fail_while_they_wait(pool: str) -> None:
     assert result.cluster[Bucket.REPAIR] == pytest.approx(200)
 
 
-# ------------------------------------------------------------------------------------------------ whole units
-
 JOB_OF_FOUR: list[dict[str, Any]] = [{"name": "job", "gpus": 4}]
+
 ELASTIC = {"use": "shrink-rejoin", "reconfigure": "10 s", "initialize": "60 s"}
 
 
@@ -368,9 +366,6 @@ def test_every_node_is_somewhere(recovery: str, unit: str | None) -> None:
         assert (result.cluster[Bucket.STRANDED] > 0) == (unit is not None)
 
 
-# ------------------------------------------------------------------------------------------------- standby
-
-
 def test_a_hot_spare_steps_in() -> None:
     """Selected by 50 s, saves at 160 and 270 s; recovered at 320 s, restored at 340 s: the swap costs nothing."""
     one = case(5, {"hot": 1}, recovery=STANDBY)
@@ -461,12 +456,14 @@ def test_who_can_fail_meanwhile(at: float, exposed: bool) -> None:
     assert result.counts["hits"] == (3 if exposed else 2)
 
 
-# ----------------------------------------------------------------------------------------- nodes that nobody needs
-
 RACKS = {"use": "component", "name": "rack", "part": "rack", "rate": "20 per 1000 rack-d", "repair": "6 h"}
+
 NODES = {"use": "component", "name": "node", "part": "node", "rate": "100 per 1000 node-d"}
+
 LEAVES = {"use": "component", "name": "leaf", "part": "leaf", "rate": "20 per 1000 leaf-d", "repair": "2 h"}
+
 TIERS = {"use": "tiers", "tiers": [{"name": "fix", "time": "2 d", "crews": 1}]}
+
 DAYS: dict[str, Any] = {
     "horizon": "60 d",
     "jobs": [{"name": "job", "gpus": 16}],

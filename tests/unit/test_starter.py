@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from click.testing import Result
 
 NIGHTLY = pytest.mark.nightly
+
 WISHES = Wishes("first", 1024, "h100", "llama3-70b", "llama3-table5", "slurm-requeue", "30 d")
 
 
@@ -198,9 +199,6 @@ def test_any_name_comes_back_as_it_is(tmp_path: Path) -> None:
         assert yamlfile.load(path).data == {"name": name}
     wishes = WISHES._replace(name='a: "b" # c', model="megatron-1t", gpus=256)
     assert loaded(wishes, tmp_path).name == wishes.name
-
-
-# --------------------------------------------------------------------------------------------------- the command
 
 
 @pytest.fixture

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+import importlib.util
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
+import sim
 from analysis.study.amounts import amounts_of, numbers_of
 from analysis.study.axis import Axis, Range
+from analysis.study.designs import DESIGNS, Design
 from analysis.study.distributions import DISTRIBUTIONS, Between
-from sim import units
+from analysis.study.load import first_look, load_study
+from analysis.study.model import study_schema
+from analysis.study.questions.kinds import QUESTIONS
+from sim import units, yamlfile
 from tests.cases import cases
+
+if TYPE_CHECKING:
+    from analysis.study.amounts import Point
 
 U = np.array([0.001, 0.05, 0.25, 0.4, 0.5, 0.75, 0.95, 0.999])
 
@@ -27,9 +41,6 @@ def labels(**keys: Any) -> list[str]:
 def contents(**keys: Any) -> list[Any]:
     """Return what an axis writes to its path."""
     return [value.settings[0][1] for value in Axis(**keys).values("p")]
-
-
-# ------------------------------------------------------------------------------------------------ ranges
 
 
 @cases(
@@ -127,9 +138,6 @@ def test_labels_differ_as_soon_as_numbers_do(numbers: list[float], unit: str) ->
     assert values[0] == values[-1]
 
 
-# ----------------------------------------------------------------------------------------------- choices
-
-
 def test_choices_are_numbers_if_all_are_of_one_kind() -> None:
     """Choices lie on an axis of numbers if all are numbers, or quantities of one kind; 0 goes with any unit."""
     assert numbers_of([0, "30 min", "1 h"]) == (0, 1800, 3600)
@@ -159,8 +167,6 @@ def test_amounts_of_nothing(contents: list[Any]) -> None:
     with pytest.raises(ValueError, match=r"."):
         amounts_of(contents)
 
-
-# ----------------------------------------------------------------------------------------- distributions
 
 ORACLES: dict[str, tuple[dict[str, Any], Any]] = {
     "uniform": ({"min": 2.0, "max": 5.0}, stats.uniform(2, 3)),
@@ -226,3 +232,267 @@ def test_the_very_ends_have_values(law: str) -> None:
     for value in Axis(distribution={"law": law, **keys}).each("p", [0.0, 1.0]):
         assert value.number is not None
         assert np.isfinite(value.number)
+
+
+# ----------------------------------------
+# Designs of studies by their definitions: what is covered, what is common, and in which order.
+
+CHOSEN: dict[str, Any] = {
+    "a": {"choices": ["x", "y", "z"]},
+    "b": {"range": {"min": 1, "max": 4, "points": 4}},
+}
+
+UNKNOWN: dict[str, Any] = {
+    "u": {"distribution": {"law": "uniform", "min": 0.0, "max": 1.0}},
+    "v": {"distribution": {"law": "lognormal", "median": "1 h", "sigma": 1}},
+}
+
+
+def axes(*parts: dict[str, Any]) -> dict[str, Axis]:
+    """Return axes by name."""
+    return {name: Axis(**keys) for part in parts for name, keys in part.items()}
+
+
+def points(use: str, varied: dict[str, Axis], **keys: Any) -> list[Point]:
+    """Return the points of a design, whose count it must state without making them."""
+    design: Design = DESIGNS[use](use=use, **keys)
+    design.check(varied)
+    found = list(design.points(varied, np.random.default_rng(7)))
+    assert design.count(varied) == len(found)
+    assert [point.number for point in found] == list(range(len(found)))
+    assert all(len(point.values) == len(varied) for point in found)
+    return found
+
+
+def labels_of_test_study_designs(point: Point) -> tuple[str, ...]:
+    """Return the labels of a point."""
+    return tuple(value.label for value in point.values)
+
+
+def shares(found: list[Point], axis: int) -> list[float]:
+    """Return where the values of points lie on an axis of numbers from 0 to 1."""
+    return [float(point.values[axis].number or 0) for point in found]
+
+
+def test_a_grid_is_the_product() -> None:
+    """A grid has every combination once, the last axis fastest, each a cell of its own."""
+    found = points("grid", axes(CHOSEN))
+    assert [labels_of_test_study_designs(point) for point in found] == list(itertools.product("xyz", "1234"))
+    assert [point.cell for point in found] == list(range(12))
+    assert {point.draw for point in found} == {0}
+
+
+@cases("use", ["grid", "list"])
+def test_draws_are_common_to_all_cells(use: str) -> None:
+    """Every cell has the central values first, then the same draws; the unknown axes may stand anywhere."""
+    mixed = axes({"u": UNKNOWN["u"]}, CHOSEN, {"v": UNKNOWN["v"]})
+    rows = [{"a": "z", "b": 2}, {"a": "x", "b": 4}, {"a": "z", "b": 1}]
+    found = points(use, mixed, draws=25, **({"points": rows} if use == "list" else {}))
+    cells = [list(cell) for _, cell in itertools.groupby(found, key=lambda point: point.cell)]
+    assert len(cells) == (3 if use == "list" else 12)
+    unknown = [[(point.draw, point.values[0], point.values[3]) for point in cell] for cell in cells]
+    assert all(cell == unknown[0] for cell in unknown)
+    assert [draw for draw, *_ in unknown[0]] == list(range(26))
+    assert (unknown[0][0][1].number, unknown[0][0][2].number) == (0.5, 3600)
+    assert all(
+        len({point.values[1:3] and labels_of_test_study_designs(point)[1:3] for point in cell}) == 1 for cell in cells
+    )
+
+
+def test_draws_are_spread() -> None:
+    """Each of the n equal parts of an unknown axis has one of n draws."""
+    found = points("grid", axes(UNKNOWN), draws=40)[1:]
+    assert sorted(int(u * 40) for u in shares(found, 0)) == list(range(40))
+
+
+def test_a_list_keeps_its_order() -> None:
+    """Listed points come as they are written, and may come twice; keys may stand in any order."""
+    rows: list[dict[str, Any]] = [{"b": 4, "a": "z"}, {"a": "x", "b": 1}, {"a": "z", "b": 4}, {"a": "y", "b": 2}]
+    found = points("list", axes(CHOSEN), points=rows)
+    assert [labels_of_test_study_designs(point) for point in found] == [("z", "4"), ("x", "1"), ("z", "4"), ("y", "2")]
+
+
+def test_one_at_a_time() -> None:
+    """The center comes first; every other point differs from it in one axis: choices, ends, or quantiles."""
+    found = points("one-at-a-time", axes(CHOSEN, UNKNOWN), low=0.1)
+    center, *others = found
+    assert labels_of_test_study_designs(center) == ("y", "2", "0.5", "1 h")
+    changed = [[i for i in range(4) if point.values[i].settings != center.values[i].settings] for point in others]
+    assert changed == [[0], [0], [1], [1], [2], [2], [3], [3]]
+    assert [labels_of_test_study_designs(point)[place] for point, (place,) in zip(others, changed, strict=True)][
+        :6
+    ] == [*("x", "z", "1", "4", "0.1", "0.9")]
+    based = points("one-at-a-time", axes(CHOSEN, UNKNOWN), base={"a": "x", "b": 4, "v": "2 h"})
+    assert labels_of_test_study_designs(based[0]) == ("x", "4", "0.5", "2 h")
+    assert len(based) == 1 + 2 + 1 + 2 + 2
+
+
+@cases("samples", [2, 7, 32])
+def test_a_latin_hypercube_has_a_point_in_every_part(samples: int) -> None:
+    """Each of n equal parts of every axis, chosen or not, has one of n points."""
+    varied = axes(UNKNOWN, {"c": {"range": {"min": 0.0, "max": 1.0}}})
+    found = points("latin-hypercube", varied, samples=samples)
+    for axis in (0, 2):
+        assert sorted(int(u * samples) for u in shares(found, axis)) == list(range(samples))
+
+
+def test_a_sobol_sequence_is_balanced() -> None:
+    """Of 2^m points each half, quarter, ... of an axis, and each quarter of a pair of axes, has its share."""
+    varied = axes({name: {"range": {"min": 0.0, "max": 1.0}} for name in "abc"})
+    found = points("sobol", varied, samples=64)
+    for axis in range(3):
+        assert sorted(int(u * 64) for u in shares(found, axis)) == list(range(64))
+    for first, second in itertools.combinations(range(3), 2):
+        pairs = zip(shares(found, first), shares(found, second), strict=True)
+        counts = np.unique([2 * int(2 * u) + int(2 * v) for u, v in pairs], return_counts=True)[1]
+        assert list(counts) == [16] * 4
+
+
+def test_saltelli_swaps_one_axis_at_a_time() -> None:
+    """After the sets A and B come, for each axis, the points of A with that axis of B."""
+    varied = axes(UNKNOWN, {"c": {"range": {"min": 0.0, "max": 1.0}}})
+    found = points("saltelli", varied, samples=16)
+    first, second, *swapped = (found[start : start + 16] for start in range(0, len(found), 16))
+    assert len(swapped) == 3
+    for axis, block in enumerate(swapped):
+        for a, b, point in zip(first, second, block, strict=True):
+            expected = [*a.values]
+            expected[axis] = b.values[axis]
+            assert point.values == tuple(expected)
+    assert all(a.values[0] != b.values[0] for a, b in zip(first, second, strict=True))
+
+
+def test_choices_are_equally_likely() -> None:
+    """A design that spreads points takes each of three choices equally often."""
+    found = points("latin-hypercube", axes({"a": CHOSEN["a"]}), samples=30)
+    assert sorted(labels_of_test_study_designs(point)[0] for point in found) == ["x"] * 10 + ["y"] * 10 + ["z"] * 10
+
+
+# ----------------------------------------
+# The schema, the reference page and the guide of studies are true of the program.
+
+ROOT = Path(__file__).resolve().parents[2]
+
+GUIDE = (ROOT / "docs" / "howto" / "write-a-study.md").read_text(encoding="utf-8")
+
+FILES = re.findall(r"^```\{code-block\} yaml\n:caption: (\S+)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+
+PARTS = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+
+SCHEMA = study_schema()
+
+VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
+
+STUDY: dict[str, Any] = {"name": "x", "scenario": "quickstart", "vary": {"spares.hot": {"choices": [0, 1]}}}
+
+
+def generator() -> Any:
+    """Return the module docs/_generate_study.py."""
+    spec = importlib.util.spec_from_file_location("docs_generate_study", ROOT / "docs" / "_generate_study.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_page_and_schema_are_current() -> None:
+    """The committed files are what docs/_generate_study.py writes (make docs)."""
+    page = (ROOT / "docs" / "reference" / "study.md").read_text(encoding="utf-8")
+    assert page == generator().study_reference()
+    written = (ROOT / "scenarios" / "studies" / "study.schema.json").read_text(encoding="utf-8")
+    assert json.loads(written) == SCHEMA
+
+
+def test_the_page_names_everything() -> None:
+    """Every key has a row, and every law, design and question a section."""
+    page = generator().study_reference()
+    rows = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    for part in (SCHEMA, *SCHEMA["$defs"].values()):
+        assert set(part["properties"]) - {"use", "law", "ask"} <= rows
+    for tag, names in (("law", DISTRIBUTIONS), ("use", DESIGNS), ("ask", QUESTIONS)):
+        assert re.findall(rf"^### {tag}: (\S+)$", page, re.MULTILINE) == list(names)
+
+
+def test_it_is_a_schema() -> None:
+    """The schema is valid draft-07, as that of scenarios."""
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+    assert SCHEMA["$schema"] == sim.schema()["$schema"]
+
+
+@cases("name", sim.shipped("scenarios/studies"))
+def test_shipped_studies_fit(name: str) -> None:
+    """Every shipped study fits the schema as it is written."""
+    VALIDATOR.validate(yamlfile.load(sim.shipped("scenarios/studies")[name]).data)
+
+
+@cases(
+    "change",
+    [
+        {"vari": {}},
+        {"name": "a b"},
+        {"vary": {}},
+        {"vary": {"spares.hot": [0, 1]}},
+        {"vary": {"spares.hot": {"choice": [0]}}},
+        {"vary": {"spares.hot": {"range": {"min": 0}}}},
+        {"vary": {"spares.hot": {"range": {"min": 0, "max": 4, "scale": "lg"}}}},
+        {"vary": {"spares.hot": {"distribution": {"min": 0, "max": 4}}}},
+        {"vary": {"spares.hot": {"distribution": {"law": "unifrm", "min": 0, "max": 4}}}},
+        {"design": {"use": "gird"}},
+        {"design": {"samples": 8}},
+        {"design": {"use": "sobol"}},
+        {"design": "grid"},
+        {"questions": [{"ask": "bst"}]},
+        {"questions": [{"metric": "ettr"}]},
+        {"replications": "many"},
+        {"replications": 1},
+        {"at_equal": "money"},
+    ],
+    ids=repr,
+)
+def test_wrong_studies_do_not_fit(tmp_path: Path, change: dict[str, Any]) -> None:
+    """An editor underlines unknown keys, wrong types, missing keys and unknown words; `load_study` refuses them."""
+    VALIDATOR.validate(STUDY)
+    assert not VALIDATOR.is_valid({**STUDY, **change})
+    (tmp_path / "study.yaml").write_text(sim.dump({**STUDY, **change}), encoding="utf-8")
+    with pytest.raises(sim.ScenarioError):
+        load_study(tmp_path / "study.yaml")
+
+
+def test_what_may_be_left_out() -> None:
+    """A design that names none is a grid."""
+    VALIDATOR.validate({**STUDY, "design": {"draws": 30}})
+    VALIDATOR.validate({**STUDY, "design": {}})
+
+
+@cases(("name", "text"), FILES, ids=[name for name, _ in FILES])
+def test_studies_of_the_guide_are_good(tmp_path: Path, name: str, text: str) -> None:
+    """Each study of the guide can be played as it stands."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert first_look(load_study(tmp_path / name)) == []
+
+
+@pytest.mark.parametrize("text", PARTS)
+def test_parts_of_the_guide_are_good(tmp_path: Path, text: str) -> None:
+    """Each part of a study in the guide goes with its last whole one."""
+    (tmp_path / "part.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "whole.yaml").write_text(FILES[-1][1], encoding="utf-8")
+    part = yamlfile.load(tmp_path / "part.yaml").data
+    whole = yamlfile.load(tmp_path / "whole.yaml").data
+    if "precision" in part:
+        del whole["replications"]
+    (tmp_path / "study.yaml").write_text(sim.dump(whole | part), encoding="utf-8")
+    assert first_look(load_study(tmp_path / "study.yaml")) == []
+
+
+def test_the_guide_shows_enough() -> None:
+    """The patterns find the studies and the parts of the guide."""
+    assert len(FILES) >= 4
+    assert len(PARTS) >= 5
+
+
+def test_studies_are_listed() -> None:
+    """The inventory has every shipped study with a line about it."""
+    listed = sim.inventory()["studies"]
+    assert set(listed) == set(sim.shipped("scenarios/studies"))
+    assert all(listed.values())

@@ -2,16 +2,463 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import sim
-from analysis.study.load import LoadedStudy, find_study, first_look, load_study
+from analysis.results.run import scenario_digest
+from analysis.study import load as looking
+from analysis.study.inputs import names_files, with_files
+from analysis.study.load import LoadedStudy, against_metrics, find_study, first_look, load_study
+from analysis.sweep.campaign import Campaign
+from analysis.sweep.folder import StudyFolder
+from analysis.sweep.journal import Journal
+from analysis.sweep.task import Context, Task, play
+from analysis.sweep.workers import Crew, Serial
+from analysis.terminal import Progress
+from sim.cluster import GRAPH_FORMATS
+from tests import report_sample
 from tests.cases import cases
+from tests.pace import one_in
 from tests.unit.bad_input import BASE
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from analysis.study.amounts import Point
+
+# ----------------------------------------
+# Mistakes in orders to play a study: a line that names the option, status 2, and no folder that holds nothing.
+
+WRONG = 2
+
 STUDY = """\
+name: tiny
+scenario: small.yaml
+vary: {spares.hot: {choices: [1, 2]}}
+replications: 4
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the name of a study in the working folder."""
+    report_sample.write(tmp_path, monkeypatch)
+    (tmp_path / "tiny.yaml").write_text(STUDY)
+    return "tiny.yaml"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("optimize", "tiny.yaml:1:1: optimize: is missing"),
+        ("optimize --set optimize={maximize:\\ ettr,subject_to:\\ [x\\ bad]}", "'x bad' is no condition"),
+        ("sensitivity --metric etr", "--metric etr: is no metric; did you mean 'ettr'?"),
+        ("sensitivity --samples 7", "--samples 7: must be a power of two, 4 or 8"),
+        ("sensitivity --method torado", "--method: 'torado' is not a choice; did you mean 'tornado'?"),
+        ("sweep --executor proces", "--executor: 'proces' is not a choice; did you mean 'process'?"),
+        ("sweep --replications x", "--replications: must be a whole number"),
+        ("sweep --replications 1", "--replications: must be at least 2"),
+        ("sweep --precision 0.2", "--precision: '0.2' is not a precision: write 0.1pt"),
+        ("sweep --precision 1pt --set metrics=[mtti]", "--precision 1pt: precision.width: points are for shares"),
+        ("sweep --precision 1pt --shard 1/3", "precision: is not for shards"),
+        ("sweep --set metrics=[ettr,cost]", "metrics.1: no point has a cost: prices are not known: give cost.gpu_hour"),
+        (
+            "sweep --set questions=[{ask:\\ best,metric:\\ p_finish_by}]",
+            "no point has a p_finish_by: no job has an end",
+        ),
+    ],
+)
+def test_a_mistake_is_a_line_and_leaves_no_folder(study: str, arguments: str, message: str) -> None:
+    """It names the option that was typed, or the place in the file; nothing was played, so nothing is made."""
+    command, *options = (word.replace("\0", " ") for word in arguments.replace("\\ ", "\0").split())
+    result = report_sample.call(command, study, *options, "--out", "new/folder")
+    assert (result.exit_code, result.stdout) == (WRONG, "")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not Path("new").exists()
+
+
+@pytest.mark.parametrize("command", one_in(2, ["sweep", "optimize"]))
+def test_spares_that_idle_nodes_stand_in_for_are_warned_of(study: str, command: str) -> None:
+    """With two idle nodes beside them, no spares do as well as two: said, whichever point is the answer."""
+    asked = "optimize={maximize: ettr, confirm: 16}"
+    points = ("--set", "vary={spares.hot: {choices: [0, 2]}}", "--set", asked, "--json")
+    found = report_sample.call(command, study, *points)
+    assert "spares.idle: withhold" in json.dumps(json.loads(found.stdout)["warnings"])
+    withheld = report_sample.call(command, study, *points, "--set", "set={spares.idle: withhold}")
+    derived = report_sample.call(command, study, *points, "--set", "set={cluster: {gpus_per_node: 8}}")
+    assert json.loads(withheld.stdout)["warnings"] == json.loads(derived.stdout)["warnings"] == []
+    tell = "cells" if command == "sweep" else "tried"
+    ettr = [
+        [point["metrics"]["ettr"]["mean"] if command == "sweep" else point["aims"]["ettr"]["mean"] for point in points]
+        for points in (json.loads(each.stdout)[tell] for each in (found, withheld, derived))
+    ]
+    assert ettr[0][0] == ettr[0][1]
+    assert ettr[1] == ettr[2]
+    assert ettr[1][0] < ettr[1][1]
+
+
+def test_what_is_a_scenario_is_not_a_study(study: str) -> None:
+    """Each is sent to the command that takes it, by name and as a file."""
+    for command, name, words in (
+        ("sweep", "quickstart", "is a scenario, not a study: use ettrick run"),
+        ("optimize", "small.yaml", "is a scenario, not a study: use ettrick run"),
+        ("run", "spares-and-repair", "is a study, not a scenario: use ettrick sweep"),
+        ("check", study, "is a study, not a scenario: use ettrick sweep"),
+    ):
+        result = report_sample.call(command, name)
+        assert (result.exit_code, result.stderr) == (WRONG, f"{name}: {words}\n")
+    assert "did you mean 'quickstart'" in report_sample.call("run", "quickstar").stderr
+
+
+def test_options_are_in_place_of_what_the_study_says(study: str) -> None:
+    """A number of replications takes a precision away and the other way round; what else a precision says stays."""
+    number = load_study(study, ("replications=8",), replications=6).study
+    assert (number.replications, number.precision) == (6, None)
+    changed = load_study(study, (), precision="1%").study
+    assert changed.replications is None
+    assert changed.precision is not None
+    assert changed.precision.width == "1%"
+    Path(study).write_text(STUDY.replace("replications: 4", "precision: {width: 2%, least: 20}"))
+    narrower = load_study(study, (), precision="1%").study.precision
+    assert narrower is not None
+    assert (narrower.width, narrower.least) == ("1%", 20)
+    assert load_study(study, (), replications=6).study.precision is None
+
+
+def test_a_metric_that_some_points_have_is_none_that_no_point_has(study: str) -> None:
+    """Prices on one axis and tokens on another come together in a cell: a cost per token is not refused."""
+    vary = (
+        "vary={paid: {choices: {no: {spares.hot: 2}, yes: {cost: {gpu_hour: 2}}}}, "
+        "fed: {choices: {no: {horizon: 3 d}, yes: {jobs.0.batch: {tokens: 1 Mi, sequence: 8192}}}}}"
+    )
+    metric = "metrics=[cost_per_token]"
+    assert against_metrics(load_study(study, (vary, metric))) == []
+    (line,) = against_metrics(
+        load_study(study, (vary.replace("yes: {cost: {gpu_hour: 2}}", "yes: {spares.hot: 1}"), metric))
+    )
+    assert "no point has a cost_per_token: prices are not known" in line
+
+
+def test_a_reader_that_leaves_does_not_change_the_status(study: str) -> None:
+    """With `head -1` a study that went well has gone well, and no library has anything to say at the end."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    arguments = ["sweep", study, "-q", "--executor", "serial", "--out", "kept"]
+    code = f"import sys; sys.argv[1:] = {arguments}; import cli; cli.app()"
+    try:
+        result = subprocess.run([sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writer)
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_lines_of_progress_are_round(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows what is left to a hundredth of a second; without a total it is said how far it is."""
+    clock = iter((0.0, 1.0, 31.23, 62.0))
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    progress = Progress("tasks", quiet=False, lines=True)
+    progress(0, 400)
+    progress(160, 400)
+    progress(200, None)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "tasks: 160 of 400, about 45 s left"
+    assert second == "tasks: 200 so far, in 62 s; how many it takes shows on the way"
+
+
+# ----------------------------------------
+# Files that a study names: outcomes are found by what was in them, wherever they lie, and never by their names.
+
+NAMES = [f"n{node}" for node in range(16)]
+
+INVENTORIES = {"up.txt": NAMES, "down.txt": NAMES[::-1]}
+
+LOGS = {"calm.csv": "n1,10,20,gpu", "wild.csv": "n1,5,20,gpu\nn2,6,30,gpu"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with two logs, two graphs, and a scenario that reads neither of them."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for name, rows in LOGS.items():
+        (source / name).write_text(f"unit,start,end,cause\n{rows}\n")
+    for name, nodes in INVENTORIES.items():
+        (source / name).write_text("\n".join(["node", *nodes, ""]))
+    for name, nodes in (("one", 4), ("two", 8)):
+        build = sim.parse({**report_sample.SMALL, "cluster": cluster(leaf={"nodes": nodes})}).cluster.build()
+        (source / f"{name}.json").write_text(GRAPH_FORMATS["json"](build))
+    (source / "base.yaml").write_text(sim.dump(report_sample.SMALL))
+    return source
+
+
+def cluster(**fabric: Any) -> dict[str, Any]:
+    """Return the small cluster with another fabric."""
+    return {**report_sample.SMALL["cluster"], "fabric": {"rails": 8, **fabric}}
+
+
+def log(name: str) -> dict[str, Any]:
+    """Return a source of failures that reads a log."""
+    return {"use": "replay", "file": name, "time_unit": "h"}
+
+
+def graph(name: str) -> dict[str, Any]:
+    """Return a fabric that reads a graph."""
+    return {"use": "graph-file", "file": name, "rails": 8}
+
+
+STUDIES: dict[str, dict[str, Any]] = {
+    "paths": {
+        "set": {"failures": [log("calm.csv")]},
+        "vary": {"failures.0.file": {"choices": ["calm.csv", "wild.csv"]}},
+    },
+    "mappings": {
+        "vary": {"log": {"path": "failures.0", "choices": {"calm": log("calm.csv"), "wild": log("wild.csv")}}}
+    },
+    "linked": {
+        "vary": {
+            "together": {
+                "choices": {
+                    "calm": {"failures.0": log("calm.csv"), "spares.hot": 1},
+                    "wild": {"failures.0": log("wild.csv"), "spares.hot": 2},
+                }
+            }
+        }
+    },
+    "lists": {"vary": {"log": {"path": "failures", "choices": {"calm": [log("calm.csv")], "wild": [log("wild.csv")]}}}},
+    "everywhere": {"set": {"failures.0": log("wild.csv")}, "vary": {"spares.hot": {"choices": [1, 2]}}},
+    "inventories": {
+        "set": {"failures": [log("wild.csv")]},
+        "vary": {"failures.0.inventory": {"choices": ["up.txt", "down.txt"]}},
+    },
+    "graphs": {
+        "vary": {"graph": {"path": "cluster.fabric", "choices": {"one": graph("one.json"), "two": graph("two.json")}}}
+    },
+}
+
+
+def study_of_test_study_inputs(folder: Path, **changes: Any) -> LoadedStudy:
+    """Return a study of the scenario in a folder."""
+    path = folder / "study.yaml"
+    path.write_text(sim.dump({"name": "files", "scenario": "base.yaml", "replications": 2, **changes}))
+    return load_study(path)
+
+
+def keys(loaded: LoadedStudy) -> list[str]:
+    """Return the keys of all tasks."""
+    nothing: Any = None
+    campaign = Campaign(loaded, nothing, nothing)
+    return [task.key for point in loaded.points() for task in campaign.tasks(point, 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "changed"),
+    [
+        ("paths", "wild.csv", [False, True]),
+        ("mappings", "wild.csv", [False, True]),
+        ("linked", "wild.csv", [False, True]),
+        ("lists", "wild.csv", [False, True]),
+        ("graphs", "two.json", [False, True]),
+        ("inventories", "down.txt", [False, True]),
+        ("inventories", "wild.csv", [True, True]),
+        ("everywhere", "wild.csv", [True, True]),
+        ("everywhere", "calm.csv", [False, False]),
+    ],
+)
+def test_a_changed_file_changes_the_keys_of_the_points_that_read_it(
+    folder: Path, name: str, file: str, changed: list[bool]
+) -> None:
+    """And of no others; its name does not matter."""
+    before = keys(study_of_test_study_inputs(folder, **STUDIES[name]))
+    (folder / file).write_text((folder / file).read_text() + "\n")  # an empty line changes nothing else
+    after = keys(load_study(folder / "study.yaml"))
+    assert [one != other for one, other in zip(before, after, strict=True)] == changed
+    shutil.move(folder, folder.parent / "elsewhere")
+    assert keys(load_study(folder.parent / "elsewhere" / "study.yaml")) == after
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_files_go_along_with_the_folder_of_a_study(folder: Path, tmp_path: Path, name: str) -> None:
+    """With their sources gone, and moved, it has the same keys and labels and can be played."""
+    loaded = study_of_test_study_inputs(folder, **STUDIES[name])
+    told = [[value.label for value in point.values] for point in loaded.points()]
+    with StudyFolder(tmp_path / "out", loaded) as found:
+        play_all(loaded, found.journal)
+    shutil.rmtree(folder)
+    shutil.move(tmp_path / "out", tmp_path / "moved")
+    again = load_study(tmp_path / "moved" / "study.resolved.yaml")
+    assert keys(again) == keys(loaded)
+    assert [[value.label for value in point.values] for point in again.points()] == told
+    with StudyFolder(tmp_path / "moved", again) as found:
+        assert found.notes == ()
+        assert play_all(again, found.journal) == []
+        assert [record.status for record in found.journal] == ["ok"] * 2
+    with Journal(tmp_path / "new") as journal:
+        assert play_all(again, journal) == ["ok"] * 2
+
+
+def play_all(loaded: LoadedStudy, journal: Journal) -> list[str]:
+    """Play the points of a study in this process; return the statuses of what was played."""
+    played: list[str] = []
+    crew = Crew(Serial())
+    campaign = Campaign(loaded, journal, crew, lambda _done, _total: played.append(""))
+    campaign.play(list(loaded.points()), 2)
+    statuses = [journal.get(key).status for key in keys(loaded)]
+    return statuses[: len(played)]
+
+
+def test_a_file_is_read_once_for_all_points(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand points that name two logs read two files."""
+    vary = {**STUDIES["mappings"]["vary"], "horizon": {"choices": [f"{hours} h" for hours in range(48, 548)]}}
+    loaded = study_of_test_study_inputs(folder, vary=vary)
+    read: list[str] = []
+    whole = Path.read_bytes
+
+    def counted(self: Path) -> bytes:
+        read.append(self.name)
+        return whole(self)
+
+    monkeypatch.setattr(Path, "read_bytes", counted)
+    found = keys(loaded)
+    assert len(set(found)) == 1000
+    assert sorted(name for name in read if name.endswith(".csv")) == sorted(LOGS)
+
+
+def tasks_of(loaded: LoadedStudy) -> Iterator[tuple[Context, Task]]:
+    """Yield the tasks of a study with what they share."""
+    nothing: Any = None
+    campaign = Campaign(loaded, nothing, nothing)
+    for point in loaded.points():
+        for task in campaign.tasks(point, 2):
+            yield campaign.context, task
+
+
+def test_a_file_that_changes_while_it_is_played_makes_no_outcome(folder: Path) -> None:
+    """Neither does another one of the same name on another machine: what came of it would be taken for the old one."""
+    context, task = list(tasks_of(study_of_test_study_inputs(folder, **STUDIES["paths"])))[1]
+    (folder / "wild.csv").write_text((folder / "calm.csv").read_text() + "\n")
+    record = play(context, task)
+    assert (record.status, record.rows, record.notes) == ("failed", {}, {})
+    assert record.reason == "a file that it names was changed, or is another one where it ran"
+
+
+@pytest.mark.parametrize("name", ["paths", "mappings", "graphs", "everywhere"])
+def test_a_file_that_is_away_is_no_answer(folder: Path, tmp_path: Path, name: str) -> None:
+    """While it is away its points fail, are found again all the same, and are played as soon as it is back."""
+    loaded = study_of_test_study_inputs(folder, **STUDIES[name])
+    file = folder / ("two.json" if name == "graphs" else "wild.csv")
+    bad = 1 + (name == "everywhere")
+    with Journal(tmp_path / "journal") as journal:
+        assert keys(loaded)
+        file.rename(tmp_path / "away")
+        assert play_all(loaded, journal) == ["ok"] * (2 - bad) + ["failed"] * bad
+        campaign = Campaign(loaded, journal, Crew(Serial()))
+        last = list(loaded.points())[-1]
+        assert file.name in campaign.outcome(last, 2).trouble
+        (tmp_path / "away").rename(file)
+        again = load_study(folder / "study.yaml")
+        campaign = Campaign(again, journal, Crew(Serial()))
+        campaign.play(list(again.points()), 2)
+        assert [journal.get(key).status for key in keys(again)] == ["ok", "ok"]
+
+
+def test_a_file_of_the_scenario_that_is_away_is_no_answer(folder: Path, tmp_path: Path) -> None:
+    """The same where the scenario itself names it, and where a folder has its name."""
+    (folder / "base.yaml").write_text(sim.dump({**report_sample.SMALL, "failures": [log("calm.csv")]}))
+    loaded = study_of_test_study_inputs(folder, vary={"spares.hot": {"choices": [1]}})
+    ((context, task),) = tasks_of(loaded)
+    (folder / "calm.csv").rename(tmp_path / "away")
+    assert play(context, task).status == "failed"
+    (folder / "calm.csv").mkdir()
+    assert play(context, task).status == "failed"
+    (folder / "calm.csv").rmdir()
+    (tmp_path / "away").rename(folder / "calm.csv")
+    assert play(context, task).status == "ok"
+
+
+def test_an_inventory_of_the_scenario_counts_by_its_content(folder: Path, tmp_path: Path) -> None:
+    """Another order of names is another study and another scenario; it goes along with the folder of a study."""
+    (folder / "base.yaml").write_text(
+        sim.dump({**report_sample.SMALL, "failures": [{**log("calm.csv"), "inventory": "up.txt"}]})
+    )
+    varied = {"spares.hot": {"choices": [1]}}
+    before, digest = (
+        keys(study_of_test_study_inputs(folder, vary=varied)),
+        scenario_digest(sim.load(folder / "base.yaml")),
+    )
+    with StudyFolder(tmp_path / "out", study_of_test_study_inputs(folder, vary=varied)):
+        pass
+    shutil.copy(folder / "down.txt", folder / "up.txt")
+    assert keys(study_of_test_study_inputs(folder, vary=varied)) != before
+    assert scenario_digest(sim.load(folder / "base.yaml")) != digest
+    shutil.rmtree(folder)
+    assert keys(load_study(tmp_path / "out" / "study.resolved.yaml")) == before
+
+
+def test_a_file_that_breaks_a_rule_is_an_answer(folder: Path) -> None:
+    """A log of more nodes than there are, and one that is none, will be so the next time."""
+    (folder / "calm.csv").write_text("unit,start,end\n" + "".join(f"n{unit},{unit},{unit + 1}\n" for unit in range(17)))
+    (folder / "wild.csv").write_text("unit,start,end\nn1,9,5\n")
+    found = [play(context, task) for context, task in tasks_of(study_of_test_study_inputs(folder, **STUDIES["paths"]))]
+    assert [record.status for record in found] == ["infeasible"] * 2
+    assert "17 units" in found[0].reason
+    assert "ends (5) before it starts (9)" in found[1].reason
+
+
+@pytest.mark.parametrize("name", ["log", "graph"])
+def test_a_process_that_lives_on_sees_a_file_that_was_changed(folder: Path, name: str) -> None:
+    """What it keeps from task to task of a scenario is not what the files said before."""
+    file = folder / ("calm.csv" if name == "log" else "one.json")
+    changes = {"failures": [log("calm.csv")]} if name == "log" else {"cluster": cluster(**graph("one.json"))}
+    (folder / "base.yaml").write_text(sim.dump({**report_sample.SMALL, **changes}))
+    content: list[Any] = []
+    for other in (None, "wild.csv" if name == "log" else "two.json"):
+        if other:
+            shutil.copy(folder / other, file)
+        loaded = study_of_test_study_inputs(folder, vary={"spares.hot": {"choices": [1]}})
+        ((context, task),) = tasks_of(loaded)
+        content.append(play(context, task))
+    assert [record.status for record in content] == ["ok", "ok"]
+    assert content[0].key != content[1].key
+    if name == "log":
+        assert content[0].rows["interruptions"] != content[1].rows["interruptions"]
+
+
+def test_what_scenarios_share_is_not_shared_with_an_earlier_graph(folder: Path) -> None:
+    """A fabric is built anew when its file has changed, though the scenario says the same."""
+    changes = {"cluster": cluster(**graph("one.json")), "scheduler": {"pack": "leaf"}}
+    (folder / "base.yaml").write_text(sim.dump({**report_sample.SMALL, **changes}))
+    template = sim.template(folder / "base.yaml")
+    assert len(set(sim.prepare(template.scenario()).packed_by)) == 4
+    shutil.copy(folder / "two.json", folder / "one.json")
+    assert len(set(sim.prepare(template.scenario()).packed_by)) == 2
+
+
+def test_names_of_files_are_strings_at_a_key_file() -> None:
+    """At the end of a path or in a mapping, however deep; nothing else is taken for one."""
+    content = {
+        "use": "replay",
+        "file": "a",
+        "columns": {"unit": "file"},
+        "list": [{"file": "b"}, "file"],
+        "profile": "c",
+    }
+    changed = {**content, "file": "<a>", "list": [{"file": "<b>"}, "file"]}
+    assert with_files("failures.0", content, lambda name: f"<{name}>") == changed
+    assert with_files("failures.0.file", "a", lambda name: f"<{name}>") == "<a>"
+    assert with_files("failures.0.profile", "a", lambda name: f"<{name}>") == "a"
+    assert [names_files(text) for text in ('a.file="x"', 'a={"file": "x"}', 'a.profile="x"')] == [True, True, False]
+
+
+STUDY_TEST_STUDY_LOAD = """\
 name: base
 scenario: s.yaml
 set:
@@ -26,12 +473,14 @@ replications: 12
 questions:
   - {ask: best}
 """
+
 HOT, INTERVAL, RATE = "  spares.hot: ", "  interval: {path: checkpoint.tiers.0.interval, range: ", "  failures.0.rate: "
+
 DRAWN, DESIGN = RATE + "{distribution: ", "design: {use: "
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder_of_test_study_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a folder of its own, beside a scenario."""
     monkeypatch.chdir(tmp_path)
     Path("s.yaml").write_text(BASE, encoding="utf-8")
@@ -46,7 +495,7 @@ def loaded(changes: dict[int, str] | str = "", *options: str) -> LoadedStudy:
 
 def changed(changes: dict[int, str] | str) -> tuple[str, str]:
     """Return a study with some lines replaced, and the place where § stood in it."""
-    lines = STUDY.splitlines()
+    lines = STUDY_TEST_STUDY_LOAD.splitlines()
     for number, line in changes.items() if isinstance(changes, dict) else ():
         lines[number - 1] = line
     before, sign, after = (
@@ -71,7 +520,7 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
     ("unknown key", {11: "§replicatoins: 12"}, "unknown key 'replicatoins'; did you mean 'replications'?"),
     ("unknown key of an axis", {6: HOT + "{§choice: [0]}"}, "unknown key 'choice'; did you mean 'choices'?"),
     ("axis as a list", {6: HOT + "§[0, 2]"}, "vary.spares.hot: a list of values goes into choices"),
-    ("axis as text", {6: HOT + "§much"}, "must be a mapping (keys: title, path, paths, choices"),
+    ("axis as text", {6: HOT + "§much"}, "must be a mapping (keys: title, noun, path, paths, choices"),
     ("no values", {6: HOT + "§{}"}, "give choices, a range or a distribution: exactly one, and none is there"),
     ("two kinds", {6: HOT + "§{choices: [0], range: {min: 0, max: 4, step: 1}}"}, "not choices and range together"),
     ("no choices", {6: HOT + "{choices: §[]}"}, "choices: is empty: name at least one value"),
@@ -242,3 +691,234 @@ def test_null_removes_what_a_scenario_says() -> None:
             assert sim.examine(scenario).nodes == scenario.jobs[0].gpus // 8 + scenario.spares.hot
     with pytest.raises(sim.ScenarioError, match="key has no value"):
         loaded({4: "  cluster.nodes:"})
+
+
+# ----------------------------------------
+# What becomes part of a study beside its file: options, and the files that it names; and how it is written again.
+
+
+def test_options_reach_paths_with_dots() -> None:
+    """Below `set` and in the names of axes dots belong to the name; a new axis ends where the key of an axis begins."""
+    study = loaded(
+        "",
+        "set.checkpoint.tiers.0.write=20 s",
+        "vary.spares.hot.choices=[1, 3]",
+        "vary.repair.time.choices=[1 d, 2 d]",
+        "replications=7",
+    ).study
+    assert study.set == {"horizon": "20 d", "checkpoint.tiers.0.write": "20 s"}
+    assert list(study.vary) == ["spares.hot", "interval", "failures.0.rate", "repair.time"]
+    assert study.vary["spares.hot"].choices == (1, 3)
+    assert study.vary["repair.time"].choices == ("1 d", "2 d")
+    assert study.replications == 7
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("replicatons=4", "replicatons: unknown key 'replicatons'; did you mean 'replications'?"),
+        ("set.horizon=20", "set.horizon: '20' needs a unit"),
+        ("vary.spares.hot.choices=[0, two]", "vary.spares.hot: two: 'two' is not a count"),
+        ("vary.spares.hot.choices.7=1", "vary.spares.hot.choices: is a list of 3, counted from 0"),
+        ("vary.spares.hot.choices=", "vary.spares.hot.choices: has no value"),
+    ],
+)
+def test_mistakes_in_options(option: str, said: str) -> None:
+    """A mistake in an option is one line that begins with the option as it was typed."""
+    (line,) = complaints("", option)
+    assert line.startswith(f"--set {option}: {said}")
+
+
+CLUSTERS = {
+    6: "  cluster: {choices: [clusters/a.yaml, clusters/b.yaml]}",
+    9: "",
+}
+
+
+def write_clusters() -> None:
+    """Write two clusters into a folder beside the study, the second one an extension of the first."""
+    Path("clusters").mkdir()
+    Path("clusters/a.yaml").write_text("name: a\nnodes: 20\nfabric: {leaf: {nodes: 4}}\n", encoding="utf-8")
+    Path("clusters/b.yaml").write_text("extends: a.yaml\nnodes: 24\n", encoding="utf-8")
+
+
+def test_clusters_in_files_become_part_of_the_study(
+    monkeypatch: pytest.MonkeyPatch, folder_of_test_study_load: Path
+) -> None:
+    """Files of clusters are meant from the folder of the study, are called by their names, and need not stay there."""
+    write_clusters()
+    assert complaints(CLUSTERS) == []
+    monkeypatch.chdir("/")
+    study = load_study(folder_of_test_study_load / "study.yaml")
+    (folder_of_test_study_load / "clusters" / "a.yaml").unlink()
+    values = study.study.vary["cluster"].values("cluster")
+    assert [value.label for value in values] == ["a", "b"]
+    points = {point.values[0].label: point for point in study.points()}
+    nodes = {
+        label: sim.prepare(study.scenario(point)).scenario.cluster.counts()["node"] for label, point in points.items()
+    }
+    assert nodes == {"a": 20, "b": 24}
+
+
+def test_a_cluster_that_is_not_there() -> None:
+    """A file that cannot be read is a mistake of the study, at its place."""
+    write_clusters()
+    changes = {**CLUSTERS, 6: "  cluster: {choices: [clusters/a.yaml, §clusters/c.yaml]}"}
+    (line,) = complaints(changes)
+    assert line.startswith(f"{changed(changes)[1]}vary.cluster.choices.1: ")
+    assert "c.yaml cannot be read: no such file or directory" in line
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, CLUSTERS, {2: "scenario: quickstart", 6: HOT + "{choices: {none: 0, some: 2}, path: spares.hot}"}]
+)
+def test_a_study_that_was_written_is_the_same(changes: dict[int, str]) -> None:
+    """What a study says as data, written and read again beside its scenario, makes the same points."""
+    write_clusters()
+    first = loaded(changes, "seed=5", "set.horizon=10 d")
+    Path("out").mkdir()
+    text = sim.dump(first.content())
+    Path("out/study.resolved.yaml").write_text(text, encoding="utf-8")
+    Path("out/scenario.resolved.yaml").write_text(sim.dump(first.template.content), encoding="utf-8")
+    again = load_study("out/study.resolved.yaml")
+    assert list(again.points()) == list(first.points())
+    assert again.study == first.study.model_copy(update={"scenario": "scenario.resolved.yaml"})
+    assert again.digest == first.digest
+    assert "null" not in json.dumps(first.content())
+
+
+def test_shipped_studies_have_no_mistakes() -> None:
+    """Every study that comes with the program passes a first look, has a name and a description, and asks something."""
+    shipped = sim.shipped("scenarios/studies")
+    assert shipped
+    for name, path in shipped.items():
+        study = load_study(path)
+        assert first_look(study) == [], name
+        assert study.study.name == name
+
+
+# ----------------------------------------
+# The first look at a study: values that no point can have are told at their place, and nothing else is.
+
+SIZES = "  jobs.0.gpus: {choices: [64, 120]}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({6: "  §spares.hto: {choices: [0, 2]}"}, "vary.spares.hto: unknown key 'hto'; did you mean 'hot'?"),
+        ({6: "  h: {path: §spares.hto, choices: [0, 2]}"}, "vary.h: spares.hto: unknown key 'hto'; did you mean 'hot'"),
+        ({6: "  §jobs.4.gpus: {choices: [8, 16]}"}, "vary.jobs.4.gpus: jobs: is a list of 1, counted from 0"),
+        (
+            {7: "  §checkpoint.tiers.0.intervl: {range: {min: 10 min, max: 2 h, points: 3}}"},
+            "vary.checkpoint.tiers.0.intervl: unknown key 'intervl'; did you mean 'interval'?",
+        ),
+        ({6: HOT + "{choices: [0, §999]}"}, "vary.spares.hot: 999: s.yaml:5:25: jobs.0.gpus: needs 8 nodes, but"),
+        ({6: HOT + "{choices: [0, §two, 4]}"}, "vary.spares.hot: two: 'two' is not a count"),
+        ({6: HOT + "{range: {min: 0, max: §999, points: 2}}"}, "vary.spares.hot: 999: s.yaml:5:25: jobs.0.gpus: needs"),
+        ({8: RATE + "{distribution: §{law: uniform, min: 1 min, max: 2 min}}"}, "vary.failures.0.rate: "),
+        (
+            {6: "  recovery.use: {choices: [hot-spare, §hot-spar]}"},
+            "vary.recovery.use: hot-spar: 'hot-spar' is not a choice; did you mean 'hot-spare'?",
+        ),
+        (
+            {6: "  recovery: {choices: {a: {use: hot-spare, initialize: 1 min}, b: §{use: hot-spar}}, path: recovery}"},
+            "vary.recovery: b: recovery.use: 'hot-spar' is not a choice; did you mean 'hot-spare'?",
+        ),
+        (
+            {6: "  size: {choices: {1k: {jobs.0.gpus: 64}, 2k: §{jobs.0.gpus: 64, cluster.noods: 20}}}"},
+            "vary.size: 2k: cluster.noods: unknown key 'noods'; did you mean 'nodes'?",
+        ),
+        ({4: "  horizn: §20 d"}, "set.horizn: unknown key 'horizn'; did you mean 'horizon'?"),
+        ({4: "  horizon: §20"}, "set.horizon: '20' needs a unit"),
+        ({4: '  horizon: §"a\\u2028b"'}, "set.horizon: 'a\\u2028b' is not a quantity"),
+        (
+            {6: HOT + "{range: {min: 0, max: 9000, step: 1}}", 9: "design: §{}"},
+            "design: makes 567,063 points, and more",
+        ),
+        ({9: "design: §{use: sobol, samples: 1048576}"}, "design: makes 1,048,576 points, and more than 100,000"),
+    ],
+    ids=repr,
+)
+def test_a_value_that_cannot_be_is_one_line(changes: dict[int, str], said: str) -> None:
+    """A path or a value that no point can have is one line at its place in the study, without the option behind it."""
+    lines = complaints(changes)
+    assert len(lines) == 1, lines
+    assert lines[0].startswith(changed(changes)[1] + said)
+    assert "--set" not in lines[0]
+
+
+def test_all_mistakes_at_once() -> None:
+    """Values of several axes are told together, each at its place."""
+    changes = {4: "  horizon: 20", 6: HOT + "{choices: [-1, two]}", 7: INTERVAL + "{min: 10, max: 20, points: 2}}"}
+    places = [line.split(": ")[0] for line in complaints(changes)]
+    assert places == ["study.yaml:4:12", "study.yaml:6:26", "study.yaml:6:30", "study.yaml:7:62", "study.yaml:7:71"]
+
+
+def test_what_fails_in_combination_only_is_no_mistake() -> None:
+    """A number of spares that is too much for one size of the job is fine, as long as another size leaves room."""
+    assert complaints({6: HOT + "{choices: [0, 4]}", 7: SIZES}) == []
+    study = loaded({6: HOT + "{choices: [0, 4]}", 7: SIZES})
+    with pytest.raises(ValueError, match="could never start"):
+        study.scenario(next(point for point in study.points() if [v.label for v in point.values[:2]] == ["4", "120"]))
+
+
+def test_what_does_not_fit_is_no_mistake() -> None:
+    """A model that the memory of its GPUs cannot hold is an answer of the study, whichever value it is."""
+    job = "gpus: 64, model: llama3-405b, batch: {tokens: 16777216, sequence: 8192}, parallelism: {data: 64}"
+    Path("s.yaml").write_text(BASE.replace("gpus: 64, step_time: 10 s", job), encoding="utf-8")
+    study = loaded()
+    with pytest.raises(sim.ScenarioError) as caught:
+        study.scenario(next(study.points()))
+    assert caught.value.is_answer
+    assert first_look(study) == []
+
+
+def test_a_study_that_no_point_of_can_be_read() -> None:
+    """Where each value fails for another reason, what is wrong with the first point is told."""
+    clash = "{choices: {a: {spares.hot: 999}, b: {spares.hot: 99}}}"
+    (line,) = complaints({5: "§vary:", 6: f"  size: {clash}", 7: "", 8: "", 9: ""})
+    assert line.startswith("study.yaml:5:1: vary: no point that was tried can be read; of the first one s.yaml:5:25: ")
+
+
+def test_a_cluster_in_a_file_is_called_by_its_name() -> None:
+    """What is wrong with a cluster that a file describes is told under the name of the file, without its content."""
+    write_clusters()
+    Path("clusters/b.yaml").write_text("extends: a.yaml\nnodes: 4\n", encoding="utf-8")
+    (line,) = complaints(CLUSTERS)
+    assert line.startswith("study.yaml:6:")
+    assert "vary.cluster: b: " in line
+    assert "leaf" not in line
+
+
+def test_big_studies_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20,000 points some dozens are read, both ends of every axis among them."""
+    study = loaded(
+        {
+            6: HOT + "{range: {min: 0, max: 7, step: 1}}",
+            7: INTERVAL + "{min: 10 min, max: 2 h, points: 100}}",
+            9: "design: {draws: 24}",
+        }
+    )
+    looked: list[Point] = []
+    plain = looking._Trials._look
+
+    def look(trials: looking._Trials, point: Point) -> tuple[looking._Finding, ...]:
+        looked.append(point)
+        return plain(trials, point)
+
+    monkeypatch.setattr(looking._Trials, "_look", look)
+    assert study.study.design.count(study.study.vary) == 20_000
+    assert first_look(study) == []
+    assert len(looked) <= 60
+    assert {"0", "7"} <= {point.values[0].label for point in looked}
+    assert {"10 min", "2 h"} <= {point.values[1].label for point in looked}
+
+
+def test_only_the_points_that_are_tried_are_kept() -> None:
+    """Of 20,000 points a first look keeps those in which some values are tried: three of each, 60 values in all."""
+    axes = {6: HOT + "{range: {min: 0, max: 7, step: 1}}", 7: INTERVAL + "{min: 10 min, max: 2 h, points: 100}}"}
+    trials = looking._Trials(loaded({**axes, 9: "design: {draws: 24}"}))
+    kept = {point.number for tried in trials.tried for points in tried.values() for point in points}
+    assert 60 < len(kept) <= 3 * 60
+    assert {0, 19_999} <= kept

@@ -4,44 +4,789 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import itertools
 import json
 import math
+import os
+import random
+import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
 import tracemalloc
 from array import array
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import analysis
 import sim
+from analysis.amounts import number_of
 from analysis.commands.studies import load_study as load_for_command
 from analysis.runs import Rows
 from analysis.statistics.estimates import contributions
 from analysis.study.load import load_study
+from analysis.sweep import merge as merging
 from analysis.sweep import task as module
 from analysis.sweep.campaign import Campaign, outcome_of
-from analysis.sweep.journal import Journal
+from analysis.sweep.folder import StudyFolder
+from analysis.sweep.journal import Journal, JournalError
+from analysis.sweep.merge import MergeError, merge
 from analysis.sweep.sweep import REPLICATIONS, replications_of
-from analysis.sweep.task import MAKERS, Record, play, source_digest
-from analysis.sweep.workers import Crew, Serial
-from sim import Ratio
+from analysis.sweep.task import MAKERS, Record, Shard, play, source_digest
+from analysis.sweep.workers import Crew, Serial, Where, crew_at
+from sim import Ratio, yamlfile
+from tests import report_sample
 from tests.cases import cases
-from tests.sweep_tools import small_study, tasks_of
+from tests.pace import one_in
+from tests.sweep_tools import comparable, small_study, tasks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from analysis.study.table import Outcome
 
-PACKAGE = Path(analysis.__file__).parent
-SIMULATOR = Path(sim.__file__).parent
+# ----------------------------------------
+# The journal of a study: whatever happens to the program, the disk or the file, what was written whole is there.
 
-# ------------------------------------------------------------------------------------------------------- versions
+resource = pytest.importorskip("resource", reason="no limits of the size of files on this system")
+
+fcntl = pytest.importorskip("fcntl", reason="no locks of files on this system")
+
+
+def record(number: int, status: str = "ok", **changes: Any) -> Record:
+    """Return an outcome whose every part tells its number."""
+    rows: dict[str, list[list[float | None]]] = {"ettr": [[number / 7, None], [1.0, 0.0]]}
+    outcome = Record(f"{number:032x}", number, 0, 2, status, f"reason {number}", number / 3, rows, {"luck": [None, []]})
+    return outcome._replace(**changes)
+
+
+def written(path: Path, *records: Record) -> bytes:
+    """Return a journal with these records as bytes."""
+    path.unlink(missing_ok=True)
+    with Journal(path) as journal:
+        for one in records:
+            journal.add(one)
+    return path.read_bytes()
+
+
+def read(path: Path) -> list[Record]:
+    """Return what a journal has."""
+    with Journal(path) as journal:
+        return list(journal)
+
+
+@contextlib.contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Let files grow to a size and no further [bytes]: a write fails, or a part of it, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    rows=st.dictionaries(st.text(), st.tuples(st.lists(st.none() | NUMBERS), st.lists(NUMBERS)).map(list)),
+    reason=st.text(),
+    seconds=NUMBERS,
+)
+def test_an_outcome_comes_back_to_the_last_bit(
+    tmp_path_factory: pytest.TempPathFactory, rows: Any, reason: str, seconds: float
+) -> None:
+    """Every number, and every text with line breaks of all kinds in it, is read back from the file as it was."""
+    path = tmp_path_factory.mktemp("journal") / "journal"
+    known = record(1, rows=rows, reason=reason, seconds=seconds)
+    with Journal(path) as journal:
+        journal.add(known)
+        assert repr(journal.get(known.key)) == repr(known)
+    assert repr(read(path)) == repr([known])
+
+
+def test_a_journal_cut_anywhere_loses_one_outcome_at_most_and_goes_on(tmp_path: Path) -> None:
+    """Whatever the byte: what was whole before is there, what comes then is too, and nothing else."""
+    path = tmp_path / "journal"
+    old, new = [record(number) for number in range(2)], record(2)
+    whole = written(path, *old)
+    ends = [position for position, byte in enumerate(whole) if byte == ord("\n")]
+    for cut in range(len(whole) + 1):
+        path.write_bytes(whole[:cut])
+        # Without its line break a line is whole too.
+        left = old[: sum(end <= cut for end in ends)]
+        with Journal(path) as journal:
+            assert list(journal) == left
+            assert journal.torn == (cut > 0 and cut not in {*ends, *(end + 1 for end in ends)})
+            journal.add(new)
+            assert list(journal) == [*left, new]
+        assert read(path) == [*left, new]
+
+
+@cases(
+    "rubbish",
+    [
+        b"{",
+        b"[1, 2]",
+        b"7",
+        b"null",
+        b'{"key": "1", "status": "ok"}',
+        b"\0" * 500,
+        b"\xff\xfe\x80",
+        b"[" * 100_000,
+        b"glued",
+    ],
+    ids=["piece", "list", "number", "null", "other", "zeros", "no text", "deep", "glued"],
+)
+def test_a_line_that_is_no_outcome_is_passed_over_and_counted(tmp_path: Path, rubbish: bytes) -> None:
+    """Outcomes before and after it are there; of two that are glued together the second is lost with the first."""
+    path = tmp_path / "journal"
+    first, second, third = (written(path, record(number)) for number in range(3))
+    middle = first[:40] + second if rubbish == b"glued" else rubbish + b"\n"
+    path.write_bytes(first + middle + third)
+    with Journal(path) as journal:
+        assert list(journal) == [record(0), record(2)]
+        assert journal.torn == 1
+
+
+def damaged(content: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """Yield a JSON document with something else in each of its places, one after the other, and with it gone."""
+    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    for key, value in items:
+        for other in (None, "7", 7.5, True, [], [None], {}, {"a": 1}):
+            changed = copy.deepcopy(content)
+            changed[key] = other
+            if changed != content:
+                yield changed, (*at, key)
+        changed = copy.deepcopy(content)
+        del changed[key]
+        yield changed, (*at, key)
+        for inner, place in damaged(value, (*at, key)):
+            changed = copy.deepcopy(content)
+            changed[key] = inner
+            yield changed, place
+
+
+def test_whatever_is_changed_in_an_outcome_it_is_passed_over_and_counted(tmp_path: Path) -> None:
+    """Each line has its checksum; of earlier lines, without one, whatever is read can also be summarised."""
+    with Journal(tmp_path / "real") as journal, crew_at(Where("serial")) as crew:
+        campaign = Campaign(small_study(tmp_path), journal, crew)
+        point = next(iter(campaign.loaded.points()))
+        campaign.play([point], 2)
+    line = (tmp_path / "real").read_bytes()
+    content = json.loads(line)
+    content["rows"] = dict(list(content["rows"].items())[:2])
+    short = Record(**{name: content[name] for name in Record._fields})
+    line = written(tmp_path / "short", short)
+    assert read(tmp_path / "short") == [short]
+    sound = json.loads(line)
+    passed = 0
+    for is_old in (False, True):
+        plain = {key: value for key, value in sound.items() if not (is_old and key == "crc32")}
+        if is_old:
+            (tmp_path / "journal").write_text(json.dumps(plain))
+            assert read(tmp_path / "journal") == [short], "an old journal still counts"
+        for changed, place in damaged(plain):
+            if is_old or place != ("crc32",):
+                (tmp_path / "journal").write_bytes(json.dumps(changed, separators=(",", ":")).encode() + b"\n")
+                with Journal(tmp_path / "journal") as journal:
+                    assert len(journal) + journal.torn == 1
+                    assert is_old or journal.torn == 1, place
+                    passed += len(journal)
+                    for record in journal:
+                        outcome_of(point, [record])
+    assert passed, "some numbers are as good as others"
+
+
+def test_of_several_outcomes_with_a_key_the_last_counts(tmp_path: Path) -> None:
+    """What crashed and was played again is no longer crashed, then and later."""
+    path = tmp_path / "journal"
+    again = record(1, point=7)
+    with Journal(path) as journal:
+        for one in (record(1, "crashed"), record(2), again):
+            journal.add(one)
+        assert [journal.status(one.key) for one in (again, record(2), record(3))] == ["ok", "ok", None]
+        assert (len(journal), again.key in journal, record(3).key in journal) == (2, True, False)
+    assert read(path) == [again, record(2)]
+
+
+@cases("room", [0, 1, 100], ids=["no byte", "one byte", "half a line"])
+def test_what_a_full_disk_refuses_leaves_no_trace(tmp_path: Path, room: int) -> None:
+    """The error is a line, what was there is there, and what is written once there is room again is too."""
+    path = tmp_path / "journal"
+    whole = written(path, record(0), record(1))
+    with Journal(path) as journal:
+        with files_of_at_most(len(whole) + room), pytest.raises(JournalError, match=r"^cannot be written \([^\n]+\)$"):
+            journal.add(record(2))
+        assert path.read_bytes() == whole
+        assert list(journal) == [record(0), record(1)]
+        journal.add(record(3))
+        assert list(journal) == [record(0), record(1), record(3)]
+    assert read(path) == [record(0), record(1), record(3)]
+
+
+def test_a_piece_that_cannot_be_taken_back_swallows_nothing(tmp_path: Path) -> None:
+    """If the end of the file is not where it was left, the next outcome begins on a line of its own."""
+    path = tmp_path / "journal"
+    with Journal(path) as journal:
+        journal.add(record(0))
+        with path.open("ab") as other:
+            other.write(b'{"key":"0')
+        journal.add(record(1))
+        journal.add(record(2))
+        assert list(journal) == [record(0), record(1), record(2)]
+    assert read(path) == [record(0), record(1), record(2)]
+    assert path.read_bytes().count(b"\n") == 4
+
+
+def test_a_journal_that_was_cleared_is_empty_and_goes_on(tmp_path: Path) -> None:
+    """Nothing of what was read before is left, not even where the new outcomes stand in the file."""
+    path = tmp_path / "journal"
+    path.write_bytes(written(path, record(0), record(1)) + b"{")
+    with Journal(path) as journal:
+        assert journal.get(record(1).key) == record(1)
+        journal.clear()
+        assert (list(journal), journal.torn, path.read_bytes()) == ([], 0, b"")
+        journal.add(record(2))
+        assert list(journal) == [record(2)]
+    assert read(path) == [record(2)]
+
+
+def test_where_there_can_be_no_journal_the_error_is_a_line(tmp_path: Path) -> None:
+    """A missing folder, a folder, a pipe that nobody reads, and a file where the folder should be."""
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    for place in ("missing/journal", ".", "pipe", "file/journal"):
+        with pytest.raises(JournalError, match=r"^(cannot be written \([^\n]+\)|is [^\n]+)$"):
+            Journal(tmp_path / place)
+
+
+def test_where_nobody_may_read_or_write_the_error_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the two has its word; a journal that can be written but not read is closed again."""
+    path = tmp_path / "journal"
+    whole = written(path, record(0))
+    opened = type(path).open
+    for mode, word in (("ab", "written"), ("rb", "read")):
+
+        def refuse(self: Path, how: str = "r", *rest: Any, forbidden: str = mode, **more: Any) -> Any:
+            if how == forbidden:
+                raise PermissionError(13, "Permission denied")
+            return opened(self, how, *rest, **more)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(path), "open", refuse)
+            with pytest.raises(JournalError, match=rf"^cannot be {word} \(Permission denied\)$"):
+                Journal(path)
+        assert path.read_bytes() == whole
+        assert read(path) == [record(0)]
+
+
+def test_a_journal_that_is_changed_under_its_reader_is_an_error_in_a_line(tmp_path: Path) -> None:
+    """Somebody put other lines in the place of ours, whole ones or not: no outcome is taken for another one."""
+    path = tmp_path / "journal"
+    first, second = record(1), record(1, key=f"{2:032x}")
+    lines = written(path, first, second).splitlines(keepends=True)
+    for changed in (b"".join(lines)[::-1], b"".join(lines[::-1])):
+        written(path, first, second)
+        with Journal(path) as journal:
+            path.write_bytes(changed)
+            with pytest.raises(JournalError, match=r"^was changed by somebody while it was in use$"):
+                journal.get(first.key)
+
+
+def test_two_programs_never_write_to_one_journal(tmp_path: Path) -> None:
+    """The second is refused in a line as long as the first is there; killed, it leaves nothing that is locked."""
+    path = tmp_path / "journal"
+    program = "import pathlib, sys\nfrom analysis.sweep.journal import Journal\n"
+    program += "journal = Journal(pathlib.Path(sys.argv[1]))\nprint('open', flush=True)\nsys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+        with pytest.raises(JournalError, match=r"^is in use: another program is writing to it$"):
+            Journal(path)
+        other.kill()
+    with Journal(path) as journal, pytest.raises(JournalError, match="is in use"):
+        Journal(journal.path)
+    assert read(path) == []
+
+
+def test_a_journal_that_is_only_read_needs_no_right_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several programs may read it at once, none writes to it meanwhile, and there is none to be made."""
+    path = tmp_path / "journal"
+    whole = written(path, record(0))
+    opened = type(path).open
+
+    def read_only(self: Path, how: str = "r", *rest: Any, **more: Any) -> Any:
+        if how != "rb":
+            raise PermissionError(13, "Permission denied")
+        return opened(self, how, *rest, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(path), "open", read_only)
+        with Journal(path, to_read=True) as one, Journal(path, to_read=True) as two:
+            assert list(one) == list(two) == [record(0)]
+            patch.undo()
+            with pytest.raises(JournalError, match="is in use"):
+                Journal(path)
+    with Journal(path), pytest.raises(JournalError, match=r"^is in use: another program is writing to it$"):
+        Journal(path, to_read=True)
+    assert path.read_bytes() == whole
+    with pytest.raises(JournalError, match=r"^cannot be read \(No such file or directory\)$"):
+        Journal(tmp_path / "none", to_read=True)
+    assert not (tmp_path / "none").exists()
+
+
+def test_only_places_are_kept_in_memory(tmp_path: Path) -> None:
+    """Outcomes that are fifty times as long take no more memory once the journal is open."""
+    held = []
+    for length in (40, 2_000):
+        written(tmp_path / "journal", *(record(number, reason="x" * length) for number in range(300)))
+        tracemalloc.start()
+        try:
+            with Journal(tmp_path / "journal") as journal:
+                held.append(tracemalloc.get_traced_memory()[0])
+                assert len(journal) == 300
+        finally:
+            tracemalloc.stop()
+    short, long = held
+    assert long < 1.5 * short
+
+
+# ----------------------------------------
+# Shards and merging: each task belongs to one shard, and together they are the study.
+
+
+def test_a_shard_is_read_as_it_is_written() -> None:
+    """The first of sixteen is 1/16; what is no shard is refused with a line that shows one."""
+    assert Shard.parse("3/16") == Shard(3, 16)
+    assert str(Shard.parse(" 16/16 ")) == "16/16"
+    for text in ("", "3", "3/", "/16", "3/16/2", "a/b", "-1/3", "1.5/3", "٣/٣"):
+        with pytest.raises(ValueError, match=r"is no shard: write I/N, such as 3/16 for the third of sixteen$"):
+            Shard.parse(text)
+    for text in ("0/16", "17/16"):
+        with pytest.raises(
+            ValueError, match=f"'{text}' is no shard: of 16 shards the first is 1/16 and the last 16/16$"
+        ):
+            Shard.parse(text)
+    with pytest.raises(ValueError, match=r"there is at least one, 1/1$"):
+        Shard.parse("0/0")
+
+
+@cases("count", [1, 2, 7])
+def test_each_task_belongs_to_exactly_one_shard(count: int, tmp_path: Path) -> None:
+    """Of the real keys of a study each has one owner."""
+    with Journal(tmp_path / "journal") as journal:
+        tasks = tasks_of(Campaign(small_study(tmp_path), journal, Crew(Serial())))
+    owners = [[shard for shard in range(1, count + 1) if Shard(shard, count).mine(task.key)] for task in tasks]
+    assert [len(found) for found in owners] == [1] * 12
+    assert count == 1 or len({shard for (shard,) in owners}) > 1
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> list[Path]:
+    """Return the folders of three shards of a small study that were played."""
+    loaded = small_study(tmp_path)
+    folders = [tmp_path / f"shard-{number}" for number in (1, 2, 3)]
+    for number, path in enumerate(folders, 1):
+        shard = Shard(number, 3)
+        with StudyFolder(path, loaded, shard=str(shard)) as folder:
+            campaign = Campaign(loaded, folder.journal, Crew(Serial()), mine=shard.mine)
+            campaign.play(list(loaded.points()), 12)
+    return folders
+
+
+def records(folder: Path) -> list[Record]:
+    """Return the outcomes of a folder, in order of keys and without times."""
+    with Journal(folder / "journal.jsonl") as journal:
+        return sorted(map(comparable, journal))
+
+
+def test_merged_shards_are_the_study(played: list[Path], tmp_path: Path) -> None:
+    """The merged folder has the outcomes of a study played at once, and a sweep there finds nothing to play."""
+    out = tmp_path / "all"
+    found = merge(played, out)
+    assert (found.folders, found.statuses, found.tasks, found.missing, found.shards) == (3, {"ok": 12}, 12, 0, ((), 3))
+    assert found.lines() == ["12 outcomes from 3 folders: 12 ok"]
+    loaded = small_study(tmp_path)
+    with StudyFolder(out, loaded) as folder:
+        assert not folder.notes
+        campaign = Campaign(loaded, folder.journal, Crew(Serial()), lambda done, total: pytest.fail("played"))
+        campaign.play(list(loaded.points()), 12)
+    with StudyFolder(tmp_path / "whole", loaded) as folder:
+        Campaign(loaded, folder.journal, Crew(Serial())).play(list(loaded.points()), 12)
+    assert records(out) == records(tmp_path / "whole")
+    assert json.loads((out / "study.json").read_bytes())["shard"] is None
+    assert (out / "study.resolved.yaml").read_bytes() == (played[0] / "study.resolved.yaml").read_bytes()
+
+
+def test_shards_that_nobody_may_write_to_are_merged(
+    played: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folders of others are read, and nothing in them is opened for anything else."""
+    opened = type(tmp_path).open
+
+    def guarded(self: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
+        if self.parent in played and mode not in ("r", "rb"):
+            raise PermissionError(13, "Permission denied")
+        return opened(self, mode, *rest, **more)
+
+    monkeypatch.setattr(type(tmp_path), "open", guarded)
+    assert merge(played, tmp_path / "all").statuses == {"ok": 12}
+
+
+def test_what_is_missing_is_told(played: list[Path], tmp_path: Path) -> None:
+    """A shard that is not there, and tasks that nobody has played, are named; merging the rest later completes it."""
+    out = tmp_path / "all"
+    own = len(records(played[1]))
+    found = merge([played[0], played[2]], out)
+    assert (found.missing, found.shards) == (own, ((2,), 3))
+    assert found.lines()[1:] == [
+        "not among the folders: 1 shard of 3: 2",
+        f"without a result: {number_of(own, 'task')} of 12; sweep plays them",
+    ]
+    later = merge([played[1]], out)
+    assert (later.statuses, later.missing) == ({"ok": 12}, 0)
+    assert merge([*played, out], out).statuses == {"ok": 12}
+
+
+def change(folder: Path, **fields: Any) -> None:
+    """Replace something in the first outcome of a folder."""
+    with Journal(folder / "journal.jsonl") as journal:
+        first, *others = journal
+        journal.clear()
+        for record in (first._replace(**fields), *others):
+            journal.add(record)
+
+
+def test_the_better_of_two_outcomes_counts(played: list[Path], tmp_path: Path) -> None:
+    """What crashed or failed in one folder and is there in another is not lost, whichever is named first."""
+    again = shutil.copytree(played[0], tmp_path / "again")
+    change(again, status="crashed", reason="its process died 3 times (signal 9)", rows={}, notes={})
+    for number, order in enumerate(([again, *played], [*played, again])):
+        assert merge(order, tmp_path / f"all-{number}").statuses == {"ok": 12}
+    alone = merge([again, *played[1:]], tmp_path / "alone")
+    assert (alone.statuses, alone.missing) == ({"ok": 11, "crashed": 1}, 1)
+    assert alone.lines()[0] == "12 outcomes from 3 folders: 11 ok, 1 crashed"
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """Return all files of a folder, and whether it is there."""
+    return {
+        path: path.read_bytes() if path.is_file() else b"" for path in (folder, *folder.rglob("*")) if path.exists()
+    }
+
+
+def refused(folders: list[Path], out: Path) -> str:
+    """Return the line with which folders are not merged, after a check that nothing was written."""
+    before = contents(out)
+    with pytest.raises(MergeError) as raised:
+        merge(folders, out)
+    assert contents(out) == before
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_lines_that_cannot_be_read_are_counted(played: list[Path], tmp_path: Path) -> None:
+    """A damaged outcome is passed over, said, and left to sweep."""
+    path = played[0] / "journal.jsonl"
+    path.write_text(path.read_text().replace('"seconds":', '"seconds":1', 1))
+    lines = merge(played, tmp_path / "all").lines()
+    assert "passed over: 1 line of journals that cannot be read" in lines
+    assert "without a result: 1 task of 12; sweep plays them" in lines
+
+
+def test_contradictions_are_refused(played: list[Path], tmp_path: Path) -> None:
+    """Two ok outcomes of a task that differ are refused; another time spent is no difference."""
+    again = shutil.copytree(played[0], tmp_path / "again")
+    change(again, seconds=123.0)
+    assert merge([*played, again], tmp_path / "all").statuses == {"ok": 12}
+    change(again, rows={"ettr": [[0.5], [1.0]]})
+    for out in (tmp_path / "new", tmp_path / "all"):
+        line = refused([*played, again], out)
+        assert line.startswith(f"{again}: contradicts another folder about replications ")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("name", "other", "it holds 'other', not 'small'"),
+        ("digest", "0" * 64, "it has another scenario or seed"),
+        ("model", "0" * 32, "it was played by another version of the simulator"),
+    ],
+)
+def test_another_study_is_refused(key: str, value: str, told: str, played: list[Path], tmp_path: Path) -> None:
+    """A folder of another study, scenario or version is named, both as one to merge and as the one to merge into."""
+    other = shutil.copytree(played[1], tmp_path / "other")
+    identity = json.loads((other / "study.json").read_bytes()) | {key: value}
+    (other / "study.json").write_text(json.dumps(identity))
+    assert refused([*played, other], tmp_path / "all") == f"{other}: not the same study as {played[0]}: {told}"
+    (other / "study.json").write_text(json.dumps(identity | {"shard": None}))
+    assert refused(played, other) == f"{other}: is not for this study: {told}; name another folder"
+
+
+def test_folders_that_cannot_be_merged_are_refused(played: list[Path], tmp_path: Path) -> None:
+    """No folder, no study in it, another resolved study, a journal in use, a place with something else: a line each."""
+    out, empty, file = tmp_path / "all", tmp_path / "empty", tmp_path / "file"
+    empty.mkdir()
+    file.touch()
+    assert refused([], out) == "name the folders to merge"
+    assert refused([*played, tmp_path / "none"], out) == f"{tmp_path / 'none'}: no such folder"
+    assert refused([*played, empty], out) == f"{empty}: no study.json in it"
+    (empty / "study.json").write_text("[1]")
+    assert refused([*played, empty], out) == f"{empty}: study.json does not say which study it holds"
+    assert refused(played, file) == f"{file}: {file} is a file, not a folder"
+    assert refused(played, tmp_path) == f"{tmp_path}: holds something else than a study; name another folder"
+    assert refused(played[1:], played[0]) == f"{played[0]}: holds shard 1/3; name another folder"
+    with Journal(played[1] / "journal.jsonl"):
+        assert refused(played, out).startswith(f"{played[1] / 'journal.jsonl'}: is in use")
+    (played[2] / "study.resolved.yaml").write_text("name: small\n")
+    line = f"{played[2]}: not the same study as {played[0]}: its study.resolved.yaml is another one"
+    assert refused(played, out) == line
+    (played[2] / "study.resolved.yaml").unlink()
+    assert refused(played, out).startswith(f"{played[2] / 'study.resolved.yaml'}: cannot be read (")
+
+
+def test_a_full_disk_leaves_the_merged_folder_as_it_was(
+    played: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an outcome cannot be written, a line says so, and what was merged before is still there."""
+    out = tmp_path / "all"
+    merge(played[:1], out)
+    before = records(out)
+
+    def full(journal: Journal, record: Record) -> None:
+        message = "cannot be written (No space left on device)"
+        raise merging.JournalError(message)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "add", full)
+        assert refused(played, out) == f"{out}: cannot be written (No space left on device)"
+        assert refused(played, tmp_path / "new") == f"{tmp_path / 'new'}: cannot be written (No space left on device)"
+    assert not (tmp_path / "new").exists()
+    assert records(out) == before
+
+
+# ----------------------------------------
+# ``ettrick sweep`` stopped by ``kill -9``, Ctrl-C or a full disk: run again, it ends as if that had never been.
+
+DONE, WRONG, INTERRUPTED, TERMINATED = 0, 2, 130, 143
+
+TASKS = 12
+
+PATIENCE = 60.0
+
+"""Of a test with a program that does not do what is expected of it [s]."""
+
+TABLES = ("results.csv", "points.csv")
+
+
+class Sweep:
+    """A study whose tasks take some hundredths of a second each, and folders to run it in.
+
+    Parameters
+    ----------
+    folder
+        Where everything lies.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "small.yaml").write_text(report_sample.YAML)
+        vary = {
+            "checkpoint.tiers.0.interval": {"choices": ["10 min", "20 min", "1 h"]},
+            "spares.hot": {"choices": [0, 2]},
+        }
+        data = {
+            "name": "halves",
+            "scenario": "small.yaml",
+            "vary": vary,
+            "set": {"horizon": "30 d"},
+            "replications": 20,
+        }
+        self.study = folder / "halves.yaml"
+        self.study.write_text(yamlfile.dump(data))
+        self.out = folder / "out"
+
+    @property
+    def lines(self) -> list[bytes]:
+        """What is in the journal, by line."""
+        journal = self.out / "journal.jsonl"
+        return journal.read_bytes().split(b"\n")[:-1] if journal.exists() else []
+
+    @property
+    def played(self) -> Counter[str]:
+        """How often each task was played to its end."""
+        keys = []
+        for line in self.lines:
+            try:
+                keys.append(json.loads(line)["key"])
+            except ValueError:
+                continue
+        return Counter(keys)
+
+    def arguments(self, *options: str, out: Path | None = None) -> list[str]:
+        """Return the command without its first word."""
+        return ["sweep", str(self.study), "--out", str(out or self.out), "--quiet", *options]
+
+    def finished(self, *options: str, out: Path | None = None) -> dict[str, bytes]:
+        """Run the command to its end, here; return the tables that it wrote."""
+        result = report_sample.call(*self.arguments("--executor", "serial", *options, out=out))
+        assert result.exit_code == DONE, result.output
+        return tables(out or self.out)
+
+    @contextlib.contextmanager
+    def started(self, *options: str) -> Iterator[subprocess.Popen[str]]:
+        """Run the command as a program of its own, in a group of its own, of which nothing is left afterwards."""
+        code = f"import sys; sys.argv[1:] = {self.arguments(*options)!r}; import cli; cli.app()"
+        with subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as program:
+            try:
+                yield program
+            finally:
+                if program.poll() is None:  # a stopped one would never end by itself
+                    program.kill()
+
+
+def tables(folder: Path) -> dict[str, bytes]:
+    """Return the tables of a folder, Parquet among them if it is there."""
+    found = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".csv", ".parquet")}
+    assert set(TABLES) <= set(found)
+    return found
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    """Return when something is so."""
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return the tables of the study, run without interruption."""
+    sweep = Sweep(tmp_path_factory.mktemp("reference"))
+    found = sweep.finished()
+    assert sweep.played.total() == TASKS
+    return found
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Iterator[Sweep]:
+    """Return the study in a folder of its own."""
+    return Sweep(tmp_path)
+
+
+def test_killed_at_any_moment_it_goes_on_where_it_was(sweep: Sweep, reference: dict[str, bytes]) -> None:
+    """After `kill -9` no task of the journal is played again, and the tables are those of an undisturbed run."""
+    rng = random.Random(8)
+    for goal in (rng.randint(1, 3), rng.randint(5, 7)):
+        with sweep.started("--executor", "serial") as program:
+            wait_for(lambda goal=goal: len(sweep.lines) >= goal or program.poll() is not None)  # type: ignore[misc]
+            time.sleep(0.02 * rng.random())
+            program.kill()
+        assert program.returncode == -signal.SIGKILL
+        before = sweep.played
+        assert goal <= before.total() < TASKS
+    assert sweep.finished() == reference
+    assert set(sweep.played.values()) == {1}
+    assert sweep.played.total() == TASKS
+    again = sweep.lines
+    assert sweep.finished() == reference
+    assert sweep.lines == again, "nothing was left to do"
+
+
+def test_ctrl_c_says_what_is_kept_and_it_goes_on(sweep: Sweep, reference: dict[str, bytes]) -> None:
+    """Status 130, and what was played is kept; before that nobody else may play there, afterwards everybody."""
+    with sweep.started("--executor", "serial") as program:
+        wait_for(lambda: len(sweep.lines) >= 3 or program.poll() is not None)
+        program.send_signal(signal.SIGSTOP)
+        second = report_sample.call(*sweep.arguments("--executor", "serial"))
+        assert (second.exit_code, second.stdout) == (WRONG, "")
+        assert second.stderr == f"--out {sweep.out}: is in use: another program is writing to it\n"
+        program.send_signal(signal.SIGINT)
+        program.send_signal(signal.SIGCONT)
+        out, err = program.communicate(timeout=PATIENCE)
+    assert (program.returncode, out) == (INTERRUPTED, "")
+    kept = sweep.played.total()
+    assert err == f"stopped: {kept} of {TASKS} tasks are kept in {sweep.out}; the same command goes on from here\n"
+    assert 3 <= sweep.played.total() < TASKS
+    assert not [path for path in sweep.out.iterdir() if path.name.startswith(".")]
+    assert sweep.finished() == reference
+    assert set(sweep.played.values()) == {1}
+
+
+def test_a_full_disk_is_a_line_and_it_goes_on(sweep: Sweep, reference: dict[str, bytes]) -> None:
+    """Status 2; every line of the journal is whole, and with room again the tables are those of an undisturbed run."""
+    with files_of_at_most(30_000):
+        result = report_sample.call(*sweep.arguments("--executor", "serial"))
+    assert (result.exit_code, result.stdout) == (WRONG, "")
+    assert re.fullmatch(rf"--out {re.escape(str(sweep.out))}: cannot be written \([^\n]+\)\n", result.stderr)
+    assert 0 < len(sweep.lines) == sweep.played.total() < TASKS
+    assert (sweep.out / "journal.jsonl").read_bytes().endswith(b"\n")
+    assert sweep.finished() == reference
+    assert set(sweep.played.values()) == {1}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_ten_times_with_processes_it_ends_as_if_it_never_was(
+    sweep: Sweep, reference: dict[str, bytes], signal_: signal.Signals
+) -> None:
+    """At ten random moments from the first import to the last file; a terminal stops the two workers as well."""
+    rng = random.Random(int(signal_))
+    for _ in range(10):
+        with sweep.started("--executor", "process", "--jobs", "2") as program:
+            time.sleep(4 * rng.random())
+            if program.poll() is None and signal_ == signal.SIGINT:
+                os.killpg(program.pid, signal_)
+            elif program.poll() is None:
+                program.send_signal(signal_)
+            program.communicate(timeout=PATIENCE)
+    assert sweep.finished() == reference
+    assert set(sweep.played.values()) == {1}
+    assert sweep.played.total() == TASKS
+
+
+@pytest.mark.parametrize(("signal_", "status"), one_in(2, [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)]))
+def test_a_terminal_and_a_cluster_stop_the_whole_group_and_it_ends_tidily(
+    sweep: Sweep, signal_: signal.Signals, status: int
+) -> None:
+    """Ctrl-C: 130, the end of a job: 143; one line says what is kept, and no semaphore is left behind."""
+    with sweep.started("--executor", "process", "--jobs", "2") as program:
+        wait_for(lambda: len(sweep.lines) >= 2 or program.poll() is not None)
+        os.killpg(program.pid, signal_)
+        out, err = program.communicate(timeout=PATIENCE)
+    assert (program.returncode, out) == (status, "")
+    kept = len(sweep.lines)
+    assert err == f"stopped: {kept} of {TASKS} tasks are kept in {sweep.out}; the same command goes on from here\n"
+    assert 2 <= kept < TASKS
+
+
+PACKAGE = Path(analysis.__file__).parent
+
+SIMULATOR = Path(sim.__file__).parent
 
 
 def imported(name: str) -> Iterator[str]:
@@ -108,9 +853,6 @@ def test_the_version_of_numpy_is_part_of_the_digest(monkeypatch: pytest.MonkeyPa
     assert source_digest(SIMULATOR, PACKAGE) != before
 
 
-# -------------------------------------------------------------------------------------------- numbers that are none
-
-
 @pytest.mark.parametrize(
     ("ratio", "luck", "told"),
     [
@@ -146,9 +888,6 @@ def test_an_infinite_amount_is_what_was_censored(tmp_path: Path, monkeypatch: py
         assert campaign.outcome(point, 2).metrics["time_to_work"] == [Ratio(math.inf, 1.0)] * 2
 
 
-# ------------------------------------------------------------------------------------------------------ how much work
-
-
 def test_more_work_than_a_study_may_have_is_refused_before_it_begins(tmp_path: Path) -> None:
     """All replications of all points count, those that are there already do not, and what was asked for before does."""
     loaded = small_study(tmp_path)
@@ -171,9 +910,6 @@ def test_yes_allows_all_of_it(tmp_path: Path) -> None:
     small_study(tmp_path)
     asked = [load_for_command(str(tmp_path / "small.yaml"), None, None, yes=yes).most_events for yes in (False, True)]
     assert asked == [sim.MOST_EVENTS, math.inf]
-
-
-# ---------------------------------------------------------------------------------------------------------- playing
 
 
 class Troupe:
@@ -225,9 +961,6 @@ def test_the_number_of_replications_is_the_same_for_all_who_ask(tmp_path: Path) 
     ):
         path.write_text(json.dumps({**base, **changes}))
         assert replications_of(load_study(path).study) == count
-
-
-# ------------------------------------------------------------------------------------------------------------ rows
 
 
 def test_rows_are_the_sequence_that_they_were_made_of() -> None:

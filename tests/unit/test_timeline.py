@@ -9,6 +9,7 @@ import json
 import math
 import os
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,316 @@ import pytest
 import sim
 from analysis.results.files import write_file
 from analysis.timeline import STEPPING, chrome_trace, encoded
-from sim import Bucket
 from sim.engine.result import Mark, Milestone, Outage, Span, Timeline
-from tests import small
+from sim.policies.contracts import Bucket
+from tests import report_sample
 from tests.cases import cases
+from tests.harness import prepared, seconds, trace
+from tests.unit.test_effects import SHRINK, cause, nodes, slow
+from tests.unit.test_engine_stores import HOST, REMOTE, software
+from tests.unit.test_job_failures import spike
+from tests.unit.test_noticing import preemption
+
+# ----------------------------------------
+# What one replication writes down of itself agrees with its ledger, and writing it down changes nothing.
+
+STEPPING_TEST_ENGINE_TIMELINE = (Bucket.PRODUCTIVE, Bucket.DEGRADED)
+
+WAITING = (
+    Bucket.DETECTION,
+    Bucket.RESCHEDULE,
+    Bucket.INITIALIZE,
+    Bucket.RESTORE,
+    Bucket.STARVED,
+    Bucket.QUEUED,
+    Bucket.MAINTENANCE,
+)
+
+WHILE_STEPPING = (Bucket.PRODUCTIVE, Bucket.DEGRADED, Bucket.LOST_WORK, Bucket.CHECKPOINT_STALL, Bucket.AUXILIARY)
+
+SLOWLY: dict[str, Any] = {"kind": "slow", "factor": 0.6, "heals": "5 min"}
+
+RECOVERIES: dict[str, dict[str, Any]] = {
+    "hot-spare": {"use": "hot-spare", "initialize": "30 s", "patience": "2 min", "requeue_delay": "15 s"},
+    "full-restart": {"use": "full-restart", "delay": "20 s", "initialize": "30 s"},
+    "shrink-rejoin": {**SHRINK, "min_replicas": 2},
+    "restart-smaller": {"use": "restart-smaller", "launch": "30 s", "patience": "3 min", "requeue": "20 s"},
+    "standby": {"use": "standby", "recovery": "40 s", "selection": "20 s"},
+}
+
+
+def busy(recovery: str) -> sim.Prepared:
+    """Return two jobs in a cluster in which something of every kind happens often."""
+    life = {"law": {"law": "exponential", "mean": "40 min"}}
+    away = {"law": "uniform", "low": "1 min", "high": "3 min"}
+    sources = [
+        {"use": "component", "name": "node", "part": "node", "rate": "1 per node-h"},
+        {"use": "component", "name": "rack", "part": "rack", "rate": "8 per rack-d", "repair": "100 s"},
+        {"use": "component", "name": "slow", "part": "node", "rate": "4 per node-d", "effect": SLOWLY},
+        {"use": "component", "name": "wrong", "part": "node", "rate": "4 per node-d", "effect": "corrupt"}
+        | {"detection": "4 min"},
+        {"use": "job", "name": "software", **life, "store_out": "2 min", "fault": "storage"},
+        {"use": "loss-spike", "name": "spike", **life, "rewind": "1 min", "detection": "2 min"},
+        {"use": "preemption", "name": "preempted", **life, "away": away, "notice": "1 min"},
+    ]
+    tensor = {"parallelism": {"data": 4, "tensor": 2}}
+    series = [{"name": "evaluation", "every": "70 s", "time": "4 s"}]
+    return prepared(
+        cluster={"nodes": 13, "gpus_per_node": 1, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
+        horizon="9000 s",
+        warmup="500 s",
+        windows="1300 s",
+        jobs=[
+            {"name": "a", "gpus": 8, "step_time": "3 s", **tensor, "periodic": series},
+            {"name": "b", "gpus": 4, "step_time": "3 s", "parallelism": {"data": 4}, "arrival": "10 min"}
+            | {"work": {"time": "3000 s"}},
+        ],
+        failures=sources,
+        checkpoint={"tiers": [{**HOST, "every_replica": True}, REMOTE]},
+        detection={"time": {"law": "exponential", "mean": "20 s"}},
+        repair={"time": {"law": "exponential", "mean": "300 s"}},
+        spares={"hot": 1},
+        recovery=RECOVERIES[recovery],
+    )
+
+
+@cache
+def played(recovery: str, replication: int) -> tuple[sim.Prepared, sim.Result]:
+    """Return such a case, and a replication of it with its timeline."""
+    one = busy(recovery)
+    return one, sim.run(one, replication, keeps_timeline=True)
+
+
+def spans_of(result: sim.Result, job: int) -> dict[int, list[Span]]:
+    """Return the spans of a job by group."""
+    assert result.timeline is not None
+    found: dict[int, list[Span]] = defaultdict(list)
+    for span in result.timeline.spans:
+        if span.job == job:
+            found[span.group].append(span)
+    return found
+
+
+def by_bucket(result: sim.Result, job: int, replicas: int) -> dict[int, float]:
+    """Return the seconds of the whole gang by bucket: a group has the share of its replicas.
+
+    The main group has all but those that are away, each of which is a group with spans as long as it is away.
+    """
+    spans = spans_of(result, job)
+    away = [(span.start, span.end) for group, rows in spans.items() if group for span in rows]
+    total: dict[int, float] = defaultdict(float)
+    for group, rows in spans.items():
+        for span in rows:
+            length = span.end - span.start
+            if group:
+                total[span.bucket] += length / replicas
+                continue
+            absent = sum(max(min(end, span.end) - max(start, span.start), 0.0) for start, end in away)
+            total[span.bucket] += length - absent / replicas
+    return total
+
+
+CASES = list(itertools.product(RECOVERIES, range(3)))
+
+
+@cases(("recovery", "replication"), CASES)
+def test_spans_add_up_to_the_ledger(recovery: str, replication: int) -> None:
+    """Waiting bucket by bucket; stepping to what is made of it, with the saves and the work that stop it."""
+    one, result = played(recovery, replication)
+    for index, job in enumerate(result.jobs):
+        found = by_bucket(result, index, one.jobs[index].replicas)
+        ledger = job.buckets / job.gpus
+        for bucket in WAITING:
+            assert found[bucket] == pytest.approx(ledger[bucket], abs=1e-6), bucket.name
+        stepped = sum(found[bucket] for bucket in (*STEPPING_TEST_ENGINE_TIMELINE, Bucket.CHECKPOINT_STALL))
+        assert stepped == pytest.approx(sum(ledger[bucket] for bucket in WHILE_STEPPING), abs=1e-6)
+        assert set(found) <= {*WAITING, *STEPPING_TEST_ENGINE_TIMELINE, Bucket.CHECKPOINT_STALL}
+
+
+@cases(("recovery", "replication"), CASES)
+def test_spans_by_cause_add_up_to_the_ledger(recovery: str, replication: int) -> None:
+    """Of a job without replicas that leave, waiting is charged to the same causes."""
+    one, result = played(recovery, replication)
+    for index, job in enumerate(result.jobs):
+        if one.jobs[index].replicas > 1:
+            continue
+        table = job.totals.sum(axis=0) / job.gpus
+        found = np.zeros_like(table)
+        for span in spans_of(result, index)[0]:
+            found[span.bucket, span.cause] += span.end - span.start
+        np.testing.assert_allclose(found[list(WAITING)], table[list(WAITING)], atol=1e-6)
+
+
+@cases(("recovery", "replication"), CASES)
+def test_a_group_does_one_thing_at_a_time(recovery: str, replication: int) -> None:
+    """Spans follow one another, those of the main group without a gap from arrival to end."""
+    _, result = played(recovery, replication)
+    for index, job in enumerate(result.jobs):
+        spans = spans_of(result, index)
+        for rows in spans.values():
+            assert all(span.end > span.start for span in rows)
+            assert all(first.end <= second.start for first, second in itertools.pairwise(rows))
+        main = spans[0]
+        assert main[0].start == pytest.approx(job.arrival, abs=1e-9)
+        assert main[-1].end == pytest.approx(job.end, abs=1e-9)
+        assert all(first.end == second.start for first, second in itertools.pairwise(main))
+
+
+@cases(("recovery", "replication"), CASES)
+def test_each_interruption_is_marked(recovery: str, replication: int) -> None:
+    """As many marks as interruptions, of each job and cause, in order and with the name of the cause."""
+    one, result = played(recovery, replication)
+    assert result.timeline is not None
+    marks = result.timeline.marks
+    assert all(first.time <= second.time for first, second in itertools.pairwise(marks))
+    for index, job in enumerate(result.jobs):
+        mine = [mark.cause for mark in marks if mark.job == index and mark.kind == "failure"]
+        assert {each: mine.count(each) for each in set(mine)} == dict(job.interruptions)
+    for mark in marks:
+        if mark.kind == "failure":
+            assert mark.text == one.sources[mark.cause - 1].name
+
+
+@cases(("recovery", "replication"), CASES)
+def test_milestones_end_at_the_work_of_the_job(recovery: str, replication: int) -> None:
+    """They are in order, never negative, and grow no faster than time."""
+    _, result = played(recovery, replication)
+    assert result.timeline is not None
+    for index, job in enumerate(result.jobs):
+        mine = [milestone for milestone in result.timeline.milestones if milestone.job == index]
+        assert mine[-1].work == pytest.approx(job.work, abs=1e-6)
+        for first, second in itertools.pairwise(mine):
+            assert first.time <= second.time
+            assert second.work - first.work <= (second.time - first.time) * (1 + 1e-9) + 1e-6
+            assert second.work >= 0
+
+
+@cases(("recovery", "replication"), CASES)
+def test_to_write_it_down_changes_nothing(recovery: str, replication: int) -> None:
+    """The same result, bit by bit, as of a run that nobody looks at."""
+    one, result = played(recovery, replication)
+    plain = sim.run(one, replication)
+    assert plain.timeline is None
+    assert np.array_equal(plain.cluster, result.cluster)
+    assert np.array_equal(plain.outside, result.outside)
+    assert plain.counts == result.counts
+    assert plain.events == result.events
+    for first, second in zip(plain.jobs, result.jobs, strict=True):
+        assert np.array_equal(first.totals, second.totals)
+        assert (first.work, first.steps, first.end) == (second.work, second.steps, second.end)
+        assert (first.interruptions, first.restores, first.accepted) == (
+            second.interruptions,
+            second.restores,
+            second.accepted,
+        )
+
+
+def test_these_cases_are_not_quiet() -> None:
+    """In them every kind of waiting occurs, jobs step slowly, and replicas are away."""
+    buckets: set[int] = set()
+    groups = set()
+    for recovery, replication in CASES:
+        _, result = played(recovery, replication)
+        assert result.timeline is not None
+        buckets |= {span.bucket for span in result.timeline.spans}
+        groups |= {span.group for span in result.timeline.spans}
+        assert sum(result.jobs[0].interruptions.values()) > 10
+    assert {*WAITING, *STEPPING_TEST_ENGINE_TIMELINE, Bucket.CHECKPOINT_STALL} - {Bucket.MAINTENANCE} <= buckets
+    assert max(groups) >= 4
+
+
+def test_a_crash_by_hand() -> None:
+    """A job that fails at 300 s and is known to have at 310 s, with a node that is there at 500 s."""
+    one = prepared(failures=[cause("crash")], cluster=nodes(2), detection={"time": "10 s"}, warmup="50 s")
+    timeline = sim.run(one, 0, trace([(350, 0, 1, 550)]), keeps_timeline=True).timeline
+    assert timeline is not None
+    rows = [(Bucket(span.bucket).name, span.start, span.end, span.cause) for span in timeline.spans]
+    assert rows == [
+        ("INITIALIZE", 0.0, 30.0, 0),
+        ("PRODUCTIVE", 30.0, 300.0, 0),
+        ("DETECTION", 300.0, 310.0, 1),
+        ("STARVED", 310.0, 500.0, 1),
+        ("INITIALIZE", 500.0, 530.0, 1),
+        ("RESTORE", 530.0, 550.0, 1),
+        ("PRODUCTIVE", 550.0, 1000.0, 0),
+    ]
+    assert [(mark.time, mark.kind, mark.job, mark.cause, mark.text) for mark in timeline.marks] == [
+        (300.0, "failure", 0, 1, "crash")
+    ]
+    assert [tuple(milestone) for milestone in timeline.milestones] == [
+        (0.0, 0, 0.0),
+        (300.0, 0, 250.0),
+        (310.0, 0, 200.0),
+        (1000.0, 0, 610.0),
+    ]
+
+
+def test_a_slow_node_by_hand() -> None:
+    """While a node is slow the job steps degraded, for the reason of that node."""
+    one = prepared(failures=[slow(0.5, heals="200 s")])
+    timeline = sim.run(one, 0, trace([(300, 0, 0)]), keeps_timeline=True).timeline
+    assert timeline is not None
+    rows = [(Bucket(span.bucket).name, span.start, span.end, span.cause) for span in timeline.spans]
+    assert rows == [
+        ("INITIALIZE", 0.0, 30.0, 0),
+        ("PRODUCTIVE", 30.0, 300.0, 0),
+        ("DEGRADED", 300.0, 500.0, 1),
+        ("PRODUCTIVE", 500.0, 1000.0, 0),
+    ]
+
+
+def test_one_failure_of_two_groups_is_one_mark() -> None:
+    """A rack takes a node of a replica that is away and one of the others: one failure, one interruption, one mark."""
+    rack = {**cause("rack"), "part": "rack"}
+    jobs = [{"name": "job", "gpus": 4, "parallelism": {"data": 2, "tensor": 2}}]
+    one = prepared(
+        failures=[cause("crash"), rack],
+        jobs=jobs,
+        cluster={**nodes(6, rack=2)},
+        recovery={**SHRINK, "initialize": "200 s"},
+    )
+    # Nodes 0 and 4 are a replica after the swap; rack 0 holds nodes 0 and 1.
+    rows = [(400.0, 0, 1), (500.0, 1, 0)]
+    result = sim.run(one, 0, trace(rows), keeps_timeline=True)
+    assert result.timeline is not None
+    assert len(result.timeline.marks) == sum(result.jobs[0].interruptions.values()) == 2
+    spread = prepared(
+        failures=[cause("crash"), {**cause("rack"), "part": "rack"}],
+        jobs=jobs,
+        cluster={**nodes(6, rack=3)},
+        recovery={**SHRINK, "initialize": "200 s"},
+    )
+    # Rack 0 holds nodes 0, 1 and 2: of the replica that is away, and of the other one.
+    result = sim.run(spread, 0, trace(rows), keeps_timeline=True)
+    assert result.timeline is not None
+    assert result.jobs[0].interruptions == {1: 1, 2: 1}
+    assert len(result.timeline.marks) == 2
+
+
+def test_planned_saves_are_waited_for() -> None:
+    """A save before a job gives its nodes back is a span of its own, and what a spike takes back is none."""
+    one = prepared(failures=[preemption(notice="1 min"), spike()])
+    result = sim.run(one, 0, trace([(300, 0, 0), (600, 1, 0)]), keeps_timeline=True)
+    assert result.timeline is not None
+    saves = [span for span in result.timeline.spans if span.bucket == Bucket.CHECKPOINT_STALL]
+    assert [(span.start, span.end, span.cause) for span in saves] == [(300.0, 310.0, 1)]
+    assert seconds(result)["lost_work"] > 0
+    assert not [span for span in result.timeline.spans if span.bucket == Bucket.LOST_WORK]
+    works = [milestone.work for milestone in result.timeline.milestones]
+    assert any(later < earlier for earlier, later in itertools.pairwise(works)), "the rollback shows in the milestones"
+
+
+def test_software_that_fails_is_marked_with_its_job() -> None:
+    """Each mark belongs to the job that was hit."""
+    jobs = [{"name": "a", "gpus": 1}, {"name": "b", "gpus": 1}]
+    one = prepared(failures=[software()], jobs=jobs)
+    timeline = sim.run(one, 0, trace([(300, 0, 1), (400, 0, 0)]), keeps_timeline=True).timeline
+    assert timeline is not None
+    assert [(mark.time, mark.job) for mark in timeline.marks] == [(300.0, 1), (400.0, 0)]
+
 
 DONE, WRONG = 0, 2
+
 ELASTIC: dict[str, Any] = {
     "jobs": [
         {
@@ -36,8 +341,10 @@ ELASTIC: dict[str, Any] = {
     ],
     "recovery": {"use": "shrink-rejoin", "reconfigure": "1 min", "initialize": "5 min", "rejoin": "20 s"},
 }
-TWO = [{**small.SMALL["jobs"][0], "name": name, "gpus": gpus} for name, gpus in (("one", 56), ("two", 48))]
-CASES: dict[str, dict[str, Any]] = {
+
+TWO = [{**report_sample.SMALL["jobs"][0], "name": name, "gpus": gpus} for name, gpus in (("one", 56), ("two", 48))]
+
+CASES_TEST_TIMELINE: dict[str, dict[str, Any]] = {
     "rigid": {},
     "requeued": {"recovery": {"use": "full-restart", "initialize": "3 min"}},
     "elastic": ELASTIC,
@@ -50,10 +357,10 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "warm-up": {"warmup": "1 d"},
     "two jobs": {"jobs": TWO},
-    "late": {"jobs": [{**small.SMALL["jobs"][0], "arrival": "1 d"}]},
-    "finished": {"jobs": [{**small.SMALL["jobs"][0], "work": {"time": "20 h"}}]},
+    "late": {"jobs": [{**report_sample.SMALL["jobs"][0], "arrival": "1 d"}]},
+    "finished": {"jobs": [{**report_sample.SMALL["jobs"][0], "work": {"time": "20 h"}}]},
     "domains": {
-        "jobs": [{**small.SMALL["jobs"][0], "gpus": 64}],
+        "jobs": [{**report_sample.SMALL["jobs"][0], "gpus": 64}],
         "spares": {"hot": 4},
         "cluster": {
             "name": "domains",
@@ -67,15 +374,15 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def played(**changes: Any) -> tuple[sim.Prepared, sim.Result]:
+def played_of_test_timeline(**changes: Any) -> tuple[sim.Prepared, sim.Result]:
     """Return a scenario and its first replication with everything that is written down."""
-    prepared = small.prepare(**changes)
+    prepared = report_sample.prepare(**changes)
     return prepared, sim.run(prepared, 0, keeps_log=True, keeps_timeline=True)
 
 
 def by_hand() -> tuple[sim.Prepared, sim.Result]:
     """Return an elastic scenario with a timeline made by hand: replica 2 is away from 100 s to 400 s."""
-    prepared, result = played(**ELASTIC, failures=[])
+    prepared, result = played_of_test_timeline(**ELASTIC, failures=[])
     timeline = Timeline(
         spans=(
             Span(0, 0, Bucket.INITIALIZE, 0.0, 30.0, 0),
@@ -92,7 +399,7 @@ def by_hand() -> tuple[sim.Prepared, sim.Result]:
         milestones=(Milestone(100.0, 0, 70.0), Milestone(100.0, 0, 60.0), Milestone(1000.0, 0, 900.0)),
     )
     # Causes are those of the scenario with failures.
-    prepared = dataclasses.replace(prepared, sources=small.prepare().sources)
+    prepared = dataclasses.replace(prepared, sources=report_sample.prepare().sources)
     outages = (Outage(5, 100.0, 900.0, 1), Outage(6, -50.0, 300.0, 1), Outage(5, 950.0, 1000.0, 1))
     return prepared, dataclasses.replace(result, timeline=timeline, outages=outages, edges=np.array([0.0, 1000.0]))
 
@@ -172,9 +479,6 @@ def pid_of(events: list[dict[str, Any]], name: str) -> int:
     return next(int(event["pid"]) for event in events if event["ph"] == "M" and event["args"].get("name") == name)
 
 
-# --------------------------------------------------------------------------------------------------- by hand
-
-
 def test_timeline_by_hand_obeys_the_format() -> None:
     """Spans, marks, outages and counters of a timeline made by hand are events as the format wants them."""
     check_format(chrome_trace(*by_hand()))
@@ -198,7 +502,7 @@ def test_outages_become_rows_of_nodes_in_their_racks() -> None:
     """Each node that was down is a row of its rack; what was before time zero is cut off."""
     prepared, result = by_hand()
     events = chrome_trace(prepared, result)["traceEvents"]
-    racks = small.parse().cluster.build().domains["rack"]  # type: ignore[attr-defined]
+    racks = report_sample.parse().cluster.build().domains["rack"]  # type: ignore[attr-defined]
     rows = {event["args"]["name"]: event for event in events if event["name"] == "thread_name"}
     assert [name for name in rows if name.startswith("node")] == ["node 5", "node 6"]
     for node in (5, 6):
@@ -261,13 +565,10 @@ def test_a_file_is_compressed_by_its_name_and_the_same_each_time(tmp_path: Path)
     assert packed[4:8] == bytes(4)
 
 
-# ------------------------------------------------------------------------------------------------ the engine
-
-
-@cases("name", CASES)
+@cases("name", CASES_TEST_TIMELINE)
 def test_timeline_of_the_engine_obeys_the_format(name: str) -> None:
     """Whatever a scenario does, its timeline is well formed and ends with the accounting window."""
-    prepared, result = played(**CASES[name])
+    prepared, result = played_of_test_timeline(**CASES_TEST_TIMELINE[name])
     events = check_format(chrome_trace(prepared, result))
     used = {event["tid"] for event in events if event["ph"] == "X"}
     named = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
@@ -276,10 +577,10 @@ def test_timeline_of_the_engine_obeys_the_format(name: str) -> None:
     assert last <= round(float(result.edges[-1]) * 1e6)
 
 
-@cases("name", CASES)
-def test_spans_add_up_to_the_ledger(name: str) -> None:
+@cases("name", CASES_TEST_TIMELINE)
+def test_spans_add_up_to_the_ledger_of_test_timeline(name: str) -> None:
     """Spans by bucket are the GPU-seconds of the ledger; stepping is what it knows as work, lost work and saves."""
-    prepared, result = played(**CASES[name])
+    prepared, result = played_of_test_timeline(**CASES_TEST_TIMELINE[name])
     timeline = result.timeline
     assert timeline is not None
     stepping = [*STEPPING, Bucket.LOST_WORK, Bucket.CHECKPOINT_STALL, Bucket.AUXILIARY]
@@ -291,10 +592,10 @@ def test_spans_add_up_to_the_ledger(name: str) -> None:
         assert totals.sum() == pytest.approx(job.requested, rel=1e-9)
 
 
-@cases("name", CASES)
+@cases("name", CASES_TEST_TIMELINE)
 def test_spans_of_a_group_follow_one_another(name: str) -> None:
     """The main group has no gap from arrival to end; no group is in two phases at once; causes are known."""
-    prepared, result = played(**CASES[name])
+    prepared, result = played_of_test_timeline(**CASES_TEST_TIMELINE[name])
     assert result.timeline is not None
     groups: dict[tuple[int, int], list[Span]] = defaultdict(list)
     for span in result.timeline.spans:
@@ -308,10 +609,10 @@ def test_spans_of_a_group_follow_one_another(name: str) -> None:
         assert all(before.end == after.start for before, after in itertools.pairwise(main))
 
 
-@cases("name", CASES)
+@cases("name", CASES_TEST_TIMELINE)
 def test_counters_add_up(name: str) -> None:
     """Nodes down over time are the node-seconds of outages, GPUs that step the time of stepping, tokens those kept."""
-    prepared, result = played(**CASES[name])
+    prepared, result = played_of_test_timeline(**CASES_TEST_TIMELINE[name])
     events = chrome_trace(prepared, result)["traceEvents"]
     end = float(result.edges[-1])
     down = integral(counter(events, "nodes down", pid_of(events, "cluster")), end)
@@ -329,7 +630,7 @@ def test_counters_add_up(name: str) -> None:
 
 def test_failures_are_marked() -> None:
     """Each interruption of a job is one mark of a failure, with its cause."""
-    _, result = played(**CASES["rigid"])
+    _, result = played_of_test_timeline(**CASES_TEST_TIMELINE["rigid"])
     assert result.timeline is not None
     marks = [mark for mark in result.timeline.marks if mark.kind == "failure"]
     assert len(marks) == sum(result.jobs[0].interruptions.values()) > 0
@@ -339,7 +640,7 @@ def test_failures_are_marked() -> None:
 
 def test_a_timeline_changes_nothing() -> None:
     """With and without a timeline a replication has the same result."""
-    prepared, result = played(**ELASTIC)
+    prepared, result = played_of_test_timeline(**ELASTIC)
     plain = sim.run(prepared, 0)
     assert plain.timeline is None
     assert result.jobs[0].totals == pytest.approx(plain.jobs[0].totals, rel=1e-12)
@@ -350,25 +651,22 @@ def test_nodes_are_in_their_scale_up_domains() -> None:
     """Where several nodes make a scale-up domain, they are shown by it and not by rack."""
     names = [
         event["args"]["name"]
-        for event in chrome_trace(*played(**CASES["domains"]))["traceEvents"]
+        for event in chrome_trace(*played_of_test_timeline(**CASES_TEST_TIMELINE["domains"]))["traceEvents"]
         if event["name"] == "process_name"
     ]
     assert any(name.startswith("scale-up domain ") for name in names)
     assert not any(name.startswith("rack ") for name in names)
 
 
-# ------------------------------------------------------------------------------------------------ the command
-
-
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the name of the small scenario, in an empty working folder."""
-    return small.write(tmp_path, monkeypatch)
+    return report_sample.write(tmp_path, monkeypatch)
 
 
 def call(*arguments: str) -> Any:
     """Run the command in this process."""
-    return small.call("trace", *arguments)
+    return report_sample.call("trace", *arguments)
 
 
 def test_command_writes_one_replication(scenario: str) -> None:

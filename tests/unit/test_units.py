@@ -29,6 +29,7 @@ from sim.units import (
 from tests.cases import cases
 
 DAY = 86400.0
+
 DIMENSIONS = [DURATION, SIZE, BANDWIDTH, FLOPS, POWER, ENERGY, FRACTION]
 
 

@@ -17,8 +17,8 @@ from sim.engine.simulation import Simulation
 from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 from sim.policies.contracts import Bucket
 from tests.cases import cases
-from tests.harness import Z, _Watched, play, prepared, seconds, trace
-from tests.intervals import close
+from tests.harness import _Watched, play, prepared, seconds, trace
+from tests.intervals import Z, close
 from tests.pace import SEED
 
 if TYPE_CHECKING:
@@ -26,12 +26,16 @@ if TYPE_CHECKING:
 
     from sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
 
-
 ALWAYS = {"law": {"law": "exponential", "mean": "1000 d"}, "renews": "never"}
+
 NODE = {"use": "component", "name": "node", "part": "node", **ALWAYS}
+
 RACK = {"use": "component", "name": "rack", "part": "rack", "repair": "100 s", **ALWAYS}
+
 DAY = {"time": "1 d"}
+
 PAIRS = {"gpus": 4, "parallelism": {"data": 2, "tensor": 2}}
+
 ELASTIC = {"use": "shrink-rejoin", "reconfigure": "10 s", "initialize": "60 s", "catch_up": "5 s"}
 
 
@@ -62,6 +66,7 @@ def places(simulation: Simulation, place: Place) -> list[int]:
 
 
 MATES = [16, 17, 34, 35, 52, 53]
+
 """Those of the three racks at the start."""
 
 
@@ -388,9 +393,6 @@ def test_mates_are_like_spares_that_are_at_hand(
         ours, theirs = play(mates, moved), play(plain, rows)
     assert ours.jobs[0].interruptions == theirs.jobs[0].interruptions
     assert seconds(ours) == pytest.approx(seconds(theirs))
-
-
-# ----------------------------------------------------------------------------------------------------- theory
 
 
 @pytest.mark.parametrize(("needed", "drains"), [(6, False), (4, False), (4, True), (1, False)])

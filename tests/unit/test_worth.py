@@ -21,7 +21,7 @@ from analysis.worth import KNOBS, Change, Row, Worth, _gained, changes_of, worth
 from analysis.worth import worth_document as typed_worth_document
 from sim import Ratio, catalog, units
 from sim.formulas.goodput import optimal_interval
-from tests import small
+from tests import report_sample
 from tests.cases import cases
 from tests.typed import as_plain, of_plain
 
@@ -29,14 +29,19 @@ if TYPE_CHECKING:
     from analysis.statistics.differences import Difference
 
 worth_document = as_plain(typed_worth_document)
+
 format_worth = of_plain(typed_format_worth, WorthDocument)
 
 REPLICATIONS = 24
+
 RARE_ALARM = 1e-5
+
 """Probability that a correct program fails one comparison with theory."""
 
-NODE: dict[str, Any] = small.SMALL["failures"][0]
-TIER: dict[str, Any] = small.SMALL["checkpoint"]["tiers"][0]
+NODE: dict[str, Any] = report_sample.SMALL["failures"][0]
+
+TIER: dict[str, Any] = report_sample.SMALL["checkpoint"]["tiers"][0]
+
 TRAINED: dict[str, Any] = {
     "name": "train",
     "gpus": 112,
@@ -45,6 +50,7 @@ TRAINED: dict[str, Any] = {
     "parallelism": {"tensor": 8, "pipeline": 2, "data": 7},
     "step_time": "40 s",
 }
+
 PLANNED = {"use": "job", "name": "planned", "rate": "2 per job-day", "planned": True, "detection": "0 s"}
 
 
@@ -55,7 +61,7 @@ def by_name(changes: tuple[Change, ...]) -> dict[str, Change]:
 
 def knob(name: str, **changes: Any) -> tuple[sim.Prepared, sim.Prepared]:
     """Return a scenario, and the same with a better knob."""
-    prepared = small.prepare(**changes)
+    prepared = report_sample.prepare(**changes)
     return prepared, by_name(changes_of(prepared).knobs)[name].prepared
 
 
@@ -72,12 +78,9 @@ def widened(found: Difference | None) -> float:
     return float((found.ci95[1] - found.ci95[0]) / 2 * ratio)
 
 
-# ----------------------------------------------------------------------------------------------- causes
-
-
 def test_without_its_only_cause_a_job_does_what_arithmetic_says() -> None:
     """Without failures two days are one start of 3 min, and then cycles of 20 min of stepping and 30 s of saving."""
-    found = worth(small.parse(), 4, processes=1)
+    found = worth(report_sample.parse(), 4, processes=1)
     (row,) = found.causes.rows
     cycles, rest = divmod(2 * 86400 - 180, 1230)
     ideal = (1200 * cycles + min(rest, 1200)) / (2 * 86400)
@@ -96,8 +99,8 @@ def test_a_cause_that_never_strikes_is_worth_exactly_nothing() -> None:
     ghost = {**NODE, "name": "ghost", "rate": "1 per 1000000000000 node-day"}
     law = {"law": "lognormal", "median": "4 h", "sigma": 1.2}
     found = worth(
-        small.parse(
-            cluster={**small.SMALL["cluster"], "nodes": 24},
+        report_sample.parse(
+            cluster={**report_sample.SMALL["cluster"], "nodes": 24},
             failures=[ghost, NODE],
             repair={"time": law},
             detection={"time": {**law, "median": "2 min"}},
@@ -116,7 +119,7 @@ def test_the_other_failures_stay_when_a_cause_is_removed() -> None:
         {**NODE, "name": name, "rate": f"{rate} per 1000 node-day"}
         for name, rate in zip("abc", (90, 70, 50), strict=True)
     ]
-    prepared = small.prepare(failures=failures)
+    prepared = report_sample.prepare(failures=failures)
     before = lives(prepared)
     for change in changes_of(prepared).causes:
         assert lives(change.prepared) == [life for life in before if life[0] != change.name]
@@ -158,15 +161,12 @@ def test_a_cause_of_a_log_is_removed_and_has_no_formula() -> None:
 def test_a_rollout_that_is_removed_leaves_the_failures_that_it_would_have_changed() -> None:
     """A cause that a rollout makes worse is drawn at its worst: without the rollout the same candidates are thinned."""
     rollout = {"use": "rollout", "name": "driver", "nodes_per_day": 8, "duration": "10 min", "hazard": {"node": 3.0}}
-    prepared = small.prepare(failures=[NODE, rollout])
+    prepared = report_sample.prepare(failures=[NODE, rollout])
     changes = by_name(changes_of(prepared).causes)
     candidates = [life for life in lives(prepared) if life[0] == "node"]
     assert lives(changes["driver"].prepared) == candidates
     assert [source.name for source in changes["driver"].prepared.sources] == ["node"]
     assert [source.name for source in changes["node"].prepared.sources] == ["driver"]
-
-
-# ------------------------------------------------------------------------------------------------ knobs
 
 
 def test_longer_lives_are_the_same_lives_longer_by_a_tenth() -> None:
@@ -179,7 +179,7 @@ def test_longer_lives_are_the_same_lives_longer_by_a_tenth() -> None:
     factors = {key: longer[key] / time for key, time in first.items() if key in longer}
     assert all(ratio == pytest.approx(1.0 if key[0] == "planned" else 1.1, rel=1e-12) for key, ratio in factors.items())
     assert {key[0] for key in factors} == {"node", "aged", "planned"}
-    rates = [1 / small.prepare(failures=[each]).jobs[0].mtti for each in (NODE, aged, PLANNED)]
+    rates = [1 / report_sample.prepare(failures=[each]).jobs[0].mtti for each in (NODE, aged, PLANNED)]
     assert 1 / after.jobs[0].mtti == pytest.approx(sum(rates[:2]) / 1.1 + rates[2], rel=1e-12)
 
 
@@ -221,8 +221,8 @@ def test_a_knob_takes_a_tenth_off_once(name: str, shorter: set[str]) -> None:
 
 def test_shorter_repairs_are_those_of_a_bundle_too() -> None:
     """A tenth off the repairs that a bundle keeps, or that no scenario's repair replaces, replaces none of them."""
-    stated = {key: value for key, value in small.SMALL.items() if key != "repair"}
-    kept = {**small.SMALL, "failures": [{"use": "component-rates", "keeps_repair": True}]}
+    stated = {key: value for key, value in report_sample.SMALL.items() if key != "repair"}
+    kept = {**report_sample.SMALL, "failures": [{"use": "component-rates", "keeps_repair": True}]}
     for data in (kept, {**stated, "failures": [{"use": "infinitehbd"}]}):
         before = sim.prepare(sim.parse(data))
         scenario, _ = KNOBS["repair"](before.scenario, before)
@@ -260,7 +260,7 @@ def test_times_from_bandwidths_are_shorter_too() -> None:
 
 def test_a_faster_step_keeps_the_share_of_time_and_yields_more_tokens() -> None:
     """A step of 0.9 of its time is worth a ninth of the tokens, and no points of ETTR but for whole steps."""
-    found = worth(small.parse(jobs=[{**TRAINED, "step_time": "4 s"}]), 4, processes=1)
+    found = worth(report_sample.parse(jobs=[{**TRAINED, "step_time": "4 s"}]), 4, processes=1)
     row = rows_of(found)["step_time"]
     tokens, ettr = row.gained["tokens_per_day"], row.gained["ettr"]
     assert tokens is not None
@@ -282,8 +282,10 @@ def test_work_of_a_fixed_time_is_as_many_steps_when_these_are_shorter() -> None:
 
 def test_intervals_stay_where_a_rule_has_chosen_them() -> None:
     """Rows keep the interval of ``optimal``; one more row has the one that is optimal for the shorter save."""
-    jobs = [{**small.SMALL["jobs"][0], "name": name, "gpus": gpus} for name, gpus in (("wide", 72), ("narrow", 24))]
-    prepared = small.prepare(jobs=jobs, checkpoint={"tiers": [{**TIER, "interval": "optimal"}]})
+    jobs = [
+        {**report_sample.SMALL["jobs"][0], "name": name, "gpus": gpus} for name, gpus in (("wide", 72), ("narrow", 24))
+    ]
+    prepared = report_sample.prepare(jobs=jobs, checkpoint={"tiers": [{**TIER, "interval": "optimal"}]})
     intervals = [job.checkpoint.interval for job in prepared.jobs]
     assert intervals[0] < intervals[1]
     changes = changes_of(prepared)
@@ -301,8 +303,10 @@ def test_intervals_stay_where_a_rule_has_chosen_them() -> None:
 def test_the_interval_of_every_store_of_a_ladder_stays() -> None:
     """With several stores and jobs, that of each store which a rule has chosen is kept, by job."""
     disk = {"store": "disk", "interval": "young", "stall": "1 s", "write": "5 s", "restore": "5 s"}
-    jobs = [{**small.SMALL["jobs"][0], "name": name, "gpus": gpus} for name, gpus in (("wide", 72), ("narrow", 24))]
-    prepared = small.prepare(jobs=jobs, checkpoint={"tiers": [disk, TIER]})
+    jobs = [
+        {**report_sample.SMALL["jobs"][0], "name": name, "gpus": gpus} for name, gpus in (("wide", 72), ("narrow", 24))
+    ]
+    prepared = report_sample.prepare(jobs=jobs, checkpoint={"tiers": [disk, TIER]})
     for change in changes_of(prepared).causes:
         for job, before in zip(change.prepared.jobs, prepared.jobs, strict=True):
             intervals = [rung.interval for rung in before.checkpoint.rungs]
@@ -311,12 +315,12 @@ def test_the_interval_of_every_store_of_a_ladder_stays() -> None:
 
 def test_spares_are_a_tenth_more_and_one_at_least() -> None:
     """Of 2 spares a tenth more is one node, of 20 it is two; whole units are added where jobs use these."""
-    nodes = {**small.SMALL["cluster"], "nodes": 64}
+    nodes = {**report_sample.SMALL["cluster"], "nodes": 64}
     for hot, more in ((2, 1), (20, 2)):
         before, after = knob("spares", cluster=nodes, spares={"hot": hot})
         assert after.spares - before.spares == more
     racks = {**nodes, "rack": {"nodes": 4}}
-    jobs = [{**small.SMALL["jobs"][0], "gpus": 128}]
+    jobs = [{**report_sample.SMALL["jobs"][0], "gpus": 128}]
     before, after = knob("spares", cluster=racks, spares={"hot": 8, "unit": "rack"}, jobs=jobs)
     assert after.spares - before.spares == 4
 
@@ -336,7 +340,7 @@ def test_a_knob_that_does_not_apply_is_left_out_with_its_reason(
     changes: dict[str, Any], name: str, reason: str
 ) -> None:
     """Without spares, idle nodes, tokens or rates, or where it takes more than the peak, there is no row."""
-    data = {**small.SMALL, **changes}
+    data = {**report_sample.SMALL, **changes}
     data["jobs"] = [{key: value for key, value in job.items() if value is not None} for job in data["jobs"]]
     data["cluster"] = {**data["cluster"], "accelerator": "h100"}
     changed = changes_of(sim.prepare(sim.parse(data)))
@@ -355,7 +359,7 @@ def test_knobs_that_fit_alone_and_not_together_are_left_out(monkeypatch: pytest.
 
     for name in ("first", "second"):
         monkeypatch.setitem(KNOBS, name, one_more)
-    changed = changes_of(small.prepare(spares={"hot": 1}))
+    changed = changes_of(report_sample.prepare(spares={"hot": 1}))
     names = [change.name for change in changed.knobs]
     assert "spares" in names
     assert not {"first", "second"} & set(names)
@@ -363,9 +367,6 @@ def test_knobs_that_fit_alone_and_not_together_are_left_out(monkeypatch: pytest.
         assert changed.left_out[name].startswith("it does not fit with those before it: jobs.0.gpus: needs")
     assert changed.all_knobs is not None
     assert changed.all_knobs.prepared.spares == 2
-
-
-# ---------------------------------------------------------------------------------------- beside theory
 
 
 def exact(horizon: str, *rates: float) -> sim.Scenario:
@@ -377,7 +378,7 @@ def exact(horizon: str, *rates: float) -> sim.Scenario:
         {**NODE, "name": f"cause-{number}", "rate": f"{rate / 14!r} per node-day"} for number, rate in enumerate(rates)
     ]
     jobs = [{"name": "train", "gpus": 112}]
-    return small.parse(horizon=horizon, failures=failures, jobs=jobs, repair={"time": "0 s"}, spares={"hot": 0},
+    return report_sample.parse(horizon=horizon, failures=failures, jobs=jobs, repair={"time": "0 s"}, spares={"hot": 0},
                        recovery={"use": "hot-spare", "initialize": "8 min"}, detection={"time": "8 min"})  # fmt: skip
 
 
@@ -433,14 +434,11 @@ def test_frequent_failures_do_not_add_up() -> None:
     assert found.formula["ettr"] < 0.6
 
 
-# ------------------------------------------------------------------------------------ sums and documents
-
-
 @pytest.fixture(scope="module")
 def priced() -> tuple[Worth, dict[str, Any]]:
     """Return what everything is worth in a scenario with tokens and prices, and its document read back."""
     found = worth(
-        small.parse(
+        report_sample.parse(
             jobs=[TRAINED],
             failures=[NODE, {**NODE, "name": "other", "rate": "100 per 1000 node-day"}],
             checkpoint={"tiers": [{**TIER, "interval": "optimal"}]},
@@ -492,7 +490,7 @@ def test_money_is_the_work_gained_at_the_price_of_work(priced: tuple[Worth, dict
 
 def test_without_tokens_money_is_for_productive_time() -> None:
     """Where tokens are not known, the GPU-hours gained are paid for, at the price of a productive one."""
-    found = worth(small.parse(cost={"gpu_hour": 2.0}), 2, processes=1)
+    found = worth(report_sample.parse(cost={"gpu_hour": 2.0}), 2, processes=1)
     assert found.by == "ettr"
     ettr = sum(each["ettr"].amount for each in found.base.rows) / sum(each["ettr"].base for each in found.base.rows)
     assert found.price == pytest.approx(2.0 / 3600 * 16 * 8 / (112 * ettr), rel=1e-9)

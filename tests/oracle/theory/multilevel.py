@@ -1,4 +1,4 @@
-r"""Expected goodput of a job that saves to stores of several levels, and of one with copies in the memory of its nodes.
+"""Expected goodput of a job that saves to stores of several levels, and of one with copies in the memory of its nodes.
 
 * Level l of L saves after every ``N_l tau`` of computing, ``N_1 = 1`` and ``N_(l+1) = n_l N_l``: a *pattern* of nested
   saves ends with one of every level. A save of level l blocks for its own write b_l, after those of the levels below.
@@ -208,9 +208,6 @@ def _repeated(model: _Levels, passes: dict[tuple[int, int], _Block], level: int,
 def _mean_survival(x: float) -> float:
     """Return ``(1 - exp(-x)) / x``, the mean of ``exp(-t)`` over [0, x]; 1 at zero."""
     return -math.expm1(-x) / x if x > 0 else 1.0
-
-
-# ------------------------------------------------------------------------------------- copies in the memory of nodes
 
 
 def restart_loss_rate(nodes: int, copies: int, life: float, restart: float, downtime: float = 0.0) -> float:

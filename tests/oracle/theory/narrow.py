@@ -1,4 +1,4 @@
-r"""Expected pace of a job whose tensor groups go on narrower when they lose GPUs, until these are repaired.
+"""Expected pace of a job whose tensor groups go on narrower when they lose GPUs, until these are repaired.
 
 R *replicas* of g *domains* each (a domain is a tensor-parallel group) of T GPUs. A domain loses a GPU at the rate
 ``T / L``, whatever it misses already, and has it back after r; meanwhile it steps on with what is left. It is replaced

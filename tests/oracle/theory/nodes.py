@@ -1,4 +1,4 @@
-r"""Nodes down at once: on the way from a fresh cluster, with common causes, in episodes; and a job starved of them.
+"""Nodes down at once: on the way from a fresh cluster, with common causes, in episodes; and a job starved of them.
 
 Laws are arrays with the probabilities of 0, 1, 2, ... nodes down. Nodes have exponential lives and a crew for each
 repair, unless crews are said. A law of repairs is given by its *survival function*, the probability that a repair takes
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     FloatArray: TypeAlias = npt.NDArray[np.float64]
     Survival: TypeAlias = Callable[[FloatArray], FloatArray]
-
-
-# ------------------------------------------------------------------------------------ from a start with all nodes up
 
 
 def relaxation_time(life: float, repair: float) -> float:
@@ -103,9 +100,6 @@ def _integrals(function: Survival, edges: FloatArray) -> FloatArray:
     return np.asarray((half * function(edges[:-1, None] + half + half * points)) @ weights)
 
 
-# ------------------------------------------------------------------------------------------------------ common causes
-
-
 def domain_missing_pmf(domains: int, members: int, node: float, domain: float) -> FloatArray:
     r"""Return the probabilities that 0, 1, ..., N of ``N = D m`` nodes are down, of D domains of m nodes.
 
@@ -147,9 +141,6 @@ def gamma_mixed(law: Callable[[float], npt.ArrayLike], variation: float) -> Floa
     return np.asarray(np.tensordot(vectors[0] ** 2, laws, axes=1))
 
 
-# ----------------------------------------------------------------------------------------------- episodes of shortage
-
-
 class Shortage(NamedTuple):
     """How a pool that starts with all nodes up is short of them, in mean times [s]."""
 
@@ -183,9 +174,6 @@ def shortage(required: int, spares: int, failure_rate: float, repair_rate: float
     ratios = fails / repairs
     below, above = from_ratios(ratios[:spares]), from_ratios(ratios[spares + 1 :])
     return Shortage(first, float(1.0 / (above[0] * repairs[spares])), float(1.0 / (below[-1] * fails[spares])))
-
-
-# ------------------------------------------------------------------------------------------- a job starved of nodes
 
 
 def starved_shares(

@@ -1,4 +1,4 @@
-r"""Expected goodput of a job whose gaps between failures follow any law: renewal-reward integrals.
+"""Expected goodput of a job whose gaps between failures follow any law: renewal-reward integrals.
 
 The model of `sim.formulas.goodput`, without its Poisson failures. Gaps X are independent and of one law; each begins
 where the one before ended, at a failure, and runs while failures can hit the job: through the restart u, which another
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 # Cycles that are summed at a time, and what the rest may come to beside a mean gap [-].
 _CHUNK, _REST = 1 << 12, 1e-13
+
 # Two times that differ by less, relatively, are the same.
 _TIE = 1e-9
 

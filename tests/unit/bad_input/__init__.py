@@ -21,9 +21,13 @@ repair: {time: 1 d}
 """
 
 COMPONENT = "  - {use: component, name: node, "
+
 TIER = "  tiers: [{mode: blocking, write: 30 s, restore: 1 min, "
+
 ASYNC = "  tiers: [{write: 30 s, restore: 1 min, "
+
 ELASTIC = "recovery: {use: shrink-rejoin, reconfigure: 10 s, initialize: 4 min"
+
 HEADER = "unit,start,end,cause\n"
 
 

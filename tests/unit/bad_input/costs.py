@@ -5,8 +5,11 @@ from __future__ import annotations
 from tests.unit.bad_input import Bad, bad
 
 OWNED = "capex: 40000, years: 5"
+
 PLAIN = "repair: {time: 1 d}"
+
 TWO = "  - {name: train, gpus: 32, step_time: 10 s}\n  - {name: tune, gpus: 32, step_time: 10 s}"
+
 UNKNOWN = "cluster: {nodes: 16, accelerator: mine, fabric: {leaf: {nodes: 4}}}"
 
 

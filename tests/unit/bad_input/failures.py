@@ -5,8 +5,11 @@ from __future__ import annotations
 from tests.unit.bad_input import COMPONENT, Bad, bad
 
 RATE = "rate: 1 per node-day"
+
 AGEING = "law: {law: weibull, shape: 2, mean: 1 year}"
+
 INCIDENT = "  - {use: incident, name: gust, rate: 1 per cluster-day, "
+
 DEFECT = "  - {use: defect, name: crack, rate: 1 per node-day, "
 
 

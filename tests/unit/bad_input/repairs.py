@@ -5,10 +5,15 @@ from __future__ import annotations
 from tests.unit.bad_input import COMPONENT, Bad, bad
 
 RATE = "rate: 1 per node-day"
+
 TIERS = "repair: {use: tiers, tiers: [{name: reset, time: 1 h, escalates: 0.3}, {name: swap, time: 1 d}]"
+
 ROLLOUT = "{use: rollout, name: driver, nodes_per_day: 4, duration: 1 h, "
+
 NODES = "{use: component, name: node, rate: 1 per node-day}"
+
 LEAVES = "{use: component, name: leaf, part: leaf, rate: 1 per leaf-day}"
+
 RACK = "cluster: {nodes: 16, fabric: {leaf: {nodes: 4}}, rack: {nodes: %d}}"
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from tests.unit.bad_input import Bad, bad
 
 SMALL = "{layers: 24, hidden: 2048, ffn: 8192, heads: 16, vocabulary: 32000}"
+
 EXPERTS = SMALL.replace("}", ", experts: {count: 12, active: 2, ffn: 1024}}")
+
 LAYOUT = "tensor: 4, pipeline: 4, data: 4"
+
 BATCH = "tokens: 262144, sequence: 2048"
+
 """128 sequences."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.unit.bad_input import ASYNC, COMPONENT, ELASTIC, TIER, bad
 
 LADDER = "recovery: {use: ladder, rungs: "
+
 NARROW = "recovery: {use: narrow, tensor: 8, launch: 1 min, "
 
 CASES = [

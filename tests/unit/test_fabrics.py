@@ -1,0 +1,778 @@
+"""Counts, blast and cables of the fat tree, against graph theory."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+import sim
+from sim.cluster import ClusterSpec, Edges, Topology, to_networkx
+from sim.cluster.fabric import DualPlane, downlinks, fewest_switches, uplinks
+from sim.cluster.topology import FABRIC_PARTS, Hosts, edges
+from tests.cases import cases
+from tests.harness import losses, play, prepared, seconds
+from tests.intervals import Z
+from tests.property.common import examples
+from tests.topology_checks import CASES, cables_of, check_topology, cluster_of, flow_between, most_cut, topology_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# ----------------------------------------
+# Port arithmetic of folded Clos networks, against exact fractions and exhaustive search.
+
+RATIOS = [f"{tenths / 10}" for tenths in range(10, 81)]
+
+
+@cases("ratio", RATIOS)
+def test_uplinks_are_the_exact_quotient_rounded_up(ratio: str) -> None:
+    """Binary fractions add no cable where the decimal quotient is whole."""
+    for down in range(1, 577):
+        assert uplinks(down, float(ratio)) == ceil(down / Fraction(ratio))
+
+
+@cases("ratio", RATIOS)
+def test_downlinks_are_the_most_that_fit(ratio: str) -> None:
+    """One more link down would leave too few ports for the links up."""
+    for radix in range(2, 130):
+        down = downlinks(radix, float(ratio))
+        assert down + ceil(down / Fraction(ratio)) <= radix
+        assert down + 1 + ceil((down + 1) / Fraction(ratio)) > radix
+
+
+def test_top_tier_uses_every_port() -> None:
+    """A top switch has no links up."""
+    assert downlinks(64, None) == 64
+
+
+def test_switches_suffice_and_never_more_than_double() -> None:
+    """The rule that favours even spreading stays within twice the plain quotient, prime uplinks included."""
+    for each in range(1, 70):
+        for links in range(each, 40 * each, each):
+            switches = fewest_switches(links, each, 64)
+            assert links <= switches * 64
+            assert switches <= 2 * ceil(links / 64)
+
+
+# ----------------------------------------
+# Counts, planes, ports and levels of the dual-plane fabric, against published figures and graph theory.
+
+GB_200, GB_400 = 200e9 / 8, 400e9 / 8
+
+# Alibaba HPN (Qian et al., SIGCOMM 2024). Repeated in public summaries of the paper: two tiers, two planes, pairs of
+# leaf switches that are not stacked, 8 NICs of 2 x 200 Gb/s per host, 1,024 GPUs per segment, 15 segments per pod.
+# As told of the paper, not found again elsewhere: chips of 51.2 Tb/s, 60 uplinks of 400 Gb/s, 15:1 above the pod.
+HPN: dict[str, Any] = {
+    "nic": "400 Gb/s",
+    "uplink": "400 Gb/s",
+    "radix": 256,
+    "segment": {"nodes": 128},
+    "spine": {"segments": 15, "oversubscription": 1.067},
+    "core": {"oversubscription": 15},
+}
+
+SMALL: list[tuple[int, dict[str, Any]]] = [
+    (1, {"rails": 1, "segment": {"nodes": 1}, "radix": 4}),
+    (8, {"rails": 2, "segment": {"nodes": 4}, "radix": 8}),
+    (10, {"rails": 2, "segment": {"nodes": 4}, "radix": 16, "spine": {"oversubscription": 2}}),
+    (12, {"rails": 1, "segment": {"nodes": 4}, "radix": 8, "spine": {"switches": 3}}),
+    (8, {"rails": 1, "segment": {"nodes": 4}, "uplink": "400 Gb/s", "radix": 8}),
+    (16, {"rails": 1, "segment": {"nodes": 4}, "radix": 8, "spine": {"segments": 2}, "core": {}}),
+    (
+        18,
+        {
+            "rails": 2,
+            "segment": {"nodes": 4},
+            "radix": 16,
+            "spine": {"segments": 2, "oversubscription": 2},
+            "core": {"oversubscription": 4},
+        },
+    ),
+    (
+        32,
+        {
+            "rails": 1,
+            "segment": {"nodes": 8},
+            "uplink": "400 Gb/s",
+            "radix": 16,
+            "spine": {"segments": 2},
+            "core": {"oversubscription": 2},
+        },
+    ),
+]
+
+
+def fabric(**parameters: Any) -> DualPlane:
+    """Validate parameters as a file would be."""
+    return DualPlane.model_validate({"use": "dual-plane", **parameters})
+
+
+def gpus(rails: int) -> int:
+    """Return GPUs per node that fit the rails of the small cases."""
+    return 8 if 8 % rails == 0 else rails
+
+
+def test_pod_of_hpn_has_its_published_size() -> None:
+    """1,024 GPUs behind 16 leaf switches of 60 uplinks; 15 segments fill 60 spines of 120 ports down in each plane."""
+    kind, hosts = fabric(**HPN), Hosts(15 * 128, 8)
+    counts = kind.counts(hosts)
+    assert hosts.nodes * hosts.gpus == 15360
+    assert np.bincount(kind.domains(hosts)["leaf"]).tolist() == [1024 // 8] * 15
+    assert (counts["pod"], counts["leaf"], counts["spine"]) == (1, 15 * 16, 2 * 60)
+    assert counts["cable_node_leaf"] == 2 * 15360
+    assert counts["cable_leaf_spine"] == 15 * 16 * 60
+    assert counts["cable_spine_core"] == 120 * 8
+    with pytest.raises(ValueError, match="2 pods that nothing joins"):
+        fabric(**{**HPN, "core": None}).check(Hosts(15 * 128 + 1, 8))
+    with pytest.raises(ValueError, match="at most 60 spines"):
+        fabric(**{**HPN, "spine": {"segments": 16, "oversubscription": 1.067}}).check(Hosts(16 * 128, 8))
+
+
+def test_levels_of_hpn_follow_its_oversubscription() -> None:
+    """128 x 200 Gb/s down over 60 x 400 Gb/s up is 16/15, and 15 times less leaves the pod."""
+    levels = fabric(**HPN).bandwidth(Hosts(2 * 15 * 128, 8))
+    assert levels["leaf"] == GB_400
+    assert levels["pod"] == pytest.approx(GB_400 * 15 / 16)
+    assert levels["cluster"] == pytest.approx(GB_400 / 16)
+
+
+def test_non_blocking_pods_of_eight_segments_have_their_published_size() -> None:
+    """128 ports of 200 Gb/s down, 64 of 400 Gb/s up, 2,048 ports a segment, 1,024 hosts and 8,192 GPUs a pod.
+
+    The three-tier form of HPN 7.0 in a practitioner's description (53AI, "Alibaba Cloud Wanka cluster networking").
+    """
+    kind = fabric(**{**HPN, "spine": {"segments": 8}, "core": {}})
+    hosts = Hosts(2 * 1024, 8)
+    counts = kind.counts(hosts)
+    assert counts["pod"] == 2
+    assert counts["leaf"] == 16 * 16
+    assert counts["cable_leaf_spine"] == counts["leaf"] * 64
+    ports_of_a_segment = counts["cable_node_leaf"] // 16
+    assert ports_of_a_segment == 2048
+    assert set(kind.bandwidth(hosts).values()) == {GB_400}
+
+
+@cases(("nodes", "parameters"), SMALL, ids=str)
+def test_every_nic_has_one_cable_to_each_plane_and_planes_are_apart(nodes: int, parameters: dict[str, Any]) -> None:
+    """Two ports of half the NIC's bandwidth end on the two switches of the pair, which no path of switches joins."""
+    kind = fabric(**parameters)
+    topology = topology_of(kind, Hosts(nodes, gpus(kind.rails)))
+    cables = edges(topology)
+    switches: nx.Graph[int] = nx.Graph()
+    switches.add_nodes_from(range(nodes, nodes + sum(topology.counts[part] for part in ("leaf", "spine", "core"))))
+    upper = cables.tier > 0
+    switches.add_edges_from(zip(cables.lower[upper].tolist(), cables.upper[upper].tolist(), strict=True))
+    planes = list(nx.connected_components(switches))
+    assert len(planes) == 2
+    assert len(planes[0]) == len(planes[1])
+    plane = {vertex: number for number, members in enumerate(planes) for vertex in members}
+    leaves: dict[tuple[int, int], list[int]] = {}
+    for low, high, tier, rail, bandwidth in cables_of(topology).elements():
+        if tier == 0:
+            leaves.setdefault((low, rail), []).append(high)
+            assert bandwidth == GB_200
+    assert leaves.keys() == {(node, rail) for node in range(nodes) for rail in range(kind.rails)}
+    assert all(sorted(plane[leaf] for leaf in pair) == [0, 1] for pair in leaves.values())
+    for (node, rail), pair in leaves.items():
+        same = node // kind.segment.nodes * kind.segment.nodes
+        assert sorted(pair) == sorted(leaves[same, rail]), "all hosts of a segment share the pair of a rail"
+
+
+@cases(("nodes", "parameters"), [*SMALL, (2 * 15 * 128, HPN)], ids=str)
+def test_switches_keep_within_their_ports(nodes: int, parameters: dict[str, Any]) -> None:
+    """A cable takes as many ports as its bandwidth is a multiple of a port's; counts, tiers and ends agree."""
+    kind = fabric(**parameters)
+    topology = topology_of(kind, Hosts(nodes, gpus(kind.rails)))
+    cables = edges(topology)
+    ports = np.bincount(np.concatenate((cables.lower, cables.upper)), weights=np.tile(cables.bandwidth / GB_200, 2))
+    assert ports[nodes:].max() <= kind.radix
+    names = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
+    assert np.bincount(cables.tier, minlength=3).tolist() == [topology.counts[name] for name in names]
+    assert np.all(np.diff(cables.tier) >= 0)
+    for tier, (below, above) in enumerate((("node", "leaf"), ("leaf", "spine"), ("spine", "core"))):
+        here = cables.tier == tier
+        assert np.isin(cables.lower[here], np.asarray(topology.vertices(below))).all()
+        assert np.isin(cables.upper[here], np.asarray(topology.vertices(above))).all()
+    used = np.unique(np.concatenate((cables.lower, cables.upper)))
+    assert used.size == sum(topology.counts[part] for part in ("node", "leaf", "spine", "core"))
+    assert (set(FABRIC_PARTS) | {"pod"}) - {"transceiver"} == set(kind.counts(Hosts(nodes, gpus(kind.rails))))
+
+
+@cases(
+    ("nodes", "parameters", "pod_share", "cluster_share"),
+    [
+        (8, {"segment": {"nodes": 4}}, 1, 1),
+        (8, {"segment": {"nodes": 4}, "spine": {"oversubscription": 2}}, 2, 2),
+        (16, {"segment": {"nodes": 4}, "spine": {"segments": 2}, "core": {}}, 1, 1),
+        (16, {"segment": {"nodes": 4}, "spine": {"segments": 2}, "core": {"oversubscription": 4}}, 1, 4),
+        (
+            32,
+            {
+                "segment": {"nodes": 8},
+                "uplink": "400 Gb/s",
+                "spine": {"segments": 2, "oversubscription": 2},
+                "core": {"oversubscription": 2},
+            },
+            2,
+            4,
+        ),
+        # Four leaf switches of five uplinks on three spines: loads of seven, seven and six.
+        (20, {"segment": {"nodes": 5}, "spine": {"segments": 2, "switches": 3}, "core": {}}, 1, 1),
+        (
+            20,
+            {"segment": {"nodes": 5}, "spine": {"segments": 2, "switches": 3}, "core": {"oversubscription": 7}},
+            1,
+            20 / 3,
+        ),
+    ],
+    ids=str,
+)
+def test_levels_equal_maximum_flow(
+    nodes: int, parameters: dict[str, Any], pod_share: float, cluster_share: float
+) -> None:
+    """What all NICs of a segment, or of a pod, get to another one is the flow that the cables allow."""
+    kind = fabric(rails=2, radix=32, **parameters)
+    topology = topology_of(kind, Hosts(nodes, 8))
+    segment = np.sum(topology.domains["leaf"] == 0) * kind.rails
+    assert topology.bandwidth["leaf"] == GB_400
+    assert topology.bandwidth["pod"] == pytest.approx(GB_400 / pod_share)
+    assert flow_between(topology, "leaf", 0, 1) == pytest.approx(segment * topology.bandwidth["pod"])
+    assert topology.bandwidth["cluster"] == pytest.approx(GB_400 / cluster_share)
+    if topology.counts["pod"] > 1:
+        pod = np.sum(topology.domains["pod"] == 0) * kind.rails
+        assert flow_between(topology, "pod", 0, 1) == pytest.approx(pod * topology.bandwidth["cluster"])
+
+
+def test_oversubscription_beyond_the_cluster_slows_nobody() -> None:
+    """A cluster inside one segment, or one pod, keeps the bandwidth of that level."""
+    shape = {"segment": {"nodes": 4}, "spine": {"segments": 2, "oversubscription": 2}, "core": {"oversubscription": 4}}
+    levels = {nodes: fabric(rails=1, radix=16, **shape).bandwidth(Hosts(nodes, 1)) for nodes in (4, 8, 9)}
+    assert levels[4] == {"leaf": GB_400, "pod": GB_400, "cluster": GB_400}
+    assert levels[8] == {"leaf": GB_400, "pod": GB_400 / 2, "cluster": GB_400 / 2}
+    assert levels[9] == {"leaf": GB_400, "pod": GB_400 / 2, "cluster": GB_400 / 8}
+
+
+@pytest.mark.parametrize(("nodes", "parameters"), SMALL, ids=str)
+def test_disjoint_paths_are_a_lower_bound(nodes: int, parameters: dict[str, Any]) -> None:
+    """No two leaf switches of a plane are joined by fewer vertex-disjoint paths (Menger), and some by no more."""
+    kind = fabric(**parameters)
+    hosts = Hosts(nodes, gpus(kind.rails))
+    topology = topology_of(kind, hosts)
+    cables = edges(topology)
+    graph: nx.Graph[int] = nx.Graph()
+    upper = cables.tier > 0
+    graph.add_edges_from(zip(cables.lower[upper].tolist(), cables.upper[upper].tolist(), strict=True))
+    paths = [
+        nx.node_connectivity(graph, one, other)
+        for one, other in combinations(topology.vertices("leaf"), 2)
+        if nx.has_path(graph, one, other)
+    ]
+    assert kind.disjoint_paths(hosts) == min(paths, default=kind.disjoint_paths(hosts))
+
+
+@pytest.mark.parametrize("reroute", ["none", "scale_up"])
+@pytest.mark.parametrize(("nodes", "parameters"), [case for case in SMALL if case[0] <= 16], ids=str)
+def test_one_failure_cuts_off_what_a_search_finds(nodes: int, parameters: dict[str, Any], reroute: str) -> None:
+    """Every single NIC, cable, transceiver and switch is taken out in turn: only a NIC costs a host."""
+    kind = fabric(reroute=reroute, **parameters)
+    hosts = Hosts(nodes, gpus(kind.rails))
+    topology = topology_of(kind, hosts)
+    for part in FABRIC_PARTS:
+        assert kind.nodes_behind(part, hosts) == most_cut(topology, part), part
+
+
+@cases(
+    ("nodes", "parameters", "reason"),
+    [
+        (8, {"rails": 3}, "8 GPUs per node do not divide evenly over 3 rails"),
+        (8, {"segment": {"nodes": 129}}, "radix 256 is too small for the 129 ports down and 129 up"),
+        (8, {"segment": {"nodes": 150}, "uplink": "400 Gb/s"}, "too small for the 150 ports down and 150 up"),
+        (8, {"uplink": "300 Gb/s"}, "is 1.5 times the 200 Gb/s of a NIC's port"),
+        (8, {"uplink": "300 Gb/s"}, "the nearest is 400 Gb/s"),
+        (8, {"uplink": "50 Gb/s"}, "the nearest is 200 Gb/s"),
+        (129, {"spine": {"segments": 1}}, "2 segments make 2 pods that nothing joins"),
+        (33 * 128, {}, "spine radix 256 is too small: 264 leaf switches per pod and plane of 128 uplinks each"),
+        (256, {"spine": {"switches": 129}}, "at most 128 spines"),
+        (8, {"uplink": "800 Gb/s", "spine": {"radix": 3}}, "spine radix 0 leaves no port for a leaf switch"),
+        (9 * 128, {"spine": {"segments": 1}, "core": {"radix": 4}}, "core radix 4 is too small for 9 pods"),
+        (256, {"spine": {"segments": 1}, "core": {"switches": 1}}, "core.switches = 1"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_cabled_is_refused_in_one_line(nodes: int, parameters: dict[str, Any], reason: str) -> None:
+    """The message names what is wrong, on one line, before any array exists."""
+    with pytest.raises(ValueError) as caught:
+        fabric(**parameters).check(Hosts(nodes, 8))
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@cases("parameters", [{"nic": "0 Gb/s"}, {"spine": {"oversubscription": 0.5}}, {"planes": 3}], ids=str)
+def test_impossible_values_are_refused(parameters: dict[str, Any]) -> None:
+    """Fields have their ranges, and unknown ones are errors."""
+    with pytest.raises(ValidationError):
+        fabric(**parameters)
+
+
+# ----------------------------------------
+# Parts of the fabric in the engine: timelines by hand of nodes that are cut off and jobs that lose bandwidth.
+
+EXACT = 1e-9
+
+NEVER = {"law": {"law": "exponential", "mean": "100000 d"}}
+
+RARE_SAVES = {"tiers": [{"interval": "10 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}]}
+
+# Two leaf groups of two nodes behind two spines: each leaf has two uplinks, one to each spine.
+TREE = {"rails": 1, "leaf": {"nodes": 2}, "spine": {"switches": 2}}
+
+# The same with two rails, so two leaf switches a group.
+RAILS = {"rails": 2, "leaf": {"nodes": 2}, "spine": {"switches": 2}}
+
+
+def source(part: str, name: str = "", **more: Any) -> dict[str, Any]:
+    """Return a source of a part that strikes only where a trace says so, and is repaired in 200 s."""
+    return {"use": "component", "name": name or part, "part": part, **NEVER, "repair": "200 s", **more}
+
+
+def case(*sources: dict[str, Any], fabric: dict[str, Any], gpus: int = 4, share: float = 0.5, **more: Any) -> Any:
+    """Return a job on all four nodes, stepping from 30 s on, that waits for the network for `share` of a step."""
+    per_node = fabric["rails"]
+    return prepared(
+        **{
+            "cluster": {"nodes": 4, "gpus_per_node": per_node, "fabric": fabric},
+            "jobs": [{"name": "job", "gpus": gpus * per_node, "communication": share}],
+            "failures": list(sources),
+            "checkpoint": RARE_SAVES,
+            **more,
+        }
+    )
+
+
+def left(result: sim.Result) -> float:
+    """Return the healthy seconds of work of the job [s]."""
+    return result.jobs[0].work
+
+
+@cases("share", [0.1, 0.5, 1.0])
+def test_half_the_spines_leave_half_the_bandwidth_until_they_are_back(share: float) -> None:
+    """A step takes 1 - c + c / b; nobody crashes, and nothing interrupts the job."""
+    result = play(case(source("spine"), fabric=TREE, share=share), [(130, 0, 0)])
+    pace = 1 / (1 - share + share / 0.5)
+    assert left(result) == pytest.approx(770 + 200 * pace, rel=EXACT)
+    assert seconds(result)["degraded"] == pytest.approx(200 * (1 - pace), rel=EXACT)
+    assert result.jobs[0].interruptions == {}
+    assert (result.counts["faults"], result.counts["degraded"], result.counts["failures"]) == (1, 1, 0)
+
+
+def test_the_time_that_a_lost_spine_costs_is_charged_to_it() -> None:
+    """Of two causes that are out, the one that brought the bandwidth down is to blame, then the one that is left."""
+    one = case(source("spine"), source("cable_leaf_spine", "cable"), fabric=TREE, share=1.0)
+    # The cable is one of the two uplinks of the first leaf switch: alone it leaves half, beside the spine nothing less
+    # if it leads to that very spine.
+    table = losses(one, play(one, [(100, 0, 0), (200, 1, 0)]))
+    assert sum(table[key] for key in table if key[0] == "degraded") == pytest.approx(0.5 * 300, rel=EXACT)
+    assert table["degraded", "spine"] == pytest.approx(0.5 * 200, rel=EXACT)
+    assert table["degraded", "cable"] == pytest.approx(0.5 * 100, rel=EXACT)
+
+
+def test_a_job_inside_one_leaf_group_needs_no_spines() -> None:
+    """Nor one pod the cores: bandwidth counts as far as the traffic goes."""
+    result = play(case(source("spine"), fabric=TREE, gpus=2), [(130, 0, 0)])
+    assert left(result) == pytest.approx(970, rel=EXACT)
+
+
+def test_both_spines_out_at_once_and_one_back() -> None:
+    """The nodes return with the first spine, at half the bandwidth, not with the one whose failure cut them off."""
+    one = case(source("spine", repair="300 s"), fabric=TREE, share=1.0)
+    result = play(one, [(130, 0, 0), (230, 0, 1)])
+    # 30-130 healthy, 130-230 at half pace, 230-430 two nodes cut off (the job waits for them), then 30 s to initialise,
+    # at half pace until the second spine is back at 530, healthy from then on.
+    assert seconds(result) == pytest.approx(
+        {"initialize": 60.0, "starved": 200.0, "lost_work": 200.0, "productive": 35.0 + 470.0, "degraded": 35.0},
+        rel=EXACT,
+    )
+    assert (result.counts["degraded"], result.counts["failures"], result.counts["hits"]) == (1, 1, 1)
+    assert result.down_node_seconds == pytest.approx(2 * 200)
+
+
+def test_a_leaf_switch_of_single_homed_rails_takes_its_nodes() -> None:
+    """Each of its nodes loses a rail, which is enough."""
+    one = case(source("leaf"), fabric=RAILS)
+    result = play(one, [(130, 0, 1)])
+    assert result.jobs[0].interruptions == {1: 1}
+    assert result.down_node_seconds == pytest.approx(2 * 200)
+    assert seconds(result)["starved"] == pytest.approx(200, rel=EXACT)
+
+
+def test_with_rerouting_the_other_rail_carries_on() -> None:
+    """One of two rails: half the bandwidth, and no crash; both: a crash."""
+    fabric = {**RAILS, "reroute": "scale_up"}
+    one = case(source("leaf"), fabric=fabric, share=1.0)
+    result = play(one, [(130, 0, 1)])
+    assert left(result) == pytest.approx(770 + 100, rel=EXACT)
+    assert result.down_node_seconds == 0
+    result = play(one, [(130, 0, 1), (180, 0, 0)])
+    assert result.jobs[0].interruptions == {1: 1}
+    # Cut off from 180 until the first of the two is back at 330.
+    assert result.down_node_seconds == pytest.approx(2 * 150)
+
+
+def test_a_nic_takes_its_node_or_with_rerouting_bandwidth() -> None:
+    """The node of a NIC that it cannot do without goes to repair itself."""
+    result = play(case(source("nic"), fabric=RAILS), [(130, 0, 5)])
+    assert result.jobs[0].interruptions == {1: 1}
+    result = play(case(source("nic"), fabric={**RAILS, "reroute": "scale_up"}, share=1.0), [(130, 0, 5)])
+    assert left(result) == pytest.approx(770 + 100, rel=EXACT)
+
+
+def test_what_is_out_is_not_hit_again() -> None:
+    """A leaf switch that is dead already does not die once more: the failure is masked, and the repair goes on."""
+    one = case(source("leaf"), source("leaf", "again", repair="500 s"), fabric=RAILS)
+    result = play(one, [(130, 0, 1), (200, 1, 1)])
+    assert result.down_node_seconds == pytest.approx(2 * 200)
+    assert (result.counts["failures"], result.counts["masked"], result.counts["degraded"]) == (2, 1, 0)
+
+
+def test_planned_work_keeps_a_part_out_until_it_is_over() -> None:
+    """A leaf switch that has failed when its maintenance begins is back when both are over."""
+    one = case(source("leaf"), source("leaf", "care", planned=True), fabric=RAILS)
+    result = play(one, [(130, 0, 1), (200, 1, 1, 900.0)])
+    assert result.down_node_seconds == pytest.approx(2 * (900 - 130))
+
+
+def test_a_part_that_fails_often_is_available_as_renewal_theory_says() -> None:
+    """Without a second hit while it is out: 1 / (1 + rate x repair), 0.5 for a repair as long as a life."""
+    fails = {"use": "component", "name": "leaf", "part": "leaf", "rate": "24 per leaf-year", "repair": "15.21875 d"}
+    one = prepared(
+        cluster={"nodes": 64, "gpus_per_node": 1, "fabric": {"rails": 1, "leaf": {"nodes": 2}}},
+        jobs=[{"name": "job", "gpus": 1}],
+        failures=[fails],
+        horizon="2000 d",
+        warmup="400 d",
+    )
+    cycles = 32 * 2000 / (2 * 15.21875)
+    result = sim.run(one, 0)
+    available = 1 - result.down_node_seconds / result.node_seconds
+    # Of n renewal cycles with an exponential life and a fixed repair of the same mean the share has a standard error of
+    # a quarter of 1 / sqrt(n).
+    assert abs(available - 0.5) < Z * 0.25 / cycles**0.5
+
+
+def test_a_log_says_until_when() -> None:
+    """Recorded outages of switches end when the log says."""
+    result = play(case(source("spine"), fabric=TREE, share=1.0), [(130, 0, 0, 150.0)])
+    assert left(result) == pytest.approx(950 + 10, rel=EXACT)
+
+
+def test_parts_that_come_back_at_once_only_interrupt() -> None:
+    """A repair of no time: whoever was cut off restarts, whoever was not never noticed."""
+    result = play(case(source("leaf", repair="0 s"), fabric=RAILS), [(130, 0, 1)])
+    assert result.jobs[0].interruptions == {1: 1}
+    assert result.down_node_seconds == 0
+    result = play(case(source("spine", repair="0 s"), fabric=TREE, share=1.0), [(130, 0, 0)])
+    assert left(result) == pytest.approx(970, rel=EXACT)
+
+
+def test_what_nobody_would_notice_is_refused() -> None:
+    """A spine matters to jobs that say that they wait for the network."""
+    with pytest.raises(sim.ScenarioError, match="a failed spine stops no node here, and no job says what share"):
+        case(source("spine"), fabric=TREE, share=0.0)
+
+
+def test_a_synchronous_job_runs_at_its_slowest_pool() -> None:
+    """An H100 has 989 TFLOP/s, a B200 2,250: on both, both run like H100s."""
+    pools = [{"count": 2, "accelerator": "b200"}, {"count": 2, "accelerator": "h100"}]
+    cluster = {"pools": pools, "gpus_per_node": 1, "fabric": {"rails": 1}}
+    jobs = [{"name": "both", "gpus": 3}]
+    one = prepared(cluster=cluster, jobs=jobs, checkpoint=RARE_SAVES)
+    assert left(play(one, [])) == pytest.approx(970 * 989 / 2250, rel=EXACT)
+    one = prepared(cluster=cluster, jobs=[{"name": "fast", "gpus": 2}], checkpoint=RARE_SAVES)
+    assert left(play(one, [])) == pytest.approx(970, rel=EXACT)
+    # Its replacement is an H100.
+    result = play(one, [(130, 0, 0)])
+    assert left(result) == pytest.approx((1000 - 160) * 989 / 2250, rel=EXACT)
+
+
+GB_400_TEST_FAT_TREE = 400e9 / 8
+
+
+def tree(nodes: int, **fabric: Any) -> ClusterSpec:
+    """Return hosts of eight GPUs, all alike, joined by a fat tree."""
+    return ClusterSpec.model_validate({"nodes": nodes, "fabric": {"use": "fat-tree", **fabric}})
+
+
+@cases("number", range(len(CASES["fat-tree"])))
+def test_switches_keep_within_their_ports_and_reach_all_they_must(number: int, tmp_path: Path) -> None:
+    """No switch has more cables than ports, and each leaf has a cable to every spine of its pod and no other."""
+    cluster = cluster_of("fat-tree", CASES["fat-tree"][number], tmp_path)
+    fabric: Any = cluster.fabric
+    topology = cluster.build()
+    cables = edges(topology)
+    ends = np.bincount(np.concatenate((cables.lower, cables.upper)), minlength=topology.vertices("core").stop)
+    for part, tier in (("leaf", fabric.leaf), ("spine", fabric.spine), ("core", fabric.core)):
+        ports = tier.radix if tier is not None and tier.radix else fabric.radix
+        assert all(ends[switch] <= ports for switch in topology.vertices(part)), part
+    per_pod = topology.counts["spine"] // topology.counts["pod"]
+    pod_of_leaf = np.repeat(
+        topology.domains["pod"][np.flatnonzero(np.diff(topology.domains["leaf"], prepend=-1))],
+        topology.counts["leaf"] // (topology.domains["leaf"].max() + 1),
+    )
+    first_leaf, first_spine = topology.vertices("leaf").start, topology.vertices("spine").start
+    pairs = pairs_of(cables, 1, first_leaf, first_spine)
+    assert pairs == {
+        (leaf, pod * per_pod + spine) for leaf, pod in enumerate(pod_of_leaf.tolist()) for spine in range(per_pod)
+    }
+
+
+def pairs_of(cables: Edges, tier: int, first_lower: int, first_upper: int) -> set[tuple[int, int]]:
+    """Return which units of a tier are joined, numbered within their part class."""
+    here = cables.tier == tier
+    lower, upper = (cables.lower[here] - first_lower).tolist(), (cables.upper[here] - first_upper).tolist()
+    return set(zip(lower, upper, strict=True))
+
+
+def test_links_of_a_tier_are_spread_evenly() -> None:
+    """Two upper switches never differ by more than one cable, even when the numbers do not divide."""
+    cluster = tree(224, leaf={"nodes": 32}, spine={"oversubscription": 3, "switches": 10})
+    topology = cluster.build()
+    cables = edges(topology)
+    loads = np.bincount(cables.upper[cables.tier == 1] - topology.vertices("spine").start)
+    assert cluster.counts()["cable_leaf_spine"] == 7 * 8 * 11
+    assert sorted(set(loads.tolist())) == [61, 62]
+
+    shape: dict[str, Any] = {"spine": {"leaf_groups": 2}, "core": {"oversubscription": 3, "switches": 10}, "radix": 32}
+    topology = tree(64, leaf={"nodes": 8}, **shape).build()
+    cables = edges(topology)
+    loads = np.bincount(cables.upper[cables.tier == 2] - topology.vertices("core").start)
+    assert loads.size == 10
+    assert loads.max() - loads.min() <= 1
+
+
+def test_hosts_have_one_cable_per_rail() -> None:
+    """Rail-optimised: a host meets as many switches as it has rails; with one switch per group, one, eightfold."""
+    graph: Any = to_networkx(tree(64).build())
+    assert {graph.degree(host) for host in range(64)} == {8}
+    graph = to_networkx(tree(64, leaf={"nodes": 2, "switches": 1}, spine={"leaf_groups": 32}).build())
+    assert {graph.degree(host) for host in range(64)} == {1}
+    assert {graph.degree(host, weight="cables") for host in range(64)} == {8}
+
+
+@cases(
+    ("shape", "pod_share", "cluster_share"),
+    [
+        ({"spine": {"leaf_groups": 2}, "core": {}}, 1, 1),
+        ({"spine": {"leaf_groups": 2}, "core": {"oversubscription": 4}}, 1, 4),
+        ({"spine": {"leaf_groups": 2, "oversubscription": 2}, "core": {"oversubscription": 2}}, 2, 4),
+    ],
+)
+def test_bisection_equals_oversubscription(shape: dict[str, Any], pod_share: int, cluster_share: int) -> None:
+    """Max flow out of a leaf group, and of a pod, is its NICs' bandwidth over the product of the ratios."""
+    topology = tree(64, leaf={"nodes": 8}, radix=32, **shape).build()
+    graph: Any = to_networkx(topology)
+
+    def flow(domain: str, sender: int, receiver: int) -> float:
+        """Flow from all hosts of one domain to all of another; hosts carry no transit: they are only ends."""
+        directed: nx.DiGraph[Any] = nx.DiGraph()
+        for one, other, data in graph.edges(data=True):
+            low, high = min(one, other), max(one, other)
+            if low >= topology.nodes:
+                directed.add_edge(low, high, capacity=data["bandwidth"])
+                directed.add_edge(high, low, capacity=data["bandwidth"])
+            elif topology.domains[domain][low] == sender:
+                directed.add_edge(low, high, capacity=data["bandwidth"])
+                directed.add_edge("from", low)
+            elif topology.domains[domain][low] == receiver:
+                directed.add_edge(high, low, capacity=data["bandwidth"])
+                directed.add_edge(low, "to")
+        return float(nx.maximum_flow_value(directed, "from", "to"))
+
+    assert flow("leaf", 0, 1) == pytest.approx(8 * 8 * GB_400_TEST_FAT_TREE / pod_share)
+    assert flow("pod", 0, 3) == pytest.approx(16 * 8 * GB_400_TEST_FAT_TREE / cluster_share)
+    assert topology.bandwidth["pod"] == pytest.approx(GB_400_TEST_FAT_TREE / pod_share)
+    assert topology.bandwidth["cluster"] == pytest.approx(GB_400_TEST_FAT_TREE / cluster_share)
+
+
+def test_oversubscription_beyond_the_cluster_slows_nobody_of_test_fat_tree() -> None:
+    """A cluster inside one leaf group, or one pod, keeps the bandwidth of that level."""
+    shape: dict[str, Any] = {"spine": {"leaf_groups": 2, "oversubscription": 2}, "core": {"oversubscription": 4}}
+    levels = {nodes: dict(tree(nodes, **shape).build().bandwidth) for nodes in (32, 64, 65)}
+    assert levels[32] == {"leaf": GB_400_TEST_FAT_TREE, "pod": GB_400_TEST_FAT_TREE, "cluster": GB_400_TEST_FAT_TREE}
+    assert levels[64] == {
+        "leaf": GB_400_TEST_FAT_TREE,
+        "pod": GB_400_TEST_FAT_TREE / 2,
+        "cluster": GB_400_TEST_FAT_TREE / 2,
+    }
+    assert levels[65] == {
+        "leaf": GB_400_TEST_FAT_TREE,
+        "pod": GB_400_TEST_FAT_TREE / 2,
+        "cluster": GB_400_TEST_FAT_TREE / 8,
+    }
+
+
+def taken(topology: Topology, part: str, unit: int) -> list[int]:
+    """Return the nodes that one failed unit takes."""
+    offsets, nodes = topology.members(part)
+    return [int(node) for node in nodes[offsets[unit] : offsets[unit + 1]]]
+
+
+def test_failed_parts_take_their_nodes() -> None:
+    """A leaf switch takes its whole group whichever rail it serves, a rack its nodes, a spine or core nobody."""
+    fabric = {"use": "fat-tree", "leaf": {"nodes": 8}, "spine": {"leaf_groups": 2}, "core": {}}
+    shared = {"rack": {"nodes": 3}, "pdu": {"racks": 4}, "cooling": {"racks": 2}}
+    topology = ClusterSpec.model_validate({"nodes": 20, **shared, "fabric": fabric}).build()
+    assert taken(topology, "gpu", 17) == [2]
+    assert taken(topology, "nic", 8) == taken(topology, "cable_node_leaf", 8) == [1]
+    for switch in range(8, 16):
+        assert taken(topology, "leaf", switch) == list(range(8, 16))
+    assert taken(topology, "leaf", 23) == [16, 17, 18, 19]
+    assert taken(topology, "rack", 6) == [18, 19]
+    assert taken(topology, "pod", 1) == [16, 17, 18, 19]
+    assert taken(topology, "pdu", 1) == list(range(12, 20))
+    assert [taken(topology, "cooling", unit) for unit in (0, 3)] == [list(range(6)), [18, 19]]
+    # Two transceivers to a cable: those of the access cables come first, and take a node each; no other does.
+    assert [taken(topology, "transceiver", unit) for unit in (0, 1, 15, 16, 319)] == [[0], [0], [0], [1], [19]]
+    assert topology.members("transceiver").nodes.size == 2 * 160
+    for part in ("spine", "core", "cable_leaf_spine", "cable_spine_core"):
+        assert topology.members(part).nodes.size == 0
+
+
+def test_copper_has_no_transceivers_to_lose() -> None:
+    """Copper access cables fail as cables only; two transceivers stay for each cable above."""
+    glass, copper = tree(64), tree(64, copper=True)
+    assert glass.counts()["transceiver"] == 2 * (512 + 512)
+    assert copper.counts()["transceiver"] == 2 * 512
+    assert {"transceiver", "cable_node_leaf"} <= set(glass.stopping_parts)
+    assert {"transceiver", "cable_node_leaf"} & set(copper.stopping_parts) == {"cable_node_leaf"}
+
+
+def test_rerouting_keeps_hosts_that_have_a_rail_left() -> None:
+    """With other rails to take, a NIC, its cable or one of eight leaf switches cuts nobody off; the only one does."""
+    parts = {"nic", "cable_node_leaf", "transceiver", "leaf"}
+    assert parts & set(tree(64).stopping_parts) == parts
+    assert parts & set(tree(64, reroute="scale_up").stopping_parts) == set()
+    one_switch = tree(64, leaf={"nodes": 2, "switches": 1}, reroute="scale_up")
+    assert parts & set(one_switch.stopping_parts) == {"leaf"}
+
+
+def test_the_only_spine_leaves_the_leaf_switch_that_counts_most() -> None:
+    """What hangs together with most access cables goes on, the first of equals; all others are cut off."""
+    only = {"rails": 1, "leaf": {"nodes": 4}, "spine": {"switches": 1, "oversubscription": 2}, "radix": 16}
+    cluster = ClusterSpec.model_validate({"nodes": 10, "gpus_per_node": 1, "fabric": {"use": "fat-tree", **only}})
+    assert taken(cluster.build(), "spine", 0) == [4, 5, 6, 7, 8, 9]
+    assert cluster.nodes_behind("spine") == 6
+    assert cluster.nodes_behind("cable_leaf_spine") == 0, "there are two cables to each leaf switch"
+    single = only | {"spine": {"oversubscription": 4}}
+    cluster = ClusterSpec.model_validate({"nodes": 10, "gpus_per_node": 1, "fabric": {"use": "fat-tree", **single}})
+    assert [taken(cluster.build(), "cable_leaf_spine", unit) for unit in range(3)] == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+        [8, 9],
+    ]
+
+
+@cases(
+    ("nodes", "parameters", "reason"),
+    [
+        (8, {"rails": 3}, "8 GPUs per node do not divide evenly over 3 rails"),
+        (8, {"leaf": {"switches": 3}}, "8 rails do not divide evenly over leaf.switches = 3"),
+        (8, {"leaf": {"nodes": 33}}, "leaf radix 64 is too small for 33 links down and 33 up"),
+        (512, {}, "spine radix 64 is too small: 128 leaf switches per pod"),
+        (64, {"spine": {"switches": 1}}, "spine radix 64 is too small"),
+        (64, {"spine": {"switches": 33}}, "at most 32 spines"),
+        (64, {"spine": {"leaf_groups": 1}}, "2 pods that nothing joins"),
+        (12500, {"spine": {"leaf_groups": 4}, "core": {}}, "core radix 64 is too small for 98 pods"),
+        (512, {"spine": {"leaf_groups": 4}, "core": {"switches": 63}}, "core.switches = 63"),
+        (64, {"core": {}, "spine": {"radix": 1}}, "leaves no port"),
+        (64, {"spine": {"oversubscription": 0.5}}, "greater than or equal to 1"),
+        (64, {"leaf": {"nodes": 0}}, "greater than or equal to 1"),
+        (64, {"nic": "0 Gb/s"}, "greater than 0"),
+        (64, {"nic": "-400 Gb/s"}, "must not be negative"),
+        (64, {"spine": {"overssubscription": 2}}, "Extra inputs"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_built_is_refused_in_one_line(nodes: int, parameters: dict[str, Any], reason: str) -> None:
+    """The message names what is wrong, on one line, before any array exists."""
+    with pytest.raises(ValidationError) as caught:
+        tree(nodes, **parameters)
+    (error,) = caught.value.errors()
+    assert reason in error["msg"]
+    assert "\n" not in error["msg"]
+
+
+def test_radix_64_three_tiers_end_at_65536_endpoints() -> None:
+    """k^3/4 hosts is the size of a full three-tier fat tree of k ports (Al-Fares et al., SIGCOMM 2008)."""
+    shape: dict[str, Any] = {"spine": {"leaf_groups": 4}, "core": {}}
+    counts = tree(65536 // 8, **shape).counts()
+    assert (counts["leaf"], counts["spine"], counts["core"]) == (2048, 2048, 1024)  # k^2/2, k^2/2, k^2/4
+    with pytest.raises(ValueError, match="core radix"):
+        tree(65536 // 8 + 1, **shape)
+
+
+def test_explicit_switches_override_the_rule() -> None:
+    """A published number that the rule does not give can be stated."""
+    assert tree(96).counts()["spine"] == 16
+    assert tree(96, spine={"switches": 12}).counts()["spine"] == 12
+    counts = tree(512, spine={"leaf_groups": 4}, core={"switches": 128}).counts()
+    assert (counts["core"], counts["cable_spine_core"]) == (128, 4096)
+
+
+@examples(400)
+@given(nodes=st.integers(1, 131072), gpus=st.integers(1, 16))
+@example(nodes=131072, gpus=15)
+@example(nodes=257, gpus=8)
+@example(nodes=8193, gpus=8)
+def test_any_cluster_without_a_fabric_gets_one_of_full_bisection(nodes: int, gpus: int) -> None:
+    """All NICs have their full bandwidth from end to end, no part above the leaf switches cuts anybody off alone."""
+    cluster = ClusterSpec.model_validate({"nodes": nodes, "gpus_per_node": gpus})
+    assert set(cluster.fabric.bandwidth(cluster.hosts).values()) == {GB_400_TEST_FAT_TREE}
+    assert cluster.fabric.disjoint_paths(cluster.hosts) >= 2
+    assert cluster.counts()["cable_node_leaf"] == nodes * cluster.fabric.rails
+
+
+@pytest.mark.parametrize(("nodes", "gpus"), [(300, 3), (257, 8), (70, 15), (1, 11)])
+def test_a_chosen_fabric_can_be_cabled(nodes: int, gpus: int) -> None:
+    """Counts, domains, cables and reach of a chosen tree are those of any other; no switch has too few ports."""
+    cluster = ClusterSpec.model_validate({"nodes": nodes, "gpus_per_node": gpus})
+    assert not cluster.states_fabric
+    topology = check_topology(cluster)
+    cables = edges(topology)
+    ends = np.bincount(np.concatenate((cables.lower, cables.upper)))[nodes:]
+    assert ends.max() <= cluster.fabric.radix  # type: ignore[attr-defined]
+
+
+def test_the_fabric_is_chosen_only_where_none_is_stated() -> None:
+    """Up to 256 hosts of eight it is the plain one; beyond, 64 ports make pods of four leaf groups, as SuperPODs do."""
+    plain = ClusterSpec.model_validate({"nodes": 256})
+    assert plain.fabric == tree(256).fabric
+    chosen = ClusterSpec.model_validate({"nodes": 512})
+    assert chosen.fabric == tree(512, spine={"leaf_groups": 4}, core={}).fabric
+    assert ClusterSpec.model_validate(chosen.model_dump(mode="json", exclude_none=True)) == chosen
+    with pytest.raises(ValidationError, match="spine radix 64 is too small"):
+        tree(512)
+
+
+@cases(("gpus", "most"), [(8, 2**19), (15, 2**18), (5, 256 * 128 * 25)])
+def test_the_largest_cluster_without_a_fabric(gpus: int, most: int) -> None:
+    """Pods as many as a core has ports, of 128 leaf switches at most, of 128 hosts each; one host more is refused."""
+    assert ClusterSpec.model_validate({"nodes": most, "gpus_per_node": gpus}).fabric.rails == gpus
+    with pytest.raises(ValidationError, match=f"at most {most:,}: say what does"):
+        ClusterSpec.model_validate({"nodes": most + 1, "gpus_per_node": gpus})
+
+
+def test_no_oversubscription_leaves_a_switch_without_a_link_up() -> None:
+    """A ratio above the links down is rounded up to one link; one that no switch has is refused."""
+    assert tree(64, spine={"oversubscription": 1e4}).counts()["cable_leaf_spine"] == 16
+    for parameters in ({"spine": {"oversubscription": 1e18}}, {"core": {"oversubscription": 1e18}}):
+        with pytest.raises(ValidationError, match="less than or equal to 10000"):
+            tree(64, **parameters)

@@ -1,0 +1,849 @@
+"""The fit of the step model: it finds numbers that are there, and what is left out is really left out."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from typer.testing import CliRunner
+
+import cli
+import sim
+from analysis.calibrate.__main__ import main
+from analysis.calibrate.fit import (
+    SCALE,
+    Fold,
+    Key,
+    Numbers,
+    Prior,
+    dense_priors,
+    errors,
+    expert_priors,
+    fit,
+    folds,
+    held_out,
+    predict,
+    rounded,
+    sources,
+)
+from analysis.calibrate.outcome import Outcome, assume, calibrated_scatter, constants_text, scatter
+from analysis.calibrate.rows import CAPPED, Product, Row, Steps, default_folder, read_mixed, read_products, read_steps
+from analysis.metrics import ratios
+from analysis.page import charts
+from analysis.page.charts import StepErrors
+from docs.pictures.steps import main as main_
+from docs.pictures.steps import panels
+from sim import catalog
+from sim.catalog import accelerators, models, steps
+from sim.steps import Constants, Machine, ModelShape, Workload, breakdown, flop_per_token, ideal_links
+from sim.yamlfile import load
+from tests.cases import cases
+from tests.harness import play, prepared
+from tests.step_cases import FLAT, LLAMA, MIXTRAL, NARROW, described, examined, job_of, plan_of
+from tests.unit.bad_input import Bad
+from tests.unit.bad_input import steps as steps_module
+from tests.unit.test_bad_input import complaints
+
+TRUTH = Numbers(
+    gemm={("ampere", "bf16"): 0.71, ("hopper", "bf16"): 0.66, ("hopper", "fp8"): 0.57},
+    attention={"ampere": 0.29, "hopper": 0.36},
+    constants=Constants(touches=2.7),
+)
+
+SMALL = ModelShape(24, 2048, 8192, 16, 16, 51200, gated=False, tied=True)
+
+LARGE = ModelShape(32, 8192, 28672, 64, 8, 128256, gated=True)
+
+
+def row(chip: str, work: Workload, source: str, measured: float = 1.0) -> Row:
+    """Return a step on nodes of eight with 400 Gb/s a GPU."""
+    part = accelerators()[chip]
+    return Row(source, "model", "", part, work, ideal_links(work, part.scale_up, 50e9, 8), measured)
+
+
+def measured(rows: list[Row], numbers: Numbers) -> list[Row]:
+    """Return rows that took as long as the model says with these numbers."""
+    times = predict(rows, numbers).tolist()
+    return [each._replace(measured=time) for each, time in zip(rows, times, strict=True)]
+
+
+def known_rows() -> list[Row]:
+    """Return steps that tell the numbers apart: long and short sequences, wide and narrow models."""
+    found = []
+    for chip, precision in (("a100", "bf16"), ("h100", "bf16"), ("h100", "fp8")):
+        for shape in (SMALL, LARGE):
+            for sequence in (2048, 32768):
+                for tensor, data in ((8, 4), (4, 256)):
+                    work = Workload(shape, sequence, 2 * data, 1, tensor, 1, 1, data, precision=precision)
+                    found.append(row(chip, work, f"{chip} {sequence}"))
+    return measured(found, TRUTH)
+
+
+def wide(priors: dict[Key, Prior]) -> dict[Key, Prior]:
+    """Return priors that say next to nothing."""
+    return {key: prior._replace(deviation=100.0) for key, prior in priors.items()}
+
+
+def priors_of_truth() -> dict[Key, Prior]:
+    """Return priors beside the truth, as wide as those of the real fit."""
+    products = [Product(*kind, 0.95, 0.85) for kind in TRUTH.gemm]
+    return dense_priors(known_rows(), products)
+
+
+def test_numbers_that_made_the_steps_are_found() -> None:
+    """Steps computed from known numbers give the numbers back to 1e-4, from medians that are 8 to 35 % off."""
+    priors = wide(priors_of_truth())
+    found = fit(known_rows(), priors, Numbers())
+    for key, prior in priors.items():
+        assert abs(prior.median / TRUTH.value(key) - 1) > 0.05
+        assert found.value(key) == pytest.approx(TRUTH.value(key), rel=1e-4)
+
+
+def test_numbers_of_experts_are_found() -> None:
+    """The second fit moves two numbers, finds them, and leaves the others where they are."""
+    shape = models()["qwen3-30b-a3b"]
+    truth = TRUTH.updated({("constants", "expert_gemm"): 0.6, ("constants", "expert_launch"): 0.9e-3})
+    works = [Workload(shape, 4096, 64 * size, size, 1, 1, 1, 8, 8, precision="fp8") for size in (1, 2, 8)]
+    rows = measured([row("h100", work, f"{work.microbatch}") for work in works], truth)
+    found = fit(rows, wide(expert_priors()), TRUTH)
+    assert found.constants.expert_gemm == pytest.approx(0.6, rel=1e-4)
+    assert found.constants.expert_launch == pytest.approx(0.9e-3, rel=1e-4)
+    assert found.updated({key: TRUTH.value(key) for key in expert_priors()}) == TRUTH
+
+
+def test_what_no_row_knows_stays_as_it_was_known_before() -> None:
+    """Without steps at fp8 the number of fp8 is the median of its prior: 0.9 of the large products."""
+    rows = [each for each in known_rows() if each.work.precision != "fp8"]
+    assert fit(rows, priors_of_truth(), Numbers()).gemm["hopper", "fp8"] == pytest.approx(0.9 * 0.85)
+
+
+def test_priors_are_where_they_are_said_to_be() -> None:
+    """Products: 0.9 x the mean over parts of the 95th percentile, mxfp8 as fp8; a missing product is one line."""
+    work = Workload(LARGE, 4096, 8, precision="mxfp8")
+    products = [Product("blackwell", "fp8", 0.9, 0.6), Product("blackwell", "fp8", 0.9, 0.7)]
+    priors = dense_priors([row("b200", work, "x")], products)
+    assert priors["gemm", "blackwell", "mxfp8"] == (pytest.approx(0.9 * 0.65), 0.2)
+    assert priors["attention", "blackwell"] == (0.31, 0.15)
+    assert priors["constants", "touches"] == (2.0, 0.4)
+    with pytest.raises(ValueError, match="no measured matrix products of blackwell at fp8"):
+        dense_priors([row("b200", work, "x")], [])
+
+
+def test_a_source_counts_as_the_root_of_its_rows() -> None:
+    """Sixteen rows of one source against one of another: the pulls balance at 16 x 16^(-1/2) to 1."""
+    work = Workload(LARGE, 4096, 8, tensor=8)
+    one = measured([row("h100", work, "one")], TRUTH)[0]
+    many = [one._replace(source="many", measured=one.measured * 1.1)] * 16
+    found = fit([one, *many], {("gemm", "hopper", "bf16"): Prior(0.7, 100.0)}, TRUTH)
+    away = np.log1p(errors([one, many[0]], found)) / SCALE
+    pull = away / np.sqrt(1 + away**2)
+    assert away[0] > 0 > away[1]
+    assert pull[0] == pytest.approx(-4 * pull[1], rel=1e-3)
+
+
+def test_left_out_rows_are_not_seen() -> None:
+    """A left-out step that took 100 times as long moves no number of its own fold, and those of all others."""
+    rows = known_rows()
+    groups = folds(len(rows), 4, seed=3)
+    poisoned = groups[1][0]
+    other = [
+        each if place != poisoned else each._replace(measured=100 * each.measured) for place, each in enumerate(rows)
+    ]
+    clean = held_out(rows, groups, priors_of_truth(), Numbers())
+    dirty = held_out(other, groups, priors_of_truth(), Numbers())
+    same = [one.numbers == two.numbers for one, two in zip(clean, dirty, strict=True)]
+    assert same == [False, True, False, False]
+    assert [fold.out for fold in dirty] == groups
+    assert dirty[1].errors[0] == pytest.approx((1 + clean[1].errors[0]) / 100 - 1)
+
+
+def test_folds_hold_each_row_once() -> None:
+    """Five folds of 23 rows: every row in one, sizes that differ by one at most; another seed deals differently."""
+    dealt = folds(23, 5, seed=0)
+    assert sorted(place for part in dealt for place in part) == list(range(23))
+    assert {len(part) for part in dealt} == {4, 5}
+    assert folds(23, 5, seed=0) == dealt
+    assert folds(23, 5, seed=1) != dealt
+
+
+def test_what_stands_in_for_what_nobody_measured() -> None:
+    """The share of best products is a mean; Blackwell bf16 is that share of the best product the catalog has."""
+    numbers = Numbers({("hopper", "fp8"): 0.55, ("blackwell", "fp8"): 0.60}, {"hopper": 0.3, "blackwell": 0.4})
+    chips = accelerators()
+    best = {
+        kind: np.mean([c.matmul[kind[1]] / c.peak[kind[1]] for c in chips.values() if fits(c, kind)])
+        for kind in (("hopper", "fp8"), ("blackwell", "fp8"), ("blackwell", "bf16"))
+    }
+    share = np.mean([numbers.gemm[kind] / best[kind] for kind in numbers.gemm])
+    found = assume(numbers, [Product("blackwell", "nvfp4", 0.5, 0.4)])
+    assert found.matmul_share == pytest.approx(share, rel=1e-3)
+    assert found.gemm["blackwell", "bf16"] == pytest.approx(share * best["blackwell", "bf16"], rel=1e-3)
+    assert found.gemm["blackwell", "nvfp4"] == pytest.approx(share * 0.5, rel=1e-3)
+    assert ("blackwell", "mxfp8") not in found.gemm
+    assert found.gemm_share == {"fp8": pytest.approx(0.575)}
+    assert found.attention == pytest.approx(0.35)
+
+
+def fits(chip: object, kind: tuple[str, str]) -> bool:
+    """Tell whether a chip is of a generation and has a measured product at a precision."""
+    return getattr(chip, "generation", "") == kind[0] and kind[1] in getattr(chip, "matmul", {})
+
+
+def outcome() -> Outcome:
+    """Return a calibration of known rows."""
+    dense = known_rows()
+    priors = priors_of_truth()
+    numbers = rounded(fit(dense, priors, Numbers()), list(priors))
+    products = [Product(*kind, 0.95, 0.85) for kind in TRUTH.gemm]
+    assumed = assume(numbers, products)
+    work = Workload(models()["qwen3-30b-a3b"], 4096, 512, 8, 1, 1, 1, 8, 8, precision="fp8")
+    mixed = measured([row("h100", work, "experts")], numbers)
+    left = held_out(dense, list(sources(dense).values()), priors, Numbers())
+    own = [Fold([0], numbers, errors(mixed, numbers))]
+    steps_of = [Steps(rows, [], []) for rows in (dense, mixed)]
+    return Outcome(*steps_of, products, numbers, priors | expert_priors(), assumed, left, left, left, own)
+
+
+def test_what_is_written_is_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file, read as the catalog reads it, predicts the times of the fit; writing twice gives the same bytes."""
+    found = outcome()
+    path = tmp_path / "constants.yaml"
+    path.write_text(constants_text(found), encoding="utf-8")
+    assert constants_text(outcome()) == path.read_text(encoding="utf-8")
+    content = load(path).data
+    monkeypatch.setattr(steps, "fit", lambda: content)
+    read = steps.constants.__wrapped__()
+    for each, time in zip(found.dense.rows, predict(found.dense.rows, found.numbers), strict=True):
+        shares = steps.efficiencies(each.chip, each.work.precision)
+        assert shares.basis == "fitted"
+        assert breakdown(each.work, Machine(each.chip, shares, each.links, read)).total == time
+    assert content["errors"]["rows"] == len(found.dense.rows)
+    assert content["errors"]["mape"] == pytest.approx(np.abs(found.dense_errors).mean(), abs=5e-5)
+    assert set(content["sigma"]) == {"fitted", "experts", "assumed", "peak only", "calibrated", "calibrated experts"}
+    guess = steps.efficiencies(accelerators()["mi300x"], "bf16")
+    assert guess.basis == "peak only"
+    assert guess.gemm == pytest.approx(found.assumed.matmul_share * 668 / 1307)
+
+
+def test_scatter_of_sources_that_are_off_by_a_factor() -> None:
+    """Sources off by a factor leave nothing with a factor for each; rows up and down in turn leave everything."""
+    rows = known_rows()
+    names = sorted(sources(rows))
+    away = np.array([0.1 * names.index(each.source) for each in rows])
+    assert scatter(np.expm1(away)) == pytest.approx(math.sqrt(np.mean(away**2)))
+    groups = {(each.source, each.work.precision) for each in rows}
+    assert calibrated_scatter(rows, np.expm1(away)) == pytest.approx(0.0, abs=1e-12)
+    mixed = np.where(np.arange(len(rows)) % 2 == 0, 0.1, -0.1)
+    expected = math.sqrt(0.01 * len(rows) / (len(rows) - len(groups)))
+    assert calibrated_scatter(rows, np.expm1(mixed)) == pytest.approx(expected)
+
+
+def record(names: str, values: str) -> dict[str, object]:
+    """Return a row of a table; a dash is an empty cell."""
+    pairs = zip(names.split(), values.split(), strict=True)
+    return {name: "" if value == "-" else value for name, value in pairs}
+
+
+STEP = {
+    **record("dataset model preset L h ffn heads kv vocab", "made 7B H100-SXM-80 32 4096 11008 32 8 32000"),
+    **record("gated seq gbs mbs tp pp cp dp vpp prec recompute sp", "1 4096 512 2 2 4 1 8 2 fp4 full 0"),
+    **record("flash tp_ov dp_ov distopt fsdp nic_gbyte_s_per_gpu step_s note", "1 0 1 1 0 25 3.5 -"),
+}
+
+MIXED = {
+    **record("model preset container precision gbs mbs seq", "DeepSeekV3 H100-SXM-80 26.04 fp8 512 1 4096"),
+    **record("tp pp cp vpp ep dp microbatches ga_printed step_s", "2 8 1 - 64 64 8.0 8 5.0"),
+    "variant": "w/o MTP",
+}
+
+PRESETS = [
+    {"name": name, "hbm_tb_s": 2.4, "scaleup_domain_gpus": 8, "nic_gbit_s_per_gpu": 400}
+    for name in ("H100-SXM-80", "H100-96-500W")
+]
+
+
+def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
+    """Write a table."""
+    with (folder / name).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_rows_are_read_as_they_are_meant(tmp_path: Path) -> None:
+    """A row becomes the workload, the chip and the links that its columns say; capped boards are set aside."""
+    write(tmp_path, "hardware_presets.csv", PRESETS)
+    write(tmp_path, "training_steps.csv", [STEP, {**STEP, "preset": "H100-96-500W"}, {**STEP, "gated": 0}])
+    found = read_steps(tmp_path)
+    first, plain = found.rows
+    shape = ModelShape(32, 4096, 11008, 32, 8, 32000, gated=True, tied=False)
+    work = Workload(shape, 4096, 512, 2, 2, 1, 4, 8, virtual=2, precision="nvfp4", recompute="full")
+    assert first.work == replace(work, sequence_parallel=False, overlap_tensor=False)
+    assert first.links == ideal_links(work, 450e9, 25e9, 8)
+    assert (first.source, first.model, first.chip, first.measured) == ("made", "7B", accelerators()["h100"], 3.5)
+    assert plain.work.shape.tied
+    (capped,) = found.reported
+    assert (capped.source, capped.chip.memory_bandwidth, found.unused[0].rows) == (CAPPED, 2.4e12, 1)
+
+
+def test_rows_with_experts_that_cannot_be_fitted_are_named(tmp_path: Path) -> None:
+    """Dropped tokens, a contradiction and unknown shapes are set aside with a reason; the rest has its experts."""
+    write(tmp_path, "hardware_presets.csv", PRESETS)
+    others = [{"variant": "tokendrop"}, {"ga_printed": "4"}, {"model": "GPT OSS 120B"}, {"model": "New"}]
+    write(tmp_path, "moe_steps.csv", [MIXED, *({**MIXED, **other} for other in others)])
+    found = read_mixed(tmp_path)
+    (good,) = found.rows
+    assert good.work.shape == replace(models()["deepseek-v3"], depths=0)
+    assert (good.work.expert, good.work.virtual, good.source, good.release) == (64, 1, "DeepSeekV3", "26.04")
+    reasons = sorted((unused.what, unused.reason.split()[0]) for unused in found.unused)
+    assert reasons == [("DeepSeekV3", "the"), ("DeepSeekV3", "tokens"), ("GPT OSS 120B", "attention"), ("New", "no")]
+
+
+def test_products_are_read(tmp_path: Path) -> None:
+    """Parts become generations, and data types precisions."""
+    write(
+        tmp_path,
+        "gemm_efficiency_fit.csv",
+        [{"gpu": "h200_sxm", "dtype": "bfloat16", "eff_max": 0.9, "eff_p95_big": 0.8}],
+    )
+    assert read_products(tmp_path) == [Product("hopper", "bf16", 0.9, 0.8)]
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"gbs": "many"}, r"training_steps.csv:2: invalid literal for int\(\) with base 10: 'many'"),
+        ({"preset": "Z80"}, "training_steps.csv:2: there is no 'Z80'"),
+    ],
+)
+def test_rows_that_are_wrong_are_one_line(
+    tmp_path: Path, change: dict[str, object], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A word for a number and an unknown part name file and line, and the command ends with 2."""
+    write(tmp_path, "hardware_presets.csv", PRESETS)
+    write(tmp_path, "training_steps.csv", [{**STEP, **change}])
+    with pytest.raises(ValueError, match=line):
+        read_steps(tmp_path)
+    assert main(["--data", str(tmp_path), "--out", str(tmp_path / "out.yaml")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "out.yaml").exists()
+
+
+def test_without_tables_the_command_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty folder is one line on standard error and status 2."""
+    assert main(["--data", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == f"fit-steps: hardware_presets.csv is not in {tmp_path}\n"
+    assert captured.out == ""
+
+
+# ----------------------------------------
+# Whether a modelled job fits into the memory of its GPUs, and what is said where it does not.
+
+
+def crowded(share: float) -> dict[str, Any]:
+    """Return an H100 with so little memory that the job takes `share` of it."""
+    return {"like": "h100", "memory": f"{plan_of().memory.total / share / 1e9!r} GB"}
+
+
+@cases(("share", "lines"), [(0.99, 0), (1.01, 1), (1.09, 1)])
+def test_a_layout_that_hardly_fits_is_warned_of(share: float, lines: int) -> None:
+    """From 100 to 110 % of the memory: counts are some per cent off."""
+    case = examined(crowded(share))
+    found = [line for line in case.warnings if "it may not fit" in line]
+    assert len(found) == lines
+    for line in found:
+        assert f"by our count it needs {plan_of().memory.total / 1e9:,.1f} GB on GPUs of" in line
+
+
+def answer(data: dict[str, Any], command: str = "check") -> tuple[int, str, str]:
+    """Return exit code and what the command line prints for a scenario."""
+    Path("s.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
+    found = CliRunner().invoke(cli.app, [command, "s.yaml"], prog_name="ettrick")
+    return found.exit_code, found.stdout, found.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_a_layout_that_does_not_fit_is_an_answer(command: str) -> None:
+    """Above 110 % the answer is no, exit code 1: one line with the place, what is needed, and what would help."""
+    code, printed, line = answer(described(crowded(1.11)), command)
+    assert code == 1
+    assert printed == ""
+    assert re.match(r"s\.yaml:\d+:\d+: jobs\.0\.parallelism: job 'train' does not fit: [\d.]+ GB on GPUs of", line)
+    assert line.count("\n") == 1
+    code, _, line = answer(described(crowded(1.3), step_time="3 s"))
+    assert code == 0, "a measured step has fitted, by its word"
+    assert line.startswith("warning: job 'train': the stated step_time is kept for a layout that the model")
+
+
+def test_what_is_offered_fits() -> None:
+    """Each of the changes in the line, made to the scenario, is one that passes without a warning."""
+    short = crowded(1.3)
+    _, _, line = answer(described(short))
+    offers = line.strip().partition("; it would with ")[2].split(" or ")
+    assert 1 <= len(offers) <= 3
+    for offer in offers:
+        change = {name: yaml.safe_load(value) for name, value in (part.split(": ") for part in offer.split(" with "))}
+        sizes = {name: size for name, size in change.items() if name in ("tensor", "context", "pipeline", "data")}
+        layout = LLAMA["parallelism"] | sizes
+        rest = {name: value for name, value in change.items() if name not in sizes}
+        case = examined(short, parallelism=layout, execution=rest)
+        assert not any("fit" in warning for warning in case.warnings), offer
+
+
+# ----------------------------------------
+# The page about step time: its tables are those of the catalog, and its picture shows every step where it belongs.
+
+FOLDER = default_folder()
+
+DOCS = Path(sim.__file__).parents[1] / "docs"
+
+PAGE = DOCS / "explanation" / "step-time.md"
+
+PICTURE = DOCS / "howto" / "images" / "step-errors.svg"
+
+INVENTED = [
+    StepErrors("one", {"first": [(8, 1.0), (1024, 0.9)], "second": [(4, 0.44)]}, 1.2),
+    StepErrors("two", {"third": [(64, 1.5)]}, 1.5),
+]
+
+
+def rows_of(heading: str) -> list[list[str]]:
+    """Return the cells of all tables below a heading of the page, up to the next one."""
+    text = PAGE.read_text(encoding="utf-8")
+    part = re.split(r"^#+ ", text.split(f"# {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("|")]
+
+
+def shares(text: str) -> list[float]:
+    """Return the percentages in a text [-]."""
+    return [float(found) / 100 for found in re.findall(r"([-+]?[\d.]+) %", text.replace("−", "-"))]
+
+
+def printed(*values: float) -> list[Any]:
+    """Return what shares may be printed as, with one digit behind the point; the catalog has four of the share."""
+    return [pytest.approx(value, abs=5.5e-4) for value in values]
+
+
+def test_page_has_the_error_of_every_source() -> None:
+    """Steps, error, bias and error left out of each source are those that the fit wrote down; none is missing."""
+    said = steps.fit()["errors"]["sources"]
+    found = {}
+    for cells in rows_of("How wrong it is"):
+        name = re.search(r"`([\w-]+)`", cells[0])
+        if name is not None and len(cells) == 5:
+            found[name[1]] = (int(cells[1]), shares(" ".join(cells[2:])))
+    assert found == {
+        name: (row["rows"], printed(row["mape"], row["bias"], row["left_out"])) for name, row in said.items()
+    }
+
+
+def test_page_has_the_errors_of_all_steps() -> None:
+    """The errors of all steps, of large jobs, of what is left out and of experts are those that the fit wrote down."""
+    said = steps.fit()["errors"]
+    table = {cells[0]: shares(cells[1]) for cells in rows_of("How wrong it is") if len(cells) == 2}
+    assert table[f"{said['rows']} steps, 4 to 16,384 GPUs"] == printed(said["mape"], said["median"])
+    assert table["from 1,024 GPUs on"][:1] == printed(said["large"])
+    assert table["a fifth left out"] == printed(said["five_fold"])
+    assert table["a source left out, mean of sources"][:1] == printed(said["left_out"])
+    experts = said["experts"]
+    text = PAGE.read_text(encoding="utf-8").split("### Models with experts\n")[1].lstrip()
+    assert text.startswith(f"{experts['rows']} steps of Megatron-Bridge")
+    assert shares(text)[:2] == printed(experts["mape"], experts["left_out"])
+
+
+def test_page_has_every_fitted_number() -> None:
+    """Efficiencies and constants are those of the catalog, to three digits."""
+    said = steps.fit()
+    names = {"ampere": "A100", "hopper": "Hopper", "blackwell": "Blackwell"}
+    table = {cells[0]: cells[2] for cells in rows_of("What is fitted")}
+    for generation, shares in said["gemm"].items():
+        for precision, share in shares.items():
+            assert table[f"e, {names[generation]} {precision}"] == f"{share:.3f}"
+    attention = " / ".join(f"{said['attention'][generation]:.3f}" for generation in names)
+    assert table["a, A100 / Hopper / Blackwell"] == attention
+    constants = said["constants"]
+    assert table["κ, touches of a byte"] == f"{constants['touches']:.2f}"
+    assert table["products of experts, relative to others"] == f"{constants['expert_gemm']:.3f}"
+    assert table["launches of a layer with experts"] == f"{1e3 * constants['expert_launch']:.2f} ms"
+    assert sum(map(len, said["gemm"].values())) + len(said["attention"]) + len(constants) == 12
+
+
+def test_page_has_every_band() -> None:
+    """Each band is that of the catalog: its scatter, and the factor that holds 90 % of a log-normal law."""
+    table = {cells[0]: cells[1:3] for cells in rows_of("The band")}
+    for name, sigma in steps.fit()["sigma"].items():
+        assert table[name] == [f"{sigma:g}", f"×/÷ {math.exp(1.6449 * sigma):.2f}"]
+
+
+def test_each_step_is_a_dot_where_it_belongs() -> None:
+    """Dots of all groups have their ratio, and their size but for a step aside of less than half; none is outside."""
+    figure = charts.draw_step_errors(INVENTED)
+    for axes, panel in zip(figure.axes, INVENTED, strict=True):
+        (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+        for drawn, (name, wanted) in zip(axes.collections, panel.groups.items(), strict=True):
+            assert drawn.get_label() == f"{name} ({len(wanted)})"
+            places = np.asarray(drawn.get_offsets(), dtype=float)
+            assert places[:, 1] == pytest.approx([ratio for _, ratio in wanted])
+            assert np.abs(np.log2(places[:, 0] / [size for size, _ in wanted])).max() < 0.5
+            assert ((left < places[:, 0]) & (places[:, 0] < right)).all()
+            assert ((low < places[:, 1]) & (places[:, 1] < high)).all()
+
+
+def test_bands_are_as_wide_as_stated() -> None:
+    """The band of a panel lies between 1 / its factor and its factor."""
+    figure = charts.draw_step_errors(INVENTED)
+    for axes, panel in zip(figure.axes, INVENTED, strict=True):
+        (band,) = axes.patches
+        extent = band.get_extents().transformed(axes.transData.inverted())
+        assert (extent.y0, extent.y1) == (pytest.approx(1 / panel.band), pytest.approx(panel.band))
+
+
+def test_groups_are_told_apart() -> None:
+    """Ten groups have ten pairs of colour and mark."""
+    many = [StepErrors("many", {str(number): [(8, 1.0)] for number in range(10)}, 1.2)]
+    (axes,) = charts.draw_step_errors(many).axes
+    looks = {(str(np.asarray(drawn.get_facecolor())), str(drawn.get_paths()[0].vertices)) for drawn in axes.collections}
+    assert len(looks) == 10
+
+
+def test_nothing_is_cut_off() -> None:
+    """Titles, legends and labels are inside the picture."""
+    figure = charts.draw_step_errors(INVENTED)
+    with charts.style():
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        extent = figure.get_tightbbox(canvas.get_renderer())
+    width, height = figure.get_size_inches()
+    assert extent.x0 >= 0
+    assert extent.y0 >= 0
+    assert extent.x1 <= width
+    assert extent.y1 <= height
+
+
+def test_the_same_picture_is_the_same_bytes() -> None:
+    """Two figures of the same steps are the same file, without a date; other steps are another file."""
+    first, second = (charts.render(charts.draw_step_errors(INVENTED), ".svg") for _ in range(2))
+    assert first == second
+    assert first != charts.render(charts.draw_step_errors(INVENTED[:1]), ".svg")
+    assert not re.search(rb"dc:date|20\d\d-\d\d-\d\d", first)
+
+
+def test_tables_that_are_not_there_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the published steps the command says which table is missing, and writes nothing."""
+    target = tmp_path / "picture.svg"
+    assert main_([str(target), "--data", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"step-errors: hardware_presets.csv is not in {tmp_path}\n"
+    assert not target.exists()
+
+
+def test_a_kind_of_file_that_cannot_be_drawn_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The end of the file's name says the kind; of others the valid ones are named."""
+    with pytest.raises(SystemExit):
+        main_([str(tmp_path / "picture.jpeg")])
+    assert "picture.jpeg has to end in .svg, .png, .pdf" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not (FOLDER / "training_steps.csv").exists(), reason="skipped: reference data not present")
+def test_picture_of_the_page_is_current(tmp_path: Path) -> None:
+    """The page shows every fitted step, in the bands that the catalog states, and would be drawn alike now."""
+    dense, mixed = panels(FOLDER)
+    said = steps.fit()
+    assert sum(map(len, dense.groups.values())) == said["errors"]["rows"]
+    assert sum(map(len, mixed.groups.values())) == said["errors"]["experts"]["rows"]
+    assert math.log(dense.band) == pytest.approx(1.6449 * said["sigma"]["fitted"])
+    assert math.log(mixed.band) == pytest.approx(1.6449 * said["sigma"]["experts"])
+    near = np.abs([ratio - 1 for each in dense.groups.values() for _, ratio in each])
+    within = (round(100 * float((near <= bound).mean())) for bound in (0.1, 0.2))
+    assert "{} % of the steps without experts are within 10 %, and {} % within 20 %".format(*within) in PAGE.read_text(
+        encoding="utf-8"
+    )
+    again = tmp_path / "again.svg"
+    assert main_([str(again)]) == 0
+    now, written = (path.read_text(encoding="utf-8") for path in (again, PICTURE))
+    assert re.findall(">([^<>]+)</text>", written) == re.findall(">([^<>]+)</text>", now) != []
+    dots = [re.findall(r'<use [^>]*x="([\d.]+)" y="([\d.]+)"', text) for text in (written, now)]
+    assert len(dots[0]) >= said["errors"]["rows"]
+    assert np.array(dots[0], dtype=float) == pytest.approx(np.array(dots[1], dtype=float), abs=0.1)
+
+
+# ----------------------------------------
+# From a scenario to the step of a job: modelled, measured or calibrated, and what is said about it.
+
+EXACT = 1e-12
+
+SLOW: dict[str, Any] = {"use": "component", "name": "throttled", "part": "gpu", "rate": "1 per 1000 gpu-day"}
+
+
+def test_a_job_without_a_measured_step_gets_the_model_s() -> None:
+    """Model, batch and layout give time, utilisation and tokens of a step; a run reports them."""
+    case = sim.prepare(sim.parse(described()))
+    (job,) = case.jobs
+    assert job.plan is not None
+    assert not job.is_measured
+    assert job.step_time == job.plan.time == job.plan.breakdown.total > 0
+    assert job.plan.scale == 1.0
+    assert job.mfu == job.plan.mfu
+    peak = catalog.accelerators()["h100"].peak["bf16"]
+    flop = job.tokens * flop_per_token(catalog.models()["llama3-8b"], 8192)
+    assert job.mfu == pytest.approx(flop / (job.step_time * 64 * peak), rel=EXACT)
+    found = ratios(case, play(case))
+    assert found["program_goodput"].amount / found["program_goodput"].base == pytest.approx(job.mfu, rel=EXACT)
+    tokens = found["tokens_per_day"].amount / found["tokens_per_day"].base
+    healthy = 86_400 * 128 * 8192 / job.step_time
+    assert tokens == pytest.approx(healthy * found["ettr"].amount / found["ettr"].base, rel=1e-9)
+
+
+@cases(("work", "steps_of_it"), [({"steps": 500}, 500), ({"tokens": 128 * 8192 * 250}, 250)])
+def test_work_in_steps_and_tokens_takes_as_long_as_modelled_steps(work: dict[str, Any], steps_of_it: int) -> None:
+    """Work is healthy seconds: steps times the modelled time of one."""
+    job = job_of(work=work)
+    assert job.target == pytest.approx(steps_of_it * job.step_time, rel=EXACT)
+
+
+def test_saves_every_so_many_steps_wait_for_modelled_steps() -> None:
+    """An interval in steps is that many times the modelled time."""
+    tier = {"interval": "every 100 steps", "mode": "blocking", "write": "10 s", "restore": "20 s"}
+    case = prepared(**{**described(), "checkpoint": {"tiers": [tier]}})
+    assert case.jobs[0].checkpoint.interval == pytest.approx(100 * case.jobs[0].step_time, rel=EXACT)
+
+
+def test_a_measured_step_overrides_the_model() -> None:
+    """Its time is the stated one and the MFU follows; the model's terms are scaled to it and have no error left."""
+    job = job_of(step_time="7 s")
+    plain = plan_of()
+    assert job.is_measured
+    assert job.step_time == 7.0
+    assert job.plan is not None
+    assert job.plan.time == pytest.approx(7.0, rel=EXACT)
+    assert job.plan.breakdown == pytest.approx(tuple(7 / plain.time * term for term in plain.breakdown), rel=EXACT)
+    assert job.plan.sigma == 0.0
+    assert job.mfu == pytest.approx(plain.mfu * plain.time / 7, rel=EXACT)
+
+
+def test_a_published_utilisation_overrides_the_model() -> None:
+    """Time = FLOP / (GPUs x peak x MFU), half of attention counted; at FP8 of the FP8 peak."""
+    flop = 128 * 8192 * flop_per_token(catalog.models()["llama3-8b"], 8192)
+    for precision, peak in (("bf16", 989e12), ("fp8", 1979e12)):
+        job = job_of(mfu=0.4, precision=precision)
+        assert job.is_measured
+        assert job.mfu == 0.4
+        assert job.step_time == pytest.approx(flop / (64 * peak * 0.4), rel=EXACT)
+        assert job.plan is not None
+        assert job.plan.mfu == pytest.approx(0.4, rel=EXACT)
+
+
+def test_a_measured_step_needs_no_layout_that_the_model_knows() -> None:
+    """What the model refuses may have been measured: then there is a time and no plan."""
+    layout = {"tensor": 4, "pipeline": 2, "data": 8, "virtual_pipeline": 5}
+    job = job_of(parallelism=layout, step_time="7 s")
+    assert job.step_time == 7.0
+    assert job.plan is None
+    with pytest.raises(sim.ScenarioError, match=re.escape("jobs.0.parallelism.virtual_pipeline: ")):
+        job_of(parallelism=layout)
+
+
+@cases("seconds", [1.0, 3.0, 20.0])
+def test_calibration_with_the_job_itself_is_exact(seconds: float) -> None:
+    """A measured step of this very configuration is the step, and what is left of the error is the calibration's."""
+    job = job_of(calibration={"step_time": f"{seconds} s"})
+    assert job.step_time == pytest.approx(seconds, rel=EXACT)
+    assert not job.is_measured
+    assert job.plan is not None
+    assert 0 < job.plan.sigma < plan_of().sigma + EXACT
+
+
+@cases(
+    "case",
+    [
+        pytest.param({"fabric": NARROW}, id="oversubscribed"),
+        pytest.param(MIXTRAL, id="experts"),
+    ],
+)
+def test_calibration_with_the_job_itself_is_exact_on_any_fabric(case: dict[str, Any]) -> None:
+    """Whatever the fabric and the model, a measured step of this very configuration is the step."""
+    assert job_of(**case, calibration={"step_time": "3 s"}).step_time == pytest.approx(3.0, rel=EXACT)
+
+
+@pytest.mark.parametrize(
+    ("fabric", "gpus", "layout"),
+    [(FLAT, 128, {"tensor": 4, "pipeline": 2, "data": 16}), (NARROW, 16, {"tensor": 4, "pipeline": 2, "data": 2})],
+    ids=["larger", "behind fewer switches"],
+)
+def test_calibration_with_another_size_scales_by_the_same_ratio(
+    fabric: dict[str, Any], gpus: int, layout: dict[str, int]
+) -> None:
+    """Measured on other GPUs with another batch and microbatch: the job's step is off by as much as that one's.
+
+    Sixteen GPUs sit behind the same leaf switches, the job's 64 do not.
+    """
+    batch = {"tokens": 256 * 8192, "sequence": 8192}
+    other = {"parallelism": layout, "batch": batch, "execution": {"microbatch": 2, "recompute": "full"}}
+    modelled, plain = plan_of(fabric=fabric, gpus=gpus, **other), plan_of(fabric=fabric)
+    job = job_of(fabric=fabric, calibration={"step_time": f"{1.25 * modelled.time!r} s", **other})
+    assert job.step_time == pytest.approx(1.25 * plain.time, rel=1e-9)
+    assert job.plan is not None
+    assert job.plan.breakdown == pytest.approx(tuple(1.25 * term for term in plain.breakdown), rel=1e-9)
+
+
+def test_a_described_model_is_the_catalog_s_with_the_same_numbers() -> None:
+    """A shape that is written out gives the same step and the same memory."""
+    names = ("layers", "hidden", "ffn", "heads", "kv_heads", "vocabulary", "gated", "tied")
+    for name in ("llama3-8b", "gpt3-6.7b"):
+        shape = catalog.models()[name]
+        written = plan_of(model={key: getattr(shape, key) for key in names})
+        assert written.breakdown == plan_of(model=name).breakdown
+        assert written.memory == plan_of(model=name).memory
+    shape = catalog.models()["mixtral-8x7b"]
+    assert shape.experts is not None
+    experts = {key: getattr(shape.experts, key) for key in ("count", "active", "ffn")}
+    written = plan_of(**MIXTRAL | {"model": {key: getattr(shape, key) for key in names} | {"experts": experts}})
+    assert written.breakdown == plan_of(**MIXTRAL).breakdown
+
+
+EXECUTION = {
+    "microbatch": 2,
+    "schedule": "zero-bubble-h2",
+    "recompute": "full",
+    "sharding": "none",
+    "sequence_parallel": False,
+    "fused_attention": False,
+    "overlap_tensor": False,
+    "overlap_data": False,
+    "overlap_expert": True,
+}
+
+
+@cases("name", EXECUTION)
+def test_every_setting_of_an_execution_reaches_the_model(name: str) -> None:
+    """What the scenario says is what the model of steps is asked about."""
+    large = {"like": "h100", "memory": "4 TB"}
+    assert getattr(plan_of(large).work, name) != EXECUTION[name]
+    assert getattr(plan_of(large, execution={name: EXECUTION[name]}).work, name) == EXECUTION[name]
+
+
+def test_steps_of_experts_are_less_certain() -> None:
+    """The fit's own errors: models with experts are predicted less well, calibrated ones better."""
+    assert plan_of(**MIXTRAL).sigma > plan_of().sigma > 0
+    assert plan_of(**MIXTRAL, calibration={"step_time": "3 s"}).sigma < plan_of(**MIXTRAL).sigma
+
+
+@cases(
+    ("accelerator", "precision", "says"),
+    [
+        ("mi300x", "bf16", "rests on data sheets and assumptions"),
+        ("rubin", "fp8", "rests on announced"),
+        ("b200", "bf16", "(assumed)"),
+        ("h100", "bf16", ""),
+        ("gb200", "nvfp4", ""),
+    ],
+)
+def test_what_nobody_has_measured_is_said_with_its_band(accelerator: str, precision: str, says: str) -> None:
+    """One line with the interval that holds the step with 90 %; none of measured steps, or with a calibration."""
+
+    def lines(**changes: Any) -> list[str]:
+        return [line for line in examined(accelerator, precision=precision, **changes).warnings if "MFU" not in line]
+
+    plan = examined(accelerator, precision=precision).jobs[0].plan
+    assert plan is not None
+    if not says:
+        assert lines() == []
+        return
+    (line,) = lines()
+    low, high = plan.band90
+    assert says in line
+    assert f"at {precision} have not been measured" in line
+    assert line.endswith(f"may take {low:,.3g} to {high:,.3g} s")
+    assert low < plan.time < high
+    measured = {"step_time": f"{plan.time} s"}
+    assert lines(calibration=measured) == lines(step_time="3 s") == []
+
+
+@pytest.mark.parametrize("stated", [{"mfu": 0.4}, {"step_time": "3 s"}])
+def test_a_stated_time_of_a_layout_that_cannot_be_is_said(stated: dict[str, Any]) -> None:
+    """A statement stays as it is, and a line says what the model of steps says of its layout, if that cannot be."""
+    (name,) = stated
+
+    small = {"like": "h100", "memory": "12 GB"}
+
+    def lines(accelerator: Any = "h100", **changes: Any) -> list[str]:
+        return [line for line in examined(accelerator, **stated, **changes).warnings if "rules out" in line]
+
+    start = f"job 'train': the stated {name} is kept for a layout that the model of steps rules out: "
+    assert lines() == []
+    (line,) = lines(small)
+    memory = r"it does not fit: [\d.]+ GB on GPUs of 12 GB \(.*\); it would with .*"
+    assert re.fullmatch(re.escape(start) + memory, line), line
+    (line,) = lines(parallelism={"pipeline": 64})
+    assert line == f"{start}64 stages are more than the 32 layers of the model; nearest: 32"
+    both = lines(small, parallelism={"tensor": 8, "data": 8, "virtual_pipeline": 2})
+    assert [text.removeprefix(start)[:11] for text in both] == ["a pipeline ", "it does not"]
+    assert examined(small, **stated).jobs[0].step_time == examined(**stated).jobs[0].step_time
+
+
+def test_a_low_mfu_is_said() -> None:
+    """Below 15 % a line says so: of a modelled step with what a GPU has to do, of a stated one with the model's."""
+
+    def lines(**changes: Any) -> list[str]:
+        return [line for line in examined(**changes).warnings if " is low" in line]
+
+    assert lines() == []
+    modelled = plan_of().mfu
+    for stated, told in ((0.16, False), (0.14, True)):
+        assert (
+            lines(mfu=stated)
+            == [f"job 'train': an MFU of {100 * stated:.2g} % is low; the model of steps says {100 * modelled:.2g} %"]
+            * told
+        )
+    little: dict[str, Any] = {
+        "batch": {"tokens": 8 * 8192, "sequence": 8192},
+        "parallelism": {"pipeline": 8, "data": 8},
+    }
+    (line,) = lines(**little)
+    plan = plan_of(**little)
+    share = 100 * plan.breakdown.bubble / plan.time
+    assert line == (
+        f"job 'train': an MFU of {100 * plan.mfu:.2g} % is low: a GPU has 1,024 tokens of a step, and {share:.0f} % of "
+        "the time is bubble (ettrick explain)"
+    )
+
+
+def test_slow_nodes_in_a_measured_step_count_twice() -> None:
+    """A measured step has waited for slow nodes; a modelled one is healthy. Faults that stop nodes are no matter."""
+    slow = SLOW | {"effect": {"kind": "slow", "factor": 0.5}}
+    for measured in ({"step_time": "3 s"}, {"mfu": 0.4}):
+        (line,) = examined(failure=slow, **measured).warnings
+        assert line.startswith(f"job 'train': a measured {next(iter(measured))} holds what slow nodes cost; throttled")
+        assert examined(failure=SLOW, **measured).warnings == ()
+    assert examined(failure=slow).warnings == ()
+
+
+@cases(
+    ("absent", "lacks"),
+    [(("batch",), "batch"), (("parallelism",), "parallelism"), (("batch", "parallelism"), "batch and")],
+)
+def test_what_the_model_lacks_is_said(absent: tuple[str, ...], lacks: str) -> None:
+    """A job with a model and nothing that gives a step is told what to add; it has no time of a step."""
+    case = examined(**dict.fromkeys(absent))
+    (line,) = case.warnings
+    assert f"lacks {lacks}" in line
+    assert case.jobs[0].step_time == 0.0
+
+
+@pytest.mark.parametrize("bad", steps_module.CASES, ids=lambda bad: bad.name)
+def test_bad_steps_are_refused_in_one_line(bad: Bad) -> None:
+    """The commands say where, what and the nearest valid values, print no result, and end with 2."""
+    (line,) = complaints(bad)
+    assert line.startswith(f"{bad.place}: ")
+    for fragment in bad.fragments:
+        assert fragment in line
+    found = CliRunner().invoke(cli.app, ["check", "s.yaml"], prog_name="ettrick")
+    assert (found.exit_code, found.stdout, found.stderr) == (2, "", f"{line}\n")
