@@ -107,7 +107,7 @@ def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
     described = load_scenario(scenario, set_, None)
 
     import sim
-    from analysis.page.chapters.run import repairs_text
+    from analysis.terminal import repairs_text
 
     prepared = sim.examine(described)
     warn(prepared.warnings)

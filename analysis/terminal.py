@@ -12,6 +12,8 @@ from sim.units import DAY, HOUR
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from sim import Prepared
+
 
 class Page(io.StringIO):
     """Text that is laid out for standard output and written to it later, in one go.
@@ -131,3 +133,29 @@ def _about(seconds: float) -> str:
     if seconds < 90 * 60:
         return f"{round(seconds / 60)} min"
     return f"{seconds / HOUR:.1f} h" if seconds < 36 * HOUR else f"{seconds / DAY:.1f} d"
+
+
+_MOST_NAMED = 4
+_WHOSE = {
+    "source": "the source's own",
+    "entry": "stated for the bundle",
+    "scenario": "the scenario's",
+    "bundle": "the bundle's",
+}
+
+"""Whose repair applies, as `sim.failures.source.RepairFrom` has it."""
+
+
+def repairs_text(prepared: Prepared) -> str:
+    """Return which causes have whose repair; empty where all have the scenario's."""
+    causes: dict[str, list[str]] = {}
+    for source in prepared.sources:
+        if source.repair_from:
+            causes.setdefault(source.repair_from, []).append(source.name)
+    if set(causes) <= {"scenario"}:
+        return ""
+    return "; ".join(
+        f"{_WHOSE[whose]}: {', '.join(names[:_MOST_NAMED])}"
+        + (f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else "")
+        for whose, names in causes.items()
+    )

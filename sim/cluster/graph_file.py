@@ -10,7 +10,6 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar
-from xml.etree import ElementTree
 
 import numpy as np
 from pydantic import Field
@@ -24,6 +23,7 @@ from sim.yamlfile import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from xml.etree import ElementTree
 
     import networkx as nx
     from numpy.typing import NDArray
@@ -679,21 +679,15 @@ class _Key(NamedTuple):
     domain: str
 
 
-class _Builder(ElementTree.TreeBuilder):
-    """Builds the tree of a file without a document type: that can declare entities which grow without bound."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self.path = path
-
-    def doctype(self, *_: object) -> None:
-        """Refuse it before anything that it declares could be expanded."""
-        refuse(self.path, "has a document type (<!DOCTYPE ...>), which may declare entities: remove it")
-
-
 def _from_graphml(path: str, content: bytes) -> Description:
-    """Read GraphML."""
-    parser = ElementTree.XMLParser(target=_Builder(path))
+    """Read GraphML, without a document type: that can declare entities which grow without bound."""
+    from xml.etree import ElementTree  # a third of what the rest of the package takes to import
+
+    class Builder(ElementTree.TreeBuilder):
+        def doctype(self, *_: object) -> None:
+            refuse(path, "has a document type (<!DOCTYPE ...>), which may declare entities: remove it")
+
+    parser = ElementTree.XMLParser(target=Builder())
     try:
         parser.feed(content)
         root: ElementTree.Element = parser.close()

@@ -63,7 +63,7 @@ from analysis.results.run import replays_a_log
 from analysis.statistics.differences import FEWEST_EVENTS
 from analysis.statistics.estimates import ratio_interval
 from analysis.statistics.intervals import unseen
-from analysis.terminal import Page, console
+from analysis.terminal import Page, console, repairs_text
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, units
 from sim.formulas.arrays import exceedance
 from sim.formulas.nodes import missing_nodes_pmf
@@ -260,15 +260,6 @@ def _print_causes(out: Console, by_cause: dict[str, dict[str, dict[str, float]]]
 
 _MOST_WINDOWS = 12
 
-_WHOSE = {
-    "source": "the source's own",
-    "entry": "stated for the bundle",
-    "scenario": "the scenario's",
-    "bundle": "the bundle's",
-}
-
-"""Whose repair applies, as `sim.failures.source.RepairFrom` has it."""
-
 _FEW = 4
 
 """Causes that are named; of more, how many."""
@@ -351,20 +342,6 @@ def _print_scenario(out: Console, content: RunDocument, prepared: Prepared) -> N
         )
     )
     out.print(label_grid(rows))
-
-
-def repairs_text(prepared: Prepared) -> str:
-    """Return which causes have whose repair; empty where all have the scenario's."""
-    causes: dict[str, list[str]] = {}
-    for source in prepared.sources:
-        if source.repair_from:
-            causes.setdefault(source.repair_from, []).append(source.name)
-    if set(causes) <= {"scenario"}:
-        return ""
-    return "; ".join(
-        f"{_WHOSE[whose]}: {', '.join(names[:_FEW])}" + (f" and {len(names) - _FEW} more" if names[_FEW:] else "")
-        for whose, names in causes.items()
-    )
 
 
 def _copies(job: PreparedJob) -> str:
