@@ -18,6 +18,7 @@ import sim
 from analysis.metrics import job_ratios
 from analysis.optimize.play import Found, optimize
 from analysis.optimize.search import place
+from analysis.results.run import plain
 from analysis.sensitivity import play_sensitivity
 from analysis.statistics.estimates import t_quantile
 from analysis.study.axis import Axis
@@ -708,7 +709,7 @@ def test_indices_of_the_simulator_are_those_of_its_closed_form(tmp_path: Path) -
         document = play_sensitivity(
             load_study(tmp_path / "s.yaml"), journal, crew, lambda _done, _total: None, method="sobol", command=""
         )
-    rows = document["indices"]["by_axis"]
+    rows = plain(document)["indices"]["by_axis"]
     assert [row["axis"] for row in rows] == ["recovery.initialize", "failures.0.scale"]
     for row in rows:
         for which in ("first", "total"):
