@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from analysis.results.explained import (
@@ -10,6 +11,7 @@ from analysis.results.explained import (
     Calibration,
     CheckpointSize,
     Constant,
+    Degraded,
     ExplainDocument,
     ExplainedJob,
     FaultClass,
@@ -29,14 +31,17 @@ from analysis.results.explained import (
     Scales,
     Share,
     StartUp,
+    StepPart,
     Store,
+    TermShare,
+    Utilisation,
 )
 from analysis.results.models import FORMAT
 from analysis.results.run import describe_closed_form, provenance
-from analysis.results.step import degraded, describe_step, parts, sizes, utilisation
+from analysis.results.step import PARTS, describe_step, sizes, stores_of
 from sim import catalog, comeback
 from sim.catalog import steps
-from sim.steps import Constants, checkpoint_size, communicator_time, start_time
+from sim.steps import Constants, Impairment, checkpoint_size, communicator_time, flop_per_token, start_time, stated_pace
 from sim.steps.memory import CHECKPOINT_BYTES
 from sim.steps.power import node_power
 from sim.steps.time import rate
@@ -49,6 +54,14 @@ if TYPE_CHECKING:
 
 # ----------------------------------------
 # How each job comes back: who notices faults, where copies are kept, which ways back there are.
+
+_SLOW = 0.9
+
+"""Pace of the slow GPU among the degraded steps [-]."""
+
+_NARROW = 0.5
+
+"""What is left of a node's NICs among the degraded steps [-]."""
 
 
 def describe_recovery(prepared: Prepared, index: int) -> Recovery:
@@ -95,11 +108,6 @@ def describe_recovery(prepared: Prepared, index: int) -> Recovery:
         phases=_phases(found.stages),
         human=None if found.human is None else Human(after_s=found.human.after, no_progress=found.human.no_progress),
     )
-
-
-def stores_of(job: PreparedJob) -> list[Any]:
-    """Return the stores of a job, the one that is saved to most often first."""
-    return sorted(job.checkpoint.rungs, key=lambda rung: rung.interval)
 
 
 def _store(rung: Any, job: PreparedJob) -> Store:
@@ -222,8 +230,8 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
     plan, work, chip, size = job.plan, job.plan.work, job.plan.machine.chip, checkpoint_size(job.plan.work.shape)
     return PlannedJob(
         **known,
-        parts=parts(plan),
-        utilisation=utilisation(plan),
+        parts=_parts(plan),
+        utilisation=_utilisation(plan),
         model=ModelFound(
             title=work.shape.title,
             source=work.shape.source,
@@ -259,7 +267,7 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
             "total": plan.crowding,
         },
         checkpoint=CheckpointSize(bytes=size, bytes_per_gpu=size / work.gpus, bytes_per_parameter=CHECKPOINT_BYTES),
-        degraded=degraded(job),
+        degraded=_degraded(job),
     )
 
 
@@ -339,3 +347,86 @@ def _groups(plan: StepPlan) -> dict[str, GroupLink]:
         for kind, (ranks, link) in kinds.items()
         if ranks > 1
     }
+
+
+def _parts(plan: StepPlan) -> dict[str, StepPart]:
+    """Return the terms of a step in their parts: seconds [s] and shares [-]."""
+    found = {}
+    for part, names in PARTS.items():
+        terms = {name: getattr(plan.breakdown, name) for name in names}
+        total = sum(terms.values())
+        found[part] = StepPart(
+            time_s=total,
+            share=total / plan.time,
+            terms={name: TermShare(time_s=time, share=time / plan.time) for name, time in terms.items()},
+        )
+    return found
+
+
+def _utilisation(plan: StepPlan) -> dict[str, Utilisation]:
+    r"""Return FLOP of a token [FLOP] and the use of the peak [-], without and with recomputation, by two conventions.
+
+    .. math:: \mathrm{MFU} = F / (T N \Pi), \quad \mathrm{HFU} = (F + F_r) / (T N \Pi)
+
+    Of what the backward pass computes again, F_r, counts what ``recompute`` asks for: the forward pass of all layers,
+    or the core of attention and what latent attention expands. What fused attention computes again of itself is left
+    out, as is usual.
+
+    References
+    ----------
+    A. Chowdhery et al., "PaLM: scaling language modeling with Pathways", arXiv 2204.02311, section 4.1 and appendix B.
+    """
+    work = plan.work
+    spent = work.sequences * work.sequence / (plan.time * work.gpus * plan.machine.chip.peak[work.precision])
+    causal = flop_per_token(work.shape, work.sequence)
+    full = flop_per_token(work.shape, work.sequence, convention="full")
+    core = (full - causal) / 3
+    found = {}
+    for name, flop, attention in (("causal", causal, core), ("full", full, 2 * core)):
+        again = 0.0
+        if work.recompute == "full":
+            again = flop / 3 - 2 * (1 + work.shape.depths) * work.shape.embedding
+        elif work.recompute == "selective":
+            again = 2 * work.shape.all_layers * work.shape.expanding + (0.0 if work.fused_attention else attention)
+        found[name] = Utilisation(
+            flop_per_token=flop,
+            recomputed_flop_per_token=again,
+            mfu=flop * spent,
+            hfu=(flop + again) * spent,
+        )
+    return found
+
+
+def _degraded(job: PreparedJob) -> dict[str, Degraded]:
+    """Return what a step costs when something is slow, narrow or missing: its time [s], and the pace of training [-].
+
+    The pace counts tokens: with a smaller batch a step takes no longer, and trains on fewer.
+    """
+    plan = job.plan
+    assert plan is not None, "only of a job with a plan"
+    work = plan.work
+    states = {"slow_gpu": Impairment(compute=_SLOW), "narrow_nics": Impairment(network=_NARROW)}
+    if work.data > 1:
+        states["replica_missing_keep"] = Impairment(missing=1, keeps_batch=True)
+        states["replica_missing_shrink"] = Impairment(missing=1)
+    if work.tensor > 1:
+        states["tensor_rank_missing"] = Impairment(tensor=work.tensor - 1)
+    found = {}
+    for name, state in states.items():
+        pace, trained, basis = plan.pace(state), 1.0, "model"
+        if state.missing and not state.keeps_batch:
+            trained = ceil(work.sequences * (work.data - state.missing) / work.data) / work.sequences
+        if job.communication is not None and (state.compute < 1 or state.network < 1):
+            # A stated share of communication speaks for nodes and network: a run does not ask the model of steps.
+            pace = stated_pace(job.communication, state.network, state.compute)
+            basis = "communication"
+        found[name] = Degraded(
+            time_s=plan.time / pace,
+            pace=trained * pace,
+            basis=basis,
+            compute=state.compute,
+            network=state.network,
+            missing=state.missing,
+            tensor=state.tensor or work.tensor,
+        )
+    return found

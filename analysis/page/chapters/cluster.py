@@ -23,17 +23,18 @@ from analysis.page.chapters.run import print_explained
 from analysis.page.charts.data import Part, Stack
 from analysis.page.model import Column, Grid, Picture, Section
 from analysis.results.explained import PlannedJob
-from analysis.results.step import PARTS, band_text, degraded_text, source_of_term, unit_text
+from analysis.results.step import PARTS, unit_text
 from analysis.terminal import Page, console
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
 
     from analysis.page.material import Focus, Material
     from analysis.results.explained import (
+        Degraded,
         ExplainDocument,
         ExplainedJob,
         Fit,
@@ -644,7 +645,7 @@ def _time_of_explain_text(job: ExplainedJob, fit: Fit) -> list[tuple[str, str]]:
     if row is not None:
         told = f"{_seconds(row.measured_s)} measured, {_seconds(row.modelled_s)} modelled"
         rows.append(("calibration", f"{told}: all terms are scaled by {step.scale:.3f}"))
-    return [*rows, ("band", band_text(job, fit))] if isinstance(job, PlannedJob) else rows
+    return [*rows, ("band", _band_text(job, fit))] if isinstance(job, PlannedJob) else rows
 
 
 def _use(job: ExplainedJob) -> list[tuple[str, str]]:
@@ -725,11 +726,11 @@ def _print_breakdown(out: Console, job: PlannedJob) -> None:
         terms = {name: term for name, term in row.terms.items() if term.time_s > 0}
         if part == "bubble":
             for name, term in terms.items():
-                table.add_row(_PARTS[part], *_cells(term), source_of_term(job, name))
+                table.add_row(_PARTS[part], *_cells(term), _source_of_term(job, name))
         elif terms:
             table.add_row(_PARTS[part], *_cells(row)[:2], "", "")
             for name, term in terms.items():
-                table.add_row(f"  {_TERMS_EXPLAIN_TEXT[name]}", *_cells(term), source_of_term(job, name))
+                table.add_row(f"  {_TERMS_EXPLAIN_TEXT[name]}", *_cells(term), _source_of_term(job, name))
     table.add_row("total", _seconds(job.step.time_s or 0.0), percent_text(1.0), "", "")
     out.print(table)
 
@@ -755,7 +756,7 @@ def _print_degraded(out: Console, job: PlannedJob) -> None:
     out.print("\nWhat a degraded step costs", style="bold")
     table = empty_table("", "time", "pace")
     for name, row in job.degraded.items():
-        table.add_row(degraded_text(job, name, row), _seconds(row.time_s), percent_text(row.pace))
+        table.add_row(_degraded_text(job, name, row), _seconds(row.time_s), percent_text(row.pace))
     out.print(table)
     if any(row.basis == "communication" for row in job.degraded.values()):
         out.print("  slow GPUs and NICs as the scenario's communication says, not the model of steps")
@@ -764,3 +765,133 @@ def _print_degraded(out: Console, job: PlannedJob) -> None:
 def _seconds(value: float) -> str:
     """Return a time in seconds, to the millisecond."""
     return f"{value:,.3f} s"
+
+
+# What the numbers of a step rest on, in words.
+
+
+def _source_of_term(job: PlannedJob, term: str) -> str:
+    """Return what a term of the breakdown rests on."""
+    return _SOURCES[term](job)
+
+
+def _band_text(job: PlannedJob, fit: Fit) -> str:
+    """Return which measured steps the band of a modelled step rests on."""
+    chip, basis = job.accelerator, job.efficiencies["gemm"].basis
+    of = f"{chip.generation} at {chip.precision}"
+    text = f"{fit.steps} measured steps, "
+    if job.calibration is not None:
+        text += "each source of them with a factor of its own"
+    elif basis == "fitted":
+        seen, unseen = PERCENT.brief(fit.mean_error), PERCENT.brief(fit.unseen_source_error)
+        text += f"{of} among them: mean error {seen}, of a source left out {unseen}"
+    elif chip.announced:
+        text += f"but none of {of} with the announced or stated numbers of this accelerator"
+    elif basis == "assumed":
+        text += f"but none of {of}: by steps at other precisions, or by single matrix products"
+    else:
+        text += f"but none of {of}: by a usual share of its peak, or of its best matrix product"
+    if job.model.has_experts and job.calibration is None:
+        text += "; models with experts scatter more"
+    step = job.step
+    sigma = step.model_sigma if step.sigma is None else step.sigma
+    return f"{text} (log-normal, sigma {PERCENT.brief(sigma or 0.0)})"
+
+
+def _degraded_text(job: PlannedJob, name: str, row: Degraded) -> str:
+    """Return what is wrong, in words."""
+    return {
+        "slow_gpu": f"slowest GPU at {PERCENT.brief(row.compute)}",
+        "narrow_nics": f"NICs of one node at {PERCENT.brief(row.network)}",
+        "replica_missing_keep": f"{row.missing} replica missing, batch kept",
+        "replica_missing_shrink": f"{row.missing} replica missing, batch smaller",
+        "tensor_rank_missing": f"one replica with {row.tensor} of {job.layout.tensor} tensor ranks",
+    }[name]
+
+
+def _constant(job: PlannedJob, name: str) -> float:
+    return job.constants[name].value
+
+
+def _peak(kind: str) -> Callable[[PlannedJob], str]:
+    """Return what tells the share of the peak that a kind of product reaches."""
+
+    def source(job: PlannedJob) -> str:
+        found, chip = job.efficiencies[kind], job.accelerator
+        peak = chip.peak_flop_per_s if kind == "gemm" else chip.peak_16bit_flop_per_s
+        basis = "fitted" if found.basis == "fitted" else "assumed"
+        return f"{PERCENT.brief(found.share)} of {unit_text(peak, 'FLOP/s')}, {basis}"
+
+    return source
+
+
+def _moved(job: PlannedJob) -> str:
+    touches = job.constants["touches"]
+    rate = unit_text(job.accelerator.memory_bytes_per_s, "B/s")
+    return f"{touches.value:.3g} touches at {rate}, {touches.basis}"
+
+
+def _launches(job: PlannedJob) -> str:
+    text = f"{1e3 * _constant(job, 'launch'):.3g} ms a layer and pass"
+    if job.model.has_experts:
+        text += f" (experts + {1e3 * _constant(job, 'expert_launch'):.3g})"
+    return text
+
+
+def _waits(kind: str, hidden: str, switch: str | None = None) -> Callable[[PlannedJob], str]:
+    """Return what tells the rate of a kind of groups, and what computing hides of their traffic."""
+
+    def source(job: PlannedJob) -> str:
+        on = switch is None or job.execution[switch]
+        part = f"{PERCENT.brief(_constant(job, hidden))} hidden" if on else "nothing hidden"
+        return f"{unit_text(job.groups[kind].reached_bytes_per_s, 'B/s')}, {part}"
+
+    return source
+
+
+def _hand_over(job: PlannedJob) -> str:
+    hidden = _constant(job, "handover_hidden") if job.layout.virtual_pipeline > 1 else 0.0
+    part = f"{PERCENT.brief(hidden)} hidden" if hidden else "nothing hidden"
+    return f"{unit_text(job.groups['pipeline'].reached_bytes_per_s, 'B/s')}, {part}"
+
+
+def _replicas(job: PlannedJob) -> str:
+    kind = "data" if "data" in job.groups else "expert_data"
+    rate = unit_text(job.groups[kind].reached_bytes_per_s, "B/s")
+    if job.execution["sharding"] == "parameters":
+        return f"{rate}, at least {PERCENT.brief(_constant(job, 'shard_floor'))} not hidden"
+    if not job.execution["overlap_data"]:
+        return f"{rate}, nothing hidden"
+    return f"{rate}, at least {PERCENT.brief(_constant(job, 'data_floor'))} not hidden"
+
+
+def _bubble(job: PlannedJob) -> str:
+    layout = job.layout
+    pieces = f" of {layout.virtual_pipeline} pieces" if layout.virtual_pipeline > 1 else ""
+    return f"{layout.pipeline} stages{pieces}, {layout.microbatches:,} microbatches, {job.execution['schedule']}"
+
+
+def _update(job: PlannedJob) -> str:
+    rate = unit_text(job.accelerator.memory_bytes_per_s, "B/s")
+    return f"{_constant(job, 'optimizer'):g} B a parameter, {PERCENT.brief(_constant(job, 'memory'))} of {rate}"
+
+
+def _per_step(job: PlannedJob) -> str:
+    return f"{1e3 * _constant(job, 'overhead'):.3g} ms a step"
+
+
+_SOURCES: dict[str, Callable[[PlannedJob], str]] = {
+    "gemm": _peak("gemm"),
+    "attention": _peak("attention"),
+    "logits": _peak("logits"),
+    "elementwise": _moved,
+    "launch": _launches,
+    "tensor": _waits("tensor", "tensor_hidden", "overlap_tensor"),
+    "context": _waits("context", "context_hidden"),
+    "expert": _waits("expert", "expert_hidden"),
+    "pipeline": _hand_over,
+    "data": _replicas,
+    "bubble": _bubble,
+    "optimizer": _update,
+    "overhead": _per_step,
+}

@@ -37,7 +37,6 @@ from analysis.amounts import (
     time_form,
     time_text,
 )
-from analysis.explain import stores_of
 from analysis.metrics import BUCKETS, LEVELS, METRICS, RESTART, bucket_label, nodes_down
 from analysis.page.account import account_of, asked_for, basis, cause_name
 from analysis.page.chapters.inputs import chance, luck, not_covered, not_known, stated
@@ -60,6 +59,7 @@ from analysis.page.model import Column, Grid, Opening, Picture, Section, joined,
 from analysis.page.traced import Estimate, Places, Traced, number, told, total
 from analysis.results.models import NodesDown
 from analysis.results.run import replays_a_log
+from analysis.results.step import stores_of
 from analysis.statistics.differences import FEWEST_EVENTS
 from analysis.statistics.estimates import ratio_interval
 from analysis.statistics.intervals import unseen
