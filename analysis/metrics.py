@@ -64,7 +64,7 @@ BUCKETS: Mapping[str, BucketWords] = MappingProxyType({
         "lost work", "training since the last saved state, thrown away by a failure and done again",
         "redoing what failures undid", 7),
     "detection": BucketWords(
-        "detection", "something has failed and the job does not know yet", "noticing that something has failed", 1),
+        "detection", "something has failed and the job does not know yet", "detecting that something has failed", 1),
     "reschedule": BucketWords(
         "reschedule", "failed nodes are taken out and others put in", "swapping nodes after a failure", 4,
         noun="rescheduling"),

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 
 from analysis.metrics import SHARES, add_down_times, amounts_of, job_ratios, job_spending, ratios
-from analysis.statistics.differences import LUCK_SIZE, Luck, controlled
+from analysis.statistics.differences import LUCK_SIZE, ControlVariates, controlled
 from analysis.statistics.estimates import means, ratio_interval
 from analysis.statistics.intervals import unseen
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, MOST_EVENTS, Bucket, Prepared, Ratio, Result, check_work, run
@@ -540,7 +540,7 @@ class Gathering:
         self._keeps = keeps
         self._results: list[Result] = []
         self._tally = Tally(prepared)
-        self._luck = Luck(prepared)
+        self._luck = ControlVariates(prepared)
         self._lucky = array("d")
         self._is_known = True
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from analysis.study.questions.tornado import Swing, Tornado
     from analysis.study.table import Outcome
     from analysis.sweep.journal import Journal
-    from analysis.sweep.workers import Crew
+    from analysis.sweep.workers import WorkerPool
 
 
 def sensitivity_document(found: Sensitivity, *, command: str) -> SensitivityDocument:
@@ -170,10 +170,10 @@ class Sensitivity:
     missing: str
 
 
-def play_sensitivity(
+def run_sensitivity(
     loaded: LoadedStudy,
     journal: Journal,
-    crew: Crew,
+    worker_pool: WorkerPool,
     progress: Callable[[int, int | None], None],
     *,
     method: str = "both",
@@ -191,7 +191,7 @@ def play_sensitivity(
     JournalError
         If the journal cannot be written.
     """
-    campaign = Campaign(loaded, journal, crew, progress)
+    campaign = Campaign(loaded, journal, worker_pool, progress)
     found = sensitivity(campaign, method=method, samples=samples, metric=metric, replications=replications)
     return sensitivity_document(found, command=command)
 
@@ -242,7 +242,7 @@ def sensitivity(
     plays = {name: replace(campaign, loaded=_derived(campaign.loaded, design)) for name, design in plans.items()}
     wanted = [name for name in plans if method in (name, "both")]
     center = _center(plays["tornado"], metric, count)
-    tables = _played({name: plays[name] for name in wanted}, metric, count)
+    tables = _simulated({name: plays[name] for name in wanted}, metric, count)
     found, missing = None, ""
     if "sobol" in tables:
         try:
@@ -284,7 +284,7 @@ def _center(campaign: Campaign, metric: str, replications: int) -> Outcome:
     return found
 
 
-def _played(campaigns: dict[str, Campaign], metric: str, replications: int) -> dict[str, Table]:
+def _simulated(campaigns: dict[str, Campaign], metric: str, replications: int) -> dict[str, Table]:
     """Return the tables of several studies, played with one progress over all of them."""
     points = {name: tuple(campaign.loaded.points()) for name, campaign in campaigns.items()}
     per_point = len(blocks(0, replications))

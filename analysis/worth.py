@@ -453,7 +453,7 @@ def worth(
     formula = _formula(base)
     rest = iter(tables)
     causes, knobs = (
-        _group([_played(change, next(rest), formula) for change in kind], together is not None, first, by, scale)
+        _group([_simulated(change, next(rest), formula) for change in kind], together is not None, first, by, scale)
         for kind, (_, together) in zip(listed, kinds, strict=True)
     )
     return Worth(ensembles[0], formula, by, price, causes, knobs, changes.left_out)
@@ -469,7 +469,7 @@ class _Table:
         self.known = {name: contributions([row[name] for row in rows]) for name in METRICS if name in rows[0]}
 
 
-class _Played(NamedTuple):
+class _Simulated(NamedTuple):
     """A change, what came of it, and the closed form of what it is worth."""
 
     change: Change
@@ -477,12 +477,12 @@ class _Played(NamedTuple):
     formula: dict[str, float]
 
 
-def _played(change: Change, table: _Table, formula: dict[str, float]) -> _Played:
+def _simulated(change: Change, table: _Table, formula: dict[str, float]) -> _Simulated:
     """Return a change with what came of it, given the closed form of the scenario as it is."""
-    return _Played(change, table, _less(_formula(change.prepared), formula) if change.has_formula else {})
+    return _Simulated(change, table, _less(_formula(change.prepared), formula) if change.has_formula else {})
 
 
-def _group(played: list[_Played], has_all: bool, base: _Table, by: str, scale: float | None) -> Group:
+def _group(played: list[_Simulated], has_all: bool, base: _Table, by: str, scale: float | None) -> Group:
     """Return what changes of a kind are worth, alone and, if the last one is that, all at once."""
     singles = played[:-1] if has_all else played
 
@@ -493,7 +493,7 @@ def _group(played: list[_Played], has_all: bool, base: _Table, by: str, scale: f
         }
         return Row(name, told, gained, _times(gained[by], scale), formula)
 
-    def single(one: _Played) -> Row:
+    def single(one: _Simulated) -> Row:
         found = row(one.change.name, one.change.told, [one.table], [base], one.formula)
         return found._replace(counts=one.change.counts)
 

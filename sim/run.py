@@ -129,7 +129,7 @@ def _drawn_from(source: Source, *, stationary: bool) -> Source:
         source,
         repair_from="",
         detection=None,
-        noticing=None,
+        detection_race=None,
         away=None,
         store_out=None,
         residue=None,

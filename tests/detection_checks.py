@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.policies.detection.kinds import Detection
-    from sim.policies.detection.noticing import Noticing
+    from sim.policies.detection.race import DetectionRace
 
 KINDS = ("crash", "hang", "slow", "degrade", "corrupt", "spike")
 
@@ -30,7 +30,7 @@ def marks(index: int, seed: int = 1) -> Callable[[str], float]:
     return lambda purpose: rng.uniform_one(rng.stream(seed, 0, purpose), index)
 
 
-def times(noticing: Noticing, draws: int, seed: int = 1) -> np.ndarray:
+def times(detection_race: DetectionRace, draws: int, seed: int = 1) -> np.ndarray:
     """Return the times until `draws` faults are noticed [s], shape (draws,)."""
     columns: dict[str, list[float]] = {}
 
@@ -39,7 +39,9 @@ def times(noticing: Noticing, draws: int, seed: int = 1) -> np.ndarray:
             columns[purpose] = rng.uniform(rng.stream(seed, 0, purpose), range(draws)).tolist()
         return columns[purpose]
 
-    return np.array([noticing.draw(lambda purpose, place=index: column(purpose)[place]) for index in range(draws)])
+    return np.array(
+        [detection_race.draw(lambda purpose, place=index: column(purpose)[place]) for index in range(draws)]
+    )
 
 
 def check_detection(detection: Detection) -> None:
@@ -50,31 +52,31 @@ def check_detection(detection: Detection) -> None:
     """
     for fault in FAULTS:
         for kind in KINDS:
-            noticing = detection.noticing(fault, kind)
-            if noticing is None:
+            detection_race = detection.detection_race(fault, kind)
+            if detection_race is None:
                 assert kind not in ("crash", "hang"), (fault, kind)
                 continue
             if kind in ("crash", "hang"):
-                assert noticing.certain == pytest.approx(1)
-            _check_times(noticing)
-            tripled = detection.model_copy(update={"scale": 3 * detection.scale}).noticing(fault, kind)
+                assert detection_race.certain == pytest.approx(1)
+            _check_times(detection_race)
+            tripled = detection.model_copy(update={"scale": 3 * detection.scale}).detection_race(fault, kind)
             assert tripled is not None
-            assert tripled.mean_value == pytest.approx(3 * noticing.mean_value, rel=1e-9)
-            assert times(tripled, 100) == pytest.approx(3 * times(noticing, 100), rel=1e-12)
+            assert tripled.mean_value == pytest.approx(3 * detection_race.mean_value, rel=1e-9)
+            assert times(tripled, 100) == pytest.approx(3 * times(detection_race, 100), rel=1e-12)
 
 
-def _check_times(noticing: Noticing) -> None:
+def _check_times(detection_race: DetectionRace) -> None:
     """Check the times of one class of faults against what is stated of them."""
-    drawn = times(noticing, _DRAWS)
+    drawn = times(detection_race, _DRAWS)
     assert np.all(drawn >= 0)
-    assert np.array_equal(drawn[:100], times(noticing, 100))
+    assert np.array_equal(drawn[:100], times(detection_race, 100))
     for index in range(100):
-        time, who = noticing.found(marks(index))
-        assert time == drawn[index] == noticing.draw(marks(index))
-        assert (who in noticing.shares()) == math.isfinite(time)
+        time, who = detection_race.found(marks(index))
+        assert time == drawn[index] == detection_race.draw(marks(index))
+        assert (who in detection_race.shares()) == math.isfinite(time)
     found = drawn[np.isfinite(drawn)]
-    certain = noticing.certain
+    certain = detection_race.certain
     assert abs(found.size / _DRAWS - certain) <= Z * math.sqrt(certain * (1 - certain) / _DRAWS)
     if found.size:
-        assert close(found, noticing.mean_value)
-    assert math.fsum(noticing.shares().values()) == pytest.approx(certain, abs=1e-6)
+        assert close(found, detection_race.mean_value)
+    assert math.fsum(detection_race.shares().values()) == pytest.approx(certain, abs=1e-6)

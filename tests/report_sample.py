@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import cli
 import sim
 from analysis.page.charts import data
-from analysis.page.model import Column, Grid, Number, Opening, Picture, Report, Section
+from analysis.page.model import Column, FirstScreen, Grid, Number, Picture, Report, Section
 from analysis.runs import Tally
 from sim import rng
 from sim.cluster.graph_file import GraphFile
@@ -299,7 +299,7 @@ def report(
     """Return a report with these pictures; without a first one, of tables alone."""
     goodput = Number("93.1 %", 0.931, 0.01, ("run.json#/metrics/ettr/mean",))
     lost = Number("210 GPU-years", 6.6e9, 3.2e7, ("run.json#/a", "run.json#/b"), "(b - a) * 8760")
-    opening = Opening(
+    first_screen = FirstScreen(
         "What is left of a month on 1,024 GPUs?",
         ("Of what is paid for, ", goodput, " becomes training."),
         ("At exactly this failure rate: ", lost, " are lost a year."),
@@ -320,7 +320,9 @@ def report(
         ),
         Section("none", "Nothing to see", (), (), ("small print",)),
     )
-    return Report("sample_study", opening, sections, None, ("ettrick 1.2", "ettrick run sample --out DIR", "sha256 ab"))
+    return Report(
+        "sample_study", first_screen, sections, None, ("ettrick 1.2", "ettrick run sample --out DIR", "sha256 ab")
+    )
 
 
 # ----------------------------------------

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from sim import catalog
 from sim.catalog import steps
 from sim.cluster import FABRIC_PARTS, ClusterSpec
-from sim.cluster.left import FabricState
+from sim.cluster.degraded import FabricState
 from sim.cluster.placement import Layout
 from sim.scenario.model import Parallelism
 from sim.steps import Constants, Experts, Machine, ModelShape, Workload, ideal_links, problems

@@ -19,9 +19,9 @@ from numpy.random import default_rng
 from analysis.optimize.evaluate import Bench
 from analysis.optimize.problem import problem_of
 from analysis.page.chapters.answers import answers_of
-from analysis.page.material import RUN
 from analysis.page.model import plain
-from analysis.page.traced import Places
+from analysis.page.report_data import RUN
+from analysis.page.sourced import Places
 from analysis.results.run import plain as as_data
 from analysis.study.axis import Axis
 from analysis.study.designs import DESIGNS
@@ -31,7 +31,7 @@ from analysis.study.table import Cell, Outcome, Table
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.document import _axes, _cell
 from analysis.sweep.task import Context, Record, Task, play
-from analysis.sweep.workers import Place, Processes
+from analysis.sweep.workers import Backend, Processes
 from sim import Ratio
 from tests import report_sample
 
@@ -274,7 +274,7 @@ def play_slowly(context: Context, task: Task, folder: Path) -> Record:
     return play(context, task)
 
 
-class Instead(Place):
+class Instead(Backend):
     """A place where something else is played than a simulation.
 
     Parameters
@@ -287,7 +287,7 @@ class Instead(Place):
         Where it may leave something.
     """
 
-    def __init__(self, place: Place, work: Callable[..., Record], folder: Path) -> None:
+    def __init__(self, place: Backend, work: Callable[..., Record], folder: Path) -> None:
         self.place, self.work, self.folder = place, work, folder
         self.name, self.attempts = place.name, place.attempts
         self.most = 0
@@ -313,7 +313,7 @@ class Instead(Place):
         self.place.check()
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[Place]:
+    def alone(self) -> Iterator[Backend]:
         """Yield the same work at the real place for one."""
         with self.place.alone() as place:
             yield Instead(place, self.work, self.folder)
@@ -325,9 +325,9 @@ class Instead(Place):
 
 def main(folder: Path) -> None:
     """Play tasks that never end on two processes, for tests that interrupt or kill this program."""
-    from analysis.sweep.workers import Crew
+    from analysis.sweep.workers import WorkerPool
 
-    for _ in Crew(Instead(Processes(2), asleep, folder)).play(numbered(20), CONTEXT):
+    for _ in WorkerPool(Instead(Processes(2), asleep, folder)).play(numbered(20), CONTEXT):
         pass
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from analysis.page.model import Opening, Words
+    from analysis.page.model import FirstScreen, Words
 
 _FUNCTIONS: dict[str, Callable[..., float]] = {
     "min": min,
@@ -151,11 +151,11 @@ def _texts(content: Any) -> Iterator[str]:
         yield content
 
 
-def check_opening(opening: Opening, folder: Path) -> int:
+def check_opening(first_screen: FirstScreen, folder: Path) -> int:
     """Assert that every number of a first screen can be traced; return how many there are.
 
     The question is quoted as it is, and so are the names of what is compared.
     """
     known = quotes(folder)
-    texts = (opening.answer, opening.doubt, *opening.drivers, *opening.not_covered)
+    texts = (first_screen.answer, first_screen.doubt, *first_screen.drivers, *first_screen.not_covered)
     return sum(check_words(words, folder, known) for words in texts)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from analysis.commands.options import JsonOption, OverwriteOption, ProcessesOption, QuietOption
-from analysis.commands.terminal import Keeping, command_line, end, refuse, refuse_to_write, say, write
+from analysis.commands.terminal import OutputFolder, command_line, end, refuse, refuse_to_write, say, write
 
 if TYPE_CHECKING:
     from analysis.page.model import Report
@@ -34,7 +34,7 @@ def report(
 ) -> None:
     """Make a document of results for a review: the answer in plain words first, then every number and its source."""
     from analysis.page.build import FORMATS
-    from analysis.page.material import ReportError, damage_in_a_line
+    from analysis.page.report_data import ReportError, damage_in_a_line
 
     ending = out.suffix.lower().removeprefix(".") if out is not None else ""
     kind = format_ or ending or "html"
@@ -67,7 +67,7 @@ def plot(
     """Draw one picture of a report, or list those that there are."""
     from analysis.page import charts
     from analysis.page.chapters.listing import terminal_width, wrapped
-    from analysis.page.material import ReportError, damage_in_a_line
+    from analysis.page.report_data import ReportError, damage_in_a_line
     from sim.yamlfile import suggest
 
     if (picture is None) != (out is None):
@@ -105,7 +105,7 @@ def _size(made: Report, kind: str) -> str:
 def _made(folder: Path, *, quiet: bool) -> Report:
     """Return the report of a folder, or end with one line about why there is none."""
     from analysis.page.build import report_of
-    from analysis.page.material import ReportError, damage_in_a_line
+    from analysis.page.report_data import ReportError, damage_in_a_line
     from analysis.terminal import Progress
 
     try:
@@ -138,10 +138,10 @@ def validate(
     from analysis.results.run import render
     from analysis.terminal import Progress
     from analysis.validation.lab import Lab
-    from analysis.validation.play import against, describe, play, seed_of
+    from analysis.validation.run import against, describe, play, seed_of
     from analysis.validation.table import load_table
 
-    keep = Keeping(out, "validate.json", overwrite=overwrite)
+    keep = OutputFolder(out, "validate.json", overwrite=overwrite)
     keep.refuse_others(lambda found: "not_checked" in found and _has_no_more(found, only or []))
     try:
         lab = Lab(seed_of(seed), jobs)

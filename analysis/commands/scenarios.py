@@ -27,7 +27,7 @@ from analysis.commands.options import (
     complete_presets,
 )
 from analysis.commands.terminal import (
-    Keeping,
+    OutputFolder,
     changes,
     command_line,
     end,
@@ -110,11 +110,11 @@ def run(
     end(reasons.against_run(content.per_job, content.replications, precision, precise=found.precise))
 
 
-def _keeping(described: Scenario, out: Path | None, replications: int | None, *, overwrite: bool) -> Keeping:
+def _keeping(described: Scenario, out: Path | None, replications: int | None, *, overwrite: bool) -> OutputFolder:
     """Return where results go, or end with one line if the folder holds those of another scenario, or of more."""
     from analysis.results.run import scenario_digest
 
-    keep = Keeping(out, "run.json", overwrite=overwrite)
+    keep = OutputFolder(out, "run.json", overwrite=overwrite)
     keep.refuse_others(
         lambda found: found["provenance"]["scenario_sha256"] == scenario_digest(described),
         lambda found: found["replications"],
@@ -210,7 +210,7 @@ def compare(
     from analysis.terminal import Progress
     from sim import MOST_EVENTS, WorkError
 
-    keep = Keeping(out, "compare.json", overwrite=overwrite)
+    keep = OutputFolder(out, "compare.json", overwrite=overwrite)
     try:
         wanted = Precision.parse(precision) if precision is not None else None
         asked = None if precision else replications
@@ -246,7 +246,7 @@ def compare(
 
 
 def _ready(
-    wishes: Sequence[Recipe], keep: Keeping, asked: int | None, *, split_stores: bool
+    wishes: Sequence[Recipe], keep: OutputFolder, asked: int | None, *, split_stores: bool
 ) -> tuple[Loaded, list[Variant]]:
     """Return the variants, and those of them that can be run; or end if none can, or the folder holds others."""
     from analysis import compare as variants
@@ -262,7 +262,7 @@ def _ready(
     return loaded, ready
 
 
-def _refuse_others(keep: Keeping, scenarios: Mapping[str, Scenario], asked: int | None) -> None:
+def _refuse_others(keep: OutputFolder, scenarios: Mapping[str, Scenario], asked: int | None) -> None:
     """End with one line if the folder holds a comparison of other scenarios, or of more replications."""
     from analysis.results.run import scenario_digest
 

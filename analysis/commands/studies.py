@@ -82,7 +82,7 @@ def load_study(
     return replace(loaded, most_events=math.inf) if yes else loaded
 
 
-def where_to_play(executor: str | None, jobs: int, address: str, file: str) -> Where:
+def where_to_run(executor: str | None, jobs: int, address: str, file: str) -> Where:
     """Return where a study is to be played, or end with one line about options that do not go together."""
     from analysis.sweep.workers import Where
 
@@ -199,14 +199,14 @@ def sweep(
     if missing:
         refuse("\n".join(missing))
     part = shard_of(shard, out)
-    where = where_to_play(executor, jobs, scheduler_address, scheduler_file)
+    where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with playing(loaded, where, out, overwrite=overwrite, shard=part, quiet=quiet or as_json) as place:
         if part is not None:
-            counts = command.play_shard(place)
+            counts = command.run_shard(place)
             say(json.dumps(counts) if as_json else command.format_shard(counts, part))
             end(command.against_shard(counts))
             return
-        content, files = command.play_sweep(place, command_line(), sentences_of)
+        content, files = command.run_sweep(place, command_line(), sentences_of)
     show_document(content, format_sweep, out, files, as_json=as_json)
     end(against_sweep(content))
 
@@ -253,19 +253,19 @@ def sensitivity(
     from analysis.metrics import METRICS
     from analysis.page.chapters.sensitivity import against, format_sensitivity
     from analysis.results.run import plain
-    from analysis.sensitivity import play_sensitivity
+    from analysis.sensitivity import run_sensitivity
     from analysis.sweep.command import keep
     from sim.yamlfile import suggest
 
     if metric and metric not in METRICS:
         refuse(f"--metric {metric}: is no metric{suggest(metric, METRICS)}")
     loaded = load_study(study, set_, seed, yes=yes)
-    where = where_to_play(executor, jobs, scheduler_address, scheduler_file)
+    where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
-        content = play_sensitivity(
+        content = run_sensitivity(
             loaded,
             place.campaign.journal,
-            place.campaign.crew,
+            place.campaign.worker_pool,
             place.campaign.progress,
             method=method,
             samples=samples,
@@ -298,7 +298,7 @@ def optimize(
     quiet: QuietOption = False,
 ) -> None:
     """Find what is best within the ranges of a study, and confirm it on failures that were not used to find it."""
-    from analysis.optimize.play import play_optimize
+    from analysis.optimize.optimize import run_optimize
     from analysis.optimize.problem import problem_of
     from analysis.page.chapters.optimum import against, format_optimum
     from analysis.results.run import plain
@@ -307,12 +307,12 @@ def optimize(
     loaded = load_study(study, set_, seed, yes=yes)
     with mistakes_in_lines():
         problem_of(loaded)
-    where = where_to_play(executor, jobs, scheduler_address, scheduler_file)
+    where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
-        content = play_optimize(
+        content = run_optimize(
             loaded,
             place.campaign.journal,
-            place.campaign.crew,
+            place.campaign.worker_pool,
             place.campaign.progress,
             trials=trials,
             replications=replications,

@@ -244,7 +244,7 @@ def _told(message: str) -> str:
 
 
 @dataclass(frozen=True)
-class Keeping:
+class OutputFolder:
     """The folder of the results of a command.
 
     Parameters

@@ -190,7 +190,7 @@ def _key(chosen: Sequence[Value]) -> object:
 # Which of the combinations that were tried is the best, and which others may be.
 
 
-class Standing(NamedTuple):
+class TrialRanking(NamedTuple):
     """What was tried and keeps the conditions, best first.
 
     Parameters
@@ -228,24 +228,24 @@ class Member(NamedTuple):
     is_certain: bool
 
 
-def standing_of(bench: Bench) -> Standing:
+def rank_trials(bench: Bench) -> TrialRanking:
     """Return the order of what was tried by the first aim, on common replications."""
     aim = bench.problem.aims[0]
     usable = [trial for trial in bench.candidates if trial.is_usable]
     if not usable:
-        return Standing((), (), None, None)
+        return TrialRanking((), (), None, None)
     if aim.is_axis:
         # Of equals the one that keeps the conditions best.
         order = sorted(usable, key=lambda trial: (-_score(bench, trial), _worst_violation(bench, trial)))
         as_good = tuple(trial for trial in order if _score(bench, trial) == _score(bench, order[0]))
-        return Standing(tuple(order), as_good, 0.0, None)
+        return TrialRanking(tuple(order), as_good, 0.0, None)
     found = _ranking(bench, usable) if len(usable) > 1 else None
     if found is None:
         order = sorted(usable, key=lambda trial: -_score(bench, trial))
-        return Standing(tuple(order), (order[0],), None, None)
+        return TrialRanking(tuple(order), (order[0],), None, None)
     behind = dict(zip(found.order, found.behind, strict=True))
     loss = max((behind[index][1][1] for index in found.may_be_best if index in behind), default=0.0)
-    return Standing(
+    return TrialRanking(
         tuple(usable[index] for index in found.order),
         tuple(usable[index] for index in found.may_be_best),
         max(loss, 0.0),

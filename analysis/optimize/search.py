@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import sim
-from analysis.optimize.evaluate import standing_of
+from analysis.optimize.evaluate import rank_trials
 from analysis.optimize.problem import Line
 from analysis.runs import RequestError
 from analysis.statistics.estimates import contributions, t_quantile
@@ -40,7 +40,7 @@ BATCH = 8
 _SEED = 1
 
 
-def play_all(bench: Bench) -> None:
+def simulate_all(bench: Bench) -> None:
     """Try every combination."""
     bench.play(list(itertools.product(*(domain.values for domain in bench.problem.domains.values()))))
 
@@ -211,13 +211,13 @@ def climb(bench: Bench, line: Line, aim: Aim) -> Top | None:
     bench.play([(value,) for value in line.spread(COARSE)])
     for _ in range(_ROUNDS):
         tried = _along(bench, lambda trial: place(trial))
-        standing = standing_of(bench)
-        if not standing.order:
+        ranking = rank_trials(bench)
+        if not ranking.order:
             return None
-        best = standing.order[0]
+        best = ranking.order[0]
         at = tried.index(best)
         sides = [tried[index] for index in (at - 1, at + 1) if 0 <= index < len(tried)]
-        if all(side in standing.as_good for side in sides):
+        if all(side in ranking.as_good for side in sides):
             break
         gaps = [sorted((side, best), key=place) for side in sides]
         middles = [line.between(low.chosen[0], high.chosen[0]) for low, high in gaps]
@@ -290,8 +290,8 @@ def _first_of_run(tried: Sequence[Trial], is_good: Callable[[Trial], bool]) -> i
 def _climb_to_top(bench: Bench, line: Line, aim: Aim) -> Top | None:
     """Return the top of the curve through the best, what is as good, and one value more on each side; it is tried."""
     tried = [trial for trial in _along(bench, place) if trial.is_usable]
-    standing = standing_of(bench)
-    as_good = [index for index, trial in enumerate(tried) if trial in standing.as_good]
+    ranking = rank_trials(bench)
+    as_good = [index for index, trial in enumerate(tried) if trial in ranking.as_good]
     around = tried[max(min(as_good) - 1, 0) : max(as_good) + 2]
     rows = [_table(bench, trial, aim) for trial in around]
     table = np.array([aim.score(1.0) * row for row in rows if row is not None])

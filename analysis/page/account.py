@@ -10,10 +10,10 @@ from sim import NO_FAILURE
 from sim.units import YEAR
 
 if TYPE_CHECKING:
-    from analysis.page.material import Focus, Material
-    from analysis.page.traced import Traced
+    from analysis.page.report_data import Focus, ReportData
+    from analysis.page.sourced import SourcedNumber
 
-_Share = TypeVar("_Share", float, "Traced")
+_Share = TypeVar("_Share", float, "SourcedNumber")
 
 
 class Account(NamedTuple):
@@ -93,12 +93,12 @@ def cause_name(cause: str) -> str:
 # The currency of what is paid for.
 
 
-def currency_of(material: Material) -> str:
+def currency_of(report_data: ReportData) -> str:
     """Return the currency of the prices of a study or a scenario; empty without prices."""
-    if material.sweep is not None:
-        return str(material.sweep["currency"] or "")
-    if material.study is not None:
-        cost = material.study.template.scenario(material.study.common).cost
+    if report_data.sweep is not None:
+        return str(report_data.sweep["currency"] or "")
+    if report_data.study is not None:
+        cost = report_data.study.template.scenario(report_data.study.common).cost
     else:
-        cost = None if material.focus is None else material.focus.scenario.cost
+        cost = None if report_data.focus is None else report_data.focus.scenario.cost
     return "" if cost is None else str(cost.currency)

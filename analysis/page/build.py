@@ -40,15 +40,15 @@ from analysis.page.chapters import validation as validate
 from analysis.page.chapters.compare import variant_labels
 from analysis.page.chapters.reproduce import footer
 from analysis.page.formats import html, markdown, slides
-from analysis.page.material import Material, chosen_cells, read_results
 from analysis.page.model import Report, plain
+from analysis.page.report_data import ReportData, chosen_cells, read_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from analysis.amounts import Form
-    from analysis.page.model import Opening, Section
+    from analysis.page.model import FirstScreen, Section
 
 # ----------------------------------------
 # The data of the explorer: all cells of a sweep, as small as they can be.
@@ -79,7 +79,7 @@ class _Axis(NamedTuple):
     numbers: tuple[float, ...] | None
 
 
-def explorer_data(material: Material) -> dict[str, Any] | None:
+def explorer_data(report_data: ReportData) -> dict[str, Any] | None:
     """Return the data of the explorer, ready for JSON; ``None`` where there is nothing to explore.
 
     ======== ==========================================================================================================
@@ -94,7 +94,7 @@ def explorer_data(material: Material) -> dict[str, Any] | None:
              is kept (-1: all values)
     ======== ==========================================================================================================
     """
-    content = material.sweep
+    content = report_data.sweep
     if content is None:
         return None
     axes = _axes(content)
@@ -196,10 +196,10 @@ def _start(content: Mapping[str, Any], axes: Sequence[_Axis]) -> dict[str, Any]:
 # ----------------------------------------
 # The sections of a report: one file each, in the order in which they are read.
 #
-# A new section is a file with a function ``section(material) -> Section | None``, and a line in `SECTIONS`. It returns
+# A new section is a file with a function ``section(data) -> Section | None``, and a line in `SECTIONS`. It returns
 # ``None`` where the results have nothing for it.
 
-SECTIONS: tuple[Callable[[Material], Section | None], ...] = (
+SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
     where_time_goes.section,
     answers.section,
     comparison.section,
@@ -230,13 +230,13 @@ SECTIONS: tuple[Callable[[Material], Section | None], ...] = (
 # ----------------------------------------
 # The first screen of a report, by the kind of results: one file each.
 
-OPENINGS: dict[str, Callable[[Material], Opening]] = {
-    "run": run.opening,
-    "compare": compare.opening,
-    "sweep": study.opening,
-    "sensitivity": sensitivity.opening,
-    "optimize": optimize.opening,
-    "validate": validate.opening,
+OPENINGS: dict[str, Callable[[ReportData], FirstScreen]] = {
+    "run": run.first_screen,
+    "compare": compare.first_screen,
+    "sweep": study.first_screen,
+    "sensitivity": sensitivity.first_screen,
+    "optimize": optimize.first_screen,
+    "validate": validate.first_screen,
 }
 
 
@@ -260,11 +260,11 @@ def report_of(folder: Path, progress: Callable[[int, int | None], None] | None =
     ReportError
         If it holds none, or they cannot be read.
     """
-    material = Material(read_results(folder), progress)
-    opening = OPENINGS[material.kind](material)
-    made = [make(material) for make in SECTIONS]
-    sections = tuple(_described(section, material) for section in made if section is not None)
-    return Report(_title(material), opening, sections, explorer_data(material), footer(material))
+    report_data = ReportData(read_results(folder), progress)
+    first_screen = OPENINGS[report_data.kind](report_data)
+    made = [make(report_data) for make in SECTIONS]
+    sections = tuple(_described(section, report_data) for section in made if section is not None)
+    return Report(_title(report_data), first_screen, sections, explorer_data(report_data), footer(report_data))
 
 
 _OF_ONE = frozenset({
@@ -274,22 +274,22 @@ _OF_ONE = frozenset({
 """Sections about one scenario, whatever the results are of."""
 
 
-def _described(section: Section, material: Material) -> Section:
+def _described(section: Section, report_data: ReportData) -> Section:
     """Return a section that says which combination it describes, where the results are of several."""
-    focus = material.focus if material.kind in ("sweep", "optimize", "sensitivity") else None
+    focus = report_data.focus if report_data.kind in ("sweep", "optimize", "sensitivity") else None
     if focus is None or section.key not in _OF_ONE or any(focus.name in plain(text) for text in section.text):
         return section
     return replace(section, text=(f"Of {focus.name}.", *section.text))
 
 
-def _title(material: Material) -> str:
+def _title(report_data: ReportData) -> str:
     """Return what the report is about, in a few words."""
-    if material.kind == "compare":
-        names = list(variant_labels(list(material.main["variants"])).values())
+    if report_data.kind == "compare":
+        names = list(variant_labels(list(report_data.main["variants"])).values())
         return f"{', '.join(names[:_MOST_NAMED])}{' and others' if len(names) > _MOST_NAMED else ''} compared"
-    if material.kind == "validate":
+    if report_data.kind == "validate":
         return "Validation of Ettrick"
-    return str(material.main.get("study") or material.main["scenario"])
+    return str(report_data.main.get("study") or report_data.main["scenario"])
 
 
 # ----------------------------------------

@@ -12,7 +12,7 @@ from analysis.page.model import plain
 from sim import NO_FAILURE
 
 if TYPE_CHECKING:
-    from analysis.page.model import Opening
+    from analysis.page.model import FirstScreen
 
 TERMS: tuple[tuple[str, str, str], ...] = (
     ("GPU-hour", r"GPU-hours?", "One GPU for one hour, whatever it does."),
@@ -114,13 +114,13 @@ def metric_words(metric: str) -> str:
     return METRICS[metric].plain if metric in METRICS else metric.replace("_", " ")
 
 
-def glossed(opening: Opening) -> Opening:
+def glossed(first_screen: FirstScreen) -> FirstScreen:
     """Return a first screen with the meaning of each term that stands on it, in the order of the text."""
-    parts = [opening.answer, opening.doubt, *opening.drivers, *opening.not_covered]
-    text = " ".join([opening.question, *(plain(words) for words in parts)])
+    parts = [first_screen.answer, first_screen.doubt, *first_screen.drivers, *first_screen.not_covered]
+    text = " ".join([first_screen.question, *(plain(words) for words in parts)])
     found = []
     for term, pattern, meaning in TERMS:
         match = re.search(rf"(?<![\w-])(?:{pattern})(?![\w])", text, re.IGNORECASE)
         if match is not None:
             found.append((match.start(), term, meaning))
-    return replace(opening, glossary=tuple((term, meaning) for _, term, meaning in sorted(found)))
+    return replace(first_screen, glossary=tuple((term, meaning) for _, term, meaning in sorted(found)))

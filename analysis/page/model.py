@@ -75,7 +75,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Opening:
+class FirstScreen:
     """The first screen, in plain language: what who decides reads, and perhaps all that is read.
 
     Parameters
@@ -147,7 +147,7 @@ class Report:
     """
 
     title: str
-    opening: Opening
+    first_screen: FirstScreen
     sections: tuple[Section, ...]
     explorer: dict[str, Any] | None = None
     footer: tuple[str, ...] = field(default=())
@@ -155,7 +155,7 @@ class Report:
     @property
     def pictures(self) -> dict[str, Picture]:
         """All pictures, by key, in order."""
-        first = [self.opening.picture] if self.opening.picture is not None else []
+        first = [self.first_screen.picture] if self.first_screen.picture is not None else []
         rest = [item for section in self.sections for item in section.items if isinstance(item, Picture)]
         return {picture.key: picture for picture in (*first, *rest)}
 

@@ -88,7 +88,7 @@ class Controlled(NamedTuple):
     worth: float
 
 
-class Luck:
+class ControlVariates:
     """How lucky the jobs of a scenario were, compared with what was to be expected.
 
     Three numbers for each replication, all with the mean zero [GPU or GPU s]: disruptions; those of them whose node
@@ -108,7 +108,9 @@ class Luck:
         self._rates = np.array([source.rate * source.interrupts for source in sources]) / units
         """Disruptions of a job in unit time, of one of its nodes where the cause is of nodes [1/s]."""
         self._away = np.array([not _is_back_at_once(source) for source in sources], dtype=np.float64)
-        self._known_after = np.array([source.noticing.mean_value if source.noticing else 0.0 for source in sources])
+        self._known_after = np.array(
+            [source.detection_race.mean_value if source.detection_race else 0.0 for source in sources]
+        )
 
     def of(self, result: Result) -> tuple[float, ...] | None:
         """Return the numbers of a replication, shape (6,); ``None`` where jobs waited for nodes, or might have."""
@@ -222,8 +224,8 @@ def _is_simple(prepared: Prepared, source: Any) -> bool:
         source.law is not None
         and source.law.memoryless
         and source.effect.stops
-        and source.noticing is not None
-        and math.isfinite(source.noticing.mean_value)
+        and source.detection_race is not None
+        and math.isfinite(source.detection_race.mean_value)
         and source.renews != "never"
         and not (source.variety or source.ages or source.thinned or source.of_fabric)
         and all(part is None for part in (source.tempo, source.blast, source.residue, source.hidden, source.fix))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from analysis.study.load import LoadedStudy
     from analysis.sweep.journal import Journal
     from analysis.sweep.task import Record
-    from analysis.sweep.workers import Crew
+    from analysis.sweep.workers import WorkerPool
 
 Item = TypeVar("Item")
 
@@ -66,7 +66,7 @@ class Campaign:
 
     loaded: LoadedStudy
     journal: Journal
-    crew: Crew
+    worker_pool: WorkerPool
     progress: Callable[[int, int | None], None] = lambda _done, _total: None
     mine: Callable[[str], bool] = lambda _key: True
     planned: list[float] = field(default_factory=list)
@@ -114,7 +114,7 @@ class Campaign:
             sim.check_work(math.fsum(self.planned), self.loaded.most_events)
         total, done = len(mine), len(mine) - len(missing)
         del mine
-        for record in self.crew.play(self._asked(points, replications, first, missing), self.context):
+        for record in self.worker_pool.play(self._asked(points, replications, first, missing), self.context):
             self.journal.add(record)
             done += 1
             self.progress(done, total)

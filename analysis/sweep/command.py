@@ -16,7 +16,7 @@ from analysis.sweep.folder import JOURNAL, FolderError, StudyFolder
 from analysis.sweep.journal import Journal, JournalError
 from analysis.sweep.sweep import kept_metrics, play, table_of
 from analysis.sweep.task import VersionError
-from analysis.sweep.workers import CrewError, crew_at
+from analysis.sweep.workers import WorkerError, crew_at
 from sim import WorkError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from analysis.sweep.task import Shard
     from analysis.sweep.workers import Where
 
-TROUBLE = (RequestError, WorkError, JournalError, FolderError, CrewError, VersionError)
+TROUBLE = (RequestError, WorkError, JournalError, FolderError, WorkerError, VersionError)
 
 """What may be wrong with an order to play a study, told in one line."""
 
@@ -80,14 +80,14 @@ def workplace(
             name = None if shard is None else str(shard)
             folder = stack.enter_context(StudyFolder(out, loaded, shard=name, overwrite=overwrite))
             journal = folder.journal
-        crew = stack.enter_context(crew_at(where))
-        campaign = Campaign(loaded, journal, crew, progress)
+        worker_pool = stack.enter_context(crew_at(where))
+        campaign = Campaign(loaded, journal, worker_pool, progress)
         if shard is not None:
-            campaign = Campaign(loaded, journal, crew, progress, shard.mine)
+            campaign = Campaign(loaded, journal, worker_pool, progress, shard.mine)
         yield Workplace(campaign, folder)
 
 
-def play_sweep(
+def run_sweep(
     place: Workplace, command: str, sentences: Callable[[dict[str, Any]], list[list[str]]]
 ) -> tuple[SweepDocument, list[str]]:
     """Return the document of a study whose points are all played, and the files that were written.
@@ -125,7 +125,7 @@ def play_sweep(
     return content, files
 
 
-def play_shard(place: Workplace) -> dict[str, int]:
+def run_shard(place: Workplace) -> dict[str, int]:
     """Play the tasks of a shard, and return how many outcomes there are of each status.
 
     Raises

@@ -242,7 +242,7 @@ def _coverage(out: Path, study: dict[str, Any]) -> tuple[int | None, int | None]
     from analysis.sweep.campaign import Campaign
     from analysis.sweep.sweep import replications_of
     from analysis.sweep.task import model_digest
-    from analysis.sweep.workers import Crew, Serial
+    from analysis.sweep.workers import Serial, WorkerPool
 
     try:
         loaded = load_study(out / _RESOLVED)
@@ -251,7 +251,7 @@ def _coverage(out: Path, study: dict[str, Any]) -> tuple[int | None, int | None]
     if loaded.digest != study["digest"] or model_digest() != study["model"]:
         return None, None
     with Journal(out / JOURNAL) as journal:
-        campaign = Campaign(loaded, journal, Crew(Serial()))
+        campaign = Campaign(loaded, journal, WorkerPool(Serial()))
         count = replications_of(loaded.study)
         keys = {task.key for point in loaded.points() for task in campaign.tasks(point, count)}
         return len(keys), sum(not journal.has_result(key) for key in keys)

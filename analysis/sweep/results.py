@@ -47,7 +47,7 @@ _REPLICATION = Column("replication", _WHOLE)
 _LOW_HIGH = ("low", "high")
 
 
-class _Played(NamedTuple):
+class _Simulated(NamedTuple):
     """A point with what the journal has of it."""
 
     point: Point
@@ -171,15 +171,17 @@ def _axis_columns(axes: Mapping[str, Axis], others: Iterable[Column]) -> list[Co
     return found
 
 
-def _cells(campaign: Campaign, count: Callable[[Point], int]) -> Iterator[list[_Played]]:
+def _cells(campaign: Campaign, count: Callable[[Point], int]) -> Iterator[list[_Simulated]]:
     """Yield the points of each cell, the one with the central values first."""
-    cell: list[_Played] = []
+    cell: list[_Simulated] = []
     for point in campaign.loaded.points():
         if cell and point.cell != cell[0].point.cell:
             yield cell
             cell = []
         keys = [task.key for task in campaign.tasks(point, count(point))]
-        cell.append(_Played(point, len(keys), [campaign.journal.get(key) for key in keys if key in campaign.journal]))
+        cell.append(
+            _Simulated(point, len(keys), [campaign.journal.get(key) for key in keys if key in campaign.journal])
+        )
     if cell:
         yield cell
 
@@ -193,7 +195,7 @@ def _place(axes: Mapping[str, Axis], point: Point) -> list[Any]:
 
 
 def _result_rows(
-    axes: Mapping[str, Axis], played: _Played, names: Sequence[str], metrics: Sequence[str]
+    axes: Mapping[str, Axis], played: _Simulated, names: Sequence[str], metrics: Sequence[str]
 ) -> Iterator[list[Any]]:
     """Yield a row for each replication that was played to its end."""
     place = _place(axes, played.point)
@@ -212,7 +214,7 @@ def _result_rows(
             yield row
 
 
-def _point_rows(axes: Mapping[str, Axis], cell: Sequence[_Played], metrics: Sequence[str]) -> Iterator[list[Any]]:
+def _point_rows(axes: Mapping[str, Axis], cell: Sequence[_Simulated], metrics: Sequence[str]) -> Iterator[list[Any]]:
     """Yield a row for each point of a cell; what the unknown does to it stands at the central one."""
     first, *drawn = [_outcome(played, metrics) for played in cell]
     for played, outcome in zip(cell, [Cell(first, tuple(drawn)), *map(Cell, drawn)], strict=True):
@@ -229,7 +231,7 @@ def _point_rows(axes: Mapping[str, Axis], cell: Sequence[_Played], metrics: Sequ
         yield row
 
 
-def _outcome(played: _Played, metrics: Sequence[str]) -> Outcome:
+def _outcome(played: _Simulated, metrics: Sequence[str]) -> Outcome:
     if all(record.status == "ok" for record in played.records) and len(played.records) < played.wanted:
         return Outcome(played.point, trouble=f"{played.wanted - len(played.records)} of its tasks were not played")
     return outcome_of(played.point, played.records, metrics)

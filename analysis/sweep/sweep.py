@@ -42,7 +42,7 @@ _FASTER = 4
 """How many times the replications so far the next goal may be: what few of them say of the spread is not sure [-]."""
 
 
-class Played(NamedTuple):
+class Simulated(NamedTuple):
     """How far a point was played.
 
     Parameters
@@ -67,9 +67,9 @@ class _Pursuit:
         self.missing: set[str] = set()
 
 
-def play_until(
+def simulate_until(
     campaign: Campaign, points: Iterable[Point], spec: PrecisionSpec, default_metric: str
-) -> dict[int, Played]:
+) -> dict[int, Simulated]:
     """Play the points of a study until each is precise enough, and return how far that was, by number of the point.
 
     Central points decide for themselves: first at ``least`` replications, then at goals that seem to be enough, of
@@ -96,7 +96,7 @@ def play_until(
     if not precision.relative and metric not in SHARES:
         raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
     chase = _Chase(campaign, spec, metric, precision)
-    with contextlib.closing(campaign.crew.play(chase.first(points), campaign.context, chase.more)) as records:
+    with contextlib.closing(campaign.worker_pool.play(chase.first(points), campaign.context, chase.more)) as records:
         for record in records:
             chase.take(record)
     if chase.known and metric not in chase.known:
@@ -115,8 +115,8 @@ class _Chase:
         self._waiting: dict[str, list[_Pursuit]] = {}
         self._next: deque[Task] = deque()
         self._lost: set[str] = set()
-        self._played = 0
-        self.found: dict[int, Played] = {}
+        self._simulated = 0
+        self.found: dict[int, Simulated] = {}
         self.known: set[str] = set()
 
     def first(self, points: Iterable[Point]) -> Iterator[Task]:
@@ -135,8 +135,8 @@ class _Chase:
         self._campaign.journal.add(record)
         if not self._campaign.journal.has_result(record.key):
             self._lost.add(record.key)  # another point may have the same scenario; the next run tries it again
-        self._played += 1
-        self._campaign.progress(self._played, None)
+        self._simulated += 1
+        self._campaign.progress(self._simulated, None)
         for pursuit in self._waiting.pop(record.key, ()):
             pursuit.missing.discard(record.key)
             if not pursuit.missing:
@@ -165,14 +165,14 @@ class _Chase:
         """End a point that has all replications up to its goal, or give it a further one."""
         point, pursuit.done = pursuit.point, pursuit.goal
         if point.draw:
-            self.found[point.number] = Played(pursuit.done, None)
+            self.found[point.number] = Simulated(pursuit.done, None)
             return
         outcome = self._campaign.outcome(point, pursuit.done)
         self.known |= set(outcome.metrics)
         excess = _excess(outcome, self._metric, self._precision)
         pursuit.goal = next_goal(pursuit.done, excess, self._spec.most)
         if pursuit.goal == pursuit.done:
-            self.found[point.number] = Played(pursuit.done, excess <= 1)
+            self.found[point.number] = Simulated(pursuit.done, excess <= 1)
 
 
 def _excess(outcome: Outcome, metric: str, precision: Precision) -> float:
@@ -241,7 +241,7 @@ def play(campaign: Campaign) -> HowFar:
         count = replications_of(study)
         campaign.play(points, count)
         return lambda _point: (count, None)
-    found = play_until(campaign, points, study.precision, study.metrics[0])
+    found = simulate_until(campaign, points, study.precision, study.metrics[0])
     return lambda point: found[point.number]
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import sim
 from analysis.metrics import ratios, time_shares
-from analysis.statistics.differences import Luck
+from analysis.statistics.differences import ControlVariates
 from analysis.study.inputs import Inputs, names_files
 from sim import units
 
@@ -160,7 +160,7 @@ def play(context: Context, task: Task) -> Record:
     rows: dict[str, list[list[float | None]]] = {}
     notes: dict[str, Any] = {}
     try:
-        rows, notes = _played(context, task)
+        rows, notes = _simulated(context, task)
     except sim.ScenarioError as error:
         status = _verdict(error)
         reason = "; ".join(_without_option(line, task.overrides) for line in error.lines)
@@ -223,11 +223,11 @@ def _desk(packed: bytes, _digest: str) -> _Desk:
     return _Desk(packed)
 
 
-def _played(context: Context, task: Task) -> tuple[dict[str, list[list[float | None]]], dict[str, Any]]:
+def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float | None]]], dict[str, Any]]:
     """Return rows and notes of a task."""
     desk = _desk(context.packed, context.digest)
     prepared = desk.prepared(task.overrides)
-    how_lucky = Luck(prepared)
+    how_lucky = ControlVariates(prepared)
     rows: dict[str, list[list[float | None]]] = {}
     notes: dict[str, Any] = {"luck": [], "censored": [], "never_started": []}
     for replication in range(task.first, task.first + task.replications):

@@ -44,7 +44,7 @@ AHEAD = 4
 """Tasks in flight for each that is played, so that nobody idles."""
 
 
-class CrewError(ValueError):
+class WorkerError(ValueError):
     """Tasks cannot be played where they should; the message is one line."""
 
 
@@ -74,7 +74,7 @@ class Death(NamedTuple):
     how: str
 
 
-class Place(Executor):
+class Backend(Executor):
     """An executor with what a crew has to know of it.
 
     ``name`` is how messages call it, and ``attempts`` how often a task that is alone is played before it is given up.
@@ -92,10 +92,10 @@ class Place(Executor):
         return None
 
     def check(self) -> None:
-        """Raise `CrewError` if no outcome can be expected any more."""
+        """Raise `WorkerError` if no outcome can be expected any more."""
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[Place]:
+    def alone(self) -> Iterator[Backend]:
         """Yield a place where one task is played at a time."""
         yield self
 
@@ -103,7 +103,7 @@ class Place(Executor):
         """Drop what is in flight, at once; what is sent next is played again."""
 
 
-class Serial(Place):
+class Serial(Backend):
     """Plays each task at once, in this process."""
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -116,7 +116,7 @@ class Serial(Place):
         return future
 
 
-class Processes(Place):
+class Processes(Backend):
     """A pool of processes, started when there is something to do, and anew after one of them has died.
 
     Parameters
@@ -164,7 +164,7 @@ class Processes(Place):
             first.result()
         except BrokenExecutor:
             pool.shutdown()
-            raise CrewError(f"processes: they end as soon as they are started ({_end(self._started)})") from None
+            raise WorkerError(f"processes: they end as soon as they are started ({_end(self._started)})") from None
         except _NO_START as error:
             self._kill()
             raise _cannot_start(error) from None
@@ -181,7 +181,7 @@ class Processes(Place):
         return Death(1, _end(self._started))
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[Place]:
+    def alone(self) -> Iterator[Backend]:
         """Yield a pool of one process."""
         single = Processes(1)
         try:
@@ -211,9 +211,9 @@ _NO_START = (OSError, EOFError, ImportError, NotImplementedError)
 """What comes of processes that cannot be started, or whose starter has ended."""
 
 
-def _cannot_start(error: BaseException) -> CrewError:
+def _cannot_start(error: BaseException) -> WorkerError:
     reason = str(error) or "who starts them has ended"
-    return CrewError(f"processes: cannot be started here ({reason}); the serial executor needs none")
+    return WorkerError(f"processes: cannot be started here ({reason}); the serial executor needs none")
 
 
 class _Noting:
@@ -245,7 +245,7 @@ def _end(processes: list[BaseProcess]) -> str:
 
 
 @contextlib.contextmanager
-def crew_at(where: Where) -> Iterator[Crew]:
+def crew_at(where: Where) -> Iterator[WorkerPool]:
     """Yield the crew of a place; whatever it still does is stopped afterwards.
 
     Raises
@@ -254,7 +254,7 @@ def crew_at(where: Where) -> Iterator[Crew]:
         If there is no such place, or it cannot be reached.
     """
     with contextlib.ExitStack() as stack:
-        place: Place
+        place: Backend
         if where.kind == "serial":
             place = Serial()
         elif where.kind == "process":
@@ -262,9 +262,9 @@ def crew_at(where: Where) -> Iterator[Crew]:
         elif where.kind == "dask":
             place = stack.enter_context(dask_at(where))
         else:
-            raise CrewError(f"no executor {where.kind!r}: there are {', '.join(KINDS)}")
+            raise WorkerError(f"no executor {where.kind!r}: there are {', '.join(KINDS)}")
         stack.callback(place.stop)
-        yield Crew(place)
+        yield WorkerPool(place)
 
 
 # ----------------------------------------
@@ -275,7 +275,7 @@ _LOOK = 2.0
 """Seconds without an outcome after which the place is asked whether any can still come [s]."""
 
 
-class Crew:
+class WorkerPool:
     """Plays tasks at a place.
 
     When a process dies, nobody can tell which of the tasks in flight it was. They all become suspects, and each is
@@ -287,7 +287,7 @@ class Crew:
         Where `analysis.sweep.task.play` is called; closed by whoever opened it.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Backend) -> None:
         self.place = place
 
     def play(
@@ -369,7 +369,7 @@ class Crew:
                 yield _patiently(place, context, suspects.popleft())
 
 
-def _patiently(place: Place, context: Context, task: Task) -> Record:
+def _patiently(place: Backend, context: Context, task: Task) -> Record:
     """Return the outcome of a task that is alone, after some attempts if its process dies."""
     deaths: list[Death] = []
     while len(deaths) < place.attempts:
@@ -385,19 +385,19 @@ def _patiently(place: Place, context: Context, task: Task) -> Record:
     return Record(task.key, task.point, task.first, task.replications, "crashed", reason, 0.0, {}, {})
 
 
-def _outcome(future: Future[Record], place: Place) -> Record | Death:
+def _outcome(future: Future[Record], place: Backend) -> Record | Death:
     """Return the outcome of a task, or how the process died that may have played it."""
     try:
         return future.result()
     except CancelledError:
         message = f"{place.name}: it has ended, or cannot be reached any more; run again to go on from here"
-        raise CrewError(message) from None
+        raise WorkerError(message) from None
     except Exception as error:
         death = place.death(error)
         if death is None:
             # Whatever goes wrong in a simulation is an outcome: this is the place, not the task.
             told = str(error) if isinstance(error, VersionError) else f"cannot play tasks ({_told(error)})"
-            raise CrewError(f"{place.name}: {told}") from error
+            raise WorkerError(f"{place.name}: {told}") from error
         return death
 
 
@@ -435,7 +435,7 @@ def one_at_a_time(function: Callable[..., Any], /, *args: Any, **kwargs: Any) ->
         return function(*args, **kwargs)
 
 
-class Dask(Place):
+class Dask(Backend):
     """The workers of a Dask scheduler, those included that come later.
 
     Parameters
@@ -469,10 +469,10 @@ class Dask(Place):
             self._seen = time.monotonic()
 
     def check(self) -> None:
-        """Raise `CrewError` if there have been no workers for a minute."""
+        """Raise `WorkerError` if there have been no workers for a minute."""
         self._count()
         if time.monotonic() - self._seen > _NO_WORKERS:
-            raise CrewError(_no_workers(self.name))
+            raise WorkerError(_no_workers(self.name))
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Return the outcome of a call as a future."""
@@ -527,11 +527,11 @@ def dask_at(where: Where) -> Iterator[Dask]:
     """
     name = where.address or where.file
     if not name:
-        raise CrewError("the dask executor needs --scheduler-address or --scheduler-file")
+        raise WorkerError("the dask executor needs --scheduler-address or --scheduler-file")
     try:
         import distributed
     except ImportError:
-        raise CrewError("the dask executor needs the extra cluster: pip install 'ettrick[cluster]'") from None
+        raise WorkerError("the dask executor needs the extra cluster: pip install 'ettrick[cluster]'") from None
     address = where.address or _address_in(Path(where.file))
     with _quiet():
         try:
@@ -542,12 +542,12 @@ def dask_at(where: Where) -> Iterator[Dask]:
         except Exception as error:  # each protocol has its own
             at = "" if name == address else f" at {address}"
             message = f"{name}: no Dask scheduler answers{at} ({' '.join(str(error).split()) or type(error).__name__})"
-            raise CrewError(message) from None
+            raise WorkerError(message) from None
         with client:
             try:
                 client.wait_for_workers(1, timeout=_NO_WORKERS)
             except (OSError, TimeoutError):
-                raise CrewError(_no_workers(name)) from None
+                raise WorkerError(_no_workers(name)) from None
             yield Dask(client, name)
 
 
@@ -572,13 +572,13 @@ def _address_in(path: Path) -> str:
         address = json.loads(content_of(path))["address"]
     except FileNotFoundError:
         message = f"{path}: no such file; a scheduler writes it: dask scheduler --scheduler-file {path}"
-        raise CrewError(message) from None
+        raise WorkerError(message) from None
     except OSError as error:
-        raise CrewError(f"{path}: cannot be read ({error.strerror})") from None
+        raise WorkerError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, LookupError, TypeError):
         address = None
     if not isinstance(address, str) or not address:
-        raise CrewError(f"{path}: is not what a Dask scheduler writes: it has no address")
+        raise WorkerError(f"{path}: is not what a Dask scheduler writes: it has no address")
     return address
 
 

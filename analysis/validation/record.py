@@ -14,7 +14,7 @@ from analysis.results.files import in_lines
 from analysis.results.run import plain
 from analysis.terminal import Progress, console
 from analysis.validation.lab import Lab
-from analysis.validation.play import HEADS, LABELS, against, cells_of, describe, in_words, play
+from analysis.validation.run import HEADS, LABELS, against, cells_of, describe, in_words, play
 from analysis.validation.table import load_table
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ _END, _SEED = 10.0, 3
 
 def episodes(preset: str) -> list[Episode]:
     """Return what follows on each of the failures with a preset."""
-    timeline = _played(preset)
+    timeline = _simulated(preset)
     return [_episode(strike, timeline, span) for strike, span in zip(_STRIKES, SPANS, strict=True)]
 
 
@@ -63,7 +63,7 @@ def times(presets: Iterable[str]) -> str:
     """Return a table of the time to the next useful step and of the work undone, by preset and failure."""
     rows = [f"| preset | {' | '.join(strike.title.lower() for strike in _STRIKES)} |", "|---|---|---|---|"]
     for preset in presets:
-        timeline = _played(preset)
+        timeline = _simulated(preset)
         rows.append(f"| `{preset}` | {' | '.join(_words(strike, timeline) for strike in _STRIKES)} |")
     return "\n".join(rows) + "\n"
 
@@ -76,7 +76,7 @@ def _words(strike: _Strike, timeline: Timeline) -> str:
     return f"{(again - zero) / MINUTE:.1f} + {_lost(timeline, zero - MINUTE, again):.1f} min"
 
 
-def _played(preset: str) -> Timeline:
+def _simulated(preset: str) -> Timeline:
     """Return what happens to the job with a preset."""
     sources = ", ".join(strike.source for strike in _STRIKES)
     changes = [f"recovery.use={preset}", f"failures=[{sources}]", f"horizon={_END} h", f"seed={_SEED}"]

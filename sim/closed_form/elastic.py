@@ -150,7 +150,7 @@ def repairs_by_cause(prepared: Prepared) -> dict[str, tuple[float, float]] | Non
     """Return at which rate each cause takes a node [1/s], and its mean repair [s]; ``None`` where one has no law."""
     found = {}
     for source in prepared.sources:
-        if not takes_nodes(source) or source.noticing is None:
+        if not takes_nodes(source) or source.detection_race is None:
             continue
         if source.repair is None or source.recorded is not None:
             return None

@@ -403,7 +403,7 @@ def _of_sources(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
             yield f"waiting for stores that {source.name} took away", _part(rate * source.store_out.mean_value)
         if source.effect.stops:
             continue
-        lasting = prepared.horizon / 2 if source.noticing is None else source.noticing.mean_value
+        lasting = prepared.horizon / 2 if source.detection_race is None else source.detection_race.mean_value
         if source.effect.heal is not None:
             lasting = min(lasting, source.effect.heal.mean_value)
         lost = _slower(source, job)
@@ -474,7 +474,7 @@ def _part(ratio: float) -> float:
 
 def _rate(prepared: Prepared, source: Source, job: PreparedJob) -> float:
     """Return how often a cause strikes a job [1/s], noticed or not."""
-    if source.noticing is None:
+    if source.detection_race is None:
         each = source.rate / source.units if source.part == "job" else source.rate * (job.nodes / prepared.nodes)
         return each * source.interrupts * source.cuts
     return 1 / interrupts(prepared, [source], job.nodes)[0]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sim.formulas.arrays import FloatArray, Number
     from sim.formulas.goodput import ClassShares
     from sim.policies.checkpoint.stores import Rung
-    from sim.policies.detection.noticing import Noticing
+    from sim.policies.detection.race import DetectionRace
     from sim.policies.recovery.base import Return
 
 # ----------------------------------------
@@ -57,25 +57,25 @@ class Unknown:
 
     Parameters
     ----------
-    noticings
+    races
         Who notices each cause; ``None`` where the job steps on until it is known, or nobody knows.
     shares
         Share of each cause of all failures [-].
     """
 
-    def __init__(self, noticings: Sequence[Noticing | None], shares: Sequence[float]) -> None:
-        edges = _edges([each for each in noticings if each is not None])
+    def __init__(self, races: Sequence[DetectionRace | None], shares: Sequence[float]) -> None:
+        edges = _edges([each for each in races if each is not None])
         self._steps = np.diff(edges)
         middles = edges[:-1] + self._steps / 2
-        each_once = {each: _survival(each, middles) for each in noticings if each is not None}
-        self._unknown = [None if each is None else each_once[each] for each in noticings]
+        each_once = {each: _survival(each, middles) for each in races if each is not None}
+        self._unknown = [None if each is None else each_once[each] for each in races]
         known: FloatArray = np.zeros(len(middles))
         for unknown, share in zip(self._unknown, shares, strict=True):
             # What stops the job only when it is known is known at once.
             known += share * (1.0 if unknown is None else 1.0 - unknown)
         pieces = known * self._steps
         self._ended = np.cumsum(pieces) - pieces / 2
-        self._means = [0.0 if each is None else each.mean_value for each in noticings]
+        self._means = [0.0 if each is None else each.mean_value for each in races]
 
     def means(self, rate: Number) -> list[Number]:
         """Return the mean time until a failure of each cause is known [s].
@@ -96,26 +96,26 @@ class Unknown:
         ]
 
 
-def _edges(noticings: Sequence[Noticing]) -> FloatArray:
+def _edges(races: Sequence[DetectionRace]) -> FloatArray:
     """Return times between which all laws of detection are smooth [s], from zero to where nothing is left of them."""
-    laws = {observer.law for noticing in noticings for observer in noticing.observers if observer.coverage > 0}
-    laws |= {noticing.human for noticing in noticings if noticing.human is not None}
+    laws = {observer.law for detection_race in races for observer in detection_race.observers if observer.coverage > 0}
+    laws |= {detection_race.human for detection_race in races if detection_race.human is not None}
     times = [times for law in laws for times in (np.array(law.breaks), law.ppf(_QUANTILES))]
     bends = np.unique(np.concatenate([np.zeros(1), *times]))
     parts = max(_STEPS // len(bends), 2)
     return np.asarray(np.interp(np.arange((len(bends) - 1) * parts + 1) / parts, np.arange(len(bends)), bends))
 
 
-def _survival(noticing: Noticing, times: FloatArray) -> FloatArray:
+def _survival(detection_race: DetectionRace, times: FloatArray) -> FloatArray:
     """Return the probability that a fault which somebody notices is unknown at `times` [s] [-], shape (n,)."""
     missed, unknown = 1.0, np.ones(len(times))
-    for observer in noticing.observers:
+    for observer in detection_race.observers:
         missed *= 1.0 - observer.coverage
         unknown = unknown * (1.0 - observer.coverage * observer.law.cdf(times))
     late: FloatArray | float = 0.0
-    if noticing.human is not None:
-        late = missed * (1.0 - noticing.human.cdf(times))
-    return np.asarray((unknown - missed + late) / noticing.certain, dtype=np.float64)
+    if detection_race.human is not None:
+        late = missed * (1.0 - detection_race.human.cdf(times))
+    return np.asarray((unknown - missed + late) / detection_race.certain, dtype=np.float64)
 
 
 _AT_ONCE = 1e-6
@@ -313,8 +313,8 @@ def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:
             return None
         if share > 0:
             found += [_Way(source, cause, share * back.chance, back) for back in backs]
-    noticings = [source.noticing if source.effect.stops else None for source in prepared.sources]
-    return _Size(tuple(found), Unknown(noticings, shares))
+    races = [source.detection_race if source.effect.stops else None for source in prepared.sources]
+    return _Size(tuple(found), Unknown(races, shares))
 
 
 def _rungs(job: PreparedJob) -> list[Rung]:

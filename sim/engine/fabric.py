@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sim.cluster.left import FabricState
+from sim.cluster.degraded import FabricState
 from sim.engine.kernel import Order
 from sim.engine.nodes import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sim.cluster.left import Change
+    from sim.cluster.degraded import Change
     from sim.engine.failures import Failures, Inside
     from sim.engine.job import Footprint, Job
     from sim.engine.kernel import Call

@@ -306,9 +306,9 @@ class SourceInfo:
         self.cause = index + 1
         self.prefix = (prepared.seed, replication)
         self.numbers: dict[str, Numbers] = {}
-        noticing = source.noticing
-        fixed = noticing.fixed if noticing is not None else 0.0
-        self.detection = noticing.draw if noticing is not None and fixed is None else fixed or 0.0
+        detection_race = source.detection_race
+        fixed = detection_race.fixed if detection_race is not None else 0.0
+        self.detection = detection_race.draw if detection_race is not None and fixed is None else fixed or 0.0
         """Time from a failure to its detection [s], or a function of the failure's marks."""
         self.repair = _sampler(source.repair) if source.repair is not None else 0.0
         self.returns = source.renews == "at_return" and source.clock == "wall"

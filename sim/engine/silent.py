@@ -107,8 +107,8 @@ class SilentFaults:
         failure = fault.failure
         effect = failure.info.source.effect
         heals = now + draw(effect.heal, failure.mark, "heals") if effect.heal is not None else math.inf
-        noticing = failure.info.source.noticing
-        noticed = now + noticing.draw(failure.mark) if noticing is not None else math.inf
+        detection_race = failure.info.source.detection_race
+        noticed = now + detection_race.draw(failure.mark) if detection_race is not None else math.inf
         if heals < min(noticed, self.failures.end):
             self.kernel.at(heals, Order.RETURN, self._on_healed, fault)
         elif noticed < self.failures.end:

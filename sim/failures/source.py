@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sim.failures.planned import Rollout
     from sim.failures.spread import Size
     from sim.failures.variety import Tempo
-    from sim.policies.detection.noticing import Noticing
+    from sim.policies.detection.race import DetectionRace
     from sim.scenario.law_model import LawModel
 
 Renews: TypeAlias = Literal["at_failure", "at_return", "never"]
@@ -167,7 +167,7 @@ class Source:
         Whose repair applies: that of the ``source`` itself (rows of a log, windows and rollouts say themselves when a
         unit is back), of the ``entry`` of ``failures`` that uses a bundle, of the ``scenario``, or of the ``bundle``.
         Empty where no node is away.
-    noticing
+    detection_race
         Who notices a fault, and when; ``None`` for nobody. Worked out from the scenario's detection, or `detection`.
     fault
         Class of its faults, one of :data:`sim.policies.contracts.FAULTS`.
@@ -228,7 +228,7 @@ class Source:
     repair: LawModel | None = None
     repair_from: RepairFrom = ""
     detection: LawModel | None = None
-    noticing: Noticing | None = None
+    detection_race: DetectionRace | None = None
     fault: Fault = "process"
     damage: Aftermath = "process"
     planned: bool = False

@@ -134,7 +134,7 @@ def elastic_shares(
     # Those failures after which too few are left are restarts of all, and no longer absences of one.
     leaving = gamma * (1.0 - breach)
     place = share_in_place(leaving, away, downtime)
-    stepping, noticing, waste = _while_in_place(groups, leaving, place, stall, rejoin, downtime, step, away > stall)
+    stepping, detection, waste = _while_in_place(groups, leaving, place, stall, rejoin, downtime, step, away > stall)
     breaches = groups * gamma * breach
     restarts = rate + breaches
     # The first of those away is back when the others have waited for a part of an absence.
@@ -153,10 +153,10 @@ def elastic_shares(
         "productive": up * place * stepping * work["productive"] * (1.0 - waste),
         "checkpoint_stall": up * place * stepping * work["checkpoint_stall"],
         "lost_work": up * place * stepping * (work["lost_work"] + work["productive"] * waste),
-        "detection": known + up * (leaving * downtime / (1.0 + leaving * downtime) + place * noticing),
+        "detection": known + up * (leaving * downtime / (1.0 + leaving * downtime) + place * detection),
         "starved": empty + gone - own,
     }
-    return found | {"restart": again - empty + own + up * place * (1.0 - stepping - noticing)}
+    return found | {"restart": again - empty + own + up * place * (1.0 - stepping - detection)}
 
 
 def _breach(groups: int, fewest: int, rate: float, away: float, downtime: float) -> float:
@@ -171,17 +171,17 @@ def _breach(groups: int, fewest: int, rate: float, away: float, downtime: float)
 def _while_in_place(
     groups: int, rate: float, place: float, stall: float, rejoin: float, downtime: float, step: float, is_late: bool
 ) -> tuple[float, float, float]:
-    """Return of a group in place the shares stepping and noticing others' failures, and the share of steps cut [-].
+    """Return of a group in place the shares stepping and detection others' failures, and the share of steps cut [-].
 
     `rate` is that at which a group leaves [1/s]; unless it `is_late` it is back before the others go on.
     """
     others = (groups - 1) * rate * place
     returns = rejoin * real(mean_decay(others * rejoin)) if is_late else 0.0
     stepping = math.exp(-others * stall) / (1.0 + others * downtime) / (1.0 + (others + rate) * returns)
-    noticing = others * downtime / (1.0 + others * downtime)
+    detection = others * downtime / (1.0 + others * downtime)
     cuts = (rate + (2.0 if is_late else 1.0) * others) * step
     # Of a step in flight at a time that is exponential, (y / (e^y - 1)) is whole steps.
-    return stepping, noticing, 1.0 - (cuts / math.expm1(cuts) if 0 < cuts < 700 else float(cuts == 0))
+    return stepping, detection, 1.0 - (cuts / math.expm1(cuts) if 0 < cuts < 700 else float(cuts == 0))
 
 
 def _around_restarts(rate: float, failures: float, pause: float, downtime: float) -> tuple[float, float, float]:

@@ -384,8 +384,8 @@ def starvation(
     states = _states(r, s, c)
     waits = (states.missing > 0) | (states.coming > 0)
     up = np.where(waits & (not exposed), 0.0, r - states.missing)
-    noticing = up * rate * d
-    pause = 1.0 + noticing
+    undetected = up * rate * d
+    pause = 1.0 + undetected
     failing = up * rate * (1.0 + np.maximum(up - 1.0, 0.0) * rate * d)
     outside = 0.0 if cold else rate * pause
     if mean_repair == 0.0:
@@ -405,7 +405,7 @@ def starvation(
         share=starved / total,
         probability=empty / running if running > 0 else 1.0,
         wait=starved / failures if failures > 0 else 0.0 if rate == 0 else math.inf,
-        detection=float(law @ noticing) / total,
+        detection=float(law @ undetected) / total,
     )
 
 

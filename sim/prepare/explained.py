@@ -198,8 +198,8 @@ def _class(fault: str, stops: bool, sources: list[Source], prepared: Prepared, j
         part = weight / sum(weights)
         if part == 0:
             continue
-        after += part * (source.noticing.mean_value if source.noticing is not None else math.inf)
-        for name, first in (source.noticing.shares() if source.noticing is not None else {}).items():
+        after += part * (source.detection_race.mean_value if source.detection_race is not None else math.inf)
+        for name, first in (source.detection_race.shares() if source.detection_race is not None else {}).items():
             shares[name] = shares.get(name, 0.0) + part * first
     return FaultClass(fault, stops, tuple(source.name for source in sources), sum(rates), after, shares)
 

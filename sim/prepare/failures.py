@@ -12,7 +12,7 @@ from sim.cluster import FABRIC_PARTS, FatTree
 from sim.failures import Replay
 from sim.failures.bundle import Bundle
 from sim.failures.source import OF_ONE_NODE
-from sim.policies.detection.noticing import Noticing
+from sim.policies.detection.race import DetectionRace
 from sim.policies.repair import Simple
 from sim.prepare.placement import Latest
 from sim.scenario.fields import PathError, RuleError
@@ -38,7 +38,7 @@ _NETWORK = ("network", "nic", "cable", "optic", "link", "switch")
 """Words in the names of causes that are the network's."""
 
 
-_NOTICING: Latest[Noticing | None] = Latest(256)
+_NOTICING: Latest[DetectionRace | None] = Latest(256)
 
 _BUILT: Latest[list[Source]] = Latest(64)
 
@@ -70,23 +70,23 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
     sources = [_with_domain(source, index, cluster) for source, index in zip(sources, origins, strict=True)]
     detection, described = scenario.detection, repr(scenario.detection)
 
-    def notice(source: Source) -> Noticing | None:
+    def notice(source: Source) -> DetectionRace | None:
         if source.detection is not None:
-            return Noticing.by(source.detection).scaled(detection.scale)
+            return DetectionRace.by(source.detection).scaled(detection.scale)
         fault, kind = source.fault, source.effect.kind
-        return _NOTICING.get((described, fault, kind), lambda: detection.noticing(fault, kind))
+        return _NOTICING.get((described, fault, kind), lambda: detection.detection_race(fault, kind))
 
     found = [
         replace(
             source,
             repair=source.repair.scaled(repair.scale) if source.repair is not None else repair.single_time,
             repair_from=_repair_from(source, scenario.failures[index]),
-            noticing=notice(source),
+            detection_race=notice(source),
         )
         for source, index in zip(sources, origins, strict=True)
     ]
     for source, index in zip(found, origins, strict=True):
-        if source.noticing is None and source.effect.kind == "spike":
+        if source.detection_race is None and source.effect.kind == "spike":
             rule = f"'{source.name}': nobody notices a loss spike here; give it a detection time"
             raise PathError(("failures", index, "detection"), rule)
     return found, merged
@@ -392,7 +392,7 @@ def prior(sources: Iterable[Source], share: float, horizon: float, success: floa
     total = 0.0
     detection = 0.0
     for source in sources:
-        if source.noticing is None:
+        if source.detection_race is None:
             continue
         rate = source.rate / source.units if source.part == "job" else source.rate * share
         if source.blast is not None:
@@ -405,7 +405,7 @@ def prior(sources: Iterable[Source], share: float, horizon: float, success: floa
         if source.tempo is not None:
             rate *= source.tempo.mean(horizon)
         total += rate
-        detection += rate * (source.noticing.mean_value if source.effect.stops else 0.0)
+        detection += rate * (source.detection_race.mean_value if source.effect.stops else 0.0)
     return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
 
 

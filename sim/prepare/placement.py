@@ -476,7 +476,7 @@ def _left(
     """Return what is left to the node that fares worst [-], by how far it sends, and how many nodes are cut off."""
     if not failed:
         return {}, 0
-    from sim.cluster.left import FabricState
+    from sim.cluster.degraded import FabricState
     from sim.cluster.switches import Reach
 
     state = FabricState(topology.paths)

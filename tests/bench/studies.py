@@ -169,8 +169,8 @@ def _study(folder: Path, name: str, intervals: int, least: int) -> Path:
 def _library(folder: Path, where: Where, intervals: int, least: int) -> _Run:
     """Play a small study once the processes are there."""
     loaded = load_study(_study(folder, "small", intervals, least))
-    with Journal(folder / f"journal-{where.jobs}") as journal, crew_at(where) as crew:
-        campaign = Campaign(loaded, journal, crew)
+    with Journal(folder / f"journal-{where.jobs}") as journal, crew_at(where) as worker_pool:
+        campaign = Campaign(loaded, journal, worker_pool)
         # The first tasks of a process also pay for its start.
         campaign.play(Again(loaded.points), 2, first=1_000_000)
         start = time.perf_counter()

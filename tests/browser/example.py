@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.page.charts import data
-from analysis.page.model import Column, Grid, Number, Opening, Picture, Report, Section
+from analysis.page.model import Column, FirstScreen, Grid, Number, Picture, Report, Section
 
 EVIL = 'A & B <script>alert(1)</script> "quoted" </style> $x$ é'
 
@@ -98,7 +98,7 @@ def example_report(explorer: bool = True) -> Report:
         for key, chart in _charts().items()
     }
     gain = Number("2.4 points", 0.024, 0.01, ("run.json#/a/mean", "run.json#/b/mean"), "b - a")
-    opening = Opening(
+    first_screen = FirstScreen(
         question=f"Does it pay to save remotely? {EVIL}",
         answer=("Saving remotely would add ", gain, " of goodput, [", "1.9 to 2.9 at 95 % confidence", "]."),
         doubt=(f"The failure rate is not known exactly: from 88 to 95 %. {EVIL}",),
@@ -117,4 +117,4 @@ def example_report(explorer: bool = True) -> Report:
     ]
     sections.append(Section("inputs", "Every input has a source", items=(grid, long)))
     footer = ("Ettrick 0.1", f"ettrick sweep {EVIL}", "sha256 " + "0123456789abcdef" * 4)
-    return Report(f"checkpoints {EVIL}", opening, tuple(sections), EXPLORER if explorer else None, footer)
+    return Report(f"checkpoints {EVIL}", first_screen, tuple(sections), EXPLORER if explorer else None, footer)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from analysis.page.formats import html
-from analysis.page.model import Opening, Report
+from analysis.page.model import FirstScreen, Report
 from tests.browser.example import EVIL, EXPLORER, example_report
 from tests.pace import one_in
 
@@ -227,7 +227,7 @@ def twelve_lines(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
         data = EXPLORER | {"axes": axes, "cells": cells, "start": {"x": 0, "series": 1, "at": [0, 0]}}
         data |= {"metrics": EXPLORER["metrics"][:1]}  # type: ignore[index]
         path = tmp_path_factory.mktemp("lines") / "report.html"
-        path.write_bytes(html.write(Report("lines", Opening("", (), (), None, (), ()), (), data)))
+        path.write_bytes(html.write(Report("lines", FirstScreen("", (), (), None, (), ()), (), data)))
         return path
 
     return write
@@ -361,7 +361,7 @@ def test_print(printed: Path) -> None:
     ).stdout
     said = "".join(text.split())
     titles = [section.title for section in REPORT.sections]
-    for words in (REPORT.title, REPORT.opening.question, "Saving remotely would add 2.4 points", *titles):
+    for words in (REPORT.title, REPORT.first_screen.question, "Saving remotely would add 2.4 points", *titles):
         assert "".join(words.split()) in said, words
     # A long table is for a screen too: paper says where it is.
     assert "Allinputs(60rows):onascreen" in said

@@ -21,7 +21,7 @@ from analysis.validation.lab import Lab
 from analysis.validation.measures import MEASURES
 from analysis.validation.measures.nodes import LOG, STATISTICS, Faults
 from analysis.validation.measures.recovery import HOST, SOFTWARE, failures_at, phases, small
-from analysis.validation.play import play
+from analysis.validation.run import play
 from analysis.validation.table import load_table
 from analysis.validation.verdict import judge
 from tests.cases import cases

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom
 
 import sim
-from analysis.statistics.differences import Luck, of_values
+from analysis.statistics.differences import ControlVariates, of_values
 from analysis.statistics.estimates import mean_interval
 from tests.harness import prepared
 from tests.pace import SEED
@@ -58,7 +58,7 @@ def played(
         recovery={"use": "hot-spare", "initialize": "5 min"},
         seed=SEED,
     )
-    luck = Luck(case)
+    luck = ControlVariates(case)
     ends: list[float] = []
     lucky: list[Any] = []
     for number in range(repetitions * replications):

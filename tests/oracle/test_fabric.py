@@ -13,7 +13,7 @@ import pytest
 
 import sim
 from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
-from sim.cluster.left import Change, FabricState
+from sim.cluster.degraded import Change, FabricState
 from sim.cluster.paths import Paths, paths
 from sim.cluster.switches import Reach
 from sim.engine.simulation import Simulation

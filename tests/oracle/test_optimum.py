@@ -16,10 +16,10 @@ import yaml
 
 import sim
 from analysis.metrics import job_ratios
-from analysis.optimize.play import Found, optimize
+from analysis.optimize.optimize import Found, optimize
 from analysis.optimize.search import place
 from analysis.results.run import plain
-from analysis.sensitivity import play_sensitivity
+from analysis.sensitivity import run_sensitivity
 from analysis.statistics.estimates import t_quantile
 from analysis.study.axis import Axis
 from analysis.study.designs import Saltelli
@@ -28,7 +28,7 @@ from analysis.study.questions.sobol import Indices, indices, variance_parts
 from analysis.study.table import Cell, Outcome, Table
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
-from analysis.sweep.workers import Crew, Serial, Where, crew_at
+from analysis.sweep.workers import Serial, Where, WorkerPool, crew_at
 from analysis.validation.measures.crossover import (
     Crossing,
     Rivals,
@@ -373,7 +373,7 @@ def found_in(folder: Path, scenario: dict[str, Any], study: dict[str, Any]) -> F
     path = folder / "study.yaml"
     path.write_text(yaml.safe_dump({"name": "study", "scenario": "scenario.yaml", **study}, sort_keys=False))
     with Journal(folder / "journal") as journal:
-        return optimize(Campaign(load_study(path), journal, Crew(Serial())))
+        return optimize(Campaign(load_study(path), journal, WorkerPool(Serial())))
 
 
 def best_interval(folder: Path, replications: int) -> Found:
@@ -705,9 +705,14 @@ def test_indices_of_the_simulator_are_those_of_its_closed_form(tmp_path: Path) -
         "  failures.0.scale: {distribution: {law: counted, events: 40}}\n"
         "  recovery.initialize: {distribution: {law: between, p05: 2 min, p95: 40 min}}\n"
     )
-    with Journal(tmp_path / "journal.jsonl") as journal, crew_at(Where("process")) as crew:
-        document = play_sensitivity(
-            load_study(tmp_path / "s.yaml"), journal, crew, lambda _done, _total: None, method="sobol", command=""
+    with Journal(tmp_path / "journal.jsonl") as journal, crew_at(Where("process")) as worker_pool:
+        document = run_sensitivity(
+            load_study(tmp_path / "s.yaml"),
+            journal,
+            worker_pool,
+            lambda _done, _total: None,
+            method="sobol",
+            command="",
         )
     rows = plain(document)["indices"]["by_axis"]
     assert [row["axis"] for row in rows] == ["recovery.initialize", "failures.0.scale"]

@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 import sim
 from analysis.metrics import ratios
-from analysis.statistics.differences import Luck, controlled, ranking_of
+from analysis.statistics.differences import ControlVariates, controlled, ranking_of
 from analysis.statistics.estimates import contributions, mean_interval
 from analysis.statistics.intervals import mean_estimate
 from sim import Ratio
@@ -113,7 +113,7 @@ def simulated(changes: tuple[str, ...], count: int, first: int = 0) -> tuple[lis
     """Return the ETTR of replications of `quickstart`, and how lucky they were."""
     template = sim.template(sim.shipped("scenarios")["quickstart"])
     prepared = sim.prepare(template.scenario((*changes, f"seed={SEED}")))
-    luck = Luck(prepared)
+    luck = ControlVariates(prepared)
     results = [sim.run(prepared, number) for number in range(first, first + count)]
     return [ratios(prepared, result)["ettr"] for result in results], [luck.of(result) for result in results]
 

@@ -354,12 +354,12 @@ def test_candidates_are_drawn_by_standing() -> None:
     chart = CASES["front"]
     figure = charts.draw(chart)
     (axes,) = figure.axes
-    for standing in ("front", "perhaps", "behind"):
-        (line,) = [line for line in axes.lines if line.get_gid() == standing]
-        points = [(point.x, point.y) for point in chart.points if point.standing == standing]
+    for ranking in ("front", "perhaps", "behind"):
+        (line,) = [line for line in axes.lines if line.get_gid() == ranking]
+        points = [(point.x, point.y) for point in chart.points if point.ranking == ranking]
         assert list(zip(*line.get_data(), strict=True)) == points
-        assert (to_hex(line.get_color()) == GREY) == (standing == "behind")
-        assert (to_hex(line.get_markerfacecolor()) == "#ffffff") == (standing == "perhaps")
+        assert (to_hex(line.get_color()) == GREY) == (ranking == "behind")
+        assert (to_hex(line.get_markerfacecolor()) == "#ffffff") == (ranking == "perhaps")
     assert {"← better cost [M$]", "↑ better goodput [%]"} <= set(words(figure))
     assert len([text for text in words(figure) if text.startswith("a long name")]) == len(chart.points)
 

@@ -27,7 +27,7 @@ from sim.closed_form.limits import SUPERLINEAR
 from sim.closed_form.renewal import Unknown
 from sim.formulas.arrays import Expansion
 from sim.formulas.nodes import starvation
-from sim.policies.detection.noticing import Noticing, Observer
+from sim.policies.detection.race import DetectionRace, Observer
 from sim.policies.recovery.base import Span
 from sim.policies.recovery.phases import longest
 from sim.scenario.laws import Exponential, Fixed, Lognormal, Uniform
@@ -174,13 +174,13 @@ def test_survival_expands_by_its_moments() -> None:
 def test_whoever_is_found_first_ends_the_wait() -> None:
     """600 s and 2 s, half each, at a rate of 1 / 1000 s: the long wait is min(600, arrival of a short one + 2)."""
     laws = [Fixed.from_seconds(value=value) for value in (600.0, 2.0)]
-    unknown = Unknown([Noticing.by(law) for law in laws], [0.5, 0.5])
+    unknown = Unknown([DetectionRace.by(law) for law in laws], [0.5, 0.5])
     rate = 1e-3
     long, short = unknown.means(rate)
     assert short == pytest.approx(2.0, rel=1e-9)
     # P(still unknown at t) is exp(-rate (t - 2) / 2) from 2 s to 600 s.
     assert long == pytest.approx(2 - math.expm1(-rate * 598 / 2) * 2 / rate, rel=1e-3)
-    alone = Unknown([Noticing.by(laws[0])], [1.0]).means(rate)
+    alone = Unknown([DetectionRace.by(laws[0])], [1.0]).means(rate)
     assert alone == pytest.approx([600.0], rel=1e-12), "one that is as late as the first changes nothing"
     expansion = unknown.means(Expansion(0.0, rate))[0]
     assert isinstance(expansion, Expansion)
@@ -189,18 +189,18 @@ def test_whoever_is_found_first_ends_the_wait() -> None:
 
 def test_the_wait_by_trial() -> None:
     """Random observers, one that misses, a human: 40,000 waits drawn one by one have the mean, within Z errors."""
-    noticings = [
-        Noticing(
+    races = [
+        DetectionRace(
             (Observer("a", 0.7, Uniform.from_seconds(low=0.0, high=500.0)),),
             Lognormal.model_validate({"median": "20 min", "sigma": 1.0}),
         ),
-        Noticing((Observer("b", 1.0, Exponential.from_seconds(mean=200.0)),)),
+        DetectionRace((Observer("b", 1.0, Exponential.from_seconds(mean=200.0)),)),
     ]
     rate, shares = 1 / 400.0, [0.6, 0.4]
     draws = np.random.default_rng(11)
 
     def time(cause: int) -> float:
-        return noticings[cause].draw(lambda _: float(draws.random()))
+        return races[cause].draw(lambda _: float(draws.random()))
 
     waits = []
     for _ in range(40_000):
@@ -210,10 +210,10 @@ def test_the_wait_by_trial() -> None:
             at += draws.exponential(1 / rate)
         waits.append(ends)
     mean, error = np.mean(waits), np.std(waits) / math.sqrt(len(waits))
-    found = Unknown(noticings, shares).means(rate)[0]
+    found = Unknown(races, shares).means(rate)[0]
     assert isinstance(found, float)
     assert abs(mean - found) <= Z * error + 1e-3 * found
-    assert abs(mean - noticings[0].mean_value) > 10 * error, "without the others it would be longer"
+    assert abs(mean - races[0].mean_value) > 10 * error, "without the others it would be longer"
 
 
 def test_rates_of_another_size_are_marked() -> None:

@@ -20,7 +20,7 @@ from analysis.page.chapters.run import format_run as typed_format_run
 from analysis.results.models import RunDocument
 from analysis.results.run import document as typed_document
 from analysis.runs import FEWEST, Precision, RequestError, replicate
-from analysis.statistics.differences import Luck, controlled, difference, of_values
+from analysis.statistics.differences import ControlVariates, controlled, difference, of_values
 from analysis.statistics.intervals import mean_estimate
 from analysis.study.amounts import Point
 from analysis.study.inputs import Inputs
@@ -28,7 +28,7 @@ from analysis.study.model import PrecisionSpec
 from analysis.study.table import Outcome
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
-from analysis.sweep.sweep import Played, _excess, next_goal, play_until
+from analysis.sweep.sweep import Simulated, _excess, next_goal, simulate_until
 from analysis.sweep.task import Record
 from sim import Ratio
 from tests.cases import cases
@@ -110,7 +110,7 @@ def points(count: int = 10, draws: int = 0) -> list[Point]:
 
 def play(
     path: Path, troupe: Troupe, spec: PrecisionSpec, which: list[Point] | None = None, name: str = "point"
-) -> dict[int, Played]:
+) -> dict[int, Simulated]:
     """Return how far the points were played."""
     loaded: Any = SimpleNamespace(
         template=None,
@@ -119,20 +119,20 @@ def play(
         overrides=lambda point: (f"{name}" if name != "point" else f"p{point.number}",),
     )
     with Journal(path) as journal:
-        return play_until(Campaign(loaded, journal, troupe), which or points(), spec, "ettr")  # type: ignore[arg-type]
+        return simulate_until(Campaign(loaded, journal, troupe), which or points(), spec, "ettr")  # type: ignore[arg-type]
 
 
 SPEC = PrecisionSpec(width="0.4pt")
 
 
 @pytest.fixture
-def expected(tmp_path: Path) -> dict[int, Played]:
+def expected(tmp_path: Path) -> dict[int, Simulated]:
     """Return how far the points are played one after another."""
     return play(tmp_path / "alone.jsonl", Troupe(1, 0), SPEC)
 
 
 @pytest.mark.parametrize(("window", "seed"), [(1, 1), (3, 2), (8, 3), (200, 4)])
-def test_the_same_whoever_plays(expected: dict[int, Played], tmp_path: Path, window: int, seed: int) -> None:
+def test_the_same_whoever_plays(expected: dict[int, Simulated], tmp_path: Path, window: int, seed: int) -> None:
     """One task at a time or two hundred, in whatever order they come back: the same replications."""
     troupe = Troupe(window, seed)
     assert play(tmp_path / "journal.jsonl", troupe, SPEC) == expected
@@ -140,7 +140,7 @@ def test_the_same_whoever_plays(expected: dict[int, Played], tmp_path: Path, win
     assert sum(task.replications for task in troupe.played) == sum(found.replications for found in expected.values())
 
 
-def test_the_same_after_every_end(expected: dict[int, Played], tmp_path: Path) -> None:
+def test_the_same_after_every_end(expected: dict[int, Simulated], tmp_path: Path) -> None:
     """Killed again and again it goes on from the journal: the same replications, and none is played twice."""
     played: list[str] = []
     for attempt in range(1000):
@@ -158,7 +158,7 @@ def test_the_same_after_every_end(expected: dict[int, Played], tmp_path: Path) -
     assert len(played) == len(set(played))
 
 
-def test_points_stop_when_they_are_precise(expected: dict[int, Played], tmp_path: Path) -> None:
+def test_points_stop_when_they_are_precise(expected: dict[int, Simulated], tmp_path: Path) -> None:
     """At the end the interval is as narrow as asked for; calm points stop at once, noisy ones as theory says."""
     for number, found in expected.items():
         assert found.precise is True
@@ -513,7 +513,7 @@ def test_the_luck_of_all_runs_together_is_none(name: str) -> None:
     A compensator at twice the rate, or of a node too many, is far outside.
     """
     ready = case(**CASES[name])
-    luck = Luck(ready)
+    luck = ControlVariates(ready)
     results = [sim.run(ready, number) for number in range(60)]
     table = np.array([luck.of(result) for result in results], dtype=np.float64)[:, :3]
     error = table.std(axis=0, ddof=1) / math.sqrt(len(table))
@@ -538,7 +538,7 @@ def test_causes_whose_rate_is_not_simple_are_left_out(name: str) -> None:
     source = {key: value for key, value in (NODE | NOT_SIMPLE[name]).items() if value is not None}
     ready = case(failures=[source])
     result = sim.run(ready, 0)
-    counts_and_time = Luck(ready).of(result)
+    counts_and_time = ControlVariates(ready).of(result)
     assert counts_and_time is not None
     assert result.counts["faults"] > 0
     assert counts_and_time[:2] == (0.0, 0.0)
@@ -550,9 +550,9 @@ def test_a_simple_cause_counts_beside_others() -> None:
     """The numbers of a simple cause are the same with and without a cause of the other kind that never strikes."""
     rare = {"use": "component", "name": "wear", "part": "node", "law": {"law": "weibull", "shape": 2, "mean": "1e6 d"}}
     alone, together = case(failures=[NODE]), case(failures=[rare, NODE])
-    luck = Luck(alone).of(sim.run(alone, 3))
+    luck = ControlVariates(alone).of(sim.run(alone, 3))
     assert luck is not None
-    assert luck == pytest.approx(Luck(together).of(sim.run(together, 3)), rel=1e-9)
+    assert luck == pytest.approx(ControlVariates(together).of(sim.run(together, 3)), rel=1e-9)
     assert luck[0] == pytest.approx(luck[1], rel=1e-12), "every node is away for a while"
     assert luck[0] != 0.0
 
@@ -561,7 +561,7 @@ def test_a_simple_cause_counts_beside_others() -> None:
 def test_where_nodes_run_out_nothing_is_taken_out(changes: dict[str, int]) -> None:
     """A sample without the rare long wait would look surer than it is, also where no replication had to wait."""
     ready = case(cluster={"gpus_per_node": 8} | changes)
-    assert Luck(ready).of(sim.run(ready, 0)) is None
+    assert ControlVariates(ready).of(sim.run(ready, 0)) is None
     assert replicate(ready, 20, processes=1).luck == []
 
 
@@ -587,7 +587,7 @@ def test_causes_that_narrow_or_wait_are_left_out() -> None:
     waits = case(failures=[NODE | {"defer": True}], recovery=CASES["unexposed"]["recovery"])
     for ready in (narrow, waits):
         result = sim.run(ready, 0)
-        luck = Luck(ready).of(result)
+        luck = ControlVariates(ready).of(result)
         assert sum(result.jobs[0].disruptions.values()) > 0
         assert luck is not None
         assert luck[:2] == (0.0, 0.0)

@@ -52,17 +52,17 @@ def observers(*names: str | dict[str, Any], **changes: Any) -> Observers:
 
 def mean(detection: Detection, fault: str, kind: str = "crash") -> float:
     """Return the mean time until a fault is noticed [s]."""
-    noticing = detection.noticing(fault, kind)
-    assert noticing is not None
-    return noticing.mean_value
+    detection_race = detection.detection_race(fault, kind)
+    assert detection_race is not None
+    return detection_race.mean_value
 
 
 def sole(name: str | dict[str, Any], fault: str, kind: str = "crash") -> np.ndarray:
     """Return times after which one observer alone notices a fault [s], and nobody else does, shape (n,)."""
-    noticing = observers(name).noticing(fault, kind)
-    assert noticing is not None
-    assert len(noticing.observers) == 1
-    drawn: np.ndarray = noticing.observers[0].law.ppf((np.arange(20_000) + 0.5) / 20_000)
+    detection_race = observers(name).detection_race(fault, kind)
+    assert detection_race is not None
+    assert len(detection_race.observers) == 1
+    drawn: np.ndarray = detection_race.observers[0].law.ppf((np.arange(20_000) + 0.5) / 20_000)
     return drawn
 
 
@@ -99,15 +99,15 @@ def test_latency_by_effect() -> None:
     detection = Latency.model_validate({"time": "5 min", "hang": "10 min", "slow": "1 h"})
     for fault in STOPS:
         assert [mean(detection, fault, kind) for kind in ("crash", "hang", "slow")] == [300, 600, 3600]
-        assert [detection.noticing(fault, kind) for kind in ("degrade", "corrupt", "spike")] == [None] * 3
+        assert [detection.detection_race(fault, kind) for kind in ("degrade", "corrupt", "spike")] == [None] * 3
     assert mean(Latency.model_validate({"time": "5 min"}), "hang", "hang") == 300
 
 
 def test_slurm_marks_nodes_down_after_300_to_500_seconds() -> None:
     """SlurmdTimeout of 300 s acts as U(300 s, 500 s): mean 400 s, and 2 s is what 20,000 draws can tell."""
-    noticing = observers("slurm").noticing("host", "crash")
-    assert noticing is not None
-    drawn = times(noticing, 20_000)
+    detection_race = observers("slurm").detection_race("host", "crash")
+    assert detection_race is not None
+    drawn = times(detection_race, 20_000)
     assert drawn.min() >= 300
     assert drawn.max() <= 500
     error = 200 / math.sqrt(12 * drawn.size)
@@ -176,20 +176,20 @@ def test_stragglers_are_reported_a_few_times() -> None:
 
 def test_checks_find_a_share_of_what_computes_wrongly() -> None:
     """Checks find 70 % of silent corruption within an hour; the rest waits for a human."""
-    noticing = observers("sdc-check", human={"silent": "1 d"}).noticing("corrupt", "corrupt")
-    assert noticing is not None
-    assert noticing.shares() == pytest.approx({"sdc-check": 0.7, "human": 0.3})
-    assert noticing.mean_value == pytest.approx(0.7 * 3600 + 0.3 * 86_400)
+    detection_race = observers("sdc-check", human={"silent": "1 d"}).detection_race("corrupt", "corrupt")
+    assert detection_race is not None
+    assert detection_race.shares() == pytest.approx({"sdc-check": 0.7, "human": 0.3})
+    assert detection_race.mean_value == pytest.approx(0.7 * 3600 + 0.3 * 86_400)
 
 
 def test_a_human_takes_a_quarter_of_an_hour() -> None:
     """What nobody covers is noticed after 15 min at the median, and 4 h at the 95th percentile."""
-    noticing = observers("slurm").noticing("hang", "hang")
-    assert noticing is not None
-    assert noticing.human is not None
-    assert noticing.human.ppf_one(0.5) == pytest.approx(900)
-    assert noticing.human.ppf_one(0.95) == pytest.approx(4 * 3600, rel=0.01)
-    silent = observers().noticing("slow", "slow")
+    detection_race = observers("slurm").detection_race("hang", "hang")
+    assert detection_race is not None
+    assert detection_race.human is not None
+    assert detection_race.human.ppf_one(0.5) == pytest.approx(900)
+    assert detection_race.human.ppf_one(0.95) == pytest.approx(4 * 3600, rel=0.01)
+    silent = observers().detection_race("slow", "slow")
     assert silent is not None
     assert silent.human is not None
     assert silent.human.ppf_one(0.5) == pytest.approx(8 * 3600)
@@ -200,7 +200,7 @@ def test_a_human_takes_a_quarter_of_an_hour() -> None:
 @cases("kind", KINDS[2:])
 def test_who_sees_what_does_not_stop(name: str, kind: str) -> None:
     """While the job steps on, who waits for it to stop sees nothing, whatever part it is that has the fault."""
-    seen = observers(name).noticing("nic", kind)
+    seen = observers(name).detection_race("nic", kind)
     sees = {"node-agent": KINDS, "straggler": ("slow", "degrade"), "sdc-check": ("corrupt",)}.get(name, ())
     assert seen is not None
     assert [observer.name for observer in seen.observers] == [name] * (kind in sees)
@@ -215,9 +215,9 @@ def test_a_rule_in_the_loop_covers_loss_spikes() -> None:
 
 def test_planned_stops_are_known() -> None:
     """Nobody has to notice what somebody plans."""
-    noticing = observers(*ALL).noticing("planned", "crash")
-    assert noticing is not None
-    assert noticing.fixed == 0
+    detection_race = observers(*ALL).detection_race("planned", "crash")
+    assert detection_race is not None
+    assert detection_race.fixed == 0
 
 
 def test_coverage_replaces_single_classes() -> None:
@@ -239,9 +239,9 @@ def test_the_earliest_wins() -> None:
     )
     # Without the agent it is min(U(300, 500), 400): half below 400, with the mean 350.
     assert mean(detection, "host") == pytest.approx(0.3 * 2 + 0.7 * (0.5 * 350 + 0.5 * 400))
-    noticing = detection.noticing("host", "crash")
-    assert noticing is not None
-    assert noticing.shares() == pytest.approx(
+    detection_race = detection.detection_race("host", "crash")
+    assert detection_race is not None
+    assert detection_race.shares() == pytest.approx(
         {"node-agent": 0.3, "slurm": 0.35, "collective-timeout": 0.35, "human": 0}
     )
 
@@ -251,8 +251,8 @@ def test_one_more_observer_is_never_later(fault: str) -> None:
     """On the same faults, an observer more makes none later that some observer had noticed."""
     never = {"latency": "1000 d"}
     for count in range(len(ALL)):
-        fewer = observers(*ALL[:count], human=never).noticing(fault, "crash")
-        more = observers(*ALL[: count + 1], human=never).noticing(fault, "crash")
+        fewer = observers(*ALL[:count], human=never).detection_race(fault, "crash")
+        more = observers(*ALL[: count + 1], human=never).detection_race(fault, "crash")
         assert fewer is not None
         assert more is not None
         assert np.all(times(more, 500) <= times(fewer, 500))
@@ -261,17 +261,17 @@ def test_one_more_observer_is_never_later(fault: str) -> None:
 def test_shipped_scenarios_ask_for_the_same_numbers() -> None:
     """A latency of one law asks for the number called ``detection`` alone, as a law by itself does."""
     law = {"law": "exponential", "mean": "5 min"}
-    noticing = Latency.model_validate({"time": law}).noticing("gpu", "crash")
+    detection_race = Latency.model_validate({"time": law}).detection_race("gpu", "crash")
     asked: list[str] = []
 
     def mark(purpose: str) -> float:
         asked.append(purpose)
         return 0.5
 
-    assert noticing is not None
-    assert noticing.draw(mark) == pytest.approx(300 * math.log(2))
+    assert detection_race is not None
+    assert detection_race.draw(mark) == pytest.approx(300 * math.log(2))
     assert asked == ["detection"]
-    fixed = Latency.model_validate({"time": "5 min"}).noticing("gpu", "crash")
+    fixed = Latency.model_validate({"time": "5 min"}).detection_race("gpu", "crash")
     assert fixed is not None
     assert isinstance(fixed.observers[0].law, Fixed)
     assert fixed.fixed == 300

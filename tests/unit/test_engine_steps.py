@@ -21,9 +21,9 @@ from tests.cases import cases
 from tests.engine_watch import Watch, watch
 from tests.harness import losses, play, prepared, seconds, trace
 from tests.intervals import Z
+from tests.unit.test_detection_race import preemption
 from tests.unit.test_effects import NEVER, RARE_SAVES, SHRINK, cause, nodes, slow
 from tests.unit.test_engine_stores import CLIQUE, HOST, REMOTE, software
-from tests.unit.test_noticing import preemption
 from tests.unit.test_plan_steps import Scripted
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from sim.policies.contracts import Acquire, Background, Bucket, Requeue, Restore
 from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds, trace
 from tests.intervals import Z
+from tests.unit.test_detection_race import preemption
 from tests.unit.test_effects import NEVER, cause, nodes
-from tests.unit.test_noticing import preemption
 from tests.unit.test_plan_steps import Scripted, elastic
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from analysis.metrics import ratios
 from analysis.results.run import document as typed_document
 from analysis.results.run import render
 from analysis.runs import FEWEST, Ensemble, Precision, RequestError, band, replicate
-from analysis.statistics.differences import Luck
+from analysis.statistics.differences import ControlVariates
 from analysis.statistics.estimates import means
 from sim import Prepared, Ratio
 from tests import report_sample
@@ -205,7 +205,7 @@ def test_sums_are_those_of_the_replications() -> None:
         assert (start, end) == (those[0].edges[index], max(result.edges[index + 1] for result in those))
         tables = [job.totals[index, :12].sum(axis=1) for result in those for job in result.jobs]
         assert tally.windows[index].tolist() == np.sum(tables, axis=0).tolist()
-    luck = Luck(ready)
+    luck = ControlVariates(ready)
     known = [luck.of(result) for result in results]
     assert list(found.luck) == (known if None not in known else [])
 
@@ -257,7 +257,7 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
 def of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at nothing but the metrics of a replication."""
-    monkeypatch.setattr(runs, "Luck", lambda prepared: SimpleNamespace(of=lambda result: None))
+    monkeypatch.setattr(runs, "ControlVariates", lambda prepared: SimpleNamespace(of=lambda result: None))
     monkeypatch.setattr(runs, "Tally", lambda prepared: SimpleNamespace(add=lambda result: None))
 
 

@@ -24,7 +24,7 @@ from analysis.sweep import workers
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
 from analysis.sweep.task import VersionError
-from analysis.sweep.workers import Crew, CrewError, Place, Processes, Serial, Where, crew_at
+from analysis.sweep.workers import Backend, Processes, Serial, Where, WorkerError, WorkerPool, crew_at
 from tests import sweep_tools
 from tests.cases import cases
 from tests.pace import one_in
@@ -69,7 +69,7 @@ def quick(context: object, task: Task, folder: Path) -> object:
 
 def test_a_task_that_kills_its_process_once_is_like_any_other(processes: Processes, tmp_path: Path) -> None:
     """Of 200 tasks, one of which kills its process the first time, each has exactly one outcome, and it is ok."""
-    records = list(Crew(Instead(processes, kills_once, tmp_path)).play(numbered(200), CONTEXT))
+    records = list(WorkerPool(Instead(processes, kills_once, tmp_path)).play(numbered(200), CONTEXT))
     assert (tmp_path / "killed").exists()
     assert sorted(record.point for record in records) == list(range(200))
     assert {record.status for record in records} == {"ok"}
@@ -78,7 +78,7 @@ def test_a_task_that_kills_its_process_once_is_like_any_other(processes: Process
 @pytest.mark.nightly
 def test_a_task_that_always_kills_its_process_is_named(processes: Processes, tmp_path: Path) -> None:
     """Two such tasks are crashed, with how their processes ended; the others, some with them in flight, are ok."""
-    records = list(Crew(Instead(processes, kills_always, tmp_path)).play(numbered(40), CONTEXT))
+    records = list(WorkerPool(Instead(processes, kills_always, tmp_path)).play(numbered(40), CONTEXT))
     crashed = {record.point: record.reason for record in records if record.status == "crashed"}
     assert crashed == {7: "its process died 3 times (signal 9)", 11: "its process died 3 times (exit status 5)"}
     assert sorted(record.point for record in records) == list(range(40))
@@ -97,7 +97,7 @@ def test_no_more_tasks_are_taken_than_are_in_flight(tmp_path: Path) -> None:
             yield task
 
     place = Processes(2)
-    records = Crew(Instead(place, sweep_tools.slow, tmp_path)).play(endless(), CONTEXT)
+    records = WorkerPool(Instead(place, sweep_tools.slow, tmp_path)).play(endless(), CONTEXT)
     with contextlib.closing(records):
         assert [next(records).status for _ in range(12)] == ["ok"] * 12
         assert len(taken) <= 12 + place.window()
@@ -111,13 +111,13 @@ def test_tasks_that_follow_are_played_first_and_asked_for_after_each_outcome() -
     def more() -> list[Task]:
         return [later.pop(0)] if later else []
 
-    records = Crew(Instead(Serial(), quick, Path())).play(first, CONTEXT, more)  # type: ignore[arg-type]
+    records = WorkerPool(Instead(Serial(), quick, Path())).play(first, CONTEXT, more)  # type: ignore[arg-type]
     assert [record.point for record in records] == [0, 3, 4, 5, 1, 2]
 
 
 def test_many_outcomes_do_not_pile_up() -> None:
     """An outcome costs as much at the end as at the beginning, however often what follows was asked for."""
-    records = Crew(Instead(Serial(), quick, Path())).play(numbered(50_000), CONTEXT)  # type: ignore[arg-type]
+    records = WorkerPool(Instead(Serial(), quick, Path())).play(numbered(50_000), CONTEXT)  # type: ignore[arg-type]
 
     def spent(count: int) -> float:
         start = time.process_time()
@@ -132,14 +132,14 @@ def test_many_outcomes_do_not_pile_up() -> None:
 
 def test_a_generator_that_is_closed_ends_what_is_in_flight(processes: Processes, tmp_path: Path) -> None:
     """Tasks that would take minutes are not waited for, their processes are gone, and the crew can go on."""
-    records = Crew(Instead(processes, sweep_tools.soon_asleep, tmp_path)).play(numbered(20), CONTEXT)
+    records = WorkerPool(Instead(processes, sweep_tools.soon_asleep, tmp_path)).play(numbered(20), CONTEXT)
     assert {next(records).point for _ in range(4)} == {0, 1, 2, 3}
     until(lambda: len(list(tmp_path.iterdir())) == 2)
     start = time.monotonic()
     records.close()
     assert time.monotonic() - start < 60  # they sleep for 300 s
     until(lambda: not running(tmp_path))
-    assert len(list(Crew(Instead(processes, sweep_tools.slow, tmp_path)).play(numbered(3), CONTEXT))) == 3
+    assert len(list(WorkerPool(Instead(processes, sweep_tools.slow, tmp_path)).play(numbered(3), CONTEXT))) == 3
 
 
 def running(folder: Path) -> set[int]:
@@ -167,7 +167,7 @@ def test_processes_leave_with_the_program(number: signal.Signals, tmp_path: Path
     until(lambda: not running(tmp_path))
 
 
-class Broken(Place):
+class Broken(Backend):
     """A place that has lost something."""
 
     name = "over there"
@@ -193,8 +193,8 @@ class Broken(Place):
 )
 def test_a_place_that_cannot_play_ends_the_study_with_a_line(error: Exception, line: str) -> None:
     """What is raised outside of a simulation is the fault of the place: nothing is written in the name of a task."""
-    with pytest.raises(CrewError) as raised:
-        list(Crew(Broken(error)).play(numbered(3), CONTEXT))
+    with pytest.raises(WorkerError) as raised:
+        list(WorkerPool(Broken(error)).play(numbered(3), CONTEXT))
     assert str(raised.value) == f"over there: {line}"
 
 
@@ -236,7 +236,7 @@ def complete(file: Path) -> bool:
         return False
 
 
-def client_of(place: Place) -> Any:
+def client_of(place: Backend) -> Any:
     """Return the connection of a place."""
     client: Any = vars(place)["_client"]
     return client
@@ -249,15 +249,15 @@ def test_a_worker_that_is_killed_loses_nothing(
     """One of two workers is killed in the middle: each task has one outcome, the same to the last bit as in series."""
     loaded = small_study(tmp_path)
     with Journal(tmp_path / "journal") as journal:
-        with crew_at(Where("serial")) as crew:
-            campaign = Campaign(loaded, journal, crew)
+        with crew_at(Where("serial")) as worker_pool:
+            campaign = Campaign(loaded, journal, worker_pool)
             tasks = tasks_of(campaign)
-            expected = sorted(map(comparable, crew.play(tasks, campaign.context)))
-        with crew_at(Where("dask", file=str(scheduler))) as crew:
-            client = client_of(crew.place)
+            expected = sorted(map(comparable, worker_pool.play(tasks, campaign.context)))
+        with crew_at(Where("dask", file=str(scheduler))) as worker_pool:
+            client = client_of(worker_pool.place)
             client.wait_for_workers(2, timeout=60)
             workers = client.run(os.getpid)
-            records = Crew(Instead(crew.place, play_slowly, tmp_path)).play(tasks, campaign.context)
+            records = WorkerPool(Instead(worker_pool.place, play_slowly, tmp_path)).play(tasks, campaign.context)
             found = [next(records) for _ in range(3)]
             victim = next(worker for worker, running in client.processing().items() if running)
             os.kill(workers[victim], signal.SIGKILL)
@@ -272,14 +272,14 @@ def test_a_worker_that_is_killed_loses_nothing(
 def test_a_task_that_kills_workers_is_named(scheduler: Path, tmp_path: Path) -> None:
     """A task that takes its workers with it is crashed; what was with them then is not lost."""
     address = json.loads(scheduler.read_bytes())["address"]
-    with crew_at(Where("dask", address=address)) as crew:
-        client = client_of(crew.place)
+    with crew_at(Where("dask", address=address)) as worker_pool:
+        client = client_of(worker_pool.place)
 
         def be_strict(dask_scheduler: Any) -> None:
             dask_scheduler.allowed_failures = 0
 
         client.run_on_scheduler(be_strict)
-        records = list(Crew(Instead(crew.place, kills_always, tmp_path)).play(numbered(10), CONTEXT))
+        records = list(WorkerPool(Instead(worker_pool.place, kills_always, tmp_path)).play(numbered(10), CONTEXT))
     crashed = {record.point: record.reason for record in records if record.status == "crashed"}
     assert crashed == {7: "its process died once (on Dask workers, whose logs may say more)"}
     assert sorted(record.point for record in records) == list(range(10))
@@ -290,14 +290,14 @@ def test_a_scheduler_that_ends_is_told_in_a_line(
     scheduler: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """When the scheduler goes in the middle, the study ends at once with a line, and the library is silent."""
-    with crew_at(Where("dask", file=str(scheduler))) as crew:
-        client_of(crew.place).wait_for_workers(1, timeout=60)
-        records = Crew(Instead(crew.place, slow, tmp_path)).play(numbered(1000), CONTEXT)
+    with crew_at(Where("dask", file=str(scheduler))) as worker_pool:
+        client_of(worker_pool.place).wait_for_workers(1, timeout=60)
+        records = WorkerPool(Instead(worker_pool.place, slow, tmp_path)).play(numbered(1000), CONTEXT)
         next(records)
-        pid = client_of(crew.place).run_on_scheduler(os.getpid)
+        pid = client_of(worker_pool.place).run_on_scheduler(os.getpid)
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(
-            CrewError, match="it has ended, or cannot be reached any more; run again to go on from here"
+            WorkerError, match="it has ended, or cannot be reached any more; run again to go on from here"
         ):
             list(records)
     assert capfd.readouterr() == ("", "")
@@ -308,9 +308,9 @@ def test_outcomes_do_not_depend_on_who_plays(tmp_path: Path) -> None:
     found = []
     with Journal(tmp_path / "journal") as journal:
         for where in (Where("serial"), Where("process", 1), Where("process", 2), Where("process", 3)):
-            with crew_at(where) as crew:
-                campaign = Campaign(small_study(tmp_path), journal, crew)
-                records = list(crew.play(tasks_of(campaign), campaign.context))
+            with crew_at(where) as worker_pool:
+                campaign = Campaign(small_study(tmp_path), journal, worker_pool)
+                records = list(worker_pool.play(tasks_of(campaign), campaign.context))
             found.append(sorted(map(comparable, records)))
     assert len(found[0]) == 12
     assert all(record.rows["ettr"][0] for record in found[0])
@@ -319,11 +319,11 @@ def test_outcomes_do_not_depend_on_who_plays(tmp_path: Path) -> None:
 
 def test_no_process_is_left_behind(tmp_path: Path) -> None:
     """When a crew is not needed any more its processes have ended, and before it plays there are none."""
-    with crew_at(Where("process", 2)) as crew:
-        place = crew.place
+    with crew_at(Where("process", 2)) as worker_pool:
+        place = worker_pool.place
         assert isinstance(place, Processes)
         assert not place._started
-        list(crew.play(numbered(0), CONTEXT))
+        list(worker_pool.play(numbered(0), CONTEXT))
         assert not place._started
         assert place.submit(os.getpid).result() != os.getpid()
         assert [process.is_alive() for process in place._started] == [True]
@@ -352,15 +352,15 @@ def test_processes_that_cannot_start_are_no_fault_of_a_task(monkeypatch: pytest.
     """Where processes end before they have anything to do, or there can be none, one line says so."""
     place = Processes(1)
     monkeypatch.setattr(workers, "begin_as_worker", sys.exit)
-    with pytest.raises(CrewError, match=r"^processes: they end as soon as they are started \(exit status \d+\)$"):
-        next(Crew(place).play(numbered(1), CONTEXT))
+    with pytest.raises(WorkerError, match=r"^processes: they end as soon as they are started \(exit status \d+\)$"):
+        next(WorkerPool(place).play(numbered(1), CONTEXT))
 
     def refuse(*args: object, **kwargs: object) -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(workers, "ProcessPoolExecutor", refuse)
-    with pytest.raises(CrewError, match=r"^processes: cannot be started here \(.*unavailable\); the serial executor"):
-        next(Crew(place).play(numbered(1), CONTEXT))
+    with pytest.raises(WorkerError, match=r"^processes: cannot be started here \(.*unavailable\); the serial executor"):
+        next(WorkerPool(place).play(numbered(1), CONTEXT))
 
 
 def test_an_interruption_while_processes_start_is_not_lost() -> None:
@@ -393,8 +393,8 @@ def test_a_process_that_does_not_start_is_a_line_and_the_others_end(monkeypatch:
             raise EOFError
 
         monkeypatch.setattr(type(first), "_Popen", staticmethod(refuse))
-        with pytest.raises(CrewError, match=r"^processes: cannot be started here \(who starts them has ended\)"):
-            for _ in Crew(place).play(numbered(5), CONTEXT):
+        with pytest.raises(WorkerError, match=r"^processes: cannot be started here \(who starts them has ended\)"):
+            for _ in WorkerPool(place).play(numbered(5), CONTEXT):
                 pass
         first.join(30)
         assert not first.is_alive()
@@ -436,7 +436,7 @@ def test_a_group_that_is_ended_while_processes_start_ends_as_told(delay: float, 
 def test_an_executor_that_does_not_exist_is_refused() -> None:
     """The line names those that there are."""
     with (
-        pytest.raises(CrewError, match=r"^no executor 'proces': there are serial, process, dask$"),
+        pytest.raises(WorkerError, match=r"^no executor 'proces': there are serial, process, dask$"),
         crew_at(Where("proces")),
     ):
         pass
@@ -463,7 +463,7 @@ def test_threads_of_a_worker_take_turns() -> None:
 
 def refused(address: str = "", file: str = "") -> str:
     """Return the line with which a Dask scheduler is refused."""
-    with pytest.raises(CrewError) as raised, crew_at(Where("dask", 0, address, file)):
+    with pytest.raises(WorkerError) as raised, crew_at(Where("dask", 0, address, file)):
         pass
     assert "\n" not in str(raised.value)
     return str(raised.value)
@@ -568,8 +568,8 @@ def test_a_scheduler_without_workers_is_given_up_after_a_while(monkeypatch: pyte
     place.check()
     monkeypatch.setattr(workers, "_NO_WORKERS", -1.0)
     monkeypatch.setattr("analysis.sweep.workers._LOOK", 0.01)
-    with pytest.raises(CrewError, match=r"^there: the scheduler has no workers"):
-        next(Crew(place).play(numbered(1), CONTEXT))
+    with pytest.raises(WorkerError, match=r"^there: the scheduler has no workers"):
+        next(WorkerPool(place).play(numbered(1), CONTEXT))
     assert client.cancelled == [client.remote]
 
 
@@ -579,8 +579,8 @@ def test_a_scheduler_that_goes_ends_the_study_with_a_line(monkeypatch: pytest.Mo
     place = workers.Dask(client, "there")
     client.workers = -1
     monkeypatch.setattr(client.remote, "add_done_callback", lambda callback: callback(client.remote))
-    with pytest.raises(CrewError, match=r"^there: it has ended, or cannot be reached any more; run again to go on"):
-        next(Crew(place).play(numbered(1), CONTEXT))
+    with pytest.raises(WorkerError, match=r"^there: it has ended, or cannot be reached any more; run again to go on"):
+        next(WorkerPool(place).play(numbered(1), CONTEXT))
 
 
 def test_a_connection_that_breaks_ends_the_study_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -596,8 +596,8 @@ def test_a_connection_that_breaks_ends_the_study_with_a_line(monkeypatch: pytest
 
     monkeypatch.setattr(client.remote, "result", breaks)
     monkeypatch.setattr(client.remote, "add_done_callback", lambda callback: callback(client.remote))
-    with pytest.raises(CrewError, match=r"^there: it has ended, or cannot be reached any more; run again to go on"):
-        next(Crew(place).play(numbered(1), CONTEXT))
+    with pytest.raises(WorkerError, match=r"^there: it has ended, or cannot be reached any more; run again to go on"):
+        next(WorkerPool(place).play(numbered(1), CONTEXT))
 
 
 def test_a_task_whose_workers_die_is_played_alone_and_then_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -613,7 +613,7 @@ def test_a_task_whose_workers_die_is_played_alone_and_then_named(monkeypatch: py
 
     monkeypatch.setattr(client.remote, "result", die)
     monkeypatch.setattr(client.remote, "add_done_callback", lambda callback: callback(client.remote))
-    (record,) = Crew(place).play(numbered(1), CONTEXT)
+    (record,) = WorkerPool(place).play(numbered(1), CONTEXT)
     assert len(calls) == 2
     told = "its process died 4 times (on Dask workers, whose logs may say more)"
     assert (record.status, record.reason) == ("crashed", told)

@@ -17,8 +17,8 @@ from scipy.stats import binom
 
 import sim
 from analysis.optimize.estimate import Estimate, estimate, replications_to_hold
-from analysis.optimize.evaluate import front_of, standing_of
-from analysis.optimize.play import optimize, optimum_document
+from analysis.optimize.evaluate import front_of, rank_trials
+from analysis.optimize.optimize import optimize, optimum_document
 from analysis.optimize.problem import Line, Options, problem_of
 from analysis.optimize.search import BATCH, _top, climb, place, search, walk_to_edge
 from analysis.page.chapters.optimum import against, format_optimum
@@ -31,7 +31,7 @@ from analysis.study.table import Cell, Outcome
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
 from analysis.sweep.task import play
-from analysis.sweep.workers import Crew, Serial
+from analysis.sweep.workers import Serial, WorkerPool
 from sim import Ratio, units
 from tests.cases import cases
 from tests.sweep_tools import INTERVAL, FakeCampaign, bench_of, study_of
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from analysis.optimize.evaluate import Bench
-    from analysis.optimize.play import Found
+    from analysis.optimize.optimize import Found
     from analysis.study.load import LoadedStudy
     from analysis.sweep.task import Context, Record, Task
 
@@ -209,7 +209,7 @@ def test_over_draws_a_condition_needs_what_is_enough_on_average(tmp_path: Path) 
     for over in ("luck", "luck+parameters"):
         asked = {"minimize": "spares.hot", "subject_to": ["p_finish_by >= 90 %"], "over": over}
         found = found_by(study_of(tmp_path, vary=SPARES | UNKNOWN, optimize=asked), finishes)
-        answers.append(found.standing.order[0].chosen[0].label)
+        answers.append(found.ranking.order[0].chosen[0].label)
     assert answers == ["0", "2"]
 
 
@@ -255,7 +255,7 @@ def test_without_luck_the_top_is_found_to_one_percent(tmp_path: Path) -> None:
     """The gaps beside the best are halved until values closer than 1 % are left."""
     bench = bench_of(line_study(tmp_path), exact)
     climb(bench, line_of(bench), bench.problem.aims[0])
-    best = standing_of(bench).order[0]
+    best = rank_trials(bench).order[0]
     assert place(best) == pytest.approx(BEST, rel=0.01)
     assert len(bench.trials) <= 7 + 2 * 9
 
@@ -264,7 +264,7 @@ def test_a_top_at_an_end_of_the_range_is_that_end(tmp_path: Path) -> None:
     """Where the curve only rises the best is the last value, to the digit."""
     bench = bench_of(line_study(tmp_path, max="20 min"), exact)
     assert climb(bench, line_of(bench), bench.problem.aims[0]) is None
-    assert place(standing_of(bench).order[0]) == 1200
+    assert place(rank_trials(bench).order[0]) == 1200
 
 
 def test_the_top_of_whole_numbers_is_exact(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_the_top_of_whole_numbers_is_exact(tmp_path: Path) -> None:
     )
     bench = bench_of(study, lambda settings, _: {"ettr": -((settings["spares.hot"] - 637) ** 2) / 1e6})
     climb(bench, line_of(bench), bench.problem.aims[0])
-    assert place(standing_of(bench).order[0]) == 637
+    assert place(rank_trials(bench).order[0]) == 637
     assert len(bench.trials) < 40
 
 
@@ -285,11 +285,11 @@ def tops(folder: Path, seeds: range, runs: int = 16) -> list[tuple[bool, bool, f
         bench = bench_of(line_study(folder, f"seed={seed}"), curve, runs)
         top = climb(bench, line_of(bench), bench.problem.aims[0])
         assert top is not None
-        standing = standing_of(bench)
+        ranking = rank_trials(bench)
         truly_best = min(bench.trials, key=lambda trial: abs(math.log(place(trial) / BEST)))
-        assert standing.loss is not None
-        worst = max(BEND * math.log(place(trial) / BEST) ** 2 for trial in standing.as_good)
-        found.append((top.ci95[0] <= BEST <= top.ci95[1], truly_best in standing.as_good, worst - standing.loss))
+        assert ranking.loss is not None
+        worst = max(BEND * math.log(place(trial) / BEST) ** 2 for trial in ranking.as_good)
+        found.append((top.ci95[0] <= BEST <= top.ci95[1], truly_best in ranking.as_good, worst - ranking.loss))
     return found
 
 
@@ -395,8 +395,8 @@ def test_a_condition_bounds_the_climb(tmp_path: Path) -> None:
 
     bench = bench_of(study, costly)
     climb(bench, line_of(bench), bench.problem.aims[0])
-    assert place(standing_of(bench).order[0]) == pytest.approx(1000, rel=0.01)
-    assert place(standing_of(bench).order[0]) <= 1000
+    assert place(rank_trials(bench).order[0]) == pytest.approx(1000, rel=0.01)
+    assert place(rank_trials(bench).order[0]) <= 1000
 
 
 def test_the_interval_of_the_top_ends_where_the_line_does(tmp_path: Path) -> None:
@@ -455,7 +455,7 @@ def test_the_search_comes_within_half_a_point_of_the_best_mix(tmp_path: Path) ->
     """Of a number, a whole number and a choice: 80 points, where an even grid as fine would have thousands."""
     bench = bench_of(study_of(tmp_path, vary=MIXED, optimize={"maximize": "ettr"}), mixed, 4)
     search(bench, 80)
-    best = standing_of(bench).order[0]
+    best = rank_trials(bench).order[0]
     top = sum(0.01 * value for value in luck_of(bench.problem.loaded, 4)) / 4
     found = best.aims[0].mean
     assert found is not None
@@ -476,7 +476,7 @@ def test_the_search_keeps_conditions(tmp_path: Path) -> None:
     wanted = {"maximize": "ettr", "subject_to": ["cost <= 8"]}
     bench = bench_of(study_of(tmp_path, vary=MIXED, optimize=wanted), mixed, 4)
     search(bench, 80)
-    best = standing_of(bench).order[0]
+    best = rank_trials(bench).order[0]
     assert best.cell.stated.metrics["cost"][0].amount <= 8
     # At random 9 of 41 numbers of spares are allowed; the search learns which, though more would be better.
     later = bench.trials[2 * BATCH :]
@@ -497,7 +497,7 @@ def test_points_that_cannot_run_do_not_end_the_search(tmp_path: Path) -> None:
     bench = bench_of(study_of(tmp_path, vary=MIXED, optimize={"maximize": "ettr"}), picky, 4)
     search(bench, 40)
     assert any(trial.trouble for trial in bench.trials)
-    assert not standing_of(bench).order[0].trouble
+    assert not rank_trials(bench).order[0].trouble
 
 
 def test_few_combinations_are_all_played_and_need_no_optuna(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -515,7 +515,7 @@ def test_few_combinations_are_all_played_and_need_no_optuna(tmp_path: Path, monk
     found = found_by_of_test_optimize_search(few)
     assert found.method == "all"
     assert len(found.bench.candidates) == 6
-    assert [value.label for value in found.standing.order[0].chosen] == ["12", "async", "25 min"]
+    assert [value.label for value in found.ranking.order[0].chosen] == ["12", "async", "25 min"]
     with pytest.raises(RequestError, match=r"pip install 'ettrick\[opt\]'"):
         found_by_of_test_optimize_search(study_of(tmp_path, vary=vary, optimize={"maximize": "ettr"}))
 
@@ -609,7 +609,7 @@ def test_equals_are_seldom_certain_of_their_place(tmp_path: Path, count: int) ->
     assert certain <= binom.ppf(0.999, fronts, 0.05)
 
 
-class Backwards(Crew):
+class Backwards(WorkerPool):
     """Plays the last task first, and dies after some."""
 
     def __init__(self, most: int = 10**9) -> None:
@@ -636,17 +636,17 @@ def real_study(folder: Path) -> LoadedStudy:
     return study_of(folder, vary=vary, set={"horizon": "12 h"}, optimize={"maximize": "ettr", "confirm": 16})
 
 
-def played(loaded: LoadedStudy, path: Path, crew: Crew, trials: int) -> list[tuple[Any, ...]]:
+def played(loaded: LoadedStudy, path: Path, worker_pool: WorkerPool, trials: int) -> list[tuple[Any, ...]]:
     """Return what was tried, in order, and what came of it."""
     with Journal(path) as journal:
-        found = optimize(Campaign(loaded, journal, crew), trials=trials, replications=2)
+        found = optimize(Campaign(loaded, journal, worker_pool), trials=trials, replications=2)
     return [(*(value.label for value in trial.chosen), trial.aims[0].mean) for trial in found.bench.trials]
 
 
 def test_whoever_plays_and_however_often_it_was_interrupted_the_same_is_tried(tmp_path: Path) -> None:
     """In order or backwards, in one go or killed in the middle and played again: the same points, no task twice."""
     loaded = real_study(tmp_path)
-    straight = Crew(Serial())
+    straight = WorkerPool(Serial())
     whole = played(loaded, tmp_path / "whole", straight, 3 * BATCH)
     with pytest.raises(KeyboardInterrupt):
         played(loaded, tmp_path / "broken", Backwards(20), 3 * BATCH)
@@ -698,7 +698,7 @@ def test_the_best_of_many_equals_looks_better_than_it_is_and_fresh_failures_show
     for seed in range(12):
         outcome = found_by(study_of(tmp_path, f"seed={seed}", vary=vary, optimize={"maximize": "ettr"}), noise)
         assert outcome.confirmation is not None
-        found.append(outcome.standing.order[0].aims[0].mean)
+        found.append(outcome.ranking.order[0].aims[0].mean)
         fresh.append(outcome.confirmation.trials[0].aims[0].mean)
     error = 0.1 / math.sqrt(64 * 12)
     assert np.mean(np.array(found)) - 0.5 > 4 * 0.1 / math.sqrt(8 * 12)
@@ -766,7 +766,7 @@ def test_a_confirmation_over_draws_draws_again(tmp_path: Path) -> None:
     assert found.confirmation is not None
     before, after = (
         {str(outcome.point.values) for outcome in trial.cell.drawn}
-        for trial in (found.standing.order[0], found.confirmation.trials[0])
+        for trial in (found.ranking.order[0], found.confirmation.trials[0])
     )
     assert len(before) == len(after) == 20
     assert not before & after

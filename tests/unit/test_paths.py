@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
-from sim.cluster.left import Change, FabricState
+from sim.cluster.degraded import Change, FabricState
 from sim.cluster.paths import paths
 from tests.cases import cases
 from tests.pace import one_in

@@ -114,7 +114,7 @@ def test_every_preset_detects(name: str) -> None:
         watcher["observer"] for watcher in stated["observers"]
     ]
     for fault in FAULTS:
-        assert scenario.detection.noticing(fault, "crash") is not None
+        assert scenario.detection.detection_race(fault, "crash") is not None
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -29,15 +29,15 @@ from analysis.page.chapters.scale import (
     measured_points,
     waiting,
 )
-from analysis.page.material import Focus, Material, Results, at_rate, at_size, interruption_rates
 from analysis.page.model import Grid, Picture
+from analysis.page.report_data import Focus, ReportData, Results, at_rate, at_size, interruption_rates
 from analysis.results import run as documents
 from analysis.results.models import RunDocument
 from analysis.results.run import document, render
 from analysis.runs import replicate
 from analysis.study.axis import Axis
 from analysis.study.load import load_study
-from analysis.validation.play import conventions
+from analysis.validation.run import conventions
 from tests.cases import cases
 
 if TYPE_CHECKING:
@@ -66,17 +66,17 @@ def prepared_of(*changes: str, name: str = "quickstart") -> Prepared:
     return sim.prepare(scenario_of(*changes, name=name))
 
 
-def ran(folder: Path, *changes: str, replications: int = 2) -> Material:
+def ran(folder: Path, *changes: str, replications: int = 2) -> ReportData:
     """Return the results of a run in a folder."""
     scenario = scenario_of("horizon=4 d", *changes)
     (folder / "scenario.resolved.yaml").write_text(json.dumps(scenario.dump()), encoding="utf-8")
     found = replicate(sim.prepare(scenario), replications, processes=1)
     content = json.loads(render(document(found, command="ettrick run quickstart")))
-    return Material(Results(folder, "run", {"run.json": content}))
+    return ReportData(Results(folder, "run", {"run.json": content}))
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Material:
+def run(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     """Return the results of a run of the quickstart, with software that fails too."""
     return ran(tmp_path_factory.mktemp("run"))
 
@@ -132,7 +132,7 @@ def test_rarer_failures_are_those_of_the_scenario_that_states_them(change: tuple
     )
 
 
-def test_the_curves_by_size_go_through_the_closed_form_of_the_job_itself(run: Material) -> None:
+def test_the_curves_by_size_go_through_the_closed_form_of_the_job_itself(run: ReportData) -> None:
     """At the size of the job the curves are its own formula, and the simulated point stands beside it."""
     section = frontier.scale_section(run)
     assert section is not None
@@ -186,7 +186,7 @@ def test_failures_that_grow_faster_find_spares_that_grow_with_them() -> None:
     assert all(share is None or 0 <= share <= 1 for size in found.values() for share in size[3:5])
 
 
-def test_titles_by_size_are_of_one_source_and_name_it(run: Material) -> None:
+def test_titles_by_size_are_of_one_source_and_name_it(run: ReportData) -> None:
     """From and to are the formula's, and what was simulated stands beside them; times are those of running."""
     section = frontier.scale_section(run)
     assert section is not None
@@ -253,7 +253,7 @@ def test_the_factor_for_a_level_leads_there_and_is_none_where_saves_alone_cost_m
     assert found.factor_for(0.1, 1.0) == 0.0
 
 
-def simulated(run: Material, away: float, outside: float, *, name: str = "here", asked: float | None = None) -> Any:
+def simulated(run: ReportData, away: float, outside: float, *, name: str = "here", asked: float | None = None) -> Any:
     """Return the results of a run whose simulation is `away` from its formula [-], and of a study that asks a level."""
     assert run.focus is not None
     content = copy.deepcopy(run.main)
@@ -264,7 +264,7 @@ def simulated(run: Material, away: float, outside: float, *, name: str = "here",
     return SimpleNamespace(focus=Focus(name, run.focus.scenario, 2, RunDocument.model_validate(content)), sweep=sweep)
 
 
-def test_a_formula_that_is_off_says_so_and_one_that_is_far_off_draws_no_frontier(run: Material) -> None:
+def test_a_formula_that_is_off_says_so_and_one_that_is_far_off_draws_no_frontier(run: ReportData) -> None:
     """More than a point from the simulation, and beyond chance, what the formula says of other rates is no guide."""
     near, chance = frontier.section(simulated(run, -0.004, 0.002)), frontier.section(simulated(run, -0.05, 0.0))
     assert near is not None
@@ -275,7 +275,7 @@ def test_a_formula_that_is_off_says_so_and_one_that_is_far_off_draws_no_frontier
     assert frontier.section(simulated(run, -0.5, 0.49)) is None
 
 
-def test_the_frontier_tells_of_the_level_that_the_study_asks_for_and_of_its_own_scenario(run: Material) -> None:
+def test_the_frontier_tells_of_the_level_that_the_study_asks_for_and_of_its_own_scenario(run: ReportData) -> None:
     """The level is a line and a row of its own, and the title says whose failures are rarer."""
     found = frontier.section(simulated(run, 0.0, 0.0, name="spares = 4", asked=0.98))
     assert found is not None
@@ -347,7 +347,7 @@ def test_every_measured_point_has_a_source_and_is_inside_of_what_was_published()
     assert largest_measured("ettr") == 16_384
 
 
-def test_dots_of_doubtful_points_and_of_bounds_say_so(run: Material) -> None:
+def test_dots_of_doubtful_points_and_of_bounds_say_so(run: ReportData) -> None:
     """Nobody takes the bound of Llama 3, or a point that may be a projection, for a measured value."""
     section = frontier.scale_section(run)
     assert section is not None
@@ -420,7 +420,7 @@ def test_inputs_say_what_was_measured_what_is_of_a_preset_and_what_was_left_out(
     assert preset["failures.0.use"][0] == "measured"
 
 
-def test_tables_of_inputs_hold_every_input_and_explain_every_basis(run: Material) -> None:
+def test_tables_of_inputs_hold_every_input_and_explain_every_basis(run: ReportData) -> None:
     """What is not in the tables of its part is in that of what was left out; no cell is empty."""
     tables = grids(basis.section(run))
     rows = [row for title, grid in tables.items() if title not in ("What the bases mean",) for row in grid.rows]
@@ -461,7 +461,7 @@ def estimate(value: float) -> dict[str, Any]:
     return {"value": value, "ci95": None}
 
 
-def sensitivity(folder: Path, first: dict[str, float], study: dict[str, Any] | None = None) -> Material:
+def sensitivity(folder: Path, first: dict[str, float], study: dict[str, Any] | None = None) -> ReportData:
     """Return a sensitivity whose inputs bring 80 % of the variance, luck 15 %, and both together 5 %."""
     scenario = scenario_of("horizon=4 d")
     (folder / "scenario.resolved.yaml").write_text(json.dumps(scenario.dump()), encoding="utf-8")
@@ -492,7 +492,7 @@ def sensitivity(folder: Path, first: dict[str, float], study: dict[str, Any] | N
         },
         "indices_missing": "",
     }
-    return Material(Results(folder, "sensitivity", {"sensitivity.json": content}))
+    return ReportData(Results(folder, "sensitivity", {"sensitivity.json": content}))
 
 
 @cases("sums_to", [0.9, 1.3])
@@ -514,12 +514,12 @@ def test_shares_of_the_variance_are_those_of_the_groups_and_add_up_to_the_whole(
 
 def test_without_indices_inputs_are_counted_and_the_command_that_weighs_them_is_named(tmp_path: Path) -> None:
     """The bar has every input that is not left out once; there is no share of any variance."""
-    material = sensitivity(tmp_path, {})
-    material.main["indices"], material.main["indices_missing"] = None, "one input alone"
-    section = basis.basis_section(material)
+    report_data = sensitivity(tmp_path, {})
+    report_data.main["indices"], report_data.main["indices_missing"] = None, "one input alone"
+    section = basis.basis_section(report_data)
     assert section is not None
     (picture,) = (item for item in section.items if isinstance(item, Picture))
-    total = sum(one.basis != "default" for _, one in basis.all_inputs(material))
+    total = sum(one.basis != "default" for _, one in basis.all_inputs(report_data))
     assert picture.chart.unit == "inputs"
     assert sum(part.amount for part in picture.chart.parts) == total
     assert "ettrick sensitivity" in str(section.text[0])
@@ -528,8 +528,8 @@ def test_without_indices_inputs_are_counted_and_the_command_that_weighs_them_is_
 
 def test_axes_are_inputs_with_their_distribution_basis_and_source(tmp_path: Path) -> None:
     """The table of what varies says what is known of each axis, and the value at its path rests on the same."""
-    material = sensitivity(tmp_path, {})
-    rows = grids(basis.section(material))["What the study varies"].rows
+    report_data = sensitivity(tmp_path, {})
+    rows = grids(basis.section(report_data))["What the study varies"].rows
     assert rows[0] == ("spares", "spares.hot", "2, 4", "a choice", "the study itself")
     assert rows[1][2:] == (
         "log-normal, between 5 per 1000 node-day and 8 per 1000 node-day with 90 %",
@@ -537,7 +537,7 @@ def test_axes_are_inputs_with_their_distribution_basis_and_source(tmp_path: Path
         "forty failures",
     )
     assert rows[2][2:4] == ("log-normal, between 6 h and 2 d with 90 %", "assumed")
-    told = {one.path: (one.basis, one.source) for _, one in basis.all_inputs(material)}
+    told = {one.path: (one.basis, one.source) for _, one in basis.all_inputs(report_data)}
     assert told["failures.0.rate"] == ("measured", "forty failures")
     assert told["repair.time"][0] == "assumed"
 
@@ -588,7 +588,7 @@ def validated() -> dict[str, Any]:
 def test_a_validation_is_shown_whole_with_papers_inputs_tolerances_and_failures(tmp_path: Path) -> None:
     """Every row with all its cells, every paper, input and reason of a tolerance, what is left out, and what failed."""
     content = validated()
-    section = validation.section(Material(Results(tmp_path, "validate", {"validate.json": content})))
+    section = validation.section(ReportData(Results(tmp_path, "validate", {"validate.json": content})))
     assert section is not None
     tables = grids(section)
     cells = {cell for grid in tables.values() for row in grid.rows for cell in row}
@@ -619,7 +619,7 @@ def test_a_validation_is_shown_whole_with_papers_inputs_tolerances_and_failures(
     assert all(value is not None and 0 < value <= 100 for value in largest)
 
 
-def test_groups_bear_on_scenarios_that_have_what_they_are_about(run: Material) -> None:
+def test_groups_bear_on_scenarios_that_have_what_they_are_about(run: ReportData) -> None:
     """A scenario without a preset, a model and a bundle rests on theory and spares alone; every group is known."""
     assert run.focus is not None
     assert set(validation.bearing(run.focus)) == {"oracle", "daly", "inria", "spares", "weaker"}
@@ -635,7 +635,7 @@ def test_groups_bear_on_scenarios_that_have_what_they_are_about(run: Material) -
 
 
 def test_without_a_recorded_run_the_report_says_how_to_make_one(
-    run: Material, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run: ReportData, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A copy of the program without its documentation claims nothing."""
     monkeypatch.setattr(validation, "_RECORDS", (tmp_path / "validation.json",))
@@ -645,9 +645,9 @@ def test_without_a_recorded_run_the_report_says_how_to_make_one(
     assert "ettrick validate" in str(section.text[0])
 
 
-def test_a_report_says_what_made_it_and_how_to_make_it_again(run: Material, tmp_path: Path) -> None:
+def test_a_report_says_what_made_it_and_how_to_make_it_again(run: ReportData, tmp_path: Path) -> None:
     """Version, command, seed, digest, every assumption and warning; with commands for the folder alone."""
-    run = Material(run.results._replace(documents={"run.json": {**run.main, "warnings": ["mind the gap"]}}))
+    run = ReportData(run.results._replace(documents={"run.json": {**run.main, "warnings": ["mind the gap"]}}))
     section = reproduce.section(run)
     told = "\n".join(
         [*map(str, section.text), *(cell for grid in grids(section).values() for r in grid.rows for cell in r)]
@@ -660,14 +660,14 @@ def test_a_report_says_what_made_it_and_how_to_make_it_again(run: Material, tmp_
     lines = "\n".join(footer(run))
     assert all(text in lines for text in provenance.values())
     assert f"seed {run.main['seed']}" in lines
-    checked = Material(Results(tmp_path, "validate", {"validate.json": validated()}))
+    checked = ReportData(Results(tmp_path, "validate", {"validate.json": validated()}))
     assert "ettrick validate --seed 1 --out NEW" in "\n".join(map(str, reproduce.section(checked).text))
     assert "seed 1" in footer(checked)[0]
 
 
 def test_sections_about_a_scenario_are_silent_where_there_is_none(tmp_path: Path) -> None:
     """A validation has no scenario, so it has no inputs, sizes or requirements."""
-    checked = Material(Results(tmp_path, "validate", {"validate.json": validated()}))
+    checked = ReportData(Results(tmp_path, "validate", {"validate.json": validated()}))
     assert [module.section(checked) for module in (frontier, frontier, basis, basis)] == [None] * 4
 
 
@@ -675,8 +675,8 @@ def test_several_jobs_a_log_and_equal_runs_have_their_sections(tmp_path: Path) -
     """Two jobs, runs that all come to the same, and no interruption at all in the time that was played."""
     two = "jobs=[{name: one, gpus: 496, step_time: 10 s}, {name: two, gpus: 496, step_time: 10 s}]"
     for changes in ((two,), ("failures.0.scale=1e-9", "failures.1.scale=1e-9")):
-        material = ran(tmp_path, *changes)
+        report_data = ran(tmp_path, *changes)
         for module in (frontier, frontier, basis, basis, validation, reproduce):
-            section = module.section(material)
+            section = module.section(report_data)
             assert section is not None or module is frontier
             assert "nan" not in repr(section).lower().replace("maintenance", "")

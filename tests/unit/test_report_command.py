@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from analysis.page import build
-from analysis.page.material import Material, ReportError, chosen_cells, read_results
+from analysis.page.report_data import ReportData, ReportError, chosen_cells, read_results
 from tests import report_sample
 from tests.cases import cases
 
@@ -208,7 +208,7 @@ def test_a_damaged_table_of_a_sweep_is_a_line(scenario: str) -> None:
     Path("found/results.csv").write_text("\n".join([text[0], text[1][:-1] + "x", *text[2:]]) + "\n", encoding="utf-8")
     last = text[0].split(",")[-1]
     with pytest.raises(ReportError, match=rf"^results.csv:2: {re.escape(last)} is not what ettrick sweep writes"):
-        assert Material(read_results(Path("found"))).table
+        assert ReportData(read_results(Path("found"))).table
     refused(call("report", "found"), "results.csv:2: ")
 
 

@@ -33,8 +33,8 @@ from analysis.page.formats import markdown, slides
 from analysis.page.formats.html import PAGE_DARK, inline_svg, paints
 from analysis.page.formats.markdown import escaped
 from analysis.page.formats.slides import BODY, REST, Deck, fitted, lines_of, show_picture
-from analysis.page.material import ReportError
-from analysis.page.model import Column, Grid, Number, Opening, Picture, Report, Section, plain
+from analysis.page.model import Column, FirstScreen, Grid, Number, Picture, Report, Section, plain
+from analysis.page.report_data import ReportError
 from tests.browser.example import EVIL, EXPLORER, example_report
 from tests.cases import cases
 from tests.report_sample import CHARTS, picture, report
@@ -224,11 +224,11 @@ def test_words_cannot_break_the_page(read: Reader, written: str) -> None:
     report = example_report()
     assert "<script>alert" not in written
     assert written.count("</style>") == 1
-    assert "".join(read.within("h1")) == report.opening.question
+    assert "".join(read.within("h1")) == report.first_screen.question
     assert f"{report.title}: report" in read.within("title")
     assert [text for text in read.within("h2") if EVIL in text] == [s.title for s in report.sections if EVIL in s.title]
     labels = [attributes["aria-label"] for attributes in read.all("div") if attributes.get("role") == "img"]
-    assert labels == [picture.alt for picture in (report.opening.picture, *report.pictures.values()) if picture]
+    assert labels == [picture.alt for picture in (report.first_screen.picture, *report.pictures.values()) if picture]
 
 
 def test_only_scripts_of_the_page_run(read: Reader) -> None:
@@ -249,8 +249,10 @@ def test_only_scripts_of_the_page_run(read: Reader) -> None:
 
 def test_numbers_carry_their_source(read: Reader) -> None:
     """Each number of the report is an element with its value, where it comes from and how; the opening lists them."""
-    opening = example_report().opening
-    numbers = [part for words in (opening.answer, *opening.drivers) for part in words if isinstance(part, Number)]
+    first_screen = example_report().first_screen
+    numbers = [
+        part for words in (first_screen.answer, *first_screen.drivers) for part in words if isinstance(part, Number)
+    ]
     elements = list(zip(read.all("data"), read.within("data"), strict=True))
     assert len(numbers) == 3
     for number, (attributes, text) in zip(numbers, elements, strict=False):
@@ -264,7 +266,7 @@ def test_numbers_carry_their_source(read: Reader) -> None:
 
 def test_terms_are_explained_once(read: Reader) -> None:
     """Where a term stands first on the first screen it has its meaning beside it, and the list has all terms."""
-    glossary = example_report().opening.glossary
+    glossary = example_report().first_screen.glossary
     assert [
         (text, attributes["title"]) for text, attributes in zip(read.within("abbr"), read.all("abbr"), strict=True)
     ] == [("goodput", dict(glossary)["goodput"])]
@@ -299,7 +301,7 @@ def test_the_data_of_the_explorer_come_back(read: Reader) -> None:
     """What the page holds for the explorer is what the report holds, whatever its labels are."""
     assert json.loads("".join(read.within("script")[0])) == json.loads(json.dumps(EXPLORER))
     labels = EXPLORER | {"unknown": ["</script><!--", "<script>"]}
-    bare = Report("bare", Opening("", (), (), None, (), ()), (), labels)
+    bare = Report("bare", FirstScreen("", (), (), None, (), ()), (), labels)
     again = Reader(page.write(bare).decode())
     assert json.loads("".join(again.within("script")[0]))["unknown"] == labels["unknown"]
     assert again.open == []
@@ -307,7 +309,7 @@ def test_the_data_of_the_explorer_come_back(read: Reader) -> None:
 
 def test_an_empty_report_is_a_page() -> None:
     """Without picture, sections, explorer or footer there is no heading of nothing, and no list without entries."""
-    text = page.write(Report("bare", Opening("", (), (), None, (), ()), ())).decode()
+    text = page.write(Report("bare", FirstScreen("", (), (), None, (), ()), ())).decode()
     read = Reader(text)
     assert read.within("h1") == ["bare"]
     assert read.open == read.all("h2") == read.all("nav") == read.all("ul") == read.all("figure") == []
@@ -323,7 +325,9 @@ def a_picture(title: str, rows: int = 1) -> Picture:
 def test_what_a_heading_says_is_not_repeated_below_it() -> None:
     """A picture whose title is the heading of its section is drawn without it; another one keeps its title."""
     pictures = (a_picture("All is well"), a_picture("Nothing is slow"))
-    text = page.write(Report("a", Opening("", (), (), None, (), ()), (Section("s", "All is well", items=pictures),)))
+    text = page.write(
+        Report("a", FirstScreen("", (), (), None, (), ()), (Section("s", "All is well", items=pictures),))
+    )
     read = Reader(text.decode())
     assert read.within("h2")[1:] == ["All is well"]
     assert "All is well" not in read.within("text")
@@ -333,8 +337,8 @@ def test_what_a_heading_says_is_not_repeated_below_it() -> None:
 @pytest.mark.parametrize(("rows", "is_low"), [(1, True), (30, False)])
 def test_text_stands_below_a_low_picture(rows: int, is_low: bool) -> None:
     """What drives the answer stands in the column of a low first picture, and beside a high one."""
-    opening = Opening("", (), (), a_picture("A", rows), (("because",),), (("but",),))
-    text = page.write(Report("a", opening, ())).decode()
+    first_screen = FirstScreen("", (), (), a_picture("A", rows), (("because",),), (("but",),))
+    text = page.write(Report("a", first_screen, ())).decode()
     assert text.count('<div class="points">') == (2 if is_low else 1)
     assert text.index("</figure>") < text.index("What drives it") < text.index("What it does not cover")
     assert text.count("What drives it") == text.count("What it does not cover") == 1
@@ -343,7 +347,7 @@ def test_text_stands_below_a_low_picture(rows: int, is_low: bool) -> None:
 def test_control_characters_are_left_out_of_the_page() -> None:
     """Names may hold what no document may; the page has the rest of them."""
     section = Section("s", "a\x01b\x1b", ("c\x00d",), (a_picture("e\x02f"),))
-    text = page.write(Report("g\x03h", Opening("i\x04j", (), (), None, (), ()), (section,))).decode()
+    text = page.write(Report("g\x03h", FirstScreen("i\x04j", (), (), None, (), ()), (section,))).decode()
     assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", text)
     assert all(word in text for word in ("ab", "cd", "ef", "gh", "ij"))
 
@@ -426,16 +430,20 @@ TEXT = markdown.write(report(rest=tuple(name for name in CHARTS if name != "wate
 
 def test_the_opening_comes_first() -> None:
     """Title, question, answer, doubt: in this order, word for word, before everything else."""
-    opening = report().opening
-    wanted = [report().title, opening.question, plain(opening.answer), plain(opening.doubt)]
+    first_screen = report().first_screen
+    wanted = [report().title, first_screen.question, plain(first_screen.answer), plain(first_screen.doubt)]
     assert inline(TEXT)[:4] == wanted
 
 
 def test_whatever_is_said_is_shown_as_it_is() -> None:
     """Texts with signs that mean something in Markdown come out as they went in, and make no blocks of their own."""
     shown = inline(TEXT)
-    opening = report().opening
-    for words in (*opening.drivers, *opening.not_covered, *(item for one in report().sections for item in one.text)):
+    first_screen = report().first_screen
+    for words in (
+        *first_screen.drivers,
+        *first_screen.not_covered,
+        *(item for one in report().sections for item in one.text),
+    ):
         assert plain(words) in shown
     for text in ("# no heading", "- no item", "1. no list", "2) nor this", "+ nor this", "a *b* _c_ `d` [e](f)",
                  "<script>", "a | b", "$x$ and $y$", "~~z~~", "&amp; \\", "=====", "--- x", "> quote", "5.5 points",
@@ -534,28 +542,28 @@ def test_there_are_five_wide_slides_with_a_message_each(deck: Any) -> None:
 
 def test_the_answer_is_the_first_title(deck: Any) -> None:
     """The first slide has question, answer and doubt as the report does, and the answer is the largest."""
-    opening = report().opening
+    first_screen = report().first_screen
     first = deck.slides[0]
-    assert first.shapes.title.text == plain(opening.answer)
-    assert {opening.question, plain(opening.doubt), report().title} <= set(texts(first))
+    assert first.shapes.title.text == plain(first_screen.answer)
+    assert {first_screen.question, plain(first_screen.doubt), report().title} <= set(texts(first))
     sizes = {
         shape.text_frame.text: shape.text_frame.paragraphs[0].runs[0].font.size
         for shape in first.shapes
         if shape.has_text_frame
     }
-    assert max(sizes, key=lambda text: sizes[text]) == plain(opening.answer)
+    assert max(sizes, key=lambda text: sizes[text]) == plain(first_screen.answer)
 
 
 def test_pictures_say_what_they_show(deck: Any) -> None:
     """Titles of the second and third slide are those of the pictures; drivers and what is left out are all there."""
-    opening = report().opening
+    first_screen = report().first_screen
     assert deck.slides[1].shapes.title.text == CHARTS["waterfall"].title
     assert deck.slides[2].shapes.title.text == CHARTS["intervals"].title
     assert deck.slides[3].shapes.title.text == CHARTS["tornado"].title
     driven = "\n".join(texts(deck.slides[3]))
-    assert all(plain(words) in driven for words in opening.drivers)
+    assert all(plain(words) in driven for words in first_screen.drivers)
     last = "\n".join(texts(deck.slides[4]))
-    assert all(plain(words) in last for words in opening.not_covered)
+    assert all(plain(words) in last for words in first_screen.not_covered)
     assert "\n".join(report().footer) in last
 
 
@@ -641,8 +649,8 @@ def test_signs_that_no_file_can_hold_are_replaced() -> None:
     odd = "hot\x01 \x1fspares\ufffe\ud800"
     bars = data.Bars(odd, odd, (odd,), (data.Bar(odd, (1.0,)),))
     shown = Picture("bars", bars, odd, odd)
-    opening = Opening(odd, (odd,), (odd,), shown, ((odd,),), ((odd,),))
-    made = opened(Report(odd, opening, (), None, (odd,)))
+    first_screen = FirstScreen(odd, (odd,), (odd,), shown, ((odd,),), ((odd,),))
+    made = opened(Report(odd, first_screen, (), None, (odd,)))
     assert made.slides[1].shapes.title.text == "hot\ufffd \ufffdspares\ufffd\ufffd"
 
 
@@ -712,8 +720,8 @@ def test_no_text_overflows(is_long: bool) -> None:
     """Lines as a real face breaks them fit into their boxes; texts that are too long are cut, and say so."""
     made = report()
     if is_long:
-        opening = Opening(LONG, (LONG,), (LONG,), picture("bars"), ((LONG,), (LONG,)), ((LONG,), (LONG,)))
-        made = Report(LONG, opening, (), None, (LONG, LONG))
+        first_screen = FirstScreen(LONG, (LONG,), (LONG,), picture("bars"), ((LONG,), (LONG,)), ((LONG,), (LONG,)))
+        made = Report(LONG, first_screen, (), None, (LONG, LONG))
     found = opened(made)
     for shape in frames(found):
         paragraphs = [paragraph for paragraph in shape.text_frame.paragraphs if paragraph.runs]
@@ -766,7 +774,7 @@ def test_reports_without_pictures_have_slides_too() -> None:
     made = opened(report(None, ()))
     assert [any(shape.has_table for shape in slide.shapes) for slide in made.slides] == [0, 1, 0, 0, 0]
     assert made.slides[1].shapes.title.text == "Every cause"
-    empty = opened(Report("nothing", Opening("", (), (), None, (), ()), ()))
+    empty = opened(Report("nothing", FirstScreen("", (), (), None, (), ()), ()))
     assert len(empty.slides) == 5
     assert empty.slides[0].shapes.title.text == "nothing"
 

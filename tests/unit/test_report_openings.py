@@ -17,9 +17,9 @@ from analysis.page.build import OPENINGS
 from analysis.page.chapters import sensitivity
 from analysis.page.chapters.inputs import EXACTLY, RECORDED, not_covered, stated
 from analysis.page.glossary import TERMS, cause_words
-from analysis.page.material import Material, read_results
 from analysis.page.model import Number, Picture, plain
-from analysis.page.traced import Places, Traced, number, ranged, told, total
+from analysis.page.report_data import ReportData, read_results
+from analysis.page.sourced import Places, SourcedNumber, number, ranged, told, total
 from sim import JOB_BUCKETS
 from tests.cases import cases
 from tests.report_sample import SMALL, YAML, call, parse
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from analysis.page.model import Opening, Words
+    from analysis.page.model import FirstScreen, Words
 
 STUDY = """
 name: how-often
@@ -82,19 +82,19 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: home / name for name in commands}
 
 
-def opened(folder: Path) -> Opening:
+def opened(folder: Path) -> FirstScreen:
     """Return the first screen of a folder."""
-    material = Material(read_results(folder))
-    return OPENINGS[material.kind](material)
+    report_data = ReportData(read_results(folder))
+    return OPENINGS[report_data.kind](report_data)
 
 
-def text_of(opening: Opening) -> str:
+def text_of(first_screen: FirstScreen) -> str:
     """Return all that a first screen says."""
-    parts = (opening.answer, opening.doubt, *opening.drivers, *opening.not_covered)
-    return " ".join([opening.question, *map(plain, parts)])
+    parts = (first_screen.answer, first_screen.doubt, *first_screen.drivers, *first_screen.not_covered)
+    return " ".join([first_screen.question, *map(plain, parts)])
 
 
-def edited(folder: Path, to: Path, change: Callable[[Any], object]) -> Opening:
+def edited(folder: Path, to: Path, change: Callable[[Any], object]) -> FirstScreen:
     """Return the first screen of the same results with something changed, after tracing its numbers."""
     shutil.copytree(folder, to)
     path = to / read_results(to).file
@@ -155,11 +155,11 @@ def test_lost_gpu_years_are_the_lost_share_of_the_gpus(folders: dict[str, Path])
 def test_prices_make_money_of_lost_time(folders: dict[str, Path]) -> None:
     """Lost GPU-hours of the 112 GPUs cost 2 USD each, as all 128 that are paid for; without prices no money is told."""
     content = json.loads((folders["priced"] / "run.json").read_bytes())
-    opening = opened(folders["priced"])
-    found = [part for part in numbers(opening.answer) if "USD" in part.text]
+    first_screen = opened(folders["priced"])
+    found = [part for part in numbers(first_screen.answer) if "USD" in part.text]
     share = 1 - content["metrics"]["ettr"]["mean"]
     assert [part.value for part in found] == pytest.approx([share * 112 * 48 * 2, 128 * 48 * 2])
-    assert "times and prices" in plain(opening.doubt)
+    assert "times and prices" in plain(first_screen.doubt)
     assert "USD" not in text_of(opened(folders["run"]))
     assert "prices" not in text_of(opened(folders["run"]))
 
@@ -420,7 +420,7 @@ def test_a_resolved_change_leads_and_both_pictures_agree(folders: dict[str, Path
 
     found = edited(folders["sensitivity"], tmp_path / "mixed", change)
     assert " raises it by 0.5 to 1.5 points" in plain(found.answer)
-    section = sensitivity.section(Material(read_results(tmp_path / "mixed")))
+    section = sensitivity.section(ReportData(read_results(tmp_path / "mixed")))
     assert section is not None
     ours, theirs = found.picture, section.items[0]
     assert isinstance(theirs, Picture)
@@ -678,11 +678,14 @@ def test_ends_are_ordered_after_a_change_of_sign() -> None:
 def test_gpu_time_is_told_in_words(hours: float, text: str) -> None:
     """Whole numbers keep all digits, others have three, and large ones have a word."""
     seconds = 3600.0 * hours
-    assert number(Traced(seconds, (), "a"), gpu_hours_form(seconds)).text == text
+    assert number(SourcedNumber(seconds, (), "a"), gpu_hours_form(seconds)).text == text
 
 
 def test_ranges_whose_ends_look_alike_are_told_once() -> None:
     """A range with both ends the same to the eye is one number."""
-    low, high = Traced(0.02, (), "0.02"), Traced(0.02, (), "0.02")
+    low, high = SourcedNumber(0.02, (), "0.02"), SourcedNumber(0.02, (), "0.02")
     assert plain(ranged(low, high, POINTS)) == "2.00 points"
-    assert plain(ranged(Traced(0.0211, (), "0.0211"), Traced(0.0264, (), "0.0264"), POINTS)) == "2.11 to 2.64 points"
+    assert (
+        plain(ranged(SourcedNumber(0.0211, (), "0.0211"), SourcedNumber(0.0264, (), "0.0264"), POINTS))
+        == "2.11 to 2.64 points"
+    )

@@ -21,8 +21,8 @@ from analysis.page.chapters import cluster as step
 from analysis.page.chapters import run, typical
 from analysis.page.chapters.typical import DAY, phases_of
 from analysis.page.charts.data import Calendar, Curves, HeatMap, Phase
-from analysis.page.material import Focus
 from analysis.page.model import Picture, Section, plain
+from analysis.page.report_data import Focus
 from analysis.results import run as documents
 from analysis.results.models import ClosedForm, Step
 from analysis.statistics.estimates import mean_interval

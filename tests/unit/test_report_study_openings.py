@@ -16,16 +16,16 @@ from typer.testing import CliRunner
 import cli
 from analysis.page.chapters.answer import Rows
 from analysis.page.chapters.answers import ANSWERS, WORDS, answers_of
-from analysis.page.chapters.study import drivers, edge, opening
-from analysis.page.material import RUN, Material, Results, chosen_cells, read_results
+from analysis.page.chapters.study import drivers, edge, first_screen
 from analysis.page.model import plain
-from analysis.page.traced import Estimate, Places, Traced, between, bracket
+from analysis.page.report_data import RUN, ReportData, Results, chosen_cells, read_results
+from analysis.page.sourced import Estimate, Places, SourcedNumber, between, bracket
 from tests import trace_numbers
 from tests.cases import cases
 
 if TYPE_CHECKING:
-    from analysis.page.chapters.answer import Told
-    from analysis.page.model import Opening
+    from analysis.page.chapters.answer import AnswerText
+    from analysis.page.model import FirstScreen
 
 STUDY = """\
 name: every-question
@@ -116,7 +116,7 @@ def document(
     }
 
 
-def told(content: dict[str, Any]) -> Told:
+def told(content: dict[str, Any]) -> AnswerText:
     """Return what the only answer of a document says."""
     ((_, found),) = answers_of(Places(RUN, content))
     return found
@@ -281,7 +281,7 @@ def test_the_interval_of_a_difference_holds_however_alike_the_runs_are() -> None
     """Its half-width is the sum of both: the most that the standard error of a difference can be, at correlation -1."""
 
     def mean(value: float, half: float) -> Estimate:
-        return Estimate(*(Traced(one, ("run.json#/a",)) for one in (value, value - half, value + half)))
+        return Estimate(*(SourcedNumber(one, ("run.json#/a",)) for one in (value, value - half, value + half)))
 
     found = between(mean(0.9, 0.03), mean(0.5, 0.04))
     assert found.interval is not None
@@ -292,9 +292,9 @@ def test_the_interval_of_a_difference_holds_however_alike_the_runs_are() -> None
     assert list(found.interval) == pytest.approx([0.33, 0.47])
 
 
-def screen(content: dict[str, Any], folder: Path) -> Opening:
+def screen(content: dict[str, Any], folder: Path) -> FirstScreen:
     """Return the first screen of a document that is like that of a folder."""
-    return opening(Material(Results(folder, "sweep", {RUN: content})))
+    return first_screen(ReportData(Results(folder, "sweep", {RUN: content})))
 
 
 def test_a_threshold_over_two_more_axes_begins_with_what_holds_today() -> None:
@@ -320,7 +320,7 @@ def test_a_threshold_over_two_more_axes_begins_with_what_holds_today() -> None:
 
 def test_every_number_leads_back_to_the_results(folder: Path) -> None:
     """All numbers of the first screen follow from places of the documents, and no other digits stand on it."""
-    assert trace_numbers.check_opening(opening(Material(read_results(folder))), folder) > 5
+    assert trace_numbers.check_opening(first_screen(ReportData(read_results(folder))), folder) > 5
 
 
 def test_every_kind_of_question_has_its_say(folder: Path) -> None:
@@ -341,7 +341,7 @@ def test_every_kind_of_question_has_its_say(folder: Path) -> None:
 
 def test_points_that_cannot_run_are_told(folder: Path) -> None:
     """A quarter of the points has more spares than the cluster has room for: 4 of 16."""
-    texts = [plain(words) for words in opening(Material(read_results(folder))).not_covered]
+    texts = [plain(words) for words in first_screen(ReportData(read_results(folder))).not_covered]
     assert "4 of 16 points cannot run as they are stated and have no results." in texts
 
 
@@ -363,7 +363,7 @@ def test_what_the_data_do_not_support_is_left_out(folder: Path) -> None:
 def test_the_picture_has_the_values_of_the_cells(folder: Path) -> None:
     """A curve goes through the means of its cells, in percent."""
     content = json.loads((folder / RUN).read_text(encoding="utf-8"))
-    picture = opening(Material(read_results(folder))).picture
+    picture = first_screen(ReportData(read_results(folder))).picture
     assert picture is not None
     drawn = sorted(value for series in picture.chart.series for value in series.y)
     means = sorted(100 * cell["metrics"]["ettr"]["mean"] for cell in content["cells"] if cell["status"] == "ok")
@@ -481,8 +481,8 @@ def test_drawn_runs_lead_where_inputs_are_unknown() -> None:
 
 def said(content: dict[str, Any], rows: Rows | None = None) -> list[str]:
     """Return what drives the answer of a document."""
-    material = Material(Results(Path(), "sweep", {RUN: content}))
-    return [plain(words) for words in drivers(material, answers_of(Places(RUN, content), rows))]
+    report_data = ReportData(Results(Path(), "sweep", {RUN: content}))
+    return [plain(words) for words in drivers(report_data, answers_of(Places(RUN, content), rows))]
 
 
 def test_what_drives_an_answer_is_what_time_goes_to() -> None:
@@ -560,9 +560,9 @@ def test_a_log_has_no_rates(folder: Path) -> None:
     """Where recorded failures are replayed the answer holds for these, and nothing is said of stated rates."""
     content = json.loads((folder / RUN).read_text(encoding="utf-8"))
     for use, expected in (("replay", "exactly the recorded failures"), ("exponential", "exactly the stated failure")):
-        material = Material(Results(folder, "sweep", {RUN: content}))
-        material.__dict__["focus"] = SimpleNamespace(scenario=SimpleNamespace(failures=[SimpleNamespace(use=use)]))
-        assert expected in plain(opening(material).doubt)
+        report_data = ReportData(Results(folder, "sweep", {RUN: content}))
+        report_data.__dict__["focus"] = SimpleNamespace(scenario=SimpleNamespace(failures=[SimpleNamespace(use=use)]))
+        assert expected in plain(first_screen(report_data).doubt)
 
 
 def test_assumptions_about_the_answer_come_first(folder: Path) -> None:

@@ -23,8 +23,8 @@ from analysis.page.chapters.front import Sample, chance_curve, front_data, sampl
 from analysis.page.chapters.sensitivity import drawn_ends
 from analysis.page.chapters.study import MOST_LINES, few_lines
 from analysis.page.charts.data import Bars, Curves, Front, HeatMap, Intervals, Stack, Tornado, Waterfall
-from analysis.page.material import COMPARE, OPTIMIZE, RUN, SENSITIVITY, Material, Results, read_results
 from analysis.page.model import Grid, Picture, Section, plain
+from analysis.page.report_data import COMPARE, OPTIMIZE, RUN, SENSITIVITY, ReportData, Results, read_results
 from analysis.results import run as documents
 from analysis.statistics.differences import Difference, difference
 from sim import JOB_BUCKETS
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-SECTIONS: dict[str, Callable[[Material], Section | None]] = {
+SECTIONS: dict[str, Callable[[ReportData], Section | None]] = {
     "answers": answers.section,
     "comparison": compare.section,
     "bridge": compare.bridge_section,
@@ -107,16 +107,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def materials(place: Path) -> dict[str, Material]:
+def materials(place: Path) -> dict[str, ReportData]:
     """What reports are made of, by folder."""
-    return {name: Material(read_results(place / name)) for name in ("study", "infeasible", "run", "compare")}
+    return {name: ReportData(read_results(place / name)) for name in ("study", "infeasible", "run", "compare")}
 
 
-def of_document(name: str, content: dict[str, Any], **others: Any) -> Material:
+def of_document(name: str, content: dict[str, Any], **others: Any) -> ReportData:
     """Return the material of documents that were written by hand."""
     kind = {RUN: "sweep", COMPARE: "compare", SENSITIVITY: "sensitivity", OPTIMIZE: "optimize"}[name]
     nowhere: Any = SimpleNamespace()
-    return Material(Results(nowhere, kind, {name: content, **others}))
+    return ReportData(Results(nowhere, kind, {name: content, **others}))
 
 
 def made(found: Section | None) -> Section:
@@ -188,7 +188,7 @@ WORDS: list[tuple[str, float | None]] = [("none", None), ("own node", None), ("n
 
 
 @cases("folder", ["study", "infeasible", "run", "compare"])
-def test_no_section_shows_a_hole(materials: dict[str, Material], folder: str) -> None:
+def test_no_section_shows_a_hole(materials: dict[str, ReportData], folder: str) -> None:
     """What the data do not support is said in words: never NaN, a dash, ``None`` or an empty cell."""
     for name, section in SECTIONS.items():
         found = section(materials[folder])
@@ -197,11 +197,11 @@ def test_no_section_shows_a_hole(materials: dict[str, Material], folder: str) ->
             assert not re.search(r"\b(nan|None|inf)\b", text), (name, text)
 
 
-def test_sections_are_made_for_their_kind_alone(materials: dict[str, Material]) -> None:
+def test_sections_are_made_for_their_kind_alone(materials: dict[str, ReportData]) -> None:
     """A section is not there for results that it is not about."""
     there = {
-        folder: {name for name, section in SECTIONS.items() if section(material) is not None}
-        for folder, material in materials.items()
+        folder: {name for name, section in SECTIONS.items() if section(report_data) is not None}
+        for folder, report_data in materials.items()
     }
     assert there["run"] == set()
     assert there["compare"] == {"comparison", "bridge"}
@@ -209,10 +209,10 @@ def test_sections_are_made_for_their_kind_alone(materials: dict[str, Material]) 
     assert there["infeasible"] == {"answers", "comparison", "bridge", "curves", "heat_maps"}
 
 
-def test_pictures_have_keys_of_their_own(materials: dict[str, Material]) -> None:
+def test_pictures_have_keys_of_their_own(materials: dict[str, ReportData]) -> None:
     """No two pictures of a report have one name."""
-    for material in materials.values():
-        found = [section(material) for section in SECTIONS.values()]
+    for report_data in materials.values():
+        found = [section(report_data) for section in SECTIONS.values()]
         keys = [key for section in found if section is not None for key in pictures(section)]
         assert len(keys) == len(set(keys))
 
@@ -255,7 +255,7 @@ def test_lines_along_an_axis_differ_in_it_alone() -> None:
         assert [cell["numbers"]["x"] for cell in line.cells] == [1, 2, 3]
 
 
-def test_every_answer_is_in_the_section_as_in_the_document(materials: dict[str, Material]) -> None:
+def test_every_answer_is_in_the_section_as_in_the_document(materials: dict[str, ReportData]) -> None:
     """Each question is worded once: the sentences of the document stand in the section, and each has its table."""
     section = made(answers.section(materials["study"]))
     content = materials["study"].main
@@ -301,18 +301,18 @@ def test_large_whole_numbers_of_labels_have_separators() -> None:
     ]  # fmt: skip
 
 
-def test_cells_that_cannot_run_say_why(materials: dict[str, Material]) -> None:
+def test_cells_that_cannot_run_say_why(materials: dict[str, ReportData]) -> None:
     """A combination that cannot run is in the table, with the reason."""
-    material = materials["infeasible"]
-    table = made(answers.section(material)).items[-1]
+    report_data = materials["infeasible"]
+    table = made(answers.section(report_data)).items[-1]
     assert isinstance(table, Grid)
-    bad = [cell for cell in material.main["cells"] if cell["status"] != "ok"]
+    bad = [cell for cell in report_data.main["cells"] if cell["status"] != "ok"]
     assert bad
     for cell in bad:
         assert any(cell["trouble"] in row[-1] for row in table.rows)
 
 
-def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Material]) -> None:
+def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, ReportData]) -> None:
     """Means, differences and distances to the best are those of compare.json, in percent and points."""
     content = materials["compare"].main
     found = pictures(made(compare.section(materials["compare"])))
@@ -333,7 +333,7 @@ def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Mat
         assert row.mean == pytest.approx(behind[row.name]["mean"] / size)
 
 
-def test_a_comparison_lists_the_other_keys_that_differ(materials: dict[str, Material]) -> None:
+def test_a_comparison_lists_the_other_keys_that_differ(materials: dict[str, ReportData]) -> None:
     """What differs beyond what was varied is a table with the values by variant; a document without it has none."""
     content = copy.deepcopy(materials["compare"].main)
     first, *rest = content["variants"]
@@ -350,7 +350,7 @@ def test_a_comparison_lists_the_other_keys_that_differ(materials: dict[str, Mate
     assert tables() == []
 
 
-def test_a_comparison_tells_stores_from_the_recovery(materials: dict[str, Material]) -> None:
+def test_a_comparison_tells_stores_from_the_recovery(materials: dict[str, ReportData]) -> None:
     """What the stores of a preset make stands in the text, with what is left of the difference without them."""
     content = copy.deepcopy(materials["compare"].main)
     first, second, third = content["variants"]
@@ -365,7 +365,7 @@ def test_a_comparison_tells_stores_from_the_recovery(materials: dict[str, Materi
     assert "without them" not in text
 
 
-def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(materials: dict[str, Material]) -> None:
+def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(materials: dict[str, ReportData]) -> None:
     """The title of two variants names a winner if the interval leaves out zero, and no winner otherwise."""
     content = copy.deepcopy(materials["compare"].main)
     first, second, third = content["variants"]
@@ -380,7 +380,7 @@ def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(material
     assert "about 90 replications" in pictures(section)["comparison-differences"].chart.rows[0].note
 
 
-def test_variants_that_are_equal_in_every_run_are_not_called_close(materials: dict[str, Material]) -> None:
+def test_variants_that_are_equal_in_every_run_are_not_called_close(materials: dict[str, ReportData]) -> None:
     """No difference at all, in any replication, is another thing than one that luck hides; and no path is repeated."""
     content = copy.deepcopy(materials["compare"].main)
     names = dict(zip(content["variants"], ("recovery.use=a", "recovery.use=b", "recovery.use=c"), strict=True))
@@ -525,13 +525,13 @@ def test_equal_scenarios_have_no_steps() -> None:
 
 
 @cases("folder", ["study", "compare"])
-def test_a_bridge_is_between_the_shares_of_both_documents(materials: dict[str, Material], folder: str) -> None:
+def test_a_bridge_is_between_the_shares_of_both_documents(materials: dict[str, ReportData], folder: str) -> None:
     """Its ends are the ETTR of both scenarios, and each step the difference of their shares of a bucket."""
-    material = materials[folder]
-    focus, against = material.focus, material.against
+    report_data = materials[folder]
+    focus, against = report_data.focus, report_data.against
     assert focus is not None
     assert against is not None
-    section = made(compare.bridge_section(material))
+    section = made(compare.bridge_section(report_data))
     chart = pictures(section)["bridge"].chart
     assert isinstance(chart, Waterfall)
     ours, theirs = documents.plain(focus.document)["time_shares"], documents.plain(against.document)["time_shares"]
@@ -544,12 +544,18 @@ def test_a_bridge_is_between_the_shares_of_both_documents(materials: dict[str, M
     assert chart.start[1] + sum(change.amount for change in chart.changes) == pytest.approx(chart.end[1], abs=1e-10)
 
 
-def test_a_bridge_between_jobs_of_two_sizes_has_no_gpu_hours(materials: dict[str, Material]) -> None:
+def test_a_bridge_between_jobs_of_two_sizes_has_no_gpu_hours(materials: dict[str, ReportData]) -> None:
     """A share of one size is not a share of the other: then the change is told in points alone."""
-    material = materials["infeasible"]
-    full = next(cell["cell"] for cell in material.main["cells"] if cell["values"] == {"spares.hot": "0", "gpus": "128"})
+    report_data = materials["infeasible"]
+    full = next(
+        cell["cell"] for cell in report_data.main["cells"] if cell["values"] == {"spares.hot": "0", "gpus": "128"}
+    )
     fake: Any = SimpleNamespace(
-        focus=material.cell(0), against=material.cell(full), kind="sweep", sweep=material.sweep, main=material.main
+        focus=report_data.cell(0),
+        against=report_data.cell(full),
+        kind="sweep",
+        sweep=report_data.sweep,
+        main=report_data.main,
     )
     told = " ".join(map(plain, made(compare.bridge_section(fake)).text))
     assert "not of the same size" in told
@@ -589,7 +595,7 @@ def test_titles_of_curves_follow_from_their_numbers(value: Callable[..., float],
     assert words in picture.title
 
 
-def test_curves_are_held_against_the_levels_of_questions(materials: dict[str, Material]) -> None:
+def test_curves_are_held_against_the_levels_of_questions(materials: dict[str, ReportData]) -> None:
     """A threshold is a level of the curves of its metric along its axis, and of no others."""
     found = pictures(made(curves.section(materials["study"])))
     along = found["ettr-along-interval"].chart
@@ -637,7 +643,7 @@ def test_of_many_lines_those_are_shown_that_an_axis_tells_apart() -> None:
     assert len(alone) == MOST_LINES
 
 
-def test_a_heat_map_has_the_means_of_the_cells(materials: dict[str, Material]) -> None:
+def test_a_heat_map_has_the_means_of_the_cells(materials: dict[str, ReportData]) -> None:
     """Each cell is shaded by its mean and shows it; what cannot run has no shade and says so."""
     content = materials["infeasible"].main
     (picture,) = pictures(made(curves.heat_maps_section(materials["infeasible"]))).values()
@@ -669,7 +675,7 @@ def test_a_wide_heat_map_is_thinned_evenly() -> None:
     assert [value[-1] for value in chart.values] == pytest.approx([float(row) + 44 for row in chart.rows])
 
 
-def test_a_front_has_the_standing_of_the_answer(materials: dict[str, Material]) -> None:
+def test_a_front_has_the_standing_of_the_answer(materials: dict[str, ReportData]) -> None:
     """Candidates are where their means are, and on the front, perhaps or behind as the question found."""
     content = materials["study"].main
     (answer,) = (answer for answer in content["answers"] if answer["ask"] == "pareto")
@@ -682,8 +688,8 @@ def test_a_front_has_the_standing_of_the_answer(materials: dict[str, Material]) 
     data = answer["data"]
     wanted = {"front": sum(member["for_sure"] for member in data["front"])}
     wanted["perhaps"] = len(data["front"]) + len(data["may_be_too"]) - wanted["front"]
-    for standing, count in wanted.items():
-        assert sum(point.standing == standing for point in chart.points) == count
+    for ranking, count in wanted.items():
+        assert sum(point.ranking == ranking for point in chart.points) == count
     for point, cell in zip(chart.points, content["cells"], strict=True):
         assert point.x == pytest.approx(100 * cell["metrics"]["ettr"]["mean"])
 
@@ -775,25 +781,25 @@ def test_a_share_is_finished_by_the_first_time_that_has_it() -> None:
     assert (sample.by(0.5), sample.by(0.8), sample.by(0.9)) == (3.0, 4.0, None)
 
 
-def test_the_end_of_a_study_is_that_of_its_table(materials: dict[str, Material]) -> None:
+def test_the_end_of_a_study_is_that_of_its_table(materials: dict[str, ReportData]) -> None:
     """Chances at the deadline are those of the rows of results.csv, the draws of unknown inputs together."""
-    material = materials["study"]
-    section = made(front.finish_section(material))
+    report_data = materials["study"]
+    section = made(front.finish_section(report_data))
     picture = pictures(section)["finish"]
     assert picture.chart.edges == ((9 / 24, "deadline: 0.375 days"),)
     assert picture.table is not None
-    focus = material.focus
+    focus = report_data.focus
     assert focus is not None
     best = next(
         cell["values"]
-        for cell in material.main["cells"]
-        if phrases(cell["values"], ("spares.hot", "interval"), material.main) in focus.name
+        for cell in report_data.main["cells"]
+        if phrases(cell["values"], ("spares.hot", "interval"), report_data.main) in focus.name
     )
-    along = next(name for name in ("spares.hot", "interval") if material.main["axes"][name]["title"] ==
+    along = next(name for name in ("spares.hot", "interval") if report_data.main["axes"][name]["title"] ==
                  picture.table.columns[0].head.lower())  # fmt: skip
     other = {"spares.hot": "interval", "interval": "spares.hot"}[along]
-    for row, value in zip(picture.table.rows, material.main["axes"][along]["values"], strict=True):
-        mine = [line for line in material.table if line["draw"] != "0" and line[along] == value["label"]
+    for row, value in zip(picture.table.rows, report_data.main["axes"][along]["values"], strict=True):
+        mine = [line for line in report_data.table if line["draw"] != "0" and line[along] == value["label"]
                 and line[other] == best[other]]  # fmt: skip
         assert len(mine) == 20 * 3
         in_time = sum(float(line["p_finish_by"]) for line in mine)
@@ -925,11 +931,11 @@ def test_a_sweep_one_at_a_time_has_a_tornado(place: Path) -> None:
     )
     (place / "single.yaml").write_text(text, encoding="utf-8")
     report_sample.call("sweep", str(place / "single.yaml"), "--out", str(place / "single"), "--jobs", "1", "--quiet")
-    material = Material(read_results(place / "single"))
-    chart = pictures(made(drivers.section(material)))["tornado"].chart
-    data = material.main["answers"][0]["data"]
+    report_data = ReportData(read_results(place / "single"))
+    chart = pictures(made(drivers.section(report_data)))["tornado"].chart
+    data = report_data.main["answers"][0]["data"]
     assert [swing.name for swing in chart.swings] == [
-        material.main["axes"][axis["axis"]]["title"] for axis in data["axes"]
+        report_data.main["axes"][axis["axis"]]["title"] for axis in data["axes"]
     ]
     (interval,) = (axis for axis in data["axes"] if axis["axis"] == "interval")
     drawn_changes = next(swing for swing in chart.swings if swing.name == "interval")
@@ -937,7 +943,7 @@ def test_a_sweep_one_at_a_time_has_a_tornado(place: Path) -> None:
     assert [drawn_changes.low[1], drawn_changes.high[1]] == pytest.approx(wanted)
 
 
-def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: dict[str, Material]) -> None:
+def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: dict[str, ReportData]) -> None:
     """Means, bounds of conditions and the confirmation are those of optimize.json."""
     content = materials["study"].of(OPTIMIZE)
     assert content is not None
@@ -956,7 +962,7 @@ def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: di
     assert all(setting in command for setting in content["settings"])
 
 
-def test_an_optimum_that_is_not_alone_is_not_called_the_best(materials: dict[str, Material]) -> None:
+def test_an_optimum_that_is_not_alone_is_not_called_the_best(materials: dict[str, ReportData]) -> None:
     """What is as good at this precision is in the title, by name if it is one and by number if it is more."""
     content = copy.deepcopy(materials["study"].of(OPTIMIZE))
     assert content is not None
@@ -966,7 +972,7 @@ def test_an_optimum_that_is_not_alone_is_not_called_the_best(materials: dict[str
     def title(*as_good: Any) -> str:
         content["as_good"] = {"values": [answer, *as_good], "loss_below": None, "replications_to_resolve": None}
         documents = {OPTIMIZE: content, RUN: materials["study"].main}
-        return made(optimum.section(Material(Results(materials["study"].folder, "sweep", documents)))).title
+        return made(optimum.section(ReportData(Results(materials["study"].folder, "sweep", documents)))).title
 
     assert "told" not in title()
     assert f"or {others[0]['spares.hot']} hot spares" in title(others[0])
@@ -974,7 +980,7 @@ def test_an_optimum_that_is_not_alone_is_not_called_the_best(materials: dict[str
     assert "; 2 others cannot be told from it" in title(*others[:2])
 
 
-def test_settings_of_an_optimum_can_be_typed(materials: dict[str, Material], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_of_an_optimum_can_be_typed(materials: dict[str, ReportData], monkeypatch: pytest.MonkeyPatch) -> None:
     """The command runs as it stands in the folder of the results, and plays what was found."""
     import shlex
 
@@ -989,14 +995,14 @@ def test_settings_of_an_optimum_can_be_typed(materials: dict[str, Material], mon
     assert mean == pytest.approx(content["answer"]["aims"]["ettr"]["mean"], rel=1e-12)
 
 
-def test_an_optimum_without_an_answer_says_what_comes_closest(materials: dict[str, Material]) -> None:
+def test_an_optimum_without_an_answer_says_what_comes_closest(materials: dict[str, ReportData]) -> None:
     """Where nothing keeps the conditions, that is the title, and the closest is told."""
     content = copy.deepcopy(materials["study"].of(OPTIMIZE))
     assert content is not None
     content |= {"answer": None, "settings": [], "runner_up": None, "as_good": None, "confirmation": None}
     documents = {OPTIMIZE: content, RUN: materials["study"].main}
-    material = Material(Results(materials["study"].folder, "sweep", documents))
-    section = made(optimum.section(material))
+    report_data = ReportData(Results(materials["study"].folder, "sweep", documents))
+    section = made(optimum.section(report_data))
     assert section.title == "Nothing that was tried keeps the conditions"
     best = max(content["tried"], key=lambda trial: trial["conditions"][0]["mean"])
     place = f"{best['values']['spares.hot']} hot spares, interval {best['values']['interval']}"

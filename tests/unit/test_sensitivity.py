@@ -11,7 +11,7 @@ import pytest
 from analysis.page.chapters.sensitivity import against, format_sensitivity
 from analysis.results.run import render
 from analysis.runs import RequestError
-from analysis.sensitivity import play_sensitivity
+from analysis.sensitivity import run_sensitivity
 from analysis.study.axis import Axis
 from analysis.study.designs import OneAtATime, Saltelli
 from analysis.study.load import load_study
@@ -239,11 +239,11 @@ def played(folder: Path, text: str = STUDY, **asked: Any) -> tuple[dict[str, Any
     """Return the document of a study, read back from JSON, the progress that was told, and the journal's length."""
     (folder / "s.yaml").write_text(text)
     told: list[tuple[int, int | None]] = []
-    with Journal(folder / "journal.jsonl") as journal, crew_at(Where("serial")) as crew:
-        document = play_sensitivity(
+    with Journal(folder / "journal.jsonl") as journal, crew_at(Where("serial")) as worker_pool:
+        document = run_sensitivity(
             load_study(folder / "s.yaml"),
             journal,
-            crew,
+            worker_pool,
             lambda done, total: told.append((done, total)),
             command="ettrick sensitivity s.yaml",
             **asked,

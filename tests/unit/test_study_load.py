@@ -21,7 +21,7 @@ from analysis.sweep.campaign import Campaign
 from analysis.sweep.folder import StudyFolder
 from analysis.sweep.journal import Journal
 from analysis.sweep.task import Context, Task, play
-from analysis.sweep.workers import Crew, Serial
+from analysis.sweep.workers import Serial, WorkerPool
 from analysis.terminal import Progress
 from sim.cluster import GRAPH_FORMATS
 from tests import report_sample
@@ -291,7 +291,7 @@ def test_files_go_along_with_the_folder_of_a_study(folder: Path, tmp_path: Path,
     loaded = study_of_test_study_inputs(folder, **STUDIES[name])
     told = [[value.label for value in point.values] for point in loaded.points()]
     with StudyFolder(tmp_path / "out", loaded) as found:
-        play_all(loaded, found.journal)
+        simulate_all(loaded, found.journal)
     shutil.rmtree(folder)
     shutil.move(tmp_path / "out", tmp_path / "moved")
     again = load_study(tmp_path / "moved" / "study.resolved.yaml")
@@ -299,17 +299,17 @@ def test_files_go_along_with_the_folder_of_a_study(folder: Path, tmp_path: Path,
     assert [[value.label for value in point.values] for point in again.points()] == told
     with StudyFolder(tmp_path / "moved", again) as found:
         assert found.notes == ()
-        assert play_all(again, found.journal) == []
+        assert simulate_all(again, found.journal) == []
         assert [record.status for record in found.journal] == ["ok"] * 2
     with Journal(tmp_path / "new") as journal:
-        assert play_all(again, journal) == ["ok"] * 2
+        assert simulate_all(again, journal) == ["ok"] * 2
 
 
-def play_all(loaded: LoadedStudy, journal: Journal) -> list[str]:
+def simulate_all(loaded: LoadedStudy, journal: Journal) -> list[str]:
     """Play the points of a study in this process; return the statuses of what was played."""
     played: list[str] = []
-    crew = Crew(Serial())
-    campaign = Campaign(loaded, journal, crew, lambda _done, _total: played.append(""))
+    worker_pool = WorkerPool(Serial())
+    campaign = Campaign(loaded, journal, worker_pool, lambda _done, _total: played.append(""))
     campaign.play(list(loaded.points()), 2)
     statuses = [journal.get(key).status for key in keys(loaded)]
     return statuses[: len(played)]
@@ -359,13 +359,13 @@ def test_a_file_that_is_away_is_no_answer(folder: Path, tmp_path: Path, name: st
     with Journal(tmp_path / "journal") as journal:
         assert keys(loaded)
         file.rename(tmp_path / "away")
-        assert play_all(loaded, journal) == ["ok"] * (2 - bad) + ["failed"] * bad
-        campaign = Campaign(loaded, journal, Crew(Serial()))
+        assert simulate_all(loaded, journal) == ["ok"] * (2 - bad) + ["failed"] * bad
+        campaign = Campaign(loaded, journal, WorkerPool(Serial()))
         last = list(loaded.points())[-1]
         assert file.name in campaign.outcome(last, 2).trouble
         (tmp_path / "away").rename(file)
         again = load_study(folder / "study.yaml")
-        campaign = Campaign(again, journal, Crew(Serial()))
+        campaign = Campaign(again, journal, WorkerPool(Serial()))
         campaign.play(list(again.points()), 2)
         assert [journal.get(key).status for key in keys(again)] == ["ok", "ok"]
 

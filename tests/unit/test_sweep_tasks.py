@@ -43,7 +43,7 @@ from analysis.sweep.journal import Journal, JournalError
 from analysis.sweep.merge import MergeError, merge
 from analysis.sweep.sweep import REPLICATIONS, replications_of
 from analysis.sweep.task import MAKERS, Record, Shard, play, source_digest
-from analysis.sweep.workers import Crew, Serial, Where, crew_at
+from analysis.sweep.workers import Serial, Where, WorkerPool, crew_at
 from sim import Ratio, yamlfile
 from tests import report_sample
 from tests.cases import cases
@@ -183,8 +183,8 @@ def damaged(content: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple
 
 def test_whatever_is_changed_in_an_outcome_it_is_passed_over_and_counted(tmp_path: Path) -> None:
     """Each line has its checksum; of earlier lines, without one, whatever is read can also be summarised."""
-    with Journal(tmp_path / "real") as journal, crew_at(Where("serial")) as crew:
-        campaign = Campaign(small_study(tmp_path), journal, crew)
+    with Journal(tmp_path / "real") as journal, crew_at(Where("serial")) as worker_pool:
+        campaign = Campaign(small_study(tmp_path), journal, worker_pool)
         point = next(iter(campaign.loaded.points()))
         campaign.play([point], 2)
     line = (tmp_path / "real").read_bytes()
@@ -392,7 +392,7 @@ def test_a_shard_is_read_as_it_is_written() -> None:
 def test_each_task_belongs_to_exactly_one_shard(count: int, tmp_path: Path) -> None:
     """Of the real keys of a study each has one owner."""
     with Journal(tmp_path / "journal") as journal:
-        tasks = tasks_of(Campaign(small_study(tmp_path), journal, Crew(Serial())))
+        tasks = tasks_of(Campaign(small_study(tmp_path), journal, WorkerPool(Serial())))
     owners = [[shard for shard in range(1, count + 1) if Shard(shard, count).mine(task.key)] for task in tasks]
     assert [len(found) for found in owners] == [1] * 12
     assert count == 1 or len({shard for (shard,) in owners}) > 1
@@ -406,7 +406,7 @@ def played(tmp_path: Path) -> list[Path]:
     for number, path in enumerate(folders, 1):
         shard = Shard(number, 3)
         with StudyFolder(path, loaded, shard=str(shard)) as folder:
-            campaign = Campaign(loaded, folder.journal, Crew(Serial()), mine=shard.mine)
+            campaign = Campaign(loaded, folder.journal, WorkerPool(Serial()), mine=shard.mine)
             campaign.play(list(loaded.points()), 12)
     return folders
 
@@ -426,10 +426,10 @@ def test_merged_shards_are_the_study(played: list[Path], tmp_path: Path) -> None
     loaded = small_study(tmp_path)
     with StudyFolder(out, loaded) as folder:
         assert not folder.notes
-        campaign = Campaign(loaded, folder.journal, Crew(Serial()), lambda done, total: pytest.fail("played"))
+        campaign = Campaign(loaded, folder.journal, WorkerPool(Serial()), lambda done, total: pytest.fail("played"))
         campaign.play(list(loaded.points()), 12)
     with StudyFolder(tmp_path / "whole", loaded) as folder:
-        Campaign(loaded, folder.journal, Crew(Serial())).play(list(loaded.points()), 12)
+        Campaign(loaded, folder.journal, WorkerPool(Serial())).play(list(loaded.points()), 12)
     assert records(out) == records(tmp_path / "whole")
     assert json.loads((out / "study.json").read_bytes())["shard"] is None
     assert (out / "study.resolved.yaml").read_bytes() == (played[0] / "study.resolved.yaml").read_bytes()
@@ -868,9 +868,9 @@ def test_numbers_that_are_none_are_a_failure_with_a_reason(
 ) -> None:
     """They end neither the study nor become a number of the journal."""
     monkeypatch.setattr(module, "ratios", lambda _prepared, _result: {"ettr": ratio})
-    monkeypatch.setattr(module.Luck, "of", lambda _self, _result: luck)
+    monkeypatch.setattr(module.ControlVariates, "of", lambda _self, _result: luck)
     with Journal(tmp_path / "journal") as journal:
-        campaign = Campaign(small_study(tmp_path), journal, Crew(Serial()))
+        campaign = Campaign(small_study(tmp_path), journal, WorkerPool(Serial()))
         record = play(campaign.context, tasks_of(campaign)[0])
         journal.add(record)
         assert record.status == "failed"
@@ -882,7 +882,7 @@ def test_an_infinite_amount_is_what_was_censored(tmp_path: Path, monkeypatch: py
     """It is null in the journal, and infinite again when it is read."""
     monkeypatch.setattr(module, "ratios", lambda _prepared, _result: {"time_to_work": Ratio(math.inf, 1)})
     with Journal(tmp_path / "journal") as journal:
-        campaign = Campaign(small_study(tmp_path), journal, Crew(Serial()))
+        campaign = Campaign(small_study(tmp_path), journal, WorkerPool(Serial()))
         point = next(campaign.loaded.points())
         campaign.play([point], 2)
         assert campaign.outcome(point, 2).metrics["time_to_work"] == [Ratio(math.inf, 1.0)] * 2
@@ -895,11 +895,11 @@ def test_more_work_than_a_study_may_have_is_refused_before_it_begins(tmp_path: P
     one = sim.examine(loaded.template.scenario(loaded.overrides(points[0]))).expected_events
     with Journal(tmp_path / "journal") as journal:
         for most, fits in ((0.99 * 72 * one, False), (1.01 * 72 * one, True), (0.0, True)):
-            campaign = Campaign(replace(loaded, most_events=most), journal, Crew(Serial()))
+            campaign = Campaign(replace(loaded, most_events=most), journal, WorkerPool(Serial()))
             with contextlib.nullcontext() if fits else pytest.raises(sim.WorkError):
                 campaign.play(points, 12)
             assert len(journal) == (12 if fits else 0)
-        campaign = Campaign(replace(loaded, most_events=1.5 * 12 * one), journal, Crew(Serial()))
+        campaign = Campaign(replace(loaded, most_events=1.5 * 12 * one), journal, WorkerPool(Serial()))
         campaign.play(points[:1], 12, 12)
         with pytest.raises(sim.WorkError):
             campaign.play(points[:1], 12, 24)

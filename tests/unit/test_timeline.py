@@ -24,10 +24,10 @@ from sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases
 from tests.harness import prepared, seconds, trace
+from tests.unit.test_detection_race import preemption
 from tests.unit.test_effects import SHRINK, cause, nodes, slow
 from tests.unit.test_engine_stores import HOST, REMOTE, software
 from tests.unit.test_job_failures import spike
-from tests.unit.test_noticing import preemption
 
 # ----------------------------------------
 # What one replication writes down of itself agrees with its ledger, and writing it down changes nothing.

@@ -17,8 +17,8 @@ from analysis.results.run import plain
 from analysis.validation import record
 from analysis.validation.lab import Estimate, Lab
 from analysis.validation.measures import MEASURES
-from analysis.validation.play import HEADS, against, describe, described_row, play, seed_of
-from analysis.validation.play import cells_of as typed_cells_of
+from analysis.validation.run import HEADS, against, describe, described_row, play, seed_of
+from analysis.validation.run import cells_of as typed_cells_of
 from analysis.validation.table import Group, Row, Table, chosen, load_table
 from analysis.validation.verdict import SKIPPED
 from cli import app

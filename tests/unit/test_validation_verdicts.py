@@ -12,7 +12,7 @@ from scipy import stats
 
 from analysis.validation import verdict
 from analysis.validation.lab import Estimate, Lab
-from analysis.validation.play import play
+from analysis.validation.run import play
 from analysis.validation.table import Row, load_table
 from analysis.validation.verdict import FAMILY, combined, judge, skipped
 from sim import rng

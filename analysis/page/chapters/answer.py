@@ -26,10 +26,10 @@ from analysis.page.chapters.inputs import more_runs
 from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
 from analysis.page.glossary import metric_words
 from analysis.page.model import Column, Grid, Picture, plain
-from analysis.page.traced import (
+from analysis.page.sourced import (
     Estimate,
     Places,
-    Traced,
+    SourcedNumber,
     apart,
     either,
     line,
@@ -61,7 +61,7 @@ _FEWEST_FIRM = 10
 """Runs from which on it is told how many would be enough: the spread of fewer is known to a factor of two."""
 
 
-class Told(NamedTuple):
+class AnswerText(NamedTuple):
     """One answer.
 
     Parameters
@@ -153,14 +153,14 @@ class Rows:
             found.setdefault((int(row["cell"]), row["draw"] != "0"), []).append(place)
         return found
 
-    def mean(self, cell: int | None, column: str, *, drawn: bool = False) -> Traced | None:
+    def mean(self, cell: int | None, column: str, *, drawn: bool = False) -> SourcedNumber | None:
         """Return the mean of a column over the runs of a cell; ``None`` where a run has no value, or there is none."""
         places = [] if cell is None else self._places.get((cell, drawn), [])
         texts = [self.rows[place].get(column, "") for place in places]
         if not places or not all(texts) or places[-1] - places[0] + 1 != len(places):
             return None
         source = f"{_FILE}#{places[0]}-{places[-1]}/{column}"
-        return Traced(statistics.fmean(map(float, texts)), (source,))
+        return SourcedNumber(statistics.fmean(map(float, texts)), (source,))
 
     def by_draw(self, cell: int, column: str) -> list[float]:
         """Return the mean of a column in each draw of the unknown inputs."""
@@ -270,7 +270,7 @@ class Asked:
         cells = reversed(self.places.get("cells"))
         return {tuple(cell["values"][name] for name in self.varying): cell["cell"] for cell in cells}
 
-    def at(self, *keys: str | int) -> Traced | None:
+    def at(self, *keys: str | int) -> SourcedNumber | None:
         """Return a number of the answer; ``None`` where there is none."""
         return self.places.at("answers", self.position, "data", *keys)
 
@@ -368,7 +368,7 @@ class Asked:
         """Return the same for a row or a legend, without quotes."""
         return plain(self.some(places, *axes)).replace("“", "").replace("”", "")
 
-    def apart(self, found: Estimate, base: Traced | None = None) -> Words:
+    def apart(self, found: Estimate, base: SourcedNumber | None = None) -> Words:
         """Return the size of a difference of the metric: of shares in points, else in percent of a base."""
         return apart(found, self.form, base)
 
@@ -515,13 +515,13 @@ def curves(
     return picture
 
 
-def front(asked: Asked, aims: tuple[str, str], standing: Mapping[int, str]) -> Draw:
-    """Return what draws two metrics against each other; `standing` is that of each cell, as in `FrontPoint`."""
+def front(asked: Asked, aims: tuple[str, str], ranking: Mapping[int, str]) -> Draw:
+    """Return what draws two metrics against each other; `ranking` is that of each cell, as in `FrontPoint`."""
 
     def picture(title: str) -> Picture | None:
         forms = [asked.form_of(aim) for aim in aims]
         points, rows = [], []
-        for cell, word in standing.items():
+        for cell, word in ranking.items():
             across, up = (_scaled(asked, cell, aim, form) for aim, form in zip(aims, forms, strict=True))
             if across is None or up is None:
                 continue

@@ -16,10 +16,10 @@ from analysis.page.cells import best_of, missing_text, running, status_text
 from analysis.page.chapters.answer import (
     KEY,
     MOST_ROWS,
+    AnswerText,
     Asked,
     Row,
     Rows,
-    Told,
     asked_text,
     curves,
     front,
@@ -28,12 +28,12 @@ from analysis.page.chapters.answer import (
 )
 from analysis.page.charts.data import Curves, Scale, Series
 from analysis.page.glossary import metric_words
-from analysis.page.material import RUN
 from analysis.page.model import Column, Grid, Number, Picture, Section, joined, plain
-from analysis.page.traced import (
+from analysis.page.report_data import RUN
+from analysis.page.sourced import (
     Estimate,
     Places,
-    Traced,
+    SourcedNumber,
     band_text,
     bracket,
     either,
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 
     from analysis.page.cells import Axis
     from analysis.page.chapters.answer import Draw
-    from analysis.page.material import Material
     from analysis.page.model import Words
+    from analysis.page.report_data import ReportData
 
 Content = dict[str, Any]
 
@@ -63,7 +63,7 @@ WORDS = 45
 """Words of an answer at most, where it may leave out what its table has."""
 
 
-def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[Asked, Told]]:
+def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[Asked, AnswerText]]:
     """Return what the answers of a study say, in order; those that say nothing are left out."""
     asked = [Asked(places, position, rows or Rows()) for position in range(len(places.get("answers")))]
     found = [(one, ANSWERS[one.content["ask"]](one)) for one in asked]
@@ -76,12 +76,12 @@ def sentences_of(content: Content) -> list[list[str]]:
     return [said.get(place, answer["sentences"]) for place, answer in enumerate(content["answers"])]
 
 
-def section(material: Material) -> Section | None:
+def section(report_data: ReportData) -> Section | None:
     """Return the section with all answers and all results; ``None`` without a sweep."""
-    content = material.sweep
+    content = report_data.sweep
     if content is None:
         return None
-    rows = Rows(material.table) if _METRIC in content["metrics"] else None
+    rows = Rows(report_data.table) if _METRIC in content["metrics"] else None
     answers = answers_of(Places(RUN, content), rows)
     text = [line(f"{asked_text(asked)}. ", one.answer) for asked, one in answers]
     tables = [one.table for _, one in answers if one.table is not None]
@@ -196,7 +196,7 @@ _MOST_NAMED = 2
 """Rivals that a sentence names; of more it tells how many."""
 
 
-def best(asked: Asked) -> Told | None:
+def best(asked: Asked) -> AnswerText | None:
     """Return which combination is best: of all, or for each value of some axes; ``None`` where none is."""
     groups: Sequence[Mapping[str, Any]] = asked.data.get("groups", [])
     known = [place for place, group in enumerate(groups) if group["best"]]
@@ -238,7 +238,7 @@ def best(asked: Asked) -> Told | None:
         winner = ("the same",) if is_same else asked.some([groups[places[0]]["best"]], *inner)
         there = asked.some([groups[place]["at"] for place in places], *each)
         rest.append(line("with ", there, " ", *((winner, " or others may be best") if is_open else ("it is ", winner))))
-    return Told(
+    return AnswerText(
         sentence(*brief(first, rest)),
         title,
         _best_picture(asked, lead, each),
@@ -319,7 +319,7 @@ def _best_picture(asked: Asked, lead: int, each: tuple[str, ...]) -> Draw:
 # What each value of an axis changes.
 
 
-def compare(asked: Asked) -> Told | None:
+def compare(asked: Asked) -> AnswerText | None:
     """Return what the values of an axis change, the largest change first; ``None`` where nothing can be compared."""
     axis, lines = asked.data["axis"], asked.data["lines"]
     found = [
@@ -358,7 +358,7 @@ def compare(asked: Asked) -> Told | None:
     picture = intervals(asked, asked.all_rows())
     if numeric is not None and others:
         picture = curves(asked, numeric, between=axis if len(others) == 1 and numeric != axis else "")
-    return Told(
+    return AnswerText(
         sentence(*brief(line(start, texts[0]), texts[1:], before=" and ")),
         line(start, texts[0]),
         picture,
@@ -393,7 +393,7 @@ _LARGE = 1000.0
 """What is counted from which on it is not told to the last one."""
 
 
-def crossover(asked: Asked) -> Told | None:
+def crossover(asked: Asked) -> AnswerText | None:
     """Return who is best where; ``None`` where nobody is."""
     lines: Sequence[Mapping[str, Any]] = asked.data["lines"]
     if not lines:
@@ -417,7 +417,7 @@ def crossover(asked: Asked) -> Told | None:
                          [label_text(entry["best"]), lead, ", ".join(map(label_text, others))]))  # fmt: skip
     heads = (Column("Best", is_number=False), Column("Ahead of the second"), Column("May be as good", is_number=False))
     where = asked.where(lines[last]["at"])
-    return Told(
+    return AnswerText(
         sentence(*brief(texts[last], texts[:last])),
         line("with " if where else "", where, " " if where else "", _in_short(asked, last)),
         curves(asked, along, between=who, edges=edges if len(lines) == 1 else ()),
@@ -563,7 +563,7 @@ def _in_short(asked: Asked, place: int) -> Words:
 # What cannot be had together.
 
 
-def pareto(asked: Asked) -> Told | None:
+def pareto(asked: Asked) -> AnswerText | None:
     """Return which combinations no other one beats in everything; ``None`` where nothing is known."""
     entries: Sequence[Mapping[str, Any]] = asked.data["front"]
     if not entries:
@@ -579,23 +579,23 @@ def pareto(asked: Asked) -> Told | None:
     texts = [line(asked.some([entries[place]["at"]]), " with ", _reached(asked, place)) for place in ends]
     many = f" ({len(order) - 2} more between them)" if len(order) > 2 else ""
     rows = [
-        (entry["at"], [asked.text(asked.mean(asked.cell(entry["at"]), name), name) for name in metrics] + [standing])
-        for standing, found in (("on the front", [entries[place] for place in order]),
+        (entry["at"], [asked.text(asked.mean(asked.cell(entry["at"]), name), name) for name in metrics] + [ranking])
+        for ranking, found in (("on the front", [entries[place] for place in order]),
                                 ("may be on it too", asked.data["may_be_too"]))
         for entry in found
     ]  # fmt: skip
-    standing = dict.fromkeys(range(len(asked.places.get("cells"))), "behind")
+    ranking = dict.fromkeys(range(len(asked.places.get("cells"))), "behind")
     for word, key in (("perhaps", "may_be_too"), ("front", "front")):
-        standing |= {cell: word for entry in asked.data[key] if (cell := asked.cell(entry["at"])) is not None}
+        ranking |= {cell: word for entry in asked.data[key] if (cell := asked.cell(entry["at"])) is not None}
     start = line("in ", aims, " at once, no other setting beats ")
     answer = sentence(start, listed(texts), _traced_count(asked, many))
     if len(plain(answer).split()) > WORDS:
         answer = sentence(start, listed([asked.some([entries[place]["at"]]) for place in ends]))
-    return Told(
+    return AnswerText(
         answer,
         line("no other setting beats ", listed([asked.some([entries[place]["at"]]) for place in ends]), " in ", aims,
              " at once"),
-        front(asked, (metrics[0], metrics[1]), standing) if len(metrics) > 1 else nothing,
+        front(asked, (metrics[0], metrics[1]), ranking) if len(metrics) > 1 else nothing,
         asked.grid(asked.varying, (*(Column(capital(name_of(name))) for name in metrics),
                                    Column("Standing", is_number=False)), rows),
         asked.cell(entries[order[0]]["at"]),
@@ -604,7 +604,9 @@ def pareto(asked: Asked) -> Told | None:
 
 def _traced_count(asked: Asked, text: str) -> Words:
     """Return that there are more on the front, as many as the data have."""
-    found = Traced(float(len(asked.data["front"])), (f"{asked.places.file}#/answers/{asked.position}/data/front/*?",))
+    found = SourcedNumber(
+        float(len(asked.data["front"])), (f"{asked.places.file}#/answers/{asked.position}/data/front/*?",)
+    )
     return (" (", number(found - 2.0, COUNT), " more between them)") if text else ()
 
 
@@ -632,13 +634,13 @@ _LEAST = 0.001
 _MOST_SHARES = 3
 
 
-def sensitivity(asked: Asked) -> Told | None:
+def sensitivity(asked: Asked) -> AnswerText | None:
     """Return what matters most; ``None`` where the points do not tell."""
     kind = asked.data.get("kind")
     return _tornado(asked) if kind == "tornado" else _indices(asked) if kind == "sobol" else None
 
 
-def _tornado(asked: Asked) -> Told | None:
+def _tornado(asked: Asked) -> AnswerText | None:
     """Return the axis that alone moves the metric most, and how far."""
     axes: Sequence[Mapping[str, Any]] = asked.data["axes"]
     if not axes or not axes[0]["swing"]:
@@ -660,7 +662,7 @@ def _tornado(asked: Asked) -> Told | None:
     title = line(asked.title(axes[0]["axis"]), " moves ", asked.subject, " most")
     known = [text for text in moves if text]
     answer = sentence(*brief(line(start, known[0]), known[1:], before=" and "))
-    return Told(answer, title, intervals(asked, asked.all_rows()), grid, 0)
+    return AnswerText(answer, title, intervals(asked, asked.all_rows()), grid, 0)
 
 
 def _move(asked: Asked, place: int) -> Words:
@@ -679,7 +681,7 @@ def _move(asked: Asked, place: int) -> Words:
     return line(where, word, asked.apart(found, asked.at("center")))
 
 
-def _indices(asked: Asked) -> Told | None:
+def _indices(asked: Asked) -> AnswerText | None:
     """Return which share of the variance the first axes make."""
     axes: Sequence[Mapping[str, Any]] = asked.data["axes"]
     order = sorted(range(len(axes)), key=lambda place: -axes[place]["total"]["value"])
@@ -695,7 +697,7 @@ def _indices(asked: Asked) -> Told | None:
         "what makes most of the differences in ", asked.subject, " is ", listed(texts), " of the variance"
     )
     title = line(asked.title(axes[order[0]]["axis"]), " moves ", asked.subject, " most")
-    return Told(answer, title, intervals(asked, asked.all_rows()), Grid(asked_text(asked), heads, rows), 0)
+    return AnswerText(answer, title, intervals(asked, asked.all_rows()), Grid(asked_text(asked), heads, rows), 0)
 
 
 def _index(asked: Asked, place: int) -> Estimate | None:
@@ -709,7 +711,7 @@ def _index(asked: Asked, place: int) -> Estimate | None:
 # ----------------------------------------
 # What it takes for a metric to pass a value.
 
-_ONE = Traced(1.0, (), "1")
+_ONE = SourcedNumber(1.0, (), "1")
 
 _TIMES, _BARE = Form("times"), Form("")
 
@@ -732,7 +734,7 @@ class _Need(NamedTuple):
     holds: bool
 
 
-def threshold(asked: Asked) -> Told | None:
+def threshold(asked: Asked) -> AnswerText | None:
     """Return what it takes, the combination that takes least first; ``None`` where nothing is known along the axis."""
     drawn = likely(asked)
     if drawn is not None:
@@ -764,7 +766,7 @@ def threshold(asked: Asked) -> Told | None:
     level = asked.data.get("at_least", asked.data.get("at_most"))
     chosen = hardest if len(needs) == 1 else easiest if easiest.crossing is not None else next(
         (need for need in needs if need.crossing is not None), easiest)  # fmt: skip
-    return Told(
+    return AnswerText(
         answer,
         title,
         curves(asked, along, level=(level, plain(_condition(asked)))),
@@ -783,9 +785,9 @@ def _today(asked: Asked) -> Words:
     if not points:
         return ()
     source = f"{asked.places.file}#/answers/{asked.position}/data/lines/*/points/*?value=1"
-    held = Traced(float(sum(point["holds"] for point in points)), (f"{source}&holds=true",))
+    held = SourcedNumber(float(sum(point["holds"] for point in points)), (f"{source}&holds=true",))
     return line(asked.subject, " is ", _condition(asked), " today in ", number(held, COUNT), " of ",
-                number(Traced(float(len(points)), (source,)), COUNT), " combinations")  # fmt: skip
+                number(SourcedNumber(float(len(points)), (source,)), COUNT), " combinations")  # fmt: skip
 
 
 def _rate_short(asked: Asked, need: _Need) -> Words:
@@ -961,7 +963,7 @@ def _beyond(asked: Asked, need: _Need, *, is_first: bool) -> Words:
     return line("any" if need.holds else "no", " value tried is enough", *((" (", extent, ")") if is_first else ()))
 
 
-def _turned(asked: Asked, need: _Need, *keys: str | int) -> Traced | None:
+def _turned(asked: Asked, need: _Need, *keys: str | int) -> SourcedNumber | None:
     """Return a place of a crossing; of what is counted the first whole number behind it, or the last one before."""
     found = asked.at("lines", need.place, "crossings", need.crossing or 0, *keys)
     if found is None or not asked.axis_form(asked.data["along"], found.value).is_whole:
@@ -1027,10 +1029,10 @@ class _Setting(NamedTuple):
 
     label: str
     cell: int
-    share: Traced
+    share: SourcedNumber
 
 
-def likely(asked: Asked) -> Told | None:
+def likely(asked: Asked) -> AnswerText | None:
     """Return what it takes for a probability over runs and over unknown inputs; ``None`` where none were drawn.
 
     A probability to be in time is the share of runs that are, and whether the reason is chance or an input that nobody
@@ -1067,7 +1069,7 @@ def likely(asked: Asked) -> Told | None:
         sentence("at exactly the central values ", asked.named(axis.name, held[-1][0]), " would do") if held else ()
     )
     goal = line("for ", asked.subject, " to be ", _condition(asked), ", ", need, ": ", *runs)
-    return Told(
+    return AnswerText(
         joined([sentence(goal, listed(texts), " are in time, unknown inputs drawn"), central]),
         line(need, " for ", _condition(asked)),
         _likely_picture(asked, axis, settings, (level, plain(_condition(asked)))),
@@ -1078,7 +1080,7 @@ def likely(asked: Asked) -> Told | None:
     )
 
 
-def _likely_doubt(asked: Asked, shown: Sequence[_Setting], draws: Traced | None) -> Words:
+def _likely_doubt(asked: Asked, shown: Sequence[_Setting], draws: SourcedNumber | None) -> Words:
     """Return what was drawn, and how well shares of so few draws are known."""
     titles = [(str(axis["title"]),) for axis in asked.places.get("axes").values() if axis["unknown"]]
     start = line("not known exactly: ", listed(titles), "; each run has failures of its own and one ")
@@ -1125,11 +1127,11 @@ class _Change(NamedTuple):
 
     place: int
     found: Estimate
-    base: Traced | None
+    base: SourcedNumber | None
     resolved: bool
 
 
-def trend(asked: Asked) -> Told | None:
+def trend(asked: Asked) -> AnswerText | None:
     """Return what the axis changes, the largest change first; ``None`` where no two values have a mean."""
     lines: Sequence[Mapping[str, Any]] = asked.data["lines"]
     changes = []
@@ -1150,7 +1152,7 @@ def trend(asked: Asked) -> Told | None:
     end = line(_mostly(asked, largest), _turn(asked, largest))
     answer = brief(line(start, texts[0]), texts[1:], end, before=" and ")
     at = lines[largest.place]["at"]
-    return Told(
+    return AnswerText(
         sentence(*answer),
         line(start, texts[0], _mostly(asked, largest)),
         curves(asked, along),
@@ -1228,7 +1230,7 @@ def _change_text(asked: Asked, found: Mapping[str, Any]) -> str:
     return text if found["resolved"] else f"{text}, not resolved"
 
 
-ANSWERS: dict[str, Callable[[Asked], Told | None]] = {
+ANSWERS: dict[str, Callable[[Asked], AnswerText | None]] = {
     "best": best,
     "compare": compare,
     "crossover": crossover,

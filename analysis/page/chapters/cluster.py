@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from analysis.page.material import Focus, Material
+    from analysis.page.report_data import Focus, ReportData
     from analysis.results.explained import (
         Degraded,
         ExplainDocument,
@@ -82,9 +82,9 @@ class Blast(NamedTuple):
         return _NAMES.get(self.part, self.part.replace("_", " "))
 
 
-def section(material: Material) -> Section | None:
+def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    focus = material.focus
+    focus = report_data.focus
     if focus is None:
         return None
     cluster = focus.scenario.cluster
@@ -200,9 +200,9 @@ _BASES = {
 }
 
 
-def step_section(material: Material) -> Section | None:
+def step_section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    focus = material.focus
+    focus = report_data.focus
     if focus is None or focus.document.step.time_s is None:
         return None
     step = focus.document.step

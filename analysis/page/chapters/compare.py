@@ -38,9 +38,9 @@ from analysis.page.chapters.inputs import luck, more_runs, not_covered, stated
 from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
 from analysis.page.formats.terminal import folded
 from analysis.page.glossary import bucket_words, glossed, metric_words
-from analysis.page.material import chosen_cells
-from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
-from analysis.page.traced import Places, number, ranged, told
+from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
+from analysis.page.report_data import chosen_cells
+from analysis.page.sourced import Places, number, ranged, told
 from analysis.statistics.differences import MANY, Difference, difference
 from analysis.terminal import Page, console
 from sim import JOB_BUCKETS, Ratio
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from analysis.amounts import Form
-    from analysis.page.material import Focus, Material
     from analysis.page.model import Words
-    from analysis.page.traced import Estimate, Traced
+    from analysis.page.report_data import Focus, ReportData
+    from analysis.page.sourced import Estimate, SourcedNumber
     from analysis.results.models import (
         Behind,
         CompareDocument,
@@ -492,22 +492,22 @@ def variant_labels(names: Sequence[str]) -> dict[str, str]:
     return {name: name.removeprefix(start) if is_clear else name for name in names}
 
 
-def names_of(material: Material, before: Focus, after: Focus) -> tuple[str, str]:
+def names_of(report_data: ReportData, before: Focus, after: Focus) -> tuple[str, str]:
     """Return what the two are called: what tells them apart, where they are cells of a study."""
-    found = _values_of(material)
+    found = _values_of(report_data)
     if found is None:
-        names = list(material.comparison.variants) if material.kind == "compare" else [before.name, after.name]
+        names = list(report_data.comparison.variants) if report_data.kind == "compare" else [before.name, after.name]
         labels = variant_labels(names)
         return labels[before.name], labels[after.name]
     theirs, ours = found
     apart = [name for name in ours if ours[name] != theirs[name]]
-    assert material.sweep is not None
-    return phrases(theirs, apart, material.sweep), phrases(ours, apart, material.sweep)
+    assert report_data.sweep is not None
+    return phrases(theirs, apart, report_data.sweep), phrases(ours, apart, report_data.sweep)
 
 
-def shortly(material: Material, name: str) -> str:
+def shortly(report_data: ReportData, name: str) -> str:
     """Return the name of the first of the two as it stands behind the other's: ``48 hot spares instead of 32``."""
-    found = _values_of(material)
+    found = _values_of(report_data)
     if found is None:
         return name
     apart = [theirs for axis, theirs in found[0].items() if theirs != found[1][axis]]
@@ -516,9 +516,9 @@ def shortly(material: Material, name: str) -> str:
     return label_text(apart[0]) if apart[0][:1].isdigit() else f"“{label_text(apart[0])}”"
 
 
-def _values_of(material: Material) -> tuple[dict[str, str], dict[str, str]] | None:
+def _values_of(report_data: ReportData) -> tuple[dict[str, str], dict[str, str]] | None:
     """Return the values of the first and of the second, where they are cells of a study."""
-    content = material.sweep if material.kind == "sweep" else None
+    content = report_data.sweep if report_data.kind == "sweep" else None
     chosen = None if content is None else chosen_cells(content)
     if content is None or chosen is None or chosen[1] is None:
         return None
@@ -590,7 +590,7 @@ class Contest:
             return "save" if better else "cost"
         return "add" if better else "lose"
 
-    def gpus(self, best: str) -> Traced | None:
+    def gpus(self, best: str) -> SourcedNumber | None:
         """Return the GPUs of the one job, where it is as large in both variants."""
         found = []
         for name in (self.first, best):
@@ -619,10 +619,10 @@ _LEAST_CHANGE = 5e-4
 _MOST_NAMES = 4
 
 
-def opening(material: Material) -> Opening:
+def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
-    content = material.comparison
-    contest = contest_of(Places(material.results.file, content))
+    content = report_data.comparison
+    contest = contest_of(Places(report_data.results.file, content))
     variants = content.variants.values()
     cannot = [f"without {name}, which cannot run: {reason}" for name, reason in content.cannot_run.items()]
     labels = list(contest.labels.values())
@@ -630,10 +630,10 @@ def opening(material: Material) -> Opening:
         f"Which is better: {', '.join(labels[:-1])} or {labels[-1]}?" if labels[1:] else f"How good is {labels[0]}?"
     )
     return glossed(
-        Opening(
+        FirstScreen(
             question=question,
             answer=_answer(contest),
-            doubt=_doubt(contest, None if material.focus is None else material.focus.scenario),
+            doubt=_doubt(contest, None if report_data.focus is None else report_data.focus.scenario),
             picture=_picture(contest) if contest.order[1:] else None,
             drivers=tuple(words for words in _drivers(contest) if words)[:3],
             not_covered=not_covered(
@@ -839,11 +839,11 @@ _SMALLEST_COMPARISON = 1e-6
 """Part of a metric below which a difference is not told in a table."""
 
 
-def section(material: Material) -> Section | None:
+def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    if material.kind == "compare":
-        return _of_variants(material.comparison)
-    return None if material.sweep is None else candidates_section(material.sweep)
+    if report_data.kind == "compare":
+        return _of_variants(report_data.comparison)
+    return None if report_data.sweep is None else candidates_section(report_data.sweep)
 
 
 def difference_note(found: DifferenceFound, replications: int) -> str:
@@ -1103,23 +1103,23 @@ def _mean(variant: VariantFound, metric: str) -> float | None:
 _HOURS_OF_A_YEAR = YEAR / HOUR
 
 
-def bridge_section(material: Material) -> Section | None:
+def bridge_section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    after, before = material.focus, material.against
+    after, before = report_data.focus, report_data.against
     if before is None or after is None:
         return None
     count = min(before.replications, after.replications)
     found = bridge_of(before.ensemble.results[:count], after.ensemble.results[:count])
     if found is None:
         return None
-    names = names_of(material, before, after)
+    names = names_of(report_data, before, after)
     hours = _hours_a_year(before, after)
-    whole = _documented(material, before.name, after.name)
+    whole = _documented(report_data, before.name, after.name)
     speeds = _speeds(before, after, count)
-    title = title_of(found, (shortly(material, names[0]), names[1]), _place(material), whole, speeds)
+    title = title_of(found, (shortly(report_data, names[0]), names[1]), _place(report_data), whole, speeds)
     if not found.steps:
         alike = f"ETTR is {PERCENT.plain(found.after)} with both, and every bucket has the same share."
-        return Section("bridge", title, (alike,), (), tuple(_notes_of_bridge(material, before, after, count)))
+        return Section("bridge", title, (alike,), (), tuple(_notes_of_bridge(report_data, before, after, count)))
     text = [_lead(found, names, hours, count)]
     if whole is not None and count < before.wanted:
         text.append(
@@ -1144,7 +1144,7 @@ def bridge_section(material: Material) -> Section | None:
         "ETTR is the share of the requested GPU-time that became training. A loss that falls is a gain, in points."
     )
     picture = Picture("bridge", chart, alt, caption, table)
-    return Section("bridge", title, tuple(text), (picture,), tuple(_notes_of_bridge(material, before, after, count)))
+    return Section("bridge", title, tuple(text), (picture,), tuple(_notes_of_bridge(report_data, before, after, count)))
 
 
 def _hours_a_year(before: Focus, after: Focus) -> float | None:
@@ -1153,11 +1153,11 @@ def _hours_a_year(before: Focus, after: Focus) -> float | None:
     return sum(sizes[0]) * _HOURS_OF_A_YEAR if sizes[0] == sizes[1] else None
 
 
-def _documented(material: Material, before: str, after: str) -> Difference | None:
+def _documented(report_data: ReportData, before: str, after: str) -> Difference | None:
     """Return the difference in ETTR over all replications that a comparison has; ``None`` where none is known."""
-    if material.kind != "compare":
+    if report_data.kind != "compare":
         return None
-    first, variants = material.comparison.first, material.comparison.variants
+    first, variants = report_data.comparison.first, report_data.comparison.variants
     found = variants[after if before == first else before].difference.get("ettr")
     if found is None or first not in (before, after):
         return None
@@ -1167,10 +1167,10 @@ def _documented(material: Material, before: str, after: str) -> Difference | Non
     return Difference(mean, (low, high), found.resolved, found.replications_to_resolve)
 
 
-def _place(material: Material) -> str:
+def _place(report_data: ReportData) -> str:
     """Return what both have in common of what was chosen, as it stands in a title; empty without any."""
-    content = material.sweep
-    same = in_common(content) if content is not None and material.kind == "sweep" else ""
+    content = report_data.sweep
+    same = in_common(content) if content is not None and report_data.kind == "sweep" else ""
     return f" (both: {same})" if same else ""
 
 
@@ -1274,7 +1274,7 @@ def _table(found: Bridge, names: tuple[str, str], hours: float | None) -> Grid:
     return Grid(f"From {names[0]} to {names[1]}", columns, rows, note=note)
 
 
-def _notes_of_bridge(material: Material, before: Focus, after: Focus, count: int) -> list[str]:
+def _notes_of_bridge(report_data: ReportData, before: Focus, after: Focus, count: int) -> list[str]:
     """Return what to know of the numbers."""
     notes = [
         f"Both were played again, {number_of(count, 'replication')} of each with the same failures; intervals are 95 % "
@@ -1284,8 +1284,8 @@ def _notes_of_bridge(material: Material, before: Focus, after: Focus, count: int
         notes.append(
             f"The results have {max(before.wanted, after.wanted):,} replications: their means may differ a little."
         )
-    content = material.sweep
-    if content is not None and material.kind == "sweep" and (same := in_common(content)):
+    content = report_data.sweep
+    if content is not None and report_data.kind == "sweep" and (same := in_common(content)):
         notes.append(f"Both have {same}.")
     if content is not None and any(axis["unknown"] for axis in content["axes"].values()):
         notes.append("Unknown inputs are at their central values.")

@@ -11,9 +11,9 @@ from analysis.amounts import PERCENT, capital, label_text, name_of, number_of
 from analysis.metrics import lower_is_better
 from analysis.page.cells import axes_of, best_of, place_of, running
 from analysis.page.charts.data import Curves, Front, FrontPoint, Scale, Series
-from analysis.page.material import chosen_cells
 from analysis.page.model import Column, Grid, Picture, Section
-from analysis.page.traced import shown_of_cells
+from analysis.page.report_data import chosen_cells
+from analysis.page.sourced import shown_of_cells
 from analysis.statistics.estimates import contributions
 from analysis.statistics.intervals import binomial_interval
 from sim import Ratio
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from analysis.amounts import Shown
     from analysis.page.cells import Axis
-    from analysis.page.material import Focus, Material
+    from analysis.page.report_data import Focus, ReportData
 
 # ----------------------------------------
 # The front of two metrics of a study that nobody asked for, where the best of one is not the best of the other.
@@ -166,9 +166,9 @@ class _Aim(NamedTuple):
         )
 
 
-def section(material: Material) -> Section | None:
+def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    content = material.sweep
+    content = report_data.sweep
     if content is None:
         return None
     asked = [
@@ -176,7 +176,7 @@ def section(material: Material) -> Section | None:
         for number, answer in enumerate(content["answers"], start=1)
         if answer["ask"] == "pareto" and answer["data"].get("front")
     ]
-    if not asked and (data := front_data(content, material.table)) is not None:
+    if not asked and (data := front_data(content, report_data.table)) is not None:
         asked = [(0, {"data": data})]
     pictures = [picture for number, answer in asked for picture in _pictures(answer, content, number)]
     if not pictures:
@@ -219,10 +219,10 @@ def _picture(data: Content, content: Content, pair: tuple[_Aim, _Aim], key: str,
         x, y = (aim.value(cell) for aim in pair)
         if x is None or y is None:
             continue
-        standing = _standing(cell, data)
+        ranking = _standing(cell, data)
         name = place_of(cell, axes)
-        points.append(FrontPoint(name, x, y, pair[0].ends(cell), pair[1].ends(cell), standing))
-        rows.append((standing, (name, *(aim.told(cell) for aim in pair), _STANDING[standing])))
+        points.append(FrontPoint(name, x, y, pair[0].ends(cell), pair[1].ends(cell), ranking))
+        rows.append((ranking, (name, *(aim.told(cell) for aim in pair), _STANDING[ranking])))
     if not points:
         return None
     title = _title(data, content, pair, count)
@@ -234,7 +234,7 @@ def _picture(data: Content, content: Content, pair: tuple[_Aim, _Aim], key: str,
     more = len(rows) - _MOST_ROWS
     note = f"{number_of(more, 'more combination')}: see points.csv." if more > 0 else ""
     table = Grid(title, columns, [texts for _, texts in rows[:_MOST_ROWS]], note=note)
-    on_front = [texts for standing, texts in rows if standing != "behind"]
+    on_front = [texts for ranking, texts in rows if ranking != "behind"]
     told = "; ".join(f"{texts[0]}: {texts[1]} and {texts[2]}" for texts in on_front[:5])
     alt = f"{capital(pair[0].title)} against {pair[1].title} of {number_of(len(points), 'combination')}. {told}."
     caption = _caption(data, content, len(points), count)
@@ -385,12 +385,12 @@ def column_of(row: Mapping[str, str], axis: str) -> str:
 _MOST_CURVES = 8
 
 
-def finish_section(material: Material) -> Section | None:
+def finish_section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    focus = material.focus
+    focus = report_data.focus
     if focus is None or len(focus.prepared.jobs) != 1 or not math.isfinite(focus.prepared.jobs[0].target):
         return None
-    samples, central, axis = _samples(material, focus)
+    samples, central, axis = _samples(report_data, focus)
     has_draws = bool(central)
     if not any(sample.times for sample in samples):
         return None
@@ -408,16 +408,16 @@ def finish_section(material: Material) -> Section | None:
         _caption_of_finish(samples, axis),
         _table(title, samples, central, axis, deadline, focus.scenario.horizon),
     )
-    return Section("finish", title, (), (picture,), tuple(_notes(material, samples, axis, has_draws=has_draws)))
+    return Section("finish", title, (), (picture,), tuple(_notes(report_data, samples, axis, has_draws=has_draws)))
 
 
-def _samples(material: Material, focus: Focus) -> tuple[list[Sample], list[Sample], Axis | None]:
+def _samples(report_data: ReportData, focus: Focus) -> tuple[list[Sample], list[Sample], Axis | None]:
     """Return the samples, those at central values if the first are of drawn inputs, and along which axis they are."""
-    rows = material.table
-    content = material.sweep
+    rows = report_data.table
+    content = report_data.sweep
     if content is None or not rows or METRIC not in rows[0]:
-        others = [] if material.against is None else [material.against]
-        return [_played(one) for one in (focus, *others) if _is_alike(one)], [], None
+        others = [] if report_data.against is None else [report_data.against]
+        return [_simulated(one) for one in (focus, *others) if _is_alike(one)], [], None
     chosen = chosen_cells(content)
     best = content["cells"][chosen[0] if chosen is not None else 0]["values"]
     axis = _axis(content, rows, best)
@@ -434,7 +434,7 @@ def _is_alike(focus: Focus) -> bool:
     return len(jobs) == 1 and math.isfinite(jobs[0].target)
 
 
-def _played(focus: Focus) -> Sample:
+def _simulated(focus: Focus) -> Sample:
     """Return when the replications that were played again were finished."""
     jobs = [result.jobs[0] for result in focus.ensemble.results]
     times = sorted(job.end - job.arrival for job in jobs if job.finished)
@@ -557,10 +557,10 @@ def _beside(sample: Sample | None, deadline: float | None) -> str:
     return f"{count} of {number_of(sample.runs, 'run')}{'' if deadline is None else ' by the deadline'}"
 
 
-def _notes(material: Material, samples: Sequence[Sample], axis: Axis | None, *, has_draws: bool) -> list[str]:
+def _notes(report_data: ReportData, samples: Sequence[Sample], axis: Axis | None, *, has_draws: bool) -> list[str]:
     """Return what is in the curves, and how sure they are."""
     notes = []
-    content = material.sweep
+    content = report_data.sweep
     if has_draws:
         assert content is not None
         names = [entry["title"] for entry in content["axes"].values() if entry["unknown"]]

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from analysis.amounts import COUNT, capital, listed, name_of, number_of, percent_text
 from analysis.page.charts.data import Part, Stack
-from analysis.page.material import SENSITIVITY
 from analysis.page.model import Column, Grid, Picture, Section
-from analysis.page.traced import number, ranged
+from analysis.page.report_data import SENSITIVITY
+from analysis.page.sourced import number, ranged
 from analysis.results.step import unit_text
 from sim import catalog, units, yamlfile
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from analysis.amounts import Form
-    from analysis.page.material import Material
     from analysis.page.model import Words
-    from analysis.page.traced import Estimate, Places, Traced
+    from analysis.page.report_data import ReportData
+    from analysis.page.sourced import Estimate, Places, SourcedNumber
     from analysis.results.models import (
         RunDocument,
         Step,
@@ -441,12 +441,12 @@ _CHOICE = "a choice"
 _MOST_PATHS = 3
 
 
-def section(material: Material) -> Section | None:
+def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is no scenario."""
-    focus = material.focus
+    focus = report_data.focus
     if focus is None:
         return None
-    found = all_inputs(material)
+    found = all_inputs(report_data)
     told = [(group, one) for group, one in found if one.basis != "default"]
     defaults = [one for _, one in found if one.basis == "default"]
     tables = []
@@ -457,22 +457,22 @@ def section(material: Material) -> Section | None:
     if defaults:
         tables.append(_defaults(defaults))
     meaning = Grid("What the bases mean", (Column("basis", False), Column("meaning", False)), tuple(BASES.items()))
-    axes = _axes(material)
+    axes = _axes(report_data)
     return Section(
         "inputs",
         f"{number_of(len(told), 'input')} with their values, and what each rests on",
-        (_words(material, told, defaults),),
+        (_words(report_data, told, defaults),),
         (*([axes] if axes is not None else []), *tables, meaning),
         ("Names, titles, descriptions and sources are no inputs. An assumption counts as the source of a value if it "
          "speaks of the same part of the scenario and names the same amount.",),
     )  # fmt: skip
 
 
-def all_inputs(material: Material) -> list[tuple[str, Input]]:
+def all_inputs(report_data: ReportData) -> list[tuple[str, Input]]:
     """Return all values that the scenario in focus rests on, each with the part of the scenario that it belongs to."""
-    focus = material.focus
+    focus = report_data.focus
     assert focus is not None
-    stated = stated_inputs(focus.scenario, _varied(material))
+    stated = stated_inputs(focus.scenario, _varied(report_data))
     return [*((group_of(one.path), one) for one in stated), *catalog_inputs(focus.prepared, focus.document)]
 
 
@@ -481,13 +481,13 @@ def axis_basis(axis: Axis) -> str:
     return axis.basis or (_NOT_STATED if axis.is_uncertain else _CHOICE)
 
 
-def _words(material: Material, told: Sequence[tuple[str, Input]], defaults: Sequence[Input]) -> str:
+def _words(report_data: ReportData, told: Sequence[tuple[str, Input]], defaults: Sequence[Input]) -> str:
     """Return how many values are left out, and where nothing else tells it, how many there are of each kind."""
     parts = ""
-    if material.of(SENSITIVITY) is not None:
+    if report_data.of(SENSITIVITY) is not None:
         counts = {basis: sum(one.basis == basis for _, one in told) for basis in BASES}
         parts = f"Of the inputs {', '.join(f'{count} {basis}' for basis, count in counts.items() if count)}. "
-    whose = f" The scenario is {material.focus.name}." if material.focus is not None else ""
+    whose = f" The scenario is {report_data.focus.name}." if report_data.focus is not None else ""
     return f"{parts}{number_of(len(defaults), 'more input')} left at what the program takes.{whose}"
 
 
@@ -506,12 +506,12 @@ def _defaults(found: Sequence[Input]) -> Grid:
     return Grid("Left at what the program takes", heads, tuple(rows))
 
 
-def _varied(material: Material) -> dict[str, Input]:
+def _varied(report_data: ReportData) -> dict[str, Input]:
     """Return of each path that an axis writes to what is known of its values."""
-    if material.study is None:
+    if report_data.study is None:
         return {}
     found = {}
-    for name, axis in material.study.study.vary.items():
+    for name, axis in report_data.study.study.vary.items():
         basis = axis.basis or ("assumed" if axis.is_uncertain else "stated")
         source = axis.source or f"{'not known' if axis.is_uncertain else 'chosen'}, by the axis: {axis.title or name}"
         for path in axis.targets(name):
@@ -519,12 +519,12 @@ def _varied(material: Material) -> dict[str, Input]:
     return found
 
 
-def _axes(material: Material) -> Grid | None:
+def _axes(report_data: ReportData) -> Grid | None:
     """Return what a study varies; ``None`` without a study."""
-    if material.study is None:
+    if report_data.study is None:
         return None
     rows = []
-    for name, axis in material.study.study.vary.items():
+    for name, axis in report_data.study.study.vary.items():
         paths = axis.targets(name)
         told = ", ".join(paths[:_MOST_PATHS])
         told += f" and {len(paths) - _MOST_PATHS} more" if len(paths) > _MOST_PATHS else ""
@@ -591,19 +591,19 @@ _SAYS = {
 }
 
 
-def basis_section(material: Material) -> Section | None:
+def basis_section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is no scenario."""
-    if material.focus is None:
+    if report_data.focus is None:
         return None
-    content = material.of(SENSITIVITY)
-    shares = None if content is None else _shares(material, content)
-    return _of_counts(material) if content is None or shares is None else _of_variance(material, content, shares)
+    content = report_data.of(SENSITIVITY)
+    shares = None if content is None else _shares(report_data, content)
+    return _of_counts(report_data) if content is None or shares is None else _of_variance(report_data, content, shares)
 
 
-def _shares(material: Material, content: Mapping[str, Any]) -> dict[str, float] | None:
+def _shares(report_data: ReportData, content: Mapping[str, Any]) -> dict[str, float] | None:
     """Return the shares of the variance of a run by what they come from [-]; ``None`` where they are not known."""
     indices = content["indices"]
-    if indices is None or material.study is None or not indices["by_axis"]:
+    if indices is None or report_data.study is None or not indices["by_axis"]:
         return None
     parts = {name: part["share"] for name, part in indices["variance"].items()}
     if None in parts.values():
@@ -611,7 +611,7 @@ def _shares(material: Material, content: Mapping[str, Any]) -> dict[str, float] 
     inputs = parts["parameters"]["value"]
     found: dict[str, float] = {}
     for row in indices["by_axis"]:
-        basis = axis_basis(material.study.study.vary[row["axis"]])
+        basis = axis_basis(report_data.study.study.vary[row["axis"]])
         found[basis] = found.get(basis, 0.0) + row["first"]["value"]
     # Estimates may add up to more than everything; then nothing is left for what they do together.
     scale = inputs / max(sum(found.values()), 1.0)
@@ -620,9 +620,9 @@ def _shares(material: Material, content: Mapping[str, Any]) -> dict[str, float] 
     return known | {_LUCK: parts["luck"]["value"], _BOTH: parts["both"]["value"]}
 
 
-def _of_variance(material: Material, content: Mapping[str, Any], shares: Mapping[str, float]) -> Section:
+def _of_variance(report_data: ReportData, content: Mapping[str, Any], shares: Mapping[str, float]) -> Section:
     """Return what the variance of a run comes from."""
-    assert material.study is not None
+    assert report_data.study is not None
     metric = name_of(content["metric"])
     title = _told(metric, shares)
     hues = {_NAMES[basis]: hue for basis, hue in _HUES.items()}
@@ -641,7 +641,7 @@ def _of_variance(material: Material, content: Mapping[str, Any], shares: Mapping
         "Only what the study varies is in it: what every point has in common moves nothing here, however little is "
         "known of it.",
     )
-    return Section("basis", title, (), (picture, _by_axis(material, content)), notes)
+    return Section("basis", title, (), (picture, _by_axis(report_data, content)), notes)
 
 
 def _told(metric: str, shares: Mapping[str, float]) -> str:
@@ -658,10 +658,10 @@ def _told(metric: str, shares: Mapping[str, float]) -> str:
     return f"{capital(' and '.join(told))} of the variance of {metric}"
 
 
-def _by_axis(material: Material, content: Mapping[str, Any]) -> Grid:
+def _by_axis(report_data: ReportData, content: Mapping[str, Any]) -> Grid:
     """Return what each input brings, with what it rests on."""
-    assert material.study is not None
-    vary, rows = material.study.study.vary, []
+    assert report_data.study is not None
+    vary, rows = report_data.study.study.vary, []
     for row in content["indices"]["by_axis"]:
         axis = vary[row["axis"]]
         name, first, total = axis.title or row["axis"], _ranged(row["first"]), _ranged(row["total"])
@@ -683,10 +683,10 @@ def _ranged(estimate: Mapping[str, Any]) -> str:
     return told if ends is None or None in ends else f"{told} [{_percent(ends[0])}, {_percent(ends[1])}]"
 
 
-def _of_counts(material: Material) -> Section:
+def _of_counts(report_data: ReportData) -> Section:
     """Return how many inputs are of each kind, and how to know which of them matter."""
     counts: dict[str, int] = {}
-    for _, one in all_inputs(material):
+    for _, one in all_inputs(report_data):
         counts[one.basis] = counts.get(one.basis, 0) + 1
     known = [(basis, words, counts[basis]) for basis, words in _SAYS.items() if counts.get(basis)]
     total = sum(count for _, _, count in known)
@@ -701,12 +701,12 @@ def _of_counts(material: Material) -> Section:
         "Every input counts once, whether it matters or not. What is left at what the program takes is not counted.",
         Grid("Inputs by what they rest on", (Column("basis", False), Column("inputs")), rows),
     )
-    return Section("basis", title, (_how(material),), (picture,), _missing(material))
+    return Section("basis", title, (_how(report_data),), (picture,), _missing(report_data))
 
 
-def _how(material: Material) -> str:
+def _how(report_data: ReportData) -> str:
     """Return how to know what the variance comes from."""
-    if material.study is not None and any(axis.is_uncertain for axis in material.study.study.vary.values()):
+    if report_data.study is not None and any(axis.is_uncertain for axis in report_data.study.study.vary.values()):
         return (
             "How much of the uncertainty comes from measured, published and assumed inputs is not in these results. "
             "ettrick sensitivity DIR/study.resolved.yaml --out DIR adds it, where DIR is the folder of these results."
@@ -718,9 +718,9 @@ def _how(material: Material) -> str:
     )
 
 
-def _missing(material: Material) -> tuple[str, ...]:
+def _missing(report_data: ReportData) -> tuple[str, ...]:
     """Return why there are no shares of the variance though they were asked for."""
-    content = material.of(SENSITIVITY)
+    content = report_data.of(SENSITIVITY)
     if content is None:
         return ()
     reason = content["indices_missing"] if content["indices"] is None else content["indices"]["reason"]
@@ -797,7 +797,7 @@ def not_known(places: Places, *summary: str | int, form: Form, what: str, otherw
     return (start, what, " is ", *ranged(*band, form), " in nine cases of ten.")
 
 
-def chance(runs: Traced | None, found: Estimate | None) -> Words:
+def chance(runs: SourcedNumber | None, found: Estimate | None) -> Words:
     """Return what the range beside a mean is, or why there is none."""
     if runs is None or found is None:
         return ()
@@ -820,7 +820,7 @@ def luck(places: Places, *summary: str | int, form: Form) -> Words:
     return ("Run-to-run variability: nine of ten single runs come to ", *ranged(low, high, form), ".")
 
 
-def more_runs(needed: Traced | None) -> Words:
+def more_runs(needed: SourcedNumber | None) -> Words:
     """Return how many runs in all would tell what is not resolved; ``None`` stands for more than ten thousand."""
     if needed is None:
         return ("not even ten thousand simulated runs would tell",)

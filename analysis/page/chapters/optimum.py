@@ -20,23 +20,23 @@ from analysis.amounts import (
     points_form,
     shown,
 )
-from analysis.optimize.play import why
+from analysis.optimize.optimize import why
 from analysis.page.account import currency_of
 from analysis.page.cells import Axis
 from analysis.page.chapters.inputs import more_runs, not_covered, stated
 from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
 from analysis.page.glossary import glossed, metric_words
-from analysis.page.material import OPTIMIZE
-from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
-from analysis.page.traced import Places, number, ranged, told
+from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
+from analysis.page.report_data import OPTIMIZE
+from analysis.page.sourced import Places, number, ranged, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from analysis.amounts import Form, Shown
-    from analysis.page.material import Material
     from analysis.page.model import Words
-    from analysis.page.traced import Estimate
+    from analysis.page.report_data import ReportData
+    from analysis.page.sourced import Estimate
 
 Content = dict[str, Any]
 
@@ -131,7 +131,7 @@ def sought_of(places: Places, currency: str, *, is_now: bool) -> Sought:
     return Sought(places, forms, is_now)
 
 
-def picture_of_tried(sought: Sought) -> Picture | None:
+def picture_of_trials(sought: Sought) -> Picture | None:
     """Return what was tried: a curve along one axis of numbers, else the best of it below each other."""
     if sought.aim["is_axis"]:
         return None
@@ -203,27 +203,29 @@ _UNTRIED = ("only what is listed was tried; a better setting between, or outside
 _PARAMETERS = "Conditions were held against all that the inputs may be, not against their central values alone."
 
 
-def opening(material: Material) -> Opening:
+def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
-    content = material.main
-    sought = sought_of(Places(material.results.file, content), currency_of(material), is_now=_is_now(material))
+    content = report_data.main
+    sought = sought_of(Places(report_data.results.file, content), currency_of(report_data), is_now=_is_now(report_data))
     return glossed(
-        Opening(
+        FirstScreen(
             question=content["question"] or f"What is best in {content['study']}?",
             answer=_answer_of_optimize(sought),
-            doubt=_doubt(sought, material),
-            picture=picture_of_tried(sought),
+            doubt=_doubt(sought, report_data),
+            picture=picture_of_trials(sought),
             drivers=tuple(words for words in _drivers(sought) if words)[:3],
             not_covered=not_covered(_UNTRIED, content["warnings"], content["assumptions"]),
         )
     )
 
 
-def _is_now(material: Material) -> bool:
+def _is_now(report_data: ReportData) -> bool:
     """Return whether the scenario already has the settings of the answer."""
-    study, focus = material.study, material.focus
+    study, focus = report_data.study, report_data.focus
     return (
-        study is not None and focus is not None and focus.scenario == study.template.scenario(material.common_settings)
+        study is not None
+        and focus is not None
+        and focus.scenario == study.template.scenario(report_data.common_settings)
     )
 
 
@@ -404,12 +406,12 @@ def _formula_of_optimize(sought: Sought) -> Words:
     return (f"A formula of theory calls {where} the best, with ", number(ettr, PERCENT), ".")
 
 
-def _doubt(sought: Sought, material: Material) -> Words:
+def _doubt(sought: Sought, report_data: ReportData) -> Words:
     """Return how sure the answer is."""
     places = sought.places
     runs, confirmed = places.at("replications"), places.get("confirmation", "confirmed")
-    study = material.study
-    scenario = None if study is None else study.template.scenario(material.common_settings)
+    study = report_data.study
+    scenario = None if study is None else study.template.scenario(report_data.common_settings)
     is_priced = any(aim["name"].startswith("cost") for aim in places.get("aims"))
     exactly = stated(scenario, priced=is_priced)
     parts: list[Words] = [(_PARAMETERS if places.get("over") == "parameters" else exactly,)]
@@ -459,7 +461,7 @@ def _found(trial: Content, metric: str) -> Content | None:
     return next((each for each in trial["conditions"] if each["metric"] == metric), None)
 
 
-def tried_picture(content: Content, name: str, metric: Shown) -> Picture | None:
+def trials_picture(content: Content, name: str, metric: Shown) -> Picture | None:
     """Return a metric of all that was tried: along the axis if there is one of numbers, else the best below each other.
 
     ``None`` if nothing has a mean of it.
@@ -551,7 +553,7 @@ def front_picture(content: Content, metrics: Mapping[str, Shown]) -> Picture | N
     names = [aim["name"] for aim in content["aims"] if not aim["is_axis"]][:2]
     if not content["front"] or len(names) < 2:
         return None
-    standing = {_key(member): "front" if member["certain"] else "perhaps" for member in content["front"]}
+    ranking = {_key(member): "front" if member["certain"] else "perhaps" for member in content["front"]}
     points, rows = [], []
     for trial in content["tried"]:
         found = [trial["aims"].get(name) or {} for name in names]
@@ -560,7 +562,7 @@ def front_picture(content: Content, metrics: Mapping[str, Shown]) -> Picture | N
             continue
         ends = [metrics[name].ends(one["ci95"]) for name, one in zip(names, found, strict=True)]
         place = where_text(trial["values"], content)
-        mine = standing.get(_key(trial), "behind")
+        mine = ranking.get(_key(trial), "behind")
         points.append(FrontPoint(place, places[0], places[1], ends[0], ends[1], mine))
         if mine != "behind":
             told = [metrics[name].told(one, "ci95") for name, one in zip(names, found, strict=True)]
@@ -644,7 +646,7 @@ def _told(trial: Content, name: str, metric: Shown) -> str:
     return metric.told(_found(trial, name) or {}, "ci95") or ("cannot run" if trial["trouble"] else "no mean")
 
 
-def tried_table(content: Content, metrics: Mapping[str, Shown]) -> Grid:
+def trials_table(content: Content, metrics: Mapping[str, Shown]) -> Grid:
     """Return all that was tried, or the best of it, with what the conditions say."""
     along = content["method"] in ("curve", "edge")
     kept = content["tried"] if along else [*_best(content, content["tried"])]
@@ -696,12 +698,12 @@ _VERDICTS_OPTIMUM = {
 _CONFIRMED = {True: "Fresh failures confirm it", False: "Fresh failures deny it", None: "Fresh failures do not tell"}
 
 
-def section(material: Material) -> Section | None:
+def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    content = material.of(OPTIMIZE)
+    content = report_data.of(OPTIMIZE)
     if content is None or not content["tried"]:
         return None
-    return _section(content, currency_of(material), material.common_settings)
+    return _section(content, currency_of(report_data), report_data.common_settings)
 
 
 def _section(content: Content, currency: str, common: Sequence[str]) -> Section:
@@ -713,10 +715,10 @@ def _section(content: Content, currency: str, common: Sequence[str]) -> Section:
             *(found["metric"] for trial in content["tried"] for found in trial["conditions"]),
         ])
     }  # fmt: skip
-    pictures = [tried_picture(content, name, metric) for name, metric in metrics.items()]
+    pictures = [trials_picture(content, name, metric) for name, metric in metrics.items()]
     pictures += [front_picture(content, metrics), confirmation_picture(content, metrics)]
     items: list[Picture | Grid] = [picture for picture in pictures if picture is not None]
-    items.append(tried_table(content, metrics))
+    items.append(trials_table(content, metrics))
     text = (*_answer_of_optimum(content, metrics), *_fresh(content), *_use(common, content))
     return Section("optimum", _title_of_optimum(content), text, tuple(items), tuple(_notes_of_optimum(content)))
 

@@ -9,7 +9,7 @@ from analysis.page.model import Column, Grid, Section
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from analysis.page.material import Material
+    from analysis.page.report_data import ReportData
 
 # ----------------------------------------
 # What stands at the foot of every page.
@@ -17,85 +17,85 @@ if TYPE_CHECKING:
 _DIGESTS = {"scenario_sha256": "scenario, SHA-256", "model": "simulator, digest"}
 
 
-def footer(material: Material) -> tuple[str, ...]:
+def footer(report_data: ReportData) -> tuple[str, ...]:
     """Return what made the report, in lines: version, command, seed, digests."""
-    provenance: Mapping[str, str] = material.main["provenance"]
+    provenance: Mapping[str, str] = report_data.main["provenance"]
     versions = f"Ettrick {provenance['version']}, Python {provenance['python']}, NumPy {provenance['numpy']}"
     lines = [
-        f"{versions}; seed {seed_of(material, material.main)}",
-        *(f"{name}: {text}" for name, text in digests(material)),
+        f"{versions}; seed {seed_of(report_data, report_data.main)}",
+        *(f"{name}: {text}" for name, text in digests(report_data)),
     ]
     if provenance["command"]:
         lines.insert(1, f"Made by: {provenance['command']}")
     return tuple(lines)
 
 
-def digests(material: Material) -> list[tuple[str, str]]:
+def digests(report_data: ReportData) -> list[tuple[str, str]]:
     """Return the digests of what was simulated, each with its name; of several variants each has one."""
-    content: Mapping[str, Any] = material.main
+    content: Mapping[str, Any] = report_data.main
     found = [(name, content["provenance"][key]) for key, name in _DIGESTS.items() if key in content["provenance"]]
-    variants: Mapping[str, Any] = content.get("variants", {}) if material.kind == "compare" else {}
+    variants: Mapping[str, Any] = content.get("variants", {}) if report_data.kind == "compare" else {}
     found += [(f"{name}, SHA-256", entry["scenario_sha256"]) for name, entry in variants.items()]
     return found
 
 
-def seed_of(material: Material, content: Mapping[str, Any]) -> str:
+def seed_of(report_data: ReportData, content: Mapping[str, Any]) -> str:
     """Return the seed of all random numbers of a document: as it says, or that of its scenario."""
     if "seed" in content:
         return str(content["seed"])
-    return str(material.focus.scenario.seed) if material.focus is not None else "of the scenario"
+    return str(report_data.focus.scenario.seed) if report_data.focus is not None else "of the scenario"
 
 
 _STUDY = "DIR/study.resolved.yaml"
 
 
-def section(material: Material) -> Section:
+def section(report_data: ReportData) -> Section:
     """Return the section: every report has it."""
-    provenance = material.main["provenance"]
-    steps = [f"{number}. {step}" for number, step in enumerate(_steps(material), 1)]
-    items = [_made(material), *_told(material)]
+    provenance = report_data.main["provenance"]
+    steps = [f"{number}. {step}" for number, step in enumerate(_steps(report_data), 1)]
+    items = [_made(report_data), *_told(report_data)]
     title = f"The same numbers come out of the same command with Ettrick {provenance['version']}"
-    return Section("reproduce", title, tuple(steps), tuple(items), tuple(_notes(material)))
+    return Section("reproduce", title, tuple(steps), tuple(items), tuple(_notes(report_data)))
 
 
-def _steps(material: Material) -> Iterator[str]:
+def _steps(report_data: ReportData) -> Iterator[str]:
     """Yield what to do, one thing after another."""
-    provenance = material.main["provenance"]
+    provenance = report_data.main["provenance"]
     yield (
         f"Install Ettrick {provenance['version']} with Python {provenance['python']} and NumPy {provenance['numpy']}."
     )
-    commands = [content["provenance"]["command"] for content in material.results.documents.values()]
+    commands = [content["provenance"]["command"] for content in report_data.results.documents.values()]
     for command in filter(None, commands):
         yield f"Where it was typed: {command}"
-    for command in _from_folder(material):
+    for command in _from_folder(report_data):
         yield f"Or with nothing but this folder, DIR: {command}"
-    if digests(material):
+    if digests(report_data):
         yield "Compare the digests below with those of the new results: the same digest is the same scenario."
     yield "Make this report of the results with ettrick report DIR: it plays nothing but the scenario in its pictures."
 
 
-def _from_folder(material: Material) -> Iterator[str]:
+def _from_folder(report_data: ReportData) -> Iterator[str]:
     """Yield the commands that make the results again from what is in the folder."""
-    main: Mapping[str, Any] = material.main
-    if material.kind == "run":
+    main: Mapping[str, Any] = report_data.main
+    if report_data.kind == "run":
         yield f"ettrick run DIR/scenario.resolved.yaml --replications {main['replications']} --out NEW"
-    elif material.kind == "compare":
+    elif report_data.kind == "compare":
         files = " ".join(f"DIR/variant-{number}.resolved.yaml" for number in range(1, len(main["variants"]) + 1))
         yield f"ettrick compare {files} --replications {main['replications']} --out NEW"
-    elif material.kind == "validate":
+    elif report_data.kind == "validate":
         yield f"ettrick validate --seed {main['seed']} --out NEW"
     else:
-        if material.sweep is not None:
+        if report_data.sweep is not None:
             yield f"ettrick sweep {_STUDY} --out NEW"
         for name in ("sensitivity", "optimize"):
-            if material.of(f"{name}.json") is not None:
+            if report_data.of(f"{name}.json") is not None:
                 yield f"ettrick {name} {_STUDY} --out NEW"
 
 
-def _made(material: Material) -> Grid:
+def _made(report_data: ReportData) -> Grid:
     """Return what made the numbers."""
     rows = []
-    for name, content in material.results.documents.items():
+    for name, content in report_data.results.documents.items():
         provenance = content["provenance"]
         rows += [
             (name, "command", provenance["command"] or "called from Python"),
@@ -104,22 +104,24 @@ def _made(material: Material) -> Grid:
                 "versions",
                 f"Ettrick {provenance['version']}, Python {provenance['python']}, NumPy {provenance['numpy']}",
             ),
-            (name, "seed", seed_of(material, content)),
+            (name, "seed", seed_of(report_data, content)),
         ]
-    rows += [(material.results.file, what, text) for what, text in digests(material)]
+    rows += [(report_data.results.file, what, text) for what, text in digests(report_data)]
     return Grid(
         "What made the numbers", (Column("file", False), Column("what", False), Column("value", False)), tuple(rows)
     )
 
 
-def _told(material: Material) -> Iterator[Grid]:
+def _told(report_data: ReportData) -> Iterator[Grid]:
     """Yield what the documents say beside their numbers: assumptions, warnings, notes; each line once."""
     for key, title in (
         ("assumptions", "Assumptions of the scenario and the study"),
         ("warnings", "Warnings"),
         ("notes", "What to know before using the numbers"),
     ):
-        lines = dict.fromkeys(line for content in material.results.documents.values() for line in _lines(content, key))
+        lines = dict.fromkeys(
+            line for content in report_data.results.documents.values() for line in _lines(content, key)
+        )
         if lines:
             yield Grid(title, (Column(title, False),), tuple((line,) for line in lines))
 
@@ -134,15 +136,15 @@ def _lines(content: Mapping[str, Any], key: str) -> Iterator[str]:
             yield line if key == "assumptions" else f"{name}: {line}"
 
 
-def _notes(material: Material) -> Iterator[str]:
+def _notes(report_data: ReportData) -> Iterator[str]:
     """Yield what to know of playing again."""
     yield (
         "Nothing depends on the date, on the machine or on the number of processes: every replication is drawn from "
         "the seed."
     )
-    if material.kind == "run" and any(metric["band90"] for metric in material.main["metrics"].values()):
+    if report_data.kind == "run" and any(metric["band90"] for metric in report_data.main["metrics"].values()):
         yield "The bands of the failure rates need the option --band of the command as it was typed."
-    focus = material.focus
+    focus = report_data.focus
     if focus is not None and focus.known is None:
         yield (
             f"Pictures of one scenario are of {focus.name}: the first {focus.replications} of its {focus.wanted} "

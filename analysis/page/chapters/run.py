@@ -55,8 +55,8 @@ from analysis.page.charts.data import (
     Waterfall,
 )
 from analysis.page.glossary import bucket_words, cause_words, glossed
-from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
-from analysis.page.traced import Estimate, Places, Traced, number, told, total
+from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
+from analysis.page.sourced import Estimate, Places, SourcedNumber, number, told, total
 from analysis.results.models import NodesDown
 from analysis.results.run import replays_a_log
 from analysis.results.step import stores_of
@@ -76,8 +76,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from analysis.page.account import Account
-    from analysis.page.material import Focus, Material
     from analysis.page.model import Number, Words
+    from analysis.page.report_data import Focus, ReportData
     from analysis.results.models import (
         ClosedForm,
         RunDocument,
@@ -502,17 +502,17 @@ class _Loss(NamedTuple):
     """A bucket that time was lost in, and its share of the time."""
 
     bucket: str
-    share: Traced
+    share: SourcedNumber
 
 
-def opening(material: Material) -> Opening:
+def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
-    places = Places(material.results.file, material.main)
+    places = Places(report_data.results.file, report_data.main)
     ettr = places.estimate("metrics", "ettr")
     losses = _losses(places)
-    description = material.focus.scenario.description if material.focus is not None else ""
+    description = report_data.focus.scenario.description if report_data.focus is not None else ""
     is_priced = places.at("cost", "total") is not None
-    otherwise = stated(None if material.focus is None else material.focus.scenario, priced=is_priced)
+    otherwise = stated(None if report_data.focus is None else report_data.focus.scenario, priced=is_priced)
     runs = places.at("replications")
     what = "the share of the time that becomes training"
     doubt = (
@@ -521,7 +521,7 @@ def opening(material: Material) -> Opening:
         luck(places, "metrics", "ettr", form=PERCENT),
     )
     return glossed(
-        Opening(
+        FirstScreen(
             question=_question(description, places.get("scenario")),
             answer=_answer(places, ettr, losses),
             doubt=joined(doubt) if ettr is not None else (),
@@ -594,7 +594,7 @@ def _next(losses: Sequence[_Loss]) -> Sequence[_Loss]:
     return [loss for loss in losses[1:2] if loss.share.value >= _NEXT * losses[0].share.value]
 
 
-def _requested(places: Places) -> Traced | None:
+def _requested(places: Places) -> SourcedNumber | None:
     """Return the GPU-time that all jobs ask for [GPU s]; ``None`` where too many would have to be added up."""
     jobs = list(places.get("per_job"))
     found = [places.at("per_job", name, "requested_gpu_s") for name in jobs[:_MOST_JOBS]]
@@ -685,7 +685,7 @@ def _by_counts(places: Places, found: Estimate, form: Form) -> Words:
     return (number(mean, form, (mean.value - half, mean.value + half)),)
 
 
-def _length(places: Places) -> Traced | None:
+def _length(places: Places) -> SourcedNumber | None:
     """Return the time from arrival to end of the one job [s]; ``None`` for several, which end at different times."""
     jobs = list(places.get("per_job"))
     if len(jobs) != 1:
@@ -758,9 +758,9 @@ _CHAIN = {
 }
 
 
-def section(material: Material) -> Section | None:
+def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    focus = material.focus
+    focus = report_data.focus
     if focus is None or focus.document.metrics["ettr"].mean is None:
         return None
     account = account_of(focus)
@@ -953,9 +953,9 @@ _DRAWN = 0.0005
 """Share of all that is lost below which a phase has no column in the picture; it has one in the table."""
 
 
-def losses_section(material: Material) -> Section | None:
+def losses_section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    focus = material.focus
+    focus = report_data.focus
     if focus is None:
         return None
     content = focus.document
@@ -1124,9 +1124,9 @@ _PLAIN = 2
 _TENTHS = (("one run in ten above", 0.9), ("one run in ten below", 0.1))
 
 
-def rolling_section(material: Material) -> Section | None:
+def rolling_section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    focus = material.focus
+    focus = report_data.focus
     if focus is None:
         return None
     typical = shares_of_windows([focus.typical])[0]
@@ -1356,9 +1356,9 @@ def _daily_law(results: Sequence[Result], nodes: int) -> NDArray[np.float64] | N
     return found
 
 
-def missing_nodes_section(material: Material) -> Section | None:
+def missing_nodes_section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    focus = material.focus
+    focus = report_data.focus
     if focus is None:
         return None
     nodes, results = focus.prepared.serving, focus.ensemble.results
@@ -1533,9 +1533,9 @@ TOO_FAR = 0.01
 """Difference of shares from which on a formula is no guide to what else would be [-]."""
 
 
-def closed_form_section(material: Material) -> Section | None:
+def closed_form_section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    focus = material.focus
+    focus = report_data.focus
     if focus is None:
         return None
     content = focus.document

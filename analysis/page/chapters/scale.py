@@ -12,8 +12,8 @@ import sim
 from analysis.amounts import PERCENT, ends_of, listed, time_text
 from analysis.page.chapters.run import TOO_FAR, distance
 from analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
-from analysis.page.material import at_rate, at_size, chosen_cells, interruption_rates, shares_of, with_nodes_at_hand
 from analysis.page.model import Column, Grid, Picture, Section
+from analysis.page.report_data import at_rate, at_size, chosen_cells, interruption_rates, shares_of, with_nodes_at_hand
 from sim import units
 from sim.units import HOUR, MINUTE
 from sim.yamlfile import load
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from analysis.page.charts.data import Range
-    from analysis.page.material import Focus, Material, Rates
+    from analysis.page.report_data import Focus, Rates, ReportData
     from sim import Prepared
 
     Row = tuple[int, float | None, float | None]
@@ -109,21 +109,21 @@ def waiting(prepared: Prepared) -> float | None:
     return min(away / (1 - shares["detection"]), 1.0)
 
 
-def simulated_mtti(material: Material) -> list[Simulated]:
+def simulated_mtti(report_data: ReportData) -> list[Simulated]:
     """Return the running time between interruptions of the scenario that is looked at, as it was simulated [s].
 
     Nothing of several jobs, which are not interrupted equally often.
     """
-    focus = material.focus
+    focus = report_data.focus
     if focus is None or len(focus.prepared.jobs) > 1:
         return []
     found = focus.document.metrics["mtti_running"]
     return _simulated(focus.prepared.jobs[0].gpus, found.mean, found.mean_ci95)
 
 
-def simulated_shares(material: Material) -> list[Simulated]:
+def simulated_shares(report_data: ReportData) -> list[Simulated]:
     """Return the ETTR of the scenario that is looked at, and of all sizes of it that a sweep has simulated [-]."""
-    focus, sweep, study = material.focus, material.sweep, material.study
+    focus, sweep, study = report_data.focus, report_data.sweep, report_data.study
     if focus is None:
         return []
     ettr = focus.document.metrics["ettr"]
@@ -359,12 +359,12 @@ _WORDS = (
 )
 
 
-def section(material: Material) -> Section | None:
+def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where nothing fails or has to come back, or no formula describes the scenario.
 
     A formula that is far from what was simulated describes nothing.
     """
-    focus = material.focus
+    focus = report_data.focus
     if focus is None or not math.isfinite(focus.prepared.jobs[0].mtti):
         return None
     formula = focus.document.closed_form
@@ -372,10 +372,12 @@ def section(material: Material) -> Section | None:
     requirement = Requirement(focus.prepared)
     if now is None or abs(off) > TOO_FAR or not requirement.pauses[-1] > requirement.pauses[0] > 0:
         return None
-    asked = asked_level(material.sweep)
+    asked = asked_level(report_data.sweep)
     levels = tuple(sorted({*LEVELS, *([] if asked is None else [asked])}))
     answers = {level: requirement.factor_for(level, 1.0) for level in levels}
-    title = _told(now, answers, asked, focus.name if material.sweep is not None and len(focus.name) <= _LONGEST else "")
+    title = _told(
+        now, answers, asked, focus.name if report_data.sweep is not None and len(focus.name) <= _LONGEST else ""
+    )
     by = "By the formula" if not off else f"By the formula, which is {abs(off) / _POINT:.1g} points off here"
     title = f"{by}, {title}"
     table = _table(focus, requirement, answers)
@@ -609,15 +611,15 @@ _WORDS_SCALE = (
 )
 
 
-def scale_section(material: Material) -> Section | None:
+def scale_section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is no scenario, or no formula for how often it is interrupted."""
-    focus = material.focus
+    focus = report_data.focus
     sizes = [] if focus is None else at_sizes(focus.prepared)
     if focus is None or not sizes:
         return None
     here = focus.prepared.jobs[0].gpus
-    items = [_interruptions(here, sizes, simulated_mtti(material))]
-    shares = simulated_shares(material)
+    items = [_interruptions(here, sizes, simulated_mtti(report_data))]
+    shares = simulated_shares(report_data)
     if any(size.ettr is not None for size in sizes) or shares:
         items.append(_shares_of_scale(here, sizes, shares))
     measured = [

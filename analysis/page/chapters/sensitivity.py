@@ -24,18 +24,18 @@ from analysis.page.chapters.compare import difference_note
 from analysis.page.chapters.inputs import more_runs, not_covered
 from analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
 from analysis.page.glossary import glossed, metric_words
-from analysis.page.material import SENSITIVITY
-from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
-from analysis.page.traced import Places, number, ranged, told
+from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
+from analysis.page.report_data import SENSITIVITY
+from analysis.page.sourced import Places, number, ranged, told
 from analysis.results.models import DifferenceFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from analysis.amounts import Form
-    from analysis.page.material import Material
     from analysis.page.model import Words
-    from analysis.page.traced import Estimate
+    from analysis.page.report_data import ReportData
+    from analysis.page.sourced import Estimate
 
 Content = dict[str, Any]
 
@@ -85,16 +85,16 @@ def against(content: Content) -> list[str]:
 # The sensitivity of a study: its own document, or the answer to a question of a sweep in the same form.
 
 
-def sensitivity_of(material: Material) -> Content | None:
+def sensitivity_of(report_data: ReportData) -> Content | None:
     """Return the document of a sensitivity, or what a sweep's answer has of one; ``None`` without either.
 
     An answer knows less: what it does not know is ``None``.
     """
-    found = material.of(SENSITIVITY)
+    found = report_data.of(SENSITIVITY)
     if found is not None:
         content: Content = found
         return content
-    sweep = material.sweep
+    sweep = report_data.sweep
     answers = [] if sweep is None else [answer["data"] for answer in sweep["answers"] if answer["ask"] == "sensitivity"]
     tornado = next((data for data in answers if data.get("kind") == "tornado"), None)
     indices = next((data for data in answers if data.get("kind") == "sobol"), None)
@@ -185,17 +185,17 @@ class _Asked(NamedTuple):
         return points_form(self.form)
 
 
-def opening(material: Material) -> Opening:
+def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
-    content = material.main
-    places = Places(material.results.file, content)
+    content = report_data.main
+    places = Places(report_data.results.file, content)
     metric = content["metric"]
     values = [content["center"]["mean"] or 0.0]
-    currency = currency_of(material) if metric.startswith("cost") else ""
+    currency = currency_of(report_data) if metric.startswith("cost") else ""
     asked = _Asked(places, metric, people_form(metric, values, currency))
     largest = _largest(asked)
     return glossed(
-        Opening(
+        FirstScreen(
             question=f"What matters most to {metric_words(metric)} in {content['study']}?",
             answer=_answer(asked, largest),
             doubt=_doubt(asked),
@@ -410,10 +410,10 @@ def _shares(asked: _Asked) -> Picture | None:
 # What each input alone does to the answer.
 
 
-def section(material: Material) -> Section | None:
+def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    content = sensitivity_of(material)
-    return None if content is None else _tornado_section(content, currency_of(material))
+    content = sensitivity_of(report_data)
+    return None if content is None else _tornado_section(content, currency_of(report_data))
 
 
 def _tornado_section(content: Content, currency: str) -> Section | None:
@@ -530,9 +530,9 @@ def _notes_of_tornado(content: Content, metric: Shown) -> Iterator[str]:
 _SHARE = form_of("ettr", [])
 
 
-def variance_section(material: Material) -> Section | None:
+def variance_section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    content = sensitivity_of(material)
+    content = sensitivity_of(report_data)
     return None if content is None else _variance_section(content)
 
 

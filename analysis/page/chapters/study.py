@@ -42,9 +42,9 @@ from analysis.page.chapters.answers import all_results, answers_of
 from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, luck, not_covered, not_known
 from analysis.page.charts.data import Curves, HeatMap, Interval, Intervals, Scale, Series
 from analysis.page.glossary import bucket_words, glossed, metric_words
-from analysis.page.material import RUN, SENSITIVITY, chosen_cells
-from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
-from analysis.page.traced import (
+from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
+from analysis.page.report_data import RUN, SENSITIVITY, chosen_cells
+from analysis.page.sourced import (
     Estimate,
     Places,
     apart,
@@ -64,9 +64,9 @@ from sim import JOB_BUCKETS, catalog
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from analysis.page.chapters.answer import Told
-    from analysis.page.material import Material
+    from analysis.page.chapters.answer import AnswerText
     from analysis.page.model import Words
+    from analysis.page.report_data import ReportData
 
 Content = dict[str, Any]
 
@@ -177,7 +177,7 @@ _CLOSE = 0.005
 """How far a formula may be from the interval of the simulation without a word about it."""
 
 
-def drivers(material: Material, answers: Sequence[tuple[Asked, Told]]) -> tuple[Words, ...]:
+def drivers(report_data: ReportData, answers: Sequence[tuple[Asked, AnswerText]]) -> tuple[Words, ...]:
     """Return three points that say what drives the first of some answers, or as many as there are.
 
     One other answer of the study comes first; then what matters most, where time is lost, and what a formula
@@ -189,7 +189,7 @@ def drivers(material: Material, answers: Sequence[tuple[Asked, Told]]) -> tuple[
     second = pair[1] if pair is not None and _of_phases(asked, pair) else None
     kinds: tuple[Callable[[], Words], ...] = (
         lambda: _of_phases(asked, pair),
-        lambda: _of_sensitivity(material) or _of_axes(asked, first.cell, told_of, second),
+        lambda: _of_sensitivity(report_data) or _of_axes(asked, first.cell, told_of, second),
         lambda: _of_shares(asked, first.cell),
         lambda: of_formula(asked, first.cell, far=False),
     )
@@ -208,7 +208,7 @@ def drivers(material: Material, answers: Sequence[tuple[Asked, Told]]) -> tuple[
     return (alone,) if alone else tuple(kept)
 
 
-def _others(answers: Sequence[tuple[Asked, Told]]) -> list[Words]:
+def _others(answers: Sequence[tuple[Asked, AnswerText]]) -> list[Words]:
     """Return the other answers in short, without those that ask the same; what an axis does by and by comes last."""
     seen: set[tuple[str, str, str]] = set()
     found: list[tuple[bool, int, Words]] = []
@@ -226,9 +226,9 @@ def _others(answers: Sequence[tuple[Asked, Told]]) -> list[Words]:
     return [point for *_, point in sorted(found, key=lambda one: one[:2])]
 
 
-def _of_sensitivity(material: Material) -> Words:
+def _of_sensitivity(report_data: ReportData) -> Words:
     """Return the input that moves the metric most when it alone changes; empty without such results."""
-    content = material.of(SENSITIVITY)
+    content = report_data.of(SENSITIVITY)
     if content is None or not content.get("tornado"):
         return ()
     places, swing = Places(SENSITIVITY, content), content["tornado"][0]
@@ -241,14 +241,14 @@ def _of_sensitivity(material: Material) -> Words:
     if found is None or center is None:
         return ()
     title, metric = content["axes"][swing["axis"]]["title"], content["metric"]
-    form = people_form(metric, [center.value], (material.sweep or {}).get("currency") or "")
+    form = people_form(metric, [center.value], (report_data.sweep or {}).get("currency") or "")
     word = "raises" if found.mean.value > 0 else "lowers"
     what = metric_words(metric).removeprefix("the ")
     start = f"{title} moves the {what} most: {move['label']} instead of {swing['center']} {word} it by "
     return sentence(start, apart(found, form, center))
 
 
-def _pair(asked: Asked, first: Told) -> tuple[int, int] | None:
+def _pair(asked: Asked, first: AnswerText) -> tuple[int, int] | None:
     """Return the cells of the first and the second option; ``None`` where there are no two."""
     cell = first.cell
     if first.other is not None and cell is not None and first.other != cell:
@@ -445,28 +445,32 @@ _TROUBLES = (
 )
 
 
-def opening(material: Material) -> Opening:
+def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
-    content = material.main
-    places = Places(material.results.file, content)
-    answers = answers_of(places, Rows(material.table))
+    content = report_data.main
+    places = Places(report_data.results.file, content)
+    answers = answers_of(places, Rows(report_data.table))
     question = str(content["question"] or content["description"] or content["study"])
     if not answers:
-        return glossed(Opening(question, _silent(content), (), None, (), _not_covered(material, places, None, None)))
+        return glossed(
+            FirstScreen(question, _silent(content), (), None, (), _not_covered(report_data, places, None, None))
+        )
     asked, first = answers[0]
     picture = first.picture(_title(first.title))
-    replayed = material.focus is not None and any(source.use == "replay" for source in material.focus.scenario.failures)
+    replayed = report_data.focus is not None and any(
+        source.use == "replay" for source in report_data.focus.scenario.failures
+    )
     unknown = _unknown(places, asked, first, RECORDED if replayed else EXACTLY)
     doubt = first.doubt or joined([unknown, _chance(places, asked, first)])
     caveat = of_formula(asked, first.cell, far=True)
     found = glossed(
-        Opening(
+        FirstScreen(
             question,
             joined([_unanswered(asked), first.answer]),
             doubt,
             picture,
-            drivers(material, answers),
-            (*edge(asked, first), *([caveat] if caveat else ()), *_not_covered(material, places, asked, first)),
+            drivers(report_data, answers),
+            (*edge(asked, first), *([caveat] if caveat else ()), *_not_covered(report_data, places, asked, first)),
         )
     )
     return replace(found, glossary=(*_presets(asked, first), *found.glossary))
@@ -481,7 +485,7 @@ def _unanswered(asked: Asked) -> Words:
     return sentence("the first question has no answer", f": {reason}" if reason else "")
 
 
-def _presets(asked: Asked, first: Told) -> list[tuple[str, str]]:
+def _presets(asked: Asked, first: AnswerText) -> list[tuple[str, str]]:
     """Return what recoveries of the catalog that the answer names do."""
     names = [name for name in catalog.recoveries() if f"“{name}”" in plain(first.answer)]
     is_named = any("recovery.use" in asked.places.get("axes", axis, "paths") for axis in asked.varying)
@@ -505,7 +509,7 @@ def _silent(content: dict[str, Any]) -> Words:
     return ("The study asks no question of its results; the figures below show all that it tried.",)
 
 
-def _unknown(places: Places, asked: Asked, first: Told, otherwise: str) -> Words:
+def _unknown(places: Places, asked: Asked, first: AnswerText, otherwise: str) -> Words:
     """Return how far what is not known exactly moves the answer; or what else it holds for."""
     titles = [(str(axis["title"]),) for axis in places.get("axes").values() if axis["unknown"]]
     if not titles:
@@ -520,14 +524,16 @@ def _unknown(places: Places, asked: Asked, first: Told, otherwise: str) -> Words
     return sentence(start) if told == (EXACTLY,) else joined([sentence(start), told])
 
 
-def _chance(places: Places, asked: Asked, first: Told) -> Words:
+def _chance(places: Places, asked: Asked, first: AnswerText) -> Words:
     """Return what the ranges of the answer are."""
     if first.cell is None:
         return ()
     return chance(places.at("cells", first.cell, "replications"), asked.mean(first.cell))
 
 
-def _not_covered(material: Material, places: Places, asked: Asked | None, first: Told | None) -> tuple[Words, ...]:
+def _not_covered(
+    report_data: ReportData, places: Places, asked: Asked | None, first: AnswerText | None
+) -> tuple[Words, ...]:
     """Return what the answer does not cover: points without results, notes, and what is assumed about the answer."""
     found: list[Words] = []
     for status, what in _TROUBLES:
@@ -537,7 +543,7 @@ def _not_covered(material: Material, places: Places, asked: Asked | None, first:
             assert total is not None
             found.append(sentence(number(count, COUNT), " of ", number(total, COUNT), " points ", what))
     stated = places.get("assumptions")
-    own = [text for text in stated if text in _own(material)] or stated
+    own = [text for text in stated if text in _own(report_data)] or stated
     terms = set() if asked is None or first is None else _terms(asked, first)
     ranked = sorted(dict.fromkeys(own), key=lambda text: (-len(terms & _words_of_sweep(text)), len(text)))
     *noted, last = not_covered(places.get("notes"), [entry["warning"] for entry in places.get("warnings")], ())
@@ -547,7 +553,7 @@ def _not_covered(material: Material, places: Places, asked: Asked | None, first:
     return (*found, last)
 
 
-def _terms(asked: Asked, first: Told) -> set[str]:
+def _terms(asked: Asked, first: AnswerText) -> set[str]:
     """Return words by which an assumption is known to be about the answer: of its axes and of the values it names."""
     axes = " ".join(asked.title(axis) for axis in asked.varying)
     text = plain(first.answer)
@@ -562,7 +568,7 @@ def _words_of_sweep(text: str) -> set[str]:
     return {word.removesuffix("s") for word in found}
 
 
-def edge(asked: Asked, first: Told) -> tuple[Words, ...]:
+def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
     """Return that the best is the last value that was tried, so that beyond it there may be better; empty elsewhere."""
     if asked.content["ask"] != "best" or first.cell is None:
         return ()
@@ -582,9 +588,9 @@ def edge(asked: Asked, first: Told) -> tuple[Words, ...]:
     return tuple(found)
 
 
-def _own(material: Material) -> tuple[str, ...]:
+def _own(report_data: ReportData) -> tuple[str, ...]:
     """Return the assumptions of the study, without those of its scenario."""
-    study = material.study
+    study = report_data.study
     return () if study is None else tuple(study.study.assumptions)
 
 
@@ -759,9 +765,9 @@ _MOST_PICTURES = 4
 """Pictures that one is divided into, by the values of one axis."""
 
 
-def section(material: Material) -> Section | None:
+def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    content = material.sweep
+    content = report_data.sweep
     if content is None or len(running(content)) < 2:
         return None
     pictures = list(_pictures(content))
@@ -974,9 +980,9 @@ def _key(name: str) -> str:
 _MOST_COLUMNS, _MOST_ROWS = 12, 40
 
 
-def heat_maps_section(material: Material) -> Section | None:
+def heat_maps_section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    found = [] if material.sweep is None else heat_maps(material.sweep)
+    found = [] if report_data.sweep is None else heat_maps(report_data.sweep)
     return Section("heat-maps", found[0].chart.title, (), tuple(found)) if found else None
 
 

@@ -18,7 +18,7 @@ from sim.units import DAY
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from analysis.page.material import Focus, Material
+    from analysis.page.report_data import Focus, ReportData
     from sim import Prepared, Result, Span, Timeline
 
 # ----------------------------------------
@@ -142,9 +142,9 @@ class Stop(NamedTuple):
         return self.end - self.start
 
 
-def section(material: Material) -> Section | None:
+def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    focus = material.focus
+    focus = report_data.focus
     phases = () if focus is None else phases_of(focus.prepared, focus.typical)
     if focus is None or not phases:
         return None

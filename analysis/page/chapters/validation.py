@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from analysis.amounts import COUNT, PERCENT, Form, empty_table, listed
 from analysis.page.charts.data import Bar, Bars
 from analysis.page.glossary import glossed
-from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
-from analysis.page.traced import Places, Traced, number, total
+from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
+from analysis.page.sourced import Places, SourcedNumber, number, total
 from analysis.results.models import ValidateDocument
 from analysis.terminal import Page, console
-from analysis.validation.play import HEADS, LABELS, against, cells_of, conventions, in_words
+from analysis.validation.run import HEADS, LABELS, against, cells_of, conventions, in_words
 from sim import catalog
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from analysis.page.material import Focus, Material
     from analysis.page.model import Words
+    from analysis.page.report_data import Focus, ReportData
     from analysis.results.models import ValidationGroup
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -49,14 +49,14 @@ _LIMIT = (
 )
 
 
-def section(material: Material) -> Section | None:
+def section(report_data: ReportData) -> Section | None:
     """Return the section: the whole table where the results are a validation, or else what bears on the scenario."""
-    if material.kind == "validate":
-        return _whole(material.validation)
-    if material.focus is None:
+    if report_data.kind == "validate":
+        return _whole(report_data.validation)
+    if report_data.focus is None:
         return None
     content = recorded()
-    return _unrecorded() if content is None else _of_scenario(content, bearing(material.focus))
+    return _unrecorded() if content is None else _of_scenario(content, bearing(report_data.focus))
 
 
 def recorded() -> ValidateDocument | None:
@@ -283,15 +283,15 @@ class _Used(NamedTuple):
 
     group: str
     quantity: str
-    part: Traced
+    part: SourcedNumber
 
 
-def opening(material: Material) -> Opening:
+def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
-    places = Places(material.results.file, material.validation)
+    places = Places(report_data.results.file, report_data.validation)
     drivers = (*_failed(places), _closest(places), _read(places), _together(places))
     return glossed(
-        Opening(
+        FirstScreen(
             question=_QUESTION,
             answer=_answer(places),
             doubt=_doubt(places),
@@ -302,7 +302,7 @@ def opening(material: Material) -> Opening:
     )
 
 
-def _compared(places: Places) -> tuple[Traced | None, Traced | None]:
+def _compared(places: Places) -> tuple[SourcedNumber | None, SourcedNumber | None]:
     """Return how many values were compared, and how many of them do not agree."""
     passed, failed = places.at("counts", "pass"), places.at("counts", "fail")
     return total(part for part in (passed, failed) if part is not None), failed
@@ -325,12 +325,12 @@ def _answer(places: Places) -> Words:
             f" values that were compared {verb} outside of the limits set for them.")  # fmt: skip
 
 
-def _count(places: Places, **wanted: str) -> Traced:
+def _count(places: Places, **wanted: str) -> SourcedNumber:
     """Return how many rows have certain values, as the document writes them."""
     found = [row for group in places.get("groups") for row in group.rows]
     amount = sum(all(str(getattr(row, key)).lower() == value for key, value in wanted.items()) for row in found)
     which = "&".join(f"{key}={value}" for key, value in wanted.items())
-    return Traced(amount, (f"{places.file}#/groups/*/rows/*?{which}",))
+    return SourcedNumber(amount, (f"{places.file}#/groups/*/rows/*?{which}",))
 
 
 def _used_of_validate(places: Places) -> list[_Used]:
@@ -426,7 +426,7 @@ def _not_covered(places: Places) -> tuple[Words, ...]:
 
 def _picture(places: Places) -> Picture | None:
     """Return how close to its limit the closest value of each group is."""
-    largest: dict[str, Traced] = {}
+    largest: dict[str, SourcedNumber] = {}
     for used in _used_of_validate(places):
         largest.setdefault(used.group, used.part)
     if not largest:

@@ -328,7 +328,7 @@ class FrontPoint(NamedTuple):
     y: float
     x_ci95: Range | None
     y_ci95: Range | None
-    standing: str
+    ranking: str
 
 
 class Front(NamedTuple):
@@ -343,19 +343,19 @@ class Front(NamedTuple):
 
     def table(self) -> Table:
         """Return the candidates, those on the front first."""
-        order = sorted(self.points, key=lambda point: point.standing != "front")
-        rows = [(point.name, point.x, point.y, STANDINGS[point.standing]) for point in order]
+        order = sorted(self.points, key=lambda point: point.ranking != "front")
+        rows = [(point.name, point.x, point.y, STANDINGS[point.ranking]) for point in order]
         return Table(["", self.x.title, self.y.title, "in both together"], rows, has_one_unit=False)
 
     def slide_chart(self) -> SlideChart | None:
         """Return the candidates; those that are not beaten are joined and, if they are few, named."""
         series = []
-        for standing, hue in (("front", 0), ("perhaps", 5), ("behind", -1)):
-            points = sorted((point for point in self.points if point.standing == standing), key=lambda point: point.x)
-            names = [point.name for point in points if standing == "front" and len(points) <= _MOST_NAMES]
+        for ranking, hue in (("front", 0), ("perhaps", 5), ("behind", -1)):
+            points = sorted((point for point in self.points if point.ranking == ranking), key=lambda point: point.x)
+            names = [point.name for point in points if ranking == "front" and len(points) <= _MOST_NAMES]
             one = SlideSeries(
-                STANDINGS[standing], [point.y for point in points], [point.y_ci95 for point in points], hue,
-                places=[point.x for point in points], names=names, width=1.25 if standing == "front" else 0,
+                STANDINGS[ranking], [point.y for point in points], [point.y_ci95 for point in points], hue,
+                places=[point.x for point in points], names=names, width=1.25 if ranking == "front" else 0,
             )  # fmt: skip
             series += [one] if points else []
         x, y = (

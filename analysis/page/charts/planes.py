@@ -469,23 +469,23 @@ def _draw_of_front(chart: Front, points: Sequence[FrontPoint], note: str) -> tup
         extent([spot for point in points for spot in (point.x, *(point.x_ci95 or ()))], x.is_log, 0.07),
         extent([spot for point in points for spot in (point.y, *(point.y_ci95 or ()))], y.is_log, 0.07),
     )
-    key = [entry for standing, entry in _KEYS.items() if any(point.standing == standing for point in points)]
-    named = [point for point in points if len(points) <= _FEW_FRONT or point.standing != "behind"]
+    key = [entry for ranking, entry in _KEYS.items() if any(point.ranking == ranking for point in points)]
+    named = [point for point in points if len(points) <= _FEW_FRONT or point.ranking != "behind"]
     height = min(3.4 + 0.08 * max(len(named) - 10, 0), 7.0)
     plane = open_plane(chart.title, (x, y), ends, height=height, note=note, key=key)
-    line = sorted((point.x, point.y) for point in points if point.standing == "front")
+    line = sorted((point.x, point.y) for point in points if point.ranking == "front")
     if line:
         plane.axes.plot(*zip(*line, strict=True), color=BLUE, alpha=0.35, linewidth=1.5)
-    crosses = [(line, _KEYS[point.standing].color) for point in named for line in _crosses(point)]
+    crosses = [(line, _KEYS[point.ranking].color) for point in named for line in _crosses(point)]
     lines, colors = [line for line, _ in crosses], [color for _, color in crosses]
     plane.axes.add_collection(LineCollection(lines, colors=colors, linewidths=1.0, alpha=0.6))
-    for standing, entry in _KEYS.items():
+    for ranking, entry in _KEYS.items():
         # Full on the front, hollow where they may be on it, small behind.
-        here = [point for point in points if point.standing == standing]
+        here = [point for point in points if point.ranking == ranking]
         plane.axes.plot(
             [point.x for point in here], [point.y for point in here], linestyle="", marker="o", color=entry.color,
-            markersize=4 if standing == "behind" else 6, gid=standing, zorder=3,
-            markerfacecolor="white" if standing == "perhaps" else entry.color,
+            markersize=4 if ranking == "behind" else 6, gid=ranking, zorder=3,
+            markerfacecolor="white" if ranking == "perhaps" else entry.color,
         )  # fmt: skip
     return plane.figure, _write_names(plane, named, [point for point in points if point not in named])
 
@@ -500,7 +500,7 @@ def _crosses(point: FrontPoint) -> list[list[tuple[float, float]]]:
 
 def _write_names(plane: Plane, named: Sequence[FrontPoint], others: Sequence[FrontPoint]) -> int:
     """Write names beside their points, joined to them where these are far; return how many have no room."""
-    order = sorted(named, key=lambda point: list(_KEYS).index(point.standing))
+    order = sorted(named, key=lambda point: list(_KEYS).index(point.ranking))
     texts = [wrapped(point.name, sized(_NAME)) for point in order]
     sizes = [(block_width(text) + 0.04, block_height(text)) for text in texts]
     dots = [plane.inches(point.x, point.y) for point in others]
@@ -514,7 +514,7 @@ def _write_names(plane: Plane, named: Sequence[FrontPoint], others: Sequence[Fro
             boxes = beside(spots, sizes, plane.room, kept_free)
     ground = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.5}
     for point, text, spot, box in zip(order, texts, spots, boxes, strict=True):
-        alpha = QUIET if point.standing == "behind" else 1.0
+        alpha = QUIET if point.ranking == "behind" else 1.0
         _write_name(plane, text, spot, box, alpha=alpha, zorder=4, bbox=ground)
     return boxes.count(None)
 

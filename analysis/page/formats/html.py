@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from analysis.page.model import Opening, Report, Words
+    from analysis.page.model import FirstScreen, Report, Words
 
 # ----------------------------------------
 # Colours of a page in the light and in the dark.
@@ -213,11 +213,11 @@ def write(report: Report) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    terms = dict(report.opening.glossary)
+    terms = dict(report.first_screen.glossary)
     environment.filters |= {"words": _markup, "glossed": lambda words: _markup(words, terms), "css": _css_text}
     first: list[Inline] = []
-    if report.opening.picture is not None:
-        chart = report.opening.picture.chart
+    if report.first_screen.picture is not None:
+        chart = report.first_screen.picture.chart
         first = [inline_svg(chart, "first"), inline_svg(chart, "narrow", NARROW)]
         if first[1].width >= first[0].width:  # what has a width of its own is the same on any screen
             first.pop()
@@ -226,7 +226,7 @@ def write(report: Report) -> bytes:
     scripts = [_part(name) for name in ("page.js", *(_EXPLORER if report.explorer is not None else ()))]
     page = environment.get_template("page.html").render(
         report=report,
-        opening=report.opening,
+        first_screen=report.first_screen,
         first=_safe("".join(picture.markup for picture in first)),
         is_low=bool(first) and first[0].height < _LOW * first[0].width,
         pictures={key: _safe(picture.markup) for key, picture in drawn.items()},
@@ -235,7 +235,7 @@ def write(report: Report) -> bytes:
         scripts=[_safe(script) for script in scripts],
         hashes=[_hash(script) for script in scripts],
         data=None if report.explorer is None else _safe(_script_json(report.explorer)),
-        numbers=list(_numbers(report.opening)),
+        numbers=list(_numbers(report.first_screen)),
         long=_LONG,
         long_answer=_LONG_ANSWER,
     )
@@ -328,7 +328,7 @@ def _explained(text: str, terms: dict[str, str]) -> Markup:
     return made + escape(text[at:])
 
 
-def _numbers(opening: Opening) -> Iterable[Number]:
+def _numbers(first_screen: FirstScreen) -> Iterable[Number]:
     """Return the numbers of the first screen, in order, each once."""
-    texts = (opening.answer, opening.doubt, *opening.drivers, *opening.not_covered)
+    texts = (first_screen.answer, first_screen.doubt, *first_screen.drivers, *first_screen.not_covered)
     return dict.fromkeys(part for words in texts for part in words if isinstance(part, Number))

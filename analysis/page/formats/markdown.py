@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from analysis.page.charts.data import Cell, Table
-    from analysis.page.model import Opening, Picture, Report, Section, Words
+    from analysis.page.model import FirstScreen, Picture, Report, Section, Words
 
 # ----------------------------------------
 # What a picture shows, as a table: for formats that hold no pictures, and for pictures that have no table.
@@ -71,7 +71,7 @@ _STARTS = re.compile(r"^(?:(\d+)([.)])(?=\s|$)|()([#+=-]))")
 
 def write(report: Report) -> bytes:
     """Return the content of the file."""
-    blocks = [f"# {escaped(report.title)}", *_opening(report.opening)]
+    blocks = [f"# {escaped(report.title)}", *_opening(report.first_screen)]
     for section in report.sections:
         blocks += _section(section)
     if report.footer:
@@ -90,17 +90,17 @@ def _cell(words: Words | str) -> str:
     return _SIGNS.sub(r"\\\1", " ".join(plain(words).split()))
 
 
-def _opening(opening: Opening) -> list[str]:
+def _opening(first_screen: FirstScreen) -> list[str]:
     """Return the first screen: what decides, in the order in which it is read."""
-    blocks = [_styled(opening.question, "*"), _styled(opening.answer, "**"), escaped(opening.doubt)]
-    if opening.picture is not None:
-        blocks += _picture(opening.picture, 2)
-    if opening.drivers:
-        blocks += ["## What drives it", _list(opening.drivers)]
-    if opening.not_covered:
-        blocks += ["## What this does not cover", _list(opening.not_covered)]
-    if opening.glossary:
-        terms = "\n".join(f"- **{escaped(term)}**: {escaped(meaning)}" for term, meaning in opening.glossary)
+    blocks = [_styled(first_screen.question, "*"), _styled(first_screen.answer, "**"), escaped(first_screen.doubt)]
+    if first_screen.picture is not None:
+        blocks += _picture(first_screen.picture, 2)
+    if first_screen.drivers:
+        blocks += ["## What drives it", _list(first_screen.drivers)]
+    if first_screen.not_covered:
+        blocks += ["## What this does not cover", _list(first_screen.not_covered)]
+    if first_screen.glossary:
+        terms = "\n".join(f"- **{escaped(term)}**: {escaped(meaning)}" for term, meaning in first_screen.glossary)
         blocks += ["## Words", terms]
     return blocks
 

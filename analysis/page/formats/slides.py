@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from analysis.page.charts import CHARTS
 from analysis.page.charts.sheet import BLUE, FAINT, GREY, INK, ORANGE, hue
 from analysis.page.formats.markdown import digits_of, table_of
-from analysis.page.material import ReportError
 from analysis.page.model import Grid, Picture, plain
+from analysis.page.report_data import ReportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -85,12 +85,12 @@ def _chosen(report: Report) -> tuple[_Shown, _Shown, _Shown]:
 
 def _answer(deck: Deck, report: Report) -> None:
     """Add the first slide: the question small, the answer large, how sure it is, and what was studied."""
-    opening = report.opening
-    answer = plain(opening.answer) or report.title
-    notes = _notes("Where the numbers come from:", _sources([opening.answer, opening.doubt]), report.footer)
+    first_screen = report.first_screen
+    answer = plain(first_screen.answer) or report.title
+    notes = _notes("Where the numbers come from:", _sources([first_screen.answer, first_screen.doubt]), report.footer)
     slide = deck.slide(answer, notes, Box(BODY.left, 1.5, BODY.width, 2.9), (20, 40))
-    deck.text(slide, Box(BODY.left, 0.6, BODY.width, 0.8), (opening.question,), (12, 18), color=GREY)
-    deck.text(slide, Box(BODY.left, 4.6, BODY.width, 1.5), (plain(opening.doubt),), (12, 20))
+    deck.text(slide, Box(BODY.left, 0.6, BODY.width, 0.8), (first_screen.question,), (12, 18), color=GREY)
+    deck.text(slide, Box(BODY.left, 4.6, BODY.width, 1.5), (plain(first_screen.doubt),), (12, 20))
     deck.text(slide, Box(BODY.left, 6.3, BODY.width, 0.5), (report.title,), (12, 16), color=BLUE)
 
 
@@ -102,7 +102,7 @@ def _picture(deck: Deck, report: Report, shown: _Shown) -> None:
 
 def _driven(deck: Deck, report: Report, shown: _Shown) -> None:
     """Add the slide that says what drives the answer: points at the left, a picture and its message at the right."""
-    drivers = report.opening.drivers
+    drivers = report.first_screen.drivers
     notes = _notes("Where the numbers come from:", _sources(drivers), *_about(shown), report.footer)
     slide = deck.slide(shown.title if shown.item is not None or not drivers else "What drives the answer", notes)
     points = tuple(f"• {plain(words)}" for words in drivers)
@@ -113,13 +113,15 @@ def _driven(deck: Deck, report: Report, shown: _Shown) -> None:
 
 def _sure(deck: Deck, report: Report) -> None:
     """Add the last slide: how sure it is, what it leaves out, and how to make it again."""
-    opening = report.opening
-    missing = [plain(words) for words in opening.not_covered]
-    notes = _notes("Where the numbers come from:", _sources([opening.doubt, *opening.not_covered]), report.footer)
+    first_screen = report.first_screen
+    missing = [plain(words) for words in first_screen.not_covered]
+    notes = _notes(
+        "Where the numbers come from:", _sources([first_screen.doubt, *first_screen.not_covered]), report.footer
+    )
     slide = deck.slide("What this answer rests on, and how to make it again", notes)
     half = (BODY.width - 0.5) / 2
     columns = (
-        (BODY.left, half, "How sure", (plain(opening.doubt),)),
+        (BODY.left, half, "How sure", (plain(first_screen.doubt),)),
         (BODY.left + half + 0.5, half, "Assumed, or not covered", tuple(f"• {text}" for text in missing)),
     )
     for left, width, head, texts in columns:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
-from sim.policies.detection.noticing import Noticing
+from sim.policies.detection.race import DetectionRace
 from sim.policies.detection.watchers import (
     SILENT,
     CollectiveTimeout,
@@ -36,10 +36,10 @@ class Detection(Strategy, ABC):
     scale: float = Field(1.0, gt=0, description="Multiplies all times of detection.")
 
     @abstractmethod
-    def unscaled(self, fault: str, kind: str) -> Noticing | None:
-        """Return `noticing` as it is with a scale of 1."""
+    def unscaled(self, fault: str, kind: str) -> DetectionRace | None:
+        """Return `detection_race` as it is with a scale of 1."""
 
-    def noticing(self, fault: str, kind: str) -> Noticing | None:
+    def detection_race(self, fault: str, kind: str) -> DetectionRace | None:
         """Return who notices a fault, and when; ``None`` if nobody ever does, so that the job steps on.
 
         Parameters
@@ -73,13 +73,13 @@ class Latency(Detection):
     corrupt: Law | None = Field(None, description="The same for a node that computes wrongly.")
     spike: Law | None = Field(None, description="The same for a loss that has left its course.")
 
-    def unscaled(self, fault: str, kind: str) -> Noticing | None:
+    def unscaled(self, fault: str, kind: str) -> DetectionRace | None:
         """Return who notices, by the kind of the fault's effect."""
         del fault
         law: LawModel | None = self.time if kind == "crash" else getattr(self, kind)
         if kind == "hang" and law is None:
             law = self.time
-        return Noticing.by(law) if law is not None else None
+        return DetectionRace.by(law) if law is not None else None
 
 
 AnyWatcher: TypeAlias = (
@@ -130,11 +130,11 @@ class Observers(Detection):
                 raise RuleError((place,), f"'{name}' is there twice; each kind of observer watches once")
         return observers
 
-    def unscaled(self, fault: str, kind: str) -> Noticing:
+    def unscaled(self, fault: str, kind: str) -> DetectionRace:
         """Return who notices faults of a class whose effect is of some `kind`."""
         if fault == "planned":
-            return Noticing.by(Fixed.from_seconds(value=0.0))
+            return DetectionRace.by(Fixed.from_seconds(value=0.0))
         seen = (watcher.sees(fault, kind) for watcher in self.observers)
         watching = tuple(observer for observer in seen if observer is not None)
         human = self.human.silent if SILENT.get(kind) in ("slow", "corrupt") else self.human.latency
-        return Noticing(watching, human)
+        return DetectionRace(watching, human)

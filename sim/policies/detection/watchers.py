@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from sim import catalog
 from sim.policies.contracts import FAULTS
-from sim.policies.detection.noticing import Observer
+from sim.policies.detection.race import Observer
 from sim.scenario.fields import Duration, Fraction, Model, RuleError
 from sim.scenario.laws import Empirical, Fixed, Law, Uniform
 

@@ -392,7 +392,7 @@ def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
 
 
 @dataclass(frozen=True)
-class Material:
+class ReportData:
     """What sections and openings are made of. Whatever takes time is made when it is asked for, and once.
 
     Parameters

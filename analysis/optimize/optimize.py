@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from analysis.amounts import number_of
 from analysis.metrics import PROBABILITIES
 from analysis.optimize.estimate import replications_to_hold
-from analysis.optimize.evaluate import Bench, front_of, standing_of
+from analysis.optimize.evaluate import Bench, front_of, rank_trials
 from analysis.optimize.problem import Line, draws_of, problem_of
-from analysis.optimize.search import ALL, climb, formula_answer, play_all, search, walk_to_edge
+from analysis.optimize.search import ALL, climb, formula_answer, search, simulate_all, walk_to_edge
 from analysis.results.models import (
     FORMAT,
     Aim,
@@ -40,13 +40,13 @@ from analysis.sweep.sweep import replications_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from analysis.optimize.evaluate import Member, Standing, Trial
+    from analysis.optimize.evaluate import Member, Trial, TrialRanking
     from analysis.optimize.search import Edge, FormulaAnswer, Top
     from analysis.statistics.differences import Difference
     from analysis.study.amounts import Value
     from analysis.study.load import LoadedStudy
     from analysis.sweep.journal import Journal
-    from analysis.sweep.workers import Crew
+    from analysis.sweep.workers import WorkerPool
 
 # ----------------------------------------
 # The answer on failures that had no part in finding it.
@@ -145,8 +145,8 @@ def optimum_document(found: Found, *, command: str) -> OptimizeDocument:
     bench = found.bench
     problem = bench.problem
     study = problem.loaded.study
-    standing = found.standing
-    answers = [member.trial for member in found.front] or list(standing.order[:1])
+    ranking = found.ranking
+    answers = [member.trial for member in found.front] or list(ranking.order[:1])
     return OptimizeDocument(
         format=FORMAT,
         study=study.name,
@@ -161,9 +161,7 @@ def optimum_document(found: Found, *, command: str) -> OptimizeDocument:
         axes={name: _axis(name, bench) for name in problem.domains},
         answer=TrialFound(**_trial(answers[0], bench)) if answers else None,
         settings=_settings(answers[0]) if answers else [],
-        runner_up=TrialFound(**_trial(standing.order[1], bench))
-        if len(standing.order) > 1 and not found.front
-        else None,
+        runner_up=TrialFound(**_trial(ranking.order[1], bench)) if len(ranking.order) > 1 and not found.front else None,
         as_good=_as_good(found),
         top=None if found.top is None else _top(found.top, bench),
         edge=None if found.edge is None else _edge(found.edge, bench),
@@ -245,14 +243,14 @@ def _in_order(bench: Bench) -> list[Trial]:
 
 def _as_good(found: Found) -> AsGood | None:
     """Return what is as good as the answer at this precision."""
-    standing, bench = found.standing, found.bench
-    if found.front or found.edge is not None or not standing.as_good:
+    ranking, bench = found.ranking, found.bench
+    if found.front or found.edge is not None or not ranking.as_good:
         return None
-    trials = [trial for trial in _in_order(bench) if trial in standing.as_good]
+    trials = [trial for trial in _in_order(bench) if trial in ranking.as_good]
     return AsGood(
         values=[_labels(trial.chosen, bench) for trial in trials],
-        loss_below=standing.loss,
-        replications_to_resolve=standing.replications_to_resolve,
+        loss_below=ranking.loss,
+        replications_to_resolve=ranking.replications_to_resolve,
     )
 
 
@@ -372,7 +370,7 @@ class Found:
 
     bench: Bench
     method: str
-    standing: Standing
+    ranking: TrialRanking
     front: tuple[Member, ...]
     top: Top | None
     edge: Edge | None
@@ -380,10 +378,10 @@ class Found:
     formula: FormulaAnswer | None
 
 
-def play_optimize(
+def run_optimize(
     loaded: LoadedStudy,
     journal: Journal,
-    crew: Crew,
+    worker_pool: WorkerPool,
     progress: Callable[[int, int | None], None],
     *,
     command: str,
@@ -422,12 +420,12 @@ def play_optimize(
         if now == total:
             done += now
 
-    found = optimize(Campaign(loaded, journal, crew, count), trials=trials, replications=replications)
+    found = optimize(Campaign(loaded, journal, worker_pool, count), trials=trials, replications=replications)
     return optimum_document(found, command=command)
 
 
 def optimize(campaign: Campaign, *, trials: int | None = None, replications: int | None = None) -> Found:
-    """Return what a study asks to be optimised, found and confirmed; parameters and mistakes as `play_optimize`."""
+    """Return what a study asks to be optimised, found and confirmed; parameters and mistakes as `run_optimize`."""
     problem = problem_of(campaign.loaded)
     bench = Bench(problem, campaign, replications or replications_of(campaign.loaded.study))
     top, edge = None, None
@@ -443,25 +441,25 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
             method, top = "curve", climb(bench, line, aim)
     elif size is not None and size <= ALL:
         method = "all"
-        play_all(bench)
+        simulate_all(bench)
     else:
         method = "search"
         search(bench, most)
-    standing = standing_of(bench)
+    ranking = rank_trials(bench)
     front = tuple(front_of(bench)) if len(problem.aims) > 1 else ()
     if edge is not None and edge.answer is not None:
-        standing = _from_edge(standing, edge)
-    looked_at = [member.trial for member in front][:_MOST_CONFIRMED] or list(standing.order[:2])
+        ranking = _from_edge(ranking, edge)
+    looked_at = [member.trial for member in front][:_MOST_CONFIRMED] or list(ranking.order[:2])
     confirmation = confirm(bench, looked_at, problem.spec.confirm) if looked_at else None
     formula = formula_answer(bench, looked_at[0] if looked_at else None)
-    return Found(bench, method, standing, front, top, edge, confirmation, formula)
+    return Found(bench, method, ranking, front, top, edge, confirmation, formula)
 
 
-def _from_edge(standing: Standing, edge: Edge) -> Standing:
+def _from_edge(ranking: TrialRanking, edge: Edge) -> TrialRanking:
     """Return the standing with what keeps the conditions from somewhere on first, before what keeps them by chance."""
-    islands = [trial for trial in standing.order if trial in edge.islands]
-    order = (*(trial for trial in standing.order if trial not in islands), *islands)
-    return standing._replace(order=order, as_good=order[:1])
+    islands = [trial for trial in ranking.order if trial in edge.islands]
+    order = (*(trial for trial in ranking.order if trial not in islands), *islands)
+    return ranking._replace(order=order, as_good=order[:1])
 
 
 # ----------------------------------------

@@ -1,6 +1,6 @@
 """Numbers that know where they come from: read from a document together with their place, and reckoned with.
 
-A `Traced` number carries its places and the formula that leads from them to it through all arithmetic, so that whoever
+A `SourcedNumber` carries its places and the formula that leads from them to it through all arithmetic, so that whoever
 reads a sentence can go back from its numbers to the results.
 """
 
@@ -29,7 +29,7 @@ _LETTER = re.compile(r"\b[a-z]\b")
 
 
 @dataclass(frozen=True)
-class Traced:
+class SourcedNumber:
     """A number and where it comes from; arithmetic keeps both.
 
     Parameters
@@ -44,44 +44,44 @@ class Traced:
     sources: tuple[str, ...]
     formula: str = "a"
 
-    def __add__(self, other: Traced | float) -> Traced:
+    def __add__(self, other: SourcedNumber | float) -> SourcedNumber:
         """Return the sum."""
         return _combined(self, other, "+", lambda a, b: a + b)
 
-    def __sub__(self, other: Traced | float) -> Traced:
+    def __sub__(self, other: SourcedNumber | float) -> SourcedNumber:
         """Return the difference."""
         return _combined(self, other, "-", lambda a, b: a - b)
 
-    def __rsub__(self, other: float) -> Traced:
+    def __rsub__(self, other: float) -> SourcedNumber:
         """Return the difference to a plain number, such as 1 - a share."""
-        return _combined(Traced(other, (), _written(other)), self, "-", lambda a, b: a - b)
+        return _combined(SourcedNumber(other, (), _written(other)), self, "-", lambda a, b: a - b)
 
-    def __mul__(self, other: Traced | float) -> Traced:
+    def __mul__(self, other: SourcedNumber | float) -> SourcedNumber:
         """Return the product."""
         return _combined(self, other, "*", lambda a, b: a * b)
 
-    def __truediv__(self, other: Traced | float) -> Traced:
+    def __truediv__(self, other: SourcedNumber | float) -> SourcedNumber:
         """Return the quotient."""
         return _combined(self, other, "/", lambda a, b: a / b)
 
-    def __abs__(self) -> Traced:
+    def __abs__(self) -> SourcedNumber:
         """Return the size."""
-        return self if self.value >= 0 else Traced(-self.value, self.sources, f"abs({self.formula})")
+        return self if self.value >= 0 else SourcedNumber(-self.value, self.sources, f"abs({self.formula})")
 
 
 class Estimate(NamedTuple):
     """A mean with its interval; both ends are ``None`` where there is none, or where it has no width."""
 
-    mean: Traced
-    low: Traced | None = None
-    high: Traced | None = None
+    mean: SourcedNumber
+    low: SourcedNumber | None = None
+    high: SourcedNumber | None = None
 
     @property
     def interval(self) -> Interval | None:
         """Both ends [SI]."""
         return None if self.low is None or self.high is None else (self.low.value, self.high.value)
 
-    def changed(self, change: Callable[[Traced], Traced]) -> Estimate:
+    def changed(self, change: Callable[[SourcedNumber], SourcedNumber]) -> Estimate:
         """Return what a monotone function makes of it, such as a factor."""
         mean = change(self.mean)
         if self.low is None or self.high is None:
@@ -115,15 +115,15 @@ class Places:
                 return None
         return found
 
-    def at(self, *keys: str | int) -> Traced | None:
+    def at(self, *keys: str | int) -> SourcedNumber | None:
         """Return the number at a place; ``None`` where there is none."""
         found = self.get(*keys)
         if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
             return None
         pointer = "".join(f"/{str(key).translate(_KEY_OF_A_PLACE)}" for key in keys)
-        return Traced(found, (f"{self.file}#{pointer}",))
+        return SourcedNumber(found, (f"{self.file}#{pointer}",))
 
-    def ends(self, *keys: str | int) -> tuple[Traced, Traced] | None:
+    def ends(self, *keys: str | int) -> tuple[SourcedNumber, SourcedNumber] | None:
         """Return the ends of an interval; ``None`` where there is none."""
         low, high = self.at(*keys, 0), self.at(*keys, 1)
         return None if low is None or high is None else (low, high)
@@ -138,7 +138,7 @@ class Places:
         return Estimate(mean, *ends) if ends is not None and is_told else Estimate(mean)
 
 
-def total(parts: Iterable[Traced]) -> Traced | None:
+def total(parts: Iterable[SourcedNumber]) -> SourcedNumber | None:
     """Return the sum of numbers; ``None`` without any."""
     found = list(parts)
     if not found:
@@ -149,19 +149,21 @@ def total(parts: Iterable[Traced]) -> Traced | None:
     return amount
 
 
-def _combined(one: Traced, other: Traced | float, sign: str, function: Callable[[float, float], float]) -> Traced:
+def _combined(
+    one: SourcedNumber, other: SourcedNumber | float, sign: str, function: Callable[[float, float], float]
+) -> SourcedNumber:
     """Return what an operation makes of two numbers; places that both rest on are named once."""
-    if not isinstance(other, Traced):
-        return Traced(
+    if not isinstance(other, SourcedNumber):
+        return SourcedNumber(
             function(one.value, other), one.sources, f"{_whole(one.formula)} {sign} {_whole(_written(other))}"
         )
     sources = tuple(dict.fromkeys((*one.sources, *other.sources)))
     assert len(sources) <= len(string.ascii_lowercase), "one letter for each place"
     formula = f"{_whole(_renamed(one, sources))} {sign} {_whole(_renamed(other, sources))}"
-    return Traced(function(one.value, other.value), sources, formula)
+    return SourcedNumber(function(one.value, other.value), sources, formula)
 
 
-def _renamed(found: Traced, sources: tuple[str, ...]) -> str:
+def _renamed(found: SourcedNumber, sources: tuple[str, ...]) -> str:
     """Return a formula with the letters that its places have among others."""
     letters = {letter: string.ascii_lowercase[sources.index(place)] for letter, place in
                zip(string.ascii_lowercase, found.sources, strict=False)}  # fmt: skip
@@ -182,7 +184,7 @@ def _written(value: float) -> str:
 # How numbers of the first screen are told: units for people, and as many digits as an interval deserves.
 
 
-def number(found: Traced, form: Form, interval: Interval | None = None, unit: str | None = None) -> Number:
+def number(found: SourcedNumber, form: Form, interval: Interval | None = None, unit: str | None = None) -> Number:
     """Return a number as it is told; an interval [SI] only tells how many digits it has.
 
     Without one, whole numbers are told to the last digit, others to three; zeros at the end of a number above a
@@ -192,7 +194,7 @@ def number(found: Traced, form: Form, interval: Interval | None = None, unit: st
     return Number(text, found.value, form.size, found.sources, found.formula)
 
 
-def ranged(low: Traced, high: Traced, form: Form) -> Words:
+def ranged(low: SourcedNumber, high: SourcedNumber, form: Form) -> Words:
     """Return an interval as a text, such as ``2.1 to 2.6 points``."""
     ends = (low.value, high.value)
     first, last = number(low, form, ends, ""), number(high, form, ends)
@@ -216,7 +218,7 @@ _PARTS = Form("%", 0.01)
 """Parts of a base."""
 
 
-def apart(found: Estimate, form: Form, base: Traced | None = None) -> Words:
+def apart(found: Estimate, form: Form, base: SourcedNumber | None = None) -> Words:
     """Return the size of a difference: of shares in points, of all else in percent of a base where there is one."""
     size = found.changed(lambda change: change * -1) if found.mean.value < 0 else found
     kind = points_form(form)
@@ -297,10 +299,10 @@ def either(parts: Iterable[Words]) -> Words:
     return listed(list(parts), " or ")
 
 
-def whole(found: Traced, *, up: bool) -> Traced:
+def whole(found: SourcedNumber, *, up: bool) -> SourcedNumber:
     """Return the next whole number above or below."""
     turn, name = (math.ceil, "ceil") if up else (math.floor, "floor")
-    return Traced(float(turn(found.value)), found.sources, f"{name}({found.formula})")
+    return SourcedNumber(float(turn(found.value)), found.sources, f"{name}({found.formula})")
 
 
 # ----------------------------------------

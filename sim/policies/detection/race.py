@@ -62,7 +62,7 @@ class _Asked(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Noticing:
+class DetectionRace:
     """Time from a fault to the moment when somebody notices it.
 
     Parameters
@@ -88,7 +88,7 @@ class Noticing:
         object.__setattr__(self, "fixed", self._fixed())
 
     @classmethod
-    def by(cls, law: LawModel) -> Noticing:
+    def by(cls, law: LawModel) -> DetectionRace:
         """Return that one observer, whom nobody needs to name, notices everything after a time of `law`."""
         return cls((Observer("", 1.0, law),))
 
@@ -175,12 +175,12 @@ class Noticing:
             found[HUMAN] = self._missed
         return found
 
-    def scaled(self, factor: float) -> Noticing:
+    def scaled(self, factor: float) -> DetectionRace:
         """Return the same with every time multiplied by a positive `factor` [-]."""
         if factor == 1:
             return self
         observers = tuple(observer._replace(law=observer.law.scaled(factor)) for observer in self.observers)
-        return Noticing(observers, self.human.scaled(factor) if self.human is not None else None)
+        return DetectionRace(observers, self.human.scaled(factor) if self.human is not None else None)
 
 
 def _time(law: LawModel, mark: Callable[[str], float], purpose: str) -> float:
