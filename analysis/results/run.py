@@ -166,7 +166,15 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
     """Return the document of a run."""
     prepared, tally = ensemble.prepared, ensemble.tally
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
-    energy, cost, down = energy_content(tally), cost_content(tally), nodes_down(tally.down_times, prepared.serving)
+    energy, cost, units, gpus = energy_content(tally), cost_content(tally), prepared.units, prepared.gpus_per_node
+    down = nodes_down(tally.down_times, prepared.serving, gpus, prepared.spares)
+    domains = (
+        {}
+        if units is None
+        else nodes_down(
+            tally.unit_down_times, len(units.nodes), gpus * len(units.nodes[0]), prepared.spares // len(units.nodes[0])
+        )
+    )
     return RunDocument(
         format=FORMAT,
         scenario=prepared.name,
@@ -185,6 +193,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         repair_from={source.name: source.repair_from for source in prepared.sources if source.repair_from},
         counts=_counts(ensemble),
         nodes_down=NodesDown.model_validate(down) if down else Nothing(),
+        domains_down=NodesDown.model_validate(domains) if domains else None,
         energy=None if energy is None else Energy.model_validate(energy),
         cost=None if cost is None else Cost.model_validate(cost),
         windows=_windows(ensemble),

@@ -29,7 +29,7 @@ from analysis.amounts import (
     signed_text,
 )
 from analysis.compare import Variant, compare, compare_document
-from analysis.metrics import BUCKETS, METRICS, SHARES, TIME_SHARE, job_ratios, ratios, time_shares
+from analysis.metrics import BUCKETS, METRICS, SHARES, TIME_SHARE, job_ratios, nodes_down, ratios, time_shares
 from analysis.page.chapters.compare import _metrics
 from analysis.page.charts.tables import color_of
 from analysis.page.glossary import bucket_words, metric_words
@@ -117,6 +117,15 @@ def test_shares_by_hand() -> None:
     assert found["node_availability"] == pytest.approx(0.95)
     assert found["job_availability"] == pytest.approx(750 / 900)
     assert found["at_risk_at_end"] == pytest.approx(0.02)
+
+
+def test_nodes_down_by_hand() -> None:
+    """Of 10,000 s none is down for 9,000, 3 for 985, 5 for 15: over 3 for 0.15 %, so for 99.9 % it takes 5."""
+    found = nodes_down({0: 9000.0, 3: 985.0, 5: 15.0}, 100, gpus=8, spares=10)
+    assert found["mean"] == pytest.approx((3 * 985 + 5 * 15) / 10_000)
+    assert [found[level] for level in ("p50", "p90", "p99", "p999", "max")] == [0, 0, 3, 5, 5]
+    assert [(row["count"], row["gpus"]) for row in found["more_than"]] == [(0, 0), (1, 8), (2, 16), (4, 32), (10, 80)]
+    assert [row["time_share"] for row in found["more_than"]] == pytest.approx([0.1, 0.1, 0.1, 0.0015, 0.0])
 
 
 def test_availability_of_domains_by_hand() -> None:

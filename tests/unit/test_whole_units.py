@@ -118,6 +118,7 @@ def test_the_third_loss_breaks_the_rack() -> None:
     assert result.cluster[Bucket.REPAIR] == pytest.approx(700 + 690 + 680)
     assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(4 * 1000 + 2 * 300 + 10 + 16 * 320)
     assert result.whole_unit_seconds == pytest.approx(3 * 1000 - 680)
+    assert result.unit_down_times == pytest.approx({0: 320, 1: 680})
     simulation = ended(one, rows)
     assert simulation.jobs.all[0].nodes == list(range(36, 52))
     assert places(simulation, Place.STRANDED) == list(range(3, 18))

@@ -428,19 +428,25 @@ def _print_causes_of_console(out: Console, content: RunDocument) -> None:
     out.print(table)
 
 
+_LAST = 4
+
+"""Numbers of nodes of which the terminal says how often more are down."""
+
+
 def _print_nodes_down(out: Console, content: RunDocument) -> None:
-    """Print how many nodes are missing at once, beside what independent nodes would need."""
-    down = content.nodes_down
-    if not isinstance(down, NodesDown) or not down.max:
-        return
-    out.print("\nNodes down at once", style="bold")
-    levels = down.independent.model_dump()
-    table = empty_table("", "mean", *(f"{name[1:]} % of the time" for name in levels), "most")
-    table.add_row(
-        "simulation", count_text(down.mean), *(f"{getattr(down, name):,}" for name in levels), f"{down.max:,}"
-    )
-    table.add_row("independent nodes", count_text(down.mean), *(f"{value:,}" for value in levels.values()), "")
-    out.print(table)
+    """Print how many nodes and domains are missing at once, beside what independent ones would need."""
+    for name, down in (("nodes", content.nodes_down), ("domains", content.domains_down)):
+        if not isinstance(down, NodesDown) or not down.max:
+            continue
+        out.print(f"\n{name.capitalize()} down at once", style="bold")
+        table = empty_table("", "mean", *(f"{100 * level:g} %\nof the time" for level in LEVELS.values()), "most")
+        for label, of, most in (("simulation", down, f"{down.max:,}"), (f"independent {name}", down.independent, "")):
+            numbers = (text_or_dash(getattr(of, level), "{:,}".format) for level in LEVELS)
+            table.add_row(label, count_text(down.mean), *numbers, most)
+        out.print(table)
+        rows = [(f"more than {row.count:,} ({row.gpus:,} GPUs)", f"{percent_text(row.time_share)} of the time")
+                for row in down.more_than[-_LAST:]]  # fmt: skip
+        out.print(label_grid(rows))
 
 
 def _print_closed_form(out: Console, content: RunDocument) -> None:
