@@ -332,6 +332,11 @@ class ClosedForm(Part):
         description="Expected shares; `restart` is reschedule + initialize + restore, `queued` the wait after a rung's "
         "patience. Empty where no formula applies."
     )
+    availability: Numbers = Field(
+        {},
+        description="`node_availability` and, of domains used as wholes, `domain_availability` expected in the long "
+        "run of nodes that are alike, fail one by one or as a domain, and wait for no repair; empty of others.",
+    )
     assumptions: Texts = Field(description="What the formula takes for granted and the scenario breaks.")
     waste: dict[str, Numbers] | None = Field(
         description="By order in the failure rate, `first`, `second`, `exact`: shares lost, by bucket, and `total`; "

@@ -36,7 +36,7 @@ from analysis.results.step import describe_step
 from analysis.statistics.differences import controlled
 from analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
 from analysis.statistics.intervals import exact_interval, possible
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, closed_form, yamlfile
+from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, availability, closed_form, yamlfile
 from sim.steps.power import STATE_OF_BUCKET, STATES, facility_energy
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
         ettr=found.ettr,
         form=found.form or None,
         time_shares=dict(found.shares),
+        availability=availability(prepared),
         assumptions=list(found.assumptions),
         waste=None if waste is None else {order: _by_bucket(causes) for order, causes in waste.items()},
         waste_by_cause=None

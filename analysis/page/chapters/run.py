@@ -452,14 +452,20 @@ def _print_nodes_down(out: Console, content: RunDocument) -> None:
 def _print_closed_form(out: Console, content: RunDocument) -> None:
     formula = content.closed_form
     out.print("\nClosed form beside the simulation", style="bold")
-    if formula.ettr is not None:
-        table = empty_table("", "closed form", "simulation")
-        simulated = content.time_shares
-        for name, value in formula.time_shares.items():
-            parts = RESTART if name == "restart" else (name,)
-            other = None if simulated[parts[0]] is None else sum(simulated[part] for part in parts)
-            table.add_row(" + ".join(map(bucket_label, parts)), percent_text(value), text_or_dash(other, percent_text))
+    table = empty_table("", "closed form", "simulation")
+    simulated = content.time_shares
+    for name, value in formula.time_shares.items():
+        parts = RESTART if name == "restart" else (name,)
+        other = None if simulated[parts[0]] is None else sum(simulated[part] for part in parts)
+        table.add_row(" + ".join(map(bucket_label, parts)), percent_text(value), text_or_dash(other, percent_text))
+    for name, value in formula.availability.items():
+        mean = content.metrics[name].mean
+        table.add_row(
+            METRICS[name].short, percent_text(value, 3), text_or_dash(mean, lambda share: percent_text(share, 3))
+        )
+    if table.row_count:
         out.print(table)
+    if formula.ettr is not None:
         out.print(f"  form: {formula.form}")
         out.print(f"  ETTR: {compared_text(formula)}")
     for line in formula.reasons:
