@@ -120,7 +120,7 @@ def _made(folder: Path, *, quiet: bool) -> Report:
     from analysis.terminal import Progress
 
     try:
-        with damage_in_a_line(folder), Progress("replications", quiet=quiet) as progress:
+        with damage_in_a_line(folder), Progress("report", quiet=quiet) as progress:
             return report_of(folder, progress)
     except ReportError as error:
         refuse(f"{folder}: {error}")

@@ -18,7 +18,7 @@ from scipy.stats import binom
 import sim
 from analysis.optimize.estimate import Estimate, estimate, replications_to_hold
 from analysis.optimize.evaluate import front_of, rank_trials
-from analysis.optimize.optimize import optimize, optimum_document
+from analysis.optimize.optimize import _counted, optimize, optimum_document
 from analysis.optimize.problem import Line, Options, problem_of
 from analysis.optimize.search import BATCH, _top, climb, place, search, walk_to_edge
 from analysis.page.chapters.optimum import against, format_optimum
@@ -855,3 +855,14 @@ def test_the_edge_is_told_with_what_is_sure(tmp_path: Path) -> None:
     assert content["confirmation"]["confirmed"] is None
     assert "confirm: 72 would show it" in text
     assert "surely not enough is spares.hot 0 and before" in text
+
+
+def test_progress_counts_on_to_what_is_expected() -> None:
+    """Orders of three, four and six tasks with ten expected: 3 and 7 of 10, then 13 of 13; it never falls back."""
+    seen: list[tuple[int, int | None]] = []
+    count = _counted(lambda done, total: seen.append((done, total)), 10)
+    for size in (3, 4, 6):
+        for done in range(1, size + 1):
+            count(done, size)
+    assert [done for done, _ in seen] == list(range(1, 14))
+    assert [total for _, total in seen] == [10] * 7 + [13] * 6
