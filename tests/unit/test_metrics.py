@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
+from analysis import amounts as module
 from analysis.amounts import (
     PERCENT,
     capital,
@@ -429,3 +430,22 @@ def test_numbers_of_nothing_have_no_sign() -> None:
     assert [percent_text(value) for value in (-1e-6, 0.0, -0.01)] == ["0.00 %", "0.00 %", "-1.00 %"]
     assert [count_text(value) for value in (-0.01, 0.0)] == ["0.0"] * 2
     assert [PERCENT.plain(value, (-0.01, 0.01)) for value in (-1e-6, 0.0)] == ["0.0 %"] * 2
+
+
+_NEAR_ZERO = [sign * 10.0**power for power in range(-12, 7) for sign in (1, -1)] + [0.0, -0.0]
+
+
+@cases("metric", ["ettr", "interruptions", "mtti", "tokens_per_day", "energy", "cost", "cost_per_token"])
+def test_no_zero_has_a_sign(metric: str) -> None:
+    """Whatever rounds to zero is 0 and never -0, in values, changes and intervals, of any metric."""
+    cells, signed = cell_forms(metric, "USD"), module._unsigned_zero
+    for value in _NEAR_ZERO:
+        interval = (value - 0.3, value + 0.3)
+        form = form_of(metric, [value], "USD")._replace(least=-math.inf)
+        texts = [form.plain(value), form.brief(value), form.value(value, interval), form.change(value, interval)]
+        texts += [cells.change(value), cells.value(value), module.compact(value), module.hours_of(value)]
+        texts += [module.number_text(value, places) for places in (0, 1, 3)] + [module.signed_number(value, 1)]
+        texts += [module.count_text(value), module.short_text(value), points_text(value), module.money(value, "USD")]
+        for text in texts:
+            assert not re.search(r"(?<![\d.])[-−]0+(\.0+)?(?![\d.e])", text), (value, text)
+    assert [signed(text) for text in ("-0.0 %", "+0 d", "-0.1 %", "-0,000")] == ["0.0 %", "0 d", "-0.1 %", "0,000"]
