@@ -316,7 +316,7 @@ def test_no_crossover_is_an_answer() -> None:
     answer = ask(table, ask="crossover", between="way", along="gpus")
     assert answer.data["lines"][0]["crossings"] == []
     words, _ = told(table, ask="crossover", between="way", along="gpus")
-    assert words.startswith("“a” has the lowest cost from GPUs 1,000 to 16,000")
+    assert words.startswith("“a” has the lowest cost per run from GPUs 1,000 to 16,000")
     assert "“b”" not in words
 
 

@@ -588,7 +588,7 @@ def _in_money(places: Places, lost: Estimate) -> Words:
         return ()
     amount = lost.changed(lambda share: share * asked_for(of_requested, of_owned) * cost)
     form = money_form(cost.value, places.get("cost", "currency"))
-    return (" or ", _mean(places, amount, form), " of the ", number(cost, form), " that the cluster costs")
+    return (" or ", _mean(places, amount, form), " of the ", number(cost, form), " that the cluster costs per run")
 
 
 def _mean(places: Places, found: Estimate, form: Form) -> Number:
@@ -780,7 +780,7 @@ def section(report_data: ReportData) -> Section | None:
     lost = sorted(chart.changes, key=lambda change: change.amount)
     largest = f"; the largest loss is {lost[0].name}" if lost else ""
     alt = f"Waterfall from 100 % of the requested GPU-time down to {PERCENT.value(chart.end[1] / 100)} productive. " + (
-        f"The largest steps: {', '.join(f'{change.name} {-change.amount:.2g} %' for change in lost[:3])}."
+        f"The largest steps: {', '.join(f'{change.name} {abs(change.amount):.2g} %' for change in lost[:3])}."
         if lost
         else "Nothing is lost."
     )
@@ -806,7 +806,7 @@ def waterfall(focus: Focus) -> Waterfall:
     left = 100 * shares["productive"]
     title = f"{PERCENT.value(shares['productive'])} of the requested GPU-time is productive"
     if changes:
-        title += f"; {changes[0].name} costs {-changes[0].amount:.2g} points"
+        title += f"; {changes[0].name} costs {abs(changes[0].amount):.2g} points"
     return Waterfall(title, "%", ("requested", 100.0), changes, ("productive (ETTR)", left))
 
 
@@ -860,7 +860,7 @@ def _of_cluster(stack: Stack, focus: Focus, account: Account) -> Picture:
             amounts.append(money(shares[name] * account.owned * account.price, account.currency))
         rows.append((bucket_label(name), PERCENT.value(shares[name]), *amounts, BUCKETS[name].gloss))
     heads = ["share of owned"] + (["GPU-hours"] if account.owned is not None else [])
-    heads += [account.currency] if account.price is not None else []
+    heads += [f"{account.currency} per run"] if account.price is not None else []
     columns = (
         Column("all GPUs, in and outside jobs", is_number=False),
         *map(Column, heads),
@@ -930,12 +930,12 @@ def _text(focus: Focus, account: Account) -> tuple[str, ...]:
     if account.price is not None and account.owned is not None:
         lost = (1 - share) * account.requested * account.price
         parts.append(
-            f"The cluster cost {money(account.price * account.owned, account.currency)}, which is "
+            f"The cluster cost {money(account.price * account.owned, account.currency)} per run, which is "
             f"{money(account.price * HOUR, account.currency)} for each GPU-hour owned. At this price what the "
-            f"jobs lost is worth {money(lost, account.currency)}."
+            f"jobs lost is worth {money(lost, account.currency)} per run."
         )
     if content.energy is not None:
-        parts.append(f"The facility took {Form('MWh', _MWH).plain(content.energy.total_j)}.")
+        parts.append(f"The facility took {Form('MWh', _MWH).plain(content.energy.total_j)} per run.")
     return tuple(parts)
 
 
