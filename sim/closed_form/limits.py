@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sim import catalog, steps
-from sim.closed_form.elastic import interrupts, lives_and_repairs, pools_of, repairs_by_cause, rungs_of, takes_nodes
+from sim.closed_form.elastic import (
+    interrupts,
+    lives_and_repairs,
+    narrows,
+    pools_of,
+    repairs_by_cause,
+    rungs_of,
+    takes_nodes,
+)
 from sim.failures.bundle import Bundle
 from sim.failures.source import OF_ONE_NODE
 from sim.formulas.nodes import missing_nodes_pmf, starvation, steady_unavailability
@@ -248,6 +256,9 @@ def why_not(
 
 def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> Iterator[str]:
     """Yield that nodes are too few, or not yet in their long run."""
+    stays = narrows(prepared)
+    if prepared.recovery.narrows_on:
+        prepared = prepared.with_sources(tuple(source for source in prepared.sources if not stays(source)))
     recovery, lives = prepared.recovery, lives_and_repairs(_with_mean_repairs(prepared))
     if recovery.elastic or lives is None:
         return
