@@ -10,7 +10,7 @@ COMPILE  := $(BIN)/python -m compileall -q cli.py sim analysis
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run check house test mutants fresh validate nightly bench fit-steps validation-page pictures docs clean
+.PHONY: help run check house test mutants fresh validate nightly bench fit-steps validation-page pictures docs transcripts clean
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,10 @@ docs: .venv/.stamp ## schema and scenario reference anew, then the site in docs/
 	$(BIN)/ettrick schema > scenarios/scenario.schema.json
 	$(BIN)/python docs/_generate.py
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
+
+# A page named by PAGES: a few seconds; all of them some minutes. The tests of the documentation compare all but numbers.
+transcripts: .venv/.stamp ## run the commands of the documentation, and show what they print now; PAGES=files
+	$(BIN)/python -m tests.docs_transcripts $(PAGES)
 
 # The newcomer's way: a clone of HEAD, an empty home, nothing of this environment but the road to a package index
 # (pip's settings, proxies, certificates). The user's pip configuration lives in the home that is swapped: point at it.
