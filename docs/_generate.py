@@ -146,7 +146,7 @@ class _Page:
             self.lines.append("`use` is required: it picks one of these.\n")
         if path == "recovery":
             self.lines.append(
-                "It may also name a [preset](../explanation/how-jobs-come-back.md#the-presets), which is one of these "
+                "It may also name a [preset](../explanation/recovery.md#the-presets), which is one of these "
                 "with numbers, observers and stores; what the scenario states itself wins.\n"
             )
 
