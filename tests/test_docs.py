@@ -172,6 +172,12 @@ def test_scenario_reference_is_current(page: str) -> None:
     assert (DOCS / "reference" / "scenario.md").read_text(encoding="utf-8") == page
 
 
+def test_glossary_is_current() -> None:
+    """The committed page has the terms of the first screen."""
+    module = generator()
+    assert module.GLOSSARY_PAGE.read_text(encoding="utf-8") == module.glossary()
+
+
 def test_reference_of_results_is_current() -> None:
     """Page and JSON Schema of what commands print are what docs/_generate_results.py writes (make docs)."""
     module = generator("_generate_results.py")
