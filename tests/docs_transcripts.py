@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,13 +82,10 @@ def _printed(command: Command, monkeypatch: pytest.MonkeyPatch) -> tuple[list[st
 def _merged(shown: list[str], printed: list[str]) -> list[str]:
     """Return the printed lines, with the elisions of those that are shown.
 
-    Lines of both are matched without their numbers. A part between two elisions becomes the printed lines from its
-    first to its last match, and as many before and after as it has without a match; a part without any match stays.
+    A part between two elisions becomes the printed lines from its first to its last match, and as many before and after
+    as it has without a match; a part without any match stays.
     """
-    matches: dict[int, int] = {}
-    matcher = difflib.SequenceMatcher(None, [skeleton(row) for row in shown], [skeleton(row) for row in printed], False)
-    for start, other, size in matcher.get_matching_blocks():
-        matches.update(zip(range(start, start + size), range(other, other + size), strict=True))
+    matches = _matches(shown, printed)
     cuts = [-1, *(index for index, row in enumerate(shown) if row.strip() in ELISION), len(shown)]
     result: list[str] = []
     end = 0
@@ -100,6 +99,26 @@ def _merged(shown: list[str], printed: list[str]) -> list[str]:
             result += printed[first:end]
         else:
             result += shown[before + 1 : after]
+    return result
+
+
+def _matches(shown: list[str], printed: list[str], level: int = 0) -> dict[int, int]:
+    """Return which printed line each line shows: first the same ones, then by label, then without the numbers."""
+    keys = (str.strip, lambda row: (re.split("  +", row.strip())[0], skeleton(row)), skeleton)
+    if not shown or not printed or level == len(keys):
+        return {}
+
+    def compared(rows: list[str]) -> list[Any]:
+        # Empty lines and rules are alike everywhere: they match only between lines that do.
+        return [keys[level](row) if level == 2 or re.search(r"\w", row) else object() for row in rows]
+
+    result: dict[int, int] = {}
+    first, other = 0, 0
+    for block in difflib.SequenceMatcher(None, compared(shown), compared(printed), False).get_matching_blocks():
+        between = _matches(shown[first : block.a], printed[other : block.b], level + 1)
+        result |= {first + index: other + row for index, row in between.items()}
+        result |= {block.a + step: block.b + step for step in range(block.size)}
+        first, other = block.a + block.size, block.b + block.size
     return result
 
 
