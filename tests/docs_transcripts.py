@@ -1,8 +1,9 @@
 """Write the transcripts of documentation pages anew: ``python -m tests.docs_transcripts [--check] PAGE…``.
 
 Each command of a page runs as in tests/test_docs.py, and what the page shows is replaced where the command prints
-something else. Elisions stay: a line with … alone stands for lines that are left out. Without a page: all that have
-commands. Exit status 1: ``--check`` and a page differs, or a command ends with another exit status than stated.
+something else; so is a text block that begins with a command, which takes too long for the tests. Elisions stay: a line
+with … alone stands for lines that are left out. Without a page: all that have commands. Exit status 1: ``--check`` and
+a page differs, or a command ends with another exit status than stated.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def rewritten(page: Path) -> tuple[str, list[str]]:
     transcripts: list[tuple[Command, list[str]]] = []
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
         prepare_folder(page, Path(folder), monkeypatch)
-        for command in commands(text):
+        for command in commands(text.replace("```text\n$ ", "```console\n$ ")):
             printed, error = _printed(command, monkeypatch)
             if error:
                 errors.append(error)
