@@ -91,7 +91,7 @@ def _merged(shown: list[str], printed: list[str]) -> list[str]:
     result: list[str] = []
     end = 0
     for before, after in pairwise(cuts):
-        part = [index for index in range(before + 1, after) if index in matches]
+        part = [index for index in range(before + 1, after) if index in matches and re.search(r"\w", shown[index])]
         if before >= 0:
             result.append(shown[before])
         if part:
