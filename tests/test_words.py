@@ -32,9 +32,7 @@ WORDS = {
 }
 
 # Modules that cannot be guessed or grepped.
-MODULES = re.compile(
-    "told|tried|gained|playing|keeping|openings|material|noticing|standing|commented|legible|paint",
-)
+MODULES = re.compile("told|tried|gained|playing|keeping|openings|material|noticing|standing|commented|legible|paint")
 
 # Files that are still to be converted; a file that is generated is as good as its source.
 UNCONVERTED = (
@@ -63,19 +61,21 @@ def breaches(text: str) -> list[tuple[int, str, str]]:
 
 
 def texts() -> dict[str, str]:
-    """Return the product, the YAML files and the documentation, which shows what commands print as it is."""
+    """Return the product, YAML files and documentation, but for its transcripts: those show what commands print."""
     result = {}
     for path in tracked():
         name = path.relative_to(ROOT).as_posix()
-        product = name.startswith(("sim/", "analysis/", "cli.py", "scenarios/", "topologies/"))
-        if name.startswith("docs/") or name in ("README.md", "CONTRIBUTING.md"):
-            if path.suffix == ".md":
+        folders = ("sim/", "analysis/", "cli.py", "scenarios/", "topologies/", "docs/")
+        if path.suffix == ".md":
+            if name.startswith("docs/") or name in ("README.md", "CONTRIBUTING.md"):
                 result[name] = re.sub(
                     r"(?ms)^```(console|text)\n.*?^```$",
                     lambda block: "\n" * block[0].count("\n"),
                     path.read_text(encoding="utf-8"),
                 )
-        elif product and path.suffix in (".py", ".yaml", ".js", ".html", ".css"):
+        elif name == "Makefile" or (
+            name.startswith(folders) and path.suffix in (".py", ".yaml", ".js", ".html", ".css")
+        ):
             result[name] = path.read_text(encoding="utf-8")
     return result
 
