@@ -59,7 +59,7 @@ def rewritten(page: Path) -> tuple[str, list[str]]:
             if error:
                 errors.append(error)
             elif command.shown:
-                transcripts.append((command, _merged(command.shown, printed)))
+                transcripts.append((command, merged(command.shown, printed)))
         monkeypatch.undo()  # leaves the folder before it is deleted
     for command, shown in reversed(transcripts):
         lines[command.start : command.start + len(command.shown)] = [f"{line}\n" for line in shown]
@@ -80,7 +80,7 @@ def _printed(command: Command, monkeypatch: pytest.MonkeyPatch) -> tuple[list[st
     return answer.stdout.rstrip("\n").splitlines(), ""
 
 
-def _merged(shown: list[str], printed: list[str]) -> list[str]:
+def merged(shown: list[str], printed: list[str]) -> list[str]:
     """Return the printed lines, with the elisions of those that are shown.
 
     A part between two elisions becomes the printed lines from its first to its last match, and as many before and after

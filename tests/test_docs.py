@@ -159,6 +159,15 @@ def test_commands_of_the_page_run(path: Path, tmp_path: Path, monkeypatch: pytes
             assert {skeleton(row) for row in command.shown} - {"…", ""} <= printed, f"$ {line}"
 
 
+def test_transcripts_keep_their_elisions() -> None:
+    """What a page leaves out stays out, and a row whose numbers change is found by its label."""
+    from tests.docs_transcripts import merged
+
+    printed = ["ETTR", "15 min   95.1 %", "30 min   96.9 %", "1 h      96.0 %", "a note"]
+    assert merged(["ETTR", "…", "30 min   97.0 %", "…"], printed) == ["ETTR", "…", "30 min   96.9 %", "…"]
+    assert merged(["ETTR", "15 min   95.1 %", "old note"], printed) == printed
+
+
 def test_every_page_of_the_tutorial_and_the_how_tos_runs_something() -> None:
     """The pattern that finds commands finds some on each page that is made of them."""
     found = {path.stem for path in pages_with_commands()}
