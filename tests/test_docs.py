@@ -182,8 +182,10 @@ def test_scenario_reference_is_current(page: str) -> None:
 
 
 def test_glossary_is_current() -> None:
-    """The committed page has the terms of the first screen."""
+    """The committed page has the terms of the first screen, in alphabetical order."""
     module = generator()
+    names = re.findall(r"^\| \*\*(.+?)\*\*", module.glossary(), re.MULTILINE)
+    assert names == sorted(names, key=str.casefold)
     assert module.GLOSSARY_PAGE.read_text(encoding="utf-8") == module.glossary()
 
 
