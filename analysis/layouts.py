@@ -28,7 +28,7 @@ Sort = Literal["goodput", "step"]
 
 ROOMY = 0.9
 
-"""Share of the memory up to which a layout fits for sure: counts are some per cent off [-]."""
+"""Share of the memory up to which a layout fits with certainty: counts are some per cent off [-]."""
 
 
 class _Ranking:
