@@ -70,7 +70,7 @@ class Cause(Strategy, ABC):
             If a fault of the class stated does not stop a job, and the effect does.
         """
         if effect.stops and self.fault in ("slow", "corrupt", "spike"):
-            rule = f"'{self.name}': a fault of class {self.fault} does not stop a job, and effect {effect.kind} does"
+            rule = f"'{self.name}': a fault of class {self.fault} does not stop a job, and effect {effect.use} does"
             raise RuleError(("fault",), rule)
         return {
             "fault": self.fault or fault_of(part, effect, planned=self.planned),
@@ -183,7 +183,7 @@ def _thinned(law: Law | None) -> str:
     assert law is not None, "a law that ages"
     return (
         f"idle_hazard below 1 thins the failures, which is right only for a constant rate; "
-        f"with law '{law.law}' let the life run on clock: busy instead"
+        f"with law '{law.use}' let the life run on clock: busy instead"
     )
 
 

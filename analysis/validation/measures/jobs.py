@@ -65,7 +65,7 @@ def one_job(
         name,
         horizon=seconds(horizon),
         jobs=[job],
-        failures=[{"use": "job", "name": name, "law": {"law": "exponential", "mean": seconds(mtti)}}],
+        failures=[{"use": "job", "name": name, "law": {"use": "exponential", "mean": seconds(mtti)}}],
         checkpoint={"tiers": [tier]},
         recovery={"use": "hot-spare", "initialize": "0 s"} | (recovery or {}),
     )
@@ -569,7 +569,7 @@ def effective_time(lab: Lab, replications: int, days: float, restarts: float, mi
         interval between saves [min].
     """
     detection, catch_up = minutes
-    law = {"law": "exponential", "mean": f"{days / restarts!r} d"}
+    law = {"use": "exponential", "mean": f"{days / restarts!r} d"}
     tier = {"interval": f"{catch_up - 5!r} min", "mode": "blocking", "write": "0 s", "restore": "0 s"}
     prepared = lab.scenario(
         bare(

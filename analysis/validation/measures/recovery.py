@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Small scenarios, failures written by hand, and the phases that the simulator makes of them.
 
 
-_NEVER: dict[str, Any] = {"law": {"law": "exponential", "mean": "1000000 d"}, "renews": "never"}
+_NEVER: dict[str, Any] = {"law": {"use": "exponential", "mean": "1000000 d"}, "renews": "never"}
 
 
 HOST, SOFTWARE = 0, 1
@@ -150,7 +150,7 @@ def eviction(lab: Lab, replications: int, statistic: str) -> Estimate:
 @functools.lru_cache(maxsize=1)
 def _eviction_waits(lab: Lab, replications: int) -> npt.NDArray[np.float64]:
     """Return times until it is known, shape (replications, failures) [s]; nobody else watches."""
-    only = [{"observer": "kubernetes", "renew": "10 s", "grace": "50 s", "monitor": "5 s", "toleration": "300 s"}]
+    only = [{"use": "kubernetes", "renew": "10 s", "grace": "50 s", "monitor": "5 s", "toleration": "300 s"}]
     watch = {"use": "observers", "observers": only}
     prepared = lab.scenario(small("k8s-jobset", _APART * (_FAILURES + 1), nodes=8, detection=watch))
     rows = failures_at(prepared, [(_APART * (number + 1), HOST, 0) for number in range(_FAILURES)])
@@ -164,7 +164,7 @@ def _waits(result: Result) -> list[float]:
 
 def known_after(lab: Lab, _: int, preset: str, fault: str) -> Estimate:
     """Return after how long a fault of one class is known [s], of a node that fails once."""
-    life = {"law": {"law": "exponential", "mean": "1000000 d"}, "renews": "never"}
+    life = {"law": {"use": "exponential", "mean": "1000000 d"}, "renews": "never"}
     source = {"use": "component", "name": fault, "part": "node", "fault": fault, **life}
     prepared = lab.scenario(small(preset, 5000.0, failures=[source], spares={"hot": 1}))
     (wait,) = _waits(sim.run(prepared, 0, failures_at(prepared, [(1000.0, 0, 0)]), keeps_timeline=True))

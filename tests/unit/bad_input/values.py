@@ -69,7 +69,7 @@ CASES = [
     ),
     bad(
         "key of a law is missing",
-        {13: "repair: {time: §{law: weibull, mean: 1 d}}"},
+        {13: "repair: {time: §{use: weibull, mean: 1 d}}"},
         "repair.time.shape: is missing (Shape [-]",
     ),
     bad(
