@@ -296,7 +296,7 @@ def _failures(parts: Parts) -> list[str]:
     return [
         *note(
             "What fails: a bundle of published rates, or sources of your own, such as - {use: component, name: node, "
-            "part: node, rate: 5 per 1000 node-day}."
+            "part: node, rate: 5 per 1000 node-days}."
         ),
         "failures:",
         *note(f"{bundle['title']}. Source: {bundle['source']}. Others: ettrick list.", "  "),

@@ -26,7 +26,7 @@ Node: TypeAlias = dict[str, Any]
 _QUANTITIES = {
     dimension.example: dimension.name
     for dimension in (units.DURATION, units.SIZE, units.BANDWIDTH, units.FLOPS, units.POWER, units.FRACTION)
-} | {"6.5 per 1000 node-day": "rate"}
+} | {"6.5 per 1000 node-days": "rate"}
 
 _CATALOG = (
     "topologies",
@@ -50,7 +50,7 @@ How values are written:
 |---|---|
 | time | text with a unit: `30 min`, `1h30m`, `54 d`. Units: ns, us, ms, s, min, h, d, week, month, year |
 | bandwidth | text with a unit: `400 Gb/s` (bits), `50 GB/s` (bytes); k, M, G are powers of 1000, Ki, Mi, Gi of 1024 |
-| rate | events per exposure: `6.5 per 1000 node-day`, `2 per job per week`, `100 FIT` |
+| rate | events per exposure: `6.5 per 1000 node-days`, `2 per job per week`, `100 FIT` |
 | fraction | `5 %` or `0.05` |
 | whole number | `16384`, or text with a prefix: `16 Ki` |
 | law or time | a [law](#laws) of random times, or one time that is always the same: `5 min` |

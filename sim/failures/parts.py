@@ -31,7 +31,7 @@ class Cause(Strategy, ABC):
 
     name: str = Field(min_length=1, description="The cause, as it appears in the results.")
     rate: Rate | None = Field(
-        None, description="Constant rate, for example '6.5 per 1000 node-day' or '1 per job-day'."
+        None, description="Constant rate, for example '6.5 per 1000 node-days' or '1 per job-day'."
     )
     law: Law | None = Field(None, description="Law of the lives, in place of a constant rate.")
     scale: float = Field(1.0, gt=0, description="Multiplies the rate.")

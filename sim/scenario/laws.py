@@ -309,7 +309,7 @@ def _parse(value: object) -> float:
     try:
         rate = units.parse_rate(value)
     except units.UnitError as error:
-        raise units.UnitError(str(error).replace("6.5 per 1000 node-day", _EXAMPLE)) from None
+        raise units.UnitError(str(error).replace("6.5 per 1000 node-days", _EXAMPLE)) from None
     if rate.of:
         message = f"a hazard is that of one unit: write '{_EXAMPLE}', without '{rate.of}'"
         raise units.UnitError(message)

@@ -269,7 +269,7 @@ def test_memoryless_laws() -> None:
         '{"use":"exponential","mean":"1 h"}',
         '{"use":"weibull","shape":1.0,"mean":"1 h"}',
         '{"use":"gamma","shape":1.0,"mean":"1 h"}',
-        '{"use":"piecewise","hazards":[{"rate":"1 per h"}]}',
+        '{"use":"piecewise","hazards":[{"rate":"1 per hour"}]}',
     ]
     old, more = 2 * HOUR, np.array([0.5, 1, 3]) * HOUR
     for law, _ in CONTINUOUS:

@@ -57,7 +57,7 @@ def small(preset: str, horizon: float, replicas: int = 4, nodes: int = 6, **chan
         "jobs": [{"name": "job", "gpus": replicas, "parallelism": {"data": replicas}}],
         "failures": [
             {"use": "component", "name": "host", "part": "node", **_NEVER},
-            {"use": "job", "name": "software", "rate": "1 per 1000000 job-d"},
+            {"use": "job", "name": "software", "rate": "1 per 1000000 job-days"},
         ],
         "checkpoint": {"tiers": [store], "from_preset": True},
         "repair": {"time": "200 s"},
@@ -184,7 +184,7 @@ def minutes_between_failures(lab: Lab, replications: int) -> Estimate:
             cluster={"nodes": 12_501, "gpus_per_node": 8, "fabric": fabric},
             horizon="60 d",
             jobs=[{"name": "job", "gpus": 100_000}],
-            failures=[{"use": "component", "name": "server", "part": "node", "rate": "2.3 per 1000 node-day"}],
+            failures=[{"use": "component", "name": "server", "part": "node", "rate": "2.3 per 1000 node-days"}],
             spares={"hot": 1},
             repair={"time": "1 min"},
         )

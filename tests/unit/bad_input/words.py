@@ -54,7 +54,7 @@ CASES = [
     ),
     bad(
         "use is missing",
-        {7: "  - §{name: node, rate: 6.5 per 1000 node-day}"},
+        {7: "  - §{name: node, rate: 6.5 per 1000 node-days}"},
         "failures.0: needs 'use' (choose from component, incident, defect, job, loss-spike, preemption, bug, "
         "maintenance, rollout, replay, ",
     ),
