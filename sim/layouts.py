@@ -99,7 +99,7 @@ class Candidate:
     Parameters
     ----------
     plan
-        What the model of steps says of it.
+        What the step-time model says of it.
     sets
         Sets of replicas of which each can leave alone [-]; 1 where the recovery restarts all of them.
     ettr
@@ -336,7 +336,7 @@ def _index(scenario: Scenario, name: str | None) -> int:
 
 
 def _check(scenario: Scenario, spec: JobSpec, gpus: int) -> None:
-    """Refuse a job that the model of steps does not know, and GPUs that the cluster does not have.
+    """Refuse a job that the step-time model does not know, and GPUs that the cluster does not have.
 
     Raises
     ------

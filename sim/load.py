@@ -47,7 +47,7 @@ _READERS = ("replay", "graph-file")
 class ScenarioError(ValueError):
     """Everything that is wrong with a scenario, one line per mistake.
 
-    `is_answer` tells that nothing is wrong with the description: what it asks for cannot be done. `is_of_files` tells
+    `is_answer` says that nothing is wrong with the description: what it asks for cannot be done. `is_of_files` says
     that a file cannot be read which the description names: another time, or elsewhere, there may be no mistake.
     """
 
@@ -267,7 +267,7 @@ def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Sc
 def _about_detection(lines: list[str], document: Document, data: Table) -> list[str]:
     """Return complaints with what presets have to do with a missing detection.
 
-    A preset brings it: while the name of the recovery is wrong, nobody knows whether it is missing.
+    A preset brings it: while the name of the recovery is wrong, it is unknown whether it is missing.
     """
     missing = complaints.line(document, ("detection",), "is missing")
     if "recovery" in data and value_at(data, ("recovery", "use"), "") not in tuple(REGISTRIES["recovery"]):
@@ -311,7 +311,7 @@ def completed(model: type[BaseModel], document: Document, defaults: Mapping[str,
 
 
 def _drop_leftover(model: type[BaseModel], data: Table, path: Keys) -> None:
-    """Drop a parameter of the choice that a later ``use`` has replaced; a name nobody knows stays."""
+    """Drop a parameter of the choice that a later ``use`` has replaced; an unknown name stays."""
     holder: Data = data
     for step in path[:-1]:
         holder = holder[step]

@@ -233,7 +233,7 @@ def _sum(text: str) -> float:
             raise UnitError(f'{text!r} is not a sum of durations (for example "1 h 30 min")')
         unit = term[2]
         if unit == "m" and previous in (3600.0, 86400.0):
-            unit = "min"  # after hours or days nobody means anything else
+            unit = "min"  # after hours or days it means nothing else
         factor = DURATION.units.get(unit)
         if factor is None:
             raise UnitError(unknown_unit(unit, DURATION))
@@ -400,7 +400,7 @@ def show_rate(rate: Rate) -> str:
             per, times = (f"{exposure} ", f"{unit}s") if exposure > 1 else ("", unit)
             text = f"{number} per {per}{rate.of}{'-' if rate.of else ''}{times}"
             texts.append((0 < float(number) < 1e-3, len(number), text))
-    return min(texts, key=lambda text: text[:2])[2]  # never empty: per second always comes back exactly
+    return min(texts, key=lambda text: text[:2])[2]  # never empty: per second is always exact
 
 
 def _exposure(exposures: Iterable[str], text: str) -> tuple[float, str]:

@@ -37,7 +37,7 @@ Table: TypeAlias = dict[str, Data]
 
 Event: TypeAlias = Any
 
-"""What PyYAML tells of a text, or a mark of its own; it has no types."""
+"""What PyYAML reports of a text, or a mark of its own; it has no types."""
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -106,7 +106,7 @@ def dotted(path: Keys) -> str:
 
 
 def has(holder: Data, step: str | int) -> bool:
-    """Tell whether there is an item or a key `step` in `holder`."""
+    """Return whether there is an item or a key `step` in `holder`."""
     if isinstance(holder, list | tuple):
         return isinstance(step, int) and step < len(holder)
     return isinstance(holder, dict) and step in holder

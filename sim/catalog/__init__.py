@@ -77,7 +77,7 @@ def causes(name: str) -> list[str]:
 def counted_on(name: str) -> tuple[int, int] | None:
     """Return the GPUs of the smallest and the largest job that the failures of a bundle were counted on [-].
 
-    ``None`` for a bundle that nobody has counted.
+    ``None`` for a bundle without counts.
     """
     jobs = bundle(name).get("jobs")
     return None if jobs is None else (jobs["smallest"], jobs["largest"])

@@ -1,4 +1,4 @@
-"""The closed form of a job that restarts from copies: each cause with its own detection, ways back and copies."""
+"""The closed form of a job that restarts from checkpoints: each cause with its own detection, recovery and store."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Unknown:
     Parameters
     ----------
     races
-        Who notices each cause; ``None`` where the job steps on until it is known, or nobody knows.
+        Who notices each cause; ``None`` where the job steps on until it is known, or it is unknown.
     shares
         Share of each cause of all failures [-].
     """
@@ -269,7 +269,7 @@ class Renewal:
         return found
 
     def _copy(self, job: PreparedJob, index: int, way: _Way, rungs: tuple[Rung, ...]) -> tuple[int, float]:
-        """Return which store has the newest copy that a way back can read, and how long it reads [s]."""
+        """Return which store has the newest checkpoint that a recovery can read, and how long it reads [s]."""
         key = job.nodes, job.replicas, index, rungs
         if key not in self._copies:
             self._copies[key] = _copy(way, job, rungs)
@@ -303,7 +303,7 @@ def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:
     recovery = prepared.recovery
     rates = [1 / interrupts(prepared, [source], job.nodes)[0] for source in prepared.sources]
     total = sum(rates)
-    # Without any failure there is nothing to come back from; but whether there could be is asked all the same.
+    # Without any failure there is nothing to recover from; but whether there could be is asked all the same.
     shares = [rate / total if total > 0 else 1 / len(rates) for rate in rates]
     found = []
     for cause, (source, share) in enumerate(zip(prepared.sources, shares, strict=True)):
@@ -318,7 +318,7 @@ def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:
 
 
 def _rungs(job: PreparedJob) -> list[Rung]:
-    """Return the stores of a job, the one whose copies are newest first."""
+    """Return the stores of a job, the one whose checkpoints are newest first."""
     rungs = list(job.checkpoint.rungs)
     return sorted(rungs, key=lambda rung: _interval(rung, job) / 2 + rung.drain)
 
@@ -329,12 +329,12 @@ def _stores(job: PreparedJob) -> list[Store]:
 
 
 def _interval(rung: Rung, job: PreparedJob) -> float:
-    """Return how long a job steps between two copies [s]; a live peer has every step."""
+    """Return how long a job steps between two checkpoints [s]; a live peer has every step."""
     return rung.period(job.step_time) if rung.store != "peer" else job.step_time or _AT_ONCE
 
 
 def _copy(way: _Way, job: PreparedJob, rungs: Sequence[Rung]) -> tuple[int, float]:
-    """Return which store has the newest copy that a way back can read, and how long it reads [s]."""
+    """Return which store has the newest checkpoint that a recovery can read, and how long it reads [s]."""
     damage = _damage(way, job)
     damaged = damage.lost | damage.rebooted
     for place, rung in enumerate(rungs):
@@ -387,7 +387,7 @@ class ClosedForm:
         What the formula takes for granted and this scenario breaks.
     waste
         Shares that are not productive [-] by order of the failure rate (`sim.formulas.goodput.ORDERS`), cause and
-        bucket; empty where the formula does not tell causes apart.
+        bucket; empty where the formula does not distinguish causes.
     extrapolated
         Bundles of the catalog whose rates were counted on jobs of other sizes.
     """

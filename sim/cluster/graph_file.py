@@ -95,7 +95,7 @@ class GraphFile(FabricKind):
         """Return what the NIC that fares worst gets when all send at once [B/s].
 
         A leaf switch passes the smaller of its bandwidths down and up, and a block of leaves and spines the smaller of
-        what its leaves and what its spines pass. Where nothing lies beyond a tier, it slows nobody.
+        what its leaves and what its spines pass. Where nothing lies beyond a tier, it slows no node.
         """
         network = self._network()
         edges, vertices = network.edges, network.plane.size

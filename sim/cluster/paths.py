@@ -344,7 +344,7 @@ class Paths(ReadOnly):
     def left(self, part: str) -> NDArray[np.float64]:
         """Return the smallest share of bandwidth that one failure of each unit, alone, leaves to a node not cut off.
 
-        For traffic that goes as far as the cluster goes, all nodes sending at once; 1 where nobody notices.
+        For traffic that goes as far as the cluster goes, all nodes sending at once; 1 where no node is slower.
 
         Parameters
         ----------
@@ -417,7 +417,7 @@ class Paths(ReadOnly):
         """Return what each cable between switches leaves, (units,) [-].
 
         Cables of one speed do the same if their spines pass alike and their lower ends are the same leaf switch, or
-        spines of the same block. So one of each kind is tried.
+        spines of the same block. So one of each kind is evaluated.
         """
         network = self.switches
         units, critical = units_of(network, part), set(network.critical(part))

@@ -296,7 +296,7 @@ class ClusterSpec(Model):
             return 1
         if part in FABRIC_PARTS:
             if self.fabric.disjoint_paths(self.hosts) < 2:
-                # One switch or cable may hold all the others together: only the cables tell who is behind it.
+                # One switch or cable may hold all the others together: only the cables say who is behind it.
                 return int(np.diff(self._built.members(part).offsets).max(initial=0))
             return self.fabric.nodes_behind(part, self.hosts)
         if part == "pod":

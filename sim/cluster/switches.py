@@ -63,7 +63,7 @@ class Rows(NamedTuple):
 
 
 class ReadOnly:
-    """Base of frozen dataclasses whose arrays nobody may write, not even in a copy in another process."""
+    """Base of frozen dataclasses whose arrays are read-only, not even in a copy in another process."""
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: replications share them."""

@@ -64,7 +64,7 @@ _OF_EFFECT: dict[str, Fault] = {
 
 
 def fault_of(part: str, effect: EffectModel, *, planned: bool = False) -> Fault:
-    """Return the class of the faults of a part, where nobody has stated it: by the effect, else by the part.
+    """Return the class of the faults of a part, where it is not stated: by the effect, else by the part.
 
     Nodes, and what only they share (racks, power, cooling), are of the class ``host``.
     """

@@ -39,7 +39,7 @@ class Cause(Strategy, ABC):
     planned: bool = Field(False, description="Whether its interruptions count as planned.")
     fault: Fault | None = Field(
         None,
-        description="Class of its faults: what those who watch see of them, and strategies of recovery answer to. "
+        description="Class of its faults: what observers see of them, and what recovery strategies answer to. "
         "Without it: planned for what is planned; hang, slow (degrade too), corrupt or spike by the effect; else by "
         "the part: process for a job, gpu, nic, switch for switches and the cables between them, host for all others.",
     )
@@ -193,7 +193,7 @@ class Component(Struck):
     use: Literal["component"] = "component"
     part: str = Field("node", description="Class of part: gpu, node, nic, leaf, rack, pdu, ...")
     renews: Renews = Field("at_failure", description="When the next life begins.")
-    frailty: Frailty | None = Field(None, description="Some nodes are worse than others, nobody knows why.")
+    frailty: Frailty | None = Field(None, description="Some nodes are worse than others, for unknown reasons.")
     batches: tuple[Batch, ...] = Field((), description="Parts of the fleet with another law or another hazard.")
     covariates: tuple[Covariate, ...] = Field((), description="Known properties that change the hazard.")
 
@@ -385,7 +385,7 @@ class Bug(OfJob):
     """
 
     use: Literal["bug"] = "bug"
-    fix: Law = Field(description="From the first failure to the mended program.")
+    fix: Law = Field(description="From the first failure to the fixed program.")
 
     def build(self, counts: Mapping[str, int], jobs: int) -> Source:
         """Return the runtime source for `jobs` jobs."""
@@ -427,7 +427,7 @@ class Preemption(OfJob):
     use: Literal["preemption"] = "preemption"
     notice: Duration = Field(
         "0 s",
-        description="Time between being told and being stopped: the job saves if a save takes no longer.",
+        description="Time between notice and stop: the job saves if a save takes no longer.",
     )  # type: ignore[assignment]
     away: Law = Field(description="How long its nodes are taken: it is eligible in the queue again after that.")
     planned: bool = Field(True, description="Whether its interruptions count as planned.")

@@ -64,7 +64,7 @@ def complaints(model: type[BaseModel], document: Document, data: Data, error: Va
 
 
 class _Finding(NamedTuple):
-    """One error of the validator; ``branch`` is where a union was entered, and which part of it was tried."""
+    """One error of the validator; ``branch`` is where a union was entered, and which part of it was validated."""
 
     path: Keys
     kind: str
@@ -104,13 +104,13 @@ def _one_per_choice(findings: list[_Finding]) -> list[_Finding]:
             unions[finding.branch[0]][finding.branch[1]].append(finding)
     kept = [finding for finding in findings if not finding.branch]
     for path, branches in unions.items():
-        strangers = [tried for tried in branches.values() if tried[0].path == path and tried[0].kind in _WANTED]
+        strangers = [branch for branch in branches.values() if branch[0].path == path and branch[0].kind in _WANTED]
         if len(branches) == len(strangers) > 1:
-            wanted = " or ".join(_WANTED[tried[0].kind] for tried in strangers)
+            wanted = " or ".join(_WANTED[branch[0].kind] for branch in strangers)
             kept.append(_Finding(path, "none_of", {**strangers[0][0].error, "wanted": wanted}, None))
         else:
-            resembling = [tried for tried in branches.values() if tried not in strangers] or strangers
-            kept += [finding for tried in resembling for finding in tried]
+            resembling = [branch for branch in branches.values() if branch not in strangers] or strangers
+            kept += [finding for branch in resembling for finding in branch]
     return kept
 
 
@@ -292,7 +292,7 @@ def models_in(annotation: Any) -> Kinds:
 
 
 def field_at(model: type[BaseModel], data: Data, path: Keys) -> FieldInfo | None:
-    """Return the field at a path, if one model alone tells what it is."""
+    """Return the field at a path, if one model alone determines it."""
     holder = data
     for step in path[:-1]:
         holder = holder[step] if yamlfile.has(holder, step) else None

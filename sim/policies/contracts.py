@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Pace(NamedTuple):
     """How fast a group steps.
 
-    ``rate`` [-] is healthy seconds of work gained in a second of stepping; ``step`` [s] is the wall time of one
+    ``rate`` [-] is healthy seconds of work done in a second of stepping; ``step`` [s] is the wall time of one
     step (0: continuous progress).
     """
 
@@ -31,7 +31,7 @@ class Pace(NamedTuple):
 
 State: TypeAlias = Any
 
-"""The state of a checkpoint strategy, whatever it holds beside what :class:`Progress` tells."""
+"""The state of a checkpoint strategy, beside :class:`Progress`."""
 
 
 class CheckpointState(NamedTuple):
@@ -147,9 +147,9 @@ class CheckpointStrategy(Protocol):
         damage
             What has happened to the nodes. With ``keeps`` of ``live``, only the step in flight is lost.
         sound
-            Work up to which the state is known to be right [s]; later copies are of no use.
+            Work up to which the state is known to be right [s]; later checkpoints are of no use.
         mark
-            Numbers that decide whether a copy can be read; without them every copy can.
+            Numbers that decide whether a checkpoint can be read; without them all can.
         """
         ...
 
@@ -162,7 +162,7 @@ class CheckpointStrategy(Protocol):
         ...
 
     def sound(self, state: State) -> float:
-        """Return the work that a copy holds which was begun before now [s]: what happens now cannot spoil it."""
+        """Return the work that a checkpoint holds which was begun before now [s]: what happens now cannot spoil it."""
         ...
 
 
@@ -208,7 +208,7 @@ FAULTS: dict[str, str] = {
     "host": "kernel panic, power, reboot: the node is gone",
     "nic": "a NIC or its cable is down",
     "switch": "a switch, or the cables behind it, is down",
-    "hang": "a collective hangs and nothing tells which node it is",
+    "hang": "a collective hangs and which node it is is unknown",
     "slow": "a node or its network is slow",
     "corrupt": "a node computes wrongly and says nothing",
     "spike": "the loss leaves its course, for no fault of the hardware",
@@ -242,9 +242,9 @@ their lives on the clock ``busy`` stand still.
 
 
 class Stall(NamedTuple):
-    """The group waits; the time goes to `bucket`. `exposed` tells who can fail meanwhile.
+    """The group waits; the time goes to `bucket`. `exposed` says who can fail meanwhile.
 
-    ``excess`` is by how much a drawn time is above the mean of its law [s]: what luck has to do with it.
+    ``excess`` is by how much a drawn time is above the mean of its law [s]: its random part.
     """
 
     bucket: Bucket
@@ -361,7 +361,7 @@ class Visit(NamedTuple):
 class Course(NamedTuple):
     """What repair will do to a node, all of it: the stays one after another, and how it ends.
 
-    ``fixed`` tells whether the fault is gone, which nobody knows; ``retires`` whether the node is given up.
+    ``fixed`` says whether the fault is gone, which is unknown to the policy; ``retires`` whether the node is given up.
     """
 
     visits: tuple[Visit, ...]
@@ -427,7 +427,7 @@ class NodeView(NamedTuple):
     tier: str
     """Where repair begins: the name of a tier, or nothing for the first."""
     uptime: float
-    """How long the node has been up since it last came back [s]."""
+    """How long the node has been up since it last returned to service [s]."""
     mark: Callable[[str], float]
     """Uniform numbers that belong to this failure."""
 

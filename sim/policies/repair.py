@@ -1,4 +1,4 @@
-"""Repair kinds: how a failed node comes back."""
+"""Repair kinds: how a failed node returns to service."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Diagnosis(Model):
 
 
 class Tiers(Strategy):
-    """A blamed node goes through tiers of repair, one after another, and comes back healthy, or seemingly so."""
+    """A blamed node goes through tiers of repair, one after another, and returns, with or without its fault."""
 
     use: Literal["tiers"] = "tiers"
     tiers: tuple[Tier, ...] = Field(min_length=1, description="The tiers, lightest first.")
@@ -217,7 +217,7 @@ class Tiers(Strategy):
 
     @property
     def success(self) -> float:
-        """Probability that a node which begins at the first tier comes back without the fault [-]."""
+        """Probability that a node which begins at the first tier returns without the fault [-]."""
         finds = self.qualification.finds if self.qualification is not None else 0.0
         last = self.tiers[-1].fixes
         success = last / (1 - (1 - last) * finds)

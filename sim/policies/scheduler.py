@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sim.policies.contracts import QueuedJob
 
 # ----------------------------------------
-# First in, first out: the whole gang or nothing, and nobody overtakes.
+# First in, first out: the whole gang or nothing, and no job overtakes.
 
 
 class Fifo(Strategy):

@@ -522,7 +522,7 @@ def seats(
 ) -> tuple[int, tuple[int, ...]]:
     """Return how many sets of replicas can leave alone, and the position of each host in the order of ranks.
 
-    Positions are empty where they follow the ranks. Replicas that share a host leave together. A job of which nobody
+    Positions are empty where they follow the ranks. Replicas that share a host leave together. A job of which no one
     asks for its replicas has one.
 
     Raises
@@ -536,7 +536,7 @@ def seats(
         store = "a store of checkpoints" if checkpoint.by_replica else f"recovery '{recovery.use}'"
         raise PathError(("jobs", index), f"{store} works by replica: give the job parallelism with its data width")
     if recovery.reroutes and spec.lacks:
-        raise PathError(("recovery", "reroute"), f"needs the model of steps, and job '{spec.name}' lacks {spec.lacks}")
+        raise PathError(("recovery", "reroute"), f"needs the step-time model, and job '{spec.name}' lacks {spec.lacks}")
     layout = layout_of(spec.parallelism, gpus_per_node)
     groups = layout.failure_groups
     if isinstance(recovery, Narrow) and recovery.tensor != spec.parallelism.tensor:

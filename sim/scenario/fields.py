@@ -89,7 +89,7 @@ class Strategy(Model):
 
 
 class OneOf:
-    """Annotation of a union of models that a key tells apart, each with a validator of its own.
+    """Annotation of a union of models that a key distinguishes, each with a validator of its own.
 
     pydantic's ``Discriminator`` puts the validators of all of them into the one around them. Here a model is built when
     the key first names it: of some hundred kinds, a scenario names ten. JSON Schema and complaints are the same.

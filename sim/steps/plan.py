@@ -177,8 +177,8 @@ class Bounds(NamedTuple):
 def layouts(base: Workload, bounds: Bounds) -> Iterator[Workload]:
     """Yield the layouts of a step that are possible and fit, each once and always in the same order.
 
-    Tried are all sizes of tensor, context, pipeline, data and expert groups, virtual stages, microbatches, and what the
-    backward pass computes again. Model, batch, precision, schedule and overlaps are those of `base`.
+    Evaluated are all sizes of tensor, context, pipeline, data and expert groups, virtual stages, microbatches, and what
+    the backward pass computes again. Model, batch, precision, schedule and overlaps are those of `base`.
 
     Notes
     -----
@@ -258,7 +258,7 @@ def _experts(base: Workload, context: int, data: int) -> list[int]:
 
 
 def _virtuals(work: Workload) -> list[int]:
-    """Return the numbers of pieces that a stage can hold."""
+    """Return the numbers of model chunks that a stage can hold."""
     if work.pipeline == 1 or work.schedule != "1f1b":
         return [1]
     return sorted({1, *even_pieces(work.shape.layers, work.pipeline)})

@@ -319,7 +319,7 @@ def breakdown(work: Workload, machine: Machine) -> Breakdown:
 def _fill(work: Workload, found: Stages) -> float:
     """Return what each further stage adds to filling and draining the pipeline [s].
 
-    1F1B: a stage's time for a microbatch, over the interleaved pieces. Zero bubble puts gradients of weights into the
+    1F1B: a stage's time for a microbatch, over its model chunks. Zero bubble puts gradients of weights into the
     gap: once (H1), or twice with more microbatches in flight (H2).
 
     References
@@ -374,7 +374,7 @@ def _reduced(work: Workload, machine: Machine, size: float) -> float:
 
 
 def _between_copies(work: Workload, machine: Machine) -> float:
-    """Return the time of the all-reduce between groups that hold copies of divided parameters [s]."""
+    """Return the time of the all-reduce between groups that hold replicas of divided parameters [s]."""
     found = 0.0
     for parameters, ranks, copies, link in _shared(work, machine.links):
         groups = copies // ranks

@@ -346,11 +346,11 @@ def test_jobs_weigh_by_their_gpus() -> None:
 LONG_RUN = "long run: the first start and the horizon's edge are left out"
 
 SEVERAL_STORES = [
-    "each store saves by itself, and a failure takes the copies of one node",
-    "the store whose copies are newest on average is read, though another may have a newer one",
+    "each store saves by itself, and a failure takes the shards of one node",
+    "the store whose checkpoints are newest on average is read, though another may have a newer one",
 ]
 
-CLIMBS = "failures are over before the next: no budget is spent, no way back in vain, no human is called"
+CLIMBS = "no failed recovery attempt, no budget spent, no operator escalation"
 
 AT_HAND = "a healthy node is always at hand"
 
@@ -485,7 +485,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "two stores": ({"checkpoint": {"tiers": [HOST, REMOTE]}}, SEVERAL_STORES),
     "copies that cannot be read": (
         {"checkpoint": {"tiers": [REMOTE | {"corrupt": 0.1}]}},
-        ["every copy can be read"],
+        ["every checkpoint can be read"],
     ),
     "preemption": (
         {"failures": [{"use": "preemption", "name": "others", "rate": "1 per job-d", "away": "10 min"}]},
@@ -633,7 +633,7 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a human after every failed restart": (
         ladder({}, no_progress=1, exhausted="1 d") | {"failures": [BUG | {"rate": "20 per job-d"}]},
         {"failures": [BUG | {"rate": "1 per job-d"}]},
-        "waiting for a human after restarts without progress takes",
+        "waiting for the operator after restarts without progress takes",
     ),
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ from sim.input.scenario import DEFAULTS, Scenario, schema
 from sim.load import completed
 from sim.policies.contracts import FAULTS, Bucket
 from sim.policies.detection import DETECTIONS
-from sim.policies.recovery.phases import Crew, mean
+from sim.policies.recovery.phases import Members, mean
 from tests.cases import cases
 from tests.unit.bad_input import BASE
 
@@ -520,7 +520,7 @@ def seconds(phases: Any, gpus: int, only: str = "") -> float:
     if only:
         phases = tuple(phase for phase in phases if phase.name == only)
         assert phases, only
-    return sum(mean(phases, Crew(gpus, gpus // 8, 1)))
+    return sum(mean(phases, Members(gpus, gpus // 8, 1)))
 
 
 def observer(name: str, kind: str) -> Any:
@@ -539,7 +539,7 @@ def test_notes_say_what_comes_out(name: str) -> None:
     found = re.search(r"([\d,]+), ([\d,]+) and ([\d,]+) s at 1,024", note)
     assert found
     for gpus, text in zip((1024, 16384, 98304), found.groups(), strict=True):
-        time = sum(sum(mean(part, Crew(gpus, gpus // 8, 0))) for part in phases)
+        time = sum(sum(mean(part, Members(gpus, gpus // 8, 0))) for part in phases)
         assert time == pytest.approx(float(text.replace(",", "")), abs=1)
 
 

@@ -26,7 +26,7 @@ from sim.policies.contracts import (
 )
 from sim.policies.recovery import RECOVERIES, HotSpare, Ladder, Narrow, RestartSmaller, ShrinkRejoin
 from sim.policies.recovery.base import Absence, Hit
-from sim.policies.recovery.phases import Crew, Phase, longest, mean, steps, total
+from sim.policies.recovery.phases import Members, Phase, longest, mean, steps, total
 from sim.policies.recovery.restart_smaller import Restarts
 from sim.scenario.laws import Empirical, Exponential, Fixed, Lognormal, Uniform, Weibull
 from sim.steps.plan import communicator_time
@@ -822,7 +822,7 @@ def test_narrow_by_hand() -> None:
 # ----------------------------------------
 # Phases of a recovery: the slowest of many nodes, growth with the size, who takes part, and how they are written.
 
-JOB = Crew(64.0, 8, 0)
+JOB = Members(64.0, 8, 0)
 
 
 def phase(**keys: Any) -> Phase:
@@ -856,7 +856,7 @@ def test_one_number_gives_the_slowest_of_many() -> None:
     """The drawn time has the distribution function F^n: at its quantiles, and in the mean of many draws."""
     law = {"use": "lognormal", "median": "15 s", "sigma": 0.3}
     slowest = phase(time=law, each="node")
-    crew = Crew(0.0, 2048, 0)
+    crew = Members(0.0, 2048, 0)
     for u in (0.01, 0.5, 0.99):
         time = slowest.seconds(crew, number(u), "launch")
         assert Lognormal.from_seconds(median=15.0, sigma=0.3).cdf(np.array([time]))[0] ** 2048 == pytest.approx(u)
@@ -869,14 +869,14 @@ def test_one_number_gives_the_slowest_of_many() -> None:
 def test_no_number_is_too_close_to_one() -> None:
     """The largest number that there is still gives a finite time, whatever the size of the job."""
     slowest = phase(time={"use": "exponential", "mean": "1 s"}, each="node")
-    assert slowest.seconds(Crew(1.0, 10**6, 0), number(1 - 2.0**-53), "launch") < 60
+    assert slowest.seconds(Members(1.0, 10**6, 0), number(1 - 2.0**-53), "launch") < 60
 
 
 def test_collectives_take_as_long_as_published() -> None:
     """17 s at 16,384 GPUs with the exponent 1.36 is the law of collectives: 17, 26, 112 and 200 s at four sizes."""
     collectives = phase(time="17 s", at=16384, exponent=1.36)
     for thousands, length in ((16, 17), (22, 26), (64, 112), (98, 200)):
-        time = collectives.seconds(Crew(thousands * 1024.0, 1, 0), number(0.5), "launch")
+        time = collectives.seconds(Members(thousands * 1024.0, 1, 0), number(0.5), "launch")
         assert time == pytest.approx(communicator_time(thousands * 1024.0), rel=1e-12)
         assert time == pytest.approx(length, rel=0.01)
 
@@ -987,7 +987,7 @@ def test_names_are_for_one_phase_each() -> None:
 def test_a_phase_that_a_start_does_without() -> None:
     """Machines are replaced after faults; at a start there is nothing to replace."""
     phases = (Phase(name="machine", time="5 min", joiners=True, at_start=False), Phase(name="imports", time="10 s"))
-    crew = Crew(64, 8, 8)
+    crew = Members(64, 8, 8)
     assert total(phases, crew, lambda _: 0.5, "launch") == 10.0
     assert total(phases, crew, lambda _: 0.5, "launch", "host") == 310.0
     assert mean(phases, crew) == (0.0, 310.0)

@@ -381,7 +381,7 @@ def test_a_layout_that_does_not_fit_is_an_answer(command: str) -> None:
     assert line.count("\n") == 1
     code, _, line = answer(described(crowded(1.3), step_time="3 s"))
     assert code == 0, "a measured step has fitted, by its word"
-    assert line.startswith("warning: job 'train': the stated step_time is kept for a layout that the model")
+    assert line.startswith("warning: job 'train': the stated step_time is kept for a layout that the step-time")
 
 
 def test_what_is_offered_fits() -> None:
@@ -724,7 +724,7 @@ EXECUTION = {
 
 @cases("name", EXECUTION)
 def test_every_setting_of_an_execution_reaches_the_model(name: str) -> None:
-    """What the scenario says is what the model of steps is asked about."""
+    """What the scenario says is what the step-time model is asked about."""
     large = {"like": "h100", "memory": "4 TB"}
     assert getattr(plan_of(large).work, name) != EXECUTION[name]
     assert getattr(plan_of(large, execution={name: EXECUTION[name]}).work, name) == EXECUTION[name]
@@ -769,7 +769,7 @@ def test_what_nobody_has_measured_is_said_with_its_band(accelerator: str, precis
 
 @pytest.mark.parametrize("stated", [{"mfu": 0.4}, {"step_time": "3 s"}])
 def test_a_stated_time_of_a_layout_that_cannot_be_is_said(stated: dict[str, Any]) -> None:
-    """A statement stays as it is, and a line says what the model of steps says of its layout, if that cannot be."""
+    """A statement stays as it is, and a line says what the step-time model says of its layout, if that cannot be."""
     (name,) = stated
 
     small = {"like": "h100", "memory": "12 GB"}
@@ -777,7 +777,7 @@ def test_a_stated_time_of_a_layout_that_cannot_be_is_said(stated: dict[str, Any]
     def lines(accelerator: Any = "h100", **changes: Any) -> list[str]:
         return [line for line in examined(accelerator, **stated, **changes).warnings if "rules out" in line]
 
-    start = f"job 'train': the stated {name} is kept for a layout that the model of steps rules out: "
+    start = f"job 'train': the stated {name} is kept for a layout that the step-time model rules out: "
     assert lines() == []
     (line,) = lines(small)
     memory = r"it does not fit: [\d.]+ GB on GPUs of 12 GB \(.*\); it would with .*"
@@ -800,7 +800,7 @@ def test_a_low_mfu_is_said() -> None:
     for stated, told in ((0.16, False), (0.14, True)):
         assert (
             lines(mfu=stated)
-            == [f"job 'train': an MFU of {100 * stated:.2g} % is low; the model of steps says {100 * modelled:.2g} %"]
+            == [f"job 'train': an MFU of {100 * stated:.2g} % is low; the step-time model says {100 * modelled:.2g} %"]
             * told
         )
     little: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Detection by several observers: the earliest that covers a fault notices it, else a human does."""
+"""Detection by several observers: the earliest that covers a fault detects it, else an operator."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Detection(Strategy, ABC):
         """Return `detection_race` as it is with a scale of 1."""
 
     def detection_race(self, fault: str, kind: str) -> DetectionRace | None:
-        """Return who notices a fault, and when; ``None`` if nobody ever does, so that the job steps on.
+        """Return who notices a fault, and when; ``None`` if it stays undetected, so that the job steps on.
 
         Parameters
         ----------
@@ -109,8 +109,8 @@ class Human(Model):
 class Observers(Detection):
     """Observers watch nodes and jobs, each for some classes of faults; the earliest that covers a fault notices it.
 
-    What none of them covers waits for a human. Slow nodes, wrong results and loss spikes do not stop the job: only who
-    covers these classes sees them.
+    What none of them covers waits for an operator. Slow nodes, wrong results and loss spikes do not stop the job: only
+    who covers these classes sees them.
     """
 
     use: Literal["observers"] = "observers"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sim.formulas.arrays import Number
     from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Keeps, Memory, Plan, Step
-    from sim.policies.recovery.phases import Crew, Held
+    from sim.policies.recovery.phases import Held, Members
     from sim.scenario.law_model import LawModel
 
 
@@ -46,7 +46,7 @@ def _scaled_step(step: Step, factor: float) -> Step:
 
 
 class Absence(NamedTuple):
-    """What a closed form has to know of replicas that leave and come back.
+    """What a closed form has to know of replicas that leave and rejoin.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ class InPlace(RecoveryStrategy, ABC):
 
 
 # ----------------------------------------
-# Ways back after a failure, as a closed form has to know them: by the laws of their times, and from which copies.
+# Recovery after a failure, as a closed form has to know them: by the laws of their times, and from which checkpoints.
 
 
 class Hit(NamedTuple):
@@ -351,7 +351,7 @@ class Return(NamedTuple):
     joiners
         Nodes that join [-].
     chance
-        Probability that a failure of the kind is come back from like this [-].
+        Probability that a failure of the kind is recovered from like this [-].
     exposed
         Whether failures can hit the restore.
     """
@@ -367,14 +367,14 @@ class Return(NamedTuple):
         return self._replace(spans=tuple(span._replace(factor=span.factor * factor) for span in self.spans))
 
 
-def spans(phases: Held, crew: Crew, fault: str = "", *, exposed: bool = True) -> Iterator[Span]:
-    """Yield the times of phases that are due; `exposed` tells whether failures can hit those that do not say.
+def spans(phases: Held, members: Members, fault: str = "", *, exposed: bool = True) -> Iterator[Span]:
+    """Yield the times of phases that are due; `exposed` says whether failures can hit those that do not say.
 
     Parameters
     ----------
     phases
         The phases, as a field holds them.
-    crew
+    members
         Who goes through them.
     fault
         Class of the fault; nothing at a start.
@@ -383,10 +383,10 @@ def spans(phases: Held, crew: Crew, fault: str = "", *, exposed: bool = True) ->
         yield Span(phases, exposed=exposed)
         return
     for phase in phases:
-        if phase.is_due(crew, fault):
-            yield _of(phase, crew, exposed=exposed and phase.exposed == "both")
+        if phase.is_due(members, fault):
+            yield _of(phase, members, exposed=exposed and phase.exposed == "both")
 
 
-def _of(phase: Phase, crew: Crew, *, exposed: bool) -> Span:
+def _of(phase: Phase, members: Members, *, exposed: bool) -> Span:
     """Return the time of a phase."""
-    return Span(phase.time, phase.factor(crew), phase.count(crew), exposed)
+    return Span(phase.time, phase.factor(members), phase.count(members), exposed)

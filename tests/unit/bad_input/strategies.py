@@ -62,7 +62,7 @@ CASES = [
         "spikes that nobody notices",
         {7: "  - §{use: loss-spike, name: spike, rate: 1 per job-d}"},
         "failures.0",
-        "'spike': nobody notices a loss spike here; give it a detection time",
+        "'spike': a loss spike stays undetected here; give it a detection time",
     ),
     bad(
         "narrow for another layout",
@@ -78,7 +78,7 @@ CASES = [
             5: "  - {name: train, gpus: 64, step_time: 10 s, parallelism: {data: 64}}",
             11: ELASTIC + ", reroute: §true}",
         },
-        "recovery.reroute: needs the model of steps, and job 'train' lacks model and batch",
+        "recovery.reroute: needs the step-time model, and job 'train' lacks model and batch",
     ),
     bad(
         "rule of the interval",

@@ -63,7 +63,7 @@ CASES = [
     bad(
         "strategy is missing",
         {11: ""},
-        "recovery: is missing (How a job comes back; choose 'use' from",
+        "recovery: is missing (How a job recovers; choose 'use' from",
         "full-restart, hot-spare, ladder, narrow, restart-smaller, shrink-rejoin, standby, ",
         place="s.yaml:1:1",
     ),
