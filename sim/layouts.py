@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from sim.scenario.model import JobSpec
     from sim.steps import Links, Workload
 
-# ----------------------------------------
 # Why a job has no layout on a number of GPUs, and which numbers and sizes are closest to having one.
 
 _FARTHEST = 4096

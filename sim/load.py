@@ -366,7 +366,6 @@ def _unknown_parts(source: Data, path: Keys, counts: Mapping[str, int]) -> list[
     return []
 
 
-# ----------------------------------------
 # From YAML to a cluster alone: a topology file, or the cluster of a scenario.
 
 _KEY = "cluster"
@@ -457,7 +456,6 @@ def _assigned(document: Document, text: str) -> Document:
     return assigned
 
 
-# ----------------------------------------
 # What comes with the program, one line each.
 
 _SOURCE = re.compile(r"Source: (?P<text>.+?)(?:\.(?: [A-Z]|$)|$)")

@@ -90,7 +90,6 @@ def run(
     return simulate(prepared, replication, failures, keeps_log=keeps_log, keeps_timeline=keeps_timeline)
 
 
-# ----------------------------------------
 # Scenarios that differ in policies alone have the same failures: they are drawn once.
 
 TRACES = 128

@@ -301,7 +301,6 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     return f"; choose from {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}"
 
 
-# ----------------------------------------
 # Rates of events and counts of things, as people write them and as the model uses them.
 #
 # Text such as ``"6.5 per 1000 node-days"`` or ``"16 Mi"`` becomes a number and back; ``parse_rate(show_rate(x)) == x``

@@ -23,7 +23,6 @@ import yaml
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# ----------------------------------------
 # Strict YAML 1.2 core with the place of every key and value: ``no`` and ``10:30`` are text, ``1e6`` is a number,
 # ``010`` is ten. A duplicate key, a key without a value, one that is not text and a tag are refused.
 

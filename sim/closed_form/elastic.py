@@ -172,7 +172,6 @@ def idle_nodes(prepared: Prepared) -> int:
     return max(prepared.serving - needed - sum(reserve.nodes for reserve in prepared.reserves.values()), 0)
 
 
-# ----------------------------------------
 # For which share of time a job has too few nodes, as far as theory knows it of a scenario.
 
 _NEVER = 1e-6

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.failures import Source
 
-# ----------------------------------------
 # What a closed form takes for granted and a scenario breaks.
 
 
@@ -135,7 +134,6 @@ def _of_repairs(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | No
         yield "healthy nodes stay in their job, but those that are evicted need others"
 
 
-# ----------------------------------------
 # Failure rates used on jobs of other sizes than those that they were counted on, and two ways to let them grow.
 
 SUPERLINEAR = 1.9

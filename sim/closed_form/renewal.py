@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from sim.policies.detection.race import DetectionRace
     from sim.policies.recovery.base import Return
 
-# ----------------------------------------
 # How long a failure stays unknown when others may follow: whatever is found first ends the wait for all of them.
 #
 # With S_c(t) the probability that a failure of cause c is still unknown t after it, and F the probability that one of
@@ -238,8 +237,6 @@ class Renewal:
             cause["restart"] += real(found.restart[index])
         return table
 
-    # ------------------------------------------------------------------------------------------------ classes
-
     def _of(self, job: PreparedJob) -> _Size | None:
         """Return what jobs as large as this one have in common; ``None`` where the form does not describe them."""
         size = job.gpus, job.nodes
@@ -363,7 +360,6 @@ def _damage(way: _Way, job: PreparedJob) -> Damage:
     return Damage(back.keeps, lost, rebooted, live)
 
 
-# ----------------------------------------
 # The closed form that stands beside a simulation: which one applies, what it assumes, what it says of each cause.
 
 _ELASTIC = "elastic replicas"

@@ -88,7 +88,6 @@ def check_rails(hosts: Hosts, rails: int) -> None:
         raise RuleError(("rails",), f"{hosts.gpus} GPUs per node do not divide evenly over {rails} rails")
 
 
-# ----------------------------------------
 # Folded Clos networks of two or three tiers of switches: one, or several side by side.
 
 
@@ -499,7 +498,6 @@ def _joins(tree: FatTree, hosts: Hosts) -> bool:
     return True
 
 
-# ----------------------------------------
 # Two networks side by side.
 
 _PLANES = 2

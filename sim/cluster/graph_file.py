@@ -145,7 +145,6 @@ def _bandwidth(network: Network, tier: int, ends: NDArray[np.int32]) -> NDArray[
     return np.asarray(total, dtype=np.float64)
 
 
-# ----------------------------------------
 # The tiered network that a file describes, reduced to arrays.
 
 
@@ -345,7 +344,6 @@ def _pods(path: str, understood: Understood, edges: Edges, hosts: int, block: ND
     return np.array(pod, dtype=np.int32)
 
 
-# ----------------------------------------
 # What a file says, understood: which tier and number each vertex has, and what each edge is.
 
 MOST_CABLES = 65536
@@ -531,7 +529,6 @@ def _numbered(path: str, description: Description, tiers: dict[Name, int]) -> tu
     return tuple(names)
 
 
-# ----------------------------------------
 # Reading: GraphML, and JSON with a list of nodes and one of edges (node-link).
 
 
@@ -773,7 +770,6 @@ def _converted(path: str, title: str, text: str, name: str, kind: str) -> object
         refuse(path, f"{title or 'a default'}: {name} = {quoted(text)} is not of type {kind}")
 
 
-# ----------------------------------------
 # Writing, as a networkx graph and as text: for files, pictures and checks, never for a simulation.
 
 _KINDS = {int: "long", float: "double", str: "string"}

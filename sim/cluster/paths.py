@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from sim.cluster.switches import Span, Switches
     from sim.cluster.topology import Edges, Topology
 
-# ----------------------------------------
 # The access cables of the hosts, sorted by who can stand in for whom.
 #
 # A *line* of a host is a set of access cables that stand in for one another: those of one rail, or all of them where

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from sim.cluster.fabric import FabricKind
 
-# ----------------------------------------
 # Scale-up domains: GPUs that share memory-like links, such as the eight of a board or the 72 of an NVL72 rack.
 
 
@@ -92,7 +91,6 @@ class ScaleUp(Model):
                 raise RuleError((key,), rule)
 
 
-# ----------------------------------------
 # The kinds of fabric by name; adding one is a file and a line here.
 
 FABRICS: dict[str, type[FabricKind]] = {

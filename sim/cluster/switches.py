@@ -119,7 +119,6 @@ def _arrays(values: Iterable[object]) -> list[NDArray[np.generic]]:
     return found + [array for value in values if isinstance(value, tuple) for array in _arrays(value)]
 
 
-# ----------------------------------------
 # What is left of the switches, in whole units of bandwidth, so that what failed and was mended leaves no trace.
 
 _FASTEST = 2.0**30
@@ -157,7 +156,6 @@ def whole_units(bandwidth: NDArray[np.float64]) -> NDArray[np.float64]:
     return units
 
 
-# ----------------------------------------
 # The network of switches.
 
 
@@ -430,7 +428,6 @@ def components(lower: NDArray[np.int32], upper: NDArray[np.int32], number: int) 
     return label
 
 
-# ----------------------------------------
 # How much the switches let through, kept up to date while parts fail and return.
 
 

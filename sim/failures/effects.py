@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from sim.scenario.law_model import LawModel
 
-# ----------------------------------------
-# The class of a fault: what those who watch can see of it.
-
 Fault: TypeAlias = Literal[
     "process",
     "gpu",

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from sim.scenario.law_model import LawModel
     from sim.yamlfile import Table
 
-# ----------------------------------------
-# What a user says of every cause with a law, whatever it strikes.
-
 
 class Cause(Strategy, ABC):
     """A cause with a constant rate or a law of lives."""
@@ -234,10 +231,6 @@ class Component(Struck):
         )
 
 
-# ----------------------------------------
-# Hidden faults: some nodes have them, fail again and again, and are healthy once a repair has found them.
-
-
 class Defect(Struck):
     """A fault that a share of the nodes has. It strikes by its own law until a repair removes it.
 
@@ -280,10 +273,6 @@ class Defect(Struck):
         return replace(source, hidden=Hidden(self.share, self.exact, onset))
 
 
-# ----------------------------------------
-# Incidents in a shared part that take some or all of its nodes: a rack, a cooling loop, a switch, a whole hall.
-
-
 class Incident(Struck):
     """Something that happens to a domain and takes a random part of its nodes, at once or one after another.
 
@@ -322,10 +311,6 @@ class Incident(Struck):
         law = self.life(self.part, counts)
         source = Source(part=self.part, units=counts[self.part], law=law, **self.common(self.part))
         return replace(source, blast=Blast(counts["node"], self.size, self.spread, self.repaired))
-
-
-# ----------------------------------------
-# Failures of a job as a whole: software, dependencies, an operator's stop.
 
 
 class OfJob(Cause):
@@ -374,10 +359,6 @@ class JobLevel(OfJob):
         return Hang() if self.effect == "hang" else CRASH
 
 
-# ----------------------------------------
-# Bugs of a job's software that strike again at the same step until somebody mends them.
-
-
 class Bug(OfJob):
     """A deterministic fault: the job fails at one point of its work, and again each time it gets there, until mended.
 
@@ -390,10 +371,6 @@ class Bug(OfJob):
     def build(self, counts: Mapping[str, int], jobs: int) -> Source:
         """Return the runtime source for `jobs` jobs."""
         return replace(super().build(counts, jobs), fix=self.fix)
-
-
-# ----------------------------------------
-# Loss spikes: training leaves its course, somebody notices, and the job goes back to before it did.
 
 
 class LossSpike(OfJob):
@@ -415,10 +392,6 @@ class LossSpike(OfJob):
 
     def _effect(self) -> EffectModel:
         return Spike(rewind=f"{self.rewind!r} s")
-
-
-# ----------------------------------------
-# Preemption: somebody else needs the nodes of a job, and says so beforehand.
 
 
 class Preemption(OfJob):

@@ -100,7 +100,6 @@ class Maintenance(Strategy):
         )
 
 
-# ----------------------------------------
 # A change that is brought to the nodes one after another, such as a new driver.
 
 

@@ -291,7 +291,6 @@ def _frailties(frailty: Frailty, key: int, units: NDArray[np.int64]) -> NDArray[
     return np.maximum(np.asarray(ratio, dtype=np.float64), 1e-12)
 
 
-# ----------------------------------------
 # How the hazard of a source changes in time for all its units alike: trend, calendar, slow swings.
 
 

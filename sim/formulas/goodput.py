@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-# ----------------------------------------
 # Best time between blocking checkpoints.
 #
 # The *interval* tau [s] is useful computing between two saves; the save itself is not part of it (Daly's convention;
@@ -159,7 +158,6 @@ def _never_if_no_failures(tau: FloatArray, m: FloatArray) -> FloatArray:
     return np.where(np.isinf(m), np.inf, tau)
 
 
-# ----------------------------------------
 # Expected goodput: renewal theory of the model above.
 
 
@@ -371,7 +369,6 @@ def _mean_survival(x: FloatArray) -> FloatArray:
     return np.divide(-np.expm1(-x), x, out=np.ones_like(x), where=x > 0)
 
 
-# ----------------------------------------
 # Expected goodput of a job whose failures differ: classes of them, each with its own times and its own checkpoints.
 #
 # The model is that of this module, but a failure belongs to a class c with the probability p_c, whatever came before
@@ -394,7 +391,6 @@ def _mean_survival(x: FloatArray) -> FloatArray:
 # stragglers, lost domains.
 #
 # References
-# ----------
 # Own derivation, by the memorylessness of the time to the next failure and of its class. Several stores: own, as first
 # by A. Moody et al., "Design, modeling, and evaluation of a scalable multi-level checkpointing system", SC 2010; here
 # the saves of one store need not be multiples of another's.
@@ -651,7 +647,6 @@ def _check(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store
             raise ValueError(f"drain must not exceed interval (one save would overtake the next), got {store}")
 
 
-# ----------------------------------------
 # Where the time that is not productive goes, by cause: to the first and second order in the failure rate, and exact.
 #
 # To the first order each cause c costs, of each second, its rate times what one of its failures costs,
@@ -665,7 +660,6 @@ def _check(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store
 # strike restarts, and the saves and losses that a job does not have while it is down. The second order has most of it.
 #
 # References
-# ----------
 # J. W. Young, "A first order approximation to the optimum checkpoint interval", Communications of the ACM 17 (1974):
 # the first order of a job without downtime. T. Herault, Y. Robert (editors), "Fault-Tolerance Techniques for High-
 # Performance Computing", Springer, 2015, chapter 1: the waste of periodic saves.

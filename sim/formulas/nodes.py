@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-# ----------------------------------------
 # How many nodes are down at once in the long run: independent nodes, and nodes that share a changing environment.
 #
 # A node is down with *unavailability* q [-]. The *dispersion* D [-] is the variance of the number down over the
@@ -158,7 +157,6 @@ def _dispersion(values: npt.ArrayLike, nodes: npt.ArrayLike = np.inf) -> FloatAr
     return array
 
 
-# ----------------------------------------
 # How many spare nodes keep a fixed number of nodes running for a given share of time, with and without repair crews.
 #
 # A pool is R *required* nodes and s *spares*; it is short when more than s nodes are down. The *level* [-] is the share
@@ -275,7 +273,6 @@ def _fewest(enough: Callable[[int], float], level: float) -> int:
     return high
 
 
-# ----------------------------------------
 # A rigid job that replaces failed nodes by hot spares and waits when there is none left.
 #
 # The model, in the order in which a failure is lived through. R nodes are needed, s stand by, and each that is up fails

@@ -243,7 +243,6 @@ def _given(value: Data) -> str:
     return {dict: "a mapping", list: "a list", tuple: "a list", type(None): "nothing"}.get(type(value), "this")
 
 
-# ----------------------------------------
 # Which models may stand at a place of a scenario: the way from a path in the data to the models behind it.
 
 Kinds: TypeAlias = tuple[type[BaseModel], ...]

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# ----------------------------------------
 # What a checkpoint strategy is asked, and what it answers.
 
 
@@ -166,7 +165,6 @@ class CheckpointStrategy(Protocol):
         ...
 
 
-# ----------------------------------------
 # Where time can land, and what can break, by name.
 
 NO_FAILURE = "no_failure"
@@ -223,7 +221,6 @@ OF_ONE_RANK = frozenset({"process", "gpu", "driver", "host", "nic"})
 """Classes of faults that strike one rank: replicas that can do without it may go on."""
 
 
-# ----------------------------------------
 # What a strategy answers: a plan, a tuple of steps. The engine alone carries it out.
 
 PoolName: TypeAlias = Literal["spare", "warm", "idle", "cold"]
@@ -347,10 +344,6 @@ Memory: TypeAlias = Any
 """A frozen value that a strategy keeps per job; ``None`` at the start."""
 
 
-# ----------------------------------------
-# What repair answers.
-
-
 class Visit(NamedTuple):
     """A stay in one tier of repair, or in qualification (tier -1)."""
 
@@ -369,7 +362,6 @@ class Course(NamedTuple):
     retires: bool = False
 
 
-# ----------------------------------------
 # What a strategy sees: what an operator would know, never the hidden truth.
 
 

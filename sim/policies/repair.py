@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from sim.policies.contracts import Memory, NodeView
     from sim.scenario.law_model import LawModel
 
-# ----------------------------------------
-# Every repair succeeds after a time drawn from one law.
-
 
 class Simple(Strategy):
     """A failed node is repaired at once, by as many crews as it takes, and is then healthy.
@@ -75,7 +72,6 @@ class Simple(Strategy):
         return 0.0
 
 
-# ----------------------------------------
 # Lemon policies: when a node that was blamed again and again is given up, judged by what operators see.
 
 
@@ -123,7 +119,6 @@ LEMONS = {"threshold": Threshold, "score": Score}
 LemonPolicy: TypeAlias = Threshold | Score
 
 
-# ----------------------------------------
 # Tiers of repair: from a reset to a replacement, with repairs that do not repair and crews that are busy.
 
 _MOST_ROUNDS = 1000

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from sim.steps import Accelerator, Link, Links, Workload
     from sim.steps.workload import GroupKind
 
-# ----------------------------------------
 # What scenarios that differ in a few values have in common is kept: points of a study come one after another.
 
 _Value = TypeVar("_Value")
@@ -90,7 +89,6 @@ layout_of = lru_cache(maxsize=8)(Layout)
 """The ranks of a layout on nodes of so many GPUs; those asked for last are kept."""
 
 
-# ----------------------------------------
 # From a cluster to its accelerators.
 
 
@@ -132,7 +130,6 @@ def _resolved(accelerator: AnyAccelerator) -> Accelerator | None:
     return accelerator.changed(base) if base is not None else None
 
 
-# ----------------------------------------
 # The racks or scale-up domains that jobs use as wholes.
 
 
@@ -261,7 +258,6 @@ def _check_amounts(scenario: Scenario, units: Units, per_node: int, unit: str) -
                 )
 
 
-# ----------------------------------------
 # From the layout of a job to its place in the cluster.
 
 

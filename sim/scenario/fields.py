@@ -177,10 +177,6 @@ Rate = Annotated[
 ]
 
 
-# ----------------------------------------
-# A mistake at a place of a scenario.
-
-
 class PathError(ValueError):
     """A mistake at a place of the scenario; ``path`` leads to it, ``rule`` says what is wrong."""
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from sim.steps.hardware import Accelerator
     from sim.yamlfile import Table
 
-# ----------------------------------------
 # What a user may say of a model that is not in the catalog.
 
 
@@ -102,7 +101,6 @@ class ModelSpec(Model):
         )
 
 
-# ----------------------------------------
 # What a user may say of an accelerator that the catalog does not have: what differs from one that it has.
 
 
@@ -153,7 +151,6 @@ AnyAccelerator: TypeAlias = Annotated[
 ]
 
 
-# ----------------------------------------
 # What a user may say of the power and the price of a cluster.
 
 Money = Annotated[float, Field(ge=0, le=1e15)]
@@ -213,7 +210,6 @@ class CostSpec(Model):
         return self
 
 
-# ----------------------------------------
 # Blocking work that a job does again and again: evaluation, checks for corruption, loading of data.
 
 
@@ -480,10 +476,6 @@ class JobSpec(Model):
             message = "needs a fixed amount of work, for example work: {time: 20 d}; with work: horizon no job finishes"
             raise RuleError(("deadline",), message)
         return self
-
-
-# ----------------------------------------
-# Nodes that wait for a job to lose one.
 
 
 class StandbyNodes(Model):

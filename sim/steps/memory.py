@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from sim.steps.shape import ModelShape
     from sim.steps.workload import Workload
 
-# ----------------------------------------
-# What a layer keeps of a token for its backward pass.
-
 
 class Activations(NamedTuple):
     """Bytes of one token in one layer, at 16 bits.

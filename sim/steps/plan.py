@@ -112,7 +112,6 @@ class StepPlan:
         return found if self.scale == 1.0 else Breakdown(*(self.scale * term for term in found))
 
 
-# ----------------------------------------
 # How long it takes until a job steps, as a function of its size.
 
 
@@ -145,7 +144,6 @@ def start_time(gpus: float) -> tuple[float, float]:
     return 170.0 + 22e-3 * more, 290.0 + 48e-3 * more
 
 
-# ----------------------------------------
 # Every way to lay a step out on a number of GPUs: the sizes of the groups, and what the memory has room for.
 
 _FEWEST_TOKENS = 4096

@@ -229,7 +229,6 @@ class ModelShape:
         return (1 + self.depths) * self.embedding / layer
 
 
-# ----------------------------------------
 # Floating-point operations of decoder models, and the time of a step that a published MFU implies.
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sim.steps.hardware import Accelerator, Constants, Efficiencies, Link, Links
     from sim.steps.workload import Workload
 
-# ----------------------------------------
 # The time of one layer and one microbatch on one GPU, forward and backward together, term by term.
 #
 # Symbols: T tokens of a microbatch and context rank, h hidden width, s sequence, t tensor ranks, n passes (3, or 4 with
@@ -404,7 +403,6 @@ def _optimizer(work: Workload, machine: Machine) -> float:
     return constants.optimizer * (shared + experts) / (constants.memory * machine.chip.memory_bandwidth)
 
 
-# ----------------------------------------
 # The time of a step when something is slow, narrow or missing, to first order.
 #
 # A synchronous step waits for its slowest member: a slow GPU holds up its tensor group, that one its stage, the stage

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from sim.steps.shape import ModelShape
 
-# ----------------------------------------
 # How the ranks of a layout are numbered and divided: coordinates, divisors, and what divides next to what does not.
 
 GroupKind: TypeAlias = Literal["tensor", "context", "expert", "data", "pipeline"]

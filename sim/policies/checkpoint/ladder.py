@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from sim.policies.checkpoint.stores import Reached
 
-# ----------------------------------------
 # Which checkpoint a restore reads: the newest of which every shard is left, from the quickest stores that hold it.
 
 
@@ -303,8 +302,6 @@ class Ladder:
             if len(self._grids) < 256:
                 self._grids[pace.step] = grid
         return grid
-
-    # ------------------------------------------------------------------------------------------- stepping
 
     def advance(self, state: LadderState, pace: Pace, seconds: float) -> tuple[LadderState, float, float]:
         """Return the state after `seconds` [s] of RUNNING, and how many were stepping and periodic work [s]."""

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from sim.policies.contracts import Damage
 
-# ----------------------------------------
 # Work that stops a job again and again: series of it, each due after so much stepping. Where some are due at the same
 # instant, stepping stops once, for as long as all of them take.
 
@@ -355,10 +354,6 @@ def read(sources: Iterable[Source], damaged: frozenset[int], nodes: int) -> Read
         if seconds > slowest:
             slowest, store = seconds, name
     return Reading(slowest, store, frozenset(stores))
-
-
-# ----------------------------------------
-# What one store holds: its complete checkpoints, and the one on its way.
 
 
 class Shelf(NamedTuple):

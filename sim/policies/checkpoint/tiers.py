@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from sim.policies.checkpoint.ladder import Pause
 
-# ----------------------------------------
-# One store of checkpoints, as a user describes it.
-
 RULES = ("young", "daly", "optimal")
 
 

@@ -26,9 +26,6 @@ from sim.scenario.laws import Fixed, Law
 if TYPE_CHECKING:
     from sim.scenario.law_model import LawModel
 
-# ----------------------------------------
-# What every kind of detection has.
-
 
 class Detection(Strategy, ABC):
     """From a fault to the moment when somebody notices it. Tested by the harness ``check_detection``."""
@@ -51,10 +48,6 @@ class Detection(Strategy, ABC):
         """
         found = self.unscaled(fault, kind)
         return found.scaled(self.scale) if found is not None else None
-
-
-# ----------------------------------------
-# The simplest detection: one latency for each kind of fault.
 
 
 class Latency(Detection):

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from sim.scenario.law_model import LawModel
     from sim.yamlfile import Data, Table
 
-# ----------------------------------------
 # What every observer has: the classes of faults that it covers, and a law of its time for each.
 
 SILENT = {"slow": "slow", "degrade": "slow", "corrupt": "corrupt", "spike": "spike"}
@@ -197,7 +196,6 @@ class Nvrx(Watcher):
         return Fixed.from_seconds(value=value)
 
 
-# ----------------------------------------
 # Observers of nodes: agents on them, and the managers of a cluster that miss them.
 #
 # (P) is read in the source that is named, (S) reported by another, (D) derived from it.
@@ -302,7 +300,6 @@ def _sum_of_two(u: float, first: float, second: float) -> float:
     return long * u + short / 2
 
 
-# ----------------------------------------
 # Observers of what a job makes: who finds nodes that step slowly or compute wrongly while the job goes on.
 #
 # (P) is read in the source that is named, (S) reported by another, (A) assumed.

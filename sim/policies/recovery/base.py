@@ -232,7 +232,6 @@ class InPlace(RecoveryStrategy, ABC):
         """Return the plan for the two times."""
 
 
-# ----------------------------------------
 # Recovery after a failure, as a closed form has to know them: by the laws of their times, and from which checkpoints.
 
 

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from sim.policies.recovery.base import Hit
     from sim.policies.recovery.phases import Held
 
-# ----------------------------------------
-# One rung of a ladder of recoveries: what it keeps of a job, what it takes, and when it applies.
-
 
 class Backoff(Model):
     """A delay that doubles with every try in a row."""
