@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 import sim
 from sim.engine.simulation import Simulation
-from sim.failures import SOURCES, Blast, Component, Replay, draw_trace
+from sim.failures import SOURCES, Blast, Component, draw_trace
 from sim.failures.source import Domains
 from sim.failures.spread import Size, Victims
 from sim.failures.variety import Tempo, fleet_of
@@ -26,7 +26,6 @@ from tests.source_checks import check_source, counts_of, pooled, size_law, with_
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -183,21 +182,6 @@ def test_all_parts_of_a_node_have_its_age(part: str) -> None:
     assert agrees(survival(age + lives[8 * 15_000 :]) / survival(np.array([age])))
 
 
-def test_ages_meet_the_same_numbers() -> None:
-    """Residual lives are look-ups like all others: an older unit with the same number has less left if it wears out.
-
-    A pool of the age zero has the lives of new units.
-    """
-    new = first_lives(source_of(WEIBULL_OLD))
-    zero = first_lives(source_of(WEIBULL_OLD, ((NODES, 0.0),)))
-    assert zero == pytest.approx(new, rel=1e-9)
-    older = [first_lives(source_of(WEIBULL_OLD, ((NODES, age * DAY),))) for age in (100, 200, 400)]
-    for one, other in zip([new, *older], older, strict=False):
-        assert (other < one).all()
-    younger = first_lives(source_of(WEIBULL_YOUNG, ((NODES, 100 * DAY),)))
-    assert (younger > first_lives(source_of(WEIBULL_YOUNG))).all(), "who burns in has the longer the more to come"
-
-
 def test_later_lives_are_new() -> None:
     """The second life of a unit is drawn as without an age: whole, and the very same one."""
     old = source_of(WEIBULL_OLD, ((NODES, 400 * DAY),), renews="at_failure")
@@ -233,25 +217,6 @@ def test_frail_nodes_of_some_age(name: str) -> None:
     failed = int((lives[~frail] < YEAR).sum())
     assert abs(failed - float(chance.sum())) <= Z * math.sqrt(float((chance * (1 - chance)).sum()))
     assert failed > 100
-
-
-def test_batches_of_some_age() -> None:
-    """A third of the fleet has another law, a fifth three times the hazard: each its own residual life."""
-    other = {"use": "weibull", "shape": 2, "scale": "200 d"}
-    age = 250 * DAY
-    source = source_of(WEIBULL_OLD, ((NODES, age),), batches=[{"share": 0.3, "law": other}, {"share": 0.2, "ratio": 3}])
-    fleet = fleet_of(source, 1, 0)
-    assert fleet.which is not None
-    assert fleet.ratio is not None
-    lives = first_lives(source)
-    usual, theirs = stats.weibull_min(3, scale=500 * DAY), stats.weibull_min(2, scale=200 * DAY)
-    for mine, law, ratio in (
-        (fleet.which == 1, theirs, 1.0),
-        (fleet.ratio == 3, usual, 3.0),
-        ((fleet.which == 0) & (fleet.ratio == 1), usual, 1.0),
-    ):
-        assert mine.sum() > 3000
-        assert agrees((law.sf(age + lives[mine]) / law.sf(age)) ** ratio)
 
 
 def case(law: Any, ages: tuple[str, ...], **more: Any) -> sim.Prepared:
@@ -337,14 +302,6 @@ def failures_of(one: sim.Prepared) -> list[tuple[float, int]]:
     return [(round(outage.start, 6), outage.node) for outage in result.outages]
 
 
-def test_old_nodes_fail_first_and_then_like_new_ones() -> None:
-    """Nodes 0 and 1 at 100 s; 50 s of repair; then after 500 s more, and the new nodes at 500 s."""
-    expected = [(100.0, 0), (100.0, 1), (500.0, 2), (500.0, 3), (650.0, 0), (650.0, 1)]
-    assert failures_of(by_hand({"renews": "at_return"})) == expected
-    # Renewed at the failure itself, the next life ends at 600 s.
-    assert failures_of(by_hand({"renews": "at_failure"}))[4:] == [(600.0, 0), (600.0, 1)]
-
-
 def test_a_replaced_node_is_new() -> None:
     """Every blamed node is retired and replaced 50 s later by a new one, which lives for 500 s from then on."""
     repair = {
@@ -358,13 +315,6 @@ def test_a_replaced_node_is_new() -> None:
     assert found == expected
     # Without a replacement there is no second life.
     assert failures_of(by_hand({"renews": "never"})) == expected[:4]
-
-
-def test_who_is_older_than_any_life_fails_at_once() -> None:
-    """A node that has outlived a law of 500 s fails as soon as it may."""
-    pools = [{"count": 4, "accelerator": "h100", "age": "600 s"}]
-    cluster = {"pools": pools, "gpus_per_node": 1, "fabric": {"rails": 1}}
-    assert failures_of(by_hand({"renews": "never"}, cluster=cluster)) == [(0.0, node) for node in range(4)]
 
 
 def test_ages_on_the_clock_of_busy_time() -> None:
@@ -414,15 +364,6 @@ def test_every_subset_is_equally_likely() -> None:
     for number in range(6000):
         observed[pairs.index(victims.nodes(0, number))] += 1  # type: ignore[arg-type]
     assert stats.chisquare(observed).pvalue > LEAST
-
-
-def test_incidents_choose_anew() -> None:
-    """Two incidents in a row have no more nodes in common than chance gives: 4 of 64 share 1/4 of a node."""
-    domains = Domains(np.array([0, 64]), np.arange(64))
-    victims = Victims(Blast(64, Size(nodes=4), domains=domains), "incident", 1, 0)
-    sets = [set(victims.nodes(0, number)) for number in range(4000)]
-    common = np.array([len(one & other) for one, other in itertools.pairwise(sets)])
-    assert close(common, 0.25, float(stats.hypergeom(64, 4, 4).var()))
 
 
 @cases("part", ["rack", "leaf", "pdu", "cluster"])
@@ -711,43 +652,7 @@ def test_a_source_draws_what_it_says(name: str) -> None:
     check_source(build(CASES[name]), HORIZON, grows=name not in SHRINKING)
 
 
-def test_a_log_is_played_as_it_is(tmp_path: Path) -> None:
-    """Each cause of a log is a source with its rows."""
-    path = tmp_path / "log.csv"
-    path.write_text("unit,start,end,cause\na,100,400,gpu\nb,200,300,nic\na,90000,95000,nic\nc,4000000,4000100,gpu\n")
-    log = {"use": "replay", "file": str(path), "map": "first-appearance"}
-    sources, merged = Replay.model_validate(log).build_all(COUNTS_TEST_SOURCE_KINDS)
-    assert merged == 0
-    assert [source.name for source in sources] == ["gpu", "nic"]
-    for source in sources:
-        check_source(source, HORIZON)
-
-
-WHAT_HAPPENS_LATER = {
-    *("use", "name", "source", "events", "planned", "detection"),
-    *("fault", "damage", "notice", "away", "store_out", "rewind"),
-    *("idle_hazard", "interrupts", "defer", "effect", "repair", "tier", "relapse", "saves", "fix"),
-}
-
 """Fields that shape no draw: the engine's tests deal with them."""
-
-
-@cases("use", sorted(set(SOURCES) - {"replay", "rollout"}))
-def test_no_option_is_left_out(use: str) -> None:
-    """Each field of each kind that shapes draws is in some case above.
-
-    A log has no option but its file, and a rollout draws nothing.
-    """
-    kind: Any = SOURCES[use]
-    stated = {key for entry in CASES.values() if entry["use"] == use for key in entry}
-    assert stated, f"no case of {use}"
-    asked = set(kind.model_fields) - WHAT_HAPPENS_LATER
-    if use == "defect":
-        asked.remove("tempo")  # refused
-    if use == "incident":
-        asked.remove("clock")  # must be wall
-    # One line multiplies the rates of all kinds.
-    assert asked <= stated | {"scale"}
 
 
 @pytest.mark.parametrize(
@@ -758,25 +663,6 @@ def test_the_rate_of_a_source_is_its_mean_count(name: str) -> None:
     source = build(CASES[name])
     counts = np.array([len(draw_trace([source], HORIZON, 5, number).time) for number in range(100)])
     assert close(counts, source.rate * HORIZON)
-
-
-def test_a_bug_strikes_although_it_is_not_in_the_trace() -> None:
-    """A bug with a mean life of 100 s strikes a job of 1000 s, again and again until it is mended."""
-    failures = [{"use": "bug", "name": "bug", "rate": "1 per 100 s", "fix": "300 s"}]
-    case = prepared(
-        failures=failures,
-        checkpoint={"tiers": [{"interval": "100 s", "mode": "blocking", "write": "0 s", "restore": "0 s"}]},
-    )
-    assert sum(sim.run(case, number).jobs[0].interruptions.get(1, 0) for number in range(20)) > 20
-
-
-def test_a_rollout_takes_each_node_once() -> None:
-    """Every node is out for its 60 s, although the trace knows of nothing."""
-    failures = [{"use": "rollout", "name": "driver", "nodes_per_day": 86400 / 100, "duration": "60 s"}]
-    case = prepared(failures=failures, jobs=[{"name": "job", "gpus": 2, "arrival": "999 s"}])
-    result = sim.run(case, 0, keeps_log=True)
-    assert sorted(outage.node for outage in result.outages) == [0, 1, 2, 3]
-    assert all(outage.end - outage.start == pytest.approx(60.0) for outage in result.outages)
 
 
 SHAPES = [0.5, 0.7, 1.0, 2.0]
@@ -898,14 +784,6 @@ def test_renewal_at_return(shape: float) -> None:
     assert not agree(ours, renewals(law, 0.0, 30 * DAY, (400, 512), 2)), "a repair of zero must fall outside"
 
 
-def test_renewal_at_return_with_no_repair_goes_on() -> None:
-    """A source that renews at return keeps failing when its repairs take no time."""
-    law = weibull(0.7, 20 * DAY)
-    source = nodes_with(law, repair=Fixed.from_seconds(value=0.0), renews="at_return")
-    ours = count_failures(idle_cluster(source, 30), 40)
-    assert agree(ours, renewals(law, 0.0, 30 * DAY, (400, 512), 3))
-
-
 def test_never_renews() -> None:
     """A unit that never renews fails once at most: 512 (1 - exp(-3)) of 512 in three mean lives."""
     case = idle_cluster(nodes_with(renews="never", repair=Fixed.from_seconds(value=DAY)), 300)
@@ -935,22 +813,6 @@ def test_in_service_clock_stops_while_the_node_is_down(shape: float) -> None:
     source = nodes_with(law, repair=Fixed.from_seconds(value=2 * DAY), clock="in_service")
     ours = count_failures(idle_cluster(source, 30), 60)
     assert agree(ours, renewals(law, 2 * DAY, 30 * DAY, (400, 512), 4))
-
-
-def test_in_service_clock_stops_for_another_cause_too() -> None:
-    """A life of 50 s in service ends at 50 s plus the 20 s that another cause kept the node down."""
-    case = prepared(horizon="200 s", jobs=[{"name": "job", "gpus": 1, "arrival": "200 s"}])
-    life = Fixed.from_seconds(value=50.0)
-    wear = nodes_with(life, units=1, clock="in_service", renews="never", repair=Fixed.from_seconds(value=1.0))
-    other = replace(nodes_with(units=1), name="other")
-    case = replace(case, sources=(wear, other))
-    simulation = Simulation(case, 0, trace([(50.0, 0, 0), (30.0, 1, 0, 50.0)]))
-    downs: list[tuple[float, int]] = []
-    while simulation.is_open:
-        simulation.kernel.step()
-        if not downs or downs[-1][1] != simulation.cluster.outages[0]:
-            downs.append((simulation.kernel.now, simulation.cluster.outages[0]))
-    assert [time for time, count in downs if count] == [30.0, 70.0]
 
 
 def busy_case(source: sim.failures.Source, **recovery: Any) -> sim.Prepared:
@@ -1274,12 +1136,6 @@ def test_swings_make_counts_overdispersed() -> None:
     assert stats.chisquare(*pooled(observed, expected)).pvalue > LEAST
 
 
-def test_neighbouring_stretches_are_independent() -> None:
-    """The autocorrelation of the counts at lag one is zero."""
-    (counts,) = stretch_counts("cluster")
-    assert abs(float(np.corrcoef(counts[1:], counts[:-1])[0, 1])) <= Z / math.sqrt(STRETCHES)
-
-
 def test_sources_with_one_name_swing_together() -> None:
     """With one name two sources have the covariance cv^2 mean^2 over stretches; with two names none."""
     one, same, other = stretch_counts("cluster", "cluster", "room")
@@ -1344,14 +1200,6 @@ def test_moments_are_the_inverse_of_operational_time(name: str) -> None:
     beyond = np.array([clock.total, 1.1 * clock.total])
     assert np.isinf(clock.moments(beyond)).all()
     assert [clock.moment(each) for each in beyond] == [math.inf, math.inf]
-
-
-@cases("name", ["falling", "growing", "calendar"])
-@cases("days", [1.0, 9.0, 27.0])
-def test_mean_tempo(name: str, days: float) -> None:
-    """The mean of m that plans rest on is M(T) / T, over whole periods."""
-    tempo = Tempo.model_validate(TEMPOS[name])
-    assert tempo.mean(days * DAY) == pytest.approx(tempo.realise(days * DAY, 1, 0).total / (days * DAY))
 
 
 @pytest.mark.parametrize("renews", ["at_failure", "at_return"])
@@ -1434,13 +1282,6 @@ def test_gamma_frailty_makes_counts_negative_binomial(entry: dict[str, Any], sha
     expected = NODES * law.pmf(np.arange(41))
     expected[40] += NODES * law.sf(40)
     assert stats.chisquare(*pooled(observed, expected)).pvalue > LEAST
-
-
-def test_equal_nodes_count_as_poisson() -> None:
-    """Without frailty variance over mean is 1."""
-    counts = by_node(source_of_of_test_variety(), 150)[0]
-    # The variance of a Poisson sample variance is (1 / mean + 2) mean^2 / n.
-    assert abs(counts.var(ddof=1) - 1.5) <= Z * 1.5 * math.sqrt((1 / 1.5 + 2) / NODES)
 
 
 def covariance(one: NDArray[np.int64], other: NDArray[np.int64]) -> tuple[float, float]:

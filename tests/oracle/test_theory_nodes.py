@@ -151,18 +151,6 @@ def test_the_mean_over_a_horizon_from_new(horizon: float) -> None:
     assert not near(ours, theory(life / 1.5), 3)
 
 
-@pytest.mark.parametrize("warmup", [1.0, 4.0])
-def test_a_warm_up_hides_the_cold_start(warmup: float) -> None:
-    """The window after a warm-up sees more of the long run, as much as theory says."""
-    nodes, life, repair, horizon = 300, 20.0, 3.3, 2.0
-    case = idle(nodes, horizon, [fault(life, exponential(repair))], warmup=f"{warmup!r} d")
-    results = [sim.run(case, number) for number in range(100)]
-    ours = np.array([result.down_node_seconds / result.node_seconds for result in results])
-    tau, limit = relaxation_time(life, repair), steady_unavailability(life, repair)
-    assert near(ours, limit * cold_start_share(horizon, tau, warmup))
-    assert not near(ours, limit * cold_start_share(horizon, tau))
-
-
 @pytest.mark.parametrize("day", [0.5, 3.0, 12.0])
 def test_nodes_down_at_a_time_are_binomial(day: float) -> None:
     """Of 100 nodes the number down at t is binomial with q(t); at twice the failure rate it is not."""
@@ -171,28 +159,6 @@ def test_nodes_down_at_a_time_are_binomial(day: float) -> None:
     assert counts_fit(counts, missing_nodes_pmf(nodes, unavailability_at(day, life, repair)), 2)
     assert near(counts, nodes * unavailability_at(day, life, repair), 2)
     assert not counts_fit(counts, missing_nodes_pmf(nodes, unavailability_at(day, life / 2, repair)))
-
-
-@pytest.mark.parametrize("renews", one_in(2, ["at_return", "at_failure"]))
-@pytest.mark.parametrize(
-    ("repair", "law"),
-    [
-        ({"use": "lognormal", "median": "1 d", "sigma": 1.3}, stats.lognorm(1.3)),
-        ({"use": "fixed", "value": "3 d"}, stats.uniform(3.0, 1e-9)),
-        ({"use": "weibull", "shape": 0.6, "scale": "2 d"}, stats.weibull_min(0.6, scale=2.0)),
-    ],
-)
-def test_any_law_of_repair_on_the_way(repair: dict[str, Any], law: stats.distributions.rv_frozen, renews: str) -> None:
-    """Repairs of any law: binomial with the unavailability of the renewal equation, whenever the next life begins.
-
-    An exponential repair of the same mean does not fit.
-    """
-    nodes, life, horizon = 100, 15.0, 10.0
-    counts = down_at(idle(nodes, horizon / 4 + 0.1, [fault(life, repair, renews=renews)]), horizon / 4, 500)
-    curve = unavailability_curve(horizon, life, law.sf, 400)
-    assert counts_fit(counts, missing_nodes_pmf(nodes, float(curve[100])))
-    wrong = unavailability_at(horizon / 4, life, float(law.mean()))
-    assert not counts_fit(counts, missing_nodes_pmf(nodes, wrong))
 
 
 def test_repairs_behind_a_job_that_has_just_begun() -> None:
@@ -755,14 +721,6 @@ def test_independent_nodes_are_counted_by_brute_force(nodes: int) -> None:
     assert missing_nodes_pmf(nodes, 0.8125) == pytest.approx(values[::-1], rel=1e-13)
 
 
-def test_nodes_that_never_or_always_fail() -> None:
-    """At q = 0 and q = 1 the law is a point, at every dispersion."""
-    for dispersion in (1.0, 2.5):
-        assert missing_nodes_pmf(4, 0.0, dispersion).tolist() == [1.0, 0.0, 0.0, 0.0, 0.0]
-        assert missing_nodes_pmf(4, 1.0, dispersion).tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
-        assert repairs_pmf(0.0, 2, dispersion).tolist() == [1.0, 0.0, 0.0]
-
-
 @pytest.mark.parametrize(
     ("nodes", "unavailability", "dispersion"),
     [
@@ -797,36 +755,6 @@ def test_environments_mix_independent_nodes() -> None:
         by_rate = integrate.quad(lambda x, k=k: stats.poisson.pmf(k, x) * mean.pdf(x), 0.0, 80.0, limit=200)[0]
         assert missing_nodes_pmf(nodes, q, d)[k] == pytest.approx(by_share, rel=1e-6, abs=1e-13)
         assert repairs_pmf(offered, 30, d)[k] == pytest.approx(by_rate, rel=1e-6, abs=1e-13)
-
-
-@pytest.mark.parametrize("offered", [0.02, 1.0, 9.385, 2300.0])
-@pytest.mark.parametrize("dispersion", [1.0, 1.5, 5.7, 200.0])
-def test_repairs_follow_poisson_and_negative_binomial(offered: float, dispersion: float) -> None:
-    """Equal to scipy's laws; what a cut-off array lacks to 1 is the probability beyond it."""
-    known = stats.poisson(offered) if dispersion == 1.0 else stats.nbinom(offered / (dispersion - 1.0), 1 / dispersion)
-    largest = int(offered + 40.0 * math.sqrt(offered * dispersion) + 40.0 * dispersion)
-    k = np.arange(largest + 1)
-    law = repairs_pmf(offered, largest, dispersion)
-    assert law == pytest.approx(known.pmf(k), rel=1e-8, abs=1e-290)
-    assert law @ k == pytest.approx(offered, rel=1e-9)
-    assert law @ (k - offered) ** 2 == pytest.approx(dispersion * offered, rel=1e-9)
-    half = int(offered / 2.0)
-    assert 1.0 - repairs_pmf(offered, half, dispersion).sum() == pytest.approx(known.sf(half), abs=1e-12)
-
-
-def test_limits_join_the_laws() -> None:
-    """D to 1 is independence, and many nodes with a small unavailability are Poisson or negative binomial."""
-    near = 1.0 + 1e-9
-    assert missing_nodes_pmf(50, 0.1, near) == pytest.approx(missing_nodes_pmf(50, 0.1), abs=1e-9)
-    assert repairs_pmf(5.0, 60, near) == pytest.approx(repairs_pmf(5.0, 60), abs=1e-9)
-    for dispersion in (1.0, 3.0):
-        distances = []
-        for nodes in (1000, 10_000, 100_000):
-            law = missing_nodes_pmf(nodes, 5.0 / nodes, dispersion)[:200]
-            distances.append(float(np.abs(law - repairs_pmf(5.0, 199, dispersion)).sum()))
-        # Le Cam: the distance of binomial and Poisson is at most 2 N q^2, falling as 1 / N.
-        assert distances[-1] < 2.0 * 25.0 / 100_000
-        assert distances[0] / distances[2] == pytest.approx(100.0, rel=0.02)
 
 
 def test_quantiles_of_nodes_are_the_smallest_counts() -> None:
@@ -873,23 +801,6 @@ def test_unavailability_needs_only_the_means() -> None:
     assert abs(seen - steady_unavailability(life, 1.05 * repair)) > Z_TEST_THEORY_SPARES * error
 
 
-def test_lasting_differences_between_nodes_narrow_the_law() -> None:
-    """Nodes of unequal q, that never change, have a lower P99 than equal ones: they do not explain a wide one."""
-    q = np.minimum(stats.gamma(0.9, scale=0.2 / 0.9).ppf((np.arange(100) + 0.5) / 100.0), 1.0)
-    law = np.ones(1)
-    for each in q:
-        law = np.convolve(law, [1.0 - each, each])
-    assert quantile(law, 0.99) < quantile(missing_nodes_pmf(100, float(q.mean())), 0.99)
-
-
-def test_infinitehbd_is_not_independent() -> None:
-    """Independent nodes have a P99 of 17 where the trace has 31; its own dispersion of 5.8 brings 31 within 10 %."""
-    assert quantile(missing_nodes_pmf(HBD_NODES, HBD_UNAVAILABILITY), 0.99) == 17
-    wide = missing_nodes_pmf(HBD_NODES, HBD_UNAVAILABILITY, HBD_DISPERSION)
-    assert quantile(wide, 0.99) == pytest.approx(HBD_P99, rel=0.1)
-    assert quantile(repairs_pmf(9.385, 400, 53.26 / 9.385), 0.99) == pytest.approx(HBD_P99, rel=0.1)
-
-
 def test_dispersion_needed_for_infinitehbd() -> None:
     """P99 = 31 needs a dispersion between 4 and 5.8: far from 1, and not above the one measured over all counts."""
     dispersions = np.arange(1.0, 8.0, 0.05)
@@ -923,15 +834,6 @@ def test_machine_interference_of_the_textbook() -> None:
     ]
     exact = [float(weight / sum(weights)) for weight in weights]
     assert crew_limited_pmf(6, 2, 0.25, 1.0, crews) == pytest.approx(exact, rel=1e-13)
-
-
-def test_a_crew_for_every_node_is_independence() -> None:
-    """Hot with crews enough: binomial with q = lambda / (lambda + mu); one crew fewer already is not."""
-    fails, repairs = 0.2, 0.9
-    q = steady_unavailability(1.0 / fails, 1.0 / repairs)
-    for crews in (12, 1000):
-        assert crew_limited_pmf(9, 3, fails, repairs, crews) == pytest.approx(missing_nodes_pmf(12, q), rel=1e-12)
-    assert crew_limited_pmf(9, 3, fails, repairs, 11)[12] > 1.05 * missing_nodes_pmf(12, q)[12]
 
 
 def test_cold_spares_with_crews_enough_are_poisson_while_they_last() -> None:
@@ -986,16 +888,6 @@ def test_hot_spares_one_by_one(required: int, level: float) -> None:
         assert spares_needed(required, q, level) == expected
     with pytest.raises(ValueError, match="out of reach"):
         spares_needed(required, 1.0, level)
-
-
-@cases("dispersion", [1.5, 5.8])
-def test_hot_spares_in_a_common_environment_one_by_one(dispersion: float) -> None:
-    """As spares are added the Beta law of q stays as it is for the required nodes."""
-    total = (400 - dispersion) / (dispersion - 1.0)
-    a, b = HBD_UNAVAILABILITY * total, (1.0 - HBD_UNAVAILABILITY) * total
-    for level in (0.5, 0.99, 0.9999):
-        expected = first_enough(lambda s: stats.betabinom.cdf(s, 400 + s, a, b), level)
-        assert spares_needed(400, HBD_UNAVAILABILITY, level, dispersion) == expected
 
 
 @cases(
@@ -1275,15 +1167,6 @@ def test_what_a_lack_of_nodes_costs_other_recoveries(name: str) -> None:
         assert parts != ("productive",) or abs(float(column.mean()) - light) > 3 * LUCK * error, "half the failures"
 
 
-def test_plenty_of_spares_is_the_renewal_formula() -> None:
-    """With more spares than ever fail the shares are those of a node always at hand, downtime and all."""
-    ours = starved_shares(1200, 10, 5 * DAY_TEST_THEORY_STARVED, 3600, 20, 40, restart=300, downtime=60, drain=30)
-    theirs = expected_shares(1200, 10, DAY_TEST_THEORY_STARVED / 4, 300, 60, 30)
-    for name, share in theirs.items():
-        assert ours[name] == pytest.approx(share, rel=1e-12), name
-    assert ours["starved"] == pytest.approx(0, abs=1e-12)
-
-
 def test_the_starved_share_is_the_tail_of_independent_nodes() -> None:
     """Hot spares: more than s of R + s independent nodes are down, each for r / (L + r) of the time."""
     for required, spares in itertools.product((1, 20, 500), (0, 1, 5)):
@@ -1302,29 +1185,6 @@ def test_cold_spares_are_the_closed_network_and_the_loss_formula() -> None:
     assert found.share == pytest.approx(terms[4] / sum(terms), rel=1e-12)
     # A failure without a spare waits for the first of four repairs.
     assert found.wait / found.probability == pytest.approx(4.0 / 4, rel=1e-12)
-
-
-def test_a_wait_is_what_little_says() -> None:
-    """The share starved is the failures of a running job per second, times the mean wait."""
-    found = starvation(100.0, 4.0, 20, 2, downtime=0.05)
-    running = 1 - found.share - found.detection
-    assert found.share == pytest.approx(running * 20 / 100.0 * found.wait, rel=1e-12)
-
-
-def test_a_node_without_spares_is_an_alternating_renewal_process() -> None:
-    """One node and no spare: up for L, down for r, and in detection for d."""
-    found = starvation(100.0, 4.0, 1, 0, downtime=2.0)
-    assert found.share == pytest.approx(4 / 106, rel=1e-12)
-    assert found.detection == pytest.approx(2 / 106, rel=1e-12)
-    assert (found.probability, found.wait) == pytest.approx((1.0, 4.0), rel=1e-12)
-
-
-def test_without_failures_or_repairs_nobody_waits() -> None:
-    """Nodes that never fail, or are back at once, starve no job; a downtime is left."""
-    assert starvation(math.inf, 4.0, 20, 0) == (0, 0, 0, 0)
-    found = starvation(100.0, 0.0, 20, 0, downtime=1.0)
-    assert (found.share, found.wait) == (0, 0)
-    assert found.detection == pytest.approx(0.2 / 1.2, rel=1e-12)
 
 
 @cases("load", [1e6, 1e8, 1e12])
@@ -1440,17 +1300,6 @@ def test_giving_up_by_events(exposed: bool) -> None:
     if not exposed:
         rest = math.exp(-5.0 * 2 / 10.0)
         assert found == pytest.approx((1 - rest, 2 / 10.0 * rest), rel=1e-9)
-
-
-def test_more_spares_and_shorter_repairs_starve_less() -> None:
-    """Each spare, hot or standby, each hour of repair and each life helps."""
-    shares = [starvation(100.0, 4.0, 20, spares, downtime=0.1).share for spares in range(8)]
-    assert all(after < before for before, after in itertools.pairwise(shares))
-    behind = [starvation(100.0, 4.0, 20, 1, standby=standby, delay=1.0).share for standby in range(6)]
-    assert all(after < before for before, after in itertools.pairwise(behind))
-    repairs = [starvation(100.0, repair, 20, 2).share for repair in (1, 2, 4, 8)]
-    assert all(after > before for before, after in itertools.pairwise(repairs))
-    assert starvation(100.0, 4.0, 20, 2, cold=True).share < starvation(100.0, 4.0, 20, 2).share
 
 
 def test_large_pools_are_quick_and_keep_their_digits() -> None:

@@ -26,7 +26,6 @@ from analysis.runs import replicate
 from sim.closed_form.limits import SUPERLINEAR
 from sim.closed_form.renewal import Unknown
 from sim.formulas.arrays import Expansion
-from sim.formulas.nodes import starvation
 from sim.policies.detection.race import DetectionRace, Observer
 from sim.policies.recovery.base import Span
 from sim.policies.recovery.phases import longest
@@ -111,12 +110,6 @@ def test_fixed_times_of_one_class_are_the_known_formula() -> None:
     waste = sim.closed_form(prepared).waste
     assert waste is not None
     assert waste["exact"]["one"] == pytest.approx(waste["exact"]["other"], rel=1e-12)
-
-
-def test_what_no_failure_needs_is_told() -> None:
-    """Without failures there is a form all the same: saves are all that costs."""
-    found = sim.closed_form(report_sample.prepare(failures=[]))
-    assert found.ettr == pytest.approx(1200 / 1230, rel=1e-12)
 
 
 @cases(
@@ -663,37 +656,9 @@ def test_where_it_does_not_apply(name: str) -> None:
     assert found.ettr is not None
 
 
-SHIPPED: dict[str, tuple[str, list[str], list[str]]] = {
-    "a log": ("replay", [], ["constant failure rates, but a log is replayed: its mean rate is used", AT_HAND]),
-    "a log of a job that shrinks": (
-        "replay",
-        [
-            "jobs.0.parallelism={data: 56, tensor: 8}",
-            "recovery={use: shrink-rejoin, reconfigure: 30 s, initialize: 3 min}",
-        ],
-        ["constant failure rates, but a log is replayed: its mean rate is used", AT_HAND],
-    ),
-    "leaves that take several nodes": (
-        "leaf-single-homed",
-        [],
-        ["failures of single nodes, but incidents take several"],
-    ),
-    "leaves that take bandwidth": ("leaf-dual-homed", [], [f"{STEPS_ON} leaf takes bandwidth from it"]),
-}
-
-
-@cases("name", SHIPPED)
-def test_what_a_shipped_scenario_breaks_is_said(name: str) -> None:
-    """The same of logs, which are files, and of fabrics, where the cables decide what a switch takes."""
-    file, changes, wanted = SHIPPED[name]
-    found = sim.closed_form(sim.examine(sim.load(sim.find(file), changes)))
-    assert list(found.assumptions) == [LONG_RUN, *wanted]
-
-
 # ----------------------------------------
 # What a closed form says of time without enough nodes: its share, to which causes it goes, and a bound of it.
 
-DAY = 86400.0
 
 FEW = {
     "cluster": {**report_sample.SMALL["cluster"], "nodes": 14},
@@ -807,21 +772,6 @@ def test_what_cannot_fail_in_a_wait_is_not_detected_there(failures: list[dict[st
     assert sum(sum(row.values()) for row in exact.values()) == pytest.approx(1 - found.shares["productive"], abs=1e-12)
 
 
-def test_far_too_few_spares_leave_nothing() -> None:
-    """12,500 nodes, 6.5 failures per 1,000 node-days, repairs of two weeks, eight spares: 1,000 nodes are missing."""
-    cluster = {"name": "large", "nodes": 12_508, "gpus_per_node": 8, "fabric": {"rails": 8, "radix": 4096}}
-    case = report_sample.parse(
-        cluster=cluster,
-        jobs=[{"name": "train", "gpus": 100_000, "step_time": "10 s"}],
-        failures=[cause("node", 6.5, "14 d")],
-        spares={"hot": 8},
-        horizon="2000 d",
-    )
-    found = sim.closed_form(sim.examine(case))
-    assert found.shares["starved"] + found.shares["detection"] == pytest.approx(1.0, abs=1e-9)
-    assert found.ettr == pytest.approx(0.0, abs=1e-9)
-
-
 def bound(**changes: Any) -> float | None:
     """Return the bound of a scenario."""
     return sim.starved_at_most(report_sample.prepare(**changes))
@@ -830,13 +780,6 @@ def bound(**changes: Any) -> float | None:
 def tail(spares: int, required: int = 14) -> float:
     """Return how often more nodes are down than there are spares."""
     return float(stats.binom.sf(spares, required + spares, 4 / 124))
-
-
-def test_nobody_waits_where_no_cause_takes_nodes() -> None:
-    """Failures of a job, and nodes that are back at once, starve nobody."""
-    assert bound(failures=[cause("node", 100.0, "0 s")]) == 0.0
-    assert bound(failures=[{"use": "job", "name": "bug", "rate": "1 per job-d"}]) == 0.0
-    assert bound(failures=[]) == 0.0
 
 
 LADDER = [{"name": "keep", "keeps": "hosts", "pools": ["idle"]}, {"name": "queue", "keeps": "nothing"}]
@@ -857,20 +800,6 @@ def test_the_bound_counts_the_nodes_that_a_recovery_may_use(recovery: dict[str, 
     """18 nodes, 14 of them in the job and two hot spares: the tail of the binomial law beyond what may step in."""
     case = {"cluster": report_sample.SMALL["cluster"] | {"nodes": 18}, "recovery": recovery}
     assert bound(**case) == pytest.approx(tail(spares), rel=1e-9)
-
-
-def test_the_bound_takes_all_jobs_for_one() -> None:
-    """Two jobs of six nodes on 16, with two hot spares and two idle nodes, are one of twelve."""
-    jobs = [{"name": name, "gpus": 48, "step_time": "10 s"} for name in ("one", "other")]
-    assert bound(jobs=jobs) == pytest.approx(tail(4, 12), rel=1e-9)
-
-
-def test_cold_spares_are_counted_as_such() -> None:
-    """Nodes that cannot fail outside the job wait for no repair: the share is that of theory, and smaller."""
-    found = bound(failures=[cause("node", 200.0, "4 h", idle_hazard="0 %")])
-    assert found == pytest.approx(starvation(5 * DAY, 4 * 3600.0, 14, 2, cold=True).share, rel=1e-9)
-    assert found is not None
-    assert found < tail(2)
 
 
 def test_the_bound_is_not_known_everywhere() -> None:

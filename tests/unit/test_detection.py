@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 import pickle
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from sim import catalog
 from sim.cluster import FABRIC_PARTS
 from sim.failures import SOURCES
-from sim.failures.effects import Fault
-from sim.input.scenario import REGISTRIES
-from sim.policies.contracts import FAULTS
-from sim.policies.detection import DETECTIONS, Latency, Observers
+from sim.policies.detection import Latency, Observers
 from sim.scenario.fields import RuleError
 from sim.scenario.laws import Fixed
 from tests.cases import cases
@@ -24,8 +20,6 @@ from tests.intervals import Z
 from tests.pace import one_in
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sim.failures import Source
     from sim.policies.detection.kinds import Detection
 
@@ -89,11 +83,6 @@ def test_every_detection(detection: Detection) -> None:
     assert type(detection).model_validate(detection.model_dump(mode="json")) == detection
 
 
-def test_every_kind_is_checked() -> None:
-    """No detection is left out above."""
-    assert set(DETECTIONS) == {"latency", "observers"}
-
-
 def test_latency_by_effect() -> None:
     """One latency holds for each kind of effect, whatever the class; without one, what steps on is never noticed."""
     detection = Latency.model_validate({"time": "5 min", "hang": "10 min", "slow": "1 h"})
@@ -135,20 +124,6 @@ def test_kubernetes_evicts_after_340_to_355_seconds() -> None:
 def test_a_silent_hang_costs_the_timeout_of_a_collective(fault: str) -> None:
     """PyTorch gives a collective up after 600 s, and writes its state down for 15 s."""
     assert mean(observers("collective-timeout"), fault, "hang") == 615
-
-
-@cases(("fault", "active"), [("nic", 30), ("switch", 60), ("driver", 10), ("gpu", 10), ("host", 2)])
-def test_inspections_against_timeouts(fault: str, active: float) -> None:
-    """With inspections faults are found in 2 to 60 s, without them after some 10 min (ByteRobust)."""
-    assert mean(observers("collective-timeout", "node-agent"), fault) == active
-    assert mean(observers("collective-timeout"), fault) == pytest.approx(600, rel=0.05)
-
-
-def test_a_process_that_ends_is_known_long_before_a_node_is_missed() -> None:
-    """With a launcher and the timeout of collectives, the end of a process costs seconds, the end of a node minutes."""
-    detection = observers("in-band", "collective-timeout")
-    assert mean(detection, "process") < 6
-    assert mean(detection, "host") > 600
 
 
 def test_in_process_watchdogs() -> None:
@@ -204,20 +179,6 @@ def test_who_sees_what_does_not_stop(name: str, kind: str) -> None:
     sees = {"node-agent": KINDS, "straggler": ("slow", "degrade"), "sdc-check": ("corrupt",)}.get(name, ())
     assert seen is not None
     assert [observer.name for observer in seen.observers] == [name] * (kind in sees)
-
-
-def test_a_rule_in_the_loop_covers_loss_spikes() -> None:
-    """An observer of the job sees what does not stop it if it is said to cover that class."""
-    rule = {"use": "in-band", "covers": {"spike": "100 %"}, "latency": "1 min"}
-    assert mean(observers(rule), "spike", "spike") == 60
-    assert mean(observers("in-band", human={"latency": "1 d"}), "spike", "spike") == 86_400
-
-
-def test_planned_stops_are_known() -> None:
-    """Nobody has to notice what somebody plans."""
-    detection_race = observers(*ALL).detection_race("planned", "crash")
-    assert detection_race is not None
-    assert detection_race.fixed == 0
 
 
 def test_coverage_replaces_single_classes() -> None:
@@ -300,17 +261,6 @@ def built(use: str, **fields: Any) -> Source:
     return source
 
 
-def of_bundle(name: str) -> dict[str, Source]:
-    """Return the runtime sources of a bundle by name."""
-    bundle: Any = REGISTRIES["failures"][name].model_validate({"use": name})
-    return {cause.name: cause.build(COUNTS, 1) for cause in bundle.expand(catalog.bundle(name))}
-
-
-def test_classes_are_those_of_the_contract() -> None:
-    """A user can state every class that the contract knows, and no other."""
-    assert get_args(Fault) == tuple(FAULTS)
-
-
 @cases(
     ("part", "fault"),
     [
@@ -335,11 +285,6 @@ def test_class_by_part(part: str, fault: str) -> None:
     assert source.fault == fault
     assert source.damage == "process"
     assert built("incident", part=part).fault == fault
-
-
-def test_every_part_of_a_fabric_has_a_class() -> None:
-    """No part of a fabric is taken for a host."""
-    assert {built("component", part=part).fault for part in FABRIC_PARTS} == {"nic", "switch"}
 
 
 @cases(
@@ -370,24 +315,6 @@ def test_class_of_jobs() -> None:
     assert (source.fault, source.effect.use) == ("spike", "spike")
 
 
-def test_class_of_what_is_planned() -> None:
-    """Maintenance and changes are planned."""
-    windows = [{"start": "1 d", "duration": "1 h"}]
-    maintenance: Any = SOURCES["maintenance"].model_validate({"name": "windows", "windows": windows})
-    rollout: Any = SOURCES["rollout"].model_validate({"name": "driver", "nodes_per_day": 4, "duration": "1 h"})
-    assert maintenance.build(COUNTS, 1).fault == rollout.build(COUNTS, 1).fault == "planned"
-
-
-def test_class_of_a_log(tmp_path: Path) -> None:
-    """The outages of a log are of hosts, unless another class is stated."""
-    path = tmp_path / "log.csv"
-    path.write_text("unit,start,end,cause\nn0,0,10,gpu\n", encoding="utf-8")
-    for stated, fault in (({}, "host"), ({"fault": "gpu"}, "gpu")):
-        replay: Any = SOURCES["replay"].model_validate({"file": str(path), **stated})
-        sources, _ = replay.build_all(COUNTS)
-        assert [source.fault for source in sources] == [fault]
-
-
 def test_what_is_stated_wins() -> None:
     """A class or a damage that is stated replaces what would follow."""
     source = built("component", part="node", effect="hang", fault="driver", damage="reboot")
@@ -404,78 +331,3 @@ def test_what_does_not_stop_a_job_cannot_crash_it(fault: str) -> None:
     with pytest.raises(RuleError, match="does not stop a job, and effect hang does"):
         built("job", fault=fault, effect="hang")
     assert built("component", fault=fault, effect="corrupt").fault == fault
-
-
-@cases(
-    ("bundle", "faults"),
-    [
-        (
-            "llama3-table5",
-            {
-                "faulty_gpu": "gpu",
-                "gpu_hbm3": "gpu",
-                "software_bug": "process",
-                "network_switch_cable": "switch",
-                "host_maintenance": "host",
-                "gpu_sram": "gpu",
-                "gpu_system_processor": "driver",
-                "nic": "nic",
-                "nccl_watchdog_timeout": "hang",
-                "silent_data_corruption": "gpu",
-                "gpu_thermal_interface_sensor": "gpu",
-                "ssd": "host",
-                "power_supply": "host",
-                "server_chassis": "host",
-                "io_expansion_board": "host",
-                "dependency": "process",
-                "cpu": "host",
-                "system_memory": "host",
-            },
-        ),
-        (
-            "component-rates",
-            {
-                "gpu": "gpu",
-                "hbm": "gpu",
-                "gpu_sram": "gpu",
-                "gpu_system_processor": "driver",
-                "gpu_thermal": "gpu",
-                "silent_data_corruption": "gpu",
-                "nic": "nic",
-                "network_switch_or_cable": "switch",
-                "power_supply": "host",
-                "cpu": "host",
-                "system_memory": "host",
-                "ssd": "host",
-                "chassis_or_io_board": "host",
-                "host_maintenance": "host",
-                "software": "process",
-                "nccl_watchdog_timeout": "hang",
-            },
-        ),
-        (
-            "infinitehbd",
-            {
-                "gpu": "gpu",
-                "unknown_error": "host",
-                "stress_test": "host",
-                "cable": "nic",
-                "fan": "host",
-                "nic": "nic",
-                "power_supply": "host",
-                "other": "host",
-                "incident": "host",
-            },
-        ),
-    ],
-)
-def test_classes_of_the_catalog(bundle: str, faults: dict[str, str]) -> None:
-    """Every cause of the catalog has the class of what it says it is."""
-    assert {name: source.fault for name, source in of_bundle(bundle).items()} == faults
-
-
-def test_other_bundles_are_of_hosts() -> None:
-    """The other bundles count nodes that fail, whatever of them it was."""
-    named = {"llama3-table5", "component-rates", "infinitehbd"}
-    for name in set(catalog.bundles()) - named:
-        assert {source.fault for source in of_bundle(name).values()} == {"host"}

@@ -16,11 +16,10 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 import sim
 from analysis.results.explained import results_schema
-from analysis.results.models import FORMAT, DocumentMistakeError, Often, RunDocument, read_document
+from analysis.results.models import FORMAT, DocumentMistakeError, Often, read_document
 from analysis.results.run import _plain, plain, render, scenario_digest
 from analysis.results.run import document as typed_document
 from analysis.runs import Ensemble, replicate
@@ -109,38 +108,12 @@ def test_shares_are_the_metrics(content: dict[str, Any]) -> None:
     assert content["per_job"]["second"]["time_shares"]["queued"] > 0.2
 
 
-def test_per_job_has_the_metrics_of_a_job(content: dict[str, Any]) -> None:
-    """Each job has metrics and shares under its name, and says how often it was finished."""
-    jobs = content["per_job"]
-    assert list(jobs) == ["first", "second"]
-    assert set(jobs["first"]["metrics"]) == set(content["metrics"]) - {"cluster_goodput", "node_availability", "energy"}
-    assert (jobs["first"]["finished"], jobs["first"]["censored"]) == (6, 0)
-    assert (jobs["second"]["finished"], jobs["second"]["censored"]) == (0, 6)
-    assert jobs["second"]["metrics"]["time_to_work"]["mean"] is None
-    assert any("'second' was not finished at the horizon in 6 of 6" in note for note in content["notes"])
-
-
 def test_windows_follow_each_other(content: dict[str, Any]) -> None:
     """Windows of six hours cover the two days without a gap; the weighted ettr of all is the scenario's."""
     windows = content["windows"]
     assert [window["start_s"] for window in windows] == [21_600.0 * index for index in range(8)]
     assert [window["end_s"] for window in windows] == [21_600.0 * (index + 1) for index in range(8)]
     assert all(window["ettr"] == window["time_shares"]["productive"] for window in windows)
-
-
-def test_windows_add_up(several: Ensemble, content: dict[str, Any]) -> None:
-    """Each window's ettr, weighed by the GPU-time asked for in it, gives the ettr of the whole."""
-    asked = [
-        sum(float(job.totals[index, : len(JOB_BUCKETS)].sum()) for result in several.results for job in result.jobs)
-        for index in range(8)
-    ]
-    mean = sum(window["ettr"] * weight for window, weight in zip(content["windows"], asked, strict=True)) / sum(asked)
-    assert mean == pytest.approx(content["metrics"]["ettr"]["mean"], rel=1e-12)
-
-
-def test_no_windows_unless_asked_for() -> None:
-    """A scenario without windows has an empty list."""
-    assert document(replicate(report_sample.prepare(), 1), command="")["windows"] == []
 
 
 def test_one_replication_supports_no_interval() -> None:
@@ -162,14 +135,6 @@ def test_intervals_stay_where_a_metric_can_be() -> None:
     assert metrics["ettr"]["mean_ci95"][1] <= 1
 
 
-def test_bands_arrive_in_their_metrics(several: Ensemble) -> None:
-    """A band stands in the metric that it belongs to, within what is possible; the others have null."""
-    metrics = document(several, command="", bands={"ettr": (0.5, 1.2), "mtti": None})["metrics"]
-    assert metrics["ettr"]["band90"] == [0.5, 1.0]
-    assert metrics["mtti"]["band90"] is None
-    assert metrics["runtime_goodput"]["band90"] is None
-
-
 def test_lower_bound_of_mtti_without_interruptions() -> None:
     """Nothing fails in 3 x 2 days: mean null, bound 6 d / ln 20; with interruptions the bound is null."""
     mtti = document(replicate(report_sample.prepare(failures=[]), 3), command="")["metrics"]["mtti"]
@@ -185,22 +150,6 @@ def test_job_that_never_arrives() -> None:
     assert set(read["time_shares"].values()) == {None}
     assert (read["per_job"]["train"]["never_started"], read["per_job"]["train"]["never_arrived"]) == (2, 2)
     assert sum(read["cluster_shares"].values()) == pytest.approx(1, abs=1e-9)
-
-
-def test_job_that_never_starts_is_noted() -> None:
-    """A job that waits behind one that never ends is counted and noted."""
-    jobs = [{**report_sample.SMALL["jobs"][0], "name": name} for name in ("first", "second")]
-    read = document(replicate(report_sample.prepare(jobs=jobs), 2), command="")
-    assert read["per_job"]["second"]["never_started"] == 2
-    assert read["per_job"]["second"]["time_shares"]["queued"] == 1
-    assert "job 'second' never got its nodes in 2 of 2 replications" in read["notes"]
-
-
-def test_render_round_trip(content: dict[str, Any], several: Ensemble) -> None:
-    """Reading the text back gives the same plain data, and writing that gives the same text."""
-    text = render(typed_document(several, command="ettrick run small.yaml"))
-    assert json.loads(text) == content
-    assert render(RunDocument.model_validate(content)) == text
 
 
 def test_render_knows_no_nan_and_no_numpy() -> None:
@@ -232,13 +181,6 @@ def test_documents_have_one_format(content: dict[str, Any]) -> None:
     assert read_document("run", older).format == 0
     with pytest.raises(DocumentMistakeError, match=r"^format: "):
         read_document("run", content | {"format": 2})
-
-
-def test_a_document_cannot_be_changed(several: Ensemble) -> None:
-    """What was found stays as it was found."""
-    found = typed_document(several, command="")
-    with pytest.raises(ValidationError, match="frozen"):
-        found.seed = 2  # type: ignore[misc]
 
 
 def test_numbers_that_are_not_finite_are_null_in_a_model() -> None:
@@ -373,13 +315,6 @@ def test_scalars_follow_the_core_schema(tmp_path: Path, written: str, value: Any
     assert type(data["key"]) is type(value)
 
 
-def test_not_a_number(tmp_path: Path) -> None:
-    """.nan is the float, which the model refuses later."""
-    value = load(write(tmp_path, a="key: .nan\n")).data["key"]
-    assert isinstance(value, float)
-    assert value != value
-
-
 @cases(
     ("text", "message"),
     [
@@ -485,11 +420,6 @@ def test_marks_of_keys_and_values(tmp_path: Path) -> None:
     assert nearest_mark(document, ("what", "ever")) == document.values[()]
     assert key_mark(document, ("jobs", 1, "gpus")) == document.keys["jobs", 1, "gpus"]
     assert key_mark(document, ("jobs", 1)) == document.values["jobs", 1]
-
-
-def test_load_leaves_extends_alone(tmp_path: Path) -> None:
-    """`load` reads one file and follows nothing."""
-    assert load(write(tmp_path, a="extends: b.yaml\nx: 1\n")).data == {"extends": "b.yaml", "x": 1}
 
 
 def test_extends_merges_mappings_and_replaces_lists(tmp_path: Path) -> None:
@@ -769,16 +699,3 @@ def same(left: Any, right: Any) -> bool:
 def test_dump_reads_back(tmp_path: Path, data: dict[str, Any]) -> None:
     """Whatever is dumped reads back as the same values of the same types, keys in the same order."""
     assert same(load(write(tmp_path, a=dump(data))).data, data)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=mappings(SCALARS))
-def test_dump_is_unambiguous_in_yaml_1_1(data: dict[str, Any]) -> None:
-    """What is dumped means the same to readers that follow YAML 1.1."""
-    assert same(yaml.safe_load(dump(data)), data)
-
-
-def test_shared_parts_are_written_twice() -> None:
-    """Nothing that is dumped has an anchor."""
-    shared = [1, 2]
-    assert "&" not in dump({"a": shared, "b": shared})

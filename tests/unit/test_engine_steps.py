@@ -22,7 +22,7 @@ from tests.engine_watch import Watch, watch
 from tests.harness import losses, play, prepared, seconds, trace
 from tests.intervals import Z
 from tests.unit.test_detection_race import preemption
-from tests.unit.test_effects import NEVER, RARE_SAVES, SHRINK, cause, nodes, slow
+from tests.unit.test_effects import NEVER, RARE_SAVES, SHRINK, cause, nodes
 from tests.unit.test_engine_stores import CLIQUE, HOST, REMOTE, software
 from tests.unit.test_plan_steps import Scripted
 
@@ -83,26 +83,6 @@ def test_with_defer_it_happens_at_the_end_of_the_phase() -> None:
     assert (result.counts["candidates"], result.counts["suppressed"], result.counts["hits"]) == (2, 0, 2)
 
 
-def test_the_repair_counts_from_when_it_happens() -> None:
-    """Two nodes, no spare: the first is back at 500 s; the second fails 100 s later than its life ended."""
-    one = case(cause("first", repair="0 s"), cause("second", defer=True), cluster=nodes(2))
-    result = play(one, [(300, 0, 0), (310, 1, 1)])
-    # Node 1 is out from 400 s to 600 s; swap and start take until 730 s.
-    assert losses(one, result)["starved", "second"] == pytest.approx(200.0, rel=EXACT)
-    assert result.jobs[0].work == pytest.approx(270.0, rel=EXACT)
-    assert seconds(result)["productive"] == pytest.approx(270.0, rel=EXACT)
-
-
-def test_what_waits_for_one_moment_happens_in_its_order() -> None:
-    """Of two crashes of one node the second finds it down; another node is hit as well."""
-    one = case(cause("first"), cause("second", defer=True), jobs=[{"name": "job", "gpus": 3}], cluster=nodes(8))
-    result = play(one, [(300, 0, 0), (320, 1, 1), (330, 1, 1), (340, 1, 2)])
-    assert result.jobs[0].interruptions == {1: 1, 2: 2}
-    assert result.counts["masked"] == 1
-    # Both nodes are swapped at once, from 400 s on.
-    assert losses(one, result)["reschedule", "second"] == pytest.approx(100.0, rel=EXACT)
-
-
 def test_a_phase_that_does_not_end_defers_for_ever() -> None:
     """What still waits at the horizon is no candidate yet."""
     one = case(cause("first"), cause("second", defer=True), horizon="380 s")
@@ -135,14 +115,6 @@ def test_standby_protects_recovery_and_selection(*, defer: bool, interruptions: 
     assert result.jobs[0].interruptions == ({2: 1} if defer else {})
 
 
-def test_a_slow_node_may_wait_too() -> None:
-    """It becomes slow when the swap is over, and heals as long after that."""
-    one = case(cause("first"), cause("slow", {"use": "slow", "factor": 0.5, "heals": "100 s"}, defer=True))
-    result = play(one, [(300, 0, 0), (350, 1, 1)])
-    # Slow from 400 s to 500 s; the job steps from 430 s on.
-    assert losses(one, result)["degraded", "slow"] == pytest.approx(35.0, rel=EXACT)
-
-
 def test_a_life_in_service_waits_and_goes_on_once() -> None:
     """It ends at 350 s and strikes at 400 s; the next one of 350 s of service ends at 900 s, and there is only one."""
     law = {"use": "fixed", "value": "350 s"}
@@ -154,15 +126,6 @@ def test_a_life_in_service_waits_and_goes_on_once() -> None:
     # another swap.
     result = play(one, [(20, 0, 0), (480, 0, 1), (350, 1, 0)])
     assert result.counts["candidates"] == result.counts["faults"] == 3
-
-
-def test_a_life_that_renews_at_return_begins_after_the_failure_that_waited() -> None:
-    """It strikes at 400 s, is repaired at 600 s, and ends again 300 s later."""
-    law = {"use": "fixed", "value": "300 s"}
-    component = cause("return", law=law, renews="at_return", defer=True)
-    one = case(cause("first"), component, cluster=nodes(6))
-    result = play(one, [(300, 0, 1), (350, 1, 0)])
-    assert result.counts["faults"] == 3
 
 
 @pytest.mark.parametrize("defer", [False, True])
@@ -255,14 +218,6 @@ def test_who_is_evicted_has_not_failed() -> None:
     assert result.repairs == {1: 1}
 
 
-def test_a_scheduler_does_not_hold_a_test_against_a_node() -> None:
-    """Of the idle nodes the one with the fewest failures is taken: node 0, which was only tested, before node 1."""
-    one = case_of_test_engine_evict(count=7, scheduler={"use": "fifo", "pick": "fewest-failures"})
-    played = Watch(one, 0, trace([(305, 0, 1)]))
-    played.run()
-    assert played.cluster.failed == {1: 1}
-
-
 @cases(("failed", "evicted"), [((0,), 1), ((3,), 1), ((0, 1), 0), ((1, 2), 1), ((), 2)], ids=str)
 def test_which_nodes_leave(failed: tuple[int, ...], evicted: int) -> None:
     """The block with the first node that failed; where none did, as when a job hangs, the first block."""
@@ -271,21 +226,6 @@ def test_which_nodes_leave(failed: tuple[int, ...], evicted: int) -> None:
     result = watch(one, rows)
     assert result.counts["evicted"] == evicted
     assert "starved" not in seconds(result)
-
-
-@cases(("size", "failed", "evicted"), [(3, 3, 0), (3, 1, 2), (4, 2, 3), (9, 2, 3), (1, 2, 0)])
-def test_blocks_of_other_sizes(size: int, failed: int, evicted: int) -> None:
-    """The last block may be smaller, and no block is larger than the job."""
-    plan = (Evict(size, 100.0), *SWAP[2:])
-    assert watch(case_of_test_engine_evict(plan, count=9), [(305, 0, failed)]).counts["evicted"] == evicted
-
-
-def test_with_too_few_nodes_the_job_waits_for_the_tests() -> None:
-    """One of two is there at 315 s; the next is node 0, when it has passed at 415 s."""
-    one = case_of_test_engine_evict(count=5)
-    result = watch(one, [(305, 0, 1)])
-    assert losses(one, result)["starved", "first"] == pytest.approx(100.0, abs=EXACT)
-    assert in_test(result) == pytest.approx(100.0, abs=EXACT)
 
 
 def test_what_evicted_nodes_held_in_memory_is_gone() -> None:
@@ -309,14 +249,6 @@ def test_a_failure_during_the_stop_starts_it_again() -> None:
     assert float(result.outside.sum(axis=0)[Bucket.QUALIFICATION, 2]) == pytest.approx(100.0, abs=EXACT)
 
 
-def test_a_failure_after_the_eviction_evicts_the_same_places_again() -> None:
-    """Their nodes are new; with none missing it is the first block that goes."""
-    one = case_of_test_engine_evict(count=8, second=SWAP)
-    result = watch(one, [(305, 0, 1), (330, 1, 0)])
-    assert result.counts["evicted"] == 1 + 2
-    assert "starved" not in seconds(result)
-
-
 def test_a_job_may_go_back_to_the_queue_without_them() -> None:
     """Two nodes are left of five, and one that is idle: the job waits for the end of the test at 415 s."""
     one = case_of_test_engine_evict((STOP, Evict(2, 100.0), Requeue(20.0)), count=5)
@@ -333,15 +265,6 @@ def test_a_node_may_fail_in_its_test() -> None:
     assert result.counts["masked"] == 1
     assert in_test(result) == pytest.approx(100.0, abs=EXACT)
     assert result.jobs[0].interruptions == {1: 1}
-
-
-def test_a_test_may_take_no_time() -> None:
-    """The nodes are swapped all the same."""
-    plan = (STOP, Evict(2, 0.0), *SWAP[2:])
-    result = watch(case_of_test_engine_evict(plan), [(305, 0, 1)])
-    assert result.counts["evicted"] == 1
-    assert in_test(result) == 0.0
-    assert "starved" not in seconds(result)
 
 
 @cases("size", [1, 2, 3])
@@ -419,28 +342,6 @@ def test_a_node_that_lost_a_gpu_stays() -> None:
     assert outside(result, Bucket.UNALLOCATED) == pytest.approx(1000.0, abs=EXACT), "the fifth node is not needed"
 
 
-def test_its_outage_lasts_until_it_is_repaired() -> None:
-    """The node counts as down from 300 to 500 s, although it works."""
-    one = case_of_test_engine_narrow(GPU)
-    watched = Watch(one, 0, trace([(300, 0, 5)]))
-    result = watched.run()
-    assert result.down_node_seconds == pytest.approx(200.0, abs=EXACT)
-    assert watched.cluster.failed == {}, "it has not gone to repair"
-    assert not watched.cluster.narrow
-
-
-@cases(("at", "pace"), [(450.0, 0.75), (600.0, 1.0)])
-def test_a_repaired_gpu_counts_from_the_next_restart_on(at: float, pace: float) -> None:
-    """At 500 s the GPU is whole: a restart at 450 s is still too early."""
-    one = case_of_test_engine_narrow(GPU, software())
-    result = watch(one, [(300, 0, 5), (at, 1, 0)])
-    # The first restart is over at 350 s, the second 50 s after its failure; then 550 or 400 s, with a save in each 110.
-    stepping = {450.0: 500 - 40.0, 600.0: 350 - 30.0}[at]
-    # One save was complete in between, at 460 s, for the later one.
-    between = {450.0: 0.0, 600.0: 75 + 75.0}[at]
-    assert result.jobs[0].work == pytest.approx(200 + between + stepping * pace, abs=EXACT)
-
-
 @cases(
     ("slots", "degraded", "swapped"),
     [((5, 9), 0.25, 0), ((5, 6), 0.5, 0), ((5, 6, 7), 0.0, 1), ((5, 6, 9), 0.5, 0), ((4, 5, 6, 9), 0.25, 1)],
@@ -507,21 +408,6 @@ def test_a_tensor_group_over_two_nodes_counts_what_both_have_lost(
     assert "starved" not in seconds(result)
 
 
-@cases(("give_up_below", "swapped"), [(6, 0), (7, 1)])
-def test_two_nodes_of_a_tensor_group_that_are_found_together(give_up_below: int, swapped: int) -> None:
-    """Both GPUs fail before anybody looks."""
-    one = case_of_test_engine_narrow(
-        {**GPU, "detection": "20 s"},
-        jobs=[{"name": "job", "gpus": 16, "parallelism": {"data": 1, "tensor": 8, "pipeline": 2}}],
-        recovery={"use": "narrow", "tensor": 8, "give_up_below": give_up_below, "launch": "30 s"},
-        repair={"time": "5000 s"},
-    )
-    watched = Watch(one, 0, trace([(300, 0, 0), (310, 0, 4)]))
-    # From 370 s on there are 580 s of stepping, and five saves.
-    assert losses(one, watched.run())["degraded", "gpu"] == pytest.approx((2 - swapped) / 8 * 580, abs=EXACT)
-    assert (len(watched.cluster.repairing), len(watched.cluster.narrow)) == (swapped, 2 - swapped)
-
-
 def test_a_narrow_node_whose_host_fails_is_replaced() -> None:
     """From the swap at 400 s on no GPU is missing; the node is back when both repairs are over."""
     one = case_of_test_engine_narrow(GPU, failing("host", "node"))
@@ -567,24 +453,6 @@ def test_a_narrow_node_in_the_tiers_of_repair(own: float, tier: float) -> None:
     assert "degraded" not in seconds(result), "what was stepped narrow is lost"
 
 
-def test_a_rack_with_a_narrow_node_fails() -> None:
-    """Nodes 0 and 1 leave; node 4 and the first that is back take their places."""
-    one = case_of_test_engine_narrow(GPU, failing("rack", "rack"))
-    result = watch(one, [(300, 0, 5), (400, 1, 0)])
-    assert result.counts["hits"] == 2
-    assert losses(one, result)["starved", "rack"] == pytest.approx(200.0, abs=EXACT)
-    assert outside(result, Bucket.REPAIR) == pytest.approx(2 * 200.0, abs=EXACT)
-    assert "degraded" not in seconds(result)
-
-
-def test_a_node_that_comes_in_is_whole() -> None:
-    """A GPU of the node that replaced a narrow one fails: one is missing, whatever its predecessor lacked."""
-    one = case_of_test_engine_narrow(GPU, failing("host", "node"), repair={"time": "2000 s"})
-    result = watch(one, [(300, 0, 4), (301, 0, 5), (400, 1, 1), (600, 0, 16)])
-    # Narrow by two at 351 s, all of it lost at 400 s; whole at 450 s; narrow by one at 650 s.
-    assert losses(one, result)["degraded", "gpu"] == pytest.approx(0.25 * (350 - 30), abs=EXACT)
-
-
 def test_the_end_of_a_job_sends_its_narrow_nodes_to_repair() -> None:
     """300 s of work end at 493 s or so; the next job gets four whole nodes, and the narrow one is back at 500 s."""
     jobs = [
@@ -618,23 +486,6 @@ def test_a_job_that_goes_back_to_the_queue_leaves_its_narrow_nodes_behind() -> N
     )
 
 
-def test_a_job_that_waits_for_a_host_in_vain_lets_go_of_its_narrow_nodes() -> None:
-    """Node 0 fails at 400 s in a cluster of four; after 30 s the job gives up, and node 1 goes to repair."""
-    recovery = {"use": "narrow", "tensor": 4, "launch": "30 s", "patience": "30 s", "requeue": "5 s"}
-    one = case_of_test_engine_narrow(
-        GPU,
-        failing("host", "node"),
-        cluster={"nodes": 4, "gpus_per_node": 4, "fabric": {"rails": 1}},
-        recovery=recovery,
-    )
-    result = watch(one, [(300, 0, 5), (400, 1, 0)])
-    table = losses(one, result)
-    assert table["starved", "host"] == pytest.approx(30.0, abs=EXACT)
-    assert table["reschedule", "host"] == pytest.approx(5.0, abs=EXACT)
-    assert table["queued", "host"] == pytest.approx(600 - 435.0, abs=EXACT)
-    assert outside(result, Bucket.REPAIR) == pytest.approx(200 + 70.0, abs=EXACT)
-
-
 def test_until_it_is_known_a_lost_gpu_is_a_failure_like_others() -> None:
     """A second failure of the node before anybody looks finds it down: it is masked."""
     one = case_of_test_engine_narrow({**GPU, "detection": "40 s"})
@@ -643,14 +494,6 @@ def test_until_it_is_known_a_lost_gpu_is_a_failure_like_others() -> None:
     assert result.counts["masked"] == 1
     # From 390 s on one GPU is missing: 610 s hold five saves.
     assert losses(one, result)["degraded", "gpu"] == pytest.approx(0.25 * 560, abs=EXACT)
-
-
-def test_lives_that_are_put_together_are_those_of_gpus_still() -> None:
-    """With a constant rate the GPUs of a node have one life together: what fails is a GPU all the same."""
-    rate = {"use": "component", "name": "gpu", "part": "gpu", "rate": "1 per 1000 gpu-d"}
-    apart, together = case_of_test_engine_narrow(GPU), case_of_test_engine_narrow(rate)
-    assert (apart.sources[0].part, together.sources[0].part) == ("gpu", "node")
-    assert seconds(watch(together, [(300, 0, 1)])) == pytest.approx(seconds(watch(apart, [(300, 0, 5)])), abs=EXACT)
 
 
 def test_what_is_no_failure_of_a_gpu_narrows_nothing() -> None:
@@ -662,14 +505,6 @@ def test_what_is_no_failure_of_a_gpu_narrows_nothing() -> None:
         result = watch(one, [(300, 0, 5)])
         assert "degraded" not in seconds(result)
         assert outside(result, Bucket.REPAIR) == pytest.approx(200.0, abs=EXACT)
-
-
-def test_a_failure_without_a_repair_takes_nothing() -> None:
-    """Nothing is missing when the job starts again."""
-    one = case_of_test_engine_narrow({**GPU, "repair": "0 s"})
-    result = watch(one, [(300, 0, 5)])
-    assert "degraded" not in seconds(result)
-    assert result.down_node_seconds == 0.0
 
 
 @cases("replication", range(6))
@@ -729,17 +564,6 @@ def test_work_that_is_due_with_a_save_follows_it(every: str) -> None:
     )
 
 
-def test_work_with_a_rhythm_of_its_own() -> None:
-    """Every 150 s of stepping: of 970 s 815 s are stepped, with eight saves and five times of 15 s."""
-    one = case_of_test_engine_periodic(work("150 s", "15 s"))
-    result = play(one)
-    assert seconds(result) == pytest.approx(
-        {"initialize": 30, "productive": 815, "checkpoint_stall": 80, "auxiliary": 75}, abs=EXACT
-    )
-    assert losses(one, result)["auxiliary", "no_failure"] == pytest.approx(75.0, abs=EXACT)
-    assert result.jobs[0].running == pytest.approx(970.0, abs=EXACT)
-
-
 def test_several_series() -> None:
     """Every 150 s for 15 s, and every 200 s for 7 s: 796 s are stepped, with seven saves, five times and three."""
     result = play(case_of_test_engine_periodic(work("30 steps", "15 s"), work("200 s", "7 s", "check")))
@@ -747,21 +571,6 @@ def test_several_series() -> None:
     assert seconds(result) == pytest.approx(
         {"initialize": 30, "productive": 800, "checkpoint_stall": 70 + 4, "auxiliary": 75 + 21}, abs=EXACT
     )
-
-
-def test_hours() -> None:
-    """Every 2 h for 5 min, for ten days."""
-    one = case_of_test_engine_periodic(
-        work("2 h", "5 min"),
-        checkpoint={"tiers": [{"interval": "1 h", "mode": "blocking", "write": "1 min", "restore": "1 min"}]},
-        horizon="10 d",
-    )
-    found = seconds(play(one))
-    # Each cycle: two hours, two saves and an evaluation; 864000 - 30 s hold 113 and 2370 s.
-    cycle = 7200 + 120 + 300
-    assert (864_000 - 30) // cycle == 113
-    assert found["auxiliary"] == pytest.approx(113 * 300.0, abs=1e-6)
-    assert found["checkpoint_stall"] == pytest.approx(113 * 120.0, abs=1e-6)
 
 
 @cases(
@@ -803,19 +612,6 @@ def test_a_fixed_amount_of_work_ends_on_time() -> None:
     # Within a cycle as well.
     result = play(case_of_test_engine_periodic(work("150 s", "15 s"), job={"work": {"steps": 91}}, horizon="2000 s"))
     assert result.jobs[0].end == pytest.approx(30 + 455 + 40 + 45.0, abs=EXACT)
-
-
-def test_replicas_that_are_away_do_not_take_part() -> None:
-    """One of two replicas is away from 80 s on: the other's evaluation costs half of the job's GPUs."""
-    jobs = {"parallelism": {"data": 2}}
-    one = case_of_test_engine_periodic(
-        work("100 s", "15 s"), sources=[cause("first")], job=jobs, recovery=SHRINK, cluster=nodes(2)
-    )
-    result = play(one, [(80, 0, 0, 5000)])
-    # Starts at 60 s, stalls to 90 s; 15 of 20 s are whole steps. 910 s: seven cycles of 125 s and 35 s, from 20 s on.
-    found = seconds(result)
-    assert found["auxiliary"] == pytest.approx(7 * 15 / 2, abs=EXACT)
-    assert found["checkpoint_stall"] == pytest.approx(7 * 10 / 2, abs=EXACT)
 
 
 def test_work_that_a_rollback_takes_back_is_done_again() -> None:
@@ -939,22 +735,6 @@ def test_a_step_with_a_replica_less_counts_one() -> None:
     assert found["tokens_per_day"] == pytest.approx(54 * 1024 / 1000 * 86_400, rel=EXACT)
 
 
-def test_a_step_with_the_batch_kept_takes_longer() -> None:
-    """From 200 s on a step takes 20 s: seven cycles of five steps and a save, and 30 s. Each does all of its work."""
-    one = case_of_test_engine_steps("keep")
-    result = play(one, [(200, 0, 0, NEVER_BACK)])
-    assert result.jobs[0].steps == pytest.approx(18 + 35 + 1.5, abs=EXACT)
-    assert result.jobs[0].work == pytest.approx(10 * result.jobs[0].steps, abs=EXACT)
-
-
-def test_a_slow_node_makes_longer_steps() -> None:
-    """At half the pace from 400 s on: 36 steps, and five cycles of 110 s with five steps of 20 s each, and 50 s."""
-    one = case_of_test_engine_steps(failures=[slow(0.5)])
-    result = play(one, [(400, 0, 0)])
-    assert result.jobs[0].steps == pytest.approx(36 + 25 + 2.5, abs=EXACT)
-    assert result.jobs[0].work == pytest.approx(10 * result.jobs[0].steps, abs=EXACT)
-
-
 def test_a_rollback_takes_steps_back() -> None:
     """At 185 s 17.5 steps are done, 9 of them saved; from then on 815 s hold eight cycles and 15 s."""
     result = play(case_of_test_engine_steps(), [(185, 1, 0)])
@@ -972,17 +752,6 @@ def test_a_rollback_takes_back_the_steps_that_were_made() -> None:
     assert seconds(result)["lost_work"] == pytest.approx(67.5, abs=EXACT)
     assert result.jobs[0].steps == pytest.approx(9 + 72 + 1.5, abs=EXACT)
     assert result.jobs[0].work == pytest.approx(90 + 0.5 * 735, abs=EXACT)
-
-
-def test_a_rollback_beyond_a_change_and_back() -> None:
-    """Alone from 30 to 60 s, then both: 9.5 steps at 95 s, worth 80 s of work; a restart takes all of them."""
-    one = case_of_test_engine_steps(
-        checkpoint={"tiers": [{"interval": "1 d", "mode": "blocking", "write": "10 s", "restore": "0 s"}]}
-    )
-    result = play(one, [(30, 0, 0, 60), (95, 1, 0)])
-    assert seconds(result)["lost_work"] == pytest.approx(80.0, abs=EXACT)
-    assert result.jobs[0].steps == pytest.approx(90.5, abs=EXACT)
-    assert result.jobs[0].work == pytest.approx(905.0, abs=EXACT)
 
 
 @cases(("at", "steps"), [(205.0, 18.0), (195.0, 18.0), (207.0, 18.0)])

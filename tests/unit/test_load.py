@@ -59,13 +59,6 @@ def test_extends_merges_mappings() -> None:
     assert scenario.spares.hot == 3
 
 
-def test_extends_replaces_lists() -> None:
-    """A list is replaced as a whole: its items have no names by which they could be merged."""
-    scenario = load("extends: base.yaml\njobs: [{name: other, gpus: 8}]\nfailures: []\n")
-    assert [(job.name, job.gpus, job.step_time) for job in scenario.jobs] == [("other", 8, None)]
-    assert scenario.failures == ()
-
-
 def test_a_new_strategy_drops_what_only_the_old_one_knew() -> None:
     """Below a replaced ``use``, parameters that both know stay, and those of the old one alone go."""
     base = "extends: base.yaml\nrecovery: {patience: 1 h, pools: [idle], initialize: 7 min}\n"
@@ -128,13 +121,6 @@ def test_a_key_added_to_an_inherited_strategy_is_told() -> None:
     assert line.startswith("s.yaml:2:12: recovery.patience: unknown key 'patience'")
 
 
-def test_saying_the_same_strategy_again_drops_nothing() -> None:
-    """Repeating the inherited ``use`` keeps its parameters."""
-    Path("patient.yaml").write_text("extends: base.yaml\nrecovery: {patience: 1 h}\n", encoding="utf-8")
-    assert load("extends: patient.yaml\nrecovery: {use: hot-spare}\n").recovery.patience == 3600
-    assert sim.load("patient.yaml", ["recovery.use=hot-spare"]).recovery.patience == 3600
-
-
 def test_set_reaches_through() -> None:
     """A path leads into mappings, lists by number, and clusters that are another file."""
     topology = sim.shipped("topologies")["small-1k"]
@@ -154,14 +140,6 @@ def test_set_replaces_the_cluster() -> None:
     Path("elsewhere/mine.yaml").write_text("nodes: 32\nfabric: {leaf: {nodes: 8}}\nname: mine\n", encoding="utf-8")
     cluster = over("cluster.rack.nodes=8", "cluster=elsewhere/mine.yaml").cluster
     assert (cluster.name, cluster.nodes, cluster.fabric.leaf.nodes, cluster.rack.nodes) == ("mine", 32, 8, 4)
-
-
-def test_set_creates_what_is_not_there() -> None:
-    """A key that the file leaves out can be set, with the mappings around it; the last of two wins."""
-    scenario = over("jobs.0.batch.tokens=16 Mi", "jobs.0.batch.sequence=8192", "seed=3", "seed=4", "horizon=90 d")
-    assert scenario.jobs[0].batch.tokens == 2**24
-    assert (scenario.seed, scenario.horizon) == (4, 90 * DAY)
-    assert over("failures.0.scale=2").failures[0].scale == 2
 
 
 @cases(
@@ -194,22 +172,6 @@ def test_the_rest_keeps_its_order() -> None:
         *values[4:],
     ]
     assert over("recovery.use=full-restart", "recovery.use=hot-spare") == over()
-
-
-def test_set_does_not_touch_the_file() -> None:
-    """Overrides are of one call alone."""
-    assert over("horizon=1 d") != over()
-    assert over() == over()
-
-
-def test_traps_of_yaml_1_1() -> None:
-    """In a scenario too, no and on are text, 1e3 is a number, 010 is ten, and dates and times stay text."""
-    text = BASE.replace("name: base", "name: no\ndescription: 2026-11-20\nassumptions: [on, 10:30, 1_000]")
-    scenario = load(text.replace("gpus: 64", "gpus: 1e2").replace("hot: 2", "hot: 010"), "jobs.0.gpus=048")
-    assert (scenario.name, scenario.description) == ("no", "2026-11-20")
-    assert scenario.assumptions == ("on", "10:30", "1_000")
-    assert scenario.jobs[0].gpus == 48
-    assert scenario.spares.hot == 10
 
 
 def test_bundle_scale() -> None:

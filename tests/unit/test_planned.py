@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 
 import sim
-from analysis.metrics import ratios
-from analysis.statistics.estimates import means
 from sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds, trace
@@ -69,23 +67,6 @@ def test_a_job_saves_and_swaps_the_node() -> None:
     assert result.counts["candidates"] == result.counts["faults"] == result.counts["hits"] == 1
 
 
-def test_its_interruptions_are_planned_ones() -> None:
-    """The count of those that nobody planned stays that of the failures."""
-    one = case(care(), cause("crash"))
-    result = play(one, [(300, 0, 0, 700), (800, 1, 1)])
-    found = means([ratios(one, result)])
-    assert (found["interruptions_planned"], found["interruptions_unplanned"]) == (1, 1)
-
-
-def test_without_another_node_the_job_waits_for_the_end_of_the_window() -> None:
-    """It waits from the end of its save on."""
-    one = case(care(), cluster=nodes(2))
-    result = sim.run(one, 0)
-    assert losses(one, result)["starved", "care"] == pytest.approx(390.0, rel=EXACT)
-    assert ("lost_work", "care") not in losses(one, result)
-    assert result.jobs[0].work == pytest.approx(250 + 230.0, rel=EXACT)
-
-
 def test_a_full_restart_saves_before_it_queues() -> None:
     """The job gives its nodes back once its work is safe."""
     one = case(care(), cluster=nodes(2), recovery={"use": "full-restart", "delay": "40 s", "initialize": "30 s"})
@@ -103,15 +84,6 @@ def test_who_does_not_save_loses_what_is_not_durable() -> None:
     assert losses(one, result)["lost_work", "care"] == pytest.approx(50.0, rel=EXACT)
     assert not {("checkpoint_stall", "care"), ("detection", "care")} & set(losses(one, result))
     assert result.jobs[0].work == pytest.approx(200 + 600.0, rel=EXACT)
-
-
-def test_windows_count_the_units_of_their_part() -> None:
-    """Rack 1 has nodes 2 and 3, which serve nobody: the job notices nothing."""
-    one = case(care(part="rack", first=1), cluster=nodes(4, rack=2))
-    result = sim.run(one, 0)
-    assert seconds(result) == pytest.approx(seconds(sim.run(case(cause("crash")), 0)), rel=EXACT)
-    assert outside(result, Bucket.MAINTENANCE) == pytest.approx(800.0, rel=EXACT)
-    assert result.counts["outside"] == 1
 
 
 @cases(("part", "units"), [("rack", 2), ("node", 4), ("cluster", 1)])
@@ -137,23 +109,6 @@ def test_a_node_that_is_down_already_stays_out_until_the_window_closes() -> None
     # A repair that takes longer than the window is not cut short.
     result = play(one, [(200, 1, 0), (300, 0, 0, 350)])
     assert losses(one, result)["starved", "crash"] == pytest.approx(200.0, rel=EXACT)
-
-
-def test_a_rack_of_which_one_node_is_down_is_out_as_a_whole() -> None:
-    """Node 1 failed at 200 s; with node 0 it is back when the window closes."""
-    one = case(care(part="rack"), cause("crash"), cluster=nodes(2, rack=2))
-    result = play(one, [(200, 1, 1), (300, 0, 0, 700)])
-    # The job waits from 200 s on, for node 1 and then for both.
-    assert seconds(result)["starved"] == pytest.approx(500.0, rel=EXACT)
-    assert result.counts["masked"] == 0
-
-
-def test_a_node_under_maintenance_does_not_fail() -> None:
-    """The failure is masked, and the node is back when the window closes."""
-    one = case(care(), cause("crash"), cluster=nodes(2))
-    result = play(one, [(300, 0, 0, 700), (650, 1, 0)])
-    assert result.counts["masked"] == 1
-    assert losses(one, result)["starved", "care"] == pytest.approx(390.0, rel=EXACT)
 
 
 def test_maintenance_mends_nothing() -> None:
@@ -194,12 +149,6 @@ def test_a_window_waits_for_the_end_of_a_phase_that_nothing_can_hit(end: float, 
     assert result.jobs[0].interruptions == ({1: 1, 2: 1} if out else {2: 1})
 
 
-def test_windows_count_from_the_start_of_the_simulation() -> None:
-    """A warm-up of 100 s brings everything forward by as much."""
-    one = case(care(start=400), warmup="100 s")
-    assert seconds(sim.run(one, 0)) == pytest.approx(seconds(sim.run(case(care()), 0)), rel=EXACT)
-
-
 def test_each_window_has_random_times_of_its_own() -> None:
     """Two windows of one node, and two restarts of random length: one is not a copy of the other."""
     windows = [{"start": "300 s", "duration": "10 s"}, {"start": "3000 s", "duration": "10 s"}]
@@ -210,9 +159,6 @@ def test_each_window_has_random_times_of_its_own() -> None:
     assert initialize[0] > 0
     assert initialize[1] > 0
     assert initialize[0] != pytest.approx(initialize[1])
-
-
-DAY = 86400.0
 
 
 def rollout(**more: Any) -> dict[str, Any]:
@@ -254,12 +200,6 @@ def test_every_node_is_out_once_for_the_stated_time() -> None:
     assert one.sources[0].planned
 
 
-def test_nothing_has_to_be_detected() -> None:
-    """It is planned: nobody waits to find out."""
-    one = case_of_test_rollout(rollout(), detection={"time": "40 s"})
-    assert seconds(sim.run(one, 0)) == pytest.approx(seconds(sim.run(case_of_test_rollout(rollout()), 0)), rel=EXACT)
-
-
 def test_batches_keep_the_number_of_nodes_a_day() -> None:
     """Two at once, then 200 s to the next two."""
     one = case_of_test_rollout(rollout(batch=2, start="150 s"))
@@ -268,18 +208,6 @@ def test_batches_keep_the_number_of_nodes_a_day() -> None:
     assert sim.run(one, 0).jobs[0].interruptions[1] == 2
     one = case_of_test_rollout(rollout(batch=3))
     assert changes_of(one) == [(0, 100, 150), (1, 100, 150), (2, 100, 150), (3, 400, 450)]
-
-
-def test_a_node_that_is_down_is_changed_there() -> None:
-    """It fails at 150 s and is back at 350 s; its turn at 200 s costs nothing."""
-    one = case_of_test_rollout(rollout(), cause("crash"))
-    assert changes_of(one, [(150, 1, 1)]) == [(0, 100, 150), (2, 300, 350), (3, 400, 450)]
-
-
-def test_a_rollout_may_be_longer_than_the_horizon() -> None:
-    """Who has not been changed by then is not."""
-    assert changes_of(case_of_test_rollout(rollout(start="950 s"))) == [(0, 950, 1000)]
-    assert changes_of(case_of_test_rollout(rollout(start="2000 s"))) == []
 
 
 def test_the_nodes_of_a_job_wait_for_its_next_interruption() -> None:
@@ -327,19 +255,6 @@ def test_a_planned_stop_saves_before_the_change() -> None:
     assert ("lost_work", "care") not in table
 
 
-def test_nodes_of_a_finished_job_are_changed_at_its_end() -> None:
-    """Nobody interrupts it any more."""
-    jobs = [{"name": "short", "gpus": 2, "work": {"time": "300 s"}}, {"name": "long", "gpus": 1}]
-    one = case_of_test_rollout(rollout(mode="at_interruption", batch=4), jobs=jobs)
-    assert changes_of(one) == [(3, 100, 150), (0, 330, 380), (1, 330, 380)]
-
-
-def test_canaries_that_are_well_let_the_others_follow() -> None:
-    """One node, 50 s of change and 200 s of soaking; then one every 100 s."""
-    one = case_of_test_rollout(rollout(hazard={"crash": 1.0}, canary={"nodes": 1, "soak": "200 s"}), renewing())
-    assert changes_of(one, []) == [(0, 100, 150), (1, 350, 400), (2, 450, 500), (3, 550, 600)]
-
-
 @cases(
     ("crashes", "tolerates", "taken_back"),
     [
@@ -369,13 +284,6 @@ def test_canaries_that_fail_take_the_change_back(
         assert len(found) == 4
 
 
-def test_a_fault_that_stops_nobody_is_no_failure_of_a_canary() -> None:
-    """Harmless faults are not what the canaries are watched for."""
-    canary = {"nodes": 1, "soak": "200 s"}
-    one = case_of_test_rollout(rollout(hazard={"crash": 1.0}, canary=canary), renewing(interrupts=0.0))
-    assert len(changes_of(one, [(160, 1, 0)])) == 4
-
-
 def test_a_change_that_was_taken_back_changes_no_hazard() -> None:
     """At a hazard of zero nothing happens between the change and its end; before and after, it does."""
     canary = {"nodes": 2, "soak": "200 s"}
@@ -390,16 +298,6 @@ def test_a_change_that_was_taken_back_changes_no_hazard() -> None:
         (0, 500),
     ]
     assert result.counts["suppressed"] == 3
-
-
-def test_all_nodes_may_be_canaries() -> None:
-    """If one of them fails, all are changed back."""
-    one = case_of_test_rollout(
-        rollout(hazard={"crash": 1000.0}, batch=9, canary={"nodes": 4, "soak": "200 s"}), renewing()
-    )
-    found = changes_of(one, [(160, 1, 3)])
-    assert found == [(node, start, start + 50) for start in (100, 350) for node in range(4)]
-    assert len(changes_of(one, [])) == 4
 
 
 def test_canaries_in_a_job_are_watched_once_they_are_changed() -> None:
@@ -452,21 +350,6 @@ def test_the_failures_of_others_stay_the_same() -> None:
     changed = [crash for crash in kept if crash[0] < 200]
     share = len([crash for crash in changed if crash in fewer])
     assert abs(share - len(changed) / 2) <= Z * (len(changed) / 4) ** 0.5
-
-
-def test_two_rollouts_multiply() -> None:
-    """A hazard of 2 and one of 0.25 make one of a half."""
-    one = fleet(2.0)
-    second = one.scenario.model_dump(mode="json")["failures"][0] | {"name": "firmware", "start": "5 s"}
-    crash = one.scenario.model_dump(mode="json")["failures"][1]
-    first = one.scenario.model_dump(mode="json")["failures"][0]
-    both = case_of_test_rollout(first, crash, second | {"hazard": {"crash": 0.25}}, cluster=nodes(400), horizon="20 d")
-    counts = np.zeros(2)
-    for replication in range(4):
-        for node, _ in crashes(both, replication):
-            counts[node // 200] += 1
-    for count, mean in zip(counts, (400.0, 800.0), strict=True):
-        assert abs(count - mean) <= Z * mean**0.5
 
 
 @cases("ratio", [0.0, 4.0])
