@@ -491,11 +491,11 @@ def test_a_spread_incident_is_played_as_it_was_drawn() -> None:
 
 HORIZON = 40 * DAY
 
-COUNTS_TEST_SOURCE_KINDS = {"node": 128, "gpu": 1024, "nic": 1024, "leaf": 16, "rack": 32, "pdu": 8}
+PARTS = {"node": 128, "gpu": 1024, "nic": 1024, "leaf": 16, "rack": 32, "pdu": 8}
 
 WEIBULL = {"use": "weibull", "shape": 0.7, "mean": "60 d"}
 
-LAWS_TEST_SOURCE_KINDS: dict[str, dict[str, Any]] = {
+KIND_LAWS: dict[str, dict[str, Any]] = {
     "weibull": WEIBULL,
     "wear-out": {"use": "weibull", "shape": 3, "scale": "60 d"},
     "lognormal": {"use": "lognormal", "median": "40 d", "sigma": 1.3},
@@ -527,13 +527,13 @@ LATE = {"use": "lognormal", "mean": "2 h", "sigma": 1}
 
 CASES: dict[str, dict[str, Any]] = {
     "folded gpu": {"use": "component", "name": "gpu", "part": "gpu", "rate": "3 per 1000 gpu-d"},
-    "part of no node": {**NODE, "part": "rack", "law": LAWS_TEST_SOURCE_KINDS["wear-out"]},
+    "part of no node": {**NODE, "part": "rack", "law": KIND_LAWS["wear-out"]},
     "scaled": {**NODE, **RATE, "scale": 2.5},
     "at return": {**NODE, "law": WEIBULL, "renews": "at_return"},
     "busy": {**NODE, "law": WEIBULL, "clock": "busy"},
-    **{f"{name} node": {**NODE, "law": law} for name, law in LAWS_TEST_SOURCE_KINDS.items()},
+    **{f"{name} node": {**NODE, "law": law} for name, law in KIND_LAWS.items()},
     **{
-        f"{name} frailty": {**NODE, "law": LAWS_TEST_SOURCE_KINDS[name], "frailty": {"shape": 0.8}}
+        f"{name} frailty": {**NODE, "law": KIND_LAWS[name], "frailty": {"shape": 0.8}}
         for name in ("weibull", "lognormal", "piecewise", "empirical")
     },
     "frailty of nodes": {**NODE, "part": "gpu", "law": WEIBULL, "scale": 0.2, "frailty": {"shape": 2}},
@@ -544,13 +544,13 @@ CASES: dict[str, dict[str, Any]] = {
         "frailty": {"shape": 0.5, "of": "part", "shared": "parts"},
     },
     "batch with a law": {**NODE, **RATE, "batches": [{"share": "30 %", "law": WEIBULL}]},
-    "batch with a ratio": {**NODE, "law": LAWS_TEST_SOURCE_KINDS["gamma"], "batches": [{"share": 0.25, "ratio": 6}]},
+    "batch with a ratio": {**NODE, "law": KIND_LAWS["gamma"], "batches": [{"share": 0.25, "ratio": 6}]},
     "batches": {
         **NODE,
         **RATE,
         "batches": [
             {"share": 0.2, "ratio": 0.1},
-            {"share": 0.3, "law": LAWS_TEST_SOURCE_KINDS["mixture"]},
+            {"share": 0.3, "law": KIND_LAWS["mixture"]},
             {"share": 0.5, "ratio": 3},
         ],
     },
@@ -564,9 +564,9 @@ CASES: dict[str, dict[str, Any]] = {
     "covariate": {**NODE, "law": WEIBULL, "covariates": [{"name": "cooling", "ratios": [0.5, 1, 4], "stride": 8}]},
     "all differences": {
         **NODE,
-        "law": LAWS_TEST_SOURCE_KINDS["lognormal"],
+        "law": KIND_LAWS["lognormal"],
         "frailty": {"shape": 3},
-        "batches": [{"share": 0.4, "law": LAWS_TEST_SOURCE_KINDS["wear-out"]}, {"share": 0.1, "ratio": 5}],
+        "batches": [{"share": 0.4, "law": KIND_LAWS["wear-out"]}, {"share": 0.1, "ratio": 5}],
         "covariates": [{"name": "row", "ratios": [1, 2]}, {"name": "supply", "ratios": [0.5, 1.5], "stride": 3}],
     },
     "trend down": {**NODE, **RATE, "tempo": {"trend": {"exponent": 0.6, "reference": "60 d"}}},
@@ -575,7 +575,7 @@ CASES: dict[str, dict[str, Any]] = {
     "swings": {**NODE, **RATE, "tempo": {"swings": {"every": "3 d", "cv": 0.8, "shared": "room"}}},
     "all tempos": {
         **NODE,
-        "law": LAWS_TEST_SOURCE_KINDS["gamma"],
+        "law": KIND_LAWS["gamma"],
         "frailty": {"shape": 1},
         "tempo": {
             "trend": {"exponent": 0.8, "reference": "30 d", "age": "1 d"},
@@ -642,8 +642,8 @@ def build(entry: dict[str, Any]) -> Source:
     """Return the source of an entry of a scenario, incidents with their domains."""
     kind: Any = SOURCES[entry["use"]]
     model = kind.model_validate({key: value for key, value in entry.items() if value is not None})
-    source: Source = model.build(COUNTS_TEST_SOURCE_KINDS, 3)
-    return source if source.blast is None else with_domains(source, COUNTS_TEST_SOURCE_KINDS["node"])
+    source: Source = model.build(PARTS, 3)
+    return source if source.blast is None else with_domains(source, PARTS["node"])
 
 
 @pytest.mark.parametrize("name", one_in(2, CASES))
@@ -679,7 +679,7 @@ def weibull(shape: float, mean: float) -> Weibull:
     return Weibull.from_seconds(shape=shape, mean=mean)
 
 
-LAWS_TEST_SOURCES: list[LawModel] = [
+LIFE_LAWS: list[LawModel] = [
     Exponential.from_seconds(mean=100 * DAY),
     weibull(0.7, 100 * DAY),
     weibull(2.0, 100 * DAY),
@@ -690,7 +690,7 @@ LAWS_TEST_SOURCES: list[LawModel] = [
 
 
 @pytest.mark.parametrize(
-    "law", LAWS_TEST_SOURCES, ids=["exponential", "weibull 0.7", "weibull 2", "gamma", "lognormal", "uniform"]
+    "law", LIFE_LAWS, ids=["exponential", "weibull 0.7", "weibull 2", "gamma", "lognormal", "uniform"]
 )
 @pytest.mark.parametrize(
     "changes",
@@ -1042,7 +1042,7 @@ def test_doubling_the_rate_turns_it_red() -> None:
 # freedom. D. R. Cox, P. A. W. Lewis, *The Statistical Analysis of Series of Events*, Methuen, 1966.
 
 
-def source_of_of_test_tempo(tempo: dict[str, Any], units: int = 512, **entry: Any) -> Source:
+def source_with_tempo(tempo: dict[str, Any], units: int = 512, **entry: Any) -> Source:
     """Return a component source of nodes; without a law one failure in a hundred days."""
     base: dict[str, Any] = {"name": "fault", "part": "node", "tempo": tempo}
     if "law" not in entry:
@@ -1054,9 +1054,7 @@ def source_of_of_test_tempo(tempo: dict[str, Any], units: int = 512, **entry: An
 def test_crow_amsaa_finds_the_exponent(exponent: float) -> None:
     """The maximum-likelihood exponent of the failures of a new cluster is the stated one, within its chi-square law."""
     horizon = 300 * DAY
-    times = draw_trace(
-        [source_of_of_test_tempo({"trend": {"exponent": exponent, "reference": "100 d"}})], horizon, 1, 0
-    ).time
+    times = draw_trace([source_with_tempo({"trend": {"exponent": exponent, "reference": "100 d"}})], horizon, 1, 0).time
     estimate = len(times) / float(np.log(horizon / times).sum())
     law = stats.chi2(2 * len(times))
     low, high = law.ppf(LEAST / 2), law.ppf(1 - LEAST / 2)
@@ -1069,14 +1067,12 @@ def test_crow_amsaa_finds_the_exponent(exponent: float) -> None:
 def test_counts_of_a_trend(exponent: float, age: float) -> None:
     """A rate r gives r R ((T + age)^b - age^b) / R^b failures on average; a new cluster r R up to the reference R."""
     tempo = {"trend": {"exponent": exponent, "reference": "100 d", "age": f"{age} d"}}
-    counts = np.array(
-        [len(draw_trace([source_of_of_test_tempo(tempo)], 80 * DAY, 2, number).time) for number in range(40)]
-    )
+    counts = np.array([len(draw_trace([source_with_tempo(tempo)], 80 * DAY, 2, number).time) for number in range(40)])
     expected = 5.12 * 100 * (((80 + age) / 100) ** exponent - (age / 100) ** exponent)
     assert close(counts, expected, expected)
     if age == 0:
         whole = np.array(
-            [len(draw_trace([source_of_of_test_tempo(tempo)], 100 * DAY, 3, number).time) for number in range(40)]
+            [len(draw_trace([source_with_tempo(tempo)], 100 * DAY, 3, number).time) for number in range(40)]
         )
         assert close(whole, 512, 512)
 
@@ -1088,9 +1084,7 @@ def test_calendar_counts_follow_the_factors(period: str, factors: list[float]) -
     """Failures in each phase are Poisson with rate x factor; a phase with the factor 0 has none."""
     length = 7 * DAY if period == "7 d" else DAY
     days = 280.0
-    times = draw_trace(
-        [source_of_of_test_tempo({"calendar": {"period": period, "factors": factors}})], days * DAY, 1, 0
-    ).time
+    times = draw_trace([source_with_tempo({"calendar": {"period": period, "factors": factors}})], days * DAY, 1, 0).time
     phase = (times % length / length * len(factors)).astype(np.int64)
     observed = np.bincount(phase, minlength=len(factors)).astype(np.float64)
     expected = 5.12 * days / len(factors) * np.array(factors)
@@ -1107,7 +1101,7 @@ def stretch_counts(*names: str, cv: float = 0.7, days: float = 2.0) -> list[NDAr
     """Return the failures in each of many stretches, of one source for each name of swings."""
     horizon = STRETCHES * days * DAY
     sources = [
-        source_of_of_test_tempo(
+        source_with_tempo(
             {"swings": {"every": f"{days} d", "cv": cv, "shared": name}}, units=300, name=f"fault {index}"
         )
         for index, name in enumerate(names)
@@ -1207,7 +1201,7 @@ def test_ageing_units_run_in_operational_time(renews: str) -> None:
     """Played by the engine, lives that renew at once count like a renewal process in operational time."""
     law = {"use": "weibull", "shape": 3, "mean": "20 d"}
     tempo = {"calendar": {"period": "10 d", "factors": [0.2, 1.8]}, "trend": {"exponent": 2, "reference": "20 d"}}
-    source = source_of_of_test_tempo(tempo, law=law, renews=renews)
+    source = source_with_tempo(tempo, law=law, renews=renews)
     source = replace(source, repair=Fixed.from_seconds(value=0.0))
     case = prepared(
         cluster={"nodes": 512, "gpus_per_node": 1, "fabric": {"rails": 1}},
@@ -1233,7 +1227,7 @@ def test_ageing_units_run_in_operational_time(renews: str) -> None:
 # "Regression models and life-tables", Journal of the Royal Statistical Society B 34 (1972): proportional hazards.
 
 
-def source_of_of_test_variety(**entry: Any) -> Source:
+def source_with_variety(**entry: Any) -> Source:
     """Return a component source; without a law one failure in a hundred days."""
     base: dict[str, Any] = {"name": "fault", "part": "node"}
     if "law" not in entry:
@@ -1269,7 +1263,7 @@ def test_gamma_frailty_makes_counts_negative_binomial(entry: dict[str, Any], sha
     Eight frail GPUs of a node add up to a Gamma law with eight times the shape.
     """
     mean = 1.5
-    counts = by_node(source_of_of_test_variety(**entry), 100 * mean)[0]
+    counts = by_node(source_with_variety(**entry), 100 * mean)[0]
     law = stats.nbinom(shape, shape / (shape + mean))
     variance, excess = float(law.var()), float(law.stats(moments="k"))
     assert variance / mean == pytest.approx(1 + mean / shape)
@@ -1294,8 +1288,8 @@ def covariance(one: NDArray[np.int64], other: NDArray[np.int64]) -> tuple[float,
 def test_a_shared_frailty_meets_the_same_bad_nodes(part: str) -> None:
     """Two sources with one frailty have the covariance mean x mean / shape over nodes."""
     rate = "1 per 100 d" if part == "node" else "1 per 800 d"
-    one = source_of_of_test_variety(frailty={"shape": 0.8})
-    other = source_of_of_test_variety(name="other", part=part, rate=rate, frailty={"shape": 0.8})
+    one = source_with_variety(frailty={"shape": 0.8})
+    other = source_with_variety(name="other", part=part, rate=rate, frailty={"shape": 0.8})
     found, error = covariance(*by_node(one, 150, other))
     assert abs(found - 1.5 * 1.5 / 0.8) <= Z * error
     assert found > 2 * Z * error
@@ -1313,9 +1307,7 @@ def test_a_shared_frailty_meets_the_same_bad_nodes(part: str) -> None:
 def test_other_sources_have_nothing_to_do_with_it(changes: dict[str, Any]) -> None:
     """Frailties with different names, of different parts, or none at all, are uncorrelated over nodes."""
     found, error = covariance(
-        *by_node(
-            source_of_of_test_variety(frailty={"shape": 0.8}), 150, source_of_of_test_variety(name="other", **changes)
-        )
+        *by_node(source_with_variety(frailty={"shape": 0.8}), 150, source_with_variety(name="other", **changes))
     )
     assert abs(found) <= Z * error
 
@@ -1323,7 +1315,7 @@ def test_other_sources_have_nothing_to_do_with_it(changes: dict[str, Any]) -> No
 @cases("replication", [0, 1])
 def test_frailties_follow_the_gamma_law_with_mean_one(replication: int) -> None:
     """Hazard ratios are Gamma distributed, and drawn anew in each replication."""
-    source = source_of_of_test_variety(frailty={"shape": 0.7})
+    source = source_with_variety(frailty={"shape": 0.7})
     ratio = fleet_of(source, 1, replication).ratio
     assert ratio is not None
     assert stats.kstest(ratio, stats.gamma(0.7, scale=1 / 0.7).cdf).pvalue > LEAST
@@ -1337,10 +1329,10 @@ def test_frailties_follow_the_gamma_law_with_mean_one(replication: int) -> None:
 def test_a_hazard_ratio_scales_a_weibull_law(shape: float, ratio: float) -> None:
     """With the hazard ratio h, Weibull lives keep their shape and have the scale times h^(-1 / shape)."""
     law = {"use": "weibull", "shape": shape, "scale": "50 d"}
-    source = source_of_of_test_variety(law=law, batches=[{"share": 1, "ratio": ratio}], renews="never")
+    source = source_with_variety(law=law, batches=[{"share": 1, "ratio": ratio}], renews="never")
     drawn = draw_trace([source], math.inf, 3, 0)
     assert stats.kstest(drawn.time, stats.weibull_min(shape, scale=50 * DAY * ratio ** (-1 / shape)).cdf).pvalue > LEAST
-    plain = draw_trace([source_of_of_test_variety(law=law, renews="never")], math.inf, 3, 0)
+    plain = draw_trace([source_with_variety(law=law, renews="never")], math.inf, 3, 0)
     assert stats.kstest(plain.time, stats.weibull_min(shape, scale=50 * DAY).cdf).pvalue > LEAST
 
 
@@ -1348,7 +1340,7 @@ def test_a_hazard_ratio_scales_a_weibull_law(shape: float, ratio: float) -> None
 def test_a_hazard_ratio_is_a_power_of_survival(ratio: float) -> None:
     """Whatever the law, a unit with the hazard ratio h survives x with P(X > x)^h: here a lognormal life."""
     law = {"use": "lognormal", "median": "50 d", "sigma": 0.8}
-    source = source_of_of_test_variety(law=law, batches=[{"share": 1, "ratio": ratio}], renews="never")
+    source = source_with_variety(law=law, batches=[{"share": 1, "ratio": ratio}], renews="never")
     survival = stats.lognorm(0.8, scale=50 * DAY).sf(draw_trace([source], math.inf, 4, 0).time) ** ratio
     assert stats.kstest(survival, "uniform").pvalue > LEAST
 
@@ -1357,7 +1349,7 @@ def test_batches_are_shares_of_the_nodes() -> None:
     """Each node is in a batch with its share; all its GPUs are, and it is in the same for every source."""
     law = {"use": "weibull", "shape": 2, "mean": "30 d"}
     batches = [{"share": 0.2, "law": law}, {"share": "5 %", "ratio": 10}]
-    fleet = fleet_of(source_of_of_test_variety(part="gpu", law=law, batches=batches), 1, 0)
+    fleet = fleet_of(source_with_variety(part="gpu", law=law, batches=batches), 1, 0)
     assert fleet.which is not None
     assert fleet.ratio is not None
     which, ratio = fleet.which.reshape(NODES, 8), fleet.ratio.reshape(NODES, 8)
@@ -1366,7 +1358,7 @@ def test_batches_are_shares_of_the_nodes() -> None:
     for found, share in ((which[:, 0] == 1, 0.2), (ratio[:, 0] == 10, 0.05), (ratio[:, 0] == 1, 0.95)):
         assert abs(found.mean() - share) <= Z * math.sqrt(share * (1 - share) / NODES)
     assert not ((which == 1) & (ratio == 10)).any()
-    other = fleet_of(source_of_of_test_variety(name="other", batches=batches), 1, 0)
+    other = fleet_of(source_with_variety(name="other", batches=batches), 1, 0)
     assert other.which is not None
     assert other.ratio is not None
     assert np.array_equal(other.which, which[:, 0])
@@ -1376,7 +1368,7 @@ def test_batches_are_shares_of_the_nodes() -> None:
 def test_batches_fail_by_their_own_rates() -> None:
     """Three batches with hazards 1, 5 and 0.2 of the source's: counts of nodes are a mixture of Poisson laws."""
     entry = [{"share": 0.3, "ratio": 5}, {"share": 0.2, "law": {"use": "exponential", "mean": "500 d"}}]
-    counts = by_node(source_of_of_test_variety(batches=entry), 100)[0]
+    counts = by_node(source_with_variety(batches=entry), 100)[0]
     law = 0.5 * stats.poisson(1).pmf(np.arange(31)) + 0.3 * stats.poisson(5).pmf(np.arange(31))
     law += 0.2 * stats.poisson(0.2).pmf(np.arange(31))
     observed = np.bincount(np.minimum(counts, 30), minlength=31).astype(np.float64)
@@ -1387,7 +1379,7 @@ def test_covariates_go_round_the_nodes() -> None:
     """Node i has level (i // stride) mod levels; ratios of several covariates multiply."""
     row = {"name": "row", "ratios": [1, 2, 4], "stride": 10}
     supply = {"name": "supply", "ratios": [0.5, 1.5]}
-    counts = by_node(source_of_of_test_variety(covariates=[row, supply]), 100)[0]
+    counts = by_node(source_with_variety(covariates=[row, supply]), 100)[0]
     node = np.arange(NODES)
     expected = np.array([1.0, 2.0, 4.0])[node // 10 % 3] * np.array([0.5, 1.5])[node % 2]
     cell = node // 10 % 3 * 2 + node % 2

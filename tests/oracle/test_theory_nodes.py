@@ -549,13 +549,13 @@ def test_a_thousandth_of_all_gpus_costs_a_high_tensor_degree_a_tenth() -> None:
 # with the restart where that is exposed, and with the first step after it where it is not. Tolerances come from the
 # spread of independent replications, by Student's law, and from what the ends of a run can hold.
 
-REPLICATIONS_TEST_THEORY_RENEWAL = 16
+REPLICATIONS_OF_GAPS = 16
 
 FAILURES = 1000
 
 """Mean failures of a run."""
 
-LIMIT = float(stats.t.isf(1e-5 / 2, REPLICATIONS_TEST_THEORY_RENEWAL - 1))
+LIMIT = float(stats.t.isf(1e-5 / 2, REPLICATIONS_OF_GAPS - 1))
 
 """Half width of an interval in standard errors: with five shares a false alarm in 20,000 tests."""
 
@@ -612,11 +612,11 @@ def shares_of(law: dict[str, Any], times: Times) -> tuple[np.ndarray[Any, Any], 
         },
         seed=SEED,
     )
-    jobs = [sim.run(case, number).jobs[0] for number in range(REPLICATIONS_TEST_THEORY_RENEWAL)]
+    jobs = [sim.run(case, number).jobs[0] for number in range(REPLICATIONS_OF_GAPS)]
     table = np.array([[sum(job.buckets[one] for one in NAMES[name]) / job.requested for name in NAMES] for job in jobs])
     # A gap and a cycle of saves may be cut off at the end.
     ends = (MEAN + times.interval + times.write + times.drain) / horizon
-    return table.mean(axis=0), LIMIT * table.std(axis=0, ddof=1) / math.sqrt(REPLICATIONS_TEST_THEORY_RENEWAL) + ends
+    return table.mean(axis=0), LIMIT * table.std(axis=0, ddof=1) / math.sqrt(REPLICATIONS_OF_GAPS) + ends
 
 
 # By what is at stake between two failures, from a sixtieth of the mean gap to more than all of it.
@@ -677,9 +677,9 @@ def test_a_fixed_gap_by_hand() -> None:
 # ----------------------------------------
 # Nodes down at once and the spares for them, against brute force, linear algebra, known limits and Monte Carlo.
 
-Z_TEST_THEORY_SPARES = 4.0
+Z_OF_EVENTS = 4.0
 
-LEVELS_TEST_THEORY_SPARES = (0.01, 0.3, 0.5, 0.9, 0.99, 0.9999, 1.0 - 1e-9)
+EXTREME_LEVELS = (0.01, 0.3, 0.5, 0.9, 0.99, 0.9999, 1.0 - 1e-9)
 
 # InfiniteHBD (SIGCOMM 2025, arXiv:2502.03885; data Apache-2.0), 400 nodes from the first fault to day 348, weighted by
 # time: the mean of the nodes down is 9.385, their variance 53.26, their P99 31.
@@ -764,7 +764,7 @@ def test_quantiles_of_nodes_are_the_smallest_counts() -> None:
             for dispersion in {1.0, min(1.7, (1.0 + nodes) / 2.0)} if nodes < 1000 else {1.0}:
                 known = stats.binom(nodes, q) if dispersion == 1.0 else beta_binomial(nodes, q, dispersion)
                 law = missing_nodes_pmf(nodes, q, dispersion)
-                for p in LEVELS_TEST_THEORY_SPARES:
+                for p in EXTREME_LEVELS:
                     m = quantile(law, p)
                     assert known.cdf(m) >= p - 1e-13
                     assert m == 0 or known.cdf(m - 1) < p + 1e-13
@@ -785,7 +785,7 @@ def test_the_law_of_repair_times_does_not_matter(wrong: float, passes: bool) -> 
     counts = sampled_in_repair(rate, n, 3)
     tail = exceedance(repairs_pmf(wrong * rate * 3.0, 60))[[2, 4, 6, 8, 10, 12]]
     seen = np.array([(counts > k).mean() for k in (2, 4, 6, 8, 10, 12)])
-    inside = np.abs(seen - tail) < Z_TEST_THEORY_SPARES * np.sqrt(tail * (1.0 - tail) / n)
+    inside = np.abs(seen - tail) < Z_OF_EVENTS * np.sqrt(tail * (1.0 - tail) / n)
     assert bool(np.all(inside)) is passes
 
 
@@ -797,8 +797,8 @@ def test_unavailability_needs_only_the_means() -> None:
     up, down = rng.uniform(0.0, 2.0 * life, n), rng.lognormal(math.log(2.0), sigma, n)
     seen = down.sum() / (up + down).sum()
     error = np.std(down - seen * (up + down)) / math.sqrt(n) / (life + repair)
-    assert abs(seen - steady_unavailability(life, repair)) < Z_TEST_THEORY_SPARES * error
-    assert abs(seen - steady_unavailability(life, 1.05 * repair)) > Z_TEST_THEORY_SPARES * error
+    assert abs(seen - steady_unavailability(life, repair)) < Z_OF_EVENTS * error
+    assert abs(seen - steady_unavailability(life, 1.05 * repair)) > Z_OF_EVENTS * error
 
 
 def test_dispersion_needed_for_infinitehbd() -> None:
@@ -923,9 +923,9 @@ def test_impossible_input_is_refused(function: Callable[..., object], arguments:
     assert "\n" not in str(caught.value)
 
 
-HOUR, DAY_TEST_THEORY_STARVED = 3600.0, 86400.0
+HOUR, DAY = 3600.0, 86400.0
 
-BUCKETS_TEST_THEORY_STARVED = {
+STARVED_BUCKETS = {
     "productive": [Bucket.PRODUCTIVE],
     "checkpoint_stall": [Bucket.CHECKPOINT_STALL],
     "lost_work": [Bucket.LOST_WORK],
@@ -934,10 +934,10 @@ BUCKETS_TEST_THEORY_STARVED = {
     "restart": [Bucket.RESCHEDULE, Bucket.INITIALIZE, Bucket.RESTORE],
 }
 
-BASE_TEST_THEORY_STARVED: dict[str, Any] = {
+STARVED_BASE: dict[str, Any] = {
     "required": 20,
     "spares": 3,
-    "life": 5 * DAY_TEST_THEORY_STARVED,
+    "life": 5 * DAY,
     "repair": 12 * HOUR,
     "interval": 1200.0,
     "write": 20.0,
@@ -946,7 +946,7 @@ BASE_TEST_THEORY_STARVED: dict[str, Any] = {
     "days": 200,
 }
 
-CASES_TEST_THEORY_STARVED: dict[str, dict[str, Any]] = {
+STARVED_CASES: dict[str, dict[str, Any]] = {
     "plenty": {"spares": 12},
     "enough nearly always": {"spares": 6},
     "now and then too few": {"spares": 4, "random": True},
@@ -956,7 +956,7 @@ CASES_TEST_THEORY_STARVED: dict[str, dict[str, Any]] = {
     "failures in the hour": {
         "spares": 8,
         "required": 64,
-        "life": 3 * DAY_TEST_THEORY_STARVED,
+        "life": 3 * DAY,
         "repair": 4 * HOUR,
         "days": 100,
     },
@@ -970,14 +970,14 @@ CASES_TEST_THEORY_STARVED: dict[str, dict[str, Any]] = {
 """Repairs are fixed unless `random`: without a delay the formula needs their mean only."""
 
 
-def scenario_of_of_test_theory_starved(given: dict[str, Any]) -> sim.Prepared:
+def starved_scenario(given: dict[str, Any]) -> sim.Prepared:
     """Return a rigid job of nodes of one GPU, its spares, and nothing else."""
     time = exact(given["repair"])
     source = {
         "use": "component",
         "name": "node",
         "part": "node",
-        "rate": f"{DAY_TEST_THEORY_STARVED / given['life']!r} per node-day",
+        "rate": f"{DAY / given['life']!r} per node-day",
     }
     spares: dict[str, Any] = {"hot": given["spares"]}
     if given.get("standby"):
@@ -988,7 +988,7 @@ def scenario_of_of_test_theory_starved(given: dict[str, Any]) -> sim.Prepared:
             "gpus_per_node": 1,
             "fabric": {"rails": 1, "radix": 1024},
         },
-        horizon=exact(given["days"] * DAY_TEST_THEORY_STARVED),
+        horizon=exact(given["days"] * DAY),
         jobs=[{"name": "job", "gpus": given["required"]}],
         failures=[source | ({"idle_hazard": "0 %"} if given.get("cold") else {})],
         detection={"time": exact(given["downtime"])},
@@ -1009,7 +1009,7 @@ def scenario_of_of_test_theory_starved(given: dict[str, Any]) -> sim.Prepared:
     )
 
 
-def theory_of_test_theory_starved(given: dict[str, Any]) -> dict[str, float]:
+def starved_theory(given: dict[str, Any]) -> dict[str, float]:
     """Return the shares of the formula."""
     names = ("restart", "downtime", "cold", "standby", "delay")
     return starved_shares(
@@ -1027,31 +1027,31 @@ def seen(case: sim.Prepared) -> tuple[dict[str, float], dict[str, float]]:
         job = sim.run(case, number).jobs[0]
         rows.append(job.buckets / job.requested)
     table = np.array(rows)
-    columns = {name: table[:, indices].sum(axis=1) for name, indices in BUCKETS_TEST_THEORY_STARVED.items()}
+    columns = {name: table[:, indices].sum(axis=1) for name, indices in STARVED_BUCKETS.items()}
     return (
         {name: float(column.mean()) for name, column in columns.items()},
         {name: float(column.std(ddof=1)) / math.sqrt(REPLICATIONS) for name, column in columns.items()},
     )
 
 
-@pytest.mark.parametrize("name", one_in(4, CASES_TEST_THEORY_STARVED))
-def test_every_share_is_that_of_theory_of_test_theory_starved(name: str) -> None:
+@pytest.mark.parametrize("name", one_in(4, STARVED_CASES))
+def test_every_share_of_a_starved_job_is_that_of_theory(name: str) -> None:
     """From plenty of spares to none: all six shares, and neither twice the rate nor one spare more would pass."""
-    given = BASE_TEST_THEORY_STARVED | CASES_TEST_THEORY_STARVED[name]
-    means, errors = seen(scenario_of_of_test_theory_starved(given))
-    shares = theory_of_test_theory_starved(given)
+    given = STARVED_BASE | STARVED_CASES[name]
+    means, errors = seen(starved_scenario(given))
+    shares = starved_theory(given)
     assert sum(shares.values()) == pytest.approx(1, abs=1e-12)
     # A fresh cluster has nobody in repair for a repair time; a delay or downtime errs by its part of a repair.
-    begin = (given["repair"] + given["restart"] + given["interval"]) / (given["days"] * DAY_TEST_THEORY_STARVED)
+    begin = (given["repair"] + given["restart"] + given["interval"]) / (given["days"] * DAY)
     order = max(given["downtime"], given.get("delay", 0.0)) / given["repair"]
     waiting = shares["starved"] + shares["detection"]
     for key, share in shares.items():
         left_out = begin * (1 - shares["productive"]) + order * waiting * 0.15
         assert abs(means[key] - share) <= LUCK * errors[key] + left_out, (key, means[key], share, errors[key], left_out)
-    other = theory_of_test_theory_starved(given | {"life": given["life"] / 2})
+    other = starved_theory(given | {"life": given["life"] / 2})
     assert abs(means["productive"] - other["productive"]) > 2 * LUCK * errors["productive"], "twice the rate"
     if shares["starved"] > 0.01:
-        more = theory_of_test_theory_starved(given | {"spares": given["spares"] + 1})
+        more = starved_theory(given | {"spares": given["spares"] + 1})
         assert abs(means["starved"] - more["starved"]) > LUCK * errors["starved"], "one spare more"
 
 
@@ -1075,9 +1075,9 @@ def test_a_job_that_fails_only_while_it_runs() -> None:
         seed=SEED,
     )
     means, errors = seen(case)
-    hidden = starvation(5 * DAY_TEST_THEORY_STARVED, 12 * HOUR, 20, 1, cold=True, exposed=False)
-    open_ = starvation(5 * DAY_TEST_THEORY_STARVED, 12 * HOUR, 20, 1, cold=True)
-    begin = 12 * HOUR / (200 * DAY_TEST_THEORY_STARVED)
+    hidden = starvation(5 * DAY, 12 * HOUR, 20, 1, cold=True, exposed=False)
+    open_ = starvation(5 * DAY, 12 * HOUR, 20, 1, cold=True)
+    begin = 12 * HOUR / (200 * DAY)
     assert abs(means["starved"] - hidden.share) <= LUCK * errors["starved"] + begin
     assert abs(means["starved"] - open_.share) > 3 * LUCK * errors["starved"], "the difference can be seen"
 
@@ -1103,7 +1103,7 @@ RECOVERIES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def short_of_nodes(given: dict[str, Any], life: float = 10 * DAY_TEST_THEORY_STARVED) -> sim.Prepared:
+def short_of_nodes(given: dict[str, Any], life: float = 10 * DAY) -> sim.Prepared:
     """Return a job of 20 nodes with so many others beside it, each up for `life` and in repair for 12 h on average."""
     return prepared(
         cluster={"nodes": 20 + given.get("spares", 1), "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}},
@@ -1114,7 +1114,7 @@ def short_of_nodes(given: dict[str, Any], life: float = 10 * DAY_TEST_THEORY_STA
                 "use": "component",
                 "name": "node",
                 "part": "node",
-                "rate": f"{DAY_TEST_THEORY_STARVED / life!r} per node-day",
+                "rate": f"{DAY / life!r} per node-day",
             }
         ],
         detection={"time": "0 s"},
@@ -1144,23 +1144,23 @@ def test_what_a_lack_of_nodes_costs_other_recoveries(name: str) -> None:
     table = np.array([job.buckets / job.requested for job in runs])
     closed, lighter = (
         sim.closed_form(case).shares,
-        sim.closed_form(short_of_nodes(given, 20 * DAY_TEST_THEORY_STARVED)).shares,
+        sim.closed_form(short_of_nodes(given, 20 * DAY)).shares,
     )
     waits = sum(closed.get(key, 0.0) for key in ("starved", "queued"))
     assert waits > 0.1
-    begin = 12 * HOUR / (400 * DAY_TEST_THEORY_STARVED)
+    begin = 12 * HOUR / (400 * DAY)
     for parts, slack in (
         (("productive",), begin),
         (
             ("starved",),
-            begin + given.get("before", 0.0) * (20 / (10 * DAY_TEST_THEORY_STARVED) + 1 / (10 * HOUR)) * waits,
+            begin + given.get("before", 0.0) * (20 / (10 * DAY) + 1 / (10 * HOUR)) * waits,
         ),
         (
             ("queued", "restart"),
-            begin + given.get("before", 0.0) * (20 / (10 * DAY_TEST_THEORY_STARVED) + 1 / (10 * HOUR)) * waits,
+            begin + given.get("before", 0.0) * (20 / (10 * DAY) + 1 / (10 * HOUR)) * waits,
         ),
     ):
-        column = sum(table[:, BUCKETS_TEST_THEORY_STARVED.get(part, [Bucket.QUEUED])].sum(axis=1) for part in parts)
+        column = sum(table[:, STARVED_BUCKETS.get(part, [Bucket.QUEUED])].sum(axis=1) for part in parts)
         error = float(column.std(ddof=1)) / math.sqrt(REPLICATIONS)
         theirs, light = (sum(shares.get(part, 0.0) for part in parts) for shares in (closed, lighter))
         assert abs(float(column.mean()) - theirs) <= LUCK * error + slack, (parts, column.mean(), theirs, error)
@@ -1307,8 +1307,8 @@ def test_large_pools_are_quick_and_keep_their_digits() -> None:
     big = starved_shares(
         1800,
         5,
-        500 * DAY_TEST_THEORY_STARVED,
-        3 * DAY_TEST_THEORY_STARVED,
+        500 * DAY,
+        3 * DAY,
         12_000,
         60,
         restart=300,
@@ -1317,10 +1317,8 @@ def test_large_pools_are_quick_and_keep_their_digits() -> None:
     )
     assert sum(big.values()) == pytest.approx(1, abs=1e-12)
     assert all(share >= 0 for share in big.values())
-    chain = starvation(500 * DAY_TEST_THEORY_STARVED, 3 * DAY_TEST_THEORY_STARVED, 12_000, 60, standby=60, delay=1e-6)
-    assert chain.share == pytest.approx(
-        starvation(500 * DAY_TEST_THEORY_STARVED, 3 * DAY_TEST_THEORY_STARVED, 12_000, 120).share, rel=1e-3
-    )
+    chain = starvation(500 * DAY, 3 * DAY, 12_000, 60, standby=60, delay=1e-6)
+    assert chain.share == pytest.approx(starvation(500 * DAY, 3 * DAY, 12_000, 120).share, rel=1e-3)
 
 
 @cases(

@@ -34,14 +34,14 @@ KINDS = ("tensor", "context", "expert", "data", "pipeline")
 
 LEVELS = ("scale_up", "leaf", "pod")
 
-Group_of_test_placement = tuple[int, ...]
+Ranks = tuple[int, ...]
 
 
 class Walk(NamedTuple):
     """What a walk over all ranks finds: replicas in the order in which they are met, and groups of each kind."""
 
     replica: list[int]
-    groups: dict[str, list[Group_of_test_placement]]
+    groups: dict[str, list[Ranks]]
 
 
 def walk(shape: Parallelism) -> Walk:
@@ -55,7 +55,7 @@ def walk(shape: Parallelism) -> Walk:
     slowest_first = shape.order[::-1]
     met: dict[tuple[int, int], int] = {}
     replica = []
-    rows: dict[str, dict[Group_of_test_placement, list[int]]] = {kind: {} for kind in KINDS}
+    rows: dict[str, dict[Ranks, list[int]]] = {kind: {} for kind in KINDS}
     for rank, values in enumerate(itertools.product(*(range(sizes[kind]) for kind in slowest_first))):
         at = dict(zip(slowest_first, values, strict=True))
         replica.append(met.setdefault((at["expert"], at["data"]), len(met)))

@@ -705,7 +705,7 @@ def test_starved_time_goes_to_causes_by_the_nodes_that_they_keep_in_repair() -> 
     assert sum(sum(row.values()) for row in found.waste["exact"].values()) == pytest.approx(1 - found.ettr, abs=1e-12)
 
 
-NODE_TEST_CLOSED_FORM_STARVED = cause("node", 200.0, "4 h")
+STARVING_NODE = cause("node", 200.0, "4 h")
 
 SOFTWARE = {"use": "job", "name": "software", "rate": "5 per job-d"}
 
@@ -715,10 +715,10 @@ SOFTWARE = {"use": "job", "name": "software", "rate": "5 per job-d"}
     one_in(
         2,
         [
-            [NODE_TEST_CLOSED_FORM_STARVED],
-            [NODE_TEST_CLOSED_FORM_STARVED | {"idle_hazard": "0 %"}],
-            [NODE_TEST_CLOSED_FORM_STARVED | {"clock": "busy"}],
-            [NODE_TEST_CLOSED_FORM_STARVED, SOFTWARE],
+            [STARVING_NODE],
+            [STARVING_NODE | {"idle_hazard": "0 %"}],
+            [STARVING_NODE | {"clock": "busy"}],
+            [STARVING_NODE, SOFTWARE],
         ],
     ),
     ids=["wall", "only with work", "busy", "software"],
@@ -742,7 +742,7 @@ def test_the_simulated_job_is_starved_as_often(failures: list[dict[str, Any]]) -
     "failures",
     one_in(
         2,
-        [[NODE_TEST_CLOSED_FORM_STARVED, SOFTWARE], [NODE_TEST_CLOSED_FORM_STARVED | {"idle_hazard": "0 %"}, SOFTWARE]],
+        [[STARVING_NODE, SOFTWARE], [STARVING_NODE | {"idle_hazard": "0 %"}, SOFTWARE]],
     ),
     ids=["wall", "work"],
 )

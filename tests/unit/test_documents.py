@@ -538,7 +538,7 @@ def test_circles_and_broken_extends(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def document_of_test_documents(tmp_path: Path) -> Document:
+def marked_document(tmp_path: Path) -> Document:
     """Return a small document."""
     return load(write(tmp_path, a="horizon: 54 d\njobs:\n  - {gpus: 8}\n  - {gpus: 16}\ncluster: {nodes: {a: 1}}\n"))
 
@@ -558,52 +558,48 @@ def document_of_test_documents(tmp_path: Path) -> Document:
         ("cluster.0=x", ("cluster", "0"), "x"),
     ],
 )
-def test_assign_sets_one_value(
-    document_of_test_documents: Document, text: str, path: tuple[str | int, ...], value: Any
-) -> None:
+def test_assign_sets_one_value(marked_document: Document, text: str, path: tuple[str | int, ...], value: Any) -> None:
     """--set changes one value, marks it with the option, and leaves its argument and every other value alone."""
-    before = load(document_of_test_documents.files[0])
-    result = assign(document_of_test_documents, text)
+    before = load(marked_document.files[0])
+    result = assign(marked_document, text)
     found = result.data
     for step in path:
         found = found[step]
     assert found == value
     assert type(found) is type(value)
     assert str(result.values[path]) == str(result.keys[path]) == f"--set {text}"
-    assert document_of_test_documents == before
+    assert marked_document == before
     untouched = [old for old in before.values if old[: len(path)] != path]
     assert all(result.values[old] == before.values[old] for old in untouched)
 
 
-def test_assign_forgets_what_it_replaces(document_of_test_documents: Document) -> None:
+def test_assign_forgets_what_it_replaces(marked_document: Document) -> None:
     """Marks below a replaced value go with it; marks of new intermediate mappings are those of the option."""
-    assert ("cluster", "nodes", "a") in document_of_test_documents.values
-    result = assign(assign(document_of_test_documents, "cluster.nodes=16"), "x.y=1")
+    assert ("cluster", "nodes", "a") in marked_document.values
+    result = assign(assign(marked_document, "cluster.nodes=16"), "x.y=1")
     assert ("cluster", "nodes", "a") not in result.values
     assert str(key_mark(result, ("x",))) == "--set x.y=1"
-    assert assign(assign(document_of_test_documents, "horizon=1 d"), "horizon=2 d").data["horizon"] == "2 d"
+    assert assign(assign(marked_document, "horizon=1 d"), "horizon=2 d").data["horizon"] == "2 d"
 
 
-def test_null_removes_a_key_with_all_that_is_in_it(document_of_test_documents: Document) -> None:
+def test_null_removes_a_key_with_all_that_is_in_it(marked_document: Document) -> None:
     """Neither its data nor its marks are left; the document itself is as it was."""
-    found = assign(document_of_test_documents, "cluster=null")
-    assert "cluster" in document_of_test_documents.data
-    assert found.data == {key: value for key, value in document_of_test_documents.data.items() if key != "cluster"}
+    found = assign(marked_document, "cluster=null")
+    assert "cluster" in marked_document.data
+    assert found.data == {key: value for key, value in marked_document.data.items() if key != "cluster"}
     assert not [path for path in (*found.keys, *found.values) if path[:1] == ("cluster",)]
-    inner = assign(document_of_test_documents, "jobs.0.gpus= ~ ")
+    inner = assign(marked_document, "jobs.0.gpus= ~ ")
     assert "gpus" not in inner.data["jobs"][0]
 
 
-def test_assign_follows_files(
-    document_of_test_documents: Document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_assign_follows_files(marked_document: Document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A value may name a file, relative to the working directory, and its marks are those of that file."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path, topologies__x="nodes: 8\n")
-    result = assign(document_of_test_documents, "cluster=topologies/x.yaml", shorthand=("cluster",))
+    result = assign(marked_document, "cluster=topologies/x.yaml", shorthand=("cluster",))
     assert result.data["cluster"] == {"nodes": 8}
     assert str(result.values["cluster", "nodes"]).endswith("x.yaml:1:8")
-    assert result.files == [*document_of_test_documents.files, Path("topologies/x.yaml")]
+    assert result.files == [*marked_document.files, Path("topologies/x.yaml")]
 
 
 @pytest.mark.parametrize(
@@ -628,10 +624,10 @@ def test_assign_follows_files(
         ("cluster=none.yaml", "cluster: none.yaml cannot be read: no such file or directory"),
     ],
 )
-def test_assign_refuses(document_of_test_documents: Document, text: str, message: str) -> None:
+def test_assign_refuses(marked_document: Document, text: str, message: str) -> None:
     """A path that leads nowhere and a value that is no YAML are mistakes of the option, in one line."""
     with pytest.raises(DocumentError) as caught:
-        assign(document_of_test_documents, text, shorthand=("cluster",))
+        assign(marked_document, text, shorthand=("cluster",))
     assert str(caught.value) == f"--set {text}: {message}"
 
 

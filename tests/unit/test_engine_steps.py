@@ -170,7 +170,7 @@ SWAP: Plan = (STOP, Evict(2, 100.0), Acquire(), Stall(Bucket.INITIALIZE, 30.0), 
 BEGIN: Plan = (Stall(Bucket.INITIALIZE, 30.0), Restore("stores"), Run())
 
 
-def case_of_test_engine_evict(plan: Plan = SWAP, count: int = 6, second: Plan = (), **changes: Any) -> sim.Prepared:
+def evict_case(plan: Plan = SWAP, count: int = 6, second: Plan = (), **changes: Any) -> sim.Prepared:
     """Return the job that this file is about."""
     base: dict[str, Any] = {
         "cluster": nodes(count),
@@ -187,7 +187,7 @@ def in_test(result: sim.Result) -> float:
 
 def test_the_neighbour_of_a_node_that_failed_is_tested() -> None:
     """Node 1 crashes, node 0 leaves with it at 315 s and is free again at 415 s; both are replaced at once."""
-    one = case_of_test_engine_evict()
+    one = evict_case()
     result = watch(one, [(305, 0, 1)])
     assert losses(one, result) == pytest.approx(
         {
@@ -210,7 +210,7 @@ def test_the_neighbour_of_a_node_that_failed_is_tested() -> None:
 
 def test_who_is_evicted_has_not_failed() -> None:
     """One failure, one interruption, one repair; the node comes back at the end of its test."""
-    result = watch(case_of_test_engine_evict(), [(305, 0, 1)])
+    result = watch(evict_case(), [(305, 0, 1)])
     assert result.counts["evicted"] == 1
     assert result.counts["failures"] == result.counts["hits"] == 1
     assert result.counts["repairs"] == 0, "tiers of repair count those that they mend"
@@ -221,7 +221,7 @@ def test_who_is_evicted_has_not_failed() -> None:
 @cases(("failed", "evicted"), [((0,), 1), ((3,), 1), ((0, 1), 0), ((1, 2), 1), ((), 2)], ids=str)
 def test_which_nodes_leave(failed: tuple[int, ...], evicted: int) -> None:
     """The block with the first node that failed; where none did, as when a job hangs, the first block."""
-    one = case_of_test_engine_evict(count=8, detection={"time": "1 s"})
+    one = evict_case(count=8, detection={"time": "1 s"})
     rows = [(305.0, 0, node) for node in failed] or [(305.0, 1, 0)]
     result = watch(one, rows)
     assert result.counts["evicted"] == evicted
@@ -231,16 +231,16 @@ def test_which_nodes_leave(failed: tuple[int, ...], evicted: int) -> None:
 def test_what_evicted_nodes_held_in_memory_is_gone() -> None:
     """Without the eviction node 0 would still have the copy of both; the memory of the other clique is of no use."""
     checkpoint = {"tiers": [CLIQUE, REMOTE]}
-    alone = watch(case_of_test_engine_evict((STOP, *SWAP[2:]), checkpoint=checkpoint), [(305, 0, 1)])
+    alone = watch(evict_case((STOP, *SWAP[2:]), checkpoint=checkpoint), [(305, 0, 1)])
     assert alone.jobs[0].restores == {"peer-host": 1}
-    together = watch(case_of_test_engine_evict(checkpoint=checkpoint), [(305, 0, 1)])
+    together = watch(evict_case(checkpoint=checkpoint), [(305, 0, 1)])
     assert together.jobs[0].restores == {"remote": 1}
     assert seconds(together)["lost_work"] == pytest.approx(55.0, abs=EXACT)
 
 
 def test_a_failure_during_the_stop_starts_it_again() -> None:
     """The plan that is cut off at 310 s has evicted nobody; the next one evicts at 320 s."""
-    one = case_of_test_engine_evict(second=SWAP)
+    one = evict_case(second=SWAP)
     result = watch(one, [(305, 0, 1), (310, 1, 0)])
     assert result.counts["evicted"] == 1
     assert losses(one, result)["reschedule", "first"] == pytest.approx(5.0, abs=EXACT)
@@ -251,7 +251,7 @@ def test_a_failure_during_the_stop_starts_it_again() -> None:
 
 def test_a_job_may_go_back_to_the_queue_without_them() -> None:
     """Two nodes are left of five, and one that is idle: the job waits for the end of the test at 415 s."""
-    one = case_of_test_engine_evict((STOP, Evict(2, 100.0), Requeue(20.0)), count=5)
+    one = evict_case((STOP, Evict(2, 100.0), Requeue(20.0)), count=5)
     result = watch(one, [(305, 0, 1)])
     table = losses(one, result)
     assert table["reschedule", "first"] == pytest.approx(30.0, abs=EXACT)
@@ -261,7 +261,7 @@ def test_a_job_may_go_back_to_the_queue_without_them() -> None:
 
 def test_a_node_may_fail_in_its_test() -> None:
     """It is masked: the node is out already, and its test is over at the same time."""
-    result = watch(case_of_test_engine_evict(), [(305, 0, 1), (350, 0, 0)])
+    result = watch(evict_case(), [(305, 0, 1), (350, 0, 0)])
     assert result.counts["masked"] == 1
     assert in_test(result) == pytest.approx(100.0, abs=EXACT)
     assert result.jobs[0].interruptions == {1: 1}
@@ -271,7 +271,7 @@ def test_a_node_may_fail_in_its_test() -> None:
 def test_racks_that_are_used_as_wholes(size: int) -> None:
     """Who takes a node out of a rack takes the whole rack out; it comes back when all its nodes have."""
     plan = (Evict(size, 100.0), *SWAP[2:])
-    one = case_of_test_engine_evict(plan, cluster=nodes(8, rack=2), spares={"unit": "rack"})
+    one = evict_case(plan, cluster=nodes(8, rack=2), spares={"unit": "rack"})
     hang = watch(one, [(305, 1, 0)])
     assert hang.counts["evicted"] == size
     assert "starved" not in seconds(hang), "two other racks are there"
@@ -305,7 +305,7 @@ def failing(name: str, part: str, **more: Any) -> dict[str, Any]:
 GPU = failing("gpu", "gpu")
 
 
-def case_of_test_engine_narrow(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
+def narrow_case(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
     """Return the job that this file is about."""
     base: dict[str, Any] = {
         "cluster": {"nodes": 5, "gpus_per_node": 4, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
@@ -323,7 +323,7 @@ def outside(result: sim.Result, bucket: Bucket) -> float:
 
 def test_a_node_that_lost_a_gpu_stays() -> None:
     """At 350 s the job goes on at three quarters of its pace, and does so although the GPU is repaired at 500 s."""
-    one = case_of_test_engine_narrow(GPU)
+    one = narrow_case(GPU)
     result = watch(one, [(300, 0, 5)])
     # 650 s hold five saves; of 600 s of stepping a quarter is degraded.
     assert losses(one, result) == pytest.approx(
@@ -349,7 +349,7 @@ def test_a_node_that_lost_a_gpu_stays() -> None:
 )
 def test_more_gpus(slots: tuple[int, ...], degraded: float, swapped: int) -> None:
     """The worst group decides, until it is given up: its node is replaced, and the pace is that of the others."""
-    one = case_of_test_engine_narrow(GPU, software(), repair={"time": "2000 s"})
+    one = narrow_case(GPU, software(), repair={"time": "2000 s"})
     result = watch(one, [(300.0 + number, 0, slot) for number, slot in enumerate(slots)])
     last = 300.0 + len(slots) - 1
     stepped = 1000 - (last + 50)
@@ -362,13 +362,13 @@ def test_more_gpus(slots: tuple[int, ...], degraded: float, swapped: int) -> Non
 
 def test_a_gpu_that_is_whole_again_is_not_missing() -> None:
     """At 430 s a third GPU of a node is lost, but the first is repaired since 400 s: two are missing, and it stays."""
-    one = case_of_test_engine_narrow(GPU, repair={"time": "100 s"})
+    one = narrow_case(GPU, repair={"time": "100 s"})
     strikes = [(300.0, 0, 4), (360.0, 0, 5), (430.0, 0, 6)]
     result = watch(one, strikes)
     assert outside(result, Bucket.REPAIR) == 0.0, "nobody has replaced it"
     # Half of what is stepped from 480 s on, a save in each 110 s; what was done at three quarters before is lost.
     assert seconds(result)["degraded"] == pytest.approx((1000 - 480 - 40) * 0.5, abs=EXACT)
-    late = watch(case_of_test_engine_narrow(GPU, repair={"time": "131 s"}), strikes)
+    late = watch(narrow_case(GPU, repair={"time": "131 s"}), strikes)
     assert outside(late, Bucket.REPAIR) > 0.0, "at 431 s it would be too late"
 
 
@@ -392,7 +392,7 @@ def test_a_tensor_group_over_two_nodes_counts_what_both_have_lost(
 
     Some seconds apart, or all at once: each failure is counted beside those before it.
     """
-    one = case_of_test_engine_narrow(
+    one = narrow_case(
         GPU,
         jobs=[{"name": "job", "gpus": 16, "parallelism": {"data": 1, "tensor": 8, "pipeline": 2}}],
         recovery={"use": "narrow", "tensor": 8, "give_up_below": give_up_below, "launch": "30 s"},
@@ -410,7 +410,7 @@ def test_a_tensor_group_over_two_nodes_counts_what_both_have_lost(
 
 def test_a_narrow_node_whose_host_fails_is_replaced() -> None:
     """From the swap at 400 s on no GPU is missing; the node is back when both repairs are over."""
-    one = case_of_test_engine_narrow(GPU, failing("host", "node"))
+    one = narrow_case(GPU, failing("host", "node"))
     result = watch(one, [(300, 0, 5), (400, 1, 1)])
     # 350 to 400 s at three quarters are lost.
     assert losses(one, result)["lost_work", "host"] == pytest.approx(50.0, abs=EXACT)
@@ -418,7 +418,7 @@ def test_a_narrow_node_whose_host_fails_is_replaced() -> None:
     assert outside(result, Bucket.REPAIR) == pytest.approx(200.0, abs=EXACT)
     assert result.down_node_seconds == pytest.approx(300.0, abs=EXACT)
     # The repair of the GPU may also take longer than that of the host.
-    slow = case_of_test_engine_narrow({**GPU, "repair": "500 s"}, failing("host", "node"))
+    slow = narrow_case({**GPU, "repair": "500 s"}, failing("host", "node"))
     assert outside(watch(slow, [(300, 0, 5), (400, 1, 1)]), Bucket.REPAIR) == pytest.approx(400.0, abs=EXACT)
 
 
@@ -437,7 +437,7 @@ def test_a_narrow_node_in_the_tiers_of_repair(own: float, tier: float) -> None:
 
     The node is in repair from then on until both are over, and down once, from 300 s on.
     """
-    one = case_of_test_engine_narrow(
+    one = narrow_case(
         {**GPU, "repair": f"{own} s"},
         failing("host", "node"),
         repair={"use": "tiers", "tiers": [{"name": "bench", "time": f"{tier} s"}]},
@@ -459,7 +459,7 @@ def test_the_end_of_a_job_sends_its_narrow_nodes_to_repair() -> None:
         {"name": "a", "gpus": 16, "parallelism": LAYOUT, "work": {"time": "300 s"}},
         {"name": "b", "gpus": 16, "parallelism": LAYOUT, "arrival": "1 s"},
     ]
-    one = case_of_test_engine_narrow({**GPU, "repair": "400 s"}, jobs=jobs)
+    one = narrow_case({**GPU, "repair": "400 s"}, jobs=jobs)
     result = watch(one, [(300, 0, 5)])
     # From 350 s: 100 s at three quarters, a save, and a third of a second for each quarter that is left of 25 s.
     end = 350 + 100 + 10 + 25 / 0.75
@@ -471,16 +471,14 @@ def test_the_end_of_a_job_sends_its_narrow_nodes_to_repair() -> None:
 
 def test_a_job_that_goes_back_to_the_queue_leaves_its_narrow_nodes_behind() -> None:
     """Preempted at 400 s for 20 s, it starts again on the four nodes that are whole."""
-    one = case_of_test_engine_narrow(GPU, preemption("20 s"))
+    one = narrow_case(GPU, preemption("20 s"))
     result = watch(one, [(300, 0, 5), (400, 1, 0)])
     assert losses(one, result)["reschedule", "preempted"] == pytest.approx(20.0, abs=EXACT)
     assert "queued" not in seconds(result)
     assert outside(result, Bucket.REPAIR) == pytest.approx(100.0, abs=EXACT)
     assert "degraded" not in seconds(result), "what was stepped narrow is lost"
     # With no other node the job waits for its repair.
-    small = case_of_test_engine_narrow(
-        GPU, preemption("20 s"), cluster={"nodes": 4, "gpus_per_node": 4, "fabric": {"rails": 1}}
-    )
+    small = narrow_case(GPU, preemption("20 s"), cluster={"nodes": 4, "gpus_per_node": 4, "fabric": {"rails": 1}})
     assert losses(small, watch(small, [(300, 0, 5), (400, 1, 0)]))["queued", "preempted"] == pytest.approx(
         80.0, abs=EXACT
     )
@@ -488,7 +486,7 @@ def test_a_job_that_goes_back_to_the_queue_leaves_its_narrow_nodes_behind() -> N
 
 def test_until_it_is_known_a_lost_gpu_is_a_failure_like_others() -> None:
     """A second failure of the node before anybody looks finds it down: it is masked."""
-    one = case_of_test_engine_narrow({**GPU, "detection": "40 s"})
+    one = narrow_case({**GPU, "detection": "40 s"})
     result = watch(one, [(300, 0, 5), (320, 0, 6)])
     assert losses(one, result)["detection", "gpu"] == pytest.approx(40.0, abs=EXACT)
     assert result.counts["masked"] == 1
@@ -499,8 +497,8 @@ def test_until_it_is_known_a_lost_gpu_is_a_failure_like_others() -> None:
 def test_what_is_no_failure_of_a_gpu_narrows_nothing() -> None:
     """A GPU whose failure is stated to take its host does so; a strategy that keeps no parts swaps the node."""
     for one in (
-        case_of_test_engine_narrow({**GPU, "fault": "host"}),
-        case_of_test_engine_narrow(GPU, recovery={"use": "hot-spare", "initialize": "30 s"}),
+        narrow_case({**GPU, "fault": "host"}),
+        narrow_case(GPU, recovery={"use": "hot-spare", "initialize": "30 s"}),
     ):
         result = watch(one, [(300, 0, 5)])
         assert "degraded" not in seconds(result)
@@ -510,7 +508,7 @@ def test_what_is_no_failure_of_a_gpu_narrows_nothing() -> None:
 @cases("replication", range(6))
 def test_a_cluster_that_fails_often(replication: int) -> None:
     """After every event each node is in one place, and who works with something open against it is narrow."""
-    one = case_of_test_engine_narrow(
+    one = narrow_case(
         {"use": "component", "name": "gpu", "part": "gpu", "rate": "1 per gpu-h"},
         {"use": "component", "name": "aging", "part": "gpu", "law": {"use": "weibull", "scale": "1 h", "shape": 2}},
         {"use": "component", "name": "host", "part": "node", "rate": "1 per node-h"},
@@ -547,9 +545,7 @@ def work(every: str, time: str, name: str = "evaluation") -> dict[str, Any]:
     return {"name": name, "every": every, "time": time}
 
 
-def case_of_test_engine_periodic(
-    *series: dict[str, Any], sources: Sequence[dict[str, Any]] = (), **changes: Any
-) -> sim.Prepared:
+def periodic_case(*series: dict[str, Any], sources: Sequence[dict[str, Any]] = (), **changes: Any) -> sim.Prepared:
     """Return the job that this file is about."""
     job: dict[str, Any] = {"name": "job", "gpus": 2, "step_time": "5 s", "periodic": list(series)}
     job |= changes.pop("job", {})
@@ -559,14 +555,14 @@ def case_of_test_engine_periodic(
 @cases("every", ["20 steps", "100 s", "96 s"])
 def test_work_that_is_due_with_a_save_follows_it(every: str) -> None:
     """Cycles of 100 + 10 + 15 s: seven of them and 95 s are left of 970 s. Times are rounded up to whole steps."""
-    assert seconds(play(case_of_test_engine_periodic(work(every, "15 s")))) == pytest.approx(
+    assert seconds(play(periodic_case(work(every, "15 s")))) == pytest.approx(
         {"initialize": 30, "productive": 795, "checkpoint_stall": 70, "auxiliary": 105}, abs=EXACT
     )
 
 
 def test_several_series() -> None:
     """Every 150 s for 15 s, and every 200 s for 7 s: 796 s are stepped, with seven saves, five times and three."""
-    result = play(case_of_test_engine_periodic(work("30 steps", "15 s"), work("200 s", "7 s", "check")))
+    result = play(periodic_case(work("30 steps", "15 s"), work("200 s", "7 s", "check")))
     # To 800 s of stepping it takes 70 + 75 + 21 s: at 966 s. The last save has begun 4 s before the horizon.
     assert seconds(result) == pytest.approx(
         {"initialize": 30, "productive": 800, "checkpoint_stall": 70 + 4, "auxiliary": 75 + 21}, abs=EXACT
@@ -586,7 +582,7 @@ def test_several_series() -> None:
 def test_without_failures_the_rest_is_stalls_and_the_start(recovery: dict[str, Any]) -> None:
     """Once it has its nodes, a job loses time to its start, its saves and this work, and to nothing else."""
     checkpoint = {"tiers": [{**HOST, "interval": "35 s", "stall": "1 s"}, REMOTE]}
-    one = case_of_test_engine_periodic(
+    one = periodic_case(
         work("7 steps", "3 s"),
         work("1 min", "2 s", "check"),
         job={"parallelism": {"data": 2}},
@@ -603,14 +599,12 @@ def test_without_failures_the_rest_is_stalls_and_the_start(recovery: dict[str, A
 
 def test_a_fixed_amount_of_work_ends_on_time() -> None:
     """500 s of work: four whole cycles of 125 s and 100 s; the stop that would follow is not waited for."""
-    result = play(
-        case_of_test_engine_periodic(work("20 steps", "15 s"), job={"work": {"time": "500 s"}}, horizon="2000 s")
-    )
+    result = play(periodic_case(work("20 steps", "15 s"), job={"work": {"time": "500 s"}}, horizon="2000 s"))
     assert result.jobs[0].end == pytest.approx(30 + 500 + 4 * 25.0, abs=EXACT)
     assert result.jobs[0].finished
     assert seconds(result)["auxiliary"] == pytest.approx(60.0, abs=EXACT)
     # Within a cycle as well.
-    result = play(case_of_test_engine_periodic(work("150 s", "15 s"), job={"work": {"steps": 91}}, horizon="2000 s"))
+    result = play(periodic_case(work("150 s", "15 s"), job={"work": {"steps": 91}}, horizon="2000 s"))
     assert result.jobs[0].end == pytest.approx(30 + 455 + 40 + 45.0, abs=EXACT)
 
 
@@ -620,7 +614,7 @@ def test_work_that_a_rollback_takes_back_is_done_again() -> None:
     The evaluation at 210 s of work has been and comes again. Of the 659 s from 341 s on 552 s are stepped, with five
     saves, and evaluations at 210, 240, ..., 750 s of work.
     """
-    one = case_of_test_engine_periodic(work("6 steps", "3 s"), sources=[software()])
+    one = periodic_case(work("6 steps", "3 s"), sources=[software()])
     result = play(one, [(291, 0, 0)])
     assert seconds(result) == pytest.approx(
         {
@@ -641,7 +635,7 @@ def test_a_failure_in_the_middle_of_it() -> None:
 
     From 275 s on there are five cycles of 100 s of stepping, two evaluations and a save, and 25 s.
     """
-    one = case_of_test_engine_periodic(work("50 s", "15 s"), sources=[software()])
+    one = periodic_case(work("50 s", "15 s"), sources=[software()])
     assert seconds(play(one, [(225, 0, 0)])) == pytest.approx(
         {
             "initialize": 60,
@@ -659,7 +653,7 @@ def test_a_save_because_of_a_notice_does_not_evaluate() -> None:
     """At 300 s the job saves for 10 s and leaves its node; the evaluation keeps its rhythm."""
     window = {"start": "200 s", "duration": "100 s"}
     care = {"use": "maintenance", "name": "care", "windows": [window]}
-    one = case_of_test_engine_periodic(work("50 s", "5 s"), sources=[care])
+    one = periodic_case(work("50 s", "5 s"), sources=[care])
     result = sim.run(one, 0)
     # To 200 s: 30 + 50 + 5 + 50 + 15 + 50 = 200: the third evaluation is due. Saved to 210, restarted to 260 s.
     assert losses(one, result)["checkpoint_stall", "care"] == pytest.approx(10.0, abs=EXACT)
@@ -672,15 +666,15 @@ def test_steps_need_the_time_of_a_step() -> None:
     with pytest.raises(
         ValueError, match=r"periodic.*'20 steps' needs the time of a step: give the job step_time or mfu"
     ):
-        case_of_test_engine_periodic(work("20 steps", "15 s"), job={"step_time": None})
-    seconds(play(case_of_test_engine_periodic(work("100 s", "15 s"), job={"step_time": None})))
+        periodic_case(work("20 steps", "15 s"), job={"step_time": None})
+    seconds(play(periodic_case(work("100 s", "15 s"), job={"step_time": None})))
 
 
 @cases("every", ["0 steps", "1.5 steps", "0 s", "-1 s", "steps", "often"])
 def test_a_rhythm_has_to_be_one(every: str) -> None:
     """A whole number of steps above zero, or a time above zero."""
     with pytest.raises(ValueError, match="every"):
-        case_of_test_engine_periodic(work(every, "15 s"))
+        periodic_case(work(every, "15 s"))
 
 
 LEAVE: Plan = (Background((Acquire(),)), Restore("live"), Run())
@@ -690,7 +684,7 @@ RESTART: Plan = (Restore(), Run())
 NEVER_BACK = 5000.0
 
 
-def case_of_test_engine_steps(on_loss: str = "shrink", **changes: Any) -> sim.Prepared:
+def steps_case(on_loss: str = "shrink", **changes: Any) -> sim.Prepared:
     """Return the job that this file is about; its first cause makes a replica leave, its second one a restart."""
     batch = {"tokens": 1024, "sequence": 128, "on_loss": on_loss}
     job = {"name": "job", "gpus": 2, "step_time": "10 s", "parallelism": {"data": 2}, "batch": batch}
@@ -706,12 +700,10 @@ def case_of_test_engine_steps(on_loss: str = "shrink", **changes: Any) -> sim.Pr
 
 def test_without_failures() -> None:
     """Ten cycles of nine steps; those of a job that is done add up to its work."""
-    result = play(case_of_test_engine_steps())
+    result = play(steps_case())
     assert result.jobs[0].steps == pytest.approx(90.0, abs=EXACT)
-    assert means([ratios(case_of_test_engine_steps(), result)])["steps_per_day"] == pytest.approx(
-        90 / 1000 * 86_400, rel=EXACT
-    )
-    done = play(case_of_test_engine_steps(job={"work": {"steps": 37}}))
+    assert means([ratios(steps_case(), result)])["steps_per_day"] == pytest.approx(90 / 1000 * 86_400, rel=EXACT)
+    done = play(steps_case(job={"work": {"steps": 37}}))
     assert done.jobs[0].finished
     assert done.jobs[0].steps == pytest.approx(37.0, abs=EXACT)
 
@@ -726,7 +718,7 @@ def test_without_a_step_time_nobody_counts() -> None:
 
 def test_a_step_with_a_replica_less_counts_one() -> None:
     """From 200 s on the other one steps alone, as fast as ever: 18 steps, and 72 that do half of the work each."""
-    one = case_of_test_engine_steps()
+    one = steps_case()
     result = play(one, [(200, 0, 0, NEVER_BACK)])
     assert result.jobs[0].steps == pytest.approx(18 + 72.0, abs=EXACT)
     assert result.jobs[0].work == pytest.approx(180 + 360.0, abs=EXACT)
@@ -737,7 +729,7 @@ def test_a_step_with_a_replica_less_counts_one() -> None:
 
 def test_a_rollback_takes_steps_back() -> None:
     """At 185 s 17.5 steps are done, 9 of them saved; from then on 815 s hold eight cycles and 15 s."""
-    result = play(case_of_test_engine_steps(), [(185, 1, 0)])
+    result = play(steps_case(), [(185, 1, 0)])
     assert seconds(result)["lost_work"] == pytest.approx(85.0, abs=EXACT)
     assert result.jobs[0].steps == pytest.approx(9 + 72 + 1.5, abs=EXACT)
 
@@ -748,7 +740,7 @@ def test_a_rollback_takes_back_the_steps_that_were_made() -> None:
     Lost are 5 steps of both and 3.5 of one: 67.5 s of work. The replica goes on alone: eight cycles of nine steps of
     half the work, and 15 s.
     """
-    result = play(case_of_test_engine_steps(), [(150, 0, 0, NEVER_BACK), (185, 1, 0)])
+    result = play(steps_case(), [(150, 0, 0, NEVER_BACK), (185, 1, 0)])
     assert seconds(result)["lost_work"] == pytest.approx(67.5, abs=EXACT)
     assert result.jobs[0].steps == pytest.approx(9 + 72 + 1.5, abs=EXACT)
     assert result.jobs[0].work == pytest.approx(90 + 0.5 * 735, abs=EXACT)
@@ -757,7 +749,7 @@ def test_a_rollback_takes_back_the_steps_that_were_made() -> None:
 @cases(("at", "steps"), [(205.0, 18.0), (195.0, 18.0), (207.0, 18.0)])
 def test_a_step_in_flight_does_not_count(at: float, steps: float) -> None:
     """Who goes on from the last step has lost what it has of the next one: at 205 s half a step, at 195 s none."""
-    one = case_of_test_engine_steps()
+    one = steps_case()
     recovery = Scripted((Restore("live"), Run()), (Restore("live"), Run()), elastic=True)
     result = play(one, [(at, 1, 0)], recovery)
     lost = max(at - 200.0, 0.0)

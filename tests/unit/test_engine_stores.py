@@ -401,7 +401,7 @@ def storage(out: Any, name: str = "storage", **more: Any) -> dict[str, Any]:
     return {"use": "job", "name": name, "law": NEVER["law"], "fault": "storage", "store_out": out, **more}
 
 
-def case_of_test_engine_storage(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
+def storage_case(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
     """Return the job that this file is about."""
     return prepared(**{"failures": list(sources), **changes})
 
@@ -411,7 +411,7 @@ def case_of_test_engine_storage(*sources: dict[str, Any], **changes: Any) -> sim
 def test_a_restore_waits_for_its_store(out: str, waits: float, retain: int | None) -> None:
     """Processes are up at 330 s: what is left of the outage then is waited for, and charged to restore."""
     tier = REMOTE if retain is None else {**REMOTE, "retain": retain}
-    one = case_of_test_engine_storage(storage(out), checkpoint={"tiers": [tier]})
+    one = storage_case(storage(out), checkpoint={"tiers": [tier]})
     result = play(one, [(300, 0, 0)])
     assert losses(one, result)["restore", "storage"] == pytest.approx(20 + waits, abs=EXACT)
     assert losses(one, result)["initialize", "storage"] == pytest.approx(30.0, abs=EXACT)
@@ -422,7 +422,7 @@ def test_a_restore_waits_for_its_store(out: str, waits: float, retain: int | Non
 
 def test_the_outage_counts_from_the_failure() -> None:
     """Known at 350 s and initialized at 380 s: 20 s of 100 s are left."""
-    one = case_of_test_engine_storage(storage("100 s"), detection={"time": "50 s"})
+    one = storage_case(storage("100 s"), detection={"time": "50 s"})
     table = losses(one, play(one, [(300, 0, 0)]))
     assert table["detection", "storage"] == pytest.approx(50.0, abs=EXACT)
     assert table["restore", "storage"] == pytest.approx(20 + 20.0, abs=EXACT)
@@ -434,7 +434,7 @@ def test_of_two_outages_the_one_that_ends_later_counts(again: str, waited: float
 
     The first restart waits from 330 to 360 s; the second is at its restore at 390 s.
     """
-    one = case_of_test_engine_storage(storage("100 s"), storage(again, "second"))
+    one = storage_case(storage("100 s"), storage(again, "second"))
     table = losses(one, play(one, [(300, 0, 0), (360, 1, 0)]))
     assert table["restore", "storage"] == pytest.approx(30.0, abs=EXACT)
     assert table["restore", "second"] == pytest.approx(waited + 20.0, abs=EXACT)
@@ -442,7 +442,7 @@ def test_of_two_outages_the_one_that_ends_later_counts(again: str, waited: float
 
 def test_memory_can_be_read() -> None:
     """The hosts hold 250 s of work in a save that began at 300 s; nobody asks the store. The next crash does."""
-    one = case_of_test_engine_storage(storage("1000 s"), cause("crash"), checkpoint={"tiers": [HOST, REMOTE]})
+    one = storage_case(storage("1000 s"), cause("crash"), checkpoint={"tiers": [HOST, REMOTE]})
     result = play(one, [(305, 0, 0)])
     assert losses(one, result)["restore", "storage"] == pytest.approx(1.0, abs=EXACT)
     assert result.jobs[0].restores == {"host": 1}
@@ -453,21 +453,21 @@ def test_memory_can_be_read() -> None:
 
 def test_an_outage_may_be_random() -> None:
     """It belongs to its failure: it repeats, and differs between replications."""
-    one = case_of_test_engine_storage(storage({"use": "uniform", "low": "50 s", "high": "150 s"}))
+    one = storage_case(storage({"use": "uniform", "low": "50 s", "high": "150 s"}))
     waits = [losses(one, play(one, [(300, 0, 0)], replication=number))["restore", "storage"] for number in range(6)]
     assert all(20 + 20 <= wait <= 20 + 120 for wait in waits)
     assert len(set(waits)) == 6
     assert waits[0] == losses(one, play(one, [(300, 0, 0)]))["restore", "storage"]
 
 
-EXACT_TEST_ENGINE_STORES = 1e-6
+SHARED_EXACT = 1e-6
 
 """Seconds; a time of a thousand seconds is rounded much less than that."""
 
 STORE: dict[str, Any] = {"interval": "100 s", "mode": "async", "aggregate": "10 MB/s"}
 
 
-def case_of_test_engine_stores(*sources: dict[str, Any], sizes: Sequence[int] = (2, 2), **changes: Any) -> sim.Prepared:
+def shared_case(*sources: dict[str, Any], sizes: Sequence[int] = (2, 2), **changes: Any) -> sim.Prepared:
     """Return jobs with some nodes each."""
     base: dict[str, Any] = {
         "cluster": nodes(16),
@@ -494,23 +494,19 @@ def restoring(one: sim.Prepared, rows: Sequence[tuple[float, ...]]) -> list[floa
 @cases("mode", ["async", "blocking"])
 def test_who_reads_alone_has_the_whole_store(sizes: tuple[int, ...], mode: str) -> None:
     """1 GB at 10 MB/s; jobs that only train take nothing of it."""
-    one = case_of_test_engine_stores(sizes=sizes, checkpoint=of_store(mode=mode))
-    assert restoring(one, [(1000, 0, 0)]) == pytest.approx(
-        [100.0, *(0.0 for _ in sizes[1:])], abs=EXACT_TEST_ENGINE_STORES
-    )
+    one = shared_case(sizes=sizes, checkpoint=of_store(mode=mode))
+    assert restoring(one, [(1000, 0, 0)]) == pytest.approx([100.0, *(0.0 for _ in sizes[1:])], abs=SHARED_EXACT)
 
 
 @cases("jobs", [2, 3, 5])
 def test_who_reads_together_has_equal_shares(jobs: int) -> None:
     """Each of n jobs takes n times as long, and all of it is restore."""
-    one = case_of_test_engine_stores(sizes=(2,) * jobs)
+    one = shared_case(sizes=(2,) * jobs)
     result = play(one, [(1000, 0, job) for job in range(jobs)])
     for job in range(jobs):
-        assert losses(one, result, job)["restore", "software"] == pytest.approx(
-            100.0 * jobs, abs=EXACT_TEST_ENGINE_STORES
-        )
-        assert losses(one, result, job)["initialize", "software"] == pytest.approx(30.0, abs=EXACT_TEST_ENGINE_STORES)
-        assert sum(seconds(result, job).values()) == pytest.approx(3000.0, abs=EXACT_TEST_ENGINE_STORES)
+        assert losses(one, result, job)["restore", "software"] == pytest.approx(100.0 * jobs, abs=SHARED_EXACT)
+        assert losses(one, result, job)["initialize", "software"] == pytest.approx(30.0, abs=SHARED_EXACT)
+        assert sum(seconds(result, job).values()) == pytest.approx(3000.0, abs=SHARED_EXACT)
         assert result.jobs[job].restores == {"remote": 1}
 
 
@@ -519,15 +515,13 @@ def test_the_store_never_idles_while_somebody_reads(number: int) -> None:
     """From the first who begins to the last who ends, as long as somebody reads, each job takes 100 s of its time."""
     generator = np.random.default_rng(number)
     starts = np.sort(generator.uniform(1000.0, 1300.0, size=5))
-    one = case_of_test_engine_stores(sizes=(2,) * 5)
+    one = shared_case(sizes=(2,) * 5)
     rows = [(float(start), 0, int(job)) for start, job in zip(starts, generator.permutation(5), strict=True)]
     result = sim.run(one, 0, trace(rows), keeps_timeline=True)
     assert result.timeline is not None
     restore = sim.JOB_BUCKETS.index("restore")
     spans = sorted((span.start, span.end) for span in result.timeline.spans if span.bucket == restore)
-    assert [start for start, _ in spans] == pytest.approx(
-        [start + 30 for start in starts], abs=EXACT_TEST_ENGINE_STORES
-    )
+    assert [start for start, _ in spans] == pytest.approx([start + 30 for start in starts], abs=SHARED_EXACT)
     free = [spans[0][0]]
     for start, _ in spans:
         # Whoever finds the store free begins a new time of its being read.
@@ -536,8 +530,8 @@ def test_the_store_never_idles_while_somebody_reads(number: int) -> None:
         free[-1] += 100.0
     ends = sorted(end for _, end in spans)
     for end in free[1:]:
-        assert min(abs(end - other) for other in ends) < EXACT_TEST_ENGINE_STORES
-    assert ends[-1] == pytest.approx(free[-1], abs=EXACT_TEST_ENGINE_STORES)
+        assert min(abs(end - other) for other in ends) < SHARED_EXACT
+    assert ends[-1] == pytest.approx(free[-1], abs=SHARED_EXACT)
 
 
 @cases(
@@ -556,9 +550,9 @@ def test_the_store_never_idles_while_somebody_reads(number: int) -> None:
 )
 def test_what_nodes_cannot_take_is_for_the_others(sizes: tuple[int, ...], expected: tuple[float, ...]) -> None:
     """A node reads at 2.5 MB/s: a job of one node takes a quarter of the store, and the others share the rest."""
-    one = case_of_test_engine_stores(sizes=sizes, checkpoint=of_store(node_bandwidth="2.5 MB/s"))
+    one = shared_case(sizes=sizes, checkpoint=of_store(node_bandwidth="2.5 MB/s"))
     rows = [(1000, 0, job) for job in range(len(sizes))]
-    assert restoring(one, rows) == pytest.approx(expected, abs=EXACT_TEST_ENGINE_STORES)
+    assert restoring(one, rows) == pytest.approx(expected, abs=SHARED_EXACT)
 
 
 def test_what_is_left_is_shared_anew_when_somebody_ends() -> None:
@@ -567,28 +561,26 @@ def test_what_is_left_is_shared_anew_when_somebody_ends() -> None:
     It has read three quarters in those 150 s, at half the store, and takes 75 s for the rest at a third. The others
     have a quarter by then, and half the store each again: 150 s more.
     """
-    one = case_of_test_engine_stores(sizes=(2, 2, 2), checkpoint=of_store(node_bandwidth="2.5 MB/s"))
+    one = shared_case(sizes=(2, 2, 2), checkpoint=of_store(node_bandwidth="2.5 MB/s"))
     found = restoring(one, [(1000, 0, 0), (1150, 0, 1), (1150, 0, 2)])
-    assert found == pytest.approx([150 + 75.0, 75 + 150.0, 75 + 150.0], abs=EXACT_TEST_ENGINE_STORES)
+    assert found == pytest.approx([150 + 75.0, 75 + 150.0, 75 + 150.0], abs=SHARED_EXACT)
 
 
 def test_without_an_aggregate_nobody_is_in_the_way() -> None:
     """Two nodes read at 10 MB/s together, whoever else does; and times that are stated are nobody else's either."""
-    one = case_of_test_engine_stores(
-        checkpoint={"size": "1 GB", "tiers": [{"interval": "100 s", "node_bandwidth": "5 MB/s"}]}
-    )
-    assert restoring(one, [(1000, 0, 0), (1000, 0, 1)]) == pytest.approx([100.0, 100.0], abs=EXACT_TEST_ENGINE_STORES)
-    stated = case_of_test_engine_stores(checkpoint={"tiers": [REMOTE]})
-    assert restoring(stated, [(1000, 0, 0), (1000, 0, 1)]) == pytest.approx([20.0, 20.0], abs=EXACT_TEST_ENGINE_STORES)
+    one = shared_case(checkpoint={"size": "1 GB", "tiers": [{"interval": "100 s", "node_bandwidth": "5 MB/s"}]})
+    assert restoring(one, [(1000, 0, 0), (1000, 0, 1)]) == pytest.approx([100.0, 100.0], abs=SHARED_EXACT)
+    stated = shared_case(checkpoint={"tiers": [REMOTE]})
+    assert restoring(stated, [(1000, 0, 0), (1000, 0, 1)]) == pytest.approx([20.0, 20.0], abs=SHARED_EXACT)
 
 
 def test_copies_on_nodes_are_nobody_elses() -> None:
     """Job 0 has lost a node and reads the store; job 1 reads its own memory in 1 s, and is not in the way."""
-    one = case_of_test_engine_stores(cause("crash"), software(), checkpoint={"size": "1 GB", "tiers": [HOST, STORE]})
+    one = shared_case(cause("crash"), software(), checkpoint={"size": "1 GB", "tiers": [HOST, STORE]})
     result = play(one, [(1005, 0, 0), (1005, 1, 1)])
     assert [job.restores for job in result.jobs] == [{"remote": 1}, {"host": 1}]
-    assert seconds(result, 0)["restore"] == pytest.approx(100.0, abs=EXACT_TEST_ENGINE_STORES)
-    assert seconds(result, 1)["restore"] == pytest.approx(1.0, abs=EXACT_TEST_ENGINE_STORES)
+    assert seconds(result, 0)["restore"] == pytest.approx(100.0, abs=SHARED_EXACT)
+    assert seconds(result, 1)["restore"] == pytest.approx(1.0, abs=SHARED_EXACT)
 
 
 @cases("second", [software("second"), cause("second", repair="100 s")], ids=["its processes", "a node of it"])
@@ -597,40 +589,34 @@ def test_a_failure_in_mid_restore_gives_its_share_to_the_other(second: dict[str,
 
     By then job 0 has 0.45 left: 90 s at half. Job 1 has 0.55 left after those: 55 s.
     """
-    one = case_of_test_engine_stores(software("first"), second)
+    one = shared_case(software("first"), second)
     slot = 1 if second["use"] == "job" else 2
     found = restoring(one, [(1000, 0, 0), (1000, 0, 1), (1080, 1, slot)])
-    assert found == pytest.approx([50 + 30 + 90.0, 50 + 90 + 55.0], abs=EXACT_TEST_ENGINE_STORES)
+    assert found == pytest.approx([50 + 30 + 90.0, 50 + 90 + 55.0], abs=SHARED_EXACT)
 
 
 def test_who_gives_its_nodes_back_reads_no_longer() -> None:
     """Job 1 is preempted 50 s after both began; the clock of its failures stands still while it is away."""
-    one = case_of_test_engine_stores(software(), preemption("500 s"))
+    one = shared_case(software(), preemption("500 s"))
     found = restoring(one, [(1000, 0, 0), (1000, 0, 1), (1080, 1, 1)])
-    assert found == pytest.approx([50 + 75.0, 50 + 100.0], abs=EXACT_TEST_ENGINE_STORES)
+    assert found == pytest.approx([50 + 75.0, 50 + 100.0], abs=SHARED_EXACT)
 
 
 @cases("later", [0, 20, 50, 110])
 def test_reading_in_is_not_shared(later: float) -> None:
     """It takes 20 s whoever else does it, and the store is free for others meanwhile."""
-    one = case_of_test_engine_stores(checkpoint=of_store(read_in="20 s"))
+    one = shared_case(checkpoint=of_store(read_in="20 s"))
     each = 20 + 200.0 - min(later, 100.0)
-    assert restoring(one, [(1000, 0, 0), (1000 + later, 0, 1)]) == pytest.approx(
-        [each, each], abs=EXACT_TEST_ENGINE_STORES
-    )
+    assert restoring(one, [(1000, 0, 0), (1000 + later, 0, 1)]) == pytest.approx([each, each], abs=SHARED_EXACT)
 
 
 def test_an_outage_of_the_store_is_one_for_all_jobs() -> None:
     """A fault of storage strikes job 0 at 300 s; job 1, which fails at 400 s, waits until 800 s as well."""
-    one = case_of_test_engine_stores(storage("500 s"), software(), checkpoint={"tiers": [REMOTE]})
-    assert restoring(one, [(300, 0, 0), (400, 1, 1)]) == pytest.approx(
-        [470 + 20.0, 370 + 20.0], abs=EXACT_TEST_ENGINE_STORES
-    )
+    one = shared_case(storage("500 s"), software(), checkpoint={"tiers": [REMOTE]})
+    assert restoring(one, [(300, 0, 0), (400, 1, 1)]) == pytest.approx([470 + 20.0, 370 + 20.0], abs=SHARED_EXACT)
 
 
 def test_of_outages_of_two_jobs_the_one_that_ends_later_counts() -> None:
     """Both strike before anybody reads: the second, of 100 s only, does not bring the store back at 1110 s."""
-    one = case_of_test_engine_stores(storage("300 s"), storage("100 s", "second"), checkpoint={"tiers": [REMOTE]})
-    assert restoring(one, [(1000, 0, 0), (1010, 1, 1)]) == pytest.approx(
-        [270 + 20.0, 260 + 20.0], abs=EXACT_TEST_ENGINE_STORES
-    )
+    one = shared_case(storage("300 s"), storage("100 s", "second"), checkpoint={"tiers": [REMOTE]})
+    assert restoring(one, [(1000, 0, 0), (1010, 1, 1)]) == pytest.approx([270 + 20.0, 260 + 20.0], abs=SHARED_EXACT)

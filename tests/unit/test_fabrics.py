@@ -402,7 +402,7 @@ def test_a_synchronous_job_runs_at_its_slowest_pool() -> None:
     assert left(result) == pytest.approx((1000 - 160) * 989 / 2250, rel=EXACT)
 
 
-GB_400_TEST_FAT_TREE = 400e9 / 8
+NIC_400 = 400e9 / 8
 
 
 def tree(nodes: int, **fabric: Any) -> ClusterSpec:
@@ -486,26 +486,26 @@ def test_bisection_equals_oversubscription(shape: dict[str, Any], pod_share: int
                 directed.add_edge(low, "to")
         return float(nx.maximum_flow_value(directed, "from", "to"))
 
-    assert flow("leaf", 0, 1) == pytest.approx(8 * 8 * GB_400_TEST_FAT_TREE / pod_share)
-    assert flow("pod", 0, 3) == pytest.approx(16 * 8 * GB_400_TEST_FAT_TREE / cluster_share)
-    assert topology.bandwidth["pod"] == pytest.approx(GB_400_TEST_FAT_TREE / pod_share)
-    assert topology.bandwidth["cluster"] == pytest.approx(GB_400_TEST_FAT_TREE / cluster_share)
+    assert flow("leaf", 0, 1) == pytest.approx(8 * 8 * NIC_400 / pod_share)
+    assert flow("pod", 0, 3) == pytest.approx(16 * 8 * NIC_400 / cluster_share)
+    assert topology.bandwidth["pod"] == pytest.approx(NIC_400 / pod_share)
+    assert topology.bandwidth["cluster"] == pytest.approx(NIC_400 / cluster_share)
 
 
-def test_oversubscription_beyond_the_cluster_slows_nobody_of_test_fat_tree() -> None:
+def test_oversubscription_beyond_the_cluster_slows_no_node() -> None:
     """A cluster inside one leaf group, or one pod, keeps the bandwidth of that level."""
     shape: dict[str, Any] = {"spine": {"leaf_groups": 2, "oversubscription": 2}, "core": {"oversubscription": 4}}
     levels = {nodes: dict(tree(nodes, **shape).build().bandwidth) for nodes in (32, 64, 65)}
-    assert levels[32] == {"leaf": GB_400_TEST_FAT_TREE, "pod": GB_400_TEST_FAT_TREE, "cluster": GB_400_TEST_FAT_TREE}
+    assert levels[32] == {"leaf": NIC_400, "pod": NIC_400, "cluster": NIC_400}
     assert levels[64] == {
-        "leaf": GB_400_TEST_FAT_TREE,
-        "pod": GB_400_TEST_FAT_TREE / 2,
-        "cluster": GB_400_TEST_FAT_TREE / 2,
+        "leaf": NIC_400,
+        "pod": NIC_400 / 2,
+        "cluster": NIC_400 / 2,
     }
     assert levels[65] == {
-        "leaf": GB_400_TEST_FAT_TREE,
-        "pod": GB_400_TEST_FAT_TREE / 2,
-        "cluster": GB_400_TEST_FAT_TREE / 8,
+        "leaf": NIC_400,
+        "pod": NIC_400 / 2,
+        "cluster": NIC_400 / 8,
     }
 
 
@@ -608,7 +608,7 @@ def test_radix_64_three_tiers_end_at_65536_endpoints() -> None:
 def test_any_cluster_without_a_fabric_gets_one_of_full_bisection(nodes: int, gpus: int) -> None:
     """All NICs have their full bandwidth from end to end, no part above the leaf switches cuts anybody off alone."""
     cluster = ClusterSpec.model_validate({"nodes": nodes, "gpus_per_node": gpus})
-    assert set(cluster.fabric.bandwidth(cluster.hosts).values()) == {GB_400_TEST_FAT_TREE}
+    assert set(cluster.fabric.bandwidth(cluster.hosts).values()) == {NIC_400}
     assert cluster.fabric.disjoint_paths(cluster.hosts) >= 2
     assert cluster.counts()["cable_node_leaf"] == nodes * cluster.fabric.rails
 

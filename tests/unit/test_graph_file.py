@@ -16,7 +16,6 @@ import pytest
 
 from sim.cluster import GRAPH_FORMATS, ClusterSpec, FatTree, Hosts, Topology, edges, graph_file, to_networkx
 from sim.cluster.fabric import DualPlane
-from sim.cluster.graph_file import GraphFile
 from sim.cluster.topology import FABRIC_PARTS
 from sim.scenario.fields import RuleError
 from tests.cases import cases
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sim.cluster import FabricKind
+    from sim.cluster.graph_file import GraphFile
 
 # ----------------------------------------
 # Export as a graph: nothing is lost, other programs read it, and it can be imported again.

@@ -264,7 +264,7 @@ def test_a_pool_against_a_plain_list(keyed: bool) -> None:
     assert picked > 2000
 
 
-def case_of_test_pool(pick: str, nodes: int = 8, **changes: Any) -> sim.Prepared:
+def pool_case(pick: str, nodes: int = 8, **changes: Any) -> sim.Prepared:
     """Return a cluster of which a job has two nodes, with a repair of 50 s and points for each node."""
     points = {"use": "score", "start": 100, "blame_costs": 10, "regains": 86400, "floor": -1000}
     repair = {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}], "lemons": [points]}
@@ -307,7 +307,7 @@ def nodes_of(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = (), replicat
 )
 def test_picks_by_hand(rows: list[tuple[float, ...]], expected: dict[str, int]) -> None:
     """Node 0 fails at 900 s, and nodes 2 and 3 wait; a second of being up gives back a point of the 10 of a blame."""
-    found = {pick: nodes_of(case_of_test_pool(pick, nodes=4), [*rows, (900.0, 1, 0)]) - {1} for pick in expected}
+    found = {pick: nodes_of(pool_case(pick, nodes=4), [*rows, (900.0, 1, 0)]) - {1} for pick in expected}
     assert found == {pick: {node} for pick, node in expected.items()}
 
 
@@ -318,11 +318,11 @@ def counts_of(one: sim.Prepared, found: Callable[[set[int]], Any], rows: Sequenc
 
 def test_random_picks_are_even() -> None:
     """Each of the 28 pairs is as likely to start with; the node that replaces one is any of those that wait."""
-    starts = counts_of(case_of_test_pool("random"), lambda nodes: tuple(sorted(nodes)))
+    starts = counts_of(pool_case("random"), lambda nodes: tuple(sorted(nodes)))
     assert len(starts) == 28
     assert chisquare(starts).pvalue > 1e-4
     # Node 0 fails once the job has its only node: whoever had node 0 gets any of the other three.
-    one = case_of_test_pool("random", nodes=4, jobs=[{"name": "job", "gpus": 1}])
+    one = pool_case("random", nodes=4, jobs=[{"name": "job", "gpus": 1}])
     after = counts_of(one, min, [(500.0, 0, 0)])
     assert len(after) == 3
     assert chisquare(after).pvalue > 1e-4
@@ -330,7 +330,7 @@ def test_random_picks_are_even() -> None:
 
 def test_random_picks_depend_on_the_seed_alone() -> None:
     """The same replication picks the same nodes, another one others."""
-    one = case_of_test_pool("random")
+    one = pool_case("random")
     assert nodes_of(one, replication=3) == nodes_of(one, replication=3)
     assert len({tuple(sorted(nodes_of(one, replication=number))) for number in range(20)}) > 5
 
@@ -338,7 +338,7 @@ def test_random_picks_depend_on_the_seed_alone() -> None:
 @cases("pick", PICKS)
 def test_units_are_picked_whole(pick: str) -> None:
     """Whatever the rule, a job that uses racks gets racks, and a failure swaps one rack for another."""
-    one = case_of_test_pool(pick, jobs=[{"name": "job", "gpus": 4}], spares={"unit": "rack"})
+    one = pool_case(pick, jobs=[{"name": "job", "gpus": 4}], spares={"unit": "rack"})
     for replication in range(10):
         first = nodes_of(one, replication=replication)
         assert {node ^ 1 for node in first} == first
@@ -372,7 +372,7 @@ DATA_LAST = ["tensor", "context", "expert", "pipeline", "data"]
 SHAPE = {"tensor": 8, "pipeline": 4, "data": 4}
 
 
-def case_of_test_seats(
+def seats_case(
     parallelism: dict[str, Any], order: Sequence[str] | None = None, each: int = 8, spare: int = 0, **more: Any
 ) -> sim.Prepared:
     """Return an elastic job on the first hosts of a cluster in racks of four, and some more nodes."""
@@ -439,13 +439,13 @@ def sets_of_hosts(shape: dict[str, int], order: Sequence[str], each: int) -> lis
 
 def test_the_usual_order_spreads_replicas_over_racks() -> None:
     """Tensor groups are hosts; host i has stage i // 4 of replica i % 4, so that a rack is one stage of all four."""
-    assert told(case_of_test_seats(SHAPE), [(300.0, 1, 0)]) == [(4, 4)]
-    assert told(case_of_test_seats(SHAPE, USUAL), [(300.0, 1, 2)]) == [(4, 4)]
+    assert told(seats_case(SHAPE), [(300.0, 1, 0)]) == [(4, 4)]
+    assert told(seats_case(SHAPE, USUAL), [(300.0, 1, 2)]) == [(4, 4)]
 
 
 def test_one_replica_away_by_hand() -> None:
     """The others pause for 10 s and go on with three quarters; rack 1 is back at 400 s, its replica at 465 s."""
-    found = seconds(play(case_of_test_seats(SHAPE, DATA_LAST), [(300.0, 1, 1)]))
+    found = seconds(play(seats_case(SHAPE, DATA_LAST), [(300.0, 1, 1)]))
     assert found == pytest.approx(
         {
             "initialize": 60 + 60 / 4,
@@ -477,7 +477,7 @@ SHAPES: list[tuple[dict[str, int], list[str], int]] = [
 def test_who_leaves_is_who_has_a_rank_there(number: int) -> None:
     """Each rack takes the sets of replicas with a host in it, by counting all ranks one by one."""
     shape, order, each = SHAPES[number]
-    one = case_of_test_seats(shape, order, each)
+    one = seats_case(shape, order, each)
     sets = sets_of_hosts(shape, order, each)
     assert one.jobs[0].replicas == len(sets)
     for rack in range(one.counts["rack"]):
@@ -488,7 +488,7 @@ def test_who_leaves_is_who_has_a_rank_there(number: int) -> None:
 
 def test_replicas_that_share_a_host_leave_together() -> None:
     """Tensor 2 on hosts of eight GPUs, eight replicas: four on each of two hosts, so that half of them go at once."""
-    one = case_of_test_seats({"tensor": 2, "data": 8})
+    one = seats_case({"tensor": 2, "data": 8})
     assert (one.jobs[0].replicas, one.jobs[0].nodes) == (2, 2)
     assert told(one, [(300.0, 0, 1)]) == [(1, 1)]
     # Until 310 s nobody steps, then half until the node is back at 500 s and its replicas rejoin at 565 s.
@@ -506,7 +506,7 @@ def by_host(one: sim.Prepared, simulation: Simulation) -> list[int]:
 def test_node_i_of_an_empty_cluster_is_host_i(number: int) -> None:
     """Neighbours in rank are neighbours in the cluster, and the positions of one set follow one another."""
     shape, order, each = SHAPES[number]
-    one = case_of_test_seats(shape, order, each, spare=4)
+    one = seats_case(shape, order, each, spare=4)
     simulation = ended(one)
     assert by_host(one, simulation) == list(range(one.jobs[0].nodes))
     width = one.jobs[0].nodes // one.jobs[0].replicas
@@ -517,7 +517,7 @@ def test_node_i_of_an_empty_cluster_is_host_i(number: int) -> None:
 
 def test_a_replacement_sits_where_the_lost_node_sat() -> None:
     """Node 5 is host 5, stage 1 of replica 1; the spare node 16 takes its rank, and nobody else moves."""
-    one = case_of_test_seats(SHAPE, spare=1, spares={"hot": 1})
+    one = seats_case(SHAPE, spare=1, spares={"hot": 1})
     expected = list(range(16))
     expected[5] = 16
     assert by_host(one, ended(one, [(300.0, 0, 5)])) == expected
@@ -534,7 +534,7 @@ def queued(one: sim.Prepared) -> sim.Prepared:
 @cases("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["seats", "no seats"])
 def test_back_from_the_queue_each_rank_has_its_node_again(recovery: dict[str, Any]) -> None:
     """Node 5 fails at 300 s, and at 400 s the job has its 15 other nodes where they were, and node 16 as host 5."""
-    one = queued(case_of_test_seats(SHAPE, spare=2, recovery=recovery))
+    one = queued(seats_case(SHAPE, spare=2, recovery=recovery))
     expected = list(range(16))
     expected[5] = 16
     assert by_host(one, ended(one, [(300.0, 0, 5)])) == expected
@@ -549,7 +549,7 @@ def test_nodes_that_somebody_else_took_are_seated_anew(recovery: dict[str, Any])
     first = {"name": "first", "gpus": 128, "parallelism": SHAPE}
     layout = {"tensor": 8, "data": 3}
     second = {"name": "second", "gpus": 24, "parallelism": layout, "arrival": "350 s", "work": {"time": "200 s"}}
-    one = queued(case_of_test_seats(SHAPE, spare=1, jobs=[first, second], recovery=recovery))
+    one = queued(seats_case(SHAPE, spare=1, jobs=[first, second], recovery=recovery))
     simulation = ended(one, [(300.0, 0, 5)])
     assert simulation.jobs.all[1].end == pytest.approx(560)
     assert simulation.jobs.all[0].starts == 2
@@ -558,7 +558,7 @@ def test_nodes_that_somebody_else_took_are_seated_anew(recovery: dict[str, Any])
 
 def test_layout_and_engine_agree_on_the_hosts_of_a_replica() -> None:
     """What ``Layout`` calls a failure group is a block of positions."""
-    one = case_of_test_seats(SHAPE, USUAL)
+    one = seats_case(SHAPE, USUAL)
     spec = one.scenario.jobs[0].parallelism
     assert spec is not None
     group = Layout(spec, 8).group_of_host

@@ -167,7 +167,7 @@ def rollout(**more: Any) -> dict[str, Any]:
     return base | more
 
 
-def case_of_test_rollout(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
+def rollout_case(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
     """Return the job that this file is about."""
     return prepared(**{"failures": list(sources), "checkpoint": RARE_SAVES, **changes})
 
@@ -185,7 +185,7 @@ def changes_of(one: sim.Prepared, rows: list[tuple[float, ...]] | None = None) -
 
 def test_every_node_is_out_once_for_the_stated_time() -> None:
     """One after another by number, wherever they are; whoever comes back may serve again."""
-    one = case_of_test_rollout(rollout())
+    one = rollout_case(rollout())
     assert changes_of(one) == [(0, 100, 150), (1, 200, 250), (2, 300, 350), (3, 400, 450)]
     result = sim.run(one, 0)
     # Of nodes 0 and 1, then 2 and 1, then 2 and 0, then 1 and 0: three swaps, and node 3 serves nobody.
@@ -202,17 +202,17 @@ def test_every_node_is_out_once_for_the_stated_time() -> None:
 
 def test_batches_keep_the_number_of_nodes_a_day() -> None:
     """Two at once, then 200 s to the next two."""
-    one = case_of_test_rollout(rollout(batch=2, start="150 s"))
+    one = rollout_case(rollout(batch=2, start="150 s"))
     assert changes_of(one) == [(0, 150, 200), (1, 150, 200), (2, 350, 400), (3, 350, 400)]
     # One interruption for both nodes of the job.
     assert sim.run(one, 0).jobs[0].interruptions[1] == 2
-    one = case_of_test_rollout(rollout(batch=3))
+    one = rollout_case(rollout(batch=3))
     assert changes_of(one) == [(0, 100, 150), (1, 100, 150), (2, 100, 150), (3, 400, 450)]
 
 
 def test_the_nodes_of_a_job_wait_for_its_next_interruption() -> None:
     """Idle nodes are changed at once; those of the job together, when one of them crashes, in one stall."""
-    one = case_of_test_rollout(rollout(mode="at_interruption", nodes_per_day=8640.0), cause("crash"))
+    one = rollout_case(rollout(mode="at_interruption", nodes_per_day=8640.0), cause("crash"))
     assert changes_of(one, []) == [(2, 120, 170), (3, 130, 180)]
     quiet = sim.run(one, 0, trace([]))
     assert quiet.jobs[0].work == pytest.approx(970.0, rel=EXACT)
@@ -227,7 +227,7 @@ def test_the_nodes_of_a_job_wait_for_its_next_interruption() -> None:
 
 def test_a_job_is_changed_only_as_far_as_it_is_due() -> None:
     """At 150 s node 0 is due and node 1 is not: one stall at 150 s, another at 400 s."""
-    one = case_of_test_rollout(rollout(mode="at_interruption"), cause("crash"), cluster=nodes(6))
+    one = rollout_case(rollout(mode="at_interruption"), cause("crash"), cluster=nodes(6))
     result = play(one, [(150, 1, 1), (400, 1, 0)])
     # Node 1 crashes at 150 s and is down when its turn comes at 200 s; node 2 serves by then, and waits until 400 s.
     assert losses(one, result)["maintenance", "crash"] == pytest.approx(100.0, rel=EXACT)
@@ -237,7 +237,7 @@ def test_a_job_is_changed_only_as_far_as_it_is_due() -> None:
 def test_a_change_that_is_cut_short_begins_again() -> None:
     """A second node crashes 20 s into the stall; the third one is changed from then on."""
     job = {"name": "job", "gpus": 3}
-    one = case_of_test_rollout(rollout(mode="at_interruption", batch=9), cause("crash"), cluster=nodes(6), jobs=[job])
+    one = rollout_case(rollout(mode="at_interruption", batch=9), cause("crash"), cluster=nodes(6), jobs=[job])
     result = play(one, [(500, 1, 0), (520, 1, 1)])
     assert losses(one, result)["maintenance", "crash"] == pytest.approx(20 + 50.0, rel=EXACT)
     # A crash after the stall does not repeat it.
@@ -248,7 +248,7 @@ def test_a_change_that_is_cut_short_begins_again() -> None:
 def test_a_planned_stop_saves_before_the_change() -> None:
     """Maintenance of node 0 is an interruption too: 10 s of saving, then 50 s for node 1."""
     care = {"use": "maintenance", "name": "care", "windows": [{"start": "500 s", "duration": "100 s"}]}
-    one = case_of_test_rollout(rollout(mode="at_interruption", batch=9), care)
+    one = rollout_case(rollout(mode="at_interruption", batch=9), care)
     table = losses(one, sim.run(one, 0))
     assert table["checkpoint_stall", "care"] == pytest.approx(10.0, rel=EXACT)
     assert table["maintenance", "care"] == pytest.approx(50.0, rel=EXACT)
@@ -275,7 +275,7 @@ def test_canaries_that_fail_take_the_change_back(
 ) -> None:
     """They are changed back, for as long again, and nobody follows."""
     canary = {"nodes": 1, "soak": "200 s", "tolerates": tolerates}
-    one = case_of_test_rollout(rollout(hazard={"crash": 1000.0}, canary=canary), renewing())
+    one = rollout_case(rollout(hazard={"crash": 1000.0}, canary=canary), renewing())
     found = changes_of(one, list(crashes))
     if taken_back:
         assert found == [(0, 100, 150), (0, 350, 400)]
@@ -290,7 +290,7 @@ def test_a_change_that_was_taken_back_changes_no_hazard() -> None:
     sources = [rollout(batch=2, hazard={"crash": 0.0, "other": 1.0}, canary=canary), renewing(), renewing()]
     sources[2] |= {"name": "other"}
     rows = [(160, 2, 1), *((time, 1, 0) for time in (20, 151, 300, 349, 401, 500))]
-    result = sim.run(case_of_test_rollout(*sources), 0, trace(rows), keeps_log=True)
+    result = sim.run(rollout_case(*sources), 0, trace(rows), keeps_log=True)
     # The canaries are changed from 100 s on; node 1 fails at 160 s, so both are changed back from 350 s to 400 s.
     assert [(outage.node, outage.start) for outage in result.outages if outage.cause == 2] == [
         (0, 20),
@@ -302,7 +302,7 @@ def test_a_change_that_was_taken_back_changes_no_hazard() -> None:
 
 def test_canaries_in_a_job_are_watched_once_they_are_changed() -> None:
     """Node 0 waits for the crash at 500 s; from 550 s on it soaks for 200 s, and the idle nodes follow."""
-    one = case_of_test_rollout(
+    one = rollout_case(
         rollout(mode="at_interruption", hazard={"crash": 1.0}, canary={"nodes": 1, "soak": "200 s"}), renewing()
     )
     found = changes_of(one, [(500, 1, 1)])
@@ -316,7 +316,7 @@ def fleet(ratio: float | None, cause_of: dict[str, Any] | None = None, **more: A
     sources = [rollout(start="0 s", duration="1 s", batch=200, nodes_per_day=1.0), crash | (cause_of or {})]
     if ratio is not None:
         sources[0]["hazard"] = {"crash": ratio}
-    return case_of_test_rollout(*sources, cluster=nodes(400), horizon="20 d", **more)
+    return rollout_case(*sources, cluster=nodes(400), horizon="20 d", **more)
 
 
 def crashes(one: sim.Prepared, replication: int) -> list[tuple[int, float]]:
@@ -357,7 +357,7 @@ def test_what_a_repair_left_strikes_whatever_the_hazard(ratio: float) -> None:
     """A relapse is no new life: each node that crashed relapses once, changed or not."""
     relapse = {"after": "600 s", "probability": 0.999999}
     source = rollout(start="170 s", batch=20, hazard={"crash": ratio}, nodes_per_day=1.0)
-    one = case_of_test_rollout(source, renewing(relapse=relapse), cluster=nodes(40), jobs=[{"name": "job", "gpus": 1}])
+    one = rollout_case(source, renewing(relapse=relapse), cluster=nodes(40), jobs=[{"name": "job", "gpus": 1}])
     one = replace(one, horizon=1000.0)
     result = play(one, [(100.0, 1, node) for node in range(1, 40)])
     crashed = 39 - result.counts["suppressed"]
@@ -370,4 +370,4 @@ def test_what_a_repair_left_strikes_whatever_the_hazard(ratio: float) -> None:
 def test_a_cause_with_one_life_for_each_unit_cannot_be_thinned() -> None:
     """A life that is dropped would be the last."""
     with pytest.raises(sim.ScenarioError, match="renews: never"):
-        case_of_test_rollout(rollout(hazard={"crash": 2.0}), cause("crash"))
+        rollout_case(rollout(hazard={"crash": 2.0}), cause("crash"))

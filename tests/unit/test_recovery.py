@@ -320,7 +320,7 @@ def restarts(**keys: Any) -> RestartSmaller:
     return RestartSmaller.model_validate(SMALLER | keys)
 
 
-def views_of_test_recovery_elastic(**changes: Any) -> tuple[FailureView, JobView, ClusterView]:
+def elastic_views(**changes: Any) -> tuple[FailureView, JobView, ClusterView]:
     """Return views of a job of four replicas of two nodes, 64 GPUs in all, of which one lost a node."""
     failure = FailureView("cause", False, 1, 1, lambda purpose: 0.5, "host")
     job = JobView("job", 0.0, 8, 1, 4, 4, live=True, attempt=1, mark=lambda purpose: 0.5, gpus=64)
@@ -334,39 +334,35 @@ PROCESS = {"nodes_lost": 0, "nodes_missing": 0, "replicas_lost": 0, "fault": "pr
 @cases(("running", "goes_on"), [(4, True), (3, False), (2, False)])
 def test_a_minority_never_forms_a_quorum(running: int, goes_on: bool) -> None:
     """Of four replicas three are more than half; two are not, and all wait, end, and restart with three."""
-    plan, _ = shrinks(majority=True, quorum_timeout="60 s").plan(
-        *views_of_test_recovery_elastic(replicas_running=running), None
-    )
+    plan, _ = shrinks(majority=True, quorum_timeout="60 s").plan(*elastic_views(replicas_running=running), None)
     assert isinstance(plan[0], Background)
     if goes_on:
         assert plan[1:] == (Stall(Bucket.RESCHEDULE, 10.0), Restore("live"), Run())
     else:
         wait, restart = Stall(Bucket.RESCHEDULE, 60.0), Stall(Bucket.INITIALIZE, 60.0)
         assert plan[1:] == (wait, Acquire(3, "replica"), restart, Restore(), Run())
-    assert (
-        shrinks().plan(*views_of_test_recovery_elastic(replicas_running=running), None)[0][1:] != plan[1:]
-    ) != goes_on
+    assert (shrinks().plan(*elastic_views(replicas_running=running), None)[0][1:] != plan[1:]) != goes_on
 
 
 def test_a_replica_launches_as_a_replica_and_the_others_as_a_job() -> None:
     """What a replica does alone takes as long as its size says, what all do together as theirs does."""
     recovery = shrinks(reconfigure=PER_GPU, initialize=PER_GPU, catch_up=PER_GPU, rejoin=PER_GPU)
-    (away, reconfigure, *_), _ = recovery.plan(*views_of_test_recovery_elastic(), None)
+    (away, reconfigure, *_), _ = recovery.plan(*elastic_views(), None)
     assert away.steps[1:] == (Stall(Bucket.INITIALIZE, 16.0), Stall(Bucket.RESTORE, 16.0))
     assert away.then[0] == Stall(Bucket.INITIALIZE, 64.0)
     assert reconfigure == Stall(Bucket.RESCHEDULE, 64.0)
-    assert recovery.start(views_of_test_recovery_elastic()[1])[0] == Stall(Bucket.INITIALIZE, 64.0)
-    assert recovery.plan(*views_of_test_recovery_elastic(**PROCESS), None)[0][0] == Stall(Bucket.INITIALIZE, 64.0)
+    assert recovery.start(elastic_views()[1])[0] == Stall(Bucket.INITIALIZE, 64.0)
+    assert recovery.plan(*elastic_views(**PROCESS), None)[0][0] == Stall(Bucket.INITIALIZE, 64.0)
     assert recovery.absence_for(64, 8, 4) == Absence(64.0, 64.0, 32.0, 32.0, 64.0, 1, is_fixed=True)
 
 
 def test_times_are_those_of_who_is_there() -> None:
     """Three of four replicas launch as 48 GPUs, all four as 64; and as many as are waited for when too few are left."""
     recovery = restarts(launch=PER_GPU, stop=PER_GPU, min_replicas=2)
-    plan, _ = recovery.plan(*views_of_test_recovery_elastic(), None)
+    plan, _ = recovery.plan(*elastic_views(), None)
     assert plan[1:3] == (Stall(Bucket.RESCHEDULE, 48.0), Stall(Bucket.INITIALIZE, 48.0))
     assert plan[0].then[:2] == (Stall(Bucket.RESCHEDULE, 64.0), Stall(Bucket.INITIALIZE, 64.0))
-    plan, _ = recovery.plan(*views_of_test_recovery_elastic(replicas_running=1), None)
+    plan, _ = recovery.plan(*elastic_views(replicas_running=1), None)
     assert plan[1:4] == (
         Stall(Bucket.RESCHEDULE, 32.0),
         Acquire(2, "replica"),
@@ -380,7 +376,7 @@ def test_processes_are_started_again_within_a_budget() -> None:
     memory: Any = None
     ends = []
     for changes in (PROCESS, {}, PROCESS, {}, PROCESS, PROCESS):
-        plan, memory = recovery.plan(*views_of_test_recovery_elastic(**changes), memory)
+        plan, memory = recovery.plan(*elastic_views(**changes), memory)
         ends.append((len(plan), plan[-1], memory))
     run, queue = Run(), Requeue(121.0)
     assert ends == [
@@ -391,8 +387,8 @@ def test_processes_are_started_again_within_a_budget() -> None:
         (2, queue, Restarts(0)),
         (4, run, Restarts(1)),
     ]
-    assert isinstance(restarts(max_restarts=0).plan(*views_of_test_recovery_elastic(**PROCESS), None)[0][-1], Requeue)
-    assert isinstance(restarts().plan(*views_of_test_recovery_elastic(**PROCESS), Restarts(10**6))[0][-1], Run), (
+    assert isinstance(restarts(max_restarts=0).plan(*elastic_views(**PROCESS), None)[0][-1], Requeue)
+    assert isinstance(restarts().plan(*elastic_views(**PROCESS), Restarts(10**6))[0][-1], Run), (
         "without a budget for ever"
     )
 
@@ -400,13 +396,11 @@ def test_processes_are_started_again_within_a_budget() -> None:
 def test_the_first_node_keeps_the_store() -> None:
     """Where rank 0 keeps the store that all meet at, the loss of its node ends the job."""
     lost = {"first_lost": True}
-    plan, memory = restarts(except_first=True, requeue="121 s").plan(
-        *views_of_test_recovery_elastic(**lost), Restarts(1)
-    )
+    plan, memory = restarts(except_first=True, requeue="121 s").plan(*elastic_views(**lost), Restarts(1))
     assert plan == (Stall(Bucket.RESCHEDULE, 5.0), Requeue(121.0))
     assert memory == Restarts(0)
-    assert isinstance(restarts().plan(*views_of_test_recovery_elastic(**lost), None)[0][-1], Run)
-    assert isinstance(restarts(except_first=True).plan(*views_of_test_recovery_elastic(), None)[0][-1], Run)
+    assert isinstance(restarts().plan(*elastic_views(**lost), None)[0][-1], Run)
+    assert isinstance(restarts(except_first=True).plan(*elastic_views(), None)[0][-1], Run)
 
 
 def test_options_that_make_no_sense() -> None:
@@ -426,7 +420,7 @@ def test_options_that_make_no_sense() -> None:
     ],
     ids=["majority", "impatient", "live", "first node"],
 )
-def test_what_every_strategy_owes_of_test_recovery_elastic(parameters: dict[str, Any]) -> None:
+def test_elastic_strategies_pass_the_shared_check(parameters: dict[str, Any]) -> None:
     """Strategies that shrink pass the shared check with their options."""
     check_recovery(parameters, replications=6)
 
@@ -566,7 +560,7 @@ def test_when_a_domain_is_given_up() -> None:
         ({"tensor": 1}, "greater than or equal to 2"),
     ],
 )
-def test_options_that_make_no_sense_of_test_recovery_narrow(keys: dict[str, Any], rule: str) -> None:
+def test_options_of_narrow_that_make_no_sense(keys: dict[str, Any], rule: str) -> None:
     """Narrower is less than whole, a domain is not kept below its least width, and power has a limit."""
     with pytest.raises(ValidationError, match=rule):
         narrow(**keys)
@@ -577,7 +571,7 @@ def test_options_that_make_no_sense_of_test_recovery_narrow(keys: dict[str, Any]
     [{"power_boost": 1.2, "reshard": "1 %"}, {"give_up_below": 2}, {"patience": "30 s", "requeue": "10 s"}],
     ids=["boost", "none is kept", "impatient"],
 )
-def test_what_every_strategy_owes_of_test_recovery_narrow(keys: dict[str, Any]) -> None:
+def test_narrow_passes_the_shared_check(keys: dict[str, Any]) -> None:
     """The shared check holds with each option."""
     check_recovery(KEYS | {"tensor": 2} | keys, replications=6)
 

@@ -215,7 +215,7 @@ SEVENTH = 6
 """A node that no job uses."""
 
 
-def tiers_of_test_repair(*rows: dict[str, Any], **options: Any) -> dict[str, Any]:
+def repair_tiers(*rows: dict[str, Any], **options: Any) -> dict[str, Any]:
     """Return a repair of tiers, of 50 s where a row says nothing else."""
     listed = [{"name": f"tier {index}", "time": "50 s", **row} for index, row in enumerate(rows)]
     return {"use": "tiers", "tiers": listed, **options}
@@ -243,7 +243,7 @@ def charged(result: sim.Result, bucket: Bucket, cause: int | None = None) -> flo
 
 def test_a_tier_that_always_escalates() -> None:
     """Reset 50 s, then manual 100 s, then tests of 25 s; two nodes, each charged to its cause."""
-    repair = tiers_of_test_repair({"escalates": 1}, {"time": "100 s"}, qualification={"time": "25 s"})
+    repair = repair_tiers({"escalates": 1}, {"time": "100 s"}, qualification={"time": "25 s"})
     result, down = played(repair, [(300.0, 0, 0), (400.0, 1, SEVENTH)])
     assert down == [(0, 300.0, 475.0), (SEVENTH, 400.0, 575.0)]
     for cause in (1, 2):
@@ -261,7 +261,7 @@ def test_a_tier_that_always_escalates() -> None:
 )
 def test_qualification(finds: int, expected: float, repaired: float, tested: float, left: int) -> None:
     """A fault that the tests find goes to the next tier and through the tests again; one that they miss comes back."""
-    repair = tiers_of_test_repair({"fixes": 0}, {"time": "100 s"}, qualification={"time": "25 s", "finds": finds})
+    repair = repair_tiers({"fixes": 0}, {"time": "100 s"}, qualification={"time": "25 s", "finds": finds})
     result, down = played(repair, [(300.0, 0, 0)])
     assert down == [(0, 300.0, expected)]
     assert charged(result, Bucket.REPAIR) == pytest.approx(repaired)
@@ -273,7 +273,7 @@ def test_a_false_success_strikes_again_or_not() -> None:
     """With a relapse the fault strikes 100 s after each return; a source without one leaves nothing behind."""
     relapse = {"after": "100 s"}
     failures = [{**FAILS, "name": "first", "relapse": relapse}, {**FAILS, "name": "second"}]
-    result, down = played(tiers_of_test_repair({"fixes": 0}), [(300.0, 0, 2), (310.0, 1, 4)], failures=failures)
+    result, down = played(repair_tiers({"fixes": 0}), [(300.0, 0, 2), (310.0, 1, 4)], failures=failures)
     assert [(start, end) for node, start, end in down if node == 2] == [
         (300.0, 350.0),
         (450.0, 500.0),
@@ -295,7 +295,7 @@ def test_a_success_clears_what_was_left() -> None:
         {**FAILS, "name": "second", "tier": "tier 1"},
     ]
     result, down = played(
-        tiers_of_test_repair({"fixes": 0}, {"time": "20 s"}), [(300.0, 0, 2), (380.0, 1, 2)], failures=failures
+        repair_tiers({"fixes": 0}, {"time": "20 s"}), [(300.0, 0, 2), (380.0, 1, 2)], failures=failures
     )
     assert down == [(2, 300.0, 350.0), (2, 380.0, 400.0)]
     assert (result.counts["relapses"], result.counts["hidden_at_end"]) == (0, 0)
@@ -309,7 +309,7 @@ def test_a_relapse_begins_no_further_life() -> None:
     """
     law = {"use": "fixed", "value": "400 s"}
     failures = [{**FAILS, "name": "first", "law": law, "renews": "at_return", "relapse": {"after": "150 s"}}]
-    result, down = played(tiers_of_test_repair({"fixes": 0}), [(400.0, 0, 2)], failures=failures, horizon="2000 s")
+    result, down = played(repair_tiers({"fixes": 0}), [(400.0, 0, 2)], failures=failures, horizon="2000 s")
     struck = [start for _, start, _ in down]
     assert struck[:3] == [400.0, 600.0, 800.0]
     assert result.counts["failures"] - result.counts["relapses"] <= 1 + (2000 - 450) // 400
@@ -318,7 +318,7 @@ def test_a_relapse_begins_no_further_life() -> None:
 def test_where_repair_begins() -> None:
     """A source names its tier; one with a repair time of its own does not go through tiers at all."""
     failures = [{**FAILS, "name": "first", "tier": "tier 1"}, {**FAILS, "name": "second", "repair": "7 s"}]
-    repair = tiers_of_test_repair({"escalates": 1}, {"time": "100 s"}, qualification={"time": "25 s"})
+    repair = repair_tiers({"escalates": 1}, {"time": "100 s"}, qualification={"time": "25 s"})
     result, down = played(repair, [(300.0, 0, 2), (310.0, 1, 4)], failures=failures)
     assert down == [(2, 300.0, 425.0), (4, 310.0, 317.0)]
     assert charged(result, Bucket.QUALIFICATION, 2) == 0
@@ -327,7 +327,7 @@ def test_where_repair_begins() -> None:
 
 def test_one_crew_serves_in_order() -> None:
     """Three idle nodes fail 10 s apart; the crew works for 100 s on each; tests of 30 s need no crew."""
-    repair = tiers_of_test_repair({"time": "100 s", "crews": 1}, qualification={"time": "30 s"})
+    repair = repair_tiers({"time": "100 s", "crews": 1}, qualification={"time": "30 s"})
     result, down = played(repair, [(320.0, 0, 2), (300.0, 0, 4), (310.0, 1, 3)])
     assert down == [(4, 300.0, 430.0), (3, 310.0, 530.0), (2, 320.0, 630.0)]
     # Waiting for the crew is repair too.
@@ -342,7 +342,7 @@ def test_another_node_is_blamed() -> None:
     At 500 s the job has nodes 0 and 2; node 1 is back since 350 s.
     """
     failures = [{**FAILS, "name": "first", "relapse": {"after": "200 s"}}]
-    repair = tiers_of_test_repair({}, diagnosis={"blames_other": 1})
+    repair = repair_tiers({}, diagnosis={"blames_other": 1})
     result, down = played(repair, [(300.0, 0, 0)], failures=failures, horizon="600 s")
     assert [row for row in down if row[1] < row[2]] == [(1, 300.0, 350.0), (2, 500.0, 550.0)]
     counts = result.counts
@@ -354,7 +354,7 @@ def test_another_node_is_blamed() -> None:
 def test_a_repair_leaves_no_fault_where_there_was_none() -> None:
     """Node 1 is blamed for node 0 and its repair fails too: the fault is still that of node 0 alone."""
     failures = [{**FAILS, "name": "first", "relapse": {"after": "200 s"}}]
-    repair = tiers_of_test_repair({"fixes": 0}, diagnosis={"blames_other": 1})
+    repair = repair_tiers({"fixes": 0}, diagnosis={"blames_other": 1})
     result, _ = played(repair, [(300.0, 0, 0)], failures=failures, horizon="600 s")
     # It strikes at 500 s; a fault left in node 1, which was back at 350 s, would strike at 550 s as well.
     assert (result.counts["relapses"], result.counts["hidden_at_end"]) == (1, 1)
@@ -366,7 +366,7 @@ def test_nobody_is_blamed() -> None:
     Outside a job there is nobody to take for another: the node itself goes to repair.
     """
     failures = [{**FAILS, "name": "first", "relapse": {"after": "200 s"}}]
-    repair = tiers_of_test_repair({}, diagnosis={"finds": 0})
+    repair = repair_tiers({}, diagnosis={"finds": 0})
     result, down = played(repair, [(300.0, 0, 0)], failures=failures, spares={"hot": 1})
     assert [row for row in down if row[1] < row[2]] == [(0, 500.0, 550.0)]
     counts = result.counts
@@ -382,7 +382,7 @@ def test_a_retired_node_is_replaced() -> None:
     """The new node comes after 100 s and nothing is remembered of the old one: two blames make a lemon again."""
     lemons = [{"use": "threshold", "failures": 2, "window": "1 d"}]
     rows = [(100.0, 0, 2), (200.0, 0, 2), (400.0, 0, 2), (600.0, 0, 2)]
-    result, down = played(tiers_of_test_repair({}, lemons=lemons, replacement="100 s"), rows)
+    result, down = played(repair_tiers({}, lemons=lemons, replacement="100 s"), rows)
     assert down == [(2, 100.0, 150.0), (2, 200.0, 300.0), (2, 400.0, 450.0), (2, 600.0, 700.0)]
     assert (result.counts["retired"], result.counts["repairs"]) == (2, 2)
 
@@ -396,7 +396,7 @@ def test_a_new_node_has_a_new_life_on_its_busy_clock() -> None:
     law = {"use": "fixed", "value": "250 s"}
     failures = [{**FAILS, "name": "first", "law": law, "renews": "never", "clock": "busy"}, {**FAILS, "name": "second"}]
     rows = [(250.0, 0, 0), (600.0, 0, 1), (500.0, 1, 1)]
-    result, down = played(tiers_of_test_repair({}, lemons=LEMON, replacement="100 s"), rows, failures=failures)
+    result, down = played(repair_tiers({}, lemons=LEMON, replacement="100 s"), rows, failures=failures)
     assert [row for row in down if row[0] in (0, 1)] == [(0, 250.0, 350.0), (1, 500.0, 600.0), (0, 750.0, 850.0)]
     assert result.jobs[0].interruptions == {1: 2, 2: 1}
 
@@ -411,7 +411,7 @@ def test_a_node_returns_when_nothing_is_open(rack_at: float, back: float, masked
     In a rack that is down the failure is masked; one that is just back can fail.
     """
     failures = [{**FAILS, "name": "first"}, RACK]
-    result, down = played(tiers_of_test_repair({"time": "100 s"}), [(300.0, 0, 2), (rack_at, 1, 1)], failures=failures)
+    result, down = played(repair_tiers({"time": "100 s"}), [(300.0, 0, 2), (rack_at, 1, 1)], failures=failures)
     assert max(end for node, _, end in down if node == 2) == back
     assert result.counts["masked"] == masked
     # Nodes 2 and 3 are out for the rack, node 2 for itself as well.
@@ -421,7 +421,7 @@ def test_a_node_returns_when_nothing_is_open(rack_at: float, back: float, masked
 @cases("crews", [None, 1], ids=["crews for all", "one crew"])
 def test_the_horizon_cuts_a_repair(crews: int | None) -> None:
     """Down from 880 s: repair to 940, tests beyond the horizon; the edges of windows at 300, 600 and 900 s cut too."""
-    repair = tiers_of_test_repair({"time": "60 s", "crews": crews}, qualification={"time": "100 s"})
+    repair = repair_tiers({"time": "60 s", "crews": crews}, qualification={"time": "100 s"})
     result, down = played(repair, [(880.0, 0, 2), (950.0, 0, 3)], windows="300 s")
     assert down == [(2, 880.0, 1000.0), (3, 950.0, 1000.0)]
     by_window = result.outside.sum(axis=2)

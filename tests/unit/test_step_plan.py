@@ -281,7 +281,7 @@ def test_narrower_links_are_shares_of_the_whole() -> None:
 # ----------------------------------------
 # What a job's step comes to: time, utilisation, band, scale; and that a plan can be sent and compared.
 
-EXACT_TEST_PERF_PLAN = 1e-12
+ROUNDING = 1e-12
 
 
 def plan(precision: str = "bf16", **changes: float) -> StepPlan:
@@ -297,7 +297,7 @@ def plan(precision: str = "bf16", **changes: float) -> StepPlan:
 def test_the_time_is_the_sum_of_its_terms() -> None:
     """Nothing is counted twice or left out."""
     found = plan().breakdown
-    assert plan().time == found.total == pytest.approx(math.fsum(found), rel=EXACT_TEST_PERF_PLAN)
+    assert plan().time == found.total == pytest.approx(math.fsum(found), rel=ROUNDING)
 
 
 @cases("precision", ["bf16", "fp8"])
@@ -306,9 +306,9 @@ def test_utilisation_and_tokens_follow_from_the_time(precision: str) -> None:
     one = plan(precision)
     shape, peak = one.work.shape, one.machine.chip.peak[precision]
     assert one.flop == 64 * 8192 * flop_per_token(shape, 8192, convention="causal")
-    assert one.mfu == pytest.approx(one.flop / (one.time * 64 * peak), rel=EXACT_TEST_PERF_PLAN)
-    assert step_time_from_mfu(one.flop, 64, peak, one.mfu) == pytest.approx(one.time, rel=EXACT_TEST_PERF_PLAN)
-    assert one.tokens_per_second * one.time == pytest.approx(64 * 8192, rel=EXACT_TEST_PERF_PLAN)
+    assert one.mfu == pytest.approx(one.flop / (one.time * 64 * peak), rel=ROUNDING)
+    assert step_time_from_mfu(one.flop, 64, peak, one.mfu) == pytest.approx(one.time, rel=ROUNDING)
+    assert one.tokens_per_second * one.time == pytest.approx(64 * 8192, rel=ROUNDING)
 
 
 def test_a_machine_without_losses_is_fully_used() -> None:
@@ -319,7 +319,7 @@ def test_a_machine_without_losses_is_fully_used() -> None:
     work = workload(replace(SHAPE, vocabulary=64), sequence=1, sequences=64, fused_attention=False)
     one = StepPlan(work, bare_machine())
     masked = 3 * SHAPE.attention_width * 24 / flop_per_token(work.shape, 1)
-    assert one.mfu == pytest.approx(1 / (1 + masked), rel=EXACT_TEST_PERF_PLAN)
+    assert one.mfu == pytest.approx(1 / (1 + masked), rel=ROUNDING)
 
 
 def test_recomputation_is_no_model_flop() -> None:
@@ -342,12 +342,12 @@ def test_the_band_holds_nine_tenths_of_a_log_normal() -> None:
 def test_a_measured_step_scales_every_term() -> None:
     """Healthy or not: paces stay what they were, and the shares of the terms too."""
     one, double = plan(), plan(scale=2.0)
-    assert double.time == pytest.approx(2 * one.time, rel=EXACT_TEST_PERF_PLAN)
+    assert double.time == pytest.approx(2 * one.time, rel=ROUNDING)
     assert isinstance(double.breakdown, Breakdown)
-    assert double.breakdown == pytest.approx(tuple(2 * term for term in one.breakdown), rel=EXACT_TEST_PERF_PLAN)
+    assert double.breakdown == pytest.approx(tuple(2 * term for term in one.breakdown), rel=ROUNDING)
     for state in (Impairment(compute=0.5), Impairment(network=0.25), Impairment(missing=1, keeps_batch=True)):
-        assert double.pace(state) == pytest.approx(one.pace(state), rel=EXACT_TEST_PERF_PLAN)
-        assert double.impaired(state).total == pytest.approx(2 * one.impaired(state).total, rel=EXACT_TEST_PERF_PLAN)
+        assert double.pace(state) == pytest.approx(one.pace(state), rel=ROUNDING)
+        assert double.impaired(state).total == pytest.approx(2 * one.impaired(state).total, rel=ROUNDING)
 
 
 def test_a_plan_can_be_sent_to_another_process() -> None:
@@ -395,8 +395,8 @@ def test_missing_replicas_are_a_staircase() -> None:
     each = one.time / (8 + 3)
     for missing, microbatches in enumerate((8, 10, 11, 13, 16, 22, 32, 64)):
         found = one.impaired(Impairment(missing=missing, keeps_batch=True)).total
-        assert found == pytest.approx((microbatches + 3) * each, rel=EXACT_TEST_PERF_PLAN)
-        assert one.impaired(Impairment(missing=missing)).total == pytest.approx(one.time, rel=EXACT_TEST_PERF_PLAN)
+        assert found == pytest.approx((microbatches + 3) * each, rel=ROUNDING)
+        assert one.impaired(Impairment(missing=missing)).total == pytest.approx(one.time, rel=ROUNDING)
 
 
 def test_a_slow_gpu_slows_its_stage_and_nothing_that_waits_for_links() -> None:
@@ -404,9 +404,9 @@ def test_a_slow_gpu_slows_its_stage_and_nothing_that_waits_for_links() -> None:
     one = plan()
     healthy, slow = one.breakdown, one.impaired(Impairment(compute=0.5))
     for name in ("gemm", "attention", "elementwise", "logits", "optimizer"):
-        assert getattr(slow, name) == pytest.approx(2 * getattr(healthy, name), rel=EXACT_TEST_PERF_PLAN), name
+        assert getattr(slow, name) == pytest.approx(2 * getattr(healthy, name), rel=ROUNDING), name
     for name in ("launch", "tensor", "pipeline", "bubble", "overhead"):
-        assert getattr(slow, name) == pytest.approx(getattr(healthy, name), rel=EXACT_TEST_PERF_PLAN), name
+        assert getattr(slow, name) == pytest.approx(getattr(healthy, name), rel=ROUNDING), name
 
 
 def test_a_lost_rail_slows_what_crosses_domains() -> None:
@@ -414,7 +414,7 @@ def test_a_lost_rail_slows_what_crosses_domains() -> None:
     one = plan()
     healthy = one.breakdown
     narrow = one.impaired(Impairment(network=0.5))
-    assert narrow.pipeline == pytest.approx(2 * healthy.pipeline, rel=EXACT_TEST_PERF_PLAN)
+    assert narrow.pipeline == pytest.approx(2 * healthy.pipeline, rel=ROUNDING)
     assert narrow[:8] == healthy[:8]
     assert narrow.data >= healthy.data
     slow = one.impaired(Impairment(scale_up=0.5))
@@ -429,8 +429,8 @@ def test_fewer_tensor_ranks_do_all_the_work() -> None:
     times = [one.impaired(Impairment(tensor=left)) for left in (0, 8, 4, 2, 1)]
     assert times[0] == times[1] == one.breakdown
     for more, less in pairwise(times[1:]):
-        assert less.gemm == pytest.approx(2 * more.gemm, rel=EXACT_TEST_PERF_PLAN)
-        assert less.attention == pytest.approx(2 * more.attention, rel=EXACT_TEST_PERF_PLAN)
+        assert less.gemm == pytest.approx(2 * more.gemm, rel=ROUNDING)
+        assert less.attention == pytest.approx(2 * more.attention, rel=ROUNDING)
 
 
 def test_a_slow_gpu_does_not_shorten_what_is_exposed() -> None:
@@ -549,7 +549,7 @@ def test_pools_step_as_the_model_says_of_each() -> None:
     shares = steps.efficiencies(chip, "bf16")
     links = job.plan.machine.links.with_scale_up(chip.scale_up / job.plan.machine.chip.scale_up)
     other = replace(job.plan, machine=replace(job.plan.machine, chip=chip, shares=shares, links=links))
-    assert job.pool_paces == pytest.approx((1.0, job.plan.time / other.time), rel=EXACT_TEST_PERF_PLAN)
+    assert job.pool_paces == pytest.approx((1.0, job.plan.time / other.time), rel=ROUNDING)
     assert not math.isclose(job.pool_paces[1], 312 / 989, rel_tol=0.01)
 
 
@@ -593,7 +593,7 @@ def case(
     return sim.prepare(sim.parse(data | {name: value for name, value in more.items() if value is not None}))
 
 
-def plan_of_of_test_step_paces(one: sim.Prepared) -> StepPlan:
+def paced_plan(one: sim.Prepared) -> StepPlan:
     """Return the plan of the one job."""
     plan = one.jobs[0].plan
     assert plan is not None
@@ -607,7 +607,7 @@ def test_a_slow_node_slows_what_is_computed(factor: float) -> None:
     Half of the pace is more than half of the steps. Gradients hide behind computing, of which there is more.
     """
     one = case(slow(factor))
-    found = plan_of_of_test_step_paces(one).breakdown
+    found = paced_plan(one).breakdown
     computing = found.gemm + found.attention + found.elementwise + found.logits + found.optimizer
     pace = found.total / (found.total + (1 / factor - 1) * computing)
     assert factor < pace < 1
@@ -616,7 +616,7 @@ def test_a_slow_node_slows_what_is_computed(factor: float) -> None:
     ettr = ratios(one, result)["ettr"]
     assert ettr.amount / ettr.base == pytest.approx((100 + 870 * pace) / 1000, rel=EXACT)
     assert seconds(result)["degraded"] == pytest.approx(870 * (1 - pace), rel=EXACT)
-    assert pace == pytest.approx(plan_of_of_test_step_paces(one).pace(Impairment(compute=factor)), rel=EXACT)
+    assert pace == pytest.approx(paced_plan(one).pace(Impairment(compute=factor)), rel=EXACT)
 
 
 @cases("out", [1, 2, 3])
@@ -625,7 +625,7 @@ def test_lost_spines_slow_what_crosses_leaf_switches(out: int) -> None:
     fabric = FLAT | {"leaf": {"nodes": 4}, "spine": {"switches": 4}}
     one = case(cause("spine", "crash", part="spine", repair="200 s"), fabric=fabric)
     share = 1 - out / 4
-    pace = plan_of_of_test_step_paces(one).pace(Impairment(network=share))
+    pace = paced_plan(one).pace(Impairment(network=share))
     result = play(one, [(130, 0, spine) for spine in range(out)])
     assert result.jobs[0].work == pytest.approx(770 + 200 * pace, rel=EXACT)
     assert losses(one, result)["degraded", "spine"] == pytest.approx(200 * (1 - pace), rel=EXACT)
@@ -663,8 +663,8 @@ def test_elastic_jobs_take_the_staircase_or_lose_tokens(on_loss: str, lost: int)
     share = (8 - lost) / 8
     if on_loss == "keep":
         found, hurt = (
-            plan_of_of_test_step_paces(one).breakdown,
-            plan_of_of_test_step_paces(one).impaired(Impairment(missing=lost, keeps_batch=True)),
+            paced_plan(one).breakdown,
+            paced_plan(one).impaired(Impairment(missing=lost, keeps_batch=True)),
         )
         stairs = math.ceil(128 / (8 - lost)) / 16
         of_microbatches = found.total - found.data - found.optimizer - found.overhead
