@@ -368,3 +368,17 @@ def test_what_cannot_be_worked_out(stores: list[dict[str, Any]], at: tuple[str |
     with pytest.raises(RuleError, match=match) as found:
         tiers(*stores).build(3600.0, 0.0)
     assert found.value.at == at
+
+
+@cases("interval", [60.0, 100.0, 130.0])
+def test_a_shorter_interval_in_the_middle_of_a_longer_one(interval: float) -> None:
+    """When the pace changes while the position is beyond the new interval, no second is counted twice.
+
+    Steps of 60 s round 100 s up to 120 s; after 115 s of those, steps of 10 s make the interval 100 s.
+    """
+    periodic = Periodic(100.0, 2.0, 0.0, 20.0)
+    state, _, _ = periodic.advance(CheckpointState(), Pace(1.0, 60.0), 115.0)
+    for span in (0.5, 1.0, interval):
+        after, stepped, _ = periodic.advance(state, Pace(1.0, 10.0), span)
+        assert 0 <= stepped <= span
+        assert after.committed + after.at_risk == pytest.approx(115.0 + stepped, rel=1e-12)

@@ -425,3 +425,11 @@ def test_the_share_of_slow_time_is_that_of_an_alternating_renewal_process() -> N
         shares.append(1 - job.work / job.elapsed)
     error = float(np.std(shares, ddof=1)) / len(shares) ** 0.5
     assert abs(float(np.mean(shares)) - 0.5 * (1 - 0.9**2)) <= Z * error
+
+
+def test_what_heals_first_is_never_noticed() -> None:
+    """And what is noticed first never heals by itself."""
+    first = play(case(slow(0.5, heals="200 s", detection="300 s")), [(130, 0, 0)])
+    assert (first.counts["healed"], first.counts["failures"]) == (1, 0)
+    second = play(case(slow(0.5, heals="300 s", detection="200 s")), [(130, 0, 0)])
+    assert (second.counts["healed"], second.counts["failures"]) == (0, 1)

@@ -496,3 +496,10 @@ def test_what_is_drawn_above_the_mean() -> None:
     result = play(one, [(250.0, FIRST, 0)])
     drawn = seconds(result)["initialize"]
     assert result.jobs[0].excess in (pytest.approx(drawn - 30.0), pytest.approx(drawn - 60.0))
+
+
+def test_the_node_time_of_a_job_that_runs_with_a_node_missing() -> None:
+    """Two of three nodes are lost and one comes back: until the failure three step, from the restart on two."""
+    case = prepared(cluster=cluster(3), detection={"time": "10 s"})
+    job = play(case, [(250.0, FIRST, 0), (255.0, FIRST, 1)], Scripted((Acquire(wanted=1), Restore(), Run()))).jobs[0]
+    assert job.node_seconds == pytest.approx(2 * 250.0 + (job.running - 250.0))

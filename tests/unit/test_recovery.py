@@ -25,7 +25,7 @@ from sim.policies.contracts import (
     Stall,
 )
 from sim.policies.recovery import RECOVERIES, HotSpare, Narrow, RestartSmaller, ShrinkRejoin
-from sim.policies.recovery.base import Absence
+from sim.policies.recovery.base import Absence, Hit
 from sim.policies.recovery.phases import Members, Phase, longest, mean, steps, total
 from sim.policies.recovery.restart_smaller import Restarts
 from sim.scenario.laws import Empirical, Exponential, Fixed, Lognormal, Uniform, Weibull
@@ -745,3 +745,9 @@ def test_phases_that_make_no_sense(keys: dict[str, Any], rule: str) -> None:
     """A growth from nowhere, a size without growth, and classes that nothing belongs to are refused."""
     with pytest.raises(ValidationError, match=rule):
         phase(**keys)
+
+
+def test_a_spare_that_is_late_waits_less() -> None:
+    """What goes before the nodes are taken is not waited for again: patience is counted from the failure."""
+    one = HotSpare(initialize="5 min", reschedule="10 min", patience="1 h", requeue_delay="3 h")
+    assert one.waits(Hit("x", 8, 4, 1)).more == -600.0
