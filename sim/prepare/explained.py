@@ -91,7 +91,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Way:
+class RungTimes:
     """One rung of a ladder.
 
     Parameters
@@ -119,7 +119,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Human:
+class Escalation:
     """Who is called when no rung is left: after how long the job starts again, in the mean [s]; infinite if never.
 
     ``no_progress`` restarts in a row without new work escalate to the operator too [-]; ``None`` if any number may.
@@ -130,7 +130,7 @@ class Human:
 
 
 @dataclass(frozen=True)
-class Comeback:
+class RecoverySummary:
     """How a job recovers.
 
     Parameters
@@ -139,7 +139,7 @@ class Comeback:
         Name of the strategy, and a sentence about it.
     classes
         The faults of the scenario by class, in the order of :data:`sim.policies.contracts.FAULTS`.
-    ways
+    rungs
         Rungs of a ladder; empty for other strategies.
     stages
         What the strategy takes, if it is not a ladder.
@@ -152,13 +152,13 @@ class Comeback:
     strategy: str
     summary: str
     classes: tuple[FaultClass, ...]
-    ways: tuple[Way, ...]
+    rungs: tuple[RungTimes, ...]
     stages: tuple[Stage, ...]
-    human: Human | None
+    human: Escalation | None
     settings: Table
 
 
-def comeback(prepared: Prepared, index: int) -> Comeback:
+def recovery_summary(prepared: Prepared, index: int) -> RecoverySummary:
     """Return how a job of a scenario recovers, by its index.
 
     Times are means at the size of the job, of a fault that takes one of its nodes, or none where nothing is replaced.
@@ -166,14 +166,15 @@ def comeback(prepared: Prepared, index: int) -> Comeback:
     """
     job, recovery = prepared.jobs[index], prepared.recovery
     name = next(name for name, kind in RECOVERIES.items() if isinstance(recovery, kind))
+    ladder = recovery if isinstance(recovery, Ladder) else None
     explained = {"use", "scale", "rungs", "exhausted", "no_progress", "gives_up", *STAGES[name]}
-    return Comeback(
+    return RecoverySummary(
         strategy=name,
         summary=(type(recovery).__doc__ or "").strip().split("\n", 1)[0],
         classes=_classes(prepared, job),
-        ways=tuple(_way(rung, job, recovery.scale) for rung in recovery.rungs) if isinstance(recovery, Ladder) else (),
+        rungs=tuple(_rung_times(rung, job, ladder.scale) for rung in ladder.rungs) if ladder else (),
         stages=tuple(_stages(recovery, STAGES[name], job)),
-        human=_human(recovery) if isinstance(recovery, Ladder) else None,
+        human=_escalation(ladder) if ladder else None,
         settings=recovery.model_dump(mode="json", exclude_defaults=True, exclude=explained),
     )
 
@@ -234,11 +235,11 @@ def _stage(name: str, held: Held, members: Members, scale: float, more: tuple[Ph
     return Stage(name, total, (*phases, *more))
 
 
-def _way(rung: Rung, job: PreparedJob, scale: float) -> Way:
+def _rung_times(rung: Rung, job: PreparedJob, scale: float) -> RungTimes:
     """Return a rung of a ladder, with its times for a job; one that keeps nodes replaces one of them."""
     members = _members("start" if rung.keeps == "nothing" else "swapped", job)
     backoff = () if rung.backoff is None else (PhaseTime("first back-off", scale * rung.backoff.seconds(1)),)
-    return Way(
+    return RungTimes(
         name=rung.name,
         keeps=rung.keeps,
         pools=rung.pools if rung.keeps != "nothing" else (),
@@ -254,11 +255,11 @@ def _way(rung: Rung, job: PreparedJob, scale: float) -> Way:
     )
 
 
-def _human(ladder: Ladder) -> Human | None:
+def _escalation(ladder: Ladder) -> Escalation | None:
     """Return the operator escalation of a ladder without a rung left; ``None`` if some rung always applies."""
     if ladder.no_progress is None and any(_always(rung) for rung in ladder.rungs):
         return None
-    return Human(math.inf if ladder.gives_up else ladder.scale * ladder.exhausted.mean_value, ladder.no_progress)
+    return Escalation(math.inf if ladder.gives_up else ladder.scale * ladder.exhausted.mean_value, ladder.no_progress)
 
 
 def _always(rung: Rung) -> bool:

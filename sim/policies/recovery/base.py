@@ -12,7 +12,7 @@ from pydantic import Field
 
 from sim.formulas.arrays import Expansion, decay
 from sim.policies.contracts import Acquire, Background, Bucket, Evict, Requeue, Restore, Run, Stall
-from sim.policies.recovery.phases import Phase, longest, rule_of_longest
+from sim.policies.recovery.phases import longest, rule_of_longest
 from sim.scenario.fields import Strategy
 from sim.scenario.laws import Fixed, draw
 
@@ -135,12 +135,12 @@ class RecoveryStrategy(Strategy, ABC):
         return "" if self.exposures <= {"both", "none"} else "in some phase processes or nodes alone can fail"
 
     def returns(self, hit: Hit) -> tuple[Return, ...] | None:
-        """Return the ways back after a failure, if the closed form of a restart describes them; else ``None``.
+        """Return the recoveries after a failure, if the closed form of a restart describes them; else ``None``.
 
         Every failure is taken to be the first one, with healthy nodes at hand.
         """
         found = self._returns(hit) if self.exposures <= {"both", "none"} else None
-        return None if found is None else tuple(way.scaled(self.scale) for way in found)
+        return None if found is None else tuple(back.scaled(self.scale) for back in found)
 
     def waits(self, hit: Hit) -> Wait | None:
         """Return how a job waits for nodes after a failure, if the closed form of it describes that; else ``None``."""
@@ -339,7 +339,7 @@ class Span(NamedTuple):
 
 
 class Return(NamedTuple):
-    """One way back.
+    """One recovery.
 
     Parameters
     ----------
@@ -383,9 +383,4 @@ def spans(phases: Held, members: Members, fault: str = "", *, exposed: bool = Tr
         return
     for phase in phases:
         if phase.is_due(members, fault):
-            yield _of(phase, members, exposed=exposed and phase.exposed == "both")
-
-
-def _of(phase: Phase, members: Members, *, exposed: bool) -> Span:
-    """Return the time of a phase."""
-    return Span(phase.time, phase.factor(members), phase.count(members), exposed)
+            yield Span(phase.time, phase.factor(members), phase.count(members), exposed and phase.exposed == "both")
