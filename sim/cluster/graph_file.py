@@ -387,7 +387,7 @@ def understand(path: str, description: Description) -> Understood:
     """
     joins = [_join(path, link) for link in description.links]
     if description.directed:
-        joins = _without_way_back(path, joins)
+        joins = _without_reverse(path, joins)
     tiers = _tiers(path, description, joins)
     for join in joins:
         _check_tiers(path, join, tiers)
@@ -451,7 +451,7 @@ def _pod(path: str, name: Name, said: Said) -> str | int | float | None:
     return pod
 
 
-def _without_way_back(path: str, joins: list[Join]) -> list[Join]:
+def _without_reverse(path: str, joins: list[Join]) -> list[Join]:
     """Return the edges of a directed graph with one entry for each cable whose two directions are both given."""
     ways: dict[tuple[Name, Name], list[Join]] = {}
     for join in joins:

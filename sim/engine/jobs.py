@@ -371,7 +371,7 @@ class Jobs:
 
 
 # ----------------------------------------
-# Replicas that leave the others and come back.
+# Replicas that leave the others and rejoin.
 
 
 class Replicas:

@@ -1,4 +1,4 @@
-"""Faults that nobody notices at once: nodes that are slow or compute wrongly, hidden faults, and bugs of jobs."""
+"""Faults that are not detected at once: nodes that are slow or compute wrongly, hidden faults, and bugs of jobs."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def _rule(model: type[BaseModel], data: Data, finding: _Finding) -> tuple[Keys, 
 
 
 def _other(kind: str, context: Data, error: Data, given: str) -> str:
-    """Return the rule of the rarer kinds, the validator's own words for those that no field can break today."""
+    """Return the rule of the other kinds, the validator's own words for those that no field can break today."""
     if kind == "finite_number":
         return f"must be a finite number, not {given}"
     if kind == "string_too_short":

@@ -213,7 +213,7 @@ class Ladder(RecoveryStrategy):
         return None if None in found else tuple(way for way in found if way is not None)
 
     def _return(self, hit: Hit, chance: float, *, first_lost: bool) -> Return | None:
-        """Return the way back after a failure that struck the first node, or did not; ``None`` if there is none."""
+        """Return the recovery after a failure that struck the first node, or did not; ``None`` if there is none."""
         rungs = (rung for rung in self.rungs if rung.is_for(hit.fault, first_lost=first_lost) and rung.budget != 0)
         rung = next(rungs, None)
         evict = self.evict
@@ -271,7 +271,7 @@ class Ladder(RecoveryStrategy):
         now = self._look(job, memory)
         index = self._next(now.rung if job.attempt > 1 else 0, failure, job, now.tries)
         if index is None or (self.no_progress is not None and now.in_vain >= self.no_progress):
-            return self._call_a_human(failure), LadderMemory((0,) * len(self.rungs), work=now.work)
+            return self._escalate(failure), LadderMemory((0,) * len(self.rungs), work=now.work)
         tries = (*now.tries[:index], now.tries[index] + 1, *now.tries[index + 1 :])
         return self._climb(index, failure, job, tries, self._evicted(failure, job)), now._replace(
             tries=tries, rung=index
@@ -313,7 +313,7 @@ class Ladder(RecoveryStrategy):
         def otherwise() -> Plan:
             below = self._next(index + 1, failure, job, tries)
             if below is None:
-                return self._call_a_human(failure)
+                return self._escalate(failure)
             # Who was evicted is missing by then.
             return self._climb(below, failure, job._replace(nodes_missing=joiners), tries, ())
 
@@ -321,7 +321,7 @@ class Ladder(RecoveryStrategy):
         launch = rung.launching(members, failure.mark, failure.fault)
         return (*evict, *stop, *swap, *launch, Restore(rung.keeps), Run())
 
-    def _call_a_human(self, failure: FailureView) -> Plan:
+    def _escalate(self, failure: FailureView) -> Plan:
         """Give every node back until somebody starts the job again."""
         if self.gives_up:
             return (Requeue(math.inf),)
