@@ -210,7 +210,8 @@ class LayoutSearch:
 
     def candidate(self, work: Workload) -> Candidate | None:
         """Return a layout with all bandwidth of the NICs; ``None`` if the scenario rules it out."""
-        links = self._ideal(work)
+        # Groups get the whole bandwidth of their NICs.
+        links = self.site.ideal_links(work, self.spec.parallelism or Parallelism(), self.machine.chip)
         apart = (link.network > 0 for link in (getattr(links, kind) for kind in self._within))
         sets = self._sets_of(work)
         if any(apart) or sets < self.fewest:
@@ -254,10 +255,6 @@ class LayoutSearch:
     def prepared(self) -> Prepared | None:
         """The scenario with one of the layouts, once there is one."""
         return self._known[0] if self._known is not None else None
-
-    def _ideal(self, work: Workload) -> Links:
-        """Return the links of a layout whose groups get the whole bandwidth of their NICs."""
-        return self.site.ideal_links(work, self.spec.parallelism or Parallelism(), self.machine.chip)
 
     def _with(self, work: Workload) -> Scenario:
         """Return the scenario with another layout, modelled and not measured."""

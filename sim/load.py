@@ -494,7 +494,7 @@ def inventory() -> dict[str, dict[str, str]]:
         },
     }
     for kind, models in strategies.items():
-        listing[kind] = {name: _first_line(model) for name, model in models.items()}
+        listing[kind] = {name: (model.__doc__ or "").strip().split("\n", 1)[0] for name, model in models.items()}
     return listing
 
 
@@ -540,7 +540,3 @@ def _stated(path: Path) -> str:
 def _comment(path: Path) -> str:
     """Return the first line of a file's opening comment."""
     return path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ").removesuffix(".")
-
-
-def _first_line(model: type) -> str:
-    return (model.__doc__ or "").strip().split("\n", 1)[0]

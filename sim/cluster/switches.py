@@ -405,17 +405,15 @@ def switches(topology: Topology, cables: Edges) -> Switches:
         block=block,
         tiers=tiers,
         ceiling=np.where(passed > 0, passed, 1.0)[:leaves],
-        pod_share=np.where(level, 1.0, _part(by_spines, offered)),
+        # What part of what is offered the spines pass: 1 at most, and where nothing is offered.
+        pod_share=np.where(
+            level, 1.0, np.divide(by_spines, offered, out=np.ones(offered.size), where=offered > by_spines)
+        ),
         lonely=(alone | (passed[:leaves] == 0)).astype(np.float64),
         level=level.astype(np.float64),
         up_cables=rows(lower, number),
         down_cables=rows(upper, number),
     )
-
-
-def _part(passed: NDArray[np.float64], offered: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what part of what is offered is passed: 1 at most, and where nothing is offered [-]."""
-    return np.divide(passed, offered, out=np.ones(offered.size), where=offered > passed)
 
 
 def components(lower: NDArray[np.int32], upper: NDArray[np.int32], number: int) -> NDArray[np.int32]:

@@ -118,13 +118,9 @@ def _lay_mapping(document: Document, path: Keys, content: Table, mark: Mark) -> 
     for key, value in content.items():
         if key not in holder:
             _write(document, (*path, key), value, mark)
-        elif isinstance(holder[key], dict) and isinstance(value, dict) and _same_choice(holder[key], value):
-            _lay_mapping(document, (*path, key), value, mark)
-
-
-def _same_choice(own: Table, other: Table) -> bool:
-    """Return whether two mappings may be parameters of the same law or strategy."""
-    return "use" not in own or own["use"] == other.get("use")
+        elif isinstance(own := holder[key], dict) and isinstance(value, dict):
+            use = value.get("use")
+            _lay_mapping(document, (*path, key), value if own.get("use", use) == use else {}, mark)
 
 
 def _write(document: Document, path: Keys, value: Data, mark: Mark) -> None:

@@ -182,8 +182,11 @@ def layouts(base: Workload, bounds: Bounds) -> Iterator[Workload]:
     -----
     What a GPU holds never falls when a microbatch grows, so that the first one that does not fit ends its row.
     """
+    recomputes: tuple[Recompute, ...] = ("none", "selective", "full")
+    if base.fused_attention and not base.shape.gated:  # where selective recomputation drops nothing
+        recomputes = ("none", "full")
     for group in groupings(base, bounds):
-        for sharding, recompute in product(bounds.shardings, _recomputes(base)):
+        for sharding, recompute in product(bounds.shardings, recomputes):
             start = replace(group, sharding=sharding, shard_ranks=_ranks(base, sharding), recompute=recompute)
             for virtual in _virtuals(start):
                 for microbatch in divisors(start.sequences // start.data):
@@ -235,11 +238,6 @@ def smallest(base: Workload, bounds: Bounds) -> Workload | None:
         for sharding in bounds.shardings
     ]
     return min((work for work in found if not problems(work)), key=lambda work: memory_use(work).total, default=None)
-
-
-def _recomputes(base: Workload) -> tuple[Recompute, ...]:
-    """Return what can be computed again: selectively only where that drops anything."""
-    return ("none", "selective", "full") if base.shape.gated or not base.fused_attention else ("none", "full")
 
 
 def _ranks(base: Workload, sharding: Sharding) -> int:

@@ -123,14 +123,10 @@ class Narrow(RecoveryStrategy):
             return 1.0
         domains = max(job.gpus // job.replicas // self.tensor, 1)
         # The first domain of each replica is its worst one.
-        missing = sum(1.0 - self._share(self._width(lost)) for lost in losses[::domains])
+        missing = sum(1.0 - min(1.0, self.power_boost * self._width(lost) / self.tensor) for lost in losses[::domains])
         return (1.0 - self.reshard) * (1.0 - missing / job.replicas)
 
     def _width(self, lost: int) -> int:
         """Return the widest allowed width of a domain that lost some GPUs."""
         left = self.tensor - lost
         return left if self.allowed is None else max((width for width in self.allowed if width <= left), default=0)
-
-    def _share(self, width: int) -> float:
-        """Return what a replica of some width does of its part of the batch [-]."""
-        return min(1.0, self.power_boost * width / self.tensor)
