@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         template,
     )
     from sim.policies.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
-    from sim.prepare.explained import Comeback, comeback
+    from sim.prepare.explained import RecoverySummary, recovery_summary
     from sim.prepare.placement import Placement, placement
     from sim.prepare.prepare import examine, prepare
     from sim.prepare.step import check_memory
@@ -57,7 +57,7 @@ import_on_use(
         "input.scenario": "Scenario schema",
         "layouts": "Candidate LayoutSearch NoLayoutError",
         "policies.contracts": "Bucket CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE",
-        "prepare.explained": "Comeback comeback",
+        "prepare.explained": "RecoverySummary recovery_summary",
         "prepare.placement": "Placement placement",
         "prepare.prepare": "examine prepare",
         "prepare.step": "check_memory",

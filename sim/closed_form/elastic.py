@@ -168,7 +168,7 @@ def interrupts(prepared: Prepared, sources: Iterable[Source], nodes: int) -> tup
 
 def takes_nodes(source: Source) -> bool:
     """Return whether a node that fails is away for a while."""
-    # A log says itself how long; with tiers of repair, nobody knows beforehand.
+    # A log says itself how long; with tiers of repair, it is unknown beforehand.
     return source.part != "job" and (
         source.recorded is not None or source.repair is None or source.repair.mean_value > 0
     )
@@ -180,7 +180,7 @@ def _sends_away(source: Source) -> bool:
 
 
 def _wait(prepared: Prepared) -> float:
-    """Return the mean time until there is a node for one that failed [s]; 0 where nobody knows."""
+    """Return the mean time until there is a node for one that failed [s]; 0 where unknown."""
     lives = lives_and_repairs(prepared)
     if lives is None:
         return 0.0
@@ -220,12 +220,11 @@ def idle_nodes(prepared: Prepared) -> int:
     return max(prepared.serving - needed - sum(reserve.nodes for reserve in prepared.reserves.values()), 0)
 
 
-# ----------------------------------------
 # For which share of time a job has too few nodes, as far as theory knows it of a scenario.
 
 _NEVER = 1e-6
 
-"""Share of time that nobody would see in a result [-]."""
+"""Share of time that is negligible in a result [-]."""
 
 _MOSTLY = 0.95
 
@@ -271,7 +270,7 @@ class Waits(NamedTuple):
 
 
 def waits_for_nodes(prepared: Prepared, job: PreparedJob) -> Waits | None:
-    """Return what a lack of nodes costs a job, nothing if nobody would see it; ``None`` if that is not known.
+    """Return what a lack of nodes costs a job, nothing if it is negligible; ``None`` if that is not known.
 
     It is known (`sim.formulas.nodes`) of a scenario's only job that can take any healthy node at once, and whose
     failures are all waited for in the same way: for as long as it takes, or for some time and then in the queue. Where

@@ -70,7 +70,7 @@ class Simulation:
             self._next_window(prepared.warmup + prepared.windows)
 
     def run(self) -> Result:
-        """Play until the horizon or the end of the last job."""
+        """Run until the horizon or the end of the last job."""
         step = self.kernel.step
         events = 0
         while self.is_open:

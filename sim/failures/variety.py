@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _MOST_HAZARD = 20.0
 
-"""Beyond this cumulative hazard the inverse CDF has no digits left to tell lives apart."""
+"""Beyond this cumulative hazard the inverse CDF has no digits left to distinguish lives."""
 
 
 class Frailty(Model):
@@ -257,7 +257,7 @@ def fleet_of(source: Source, seed: int, replication: int) -> Fleet:
     if not variety:
         return Fleet((law,), None, None)
     slots = np.arange(source.units, dtype=np.int64)
-    # A rack is no node: where a part belongs to no single node, it shares no bad luck with the node of its number.
+    # A rack is no node: where a part belongs to no single node, it shares no frailty with the node of its number.
     kind, nodes = ("node", slots // source.slots_per_node) if source.slots_per_node else (source.part, slots)
     ratio = np.ones(source.units)
     which = np.zeros(source.units, dtype=np.int64)
@@ -291,7 +291,6 @@ def _frailties(frailty: Frailty, key: int, units: NDArray[np.int64]) -> NDArray[
     return np.maximum(np.asarray(ratio, dtype=np.float64), 1e-12)
 
 
-# ----------------------------------------
 # How the hazard of a source changes in time for all its units alike: trend, calendar, slow swings.
 
 

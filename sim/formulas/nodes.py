@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-# ----------------------------------------
 # How many nodes are down at once in the long run: independent nodes, and nodes that share a changing environment.
 #
 # A node is down with *unavailability* q [-]. The *dispersion* D [-] is the variance of the number down over the
@@ -120,7 +119,7 @@ def repairs_pmf(offered: float, largest: int, dispersion: float = 1.0) -> FloatA
     Parameters
     ----------
     offered : float
-        Mean number in repair when nobody waits for a crew, a [nodes]: failures in unit time times the mean repair.
+        Mean number in repair when no repair waits for a crew, a [nodes]: failures in unit time times the mean repair.
     largest : int
         Last number asked for [nodes].
     dispersion : float
@@ -158,7 +157,6 @@ def _dispersion(values: npt.ArrayLike, nodes: npt.ArrayLike = np.inf) -> FloatAr
     return array
 
 
-# ----------------------------------------
 # How many spare nodes keep a fixed number of nodes running for a given share of time, with and without repair crews.
 #
 # A pool is R *required* nodes and s *spares*; it is short when more than s nodes are down. The *level* [-] is the share
@@ -376,7 +374,7 @@ def _at_least(law: FloatArray, lost: int) -> float:
 # at the rate ``1 / L``; k of all are in repair, each for r.
 #
 # * Everybody waits for a *downtime* d, until the failure is known; failures meanwhile merge into it. Its repair begins.
-# * If a spare is up it steps in at once. If none is, the job is *starved*: it waits for the first node that comes back.
+# * If a spare is up it steps in at once. If none is, the job is *starved*: it waits for the first node that returns.
 # * A *restart* u follows, and cycles of computing and saving, as in `sim.formulas.goodput`.
 #
 # Without downtime this is exact. Nodes fail whatever the job does, so k is a birth-death chain of its own (its law
@@ -445,7 +443,7 @@ def starvation(
         Whether the job's other nodes can fail while it waits. If they cannot, one node is missing at most, and with
         cold spares the share is Erlang's loss formula.
     standby, delay
-        Nodes that step in after a delay [s] when no hot spare is left; nodes that come back are hot spares first. With
+        Nodes that step in after a delay [s] when no hot spare is left; repaired nodes are hot spares first. With
         `standby` the chain has two dimensions, the hot spares being the other one, and is solved as linear equations,
         for repairs and delays that are exponential. For pools of some hundred nodes.
 
@@ -473,7 +471,7 @@ def starvation(
     if late == 0.0:
         s, c = s + c, 0
     if rate == 0.0 or mean_repair == 0.0:
-        # Nobody is ever in repair: a failed node takes its own place again, or a standby node would not be asked for.
+        # No node is ever in repair: a failed node takes its own place again, or a standby node would not be asked for.
         s, c, mean_repair = max(s, 1), 0, 0.0
     states = _states(r, s, c)
     waits = (states.missing > 0) | (states.coming > 0)
@@ -570,7 +568,7 @@ class _States(NamedTuple):
 
 
 def _states(required: int, spares: int, standby: int) -> _States:
-    """Return the states that can be reached: hot spares go first and come back first."""
+    """Return the states that can be reached: hot spares go first and return first."""
     rows = []
     for down in range(spares + standby + 1):
         left = spares + standby - down
