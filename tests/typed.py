@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+PROVENANCE = {"version": "0", "python": "3", "numpy": "2", "command": "ettrick"}
+
+"""How the numbers of a document that is written by hand were made."""
+
+
 def as_plain(build: Callable[..., Part]) -> Callable[..., dict[str, Any]]:
     """Return a function that gives plain data where another one gives a document or a part of one."""
 

@@ -188,6 +188,7 @@ def sweep(
     """Run every point of a study and answer its questions."""
     from analysis.page.chapters.answers import sentences_of
     from analysis.page.chapters.study import format_sweep
+    from analysis.results.run import plain
     from analysis.study.load import against_metrics
     from analysis.sweep import command
     from analysis.sweep.document import against_sweep
@@ -207,7 +208,7 @@ def sweep(
             end(command.against_shard(counts))
             return
         content, files = command.run_sweep(place, command_line(), sentences_of)
-    show_document(content, format_sweep, out, files, as_json=as_json)
+    show_document(content, lambda document: format_sweep(plain(document)), out, files, as_json=as_json)
     end(against_sweep(content))
 
 
@@ -252,7 +253,6 @@ def sensitivity(
     """Say which inputs of a study matter, and how much of what a run comes to is luck."""
     from analysis.metrics import METRICS
     from analysis.page.chapters.sensitivity import against, format_sensitivity
-    from analysis.results.run import plain
     from analysis.sensitivity import run_sensitivity
     from analysis.sweep.command import keep
     from sim.yamlfile import suggest
@@ -275,7 +275,7 @@ def sensitivity(
         )
         files = keep(place, content, "sensitivity.json")
     show_document(content, format_sensitivity, out, files, as_json=as_json)
-    end(against(plain(content)))
+    end(against(content))
 
 
 def optimize(
@@ -301,7 +301,6 @@ def optimize(
     from analysis.optimize.optimize import run_optimize
     from analysis.optimize.problem import problem_of
     from analysis.page.chapters.optimum import against, format_optimum
-    from analysis.results.run import plain
     from analysis.sweep.command import keep
 
     loaded = load_study(study, set_, seed, yes=yes)
@@ -320,4 +319,4 @@ def optimize(
         )
         files = keep(place, content, "optimize.json")
     show_document(content, format_optimum, out, files, as_json=as_json)
-    end(against(plain(content)))
+    end(against(content))

@@ -10,16 +10,17 @@ import math
 import os
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.amounts import phrases
 from analysis.metrics import lower_is_better
 from analysis.results.models import (
     CompareDocument,
-    Document,
     DocumentMistakeError,
+    OptimizeDocument,
     RunDocument,
+    SensitivityDocument,
     ValidateDocument,
     read_document,
 )
@@ -31,8 +32,6 @@ from sim import catalog
 from sim.scenario.fields import RuleError
 from sim.steps import checkpoint_size
 from sim.units import DAY
-
-_Typed = TypeVar("_Typed", bound=Document)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -419,22 +418,29 @@ class ReportData:
     @functools.cached_property
     def run(self) -> RunDocument:
         """The document that the report is about, where it is of a run."""
-        return self._typed(RunDocument)
+        return RunDocument.model_validate(self.main)
 
     @functools.cached_property
     def comparison(self) -> CompareDocument:
         """The document that the report is about, where it is of a comparison."""
-        return self._typed(CompareDocument)
+        return CompareDocument.model_validate(self.main)
 
     @functools.cached_property
     def validation(self) -> ValidateDocument:
         """The document that the report is about, where it is of a validation."""
-        return self._typed(ValidateDocument)
+        return ValidateDocument.model_validate(self.main)
 
-    def _typed(self, model: type[_Typed]) -> _Typed:
-        found = read_document(self.kind, self.main)
-        assert isinstance(found, model)
-        return found
+    @functools.cached_property
+    def sensitivity(self) -> SensitivityDocument | None:
+        """The document of a sensitivity in the folder, if there is one."""
+        content = self.of(SENSITIVITY)
+        return None if content is None else SensitivityDocument.model_validate(content)
+
+    @functools.cached_property
+    def optimization(self) -> OptimizeDocument | None:
+        """The document of an optimisation in the folder, if there is one."""
+        content = self.of(OPTIMIZE)
+        return None if content is None else OptimizeDocument.model_validate(content)
 
     @property
     def folder(self) -> Path:
@@ -546,19 +552,17 @@ class ReportData:
         study = self.study
         assert study is not None
         if self.kind == "sensitivity":
-            content = self.of(SENSITIVITY)
-            assert content is not None
-            labels: Mapping[str, str] = content["center"]["values"]
-            vary = study.study.vary
+            assert self.sensitivity is not None
+            labels, vary = self.sensitivity.center.values, study.study.vary
             values = tuple(vary[axis].written(axis, [_content(vary[axis], label)])[0] for axis, label in labels.items())
             scenario = study.scenario(Point(0, 0, 0, values))
-            return self._focus("all inputs at their centres", scenario, content["replications"])
-        content = self.of(OPTIMIZE)
-        assert content is not None
-        if content["answer"] is None:
+            return self._focus("all inputs at their centres", scenario, self.sensitivity.replications)
+        found = self.optimization
+        assert found is not None
+        if found.answer is None:
             return None
-        scenario = study.template.scenario([*self.common_settings, *content["settings"]])
-        return self._focus(_name(content, content["answer"]["values"]), scenario, content["replications"])
+        scenario = study.template.scenario([*self.common_settings, *found.settings])
+        return self._focus(_name(self.main, found.answer.values), scenario, found.replications)
 
     def _scenario(self, name: str) -> sim.Scenario:
         """Return a scenario of the folder."""

@@ -14,10 +14,9 @@ import pytest
 from analysis.amounts import COUNT, PERCENT, POINTS, gpu_hours_form
 from analysis.metrics import BUCKETS
 from analysis.page.build import OPENINGS
-from analysis.page.chapters import sensitivity
 from analysis.page.chapters.inputs import EXACTLY, RECORDED, not_covered, stated
 from analysis.page.glossary import TERMS, cause_words
-from analysis.page.model import Number, Picture, plain
+from analysis.page.model import Number, plain
 from analysis.page.report_data import ReportData, read_results
 from analysis.page.sourced import Places, SourcedNumber, number, ranged, told, total
 from sim import JOB_BUCKETS
@@ -408,7 +407,7 @@ def test_a_change_has_its_direction(folders: dict[str, Path], tmp_path: Path) ->
         assert word in plain(edited(folders["sensitivity"], tmp_path / word.strip()[:5], change).answer)
 
 
-def test_a_resolved_change_leads_and_both_pictures_agree(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_a_resolved_change_leads_and_bars_end_where_changes_do(folders: dict[str, Path], tmp_path: Path) -> None:
     """A smaller change beyond chance is named before a larger one that may be chance; bars end where changes do."""
 
     def change(content: Any) -> None:
@@ -420,13 +419,8 @@ def test_a_resolved_change_leads_and_both_pictures_agree(folders: dict[str, Path
 
     found = edited(folders["sensitivity"], tmp_path / "mixed", change)
     assert " raises it by 0.5 to 1.5 points" in plain(found.answer)
-    section = sensitivity.section(ReportData(read_results(tmp_path / "mixed")))
-    assert section is not None
-    ours, theirs = found.picture, section.items[0]
-    assert isinstance(theirs, Picture)
-    assert ours is not None
-    assert ours.chart.swings == theirs.chart.swings
-    assert ours.chart.swings[0].high[1] == pytest.approx(6.0)
+    assert found.picture is not None
+    assert found.picture.chart.swings[0].high[1] == pytest.approx(6.0)
 
 
 def test_no_input_matters_beyond_chance(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -449,7 +443,7 @@ def test_the_best_setting_and_its_value(folders: dict[str, Path]) -> None:
     found = opened(folders["optimize"])
     assert numbers(found.answer)[0].value == best[0]
     (label,) = best[1].values()
-    assert f"interval = {label}" in plain(found.answer)
+    assert f"interval {label}" in plain(found.answer)
 
 
 def test_what_may_be_as_good_is_not_called_the_best(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -467,7 +461,7 @@ def test_what_may_be_as_good_is_not_called_the_best(folders: dict[str, Path], tm
 
     found, open_ = (edited(folders["optimize"], tmp_path / change.__name__, change) for change in (alone, tied))
     assert found.picture is not None
-    assert found.picture.title.endswith("is the best that was tried")
+    assert "may be as good" not in found.picture.title
     assert "already has this setting" not in text_of(found)
     assert open_.picture is not None
     assert open_.picture.title.endswith("may be as good")
@@ -485,7 +479,10 @@ def test_conditions_that_nothing_meets(folders: dict[str, Path], tmp_path: Path)
             trial["conditions"][0].update(condition="ettr >= 99.9 %", bound=0.999, verdict="fails")
 
     found = edited(folders["optimize"], tmp_path / "unmet", unmet)
-    assert plain(found.answer) == "No setting that was tried makes the useful share of the time (ETTR) at least 99.9 %."
+    assert (
+        plain(found.answer)
+        == "No setting that was evaluated makes the useful share of the time (ETTR) at least 99.9 %."
+    )
     closest = max(trial["aims"]["ettr"]["mean"] for trial in
                   json.loads((folders["optimize"] / "optimize.json").read_bytes())["tried"])  # fmt: skip
     assert numbers(found.drivers[0])[0].value == closest

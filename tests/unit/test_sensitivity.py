@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.page.chapters.sensitivity import against, format_sensitivity
+from analysis.page.chapters import sensitivity as chapter
+from analysis.results.models import SensitivityDocument
 from analysis.results.run import render
 from analysis.runs import RequestError
 from analysis.sensitivity import run_sensitivity
@@ -22,6 +23,7 @@ from analysis.sweep.journal import Journal
 from analysis.sweep.workers import Where, crew_at
 from sim import Ratio
 from tests.cases import cases
+from tests.typed import PROVENANCE, of_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -225,6 +227,10 @@ def test_noise_alone_is_not_taken_for_a_parameter() -> None:
     assert found.axes == ()
 
 
+against, format_sensitivity = (
+    of_plain(show, SensitivityDocument) for show in (chapter.against, chapter.format_sensitivity)
+)
+
 STUDY = """
 name: unknowns
 scenario: quickstart
@@ -356,10 +362,13 @@ def told(metric: str, moves: dict[str, list[tuple[str, float, float]]], mean: fl
     center = {"values": dict.fromkeys(moves, "c"), "mean": mean, "ci95": [mean, mean], "closed_form": None}
     return {
         "study": "s",
+        "question": "",
+        "scenario": "s",
+        "provenance": PROVENANCE,
         "metric": metric,
         "replications": 8,
         "seed": 1,
-        "axes": {axis: {"title": axis, "unknown": True} for axis in moves},
+        "axes": {axis: {"title": axis, "unknown": True, "basis": None, "source": ""} for axis in moves},
         "center": center,
         "low": 0.05,
         "tornado": swings,

@@ -17,7 +17,6 @@ from analysis.amounts import (
     label_text,
     name_of,
     number_of,
-    people_form,
     phrases,
     points_form,
     verb,
@@ -37,17 +36,17 @@ from analysis.page.cells import (
     share_of_lines,
     status_text,
 )
+from analysis.page.chapters import sensitivity
 from analysis.page.chapters.answer import Asked, Rows, asked_text
 from analysis.page.chapters.answers import all_results, answers_of
 from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, luck, not_covered, not_known
 from analysis.page.charts.data import Curves, HeatMap, Interval, Intervals, Scale, Series
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
-from analysis.page.report_data import RUN, SENSITIVITY, chosen_cells
+from analysis.page.report_data import RUN, chosen_cells
 from analysis.page.sourced import (
     Estimate,
     Places,
-    apart,
     band_text,
     between,
     cell_mean,
@@ -189,7 +188,10 @@ def drivers(report_data: ReportData, answers: Sequence[tuple[Asked, AnswerText]]
     second = pair[1] if pair is not None and _of_phases(asked, pair) else None
     kinds: tuple[Callable[[], Words], ...] = (
         lambda: _of_phases(asked, pair),
-        lambda: _of_sensitivity(report_data) or _of_axes(asked, first.cell, told_of, second),
+        lambda: (
+            sensitivity.driver(report_data.sensitivity, asked.places.get("currency") or "")
+            or _of_axes(asked, first.cell, told_of, second)
+        ),
         lambda: _of_shares(asked, first.cell),
         lambda: of_formula(asked, first.cell, far=False),
     )
@@ -224,28 +226,6 @@ def _others(answers: Sequence[tuple[Asked, AnswerText]]) -> list[Words]:
             found.append((content["ask"] == "trend", len(found), one.point))
         seen.add(key)
     return [point for *_, point in sorted(found, key=lambda one: one[:2])]
-
-
-def _of_sensitivity(report_data: ReportData) -> Words:
-    """Return the input that moves the metric most when it alone changes; empty without such results."""
-    content = report_data.of(SENSITIVITY)
-    if content is None or not content.get("tornado"):
-        return ()
-    places, swing = Places(SENSITIVITY, content), content["tornado"][0]
-    moves = [(index, move) for index, move in enumerate(swing["moves"]) if move["change"] is not None]
-    if not swing["resolved"] or not moves:
-        return ()
-    index, move = max(moves, key=lambda pair: abs(pair[1]["change"]["mean"]))
-    found = places.estimate("tornado", 0, "moves", index, "change", interval="ci95")
-    center = places.at("center", "mean")
-    if found is None or center is None:
-        return ()
-    title, metric = content["axes"][swing["axis"]]["title"], content["metric"]
-    form = people_form(metric, [center.value], (report_data.sweep or {}).get("currency") or "")
-    word = "raises" if found.mean.value > 0 else "lowers"
-    what = metric_words(metric).removeprefix("the ")
-    start = f"{title} moves the {what} most: {move['label']} instead of {swing['center']} {word} it by "
-    return sentence(start, apart(found, form, center))
 
 
 def _pair(asked: Asked, first: AnswerText) -> tuple[int, int] | None:
