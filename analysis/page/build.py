@@ -11,7 +11,7 @@ from analysis.page.chapters import (
     answers,
     cluster,
     compare,
-    front,
+    finish,
     inputs,
     optimum,
     reproduce,
@@ -25,7 +25,6 @@ from analysis.page.chapters import (
 from analysis.page.chapters import cluster as step
 from analysis.page.chapters import compare as bridge
 from analysis.page.chapters import compare as comparison
-from analysis.page.chapters import front as finish
 from analysis.page.chapters import inputs as basis
 from analysis.page.chapters import optimum as optimize
 from analysis.page.chapters import run as closed_form
@@ -206,8 +205,7 @@ SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
     bridge.bridge_section,
     study.section,
     study.heat_maps_section,
-    front.section,
-    finish.finish_section,
+    finish.section,
     tornado.section,
     variance.variance_section,
     optimum.section,

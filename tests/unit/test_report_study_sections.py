@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,12 @@ import pytest
 
 from analysis.amounts import ends_of, label_text, phrase, phrases, shown
 from analysis.page.cells import Axis, axes_of, levels_of, lines_along
-from analysis.page.chapters import answers, compare, front, optimum
+from analysis.page.chapters import answers, compare, finish, optimum
 from analysis.page.chapters import sensitivity as drivers
 from analysis.page.chapters import study as curves
+from analysis.page.chapters.answer import front_data
 from analysis.page.chapters.compare import bridge_of
-from analysis.page.chapters.front import Sample, chance_curve, front_data, samples_along
+from analysis.page.chapters.finish import Sample, chance_curve, samples_along
 from analysis.page.chapters.sensitivity import drawn_ends
 from analysis.page.chapters.study import MOST_LINES, few_lines
 from analysis.page.charts.data import Bars, Curves, Front, HeatMap, Intervals, Stack, Tornado, Waterfall
@@ -35,7 +37,6 @@ from tests.typed import PROVENANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 SECTIONS: dict[str, Callable[[ReportData], Section | None]] = {
     "answers": answers.section,
@@ -43,8 +44,7 @@ SECTIONS: dict[str, Callable[[ReportData], Section | None]] = {
     "bridge": compare.bridge_section,
     "curves": curves.section,
     "heat_maps": curves.heat_maps_section,
-    "front": front.section,
-    "finish": front.finish_section,
+    "finish": finish.section,
     "tornado": drivers.section,
     "variance": drivers.variance_section,
     "optimum": optimum.section,
@@ -117,8 +117,7 @@ def materials(place: Path) -> dict[str, ReportData]:
 def of_document(name: str, content: dict[str, Any], **others: Any) -> ReportData:
     """Return the material of documents that were written by hand."""
     kind = {RUN: "sweep", COMPARE: "compare", SENSITIVITY: "sensitivity", OPTIMIZE: "optimize"}[name]
-    nowhere: Any = SimpleNamespace()
-    return ReportData(Results(nowhere, kind, {name: content, **others}))
+    return ReportData(Results(Path("nowhere"), kind, {name: content, **others}))
 
 
 def made(found: Section | None) -> Section:
@@ -207,8 +206,8 @@ def test_sections_are_made_for_their_kind_alone(materials: dict[str, ReportData]
     }
     assert there["run"] == set()
     assert there["compare"] == {"comparison", "bridge"}
-    assert there["study"] == set(SECTIONS) - {"tornado", "variance", "heat_maps"}
-    assert there["infeasible"] == {"answers", "comparison", "bridge", "curves", "heat_maps"}
+    assert there["study"] == set(SECTIONS) - {"comparison", "tornado", "variance", "heat_maps"}
+    assert there["infeasible"] == {"answers", "bridge", "curves", "heat_maps"}
 
 
 def test_pictures_have_keys_of_their_own(materials: dict[str, ReportData]) -> None:
@@ -394,22 +393,21 @@ def test_variants_that_are_equal_in_every_run_are_not_called_close(materials: di
     assert "recovery.use" not in " ".join(texts(section))
 
 
-def test_a_ranking_is_that_of_the_last_group_with_rivals() -> None:
-    """Candidates of the last group that has several, with their distance to its best, in the order of the answer."""
-    content = study({"size": numbers(1, 2, 3), "kind": WORDS}, lambda *_: 0.5)
-
-    def group(size: str, **behind: float) -> dict[str, Any]:
-        order = [
-            {"at": {"size": size, "kind": kind}, "mean": 0.9 - gap, "behind": gap, "behind_ci95": [gap, gap + 0.01]}
-            for kind, gap in behind.items()
-        ]
-        return {"at": {"size": size}, "best": order[0]["at"], "may_be_best": [], "order": order}
-
-    groups = [group("1", none=0.0, neighbour=0.3), group("2", neighbour=0.0, none=0.1), group("3", none=0.0)]
-    content["answers"] = [{"ask": "best", "sentences": [], "data": {"metric": "ettr", "groups": groups}}]
-    picture = pictures(made(compare.section(of_document(RUN, content))))["ranking-1"]
-    assert [(row.name, row.mean) for row in picture.chart.rows] == [("neighbour", 0.0), ("none", 10.0)]
-    assert picture.title.startswith("With size 2, neighbour has the best ETTR, 10")
+def test_a_ranking_has_the_distances_of_the_answer() -> None:
+    """Settings in the order of the answer, with their distance to the best and whether they may be as good."""
+    content = study({"kind": WORDS}, lambda *_: 0.5)
+    order = [{"at": {"kind": kind}, "mean": 0.9 - gap, "behind": gap, "behind_ci95": [gap, gap + 0.01]}
+             for kind, gap in (("neighbour", 0.0), ("none", 0.02), ("own node", 0.1))]  # fmt: skip
+    group = {"at": {}, "best": order[0]["at"], "may_be_best": [order[1]["at"]], "order": order, "replications": 8}
+    data = {"metric": "ettr", "groups": [group | {"replications_to_resolve": 9}]}
+    content["answers"] = [{"ask": "best", "sentences": [], "data": data}]
+    table = made(answers.section(of_document(RUN, content))).items[0]
+    assert isinstance(table, Grid)
+    assert [(row[0], row[2], row[3]) for row in table.rows] == [
+        ("neighbour", "0", "may be the best"),
+        ("none", "2.0 points [2.0, 3.0]", "may be the best"),
+        ("own node", "10.0 points [10.0, 11.0]", "behind"),
+    ]
 
 
 def runs(shares: np.ndarray) -> list[Any]:
@@ -681,7 +679,7 @@ def test_a_front_has_the_standing_of_the_answer(materials: dict[str, ReportData]
     """Candidates are where their means are, and on the front, perhaps or behind as the question found."""
     content = materials["study"].main
     (answer,) = (answer for answer in content["answers"] if answer["ask"] == "pareto")
-    (picture,) = pictures(made(front.section(materials["study"]))).values()
+    picture = pictures(made(answers.section(materials["study"])))["answer-4"]
     chart = picture.chart
     assert isinstance(chart, Front)
     assert len(chart.points) == len(content["cells"])
@@ -770,7 +768,7 @@ def test_what_is_unfinished_at_the_horizon_is_not_called_never() -> None:
             for place, time in enumerate((*sample.times, *[44 * 3600.0] * 65))
         ]),
     )  # fmt: skip
-    section = made(front.finish_section(SimpleNamespace(focus=focus, against=None, table=[], sweep=None)))  # type: ignore[arg-type]
+    section = made(finish.section(SimpleNamespace(focus=focus, against=None, table=[], sweep=None)))  # type: ignore[arg-type]
     assert "finished after day 1.833" in section.title
     told = " ".join(texts(section))
     assert "never" not in told
@@ -786,7 +784,7 @@ def test_a_share_is_finished_by_the_first_time_that_has_it() -> None:
 def test_the_end_of_a_study_is_that_of_its_table(materials: dict[str, ReportData]) -> None:
     """Chances at the deadline are those of the rows of results.csv, the draws of unknown inputs together."""
     report_data = materials["study"]
-    section = made(front.finish_section(report_data))
+    section = made(finish.section(report_data))
     picture = pictures(section)["finish"]
     assert picture.chart.edges == ((9 / 24, "deadline: 0.375 days"),)
     assert picture.table is not None

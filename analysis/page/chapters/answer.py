@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import (
@@ -21,7 +21,7 @@ from analysis.amounts import (
     time_form,
 )
 from analysis.metrics import lower_is_better
-from analysis.page.cells import axes_of, lines_along
+from analysis.page.cells import axes_of, best_of, lines_along, running
 from analysis.page.chapters.inputs import more_runs
 from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
 from analysis.page.glossary import metric_words
@@ -39,6 +39,8 @@ from analysis.page.sourced import (
     sentence,
     shown_of_cells,
 )
+from analysis.statistics.estimates import contributions
+from sim import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -95,6 +97,11 @@ class AnswerText(NamedTuple):
     def point(self) -> Words:
         """The title as a sentence."""
         return sentence(self.title)
+
+    def drawn(self, key: str = "the-answer") -> Picture | None:
+        """Return the picture; ``None`` where there is nothing to show."""
+        found = self.picture(capital(plain(self.title).replace("“", "").replace("”", "")))
+        return None if found is None else replace(found, key=key)
 
 
 _ASKED = {
@@ -228,7 +235,9 @@ class Asked:
         """Return whether less of a metric is better."""
         directions = self.content.get("direction")
         stated = directions.get(metric) if isinstance(directions, dict) else directions
-        return stated == "lowest" if stated else lower_is_better(metric)
+        if stated:
+            return bool(stated == "lowest")
+        return lower_is_better(metric) or metric in self.places.get("axes")
 
     @property
     def what(self) -> str:
@@ -516,30 +525,57 @@ def curves(
 
 
 def front(asked: Asked, aims: tuple[str, str], ranking: Mapping[int, str]) -> Draw:
-    """Return what draws two metrics against each other; `ranking` is that of each cell, as in `FrontPoint`."""
+    """Return what draws two aims, metrics or axes, against each other.
+
+    Parameters
+    ----------
+    asked
+        The answer.
+    aims
+        The aims: across, and up.
+    ranking
+        That of each cell, as in `FrontPoint`.
+    """
 
     def picture(title: str) -> Picture | None:
-        forms = [asked.form_of(aim) for aim in aims]
         points, rows = [], []
         for cell, word in ranking.items():
-            across, up = (_scaled(asked, cell, aim, form) for aim, form in zip(aims, forms, strict=True))
-            if across is None or up is None:
+            (x, x95), (y, y95) = (_place(asked, cell, aim) for aim in aims)
+            if x is None or y is None:
                 continue
-            name = plain(asked.some([asked.places.get("cells", cell, "values")]))
-            points.append(FrontPoint(name, across[0], up[0], across[1], up[1], word))
-            texts = [_text(asked, cell, aim) for aim in aims]
+            labels = asked.places.get("cells", cell, "values")
+            name = plain(asked.some([labels]))
+            points.append(FrontPoint(name, x, y, x95, y95, word))
+            texts = [label_text(labels[aim]) if asked.axis(aim) else _text(asked, cell, aim) for aim in aims]
             rows.append((name, *texts, {"front": "on the front", "perhaps": "perhaps"}.get(word, "")))
         if not points:
             return None
-        words = [metric_words(aim).removeprefix("the ") for aim in aims]
-        x, y = (Scale(f"{capital(word)} [{form.unit}]") for word, form in zip(words, forms, strict=True))
+        words = [asked.title(aim) if asked.axis(aim) else metric_words(aim).removeprefix("the ") for aim in aims]
+        scales = [axis.scale if (axis := asked.axis(aim)) else Scale(f"{capital(word)} [{asked.form_of(aim).unit}]")
+                  for aim, word in zip(aims, words, strict=True)]  # fmt: skip
         lowest = [asked.is_lowest_best(aim) for aim in aims]
-        chart = Front(title, x, y, tuple(points), lowest[0], lowest[1])
+        chart = Front(title, scales[0], scales[1], tuple(points), lowest[0], lowest[1])
         grid = Grid(title, (Column("setting", is_number=False), *map(Column, words), Column("", is_number=False)), rows)
-        best = "; ".join(f"{row[0]}: {row[1]} and {row[2]}" for row in rows if row[3] == "on the front")
-        return Picture(KEY, chart, f"{words[0]} against {words[1]}. On the front: {best or 'none'}.", _MEANING, grid)
+        best = "; ".join(f"{row[0]}: {row[1]} and {row[2]}" for row in rows[:6] if row[3])
+        alt = f"{capital(words[0])} against {words[1]}. On the front, or perhaps: {best or 'none'}."
+        return Picture(KEY, chart, alt, f"{_MEANING} {_FRONT}", grid)
 
     return picture
+
+
+_FRONT = (
+    "On the front: no other combination is better in everything, by 95 % intervals of paired differences that hold "
+    "together. Perhaps: these intervals do not tell."
+)
+
+
+def _place(asked: Asked, cell: int, aim: str) -> tuple[float | None, tuple[float, float] | None]:
+    """Return where a cell is in an aim, and its interval, as people see them."""
+    axis = asked.axis(aim)
+    if axis is None:
+        return _scaled(asked, cell, aim, asked.form_of(aim)) or (None, None)
+    at = asked.places.get("cells", cell, "numbers", aim)
+    return (None if at is None else at / axis.size), None
 
 
 def _mean(asked: Asked, cell: int) -> float | None:
@@ -597,3 +633,80 @@ def _series(asked: Asked, axis: Axis, line: Line, hue: int) -> Series:
         bands if any(bands) else (),
         hue=hue,
     )
+
+
+# ----------------------------------------
+# The front of two metrics of a study that nobody asked for, where the best of one is not the best of the other.
+
+
+def front_data(content: dict[str, Any], rows: Sequence[Mapping[str, str]]) -> dict[str, Any] | None:
+    """Return the front of the headline metric and the first other one that does not go with it, as a question has it.
+
+    ``None`` where all metrics of the study are best at one combination, where fewer than two combinations are on the
+    front for sure, so that chance alone may pull the metrics apart, and without the replications.
+
+    Parameters
+    ----------
+    content
+        The document of a sweep.
+    rows
+        Rows of ``results.csv``.
+    """
+    import numpy as np
+
+    from analysis.study.questions.best import front_of
+
+    metrics = _best_apart(content)
+    if metrics is None or not rows or len(axes_of(content)) == 0:
+        return None
+    found = _replications(content, rows, metrics)
+    count = min((len(ratios) for each in found.values() for ratios in each), default=0)
+    # Variance of a single replication is not known, so nobody would be on the front for sure.
+    known = {number: [contributions(ratios[:count]) for ratios in each] for number, each in found.items()}
+    kept = [number for number, each in known.items() if all(values is not None for values in each)]
+    if count < 2 or len(kept) < 2:
+        return None
+    signs = [1.0 if lower_is_better(metric) else -1.0 for metric in metrics]
+    aims = [sign * np.array([known[number][place] for number in kept]) for place, sign in enumerate(signs)]
+    front = front_of(aims)
+    if sum(front.sure) < 2:
+        return None
+    at = {cell["cell"]: cell["values"] for cell in running(content)}
+    members = [{"at": at[kept[row]], "for_sure": sure} for row, sure in zip(front.members, front.sure, strict=True)]
+    maybe = [{"at": at[kept[row]]} for row in front.maybe]
+    return {"metrics": list(metrics), "axes": [], "replications": count, "front": members, "may_be_too": maybe}
+
+
+def _best_apart(content: dict[str, Any]) -> tuple[str, str] | None:
+    """Return the headline metric and the first other one whose best combination is another."""
+    headline, *others = content["metrics"]
+    best = best_of(running(content), headline)
+    for metric in others:
+        other = best_of(running(content), metric)
+        if best and other and other[0] is not best[0]:
+            return headline, metric
+    return None
+
+
+def _replications(
+    content: dict[str, Any], rows: Sequence[Mapping[str, str]], metrics: Sequence[str]
+) -> dict[int, list[list[Ratio]]]:
+    """Return the replications of each metric by cell, at the central values of what is unknown.
+
+    What was censored has no amount; its cell is left out.
+    """
+    cells = {cell["cell"] for cell in running(content)}
+    found: dict[int, list[list[Ratio]]] = {}
+    censored = set()
+    for row in rows:
+        number = int(row["cell"])
+        if row["draw"] != "0" or number not in cells:
+            continue
+        each = found.setdefault(number, [[] for _ in metrics])
+        for ratios, metric in zip(each, metrics, strict=True):
+            amount, base = row.get(f"{metric}.amount"), row.get(f"{metric}.base")
+            if amount and base:
+                ratios.append(Ratio(float(amount), float(base)))
+            else:
+                censored.add(number)
+    return {number: each for number, each in found.items() if number not in censored}

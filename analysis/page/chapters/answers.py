@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import COUNT, PERCENT, Form, Shown, capital, ends_of, label_text, name_of, number_of
@@ -23,8 +24,8 @@ from analysis.page.chapters.answer import (
     asked_text,
     curves,
     front,
+    front_data,
     intervals,
-    nothing,
 )
 from analysis.page.charts.data import Curves, Scale, Series
 from analysis.page.glossary import metric_words
@@ -76,18 +77,42 @@ def sentences_of(content: Content) -> list[list[str]]:
     return [said.get(place, answer["sentences"]) for place, answer in enumerate(content["answers"])]
 
 
+_DRAWN = ("best", "compare", "pareto")
+
+"""Questions whose picture no other section has."""
+
+
 def section(report_data: ReportData) -> Section | None:
     """Return the section with all answers and all results; ``None`` without a sweep."""
     content = report_data.sweep
     if content is None:
         return None
-    rows = Rows(report_data.table) if _METRIC in content["metrics"] else None
-    answers = answers_of(Places(RUN, content), rows)
+    answers = answers_of(Places(RUN, content), Rows(report_data.table) if _METRIC in content["metrics"] else None)
     text = [line(f"{asked_text(asked)}. ", one.answer) for asked, one in answers]
-    tables = [one.table for _, one in answers if one.table is not None]
+    items: list[Picture | Grid] = []
+    for place, (asked, one) in enumerate(answers):
+        is_shown = place == 0 and report_data.kind == "sweep"
+        picture = one.drawn(f"answer-{place + 1}") if asked.content["ask"] in _DRAWN and not is_shown else None
+        if picture is not None and not isinstance(picture.chart, Curves):
+            items.append(picture if one.table is None else replace(picture, table=one.table))
+        elif one.table is not None:
+            items.append(one.table)
+    if not any(asked.content["ask"] == "pareto" for asked, _ in answers):
+        items += _unasked_front(content, report_data.table)
     count = number_of(len(content["cells"]), "combination")
     title = f"All answers, and the results of {count}" if answers else f"The results of {count}"
-    return Section("answers", title, tuple(text), (*tables, all_results(content)), tuple(_notes(content)))
+    return Section("answers", title, tuple(text), (*items, all_results(content)), tuple(_notes(content)))
+
+
+def _unasked_front(content: Content, rows: Sequence[Mapping[str, str]]) -> Iterator[Picture]:
+    """Yield the front of two metrics that pull apart, where no question is about one."""
+    data = front_data(content, rows)
+    if data is not None:
+        asked = Asked(Places(RUN, {**content, "answers": [{"ask": "pareto", "data": data, "sentences": []}]}), 0)
+        found = pareto(asked)
+        picture = None if found is None else found.drawn("front")
+        if found is not None and picture is not None:
+            yield replace(picture, table=found.table)
 
 
 def all_results(content: Content, *, briefly: bool = False) -> Grid:
@@ -242,7 +267,7 @@ def best(asked: Asked) -> AnswerText | None:
         sentence(*brief(first, rest)),
         title,
         _best_picture(asked, lead, each),
-        _best_table(asked, known, each) if each else None,
+        _best_table(asked, known, each) if each else _ranking_table(asked, groups[lead], inner),
         asked.cell(groups[lead]["best"]),
     )
 
@@ -296,6 +321,23 @@ def _best_table(asked: Asked, known: Sequence[int], each: Sequence[str]) -> Grid
         Column("How sure", is_number=False),
     )
     return asked.grid(each, heads, rows)
+
+
+def _ranking_table(asked: Asked, group: Mapping[str, Any], inner: Sequence[str]) -> Grid:
+    """Return how far each setting is behind the best, with intervals that hold together."""
+    shown = asked.shown()
+    rows = []
+    for position, entry in enumerate(group["order"]):
+        sure = "behind" if position else "the best"
+        if position and not entry["behind"] and not any(entry["behind_ci95"] or ()):
+            sure = "the same in every run"
+        elif entry["at"] in group["may_be_best"] or (group["may_be_best"] and not position):
+            sure = "may be the best"
+        behind = shown.distance(entry["behind"], entry["behind_ci95"]) if position else "0"
+        rows.append((entry["at"], [asked.text(asked.mean(asked.cell(entry["at"]))), behind, sure]))
+    heads = (Column(capital(name_of(asked.metric))), Column("Behind the best, 95 % together"),
+             Column("How sure", is_number=False))  # fmt: skip
+    return asked.grid(inner, heads, rows)
 
 
 def _best_picture(asked: Asked, lead: int, each: tuple[str, ...]) -> Draw:
@@ -566,62 +608,49 @@ def _in_short(asked: Asked, place: int) -> Words:
 def pareto(asked: Asked) -> AnswerText | None:
     """Return which combinations no other one beats in everything; ``None`` where nothing is known."""
     entries: Sequence[Mapping[str, Any]] = asked.data["front"]
-    if not entries:
-        return None
     metrics = asked.data["metrics"]
-    order = sorted(range(len(entries)), key=lambda place: entries[place][metrics[0]]["mean"])
-    if not asked.is_lowest_best(metrics[0]):
-        order.reverse()
-    names = [asked.title(name) if name in asked.data["axes"] else _the(metric_words(name))
+    means = {place: asked.mean(asked.cell(entry["at"]), metrics[0]) for place, entry in enumerate(entries)}
+    known = {place: found.mean.value for place, found in means.items() if found is not None}
+    if not known:
+        return None
+    order = sorted(known, key=known.__getitem__, reverse=not asked.is_lowest_best(metrics[0]))
+    names = [asked.title(name) if name in asked.data["axes"] else f"the {metric_words(name).removeprefix('the ')}"
              for name in (*metrics, *asked.data["axes"])]  # fmt: skip
     aims = listed([(name,) for name in names])
     ends = [order[0], order[-1]] if len(order) > 1 else order
-    texts = [line(asked.some([entries[place]["at"]]), " with ", _reached(asked, place)) for place in ends]
-    many = f" ({len(order) - 2} more between them)" if len(order) > 2 else ""
-    rows = [
-        (entry["at"], [asked.text(asked.mean(asked.cell(entry["at"]), name), name) for name in metrics] + [ranking])
-        for ranking, found in (("on the front", [entries[place] for place in order]),
-                                ("may be on it too", asked.data["may_be_too"]))
-        for entry in found
-    ]  # fmt: skip
+    best = [asked.some([entries[place]["at"]]) for place in ends]
+    texts = [
+        line(where, " with ", _reached(asked, entries[place]["at"])) for where, place in zip(best, ends, strict=True)
+    ]
     ranking = dict.fromkeys(range(len(asked.places.get("cells"))), "behind")
-    for word, key in (("perhaps", "may_be_too"), ("front", "front")):
-        ranking |= {cell: word for entry in asked.data[key] if (cell := asked.cell(entry["at"])) is not None}
+    rows = []
+    for entry in (*(entries[place] for place in order), *asked.data["may_be_too"]):
+        word = "front" if entry.get("for_sure") else "perhaps"
+        cell = asked.cell(entry["at"])
+        ranking |= {} if cell is None else {cell: word}
+        standing = "on the front" if word == "front" else "perhaps on the front"
+        rows.append((entry["at"], [*(asked.text(asked.mean(cell, name), name) for name in metrics), standing]))
     start = line("in ", aims, " at once, no other setting beats ")
-    answer = sentence(start, listed(texts), _traced_count(asked, many))
+    count = SourcedNumber(float(len(entries)), (f"{asked.places.file}#/answers/{asked.position}/data/front/*?",)) - 2.0
+    more = line(" (", number(count, COUNT), " more between them)") if len(order) > 2 else ()
+    answer = sentence(start, listed(texts), more)
     if len(plain(answer).split()) > WORDS:
-        answer = sentence(start, listed([asked.some([entries[place]["at"]]) for place in ends]))
+        answer = sentence(start, listed(best))
+    heads = (*(Column(capital(name_of(name))) for name in metrics), Column("Standing", is_number=False))
+    drawn = (*metrics, *asked.data["axes"])
     return AnswerText(
         answer,
-        line("no other setting beats ", listed([asked.some([entries[place]["at"]]) for place in ends]), " in ", aims,
-             " at once"),
-        front(asked, (metrics[0], metrics[1]), ranking) if len(metrics) > 1 else nothing,
-        asked.grid(asked.varying, (*(Column(capital(name_of(name))) for name in metrics),
-                                   Column("Standing", is_number=False)), rows),
+        line("no other setting beats ", listed(best), " in ", aims, " at once"),
+        front(asked, (drawn[0], drawn[1]), ranking),
+        asked.grid(asked.varying, heads, rows),
         asked.cell(entries[order[0]]["at"]),
-    )  # fmt: skip
-
-
-def _traced_count(asked: Asked, text: str) -> Words:
-    """Return that there are more on the front, as many as the data have."""
-    found = SourcedNumber(
-        float(len(asked.data["front"])), (f"{asked.places.file}#/answers/{asked.position}/data/front/*?",)
     )
-    return (" (", number(found - 2.0, COUNT), " more between them)") if text else ()
 
 
-def _the(words: str) -> str:
-    return words if words.startswith("the ") else f"the {words}"
-
-
-def _reached(asked: Asked, place: int) -> Words:
+def _reached(asked: Asked, labels: Mapping[str, str]) -> Words:
     """Return what a setting of the front reaches."""
-    values = []
-    for name in asked.data["metrics"]:
-        found = asked.places.estimate("answers", asked.position, "data", "front", place, name)
-        if found is not None:
-            values.append(told(Estimate(*found), asked.form_of(name)))
-    return listed(values)
+    means = [(asked.mean(asked.cell(labels), name), asked.form_of(name)) for name in asked.data["metrics"]]
+    return listed([told(found, form) for found, form in means if found is not None])
 
 
 # ----------------------------------------

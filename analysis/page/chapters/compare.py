@@ -33,7 +33,7 @@ from analysis.amounts import (
 from analysis.compare import by_value
 from analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, ratios, time_shares
 from analysis.page.account import asked_for
-from analysis.page.cells import axes_of, candidates_section
+from analysis.page.cells import axes_of
 from analysis.page.chapters.inputs import luck, more_runs, not_covered, stated
 from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
 from analysis.page.formats.terminal import folded
@@ -841,9 +841,7 @@ _SMALLEST_COMPARISON = 1e-6
 
 def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    if report_data.kind == "compare":
-        return _of_variants(report_data.comparison)
-    return None if report_data.sweep is None else candidates_section(report_data.sweep)
+    return _of_variants(report_data.comparison) if report_data.kind == "compare" else None
 
 
 def difference_note(found: DifferenceFound, replications: int) -> str:

@@ -436,7 +436,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
             FirstScreen(question, _silent(content), (), None, (), _not_covered(report_data, places, None, None))
         )
     asked, first = answers[0]
-    picture = first.picture(_title(first.title))
+    picture = first.drawn()
     replayed = report_data.focus is not None and any(
         source.use == "replay" for source in report_data.focus.scenario.failures
     )
@@ -471,11 +471,6 @@ def _presets(asked: Asked, first: AnswerText) -> list[tuple[str, str]]:
     is_named = any("recovery.use" in asked.places.get("axes", axis, "paths") for axis in asked.varying)
     titles = [(name, str(catalog.recovery(name)["title"])) for name in names if is_named]
     return [(name, f"{capital(title.partition(': ')[2] or title)}.") for name, title in titles]
-
-
-def _title(title: Words) -> str:
-    """Return what the picture says, as text."""
-    return capital(plain(title).replace("“", "").replace("”", ""))
 
 
 def _silent(content: dict[str, Any]) -> Words:

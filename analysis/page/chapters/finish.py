@@ -1,293 +1,24 @@
-"""What cannot be had together: the candidates that no other beats in two aims."""
+"""When the runs of a study were finished, and the share of them that was by each date."""
 
 from __future__ import annotations
 
 import bisect
-import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import PERCENT, capital, label_text, name_of, number_of
-from analysis.metrics import lower_is_better
-from analysis.page.cells import axes_of, best_of, place_of, running
-from analysis.page.charts.data import Curves, Front, FrontPoint, Scale, Series
+from analysis.amounts import PERCENT, capital, number_of
+from analysis.page.cells import axes_of
+from analysis.page.charts.data import Curves, Scale, Series
 from analysis.page.model import Column, Grid, Picture, Section
 from analysis.page.report_data import chosen_cells
-from analysis.page.sourced import shown_of_cells
-from analysis.statistics.estimates import contributions
 from analysis.statistics.intervals import binomial_interval
-from sim import Ratio
 from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from analysis.amounts import Shown
     from analysis.page.cells import Axis
     from analysis.page.report_data import Focus, ReportData
-
-# ----------------------------------------
-# The front of two metrics of a study that nobody asked for, where the best of one is not the best of the other.
-
-Content = dict[str, Any]
-
-
-def front_data(content: Content, rows: Sequence[Mapping[str, str]]) -> Content | None:
-    """Return the front of the headline metric and the first other one that does not go with it, as a question has it.
-
-    ``None`` where all metrics of the study are best at one combination, where fewer than two combinations are on the
-    front for sure, so that chance alone may pull the metrics apart, and without the replications.
-
-    Parameters
-    ----------
-    content
-        The document of a sweep.
-    rows
-        Rows of ``results.csv``.
-    """
-    import numpy as np
-
-    from analysis.study.questions.best import front_of
-
-    metrics = _apart(content)
-    if metrics is None or not rows or len(axes_of(content)) == 0:
-        return None
-    found = _replications(content, rows, metrics)
-    count = min((len(ratios) for each in found.values() for ratios in each), default=0)
-    # Variance of a single replication is not known, so nobody would be on the front for sure.
-    known = {number: [contributions(ratios[:count]) for ratios in each] for number, each in found.items()}
-    kept = [number for number, each in known.items() if all(values is not None for values in each)]
-    if count < 2 or len(kept) < 2:
-        return None
-    signs = [1.0 if lower_is_better(metric) else -1.0 for metric in metrics]
-    aims = [sign * np.array([known[number][place] for number in kept]) for place, sign in enumerate(signs)]
-    front = front_of(aims)
-    if sum(front.sure) < 2:
-        return None
-    at = {cell["cell"]: cell["values"] for cell in running(content)}
-    members = [{"at": at[kept[row]], "for_sure": sure} for row, sure in zip(front.members, front.sure, strict=True)]
-    maybe = [{"at": at[kept[row]]} for row in front.maybe]
-    return {"metrics": list(metrics), "axes": [], "replications": count, "front": members, "may_be_too": maybe}
-
-
-def _apart(content: Content) -> tuple[str, str] | None:
-    """Return the headline metric and the first other one whose best combination is another."""
-    headline, *others = content["metrics"]
-    best = best_of(running(content), headline)
-    for metric in others:
-        other = best_of(running(content), metric)
-        if best and other and other[0] is not best[0]:
-            return headline, metric
-    return None
-
-
-def _replications(
-    content: Content, rows: Sequence[Mapping[str, str]], metrics: Sequence[str]
-) -> dict[int, list[list[Ratio]]]:
-    """Return the replications of each metric by cell, at the central values of what is unknown.
-
-    What was censored has no amount; its cell is left out.
-    """
-    cells = {cell["cell"] for cell in running(content)}
-    found: dict[int, list[list[Ratio]]] = {}
-    censored = set()
-    for row in rows:
-        number = int(row["cell"])
-        if row["draw"] != "0" or number not in cells:
-            continue
-        each = found.setdefault(number, [[] for _ in metrics])
-        for ratios, metric in zip(each, metrics, strict=True):
-            amount, base = row.get(f"{metric}.amount"), row.get(f"{metric}.base")
-            if amount and base:
-                ratios.append(Ratio(float(amount), float(base)))
-            else:
-                censored.add(number)
-    return {number: each for number, each in found.items() if number not in censored}
-
-
-_MOST_ROWS = 60
-
-_STANDING = {
-    "front": "on the front",
-    "perhaps": "perhaps on the front",
-    "behind": "another is better in everything",
-}
-
-
-class _Aim(NamedTuple):
-    """An aim: a metric, or an axis of numbers.
-
-    Parameters
-    ----------
-    name
-        Of the metric or the axis.
-    is_lowest
-        Whether low is good.
-    metric, axis
-        What it is of these.
-    """
-
-    name: str
-    is_lowest: bool
-    metric: Shown | None
-    axis: Axis | None
-
-    @property
-    def title(self) -> str:
-        """What it is called in a sentence."""
-        if self.metric is not None:
-            return self.metric.name
-        return self.name if self.axis is None else self.axis.title
-
-    @property
-    def scale(self) -> Scale:
-        """Its axis of the picture."""
-        if self.axis is not None:
-            return self.axis.scale
-        return Scale("" if self.metric is None else self.metric.head)
-
-    def value(self, cell: Content) -> float | None:
-        """Return where a cell is."""
-        if self.metric is not None:
-            return self.metric.of(cell["metrics"].get(self.name, {}).get("mean"))
-        number = cell["numbers"][self.name]
-        return None if number is None or self.axis is None else number / self.axis.size
-
-    def ends(self, cell: Content) -> tuple[float, float] | None:
-        """Return its interval."""
-        return None if self.metric is None else self.metric.ends(cell["metrics"].get(self.name, {}).get("mean_ci95"))
-
-    def told(self, cell: Content) -> str:
-        """Return the same as text."""
-        return (
-            label_text(cell["values"][self.name])
-            if self.metric is None
-            else self.metric.told(cell["metrics"][self.name])
-        )
-
-
-def section(report_data: ReportData) -> Section | None:
-    """Return the section; ``None`` where there is nothing to say."""
-    content = report_data.sweep
-    if content is None:
-        return None
-    asked = [
-        (number, answer)
-        for number, answer in enumerate(content["answers"], start=1)
-        if answer["ask"] == "pareto" and answer["data"].get("front")
-    ]
-    if not asked and (data := front_data(content, report_data.table)) is not None:
-        asked = [(0, {"data": data})]
-    pictures = [picture for number, answer in asked for picture in _pictures(answer, content, number)]
-    if not pictures:
-        return None
-    notes = (
-        "On the front: no other combination is better in everything, by 95 % intervals of paired differences that hold "
-        "together. Perhaps: these intervals do not tell.",
-    )
-    return Section("front", pictures[0].chart.title, (), tuple(pictures), notes)
-
-
-def _pictures(answer: Content, content: Content, number: int) -> list[Picture]:
-    """Return a picture for each two aims of a question."""
-    aims = _aims(answer, content)
-    pairs = list(itertools.combinations(aims, 2))
-    name = f"front-{number}" if number else "front"
-    keys = [name if len(pairs) == 1 else f"{name}-{index}" for index in range(1, len(pairs) + 1)]
-    found = [_picture(answer["data"], content, pair, key, len(aims)) for pair, key in zip(pairs, keys, strict=True)]
-    return [picture for picture in found if picture is not None]
-
-
-def _aims(answer: Content, content: Content) -> list[_Aim]:
-    """Return the aims of a question, axes first: they are what is chosen."""
-    data, wanted = answer["data"], answer.get("direction") or {}
-    axes = {axis.name: axis for axis in axes_of(content)}
-    found = [
-        _Aim(name, wanted.get(name, "lowest") == "lowest", None, axes[name]) for name in data["axes"] if name in axes
-    ]
-    for name in data["metrics"]:
-        is_lowest = wanted.get(name, "lowest" if lower_is_better(name) else "highest") == "lowest"
-        found.append(_Aim(name, is_lowest, shown_of_cells(running(content), name, content["currency"]), None))
-    return found
-
-
-def _picture(data: Content, content: Content, pair: tuple[_Aim, _Aim], key: str, count: int) -> Picture | None:
-    """Return all candidates by two aims."""
-    axes = axes_of(content)
-    points, rows = [], []
-    for cell in running(content):
-        x, y = (aim.value(cell) for aim in pair)
-        if x is None or y is None:
-            continue
-        ranking = _standing(cell, data)
-        name = place_of(cell, axes)
-        points.append(FrontPoint(name, x, y, pair[0].ends(cell), pair[1].ends(cell), ranking))
-        rows.append((ranking, (name, *(aim.told(cell) for aim in pair), _STANDING[ranking])))
-    if not points:
-        return None
-    title = _title(data, content, pair, count)
-    rows.sort(key=lambda row: list(_STANDING).index(row[0]))
-    columns = (
-        Column("Combination", is_number=False), Column(capital(pair[0].title)), Column(capital(pair[1].title)),
-        Column("Standing", is_number=False),
-    )  # fmt: skip
-    more = len(rows) - _MOST_ROWS
-    note = f"{number_of(more, 'more combination')}: see points.csv." if more > 0 else ""
-    table = Grid(title, columns, [texts for _, texts in rows[:_MOST_ROWS]], note=note)
-    on_front = [texts for ranking, texts in rows if ranking != "behind"]
-    told = "; ".join(f"{texts[0]}: {texts[1]} and {texts[2]}" for texts in on_front[:5])
-    alt = f"{capital(pair[0].title)} against {pair[1].title} of {number_of(len(points), 'combination')}. {told}."
-    caption = _caption(data, content, len(points), count)
-    chart = Front(title, pair[0].scale, pair[1].scale, tuple(points), pair[0].is_lowest, pair[1].is_lowest)
-    return Picture(key, chart, alt, caption, table)
-
-
-def _standing(cell: Content, data: Content) -> str:
-    """Return whether a candidate is on the front."""
-    for member in data["front"]:
-        if _is_at(cell, member):
-            return "front" if member["for_sure"] else "perhaps"
-    return "perhaps" if any(_is_at(cell, member) for member in data["may_be_too"]) else "behind"
-
-
-def _is_at(cell: Content, member: Content) -> bool:
-    return all(cell["values"][name] == label for name, label in member["at"].items())
-
-
-def _title(data: Content, content: Content, pair: Sequence[_Aim], count: int) -> str:
-    """Return what the front says: what is best, or how many there are to choose from."""
-    front, total = data["front"], len(running(content))
-    aims = f"{pair[0].title} and {pair[1].title}"
-    if count > 2:
-        aims = " and ".join(
-            [*(content["axes"][name]["title"] for name in data["axes"]), *map(name_of, data["metrics"])]
-        )
-    sure = sum(member["for_sure"] for member in front)
-    if len(front) == 1:
-        axes = axes_of(content)
-        where = ", ".join(axis.phrase(front[0]["at"][axis.name]) for axis in axes)
-        return capital(f"{where} is best in {aims} at once{'' if sure else ', perhaps by chance'}")
-    told = f"{'all' if sure == len(front) else sure or 'none'} of them with 95 % confidence"
-    return f"{len(front)} of {number_of(total, 'combination')} cannot be beaten in {aims} at once, {told}"
-
-
-def _caption(data: Content, content: Content, points: int, count: int) -> str:
-    """Return what to know to read it."""
-    texts = []
-    if data.get("replications"):
-        texts.append(f"Compared over {number_of(data['replications'], 'replication')}, the same failures in all.")
-    if count > 2:
-        texts.append("The standing is that in all aims together, of which this picture shows two.")
-    left_out = len(content["cells"]) - points
-    if left_out:
-        texts.append(
-            f"{number_of(left_out, 'combination')} without a mean of both {'is' if left_out == 1 else 'are'} left out."
-        )
-    return " ".join(texts)
-
-
-# ----------------------------------------
-# When the runs of a study were finished, and the share of them that was by each date.
 
 METRIC = "time_to_work"
 
@@ -379,13 +110,10 @@ def column_of(row: Mapping[str, str], axis: str) -> str:
     return f"vary.{axis}" if f"vary.{axis}" in row else axis
 
 
-# ----------------------------------------
-# When the work is finished: the chance of it by each date.
-
 _MOST_CURVES = 8
 
 
-def finish_section(report_data: ReportData) -> Section | None:
+def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
     focus = report_data.focus
     if focus is None or len(focus.prepared.jobs) != 1 or not math.isfinite(focus.prepared.jobs[0].target):
@@ -395,7 +123,7 @@ def finish_section(report_data: ReportData) -> Section | None:
     if not any(sample.times for sample in samples):
         return None
     deadline = focus.prepared.jobs[0].deadline
-    title = _title_of_finish(samples, deadline, focus.scenario.horizon, has_draws=has_draws)
+    title = _title(samples, deadline, focus.scenario.horizon, has_draws=has_draws)
     begin = min(sample.times[0] for sample in samples if sample.times)
     end = max(focus.scenario.horizon, max(sample.times[-1] for sample in samples if sample.times))
     series = tuple(chance_curve(sample, begin, _end(end, deadline, samples), hue) for hue, sample in enumerate(samples))
@@ -405,7 +133,7 @@ def finish_section(report_data: ReportData) -> Section | None:
         "finish",
         chart,
         _alt(samples, deadline),
-        _caption_of_finish(samples, axis),
+        _caption(samples, axis),
         _table(title, samples, central, axis, deadline, focus.scenario.horizon),
     )
     return Section("finish", title, (), (picture,), tuple(_notes(report_data, samples, axis, has_draws=has_draws)))
@@ -450,11 +178,11 @@ def _axis(content: dict[str, Any], rows: Sequence[Mapping[str, str]], best: Mapp
         samples = samples_along(rows, axis, fixed, drawn=False)
         times = sorted(time for sample in samples for time in sample.times)
         if len(samples) > 1 and times:
-            found.append((max(_apart_of_finish(samples, time) for time in times), axis))
+            found.append((max(_apart(samples, time) for time in times), axis))
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def _apart_of_finish(samples: Sequence[Sample], time: float) -> float:
+def _apart(samples: Sequence[Sample], time: float) -> float:
     """Return by how much the chances to be finished by a time differ."""
     chances = [sample.chance(time) for sample in samples]
     return max(chances) - min(chances)
@@ -485,7 +213,7 @@ def _days(time: float) -> str:
     return f"{time / DAY:.3g} days"
 
 
-def _title_of_finish(samples: Sequence[Sample], deadline: float | None, horizon: float, *, has_draws: bool) -> str:
+def _title(samples: Sequence[Sample], deadline: float | None, horizon: float, *, has_draws: bool) -> str:
     """Return what the curves say: the chance to be in time, or when half of the runs are finished."""
     ends = list(dict.fromkeys((samples[0], samples[-1])))
     with_what = [f" with {sample.name}" if len(ends) > 1 else "" for sample in ends]
@@ -515,7 +243,7 @@ def _alt(samples: Sequence[Sample], deadline: float | None) -> str:
     return f"Chance to be finished by each date. {'; '.join(told)}."
 
 
-def _caption_of_finish(samples: Sequence[Sample], axis: Axis | None) -> str:
+def _caption(samples: Sequence[Sample], axis: Axis | None) -> str:
     """Return what to know to read it."""
     runs = sorted({sample.runs for sample in samples})
     told = number_of(runs[0], "run") if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
