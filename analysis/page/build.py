@@ -40,7 +40,7 @@ from analysis.page.chapters.compare import variant_labels
 from analysis.page.chapters.reproduce import footer
 from analysis.page.formats import html, markdown, slides
 from analysis.page.model import Report, plain
-from analysis.page.report_data import ReportData, chosen_cells, read_results
+from analysis.page.report_data import ReportData, read_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -112,13 +112,13 @@ def explorer_data(report_data: ReportData) -> dict[str, Any] | None:
     }
 
 
-def _form(content: Mapping[str, Any], metric: str) -> Form:
+def _form(content: dict[str, Any], metric: str) -> Form:
     """Return how the numbers of a metric are told."""
     means = [cell["metrics"].get(metric, {}).get("mean") for cell in content["cells"]]
     return form_of(metric, [mean for mean in means if mean is not None], content["currency"] or "")
 
 
-def _axes(content: Mapping[str, Any]) -> list[_Axis]:
+def _axes(content: dict[str, Any]) -> list[_Axis]:
     """Return the axes along which cells differ."""
     found = []
     for key, axis in content["axes"].items():
@@ -178,13 +178,13 @@ def _texts(cell: Mapping[str, Any], summary: Mapping[str, Any] | None, form: For
     return [form.plain(mean, ci95), *ranges, ""]
 
 
-def _start(content: Mapping[str, Any], axes: Sequence[_Axis]) -> dict[str, Any]:
+def _start(content: dict[str, Any], axes: Sequence[_Axis]) -> dict[str, Any]:
     """Return what is shown first: along the axis with the most numbers, a line for each value of that with fewest."""
     order = sorted(range(len(axes)), key=lambda place: (axes[place].numbers is None, -len(axes[place].values)))
     x = order[0]
     few = [place for place in order[1:] if len(axes[place].values) <= _LINES]
     series = min(few, key=lambda place: len(axes[place].values)) if few else -1
-    chosen = chosen_cells(content)
+    chosen = answers.chosen_cells(content)
     is_grid = len(content["cells"]) == math.prod(len(axis.values) for axis in axes)
     if chosen is None or not is_grid:
         return {"x": x, "series": series, "at": [-1] * len(axes)}

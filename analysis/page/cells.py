@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from analysis.amounts import Shown, capital, label_text, number_of, phrase
 from analysis.metrics import lower_is_better
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Content = dict[str, Any]
+
+_Item = TypeVar("_Item")
 
 _FEW_TICKS = 9
 
@@ -111,6 +113,12 @@ def axes_of(content: Content) -> list[Axis]:
             labels, numbers = zip(*((value["label"], value["number"]) for value in values), strict=True)
             found.append(Axis(name, entry["title"], labels, numbers, entry.get("noun", "")))
     return found
+
+
+def evenly(items: Sequence[_Item], most: int) -> list[_Item]:
+    """Return as many of some things as there is room for, evenly chosen, both ends included."""
+    count = len(items)
+    return list(items) if count <= most else [items[round(at * (count - 1) / (most - 1))] for at in range(most)]
 
 
 def running(content: Content) -> list[Content]:

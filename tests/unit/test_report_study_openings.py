@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 import cli
 from analysis.page.chapters.answer import Rows
-from analysis.page.chapters.answers import ANSWERS, WORDS, answers_of
+from analysis.page.chapters.answers import ANSWERS, WORDS, answers_of, chosen_cells
 from analysis.page.chapters.study import drivers, edge, first_screen
 from analysis.page.model import plain
-from analysis.page.report_data import RUN, ReportData, Results, chosen_cells, read_results
+from analysis.page.report_data import RUN, ReportData, Results, read_results
 from analysis.page.sourced import Estimate, Places, SourcedNumber, between, bracket
 from tests import trace_numbers
 from tests.cases import cases
@@ -563,14 +563,6 @@ def test_a_log_has_no_rates(folder: Path) -> None:
         report_data = ReportData(Results(folder, "sweep", {RUN: content}))
         report_data.__dict__["focus"] = SimpleNamespace(scenario=SimpleNamespace(failures=[SimpleNamespace(use=use)]))
         assert expected in plain(first_screen(report_data).doubt)
-
-
-def test_assumptions_about_the_answer_come_first(folder: Path) -> None:
-    """What is assumed of its axes comes before what is shorter and about something else."""
-    content = json.loads((folder / RUN).read_text(encoding="utf-8"))
-    stated = ["prices are round", "the failure rate is the same at all sizes, which is known of no cluster"]
-    texts = [plain(words) for words in screen({**content, "assumptions": stated}, folder).not_covered]
-    assert texts.index(f"Assumed: {stated[1]}.") < texts.index(f"Assumed: {stated[0]}.")
 
 
 def test_sections_look_at_what_takes_least() -> None:

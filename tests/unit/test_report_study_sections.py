@@ -21,9 +21,9 @@ from analysis.page.chapters import sensitivity as drivers
 from analysis.page.chapters import study as curves
 from analysis.page.chapters.answer import front_data
 from analysis.page.chapters.compare import bridge_of
+from analysis.page.chapters.curves import MOST_LINES, few_lines
 from analysis.page.chapters.finish import Sample, chance_curve, samples_along
 from analysis.page.chapters.sensitivity import drawn_ends
-from analysis.page.chapters.study import MOST_LINES, few_lines
 from analysis.page.charts.data import Bars, Curves, Front, HeatMap, Intervals, Stack, Tornado, Waterfall
 from analysis.page.model import Grid, Picture, Section, plain
 from analysis.page.report_data import COMPARE, OPTIMIZE, RUN, SENSITIVITY, ReportData, Results, read_results

@@ -21,9 +21,10 @@ from analysis.amounts import (
     time_form,
 )
 from analysis.metrics import lower_is_better
-from analysis.page.cells import axes_of, best_of, lines_along, running
+from analysis.page.cells import axes_of, best_of, running
+from analysis.page.chapters.curves import curves_picture, known_lines
 from analysis.page.chapters.inputs import more_runs
-from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
+from analysis.page.charts.data import Front, FrontPoint, Interval, Intervals, Scale
 from analysis.page.glossary import metric_words
 from analysis.page.model import Column, Grid, Picture, plain
 from analysis.page.sourced import (
@@ -45,7 +46,7 @@ from sim import Ratio
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from analysis.page.cells import Axis, Line
+    from analysis.page.cells import Axis
     from analysis.page.model import Words
 
     Draw = Callable[[str], Picture | None]
@@ -425,10 +426,6 @@ class Asked:
 
 KEY = "the-answer"
 
-_MOST_LINES = 8
-
-"""Curves that the eye can tell apart."""
-
 _MOST_BARS = 14
 
 _MEANING = "Bars and bands around a mean are its 95 % confidence interval."
@@ -470,14 +467,7 @@ def intervals(asked: Asked, rows: Sequence[Row]) -> Draw:
     return picture
 
 
-def curves(
-    asked: Asked,
-    along: str,
-    *,
-    level: tuple[float, str] | None = None,
-    edges: Sequence[tuple[float, str]] = (),
-    between: str = "",
-) -> Draw:
+def curves(asked: Asked, along: str, *, edges: Sequence[tuple[float, str]] = (), between: str = "") -> Draw:
     """Return what draws the metric along an axis, a curve for each combination of the others.
 
     Parameters
@@ -486,40 +476,17 @@ def curves(
         The answer.
     along
         The axis.
-    level
-        A value to hold the curves against [SI], and its name.
     edges
-        Places on the axis [SI] to hold them against, with names.
+        Places on the axis [SI] to hold the curves against, with names.
     between
         The axis that tells the curves apart, where their names shall be those of its values.
     """
 
     def picture(title: str) -> Picture | None:
-        axis = asked.axis(along)
-        lines, left_out = _lines(asked, axis, between) if axis is not None and axis.is_numeric else ([], 0)
-        if axis is None or not lines:
-            return None
-        y = asked.form
-        chart = Curves(
-            title,
-            axis.scale,
-            Scale(f"{capital(asked.what)} [{y.unit}]" if y.unit else capital(asked.what)),
-            tuple(_series(asked, axis, line, hue) for hue, line in enumerate(lines)),
-            levels=() if level is None else ((level[0] / y.size, level[1]),),
-            edges=tuple((place / axis.size, name) for place, name in edges),
-        )
-        texts = [{cell["values"][axis.name]: _text(asked, cell["cell"]) for cell in line.cells} for line in lines]
-        order = sorted(zip(axis.numbers, axis.labels, strict=True), key=lambda pair: pair[0] or 0.0)
-        rows = [(label_text(label), *(text.get(label, "") for text in texts)) for _, label in order]
-        columns = (Column(axis.title, is_number=False), *(Column(line.name or asked.what) for line in lines))
-        grid = Grid(title, columns, [row for row in rows if any(row[1:])])
-        courses = []
-        for place, column in enumerate(columns[1:], 1):
-            first, last = (([row for row in grid.rows if row[place]])[end] for end in (0, -1))
-            courses.append(f"{column.head} goes from {first[place]} at {first[0]} to {last[place]} at {last[0]}")
-        note = f" Of {len(lines) + left_out} curves {len(lines)} are drawn." if left_out else ""
-        alt = f"{capital(asked.what)} along {axis.title}: {'; '.join(courses)}."
-        return Picture(KEY, chart, alt, _MEANING + note, grid)
+        axis, content, metric = asked.axis(along), asked.places.content, asked.shown()
+        lines = known_lines(content, axis, metric) if axis is not None and axis.is_numeric else []
+        named = [line._replace(name=line.at[between]) if list(line.at) == [between] else line for line in lines]
+        return curves_picture(content, axis, metric, named, KEY, title=title, edges=edges) if axis and lines else None
 
     return picture
 
@@ -601,38 +568,6 @@ def _text(asked: Asked, cell: int | None, metric: str = "") -> str:
     """Return the mean of a cell as text; empty where it has none."""
     found = asked.mean(cell, metric)
     return "" if found is None else asked.form_of(metric or asked.metric).value(found.mean.value, found.interval)
-
-
-def _lines(asked: Asked, axis: Axis, between: str) -> tuple[list[Line], int]:
-    """Return the lines along an axis that have a mean, and how many more there are.
-
-    Of many they are those at both ends and some between them.
-    """
-    found = [
-        line
-        for line in lines_along(asked.places.content, axis)
-        if any(_mean(asked, cell["cell"]) is not None for cell in line.cells)
-    ]
-    count = len(found)
-    if count > _MOST_LINES:
-        picked = [round(place * (len(found) - 1) / (_MOST_LINES - 1)) for place in range(_MOST_LINES)]
-        found = [found[place] for place in dict.fromkeys(picked)]
-    named = [line._replace(name=line.at[between]) if list(line.at) == [between] else line for line in found]
-    return named, count - len(named)
-
-
-def _series(asked: Asked, axis: Axis, line: Line, hue: int) -> Series:
-    """Return a curve with its interval and band."""
-    means = [_scaled(asked, cell["cell"], asked.metric, asked.form) or (None, None) for cell in line.cells]
-    bands = tuple(_band(asked, cell["cell"]) for cell in line.cells)
-    return Series(
-        line.name,
-        tuple(cell["numbers"][axis.name] / axis.size for cell in line.cells),
-        tuple(mean for mean, _ in means),
-        tuple(ends for _, ends in means),
-        bands if any(bands) else (),
-        hue=hue,
-    )
 
 
 # ----------------------------------------

@@ -71,6 +71,26 @@ def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[Asked, An
     return [(one, told) for one, told in found if told is not None]
 
 
+def chosen_cells(content: Content) -> tuple[int, int | None] | None:
+    """Return the numbers of two cells of a sweep: the one that a report looks at closely, and one to hold it against.
+
+    The first question whose answer names both says which; else it is the cell with the best mean of the headline
+    metric, and the first one that differs from it in nothing but one axis. The second is ``None`` where there is no
+    other; ``None`` for both if no cell ran.
+    """
+    cells = {cell["cell"]: cell for cell in running(content)}
+    if not cells:
+        return None
+    for _, answer in answers_of(Places(RUN, content)):
+        if answer.cell in cells and answer.other in cells and answer.cell != answer.other:
+            assert answer.cell is not None
+            return answer.cell, answer.other
+    best = (best_of(list(cells.values()), content["metrics"][0]) or list(cells.values()))[0]
+    others = [cell for cell in cells.values() if cell is not best]
+    near = [cell for cell in others if len(cell["values"].items() - best["values"].items()) == 1]
+    return best["cell"], next((cell["cell"] for cell in (*near, *others)), None)
+
+
 def sentences_of(content: Content) -> list[list[str]]:
     """Return each answer of the document of a sweep in words; one that says nothing keeps the reason why."""
     said = {asked.position: [plain(told.answer)] for asked, told in answers_of(Places(RUN, content))}
@@ -269,6 +289,7 @@ def best(asked: Asked) -> AnswerText | None:
         _best_picture(asked, lead, each),
         _best_table(asked, known, each) if each else _ranking_table(asked, groups[lead], inner),
         asked.cell(groups[lead]["best"]),
+        next((asked.cell(entry["at"]) for entry in groups[lead]["order"][1:]), None),
     )
 
 
@@ -465,6 +486,9 @@ def crossover(asked: Asked) -> AnswerText | None:
         curves(asked, along, between=who, edges=edges if len(lines) == 1 else ()),
         asked.grid([*lines[last]["at"], along], heads, rows),
         asked.cell({**lines[last]["at"], along: stage["value"], who: stage["best"]}),
+        next(
+            (asked.cell({**lines[last]["at"], along: stage["value"], who: name}) for name in stage["order"][1:]), None
+        ),
     )
 
 
@@ -792,13 +816,12 @@ def threshold(asked: Asked) -> AnswerText | None:
                      for place, need in zip(where, needs, strict=True)]  # fmt: skip
             answer = sentence(*brief(line(goal, texts[0]), texts[1:]))
             title = line(texts[0], "; ", texts[-1], " for ", _condition(asked))
-    level = asked.data.get("at_least", asked.data.get("at_most"))
     chosen = hardest if len(needs) == 1 else easiest if easiest.crossing is not None else next(
         (need for need in needs if need.crossing is not None), easiest)  # fmt: skip
     return AnswerText(
         answer,
         title,
-        curves(asked, along, level=(level, plain(_condition(asked)))),
+        curves(asked, along),
         _threshold_table(asked, needs),
         _need_cell(asked, chosen),
         _need_cell(asked, chosen, holds=False),

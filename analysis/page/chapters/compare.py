@@ -34,12 +34,12 @@ from analysis.compare import by_value
 from analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, ratios, time_shares
 from analysis.page.account import asked_for
 from analysis.page.cells import axes_of
+from analysis.page.chapters.answers import chosen_cells
 from analysis.page.chapters.inputs import luck, more_runs, not_covered, stated
 from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
 from analysis.page.formats.terminal import folded
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
-from analysis.page.report_data import chosen_cells
 from analysis.page.sourced import Places, number, ranged, told
 from analysis.statistics.differences import MANY, Difference, difference
 from analysis.terminal import Page, console

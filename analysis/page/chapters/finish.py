@@ -7,10 +7,10 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import PERCENT, capital, number_of
-from analysis.page.cells import axes_of
+from analysis.page.cells import axes_of, evenly
+from analysis.page.chapters.answers import chosen_cells
 from analysis.page.charts.data import Curves, Scale, Series
 from analysis.page.model import Column, Grid, Picture, Section
-from analysis.page.report_data import chosen_cells
 from analysis.statistics.intervals import binomial_interval
 from sim.units import DAY
 
@@ -153,7 +153,7 @@ def _samples(report_data: ReportData, focus: Focus) -> tuple[list[Sample], list[
     fixed = {column_of(rows[0], other.name): best[other.name] for other in others_at}
     drawn = samples_along(rows, axis, fixed, drawn=True)
     central = samples_along(rows, axis, fixed, drawn=False)
-    return (_few(drawn), central, axis) if drawn else (_few(central), [], axis)
+    return (evenly(drawn, _MOST_CURVES), central, axis) if drawn else (evenly(central, _MOST_CURVES), [], axis)
 
 
 def _is_alike(focus: Focus) -> bool:
@@ -186,14 +186,6 @@ def _apart(samples: Sequence[Sample], time: float) -> float:
     """Return by how much the chances to be finished by a time differ."""
     chances = [sample.chance(time) for sample in samples]
     return max(chances) - min(chances)
-
-
-def _few(samples: list[Sample]) -> list[Sample]:
-    """Return as many samples as a picture has room for, evenly chosen."""
-    count = len(samples)
-    if count <= _MOST_CURVES:
-        return samples
-    return [samples[round(index * (count - 1) / (_MOST_CURVES - 1))] for index in range(_MOST_CURVES)]
 
 
 def _end(horizon: float, deadline: float | None, samples: Sequence[Sample]) -> float:

@@ -13,7 +13,7 @@ from analysis.amounts import PERCENT, ends_of, listed, time_text
 from analysis.page.chapters.run import TOO_FAR, distance
 from analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
 from analysis.page.model import Column, Grid, Picture, Section
-from analysis.page.report_data import at_rate, at_size, chosen_cells, interruption_rates, shares_of, with_nodes_at_hand
+from analysis.page.report_data import at_rate, at_size, interruption_rates, shares_of, with_nodes_at_hand
 from sim import units
 from sim.units import HOUR, MINUTE
 from sim.yamlfile import load
@@ -128,7 +128,7 @@ def simulated_shares(report_data: ReportData) -> list[Simulated]:
         return []
     ettr = focus.document.metrics["ettr"]
     alone = _simulated(focus.prepared.jobs[0].gpus, ettr.mean, ettr.mean_ci95)
-    chosen = None if sweep is None or study is None else chosen_cells(sweep)
+    chosen = None if sweep is None or study is None else report_data.chosen
     cells = [] if chosen is None or sweep is None else _same_but_for_size(sweep, chosen[0])
     if not cells or any("ettr" not in cell["metrics"] for cell in cells):
         return alone

@@ -13,7 +13,6 @@ from analysis.amounts import (
     POINTS,
     Shown,
     capital,
-    ends_of,
     label_text,
     name_of,
     number_of,
@@ -24,11 +23,9 @@ from analysis.amounts import (
 from analysis.metrics import TIME_SHARE, lower_is_better
 from analysis.page.cells import (
     Axis,
-    Line,
     axes_of,
     best_of,
-    levels_of,
-    lines_along,
+    evenly,
     mean_of,
     missing_text,
     place_of,
@@ -39,15 +36,15 @@ from analysis.page.cells import (
 from analysis.page.chapters import sensitivity
 from analysis.page.chapters.answer import Asked, Rows, asked_text
 from analysis.page.chapters.answers import all_results, answers_of
+from analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
 from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, luck, not_covered, not_known
-from analysis.page.charts.data import Curves, HeatMap, Interval, Intervals, Scale, Series
+from analysis.page.charts.data import HeatMap, Interval, Intervals
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
-from analysis.page.report_data import RUN, chosen_cells
+from analysis.page.report_data import RUN
 from analysis.page.sourced import (
     Estimate,
     Places,
-    band_text,
     between,
     cell_mean,
     has_bands,
@@ -184,7 +181,8 @@ def drivers(report_data: ReportData, answers: Sequence[tuple[Asked, AnswerText]]
     """
     asked, first = answers[0]
     others = _others(answers)
-    pair, told_of = _pair(asked, first), [one for one, _ in answers[1:]]
+    told_of = [one for one, _ in answers[1:]]
+    pair = None if first.cell is None or first.other is None else (first.cell, first.other)
     second = pair[1] if pair is not None and _of_phases(asked, pair) else None
     kinds: tuple[Callable[[], Words], ...] = (
         lambda: _of_phases(asked, pair),
@@ -226,19 +224,6 @@ def _others(answers: Sequence[tuple[Asked, AnswerText]]) -> list[Words]:
             found.append((content["ask"] == "trend", len(found), one.point))
         seen.add(key)
     return [point for *_, point in sorted(found, key=lambda one: one[:2])]
-
-
-def _pair(asked: Asked, first: AnswerText) -> tuple[int, int] | None:
-    """Return the cells of the first and the second option; ``None`` where there are no two."""
-    cell = first.cell
-    if first.other is not None and cell is not None and first.other != cell:
-        return cell, first.other
-    groups = [group for group in asked.data.get("groups", ()) if group["best"] and asked.cell(group["best"]) == cell]
-    if groups and cell is not None:
-        others = [asked.cell(entry["at"]) for entry in groups[0]["order"][1:2]]
-        return (cell, others[0]) if others and others[0] is not None else None
-    found = chosen_cells({**asked.places.content, "answers": [asked.content]})
-    return None if found is None or found[1] is None else (found[0], found[1])
 
 
 def _of_phases(asked: Asked, pair: tuple[int, int] | None) -> Words:
@@ -318,31 +303,10 @@ def _steps(
         other = asked.cell({**mine, name: label})
         there = asked.mean(other)
         if label != mine[name] and other is not None and there is not None:
-            found.append((name, label, _step(asked, name, mine, label) or between(there, here), other))
+            found.append((name, label, between(there, here), other))
     if axis is None or not axis.is_numeric:
         found = sorted(found, key=lambda step: abs(step[2].mean.value))[:1]
     return found
-
-
-def _step(asked: Asked, name: str, mine: Mapping[str, str], label: str) -> Estimate | None:
-    """Return a step as a trend along the axis has it, from pairs of runs with the same failures; ``None`` without."""
-    for position in range(len(asked.places.get("answers"))):
-        other = Asked(asked.places, position)
-        if (
-            other.content["ask"] != "trend"
-            or other.data.get("along") != name
-            or other.data.get("metric") != asked.metric
-        ):
-            continue
-        for place, content in enumerate(other.data["lines"]):
-            is_line = all(mine[axis] == value for axis, value in content["at"].items())
-            for index, step in enumerate(content["steps"] if is_line else ()):
-                if {step["from"], step["to"]} == {mine[name], label}:
-                    found = other.difference("lines", place, "steps", index, "difference")
-                    if found is None or step["to"] == label:
-                        return found
-                    return found.changed(lambda change: change * -1)
-    return None
 
 
 def _of_shares(asked: Asked, cell: int | None) -> Words:
@@ -412,8 +376,6 @@ def of_formula(asked: Asked, cell: int | None, *, far: bool) -> Words:
 # ----------------------------------------
 # The first screen about a study.
 
-_MOST_ASSUMPTIONS = 3
-
 _FEWEST_VALUES = 3
 
 """Values from which on an axis has a course that might go on."""
@@ -432,9 +394,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     answers = answers_of(places, Rows(report_data.table))
     question = str(content["question"] or content["description"] or content["study"])
     if not answers:
-        return glossed(
-            FirstScreen(question, _silent(content), (), None, (), _not_covered(report_data, places, None, None))
-        )
+        return glossed(FirstScreen(question, _silent(content), (), None, (), _not_covered(report_data, places)))
     asked, first = answers[0]
     picture = first.drawn()
     replayed = report_data.focus is not None and any(
@@ -450,7 +410,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
             doubt,
             picture,
             drivers(report_data, answers),
-            (*edge(asked, first), *([caveat] if caveat else ()), *_not_covered(report_data, places, asked, first)),
+            (*edge(asked, first), *([caveat] if caveat else ()), *_not_covered(report_data, places)),
         )
     )
     return replace(found, glossary=(*_presets(asked, first), *found.glossary))
@@ -506,10 +466,8 @@ def _chance(places: Places, asked: Asked, first: AnswerText) -> Words:
     return chance(places.at("cells", first.cell, "replications"), asked.mean(first.cell))
 
 
-def _not_covered(
-    report_data: ReportData, places: Places, asked: Asked | None, first: AnswerText | None
-) -> tuple[Words, ...]:
-    """Return what the answer does not cover: points without results, notes, and what is assumed about the answer."""
+def _not_covered(report_data: ReportData, places: Places) -> tuple[Words, ...]:
+    """Return what the answer does not cover: points without results, notes, and what is assumed."""
     found: list[Words] = []
     for status, what in _TROUBLES:
         count = places.at("counts", status)
@@ -517,30 +475,10 @@ def _not_covered(
             total = places.at("counts", "points")
             assert total is not None
             found.append(sentence(number(count, COUNT), " of ", number(total, COUNT), " points ", what))
-    stated = places.get("assumptions")
-    own = [text for text in stated if text in _own(report_data)] or stated
-    terms = set() if asked is None or first is None else _terms(asked, first)
-    ranked = sorted(dict.fromkeys(own), key=lambda text: (-len(terms & _words_of_sweep(text)), len(text)))
-    *noted, last = not_covered(places.get("notes"), [entry["warning"] for entry in places.get("warnings")], ())
-    found += [*noted, *(sentence(f"assumed: {text}") for text in ranked[:_MOST_ASSUMPTIONS])]
-    if len(ranked) > _MOST_ASSUMPTIONS:
-        found.append(("More is assumed; all of it is listed with its source further down.",))
-    return (*found, last)
-
-
-def _terms(asked: Asked, first: AnswerText) -> set[str]:
-    """Return words by which an assumption is known to be about the answer: of its axes and of the values it names."""
-    axes = " ".join(asked.title(axis) for axis in asked.varying)
-    text = plain(first.answer)
-    named = [entry["label"] for axis in asked.varying for entry in asked.places.get("axes", axis, "values")
-             if plain(asked.value(axis, entry["label"])).strip("“”") in text]  # fmt: skip
-    return _words_of_sweep(axes) | _words_of_sweep(" ".join(named))
-
-
-def _words_of_sweep(text: str) -> set[str]:
-    """Return the words of a text that tell of what it is: names, large numbers, and not the small words."""
-    found = re.findall(r"[a-z][a-z0-9-]{3,}|\d{3,}", text.lower().replace(",", ""))
-    return {word.removesuffix("s") for word in found}
+    study = report_data.study
+    own = () if study is None else study.study.assumptions
+    stated = [text for text in places.get("assumptions") if text in own] or places.get("assumptions")
+    return (*found, *not_covered(places.get("notes"), [entry["warning"] for entry in places.get("warnings")], stated))
 
 
 def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
@@ -561,171 +499,6 @@ def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
             word = "below" if labels[name] == order[0] else "above"
             found.append(sentence(f"nothing {word} ", asked.named(name, labels[name]), " was tried"))
     return tuple(found)
-
-
-def _own(report_data: ReportData) -> tuple[str, ...]:
-    """Return the assumptions of the study, without those of its scenario."""
-    study = report_data.study
-    return () if study is None else tuple(study.study.assumptions)
-
-
-# ----------------------------------------
-# Which of many lines a picture shows.
-
-MOST_LINES = 8
-
-"""Lines that can be told apart in a picture."""
-
-
-def few_lines(lines: Sequence[Line], others: Sequence[Axis], metric: str) -> tuple[list[Line], str]:
-    """Return as many lines as a picture has room for, and in words which ones these are; empty words for all.
-
-    Where lines differ in several axes those are shown that differ from the best line in one of them alone: in that
-    which moves the metric most. Else it is the best ones.
-
-    Parameters
-    ----------
-    lines
-        All of them.
-    others
-        The axes that they differ in.
-    metric
-        By which lines are ranked.
-    """
-    if len(lines) <= MOST_LINES:
-        return list(lines), ""
-    ranked = _ranked(lines, metric)
-    if len(others) > 1:
-        sets = [(axis, _apart_in(axis, lines, ranked[0])) for axis in others]
-        axis, found = max(sets, key=lambda pair: _spread(pair[1], metric))
-        if len(found) > 1:
-            fixed = ", ".join(other.phrase(ranked[0].at[other.name]) for other in others if other is not axis)
-            kept = _even(found)
-            part = f" {len(kept)} of its {len(found)} values are shown." if len(kept) < len(found) else ""
-            named = [line._replace(name=axis.told(line.at[axis.name])) for line in kept]
-            return named, f"One line for each {axis.title}, with {fixed} as in the best combination.{part}"
-    best = ranked[:MOST_LINES]
-    return [line for line in lines if line in best], f"Of {len(lines)} lines the {MOST_LINES} best are shown."
-
-
-def _ranked(lines: Sequence[Line], metric: str) -> list[Line]:
-    """Return lines by the mean rank of their cells, best first."""
-    cells = [cell for line in lines for cell in line.cells]
-    rank = {id(cell): position for position, cell in enumerate(best_of(cells, metric))}
-
-    def place(line: Line) -> float:
-        return sum(rank.get(id(cell), len(rank)) for cell in line.cells) / len(line.cells)
-
-    return sorted(lines, key=place)
-
-
-def _apart_in(axis: Axis, lines: Sequence[Line], best: Line) -> list[Line]:
-    """Return the lines that differ from the best one in an axis alone, and that one itself."""
-    return [line for line in lines if all(line.at[name] == best.at[name] for name in line.at if name != axis.name)]
-
-
-def _spread(lines: Sequence[Line], metric: str) -> float:
-    """Return how far lines are apart, by their means over all places."""
-    means = []
-    for curve in lines:
-        values = [value for cell in curve.cells if (value := mean_of(cell, metric)) is not None]
-        means += [sum(values) / len(values)] if values else []
-    return max(means) - min(means) if means else 0.0
-
-
-def _even(lines: Sequence[Line]) -> list[Line]:
-    """Return as many lines as there is room for, evenly chosen."""
-    count = len(lines)
-    if count <= MOST_LINES:
-        return list(lines)
-    return [lines[round(index * (count - 1) / (MOST_LINES - 1))] for index in range(MOST_LINES)]
-
-
-# ----------------------------------------
-# What curves say, in a sentence that is worked out from their numbers.
-
-_SAME = 1e-9
-
-
-def curves_title(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
-    """Return what the curves of a metric along an axis say.
-
-    Parameters
-    ----------
-    lines
-        What is shown, each with two means or more.
-    """
-    cells = [cell for line in lines for cell in line.cells if mean_of(cell, metric.metric) is not None]
-    means = [mean_of(cell, metric.metric) or 0.0 for cell in cells]
-    name = capital(metric.name)
-    if len({metric.form.plain(mean) for mean in means}) == 1:
-        return f"{name} {verb(metric.metric, 'is', 'are')} {metric.form.plain(means[0])} at every value of {axis.title}"
-    if len(lines) == 1:
-        return _one_line(cells, axis, metric)
-    return _ahead(lines, axis, metric) or _span(cells, axis, metric)
-
-
-def _one_line(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
-    """Return where a single curve is best if that is inside, else where it comes from and goes to."""
-    name, key = capital(metric.name), metric.metric
-    is_lowest = lower_is_better(key)
-    best = (min if is_lowest else max)(cells, key=lambda cell: mean_of(cell, key) or 0.0)
-    first, last = cells[0], cells[-1]
-    if all(_is_apart(best, end, metric) for end in (first, last)):
-        word = "lowest" if is_lowest else "highest"
-        told = f"{name} {verb(metric.metric, 'is', 'are')} {word}"
-        here = axis.phrase(best["values"][axis.name])
-        alike = [cell for cell in cells if not _is_apart(best, cell, metric)]
-        if len(alike) == 1:
-            return f"{told} with {here}: {cell_mean(best, metric)}"
-        ends = [label_text(cell["values"][axis.name]) for cell in (alike[0], alike[-1])]
-        return f"{told} around {here}, {cell_mean(best, metric)}: intervals from {ends[0]} to {ends[1]} overlap"
-    labels = [axis.phrase(first["values"][axis.name]), label_text(last["values"][axis.name])]
-    goes = verb(metric.metric, "goes", "go")
-    means = [cell_mean(cell, metric) for cell in (first, last)]
-    if _is_apart(first, last, metric):
-        return f"{name} {goes} from {means[0]} with {labels[0]} to {means[1]} with {labels[1]}"
-    return f"{name} {goes} from {means[0]} to {means[1]} over {axis.title}; the intervals overlap"
-
-
-def _ahead(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
-    """Return which line is best at the last value that all have, if its interval is clear of all others'."""
-    key = metric.metric
-    common = set.intersection(*({cell["values"][axis.name] for cell in line.cells} for line in lines))
-    labels = [cell["values"][axis.name] for cell in lines[0].cells if cell["values"][axis.name] in common]
-    if not labels:
-        return ""
-    last = [next(cell for cell in line.cells if cell["values"][axis.name] == labels[-1]) for line in lines]
-    known = [(line, cell) for line, cell in zip(lines, last, strict=True) if mean_of(cell, key) is not None]
-    if len(known) < len(lines):
-        return ""
-    sign = 1 if lower_is_better(key) else -1
-    known.sort(key=lambda pair: sign * (mean_of(pair[1], key) or 0.0))
-    (line, best), (_, second) = known[:2]
-    if not _is_apart(best, second, metric):
-        return ""
-    word = "lowest" if lower_is_better(key) else "highest"
-    place = capital(f"with {axis.phrase(labels[-1])}")
-    return f"{place}, {line.name} has the {word} {metric.name}: {cell_mean(best, metric)}"
-
-
-def _span(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
-    """Return between which values all curves are."""
-    order = sorted(cells, key=lambda cell: mean_of(cell, metric.metric) or 0.0)
-    low, high = (cell_mean(cell, metric) for cell in (order[0], order[-1]))
-    if low == high:
-        low, high = (metric.form.plain(mean_of(cell, metric.metric) or 0.0) for cell in (order[0], order[-1]))
-    return f"{capital(metric.name)} {verb(metric.metric, 'is', 'are')} between {low} and {high} over {axis.title}"
-
-
-def _is_apart(one: Content, other: Content, metric: Shown) -> bool:
-    """Return whether two cells differ by more than both of their intervals together."""
-    means, halves = [], 0.0
-    for cell in (one, other):
-        means.append(mean_of(cell, metric.metric) or 0.0)
-        ends = ends_of(cell["metrics"][metric.metric].get("mean_ci95"))
-        halves += 0.0 if ends is None else (ends[1] - ends[0]) / 2
-    return one is not other and abs(means[0] - means[1]) > max(halves, _SAME * max(map(abs, means)))
 
 
 # ----------------------------------------
@@ -776,7 +549,9 @@ def _pictures(content: Content) -> Iterator[Picture]:
         if not axes:
             yield _intervals(content, told)
         for axis in axes[:1] if position else axes:
-            yield from _along(content, axis, told, divides=position == 0)
+            lines = known_lines(content, axis, told)
+            if lines:
+                yield curves_picture(content, axis, told, lines, f"{_key(metric)}-along-{_key(axis.name)}")
 
 
 def _is_level(content: Content, metric: Shown) -> bool:
@@ -795,131 +570,6 @@ def _axes(content: Content) -> list[Axis]:
     return (asked or sorted(numeric, key=lambda axis: -len(axis.labels)))[:_MOST_AXES]
 
 
-def _along(content: Content, axis: Axis, metric: Shown, *, divides: bool) -> Iterator[Picture]:
-    """Yield the pictures of a metric along an axis."""
-    lines = [line for line in lines_along(content, axis) if sum(_is_known(line, metric)) > 1]
-    key = f"{_key(metric.metric)}-along-{_key(axis.name)}"
-    slowest = next((other for other in axes_of(content) if other.name != axis.name), None)
-    if len(lines) > MOST_LINES and divides and slowest is not None and len(slowest.labels) <= _MOST_PICTURES:
-        for number, label in enumerate(slowest.labels, start=1):
-            mine = [_without(line, slowest, content, axis) for line in lines if line.at[slowest.name] == label]
-            if mine:
-                place = f"With {slowest.phrase(label)}"
-                yield _curves(content, axis, metric, mine, f"{key}-{number}", place)
-    elif lines:
-        yield _curves(content, axis, metric, lines, key, "")
-
-
-def _is_known(line: Line, metric: Shown) -> list[bool]:
-    """Return of which cells of a line there is a mean."""
-    return [metric.mean(cell["metrics"].get(metric.metric, {})) != "" for cell in line.cells]
-
-
-def _without(line: Line, axis: Axis, content: Content, along: Axis) -> Line:
-    """Return a line whose name leaves an axis out, which the picture is about."""
-    others = [other for other in axes_of(content) if other.name not in (axis.name, along.name)]
-    return line._replace(
-        name=", ".join(other.told(line.at[other.name]) for other in others),
-        at={other.name: line.at[other.name] for other in others},
-    )
-
-
-def _curves(content: Content, axis: Axis, metric: Shown, lines: Sequence[Line], key: str, place: str) -> Picture:
-    """Return a picture with one curve for each line, of many lines for the best."""
-    others = [other for other in axes_of(content) if other.name in lines[0].at]
-    kept, which = few_lines(lines, others, metric.metric)
-    series = tuple(_series(line, axis, metric, hue) for hue, line in enumerate(kept))
-    formula = _formula(kept[0], axis, metric) if len(lines) == 1 else None
-    levels = levels_of(content, axis, metric)
-    title = curves_title(kept, axis, metric)
-    title = capital(f"{place}: {title}") if place else title
-    lines_across = tuple((level.height, level.name) for level in levels)
-    chart = Curves(title, axis.scale, Scale(metric.head), (*series, *([formula] if formula else [])), lines_across)
-    each = " and ".join(other.title for other in others)
-    caption = [which or (f"One line for each {each}." if each and len(lines) > 1 else "")]
-    caption += [
-        "Dashed: the closed form, a formula without sampling error." if formula else "",
-        _troubles(content, metric),
-    ]
-    told = "; ".join(_line_text(line, axis, metric) for line in kept[:4])
-    alt = f"{capital(metric.name)} along {axis.title}. {capital(told)}."
-    return Picture(key, chart, alt, " ".join(part for part in caption if part), _table(kept, axis, metric, title))
-
-
-def _series(line: Line, axis: Axis, metric: Shown, hue: int) -> Series:
-    """Return a line as a curve."""
-    found = [cell["metrics"].get(metric.metric, {}) for cell in line.cells]
-    numbers = [cell["numbers"][axis.name] for cell in line.cells]
-    bands = tuple(metric.ends(one.get("band90")) for one in found)
-    return Series(
-        line.name,
-        tuple(number / axis.size for number in numbers),
-        tuple(metric.of(one.get("mean")) for one in found),
-        tuple(metric.ends(one.get("mean_ci95")) for one in found),
-        bands if any(bands) else (),
-        hue=hue,
-    )
-
-
-def _formula(line: Line, axis: Axis, metric: Shown) -> Series | None:
-    """Return what the closed form says along a line; ``None`` where it says nothing, and for all but ETTR."""
-    values = [cell["closed_form"]["ettr"] for cell in line.cells]
-    if metric.metric != "ettr" or all(value is None for value in values):
-        return None
-    places = tuple(cell["numbers"][axis.name] / axis.size for cell in line.cells)
-    return Series("formula", places, tuple(metric.of(value) for value in values), look="dashed", hue=-1)
-
-
-def _line_text(line: Line, axis: Axis, metric: Shown) -> str:
-    """Return where a line begins and where it ends."""
-    known = [cell for cell, is_known in zip(line.cells, _is_known(line, metric), strict=True) if is_known]
-    ends = [
-        f"{metric.told(cell['metrics'][metric.metric])} at {label_text(cell['values'][axis.name])}"
-        for cell in (known[0], known[-1])
-    ]
-    return f"{line.name + ': ' if line.name else ''}from {ends[0]} to {ends[1]}"
-
-
-def _table(lines: Sequence[Line], axis: Axis, metric: Shown, title: str) -> Grid:
-    """Return the same numbers: a row for each value of the axis, a column for each line."""
-    cells = [{cell["values"][axis.name]: cell for cell in curve.cells} for curve in lines]
-    has_band = has_bands([cell for curve in lines for cell in curve.cells], metric.metric)
-    order = sorted(zip(axis.labels, axis.numbers, strict=True), key=lambda pair: pair[1] or 0.0)
-    columns = [Column(capital(axis.title), is_number=False)]
-    for curve in lines:
-        columns += [Column(curve.name or capital(metric.name))]
-        columns += [Column("90 % band of unknown inputs")] if has_band else []
-    rows = []
-    for label, _ in order:
-        row = [label_text(label)]
-        for by_label in cells:
-            cell = by_label.get(label)
-            row.append(_cell_text(cell, metric))
-            row += [band_text(cell, metric) if cell is not None else "no results"] if has_band else []
-        if any(label in by_label for by_label in cells):
-            rows.append(row)
-    return Grid(title, columns, rows, note=f"{capital(metric.name)}, mean and 95 % interval.")
-
-
-def _cell_text(cell: Content | None, metric: Shown) -> str:
-    if cell is None:
-        return "no results"
-    return metric.told(cell["metrics"].get(metric.metric, {})) or missing_text(cell, metric.metric)
-
-
-def _troubles(content: Content, metric: Shown) -> str:
-    """Return how many combinations have no mean, and why."""
-    missing = [cell for cell in content["cells"] if cell["status"] != "ok"]
-    unknown = [cell for cell in running(content) if cell["metrics"].get(metric.metric, {}).get("mean") is None]
-    total = len(content["cells"])
-    texts = []
-    if missing:
-        texts.append(f"{len(missing)} of {number_of(total, 'combination')} cannot run or failed.")
-    if unknown:
-        texts.append(f"{len(unknown)} of {number_of(total, 'combination')} have no mean of {metric.name}.")
-    return " ".join(texts)
-
-
 def _intervals(content: Content, metric: Shown) -> Picture:
     """Return a picture of a study without an axis of numbers: a row for each combination."""
     cells, axes = running(content), axes_of(content)
@@ -928,7 +578,7 @@ def _intervals(content: Content, metric: Shown) -> Picture:
     rows, texts = [], []
     for cell in kept:
         found = cell["metrics"].get(metric.metric, {})
-        text = _cell_text(cell, metric)
+        text = cell_text(cell, metric)
         name = label_text(cell["values"][axes[0].name]) if len(axes) == 1 else place_of(cell, axes) or content["study"]
         note = "" if found.get("mean") is not None else text
         ends, band = metric.ends(found.get("mean_ci95")), metric.ends(found.get("band90"))
@@ -939,7 +589,7 @@ def _intervals(content: Content, metric: Shown) -> Picture:
     heads = (Column("Combination", is_number=False), Column(capital(metric.name)))
     alt = f"{capital(metric.name)}: {'; '.join(f'{name} {text}' for name, text in texts[:8])}."
     more = f"The {len(kept)} best of {len(cells)} combinations." if len(kept) < len(cells) else ""
-    caption = " ".join(part for part in (more, _troubles(content, metric)) if part)
+    caption = " ".join(part for part in (more, missing_means(content, metric)) if part)
     chart = Intervals(title, metric.unit, tuple(rows))
     return Picture(f"{_key(metric.metric)}-of-all", chart, alt, caption, Grid(title, heads, texts))
 
@@ -1020,7 +670,7 @@ def _picture(
     best = best_of([cell for cell in cells.values() if cell["status"] == "ok"], metric.metric)
     if not best:
         return None
-    rows, columns = _labels(pair[0], _MOST_ROWS), _labels(pair[1], _MOST_COLUMNS)
+    rows, columns = evenly(pair[0].labels, _MOST_ROWS), evenly(pair[1].labels, _MOST_COLUMNS)
     values = [[_value(cells.get((row, column)), metric) for column in columns] for row in rows]
     texts = [[_text(cells.get((row, column)), metric) for column in columns] for row in rows]
     place = phrases(fixed, fixed, content)
@@ -1043,14 +693,6 @@ def _picture(
         f"{place_of(worst, pair)} to {cell_mean(best[0], metric)} with {place_of(best[0], pair)}."
     )
     return Picture(f"heat-map-{number + 1}", chart, alt, _caption(content, pair, rows, columns, fixed), table)
-
-
-def _labels(axis: Axis, most: int) -> tuple[str, ...]:
-    """Return the values of an axis that are shown: all, or as many as there is room for, evenly chosen."""
-    count = len(axis.labels)
-    if count <= most:
-        return axis.labels
-    return tuple(axis.labels[round(index * (count - 1) / (most - 1))] for index in range(most))
 
 
 def _value(cell: Content | None, metric: Shown) -> float | None:
