@@ -281,8 +281,8 @@ def test_a_crossover_is_where_two_lines_meet() -> None:
     assert [stage["best"] for stage in answer.data["lines"][0]["best"]] == ["restart"] * 3 + ["elastic"] * 2
     words, _ = told(table, ask="crossover", between="way", along="gpus")
     assert words.startswith("“restart” has the highest")
-    assert "between 4,000 and 8,000" in words
-    assert "(about 5,040 on a straight line), beyond that “elastic”" in words
+    assert "from GPUs 1,000 to 4,000, then “elastic” from GPUs 8,000 to 16,000" in words
+    assert words.endswith("the best changes at about GPUs 5,040.")
 
 
 def test_no_crossover_is_an_answer() -> None:

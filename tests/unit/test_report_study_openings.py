@@ -270,8 +270,9 @@ def test_points_of_a_thousand_gpus_are_gpu_years() -> None:
     """Two to four points of 1,000 GPUs are 20 to 40 GPU-years a year; between jobs of unlike size nothing is told."""
     content = document({"way": WAYS, "spares": SPARES}, [0.96, 0.92, 0.91, 0.93, 0.95, 0.94], crossover())
     text = plain(told(content).answer)
-    assert "up to somewhere between 8 and 16 hot spares (about 12 on a straight line), beyond that “warm”" in text
+    assert "at 8 hot spares, then “warm” from 16 to 24 hot spares, ahead by" in text
     assert "ahead by 2.0 to 4.0 points (20 to 40 GPU-years a year)" in text
+    assert text.endswith("the best changes at about 12 hot spares.")
     for gpus in (500, None):
         content["cells"][-1]["gpus"] = gpus
         assert "GPU-years" not in plain(told(content).answer)

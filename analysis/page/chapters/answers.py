@@ -527,32 +527,20 @@ def _span_who(asked: Asked, span: _Span) -> Words:
 
 
 def _course(asked: Asked, place: int) -> Words:
-    """Return who is best from where to where, and by how much at the end."""
-    stages, spans = asked.data["lines"][place]["best"], _spans(asked, place)
-    highest = f" has the {asked.most} {asked.what} "
-    if len(spans) == 1 and len(spans[0].names) == 1:
-        first, last = _stage_lead(asked, place, 0), _stage_lead(asked, place, len(stages) - 1)
-        alone = line(_span_who(asked, spans[0]), highest, _from_to(asked, place, spans[0]))
-        return line(alone, ", by ", first, " at first and ", last, " at last") if first and last else alone
+    """Return who is best from where to where, by how much at the end, and where the best changes at last."""
+    spans = _spans(asked, place)
     parts: list[Words] = []
-    for position, span in enumerate(spans):
-        following = spans[position + 1] if position + 1 < len(spans) else None
-        handover = _handover(asked, place, span, following)
-        is_beyond = position > 0 and bool(_handover(asked, place, spans[position - 1], span))
-        where = line(" up to ", handover) if handover else () if is_beyond else line(" ", _from_to(asked, place, span))
-        who = _span_who(asked, span)
+    for span in spans if len(spans) <= _MOST_SPANS else (spans[0], spans[-1]):
         is_open = len(span.names) > 1
-        what = (" may have the " if is_open else " has the", "" if is_open else " ", f"{asked.most} {asked.what}")
-        parts.append(line("beyond that " if is_beyond else "then " if position else "", who,
-                          line(*what) if not position else " (not told apart)" if is_open else "", where))  # fmt: skip
-    kept = parts if len(parts) <= _MOST_SPANS else [parts[0], line("then ", _span_who(asked, spans[-1]), " ",
-                                                                  _from_to(asked, place, spans[-1]))]  # fmt: skip
-    lead = _stage_lead(asked, place, len(stages) - 1)
-    found = listed(kept, ", ")
-    if lead and len(stages[-1]["may_be_best"]) == 1:
-        at = asked.named(asked.data["along"], stages[-1]["value"])
-        found = line(found, ", at ", at, " ahead by ", lead, _stage_years(asked, place, len(stages) - 1))
-    return found
+        verb = " (not told apart)" if is_open and parts else ""
+        if not parts:
+            verb = f" {'may have' if is_open else 'has'} the {asked.most} {asked.what}"
+        parts.append(line("then " if parts else "", _span_who(asked, span), verb, " ", _from_to(asked, place, span)))
+    lead = _stage_lead(asked, place, -1) if len(spans[-1].names) == 1 else ()
+    where = asked.named(asked.data["along"], asked.data["lines"][place]["best"][-1]["value"])
+    ahead = line(", ahead by ", lead, " with ", where) if lead else ()
+    at = _crossing(asked, place)
+    return line(listed(parts, ", "), ahead, *(("; the best changes at ", at) if at and len(spans) > 1 else ()))
 
 
 def _from_to(asked: Asked, place: int, span: _Span) -> Words:
@@ -562,67 +550,44 @@ def _from_to(asked: Asked, place: int, span: _Span) -> Words:
     return line("at ", asked.named(along, first)) if first == last else asked.extent(along, first, last)
 
 
-def _handover(asked: Asked, place: int, span: _Span, following: _Span | None) -> Words:
-    """Return where the best of a part is passed by that of the next one; empty where that is not told."""
-    content = asked.data["lines"][place]
-    if following is None or len(span.names) > 1 or len(following.names) > 1:
+def _crossing(asked: Asked, place: int) -> Words:
+    """Return about where the best changes at last, on a straight line between two values; empty where it does not."""
+    crossings = asked.data["lines"][place]["crossings"]
+    known = [index for index, one in enumerate(crossings) if one["at"] is not None]
+    at = asked.at("lines", place, "crossings", known[-1], "at") if known else None
+    if at is None:
         return ()
-    ends = [content["best"][span.stages[-1]]["value"], content["best"][following.stages[0]]["value"]]
-    for index, crossing in enumerate(content["crossings"]):
-        if crossing["between"] == ends and crossing["at"] is not None:
-            return _handover_place(asked, place, index)
-    return ()
-
-
-def _handover_place(asked: Asked, place: int, index: int, *, briefly: bool = False) -> Words:
-    """Return between which values that were tried a crossover is, and about where."""
-    at = asked.at("lines", place, "crossings", index, "at")
-    assert at is not None
-    along, content = asked.data["along"], asked.data["lines"][place]
-    form, crossing, stages = asked.axis_form(along, at.value), content["crossings"][index], content["best"]
-    labels = [stage["value"] for stage in stages]
-    low, high = crossing["at_ci95"] or (None, None)
+    along, form = asked.data["along"], asked.axis_form(asked.data["along"], at.value)
     # Of what is counted no decimals, and no more digits than what is between two values deserves.
     digits = form._replace(is_whole=False) if form.is_whole and at.value >= _LARGE else form
-    about = number(at, digits, None if low is None or high is None else (low, high))
-    if briefly:
-        return line("about ", asked.with_name(along, (about,)))
-    first, last = (labels.index(label) for label in crossing["between"])
-    below, above = bracket([stage["number"] for stage in stages], (first, last), (low, high))
-    tried = line("between ", asked.value(along, labels[below or 0]), " and ",
-                 asked.value(along, labels[-1 if above is None else above]))  # fmt: skip
-    return line(asked.with_name(along, line("somewhere ", tried)), " (about ", about, " on a straight line)")
+    about = number(at, digits, ends_of(crossings[known[-1]]["at_ci95"]))
+    return line("about ", asked.with_name(along, (about,)))
 
 
 def _stage_lead(asked: Asked, place: int, stage: int) -> Words:
-    """Return by how much the best is ahead of the second at a value; empty where that is not told."""
-    found = asked.difference("lines", place, "best", stage, "ahead_of_second")
-    return () if found is None else asked.apart(found, asked.at("lines", place, "best", stage, "mean"))
-
-
-def _stage_years(asked: Asked, place: int, stage: int) -> Words:
-    """Return the same in GPU-years a year."""
-    found = asked.difference("lines", place, "best", stage, "ahead_of_second")
+    """Return by how much the best is ahead of the second at a value, in GPU-years too; empty without a second."""
     content = asked.data["lines"][place]
+    stage %= len(content["best"])
+    found = asked.difference("lines", place, "best", stage, "ahead_of_second")
+    if found is None:
+        return ()
     entry = content["best"][stage]
     here = {**content["at"], asked.data["along"]: entry["value"]}
     cells = [asked.cell({**here, asked.data["between"]: name}) for name in entry.get("order", ())[:2]]
-    return () if found is None or len(cells) < 2 else asked.gpu_years(found, *cells)
+    years = asked.gpu_years(found, *cells) if len(cells) == 2 else ()
+    return line(asked.apart(found, asked.at("lines", place, "best", stage, "mean")), years)
 
 
 def _in_short(asked: Asked, place: int) -> Words:
     """Return who is best at last, and from where on."""
-    spans, content = _spans(asked, place), asked.data["lines"][place]
+    spans, at = _spans(asked, place), _crossing(asked, place)
     first, last = (_span_who(asked, span) for span in (spans[0], spans[-1]))
-    highest = f"the {asked.most} {asked.what}"
-    if len(spans) == 1:
-        verb = " may have " if len(spans[0].names) > 1 else " has "
-        return line(first, verb, highest, " ", _from_to(asked, place, spans[0]))
-    known = [index for index, one in enumerate(content["crossings"]) if one["at"] is not None]
-    if known and len(spans[-1].names) == 1:
-        return line("beyond ", _handover_place(asked, place, known[-1], briefly=True), " ", last, " has ", highest)
-    ends = [_from_to(asked, place, span) for span in (spans[0], spans[-1])]
-    return line(first, f" may have {highest} ", ends[0], ", ", last, " ", ends[1])
+    highest = f" the {asked.most} {asked.what}"
+    if at and len(spans) > 1 and len(spans[-1].names) == 1:
+        return line("beyond ", at, " ", last, " has", highest)
+    verb = " has" if len(spans) == 1 and len(spans[0].names) == 1 else " may have"
+    rest = line(", ", last, " ", _from_to(asked, place, spans[-1])) if len(spans) > 1 else ()
+    return line(first, verb, highest, " ", _from_to(asked, place, spans[0]), rest)
 
 
 # ----------------------------------------

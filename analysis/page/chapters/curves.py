@@ -86,7 +86,7 @@ def curves_picture(
         first, last = (f"{metric.told(cell['metrics'][metric.metric])} at {label_text(cell['values'][axis.name])}"
                        for cell in (known[0], known[-1]))  # fmt: skip
         courses.append(f"{f'{line.name}: ' if line.name else ''}from {first} to {last}")
-    alt = f"{capital(metric.name)} along {axis.title}. {capital('; '.join(courses))}."
+    alt = f"{capital(metric.name)} along {axis.title}. {'; '.join(courses)}."
     return Picture(key, chart, alt, " ".join(filter(None, caption)), _table(kept, axis, metric, title))
 
 

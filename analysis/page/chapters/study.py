@@ -514,11 +514,13 @@ _MOST_PICTURES = 4
 
 
 def section(report_data: ReportData) -> Section | None:
-    """Return the section; ``None`` where there is nothing to say."""
+    """Return the section, without the picture of the first screen; ``None`` where there is nothing to say."""
     content = report_data.sweep
     if content is None or len(running(content)) < 2:
         return None
-    pictures = list(_pictures(content))
+    answers = answers_of(Places(RUN, content), Rows(report_data.table)) if report_data.kind == "sweep" else []
+    drawn = [getattr(getattr(one.drawn(), "chart", None), "series", ()) for _, one in answers[:1]]
+    pictures = [picture for picture in _pictures(content) if getattr(picture.chart, "series", None) not in drawn]
     if not pictures:
         return None
     notes = [
