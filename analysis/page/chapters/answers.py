@@ -15,7 +15,6 @@ from analysis.amounts import COUNT, PERCENT, Form, Shown, capital, ends_of, labe
 from analysis.metrics import lower_is_better
 from analysis.page.cells import best_of, missing_text, running, status_text
 from analysis.page.chapters.answer import (
-    KEY,
     MOST_ROWS,
     AnswerText,
     Asked,
@@ -27,7 +26,7 @@ from analysis.page.chapters.answer import (
     front_data,
     intervals,
 )
-from analysis.page.charts.data import Curves, Scale, Series
+from analysis.page.charts.data import Curves
 from analysis.page.glossary import metric_words
 from analysis.page.model import Column, Grid, Number, Picture, Section, joined, plain
 from analysis.page.report_data import RUN
@@ -52,7 +51,6 @@ from analysis.page.sourced import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from analysis.page.cells import Axis
     from analysis.page.chapters.answer import Draw
     from analysis.page.model import Words
     from analysis.page.report_data import ReportData
@@ -764,20 +762,20 @@ def threshold(asked: Asked) -> AnswerText | None:
     along, needs = asked.data["along"], sorted(needs, key=lambda need: _hardness(asked, need))
     easiest, hardest = needs[0], needs[-1]
     goal = line("for ", asked.subject, " to be ", _condition(asked), ", ")
-    tell = _rate if asked.is_factor(along) else _amount
+    need_text = _rate if asked.is_factor(along) else _amount
     if len(needs) == 1:
-        answer = sentence(goal, tell(asked, easiest, is_first=True), _unsure(asked, easiest))
-        title = line(tell(asked, easiest, is_first=True), " for ", _condition(asked))
+        answer = sentence(goal, need_text(asked, easiest, is_first=True), _unsure(asked, easiest))
+        title = line(need_text(asked, easiest, is_first=True), " for ", _condition(asked))
     else:
         today = _today(asked)
         where = [asked.where(lines[need.place]["at"]) for need in needs]
         if today:
-            shorts = [line(place, ": ", _rate_short(asked, need)) for place, need in zip(where, needs, strict=True)]
+            shorts = [line(at, ": ", _rate_short(asked, need)) for at, need in zip(where, needs, strict=True)]
             shorts[-1] = line("hardest is ", shorts[-1])
             answer = sentence(*brief(line(today, "; best is ", shorts[0]), shorts[1:]))
             title = today
         else:
-            texts = [line("with ", place, ", ", tell(asked, need, is_first=need is easiest))
+            texts = [line("with ", place, ", ", need_text(asked, need, is_first=need is easiest))
                      for place, need in zip(where, needs, strict=True)]  # fmt: skip
             answer = sentence(*brief(line(goal, texts[0]), texts[1:]))
             title = line(texts[0], "; ", texts[-1], " for ", _condition(asked))
@@ -811,8 +809,8 @@ def _rate_short(asked: Asked, need: _Need) -> Words:
     """Return how high the failure rate may be, or the MTBF must be, in a few words."""
     if need.crossing is None:
         return ("any rate tried" if need.holds else "no rate tried",)
-    is_rarer, times = _times(asked, need)
-    if is_rarer:
+    is_higher, times = _times(asked, need)
+    if is_higher:
         return line("MTBF ", times, " as high")
     return line("up to " if need.holds else "from ", times, " the rate")
 
@@ -940,27 +938,28 @@ def _rate(asked: Asked, need: _Need, *, is_first: bool) -> Words:
     """Return how much higher the MTBF must be in a line, or how much more frequent failures may be."""
     if need.crossing is None:
         return _beyond(asked, need, is_first=is_first)
-    is_rarer, times = _times(asked, need)
-    tried = _tried(asked, need, is_rarer=is_rarer) if is_first else ()
-    stated = f" that of “{asked.places.get('scenario')}”" if is_first else ""
-    if is_rarer:
-        return line("the MTBF must be about ", times, stated or " as high", tried)
-    verb = "the failure rate may be about " if need.holds else "the failure rate must be at least about "
-    return line(verb, times, stated or " as high", tried)
+    is_higher, times = _times(asked, need)
+    end = line(times, f" that of “{asked.places.get('scenario')}”", _tried(asked, need, is_higher=is_higher))
+    if not is_first:
+        end = line(times, " as high")
+    start = "the MTBF must be about "
+    if not is_higher:
+        start = "the failure rate may be about " if need.holds else "the failure rate must be at least about "
+    return line(start, end)
 
 
 def _times(asked: Asked, need: _Need) -> tuple[bool, Number]:
-    """Return whether failures must be rarer, and by which factor; else how many times as frequent they may be."""
+    """Return whether the MTBF must be higher, and by which factor; else how many times as frequent failures may be."""
     place = ("lines", need.place, "crossings", need.crossing or 0)
     found, low, high = asked.at(*place, "at"), asked.at(*place, "at_ci95", 0), asked.at(*place, "at_ci95", 1)
     assert found is not None
-    is_rarer = need.holds and found.value < 1
-    if is_rarer:
+    is_higher = need.holds and found.value < 1
+    if is_higher:
         found, low, high = _ONE / found, None if high is None else _ONE / high, None if low is None else _ONE / low
-    return is_rarer, number(found, _TIMES, None if low is None or high is None else (low.value, high.value))
+    return is_higher, number(found, _TIMES, None if low is None or high is None else (low.value, high.value))
 
 
-def _tried(asked: Asked, need: _Need, *, is_rarer: bool) -> Words:
+def _tried(asked: Asked, need: _Need, *, is_higher: bool) -> Words:
     """Return the two rates that were tried next to where a line passes the level; empty where one is beyond all."""
     points = asked.data["lines"][need.place]["points"]
     places = [place for place in _bracket(asked, need) if place is not None]
@@ -968,7 +967,7 @@ def _tried(asked: Asked, need: _Need, *, is_rarer: bool) -> Words:
         return ()
     texts = [asked.value(asked.data["along"], points[place]["value"]) for place in places]
     known = [asked.at("lines", need.place, "points", place, "number") for place in places]
-    if is_rarer:
+    if is_higher:
         texts = [(number(_ONE / one, _BARE),) for one in reversed(known) if one is not None and one.value]
     return line(" (tried: ", listed(texts), ")")
 
