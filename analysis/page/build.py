@@ -22,20 +22,6 @@ from analysis.page.chapters import (
     typical,
     validation,
 )
-from analysis.page.chapters import cluster as step
-from analysis.page.chapters import compare as bridge
-from analysis.page.chapters import compare as comparison
-from analysis.page.chapters import inputs as basis
-from analysis.page.chapters import optimum as optimize
-from analysis.page.chapters import run as closed_form
-from analysis.page.chapters import run as losses
-from analysis.page.chapters import run as missing_nodes
-from analysis.page.chapters import run as rolling
-from analysis.page.chapters import run as where_time_goes
-from analysis.page.chapters import scale as frontier
-from analysis.page.chapters import sensitivity as tornado
-from analysis.page.chapters import sensitivity as variance
-from analysis.page.chapters import validation as validate
 from analysis.page.chapters.compare import variant_labels
 from analysis.page.chapters.reproduce import footer
 from analysis.page.formats import html, markdown, slides
@@ -199,26 +185,26 @@ def _start(content: dict[str, Any], axes: Sequence[_Axis]) -> dict[str, Any]:
 # ``None`` where the results have nothing for it.
 
 SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
-    where_time_goes.section,
+    run.section,
     answers.section,
-    comparison.section,
-    bridge.bridge_section,
+    compare.section,
+    compare.bridge_section,
     study.section,
     study.heat_maps_section,
     finish.section,
-    tornado.section,
-    variance.variance_section,
+    sensitivity.section,
+    sensitivity.variance_section,
     optimum.section,
-    losses.losses_section,
+    run.losses_section,
     typical.section,
-    rolling.rolling_section,
-    missing_nodes.missing_nodes_section,
+    run.rolling_section,
+    run.missing_nodes_section,
     scale.scale_section,
-    frontier.section,
+    scale.section,
     cluster.section,
-    step.step_section,
-    closed_form.closed_form_section,
-    basis.basis_section,
+    cluster.step_section,
+    run.closed_form_section,
+    inputs.basis_section,
     inputs.section,
     validation.section,
     reproduce.section,
@@ -233,8 +219,8 @@ OPENINGS: dict[str, Callable[[ReportData], FirstScreen]] = {
     "compare": compare.first_screen,
     "sweep": study.first_screen,
     "sensitivity": sensitivity.first_screen,
-    "optimize": optimize.first_screen,
-    "validate": validate.first_screen,
+    "optimize": optimum.first_screen,
+    "validate": validation.first_screen,
 }
 
 

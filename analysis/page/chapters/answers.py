@@ -15,6 +15,7 @@ from analysis.amounts import COUNT, PERCENT, Form, Shown, capital, ends_of, labe
 from analysis.metrics import lower_is_better
 from analysis.page.cells import best_of, missing_text, running, status_text
 from analysis.page.chapters.answer import (
+    KEY,
     MOST_ROWS,
     AnswerText,
     Asked,
@@ -26,7 +27,7 @@ from analysis.page.chapters.answer import (
     front_data,
     intervals,
 )
-from analysis.page.charts.data import Curves
+from analysis.page.charts.data import Curves, Scale, Series
 from analysis.page.glossary import metric_words
 from analysis.page.model import Column, Grid, Number, Picture, Section, joined, plain
 from analysis.page.report_data import RUN
@@ -51,6 +52,7 @@ from analysis.page.sourced import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from analysis.page.cells import Axis
     from analysis.page.chapters.answer import Draw
     from analysis.page.model import Words
     from analysis.page.report_data import ReportData
@@ -762,20 +764,20 @@ def threshold(asked: Asked) -> AnswerText | None:
     along, needs = asked.data["along"], sorted(needs, key=lambda need: _hardness(asked, need))
     easiest, hardest = needs[0], needs[-1]
     goal = line("for ", asked.subject, " to be ", _condition(asked), ", ")
-    need_text = _rate if asked.is_factor(along) else _amount
+    tell = _rate if asked.is_factor(along) else _amount
     if len(needs) == 1:
-        answer = sentence(goal, need_text(asked, easiest, is_first=True), _unsure(asked, easiest))
-        title = line(need_text(asked, easiest, is_first=True), " for ", _condition(asked))
+        answer = sentence(goal, tell(asked, easiest, is_first=True), _unsure(asked, easiest))
+        title = line(tell(asked, easiest, is_first=True), " for ", _condition(asked))
     else:
         today = _today(asked)
         where = [asked.where(lines[need.place]["at"]) for need in needs]
         if today:
-            shorts = [line(at, ": ", _rate_short(asked, need)) for at, need in zip(where, needs, strict=True)]
+            shorts = [line(place, ": ", _rate_short(asked, need)) for place, need in zip(where, needs, strict=True)]
             shorts[-1] = line("hardest is ", shorts[-1])
             answer = sentence(*brief(line(today, "; best is ", shorts[0]), shorts[1:]))
             title = today
         else:
-            texts = [line("with ", place, ", ", need_text(asked, need, is_first=need is easiest))
+            texts = [line("with ", place, ", ", tell(asked, need, is_first=need is easiest))
                      for place, need in zip(where, needs, strict=True)]  # fmt: skip
             answer = sentence(*brief(line(goal, texts[0]), texts[1:]))
             title = line(texts[0], "; ", texts[-1], " for ", _condition(asked))
@@ -939,13 +941,12 @@ def _rate(asked: Asked, need: _Need, *, is_first: bool) -> Words:
     if need.crossing is None:
         return _beyond(asked, need, is_first=is_first)
     is_higher, times = _times(asked, need)
-    end = line(times, f" that of “{asked.places.get('scenario')}”", _tried(asked, need, is_higher=is_higher))
-    if not is_first:
-        end = line(times, " as high")
-    start = "the MTBF must be about "
-    if not is_higher:
-        start = "the failure rate may be about " if need.holds else "the failure rate must be at least about "
-    return line(start, end)
+    tried = _tried(asked, need, is_higher=is_higher) if is_first else ()
+    stated = f" that of “{asked.places.get('scenario')}”" if is_first else ""
+    if is_higher:
+        return line("the MTBF must be about ", times, stated or " as high", tried)
+    verb = "the failure rate may be about " if need.holds else "the failure rate must be at least about "
+    return line(verb, times, stated or " as high", tried)
 
 
 def _times(asked: Asked, need: _Need) -> tuple[bool, Number]:
