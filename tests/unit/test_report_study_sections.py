@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.amounts import ends_of, label_text, phrase, phrases, shown
-from analysis.page.cells import Axis, axes_of, levels_of, lines_along
+from analysis.amounts import ends_of, phrases, shown
+from analysis.page.cells import Axis, axes_of, lines_along
 from analysis.page.chapters import answers, compare, finish, optimum
 from analysis.page.chapters import sensitivity as drivers
 from analysis.page.chapters import study as curves
@@ -29,7 +29,7 @@ from analysis.page.model import Grid, Picture, Section, plain
 from analysis.page.report_data import COMPARE, OPTIMIZE, RUN, SENSITIVITY, ReportData, Results, read_results
 from analysis.results import run as documents
 from analysis.results.models import SensitivityDocument
-from analysis.statistics.differences import Difference, difference
+from analysis.statistics.differences import difference
 from sim import JOB_BUCKETS
 from tests import report_sample
 from tests.cases import cases
@@ -278,30 +278,6 @@ def test_the_table_of_a_large_study_has_its_best_cells() -> None:
     assert "points.csv" in table.note
 
 
-@cases(
-    ("title", "label", "noun", "told"),
-    [
-        ("hot spares", "48", "hot spares", "48 hot spares"),
-        ("GPUs of the job", "131072", "GPUs", "131,072 GPUs"),
-        ("switch failures", "10", "", "switch failures 10"),
-        ("median repair", "44 h", "", "median repair 44 h"),
-        ("recovery", "torchft-hsdp", "", "recovery “torchft-hsdp”"),
-    ],
-)
-def test_values_are_told_in_words(title: str, label: str, noun: str, told: str) -> None:
-    """What the study says that it counts is counted, what is measured has its amount, words are in quotes."""
-    assert phrase(title, label, noun) == told
-
-
-def test_large_whole_numbers_of_labels_have_separators() -> None:
-    """Numbers with separators or decimals, and those within names, stay as they are."""
-    assert label_text("131072") == "131,072"
-    assert label_text("16384 GPUs in 2 pods") == "16,384 GPUs in 2 pods"
-    assert [label_text(label) for label in ("0.00001", "llama-20240", "131,072", "H20000")] == [
-        "0.00001", "llama-20240", "131,072", "H20000",
-    ]  # fmt: skip
-
-
 def test_cells_that_cannot_run_say_why(materials: dict[str, ReportData]) -> None:
     """A combination that cannot run is in the table, with the reason."""
     report_data = materials["infeasible"]
@@ -334,38 +310,6 @@ def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Rep
         assert row.mean == pytest.approx(behind[row.name]["mean"] / size)
 
 
-def test_a_comparison_lists_the_other_keys_that_differ(materials: dict[str, ReportData]) -> None:
-    """What differs beyond what was varied is a table with the values by variant; a document without it has none."""
-    content = copy.deepcopy(materials["compare"].main)
-    first, *rest = content["variants"]
-    content["also_differ"] = {"windows": {first: None, **dict.fromkeys(rest, "1 d")}}
-    title = "Other keys in which the variants differ"
-
-    def tables() -> list[Grid]:
-        found = made(compare.section(of_document(COMPARE, content)))
-        return [item for item in found.items if isinstance(item, Grid) and item.title == title]
-
-    (table,) = tables()
-    assert table.rows == (("windows", f"not stated ({first}); 1 d ({', '.join(rest)})"),)
-    del content["also_differ"]
-    assert tables() == []
-
-
-def test_a_comparison_tells_stores_from_the_recovery(materials: dict[str, ReportData]) -> None:
-    """What the stores of a preset make stands in the text, with what is left of the difference without them."""
-    content = copy.deepcopy(materials["compare"].main)
-    first, second, third = content["variants"]
-    change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
-    content["stores"] = {second: {"without": third, "gain": change, "rest": change | {"mean": 0.01, "ci95": None}}}
-    text = " ".join(map(str, made(compare.section(of_document(COMPARE, content))).text))
-    assert f"{second}: the checkpoint stores of its preset make +2.0 points" in text
-    assert f"; without them the difference to {first} is +1.00 points" in text
-    content["stores"] = {first: {"without": third, "gain": change, "rest": None}}
-    text = " ".join(map(str, made(compare.section(of_document(COMPARE, content))).text))
-    assert f"{first}: the checkpoint stores of its preset make +2.0 points" in text
-    assert "without them" not in text
-
-
 def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(materials: dict[str, ReportData]) -> None:
     """The title of two variants names a winner if the interval leaves out zero, and no winner otherwise."""
     content = copy.deepcopy(materials["compare"].main)
@@ -379,18 +323,6 @@ def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(material
     section = made(compare.section(of_document(COMPARE, content)))
     assert "cannot be told apart" in section.title
     assert "about 90 replications" in pictures(section)["comparison-differences"].chart.rows[0].note
-
-
-def test_variants_that_are_equal_in_every_run_are_not_called_close(materials: dict[str, ReportData]) -> None:
-    """No difference at all, in any replication, is another thing than one that luck hides; and no path is repeated."""
-    content = copy.deepcopy(materials["compare"].main)
-    names = dict(zip(content["variants"], ("recovery.use=a", "recovery.use=b", "recovery.use=c"), strict=True))
-    content = json.loads(re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], json.dumps(content)))
-    none = {"mean": 0.0, "ci95": [0.0, 0.0]}
-    content["ranking"] |= {"behind": dict.fromkeys(names.values(), none), "may_be_best": list(names.values())}
-    section = made(compare.section(of_document(COMPARE, content)))
-    assert section.title.startswith("a, b and c have the same ")
-    assert "recovery.use" not in " ".join(texts(section))
 
 
 def test_a_ranking_has_the_distances_of_the_answer() -> None:
@@ -480,42 +412,6 @@ def test_intervals_of_a_bridge_hold_the_truth_as_often_as_they_say() -> None:
     assert abs(held / trials - 0.95) < 4 * math.sqrt(0.95 * 0.05 / trials)
 
 
-def told_bridge(gains: Sequence[float], *, speeds: tuple[float, float] | None = None, **more: Any) -> str:
-    """Return the title of a bridge of two replications that are alike, with what buckets lose less [-]."""
-    before = np.full(len(JOB_BUCKETS), 0.04)
-    after = before.copy()
-    after[1 : 1 + len(gains)] -= gains
-    for shares in (before, after):
-        shares[0] = 1.0 - shares[1:].sum()
-    first, second = (runs(1e6 * np.array([shares, shares])) for shares in (before, after))
-    found = bridge_of(first, second)
-    assert found is not None
-    return compare.title_of(found, ("A", "B"), "", more.get("documented"), speeds)
-
-
-def test_a_bridge_says_mostly_only_of_more_than_half() -> None:
-    """Of four equal steps none is most of the change; one that outweighs all others is."""
-    assert "the largest part by less" in told_bridge([0.01, 0.01, 0.01, 0.01])
-    assert "mostly by less" in told_bridge([0.03, 0.01, 0.01])
-    assert "mostly by more" in told_bridge([-0.03, 0.01])
-
-
-def test_the_verdict_of_a_bridge_is_that_of_all_replications() -> None:
-    """Where a comparison has more replications than were played again, its difference decides, both ways."""
-    sure, open_ = Difference(0.0019, (0.0011, 0.0027), True, 2), Difference(0.01, (-0.01, 0.03), False, 90)
-    assert "higher" in told_bridge([0.0009], documented=sure)
-    assert "0.19 points" in told_bridge([0.0009], documented=sure)
-    assert "cannot be told apart" in told_bridge([0.03], documented=open_)
-
-
-def test_a_bridge_does_not_praise_time_where_speed_is_what_changes() -> None:
-    """If the healthy speed changes by more than the time of training, the title says so, with both numbers."""
-    slower = told_bridge([0.001], speeds=(0.445, 0.372))
-    assert slower.startswith("Time is not what B and A differ in most")
-    assert "37.2 % and 44.5 % of the peak" in slower
-    assert "higher" in told_bridge([0.03], speeds=(0.445, 0.444))
-
-
 def test_equal_scenarios_have_no_steps() -> None:
     """A scenario beside itself gains nothing, nowhere."""
     shares = runs(np.random.default_rng(5).exponential(1.0, (4, len(JOB_BUCKETS))))
@@ -578,43 +474,12 @@ def test_curves_have_the_means_and_intervals_of_the_cells() -> None:
             assert ends == pytest.approx([100 * end for end in cell["metrics"]["ettr"]["mean_ci95"]])
 
 
-@cases(
-    ("value", "half", "words"),
-    [
-        (lambda x: 0.9 - 0.01 * x, 0.001, "goes from 89"),
-        (lambda x: 0.9 - 0.01 * (x - 2) ** 2, 0.001, "is highest with every 2"),
-        (lambda x: 0.9 - 0.01 * (x - 2) ** 2, 0.02, "the intervals overlap"),
-        (lambda x: (0.8, 0.9, 0.8999, 0.8)[round(x) - 1], 0.001, "around every 2, 90.00 %: intervals from 2 to 3"),
-        (lambda _: 0.9, 0.001, "is 90.0 % at every value"),
-    ],
-)
-def test_titles_of_curves_follow_from_their_numbers(value: Callable[..., float], half: float, words: str) -> None:
-    """An optimum inside, a way from one end to the other, and no change are told apart, if intervals allow it."""
-    content = study({"every": numbers(1, 2, 3, 4)}, value, half=half)
-    (picture,) = pictures(made(curves.section(of_document(RUN, content)))).values()
-    assert words in picture.title
-
-
 def test_curves_are_held_against_the_levels_of_questions(materials: dict[str, ReportData]) -> None:
     """A threshold is a level of the curves of its metric along its axis, and of no others."""
     found = pictures(made(curves.section(materials["study"])))
     along = found["ettr-along-interval"].chart
     assert along.levels == ((60.0, "at least 60 %"),)
     assert all(not picture.chart.levels for key, picture in found.items() if not key.startswith("ettr"))
-
-
-def test_a_level_belongs_to_its_metric_and_axis() -> None:
-    """What is asked of one metric along one axis is asked of no other."""
-    content = study({"x": numbers(1, 2), "y": numbers(1, 2)}, lambda *_: 0.5)
-    data = {"metric": "ettr", "along": "x", "at_least": 0.95}
-    content["answers"] = [
-        {"ask": "threshold", "sentences": ["ETTR is at least 95 % up to x = 1.5 [1, 2]."], "data": data}
-    ]
-    x, y = axes_of(content)
-    (level,) = levels_of(content, x, shown("ettr", [0.5]))
-    assert (level.height, level.name) == (95.0, "at least 95 %")
-    assert levels_of(content, y, shown("ettr", [0.5])) == ()
-    assert levels_of(content, x, shown("goodput", [0.5])) == ()
 
 
 def test_axes_of_words_become_rows() -> None:
@@ -749,32 +614,6 @@ def test_the_curve_of_the_end_is_the_empirical_distribution() -> None:
     assert max(height for height in series.y if height is not None) == pytest.approx(100 * 23 / 30)
 
 
-def test_draws_and_central_values_are_kept_apart() -> None:
-    """A sample is of the draws of unknown inputs, or of their central values, never of both."""
-    rows = rows_of({"4": [1.0, 2.0]}) + rows_of({"4": [3.0, None, 5.0]}, draw="1") + rows_of({"4": [7.0]}, draw="2")
-    axis = Axis("spares", "spares", ("4", "8"), (4.0, 8.0), "spares")
-    assert samples_along(rows, axis, {}, drawn=False) == [Sample("4 spares", (1.0, 2.0), 2)]
-    assert samples_along(rows, axis, {}, drawn=True) == [Sample("4 spares", (3.0, 5.0, 7.0), 4)]
-
-
-def test_what_is_unfinished_at_the_horizon_is_not_called_never() -> None:
-    """Of 120 runs 55 are finished at the horizon: half of them are by some later day, which nobody knows."""
-    sample = Sample("8 spares", tuple(43 * 3600.0 + place for place in range(55)), 120)
-    job = SimpleNamespace(target=1.0, deadline=None)
-    focus = SimpleNamespace(
-        prepared=SimpleNamespace(jobs=[job]), scenario=SimpleNamespace(horizon=44 * 3600.0), name=sample.name,
-        ensemble=SimpleNamespace(results=[
-            SimpleNamespace(jobs=[SimpleNamespace(finished=place < 55, end=time, arrival=0.0)])
-            for place, time in enumerate((*sample.times, *[44 * 3600.0] * 65))
-        ]),
-    )  # fmt: skip
-    section = made(finish.section(SimpleNamespace(focus=focus, against=None, table=[], sweep=None)))  # type: ignore[arg-type]
-    assert "finished after day 1.833" in section.title
-    told = " ".join(texts(section))
-    assert "never" not in told
-    assert "at no time" not in told
-
-
 def test_a_share_is_finished_by_the_first_time_that_has_it() -> None:
     """With unfinished runs a large share is never reached."""
     sample = Sample("", (1.0, 2.0, 3.0, 4.0), 5)
@@ -894,15 +733,6 @@ def test_a_picture_has_the_values_that_change_most() -> None:
     assert (drawn_ends([3.0]), drawn_ends([2.0, 2.0, 2.0])) == ((0, 0), (0, 2))
 
 
-def test_a_tornado_names_nothing_that_luck_may_have_done() -> None:
-    """Where no change is resolved the title says that, and names no input."""
-    content = sensitivity()
-    for swing in content["tornado"]:
-        for move in swing["moves"]:
-            move["change"] = change(0.01, 0.02)
-    assert "by more than the sampling error" in made(drivers.section(no_sweep(content))).title
-
-
 def test_shares_of_the_variance_are_those_of_the_document() -> None:
     """First-order and total indices with their intervals, and a bar that adds up to all of the variance."""
     found = pictures(made(drivers.variance_section(no_sweep(sensitivity()))))
@@ -997,22 +827,6 @@ def test_settings_of_an_optimum_can_be_typed(materials: dict[str, ReportData], m
     result = report_sample.call(*shlex.split(command), "--replications", count, "--json", "--jobs", "1")
     mean = json.loads(result.stdout)["metrics"]["ettr"]["mean"]
     assert mean == pytest.approx(content["answer"]["aims"]["ettr"]["mean"], rel=1e-12)
-
-
-def test_an_optimum_without_an_answer_says_what_comes_closest(materials: dict[str, ReportData]) -> None:
-    """Where nothing keeps the conditions, that is the title, and the closest is told."""
-    content = copy.deepcopy(materials["study"].of(OPTIMIZE))
-    assert content is not None
-    content |= {"answer": None, "settings": [], "runner_up": None, "as_good": None, "confirmation": None}
-    documents = {OPTIMIZE: content, RUN: materials["study"].main}
-    report_data = ReportData(Results(materials["study"].folder, "sweep", documents))
-    section = made(optimum.section(report_data))
-    assert section.title == "No setting that was evaluated keeps the conditions"
-    best = max(content["tried"], key=lambda trial: trial["conditions"][0]["mean"])
-    place = f"{best['values']['spares.hot']} hot spares, interval {best['values']['interval']}"
-    assert "the closest is" in plain(section.text[1])
-    assert plain(section.text[1]).endswith(f"with {place}.")
-    assert "confirmation" not in pictures(section)
 
 
 def test_paired_differences_are_what_the_bridge_uses() -> None:
