@@ -188,7 +188,6 @@ def sweep(
     """Run every point of a study and answer its questions."""
     from analysis.page.chapters.answers import sentences_of
     from analysis.page.chapters.study import format_sweep
-    from analysis.results.run import plain
     from analysis.study.load import against_metrics
     from analysis.sweep import command
     from analysis.sweep.document import against_sweep
@@ -208,7 +207,7 @@ def sweep(
             end(command.against_shard(counts))
             return
         content, files = command.run_sweep(place, command_line(), sentences_of)
-    show_document(content, lambda document: format_sweep(plain(document)), out, files, as_json=as_json)
+    show_document(content, format_sweep, out, files, as_json=as_json)
     end(against_sweep(content))
 
 

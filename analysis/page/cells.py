@@ -5,18 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from analysis.amounts import Shown, capital, label_text, number_of, phrase
+from analysis.amounts import Shown, capital, label_text, number_of, phrase, shown
 from analysis.metrics import lower_is_better
 from analysis.page.charts.data import Scale
+from analysis.results.models import CellSummary
 from sim import units
 from sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-Content = dict[str, Any]
+    from analysis.results.models import CellFound, SweepDocument
 
 _Item = TypeVar("_Item")
 
@@ -101,17 +102,17 @@ class Line(NamedTuple):
 
     name: str
     at: Mapping[str, str]
-    cells: tuple[Content, ...]
+    cells: tuple[CellFound, ...]
 
 
-def axes_of(content: Content) -> list[Axis]:
+def axes_of(content: SweepDocument) -> list[Axis]:
     """Return the axes of a sweep that were chosen and have several values."""
     found = []
-    for name, entry in content["axes"].items():
-        values = entry["values"]
-        if not entry["unknown"] and len(values) > 1:
-            labels, numbers = zip(*((value["label"], value["number"]) for value in values), strict=True)
-            found.append(Axis(name, entry["title"], labels, numbers, entry.get("noun", "")))
+    for name, entry in content.axes.items():
+        values = entry.values
+        if not entry.unknown and len(values) > 1:
+            labels, numbers = zip(*((value.label, value.number) for value in values), strict=True)
+            found.append(Axis(name, entry.title, labels, numbers, entry.noun))
     return found
 
 
@@ -121,67 +122,77 @@ def evenly(items: Sequence[_Item], most: int) -> list[_Item]:
     return list(items) if count <= most else [items[round(at * (count - 1) / (most - 1))] for at in range(most)]
 
 
-def running(content: Content) -> list[Content]:
+_NOTHING = CellSummary.model_construct(
+    mean=None, mean_ci95=None, method=None, std=None, p05=None, p50=None, p95=None, band90=None, replications=0,
+    censored=0, never_started=0,
+)  # fmt: skip
+
+
+def summary_of(cell: CellFound, metric: str) -> CellSummary:
+    """Return a metric of a cell; all of it is ``None`` where the cell does not have the metric."""
+    return cell.metrics.get(metric) or _NOTHING
+
+
+def running(content: SweepDocument) -> list[CellFound]:
     """Return the cells of a sweep that have results."""
-    return [cell for cell in content["cells"] if cell["status"] == "ok"]
+    return [cell for cell in content.cells if cell.status == "ok"]
 
 
-def mean_of(cell: Content, metric: str) -> float | None:
+def mean_of(cell: CellFound, metric: str) -> float | None:
     """Return the mean of a metric of a cell; ``None`` where there is none."""
-    found: float | None = cell["metrics"].get(metric, {}).get("mean")
-    return found
+    return summary_of(cell, metric).mean
 
 
-def best_of(cells: Sequence[Content], metric: str) -> list[Content]:
+def best_of(cells: Sequence[CellFound], metric: str) -> list[CellFound]:
     """Return the cells that have a mean of a metric, best first; of equal ones the first of the study first."""
     sign = 1 if lower_is_better(metric) else -1
     known = [cell for cell in cells if mean_of(cell, metric) is not None]
     return sorted(known, key=lambda cell: sign * (mean_of(cell, metric) or 0.0))
 
 
-def place_of(cell: Content, axes: Sequence[Axis]) -> str:
+def place_of(cell: CellFound, axes: Sequence[Axis]) -> str:
     """Return where a cell is, in words: ``24 hot spares, median repair 6 h``."""
-    return ", ".join(axis.phrase(cell["values"][axis.name]) for axis in axes)
+    return ", ".join(axis.phrase(cell.values[axis.name]) for axis in axes)
 
 
-def missing_text(cell: Content, metric: str) -> str:
+def missing_text(cell: CellFound, metric: str) -> str:
     """Return why a cell has no mean of a metric."""
-    if cell["status"] != "ok":
+    if cell.status != "ok":
         return status_text(cell)
-    found = cell["metrics"].get(metric)
+    found = cell.metrics.get(metric)
     if found is None:
         return "not known of this scenario"
-    if metric == "time_to_work" and found["censored"]:
-        return f"unfinished in {found['censored']} of {number_of(found['replications'], 'run')}"
+    if metric == "time_to_work" and found.censored:
+        return f"unfinished in {found.censored} of {number_of(found.replications, 'run')}"
     if metric.startswith("mtti"):
         return "no interruption in any run"
     return "nothing to measure in any run"
 
 
-def status_text(cell: Content) -> str:
+def status_text(cell: CellFound) -> str:
     """Return what became of a cell that has no results."""
-    return {"infeasible": "cannot run"}.get(cell["status"], str(cell["status"]))
+    return {"infeasible": "cannot run"}.get(cell.status, str(cell.status))
 
 
-def lines_along(content: Content, axis: Axis) -> list[Line]:
+def lines_along(content: SweepDocument, axis: Axis) -> list[Line]:
     """Return the lines along an axis that have two cells with results or more, in order of the study."""
     others = [other for other in axes_of(content) if other.name != axis.name]
-    groups: dict[tuple[str, ...], list[Content]] = {}
+    groups: dict[tuple[str, ...], list[CellFound]] = {}
     for cell in running(content):
-        groups.setdefault(tuple(cell["values"][other.name] for other in others), []).append(cell)
+        groups.setdefault(tuple(cell.values[other.name] for other in others), []).append(cell)
     place = {label: index for index, label in enumerate(axis.labels)}
     found = []
     for labels, cells in groups.items():
         name = ", ".join(other.told(label) for other, label in zip(others, labels, strict=True))
         at = {other.name: label for other, label in zip(others, labels, strict=True)}
-        mine = {cell["values"][axis.name]: cell for cell in cells}.values()
-        order = sorted(mine, key=lambda cell: (cell["numbers"][axis.name] or 0.0, place[cell["values"][axis.name]]))
+        mine = {cell.values[axis.name]: cell for cell in cells}.values()
+        order = sorted(mine, key=lambda cell: (cell.numbers[axis.name] or 0.0, place[cell.values[axis.name]]))
         if len(order) > 1:
             found.append(Line(name, at, tuple(order)))
     return found
 
 
-def share_of_lines(content: Content, axis: Axis) -> float:
+def share_of_lines(content: SweepDocument, axis: Axis) -> float:
     """Return which share of the cells with results is on a line along an axis."""
     cells = len(running(content))
     return sum(len(line.cells) for line in lines_along(content, axis)) / cells if cells else 0.0
@@ -227,12 +238,12 @@ class Level(NamedTuple):
     name: str
 
 
-def levels_of(content: dict[str, Any], axis: Axis, metric: Shown) -> tuple[Level, ...]:
+def levels_of(content: SweepDocument, axis: Axis, metric: Shown) -> tuple[Level, ...]:
     """Return the values that questions ask of a metric along an axis, each once."""
     found: dict[tuple[str, float], Level] = {}
-    for answer in content["answers"]:
-        data = answer["data"]
-        if answer["ask"] != "threshold" or data.get("metric") != metric.metric or data.get("along") != axis.name:
+    for answer in content.answers:
+        data = answer.data
+        if answer.ask != "threshold" or data.get("metric") != metric.metric or data.get("along") != axis.name:
             continue
         for key, word in (("at_least", "at least"), ("at_most", "at most")):
             value = data.get(key)
@@ -240,3 +251,30 @@ def levels_of(content: dict[str, Any], axis: Axis, metric: Shown) -> tuple[Level
                 name = f"{word} {metric.form.exact(value)}"
                 found.setdefault((key, value), Level(value / metric.form.size, name))
     return tuple(found.values())
+
+
+# ----------------------------------------
+# Metrics in the units that readers see, as numbers for pictures and as texts for tables.
+
+
+def shown_of_cells(cells: Iterable[CellFound], metric: str, currency: str | None = None) -> Shown:
+    """Return how a metric of cells of a study is shown."""
+    return shown(metric, [mean_of(cell, metric) for cell in cells], currency)
+
+
+def cell_mean(cell: CellFound, metric: Shown) -> str:
+    """Return the mean of a cell with the digits that its interval deserves; empty without one."""
+    return metric.mean(cell.metrics.get(metric.metric))
+
+
+def has_bands(cells: Iterable[CellFound], metric: str) -> bool:
+    """Return whether any cell has a band of what the unknown inputs may be."""
+    return any(summary_of(cell, metric).band90 for cell in cells)
+
+
+def band_text(cell: CellFound, metric: Shown) -> str:
+    """Return the band of what the unknown inputs of a cell may be, or why there is none."""
+    band = summary_of(cell, metric.metric).band90
+    if band is not None and None not in band:
+        return metric.range(band) or "does not move"
+    return "unfinished in some draws" if metric.metric == "time_to_work" else "not known for all draws"

@@ -20,6 +20,7 @@ from analysis.results.models import (
     OptimizeDocument,
     RunDocument,
     SensitivityDocument,
+    SweepDocument,
     ValidateDocument,
     read_document,
 )
@@ -335,10 +336,10 @@ class ReportData:
         return self.results.documents.get(name)
 
     @functools.cached_property
-    def sweep(self) -> Any | None:
+    def sweep(self) -> SweepDocument | None:
         """The document of the sweep in the folder, if there is one."""
         found = self.of(RUN)
-        return found if found is not None and "cells" in found else None
+        return SweepDocument.model_validate(found) if found is not None and "cells" in found else None
 
     @functools.cached_property
     def study(self) -> LoadedStudy | None:
@@ -401,11 +402,11 @@ class ReportData:
         """Return a cell of the sweep, at the central values of what is unknown."""
         assert self.sweep is not None
         assert self.study is not None
-        cell = self.sweep["cells"][number]
-        point = next((point for point in self.study.points() if point.number == cell["point"]), None)
+        cell = self.sweep.cells[number]
+        point = next((point for point in self.study.points() if point.number == cell.point), None)
         if point is None:
-            raise ReportError(f"{STUDY_RESOLVED}: has no point {cell['point']}: it is not the study of {RUN}")
-        return self._focus(_name(self.sweep, cell["values"]), self.study.scenario(point), cell["replications"])
+            raise ReportError(f"{STUDY_RESOLVED}: has no point {cell.point}: it is not the study of {RUN}")
+        return self._focus(_name(self.sweep.axes, cell.values), self.study.scenario(point), cell.replications)
 
     @functools.cached_property
     def table(self) -> list[dict[str, str]]:
@@ -451,7 +452,7 @@ class ReportData:
         if found.answer is None:
             return None
         scenario = study.template.scenario([*self.common_settings, *found.settings])
-        return self._focus(_name(self.main, found.answer.values), scenario, found.replications)
+        return self._focus(_name(found.axes, found.answer.values), scenario, found.replications)
 
     def _scenario(self, name: str) -> sim.Scenario:
         """Return a scenario of the folder."""
@@ -488,9 +489,9 @@ def _content(axis: Axis, label: str) -> str | float:
         return label
 
 
-def _name(content: Mapping[str, Any], values: Mapping[str, str]) -> str:
+def _name(axes: Mapping[str, Any], values: Mapping[str, str]) -> str:
     """Return what a combination is called: its values in words."""
-    return phrases(values, [axis for axis in content["axes"] if axis in values], content)
+    return phrases(values, [axis for axis in axes if axis in values], axes)
 
 
 # ----------------------------------------

@@ -19,8 +19,10 @@ from analysis.page.chapters.study import drivers, edge, first_screen
 from analysis.page.model import plain
 from analysis.page.report_data import RUN, ReportData, Results, read_results
 from analysis.page.sourced import Estimate, Places, SourcedNumber, between, bracket
+from analysis.results.run import plain as plain_data
 from tests import trace_numbers
 from tests.cases import cases
+from tests.typed import sweep_of
 
 if TYPE_CHECKING:
     from analysis.page.chapters.answer import AnswerText
@@ -62,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def estimate(mean: float, low: float, high: float) -> dict[str, Any]:
     """Return a summary as documents have it."""
-    return {"mean": mean, "mean_ci95": [low, high], "std": None, "p05": None, "p95": None, "band90": None}
+    return {"mean": mean, "mean_ci95": [low, high]}
 
 
 def document(
@@ -74,33 +76,26 @@ def document(
         places = [{**place, name: value} for place in places for value in values]
     cells = [
         {
-            "cell": number, "point": number, "status": "ok", "trouble": "", "replications": 16, "gpus": 1000,
+            "cell": number, "replications": 16, "gpus": 1000,
             "values": {name: label for name, (label, _) in place.items()},
             "numbers": {name: value for name, (_, value) in place.items()},
             "metrics": {} if mean is None else {"ettr": estimate(mean, mean - 0.001, mean + 0.001)},
-            "closed_form": {"ettr": None},
         }
         for number, (place, mean) in enumerate(zip(places, means, strict=True))
     ]  # fmt: skip
     entries = {
-        name: {
-            "title": title, "noun": title if title == "hot spares" else "", "unknown": False,
-            "paths": ["failures.0.scale" if name == "rate" else name],
-            "values": [{"label": label, "number": number} for label, number in values],
-        }
+        name: {"title": title, "noun": title if title == "hot spares" else "",
+               "paths": ["failures.0.scale" if name == "rate" else name],
+               "values": [{"label": label, "number": number} for label, number in values]}
         for name, (title, values) in axes.items()
     }  # fmt: skip
-    return {
-        "study": "by-hand", "question": "What?", "description": "", "scenario": "today", "currency": None,
-        "axes": entries, "metrics": ["ettr"], "replications": [16], "cells": cells,
-        "counts": {"points": len(cells), "infeasible": 0, "failed": 0, "crashed": 0},
-        "answers": [{"sentences": [], **answer}], "warnings": [], "notes": [], "assumptions": [],
-    }  # fmt: skip
+    return {"question": "What?", "axes": entries, "metrics": ["ettr"], "cells": cells, "answers": [answer],
+            "counts": {"points": len(cells)}}  # fmt: skip
 
 
 def told(content: dict[str, Any]) -> AnswerText:
     """Return what the only answer of a document says."""
-    ((_, found),) = answers_of(Places(RUN, content))
+    ((_, found),) = answers_of(Places(RUN, sweep_of(content)))
     return found
 
 
@@ -215,7 +210,7 @@ def test_the_interval_of_a_difference_holds_however_alike_the_runs_are() -> None
 
 def screen(content: dict[str, Any], folder: Path) -> FirstScreen:
     """Return the first screen of a document that is like that of a folder."""
-    return first_screen(ReportData(Results(folder, "sweep", {RUN: content})))
+    return first_screen(ReportData(Results(folder, "sweep", {RUN: plain_data(sweep_of(content))})))
 
 
 def test_a_threshold_over_two_more_axes_begins_with_what_holds_today() -> None:
@@ -236,7 +231,7 @@ def test_a_threshold_over_two_more_axes_begins_with_what_holds_today() -> None:
     assert text.index("2 of 4") < text.index("“warm” and 16 hot spares: up to 2.50") < text.index("MTBF 10.0 times")
     assert found.table is not None
     assert [row[2] for row in found.table.rows] == ["up to 2.50", "up to 1.50", "up to 0.500", "up to 0.100"]
-    assert found.cell == chosen_cells(content)[0]  # type: ignore[index]
+    assert found.cell == chosen_cells(sweep_of(content))[0]  # type: ignore[index]
 
 
 def test_every_number_leads_back_to_the_results(folder: Path) -> None:
@@ -247,7 +242,7 @@ def test_every_number_leads_back_to_the_results(folder: Path) -> None:
 def test_every_kind_of_question_has_its_say(folder: Path) -> None:
     """Each answer makes a sentence, a short one and a title whose numbers lead back to the results."""
     content = json.loads((folder / RUN).read_text(encoding="utf-8"))
-    found, known = answers_of(Places(RUN, content)), trace_numbers.quotes(folder)
+    found, known = answers_of(Places(RUN, sweep_of(content))), trace_numbers.quotes(folder)
     assert {asked.content["ask"] for asked, _ in found} == set(ANSWERS) - {"sensitivity"}
     assert len(found) == len(content["answers"])
     for _, one in found:
@@ -299,7 +294,7 @@ def test_the_last_value_tried_is_told_as_such() -> None:
         group = {"at": {}, "best": {"spares": value}, "may_be_best": [], "replications": 16, "order": order}
         data = {"metric": "ettr", "direction": "highest", "groups": [group | {"replications_to_resolve": None}]}
         content = document({"spares": SPARES}, [0.9, 0.95, 0.93], {"ask": "best", "data": data})
-        ((asked, found),) = answers_of(Places(RUN, content))
+        ((asked, found),) = answers_of(Places(RUN, sweep_of(content)))
         texts = [plain(words) for words in edge(asked, found)]
         assert texts == ([] if expected is None else [f"Nothing {expected} {value} hot spares was tried."])
 
@@ -310,12 +305,10 @@ def test_answers_that_say_the_same_are_told_once(folder: Path) -> None:
     kept = [one for one in content["answers"] if one["ask"] == "crossover" or one.get("for_each")]
     assert len(kept) == 2
     found = screen({**content, "answers": kept}, folder)
-    twin = answers_of(Places(RUN, {**content, "answers": kept}))[1][1]
+    twin = answers_of(Places(RUN, sweep_of({**content, "answers": kept})))[1][1]
     assert twin.point not in found.drivers
-    alone = screen({**content, "answers": [content["answers"][0], kept[0]]}, folder)
-    assert (
-        answers_of(Places(RUN, {**content, "answers": [content["answers"][0], kept[0]]}))[1][1].point in alone.drivers
-    )
+    both = {**content, "answers": [content["answers"][0], kept[0]]}
+    assert answers_of(Places(RUN, sweep_of(both)))[1][1].point in screen(both, folder).drivers
 
 
 def test_how_far_unknown_inputs_move_the_answer_is_told() -> None:
@@ -359,7 +352,7 @@ def test_drawn_runs_lead_where_inputs_are_unknown() -> None:
     for cell in content["cells"]:
         cell |= {"metrics": {"p_finish_by": estimate(1.0, 0.7, 1.0)}, "draws": 2, "replications": 1}
     rows = runs(p_finish_by=[[1, 0, 1], [1, 1, 1], [1, 1, 1]])
-    ((_, found),) = answers_of(Places(RUN, content), rows)
+    ((_, found),) = answers_of(Places(RUN, sweep_of(content)), rows)
     text = plain(found.answer)
     assert "it takes between 8 and 16 hot spares: of 2 runs 50 % with 8 and 100 % with 16 are in time" in text
     assert text.endswith("At exactly the central values 8 hot spares would do.")
@@ -368,13 +361,13 @@ def test_drawn_runs_lead_where_inputs_are_unknown() -> None:
     picture = found.picture("A title")
     assert picture is not None
     assert picture.chart.series[0].y == (50, 100, 100)
-    assert "any value tried is enough" in plain(answers_of(Places(RUN, content))[0][1].answer)
+    assert "any value tried is enough" in plain(answers_of(Places(RUN, sweep_of(content)))[0][1].answer)
 
 
 def said(content: dict[str, Any], rows: Rows | None = None) -> list[str]:
     """Return what drives the answer of a document."""
-    report_data = ReportData(Results(Path(), "sweep", {RUN: content}))
-    return [plain(words) for words in drivers(report_data, answers_of(Places(RUN, content), rows))]
+    report_data = ReportData(Results(Path(), "sweep", {RUN: plain_data(sweep_of(content))}))
+    return [plain(words) for words in drivers(report_data, answers_of(Places(RUN, sweep_of(content)), rows))]
 
 
 def test_what_drives_an_answer_is_what_time_goes_to() -> None:
@@ -433,7 +426,7 @@ def test_a_log_has_no_rates(folder: Path) -> None:
     """Where recorded failures are replayed the answer holds for these, and nothing is said of stated rates."""
     content = json.loads((folder / RUN).read_text(encoding="utf-8"))
     for use, expected in (("replay", "exactly the recorded failures"), ("exponential", "exactly the stated failure")):
-        report_data = ReportData(Results(folder, "sweep", {RUN: content}))
+        report_data = ReportData(Results(folder, "sweep", {RUN: plain_data(sweep_of(content))}))
         report_data.__dict__["focus"] = SimpleNamespace(scenario=SimpleNamespace(failures=[SimpleNamespace(use=use)]))
         assert expected in plain(first_screen(report_data).doubt)
 
@@ -448,6 +441,6 @@ def test_sections_look_at_what_takes_least() -> None:
             for way, at in zip(("cold", "warm"), places, strict=True)
         ]
         content = document({"way": WAYS, "spares": SPARES}, [0.9, 0.96, 0.97] * 2, answer)
-        chosen = chosen_cells(content)
+        chosen = chosen_cells(sweep_of(content))
         assert chosen == ((4, 3) if begins else (3, 4))
         assert told(content).cell == chosen[0]

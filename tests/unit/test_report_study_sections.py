@@ -29,11 +29,12 @@ from analysis.page.model import Grid, Picture, Section, plain
 from analysis.page.report_data import COMPARE, OPTIMIZE, RUN, SENSITIVITY, ReportData, Results, read_results
 from analysis.results import run as documents
 from analysis.results.models import SensitivityDocument
+from analysis.results.run import plain as plain_data
 from analysis.statistics.differences import difference
 from sim import JOB_BUCKETS
 from tests import report_sample
 from tests.cases import cases
-from tests.typed import PROVENANCE
+from tests.typed import PROVENANCE, sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -160,24 +161,14 @@ def study(
     for number, combination in enumerate(itertools.product(*axes.values())):
         mean = value(*(entry[1] if entry[1] is not None else entry[0] for entry in combination))
         found = {"mean": mean, "mean_ci95": None if mean is None else [mean - half, mean + half]}
-        summary = {**found, "std": None, "p05": None, "p95": None, "band90": None, "replications": 8, "censored": 0}
         cells.append({
-            "cell": number, "point": number, "status": "ok", "trouble": "", "troubles": [], "replications": 8,
-            "draws": 0, "precise": None, "censored": 0, "never_started": 0, "closed_form": {"ettr": None},
+            "cell": number, "metrics": {metric: found},
             "values": {name: entry[0] for name, entry in zip(axes, combination, strict=True)},
             "numbers": {name: entry[1] for name, entry in zip(axes, combination, strict=True)},
-            "metrics": {metric: summary},
         })  # fmt: skip
-    return {
-        "study": "by hand", "seed": 1, "currency": "EUR", "metrics": [metric], "replications": [8], "cells": cells,
-        "axes": {
-            name: {"title": name, "unknown": False, "paths": [name],
-                   "values": [{"label": label, "number": number} for label, number in entries]}
-            for name, entries in axes.items()
-        },
-        "answers": [], "at_equal_lines": [], "notes": [], "assumptions": [], "warnings": [], "design": {"use": "grid"},
-        **more,
-    }  # fmt: skip
+    entries = {name: {"title": name, "values": [{"label": label, "number": number} for label, number in values]}
+               for name, values in axes.items()}  # fmt: skip
+    return plain_data(sweep_of({"metrics": [metric], "cells": cells, "axes": entries} | more))
 
 
 def numbers(*values: float, unit: str = "") -> list[tuple[str, float | None]]:
@@ -247,13 +238,13 @@ def test_an_axis_is_in_the_unit_of_its_labels() -> None:
 def test_lines_along_an_axis_differ_in_it_alone() -> None:
     """Every cell is on one line, and a line has one value of every other axis."""
     content = study({"x": numbers(1, 2, 3), "kind": WORDS, "y": numbers(5, 6)}, lambda *_: 0.5)
-    x = axes_of(content)[0]
-    lines = lines_along(content, x)
+    x = axes_of(sweep_of(content))[0]
+    lines = lines_along(sweep_of(content), x)
     assert [len(line.cells) for line in lines] == [3] * 6
-    assert len({cell["cell"] for line in lines for cell in line.cells}) == 18
+    assert len({cell.cell for line in lines for cell in line.cells}) == 18
     for line in lines:
-        assert all(cell["values"][name] == label for cell in line.cells for name, label in line.at.items())
-        assert [cell["numbers"]["x"] for cell in line.cells] == [1, 2, 3]
+        assert all(cell.values[name] == label for cell in line.cells for name, label in line.at.items())
+        assert [cell.numbers["x"] for cell in line.cells] == [1, 2, 3]
 
 
 def test_every_answer_is_in_the_section_as_in_the_document(materials: dict[str, ReportData]) -> None:
@@ -496,14 +487,14 @@ def test_axes_of_words_become_rows() -> None:
 def test_of_many_lines_those_are_shown_that_an_axis_tells_apart() -> None:
     """Lines that differ from the best one in the axis that matters most, not eight that are almost the best."""
     axes = {"x": numbers(1, 2), "weak": numbers(*range(1, 11)), "strong": numbers(*range(1, 8))}
-    content = study(axes, lambda x, weak, strong: 0.5 + 1e-6 * x + 1e-5 * weak + 0.01 * strong)
+    content = sweep_of(study(axes, lambda x, weak, strong: 0.5 + 1e-6 * x + 1e-5 * weak + 0.01 * strong))
     x, weak, strong = axes_of(content)
     kept, words = few_lines(lines_along(content, x), [weak, strong], "ettr")
     assert [line.at["strong"] for line in kept] == list(strong.labels)
     assert {line.at["weak"] for line in kept} == {"10"}
     assert "weak 10" in words
-    alone, words = few_lines(lines_along(study({"x": numbers(1, 2), "y": numbers(*range(20))}, lambda _, y: y / 40), x),
-                             [weak], "ettr")  # fmt: skip
+    other = sweep_of(study({"x": numbers(1, 2), "y": numbers(*range(20))}, lambda _, y: y / 40))
+    alone, words = few_lines(lines_along(other, x), [weak], "ettr")
     assert [line.at["y"] for line in alone] == [str(number) for number in range(12, 20)]
     assert len(alone) == MOST_LINES
 
@@ -574,17 +565,17 @@ def test_a_front_that_nobody_asked_for_is_of_metrics_that_pull_apart() -> None:
                 "cell": str(number), "draw": "0", "ettr.amount": repr(ettr), "ettr.base": "1.0",
                 "cost.amount": repr(costs[number] + 0.01 * replication), "cost.base": "1.0",
             })  # fmt: skip
-    data = front_data(content, rows)
+    data = front_data(sweep_of(content), rows)
     assert data is not None
     assert sorted(member["at"]["spares"] for member in data["front"]) == ["1", "2", "3"]
     assert all(member["for_sure"] for member in data["front"])
     assert data["may_be_too"] == []
     # Where luck alone may pull them apart there is nothing to weigh, nor where one combination is best in both.
     noisy = [{**row, "cost.amount": repr(float(row["cost.amount"]) + (-1) ** place)} for place, row in enumerate(rows)]
-    assert front_data(content, noisy) is None
+    assert front_data(sweep_of(content), noisy) is None
     for cell in content["cells"]:
         cell["metrics"]["cost"]["mean"] = -cell["metrics"]["ettr"]["mean"]
-    assert front_data(content, rows) is None
+    assert front_data(sweep_of(content), rows) is None
 
 
 def rows_of(times: dict[str, list[float | None]], draw: str = "0") -> list[dict[str, str]]:
@@ -632,7 +623,7 @@ def test_the_end_of_a_study_is_that_of_its_table(materials: dict[str, ReportData
     best = next(
         cell["values"]
         for cell in report_data.main["cells"]
-        if phrases(cell["values"], ("spares.hot", "interval"), report_data.main) in focus.name
+        if phrases(cell["values"], ("spares.hot", "interval"), report_data.sweep.axes) in focus.name
     )
     along = next(name for name in ("spares.hot", "interval") if report_data.main["axes"][name]["title"] ==
                  picture.table.columns[0].head.lower())  # fmt: skip

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import sim
-from analysis.page.chapters.study import format_sweep
+from analysis.page.chapters import study as chapter
 from analysis.results.models import SweepDocument
 from analysis.results.run import render, scenario_digest
 from analysis.study.load import LoadedStudy, load_study
@@ -39,6 +39,8 @@ from tests.cases import cases
 from tests.sweep_tools import broken, common_noise, table_of
 from tests.typed import as_plain, of_plain
 from tests.unit.test_sweep_tasks import files_of_at_most
+
+format_sweep = of_plain(chapter.format_sweep, SweepDocument)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from analysis.amounts import (
     time_form,
 )
 from analysis.metrics import lower_is_better
-from analysis.page.cells import axes_of, best_of, running
+from analysis.page.cells import axes_of, best_of, running, shown_of_cells, summary_of
 from analysis.page.chapters.curves import curves_picture, known_lines
 from analysis.page.chapters.inputs import more_runs
 from analysis.page.charts.data import Front, FrontPoint, Interval, Intervals, Scale
@@ -38,7 +38,6 @@ from analysis.page.sourced import (
     number,
     ranged,
     sentence,
-    shown_of_cells,
 )
 from analysis.statistics.estimates import contributions
 from sim import Ratio
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
 
     from analysis.page.cells import Axis
     from analysis.page.model import Words
+    from analysis.results.models import SweepDocument
 
     Draw = Callable[[str], Picture | None]
 
@@ -205,21 +205,26 @@ class Asked:
     rows: Rows = field(default_factory=Rows)
 
     @property
-    def content(self) -> Mapping[str, Any]:
-        """The whole answer."""
-        found: Mapping[str, Any] = self.places.get("answers", self.position)
+    def document(self) -> SweepDocument:
+        """All of it."""
+        found: SweepDocument = self.places.content
         return found
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """What was asked."""
+        found = self.document.answers[self.position]
+        return {"ask": found.ask, **(found.model_extra or {})}
 
     @property
     def data(self) -> Mapping[str, Any]:
         """The numbers behind it."""
-        found: Mapping[str, Any] = self.content["data"]
-        return found
+        return self.document.answers[self.position].data
 
     @property
     def metric(self) -> str:
         """What it is about; of several metrics the first."""
-        found = self.data.get("metric") or (self.data.get("metrics") or self.places.get("metrics"))[0]
+        found = self.data.get("metric") or (self.data.get("metrics") or self.document.metrics)[0]
         return str(found)
 
     @property
@@ -238,7 +243,7 @@ class Asked:
         stated = directions.get(metric) if isinstance(directions, dict) else directions
         if stated:
             return bool(stated == "lowest")
-        return lower_is_better(metric) or metric in self.places.get("axes")
+        return lower_is_better(metric) or metric in self.document.axes
 
     @property
     def what(self) -> str:
@@ -257,12 +262,12 @@ class Asked:
 
     def form_of(self, metric: str) -> Form:
         """Return how a metric is told."""
-        means = [cell["metrics"].get(metric, {}).get("mean") for cell in self.places.get("cells")]
-        return people_form(metric, [mean for mean in means if mean is not None], self.places.get("currency") or "")
+        means = [summary_of(cell, metric).mean for cell in self.document.cells]
+        return people_form(metric, [mean for mean in means if mean is not None], self.document.currency or "")
 
     def shown(self, metric: str = "") -> Shown:
         """Return how a metric is shown in a table."""
-        return shown_of_cells(self.places.get("cells"), metric or self.metric, self.places.get("currency"))
+        return shown_of_cells(self.document.cells, metric or self.metric, self.document.currency)
 
     def text(self, found: Estimate | None, metric: str = "") -> str:
         """Return a mean with its interval for a table; empty without one."""
@@ -271,14 +276,14 @@ class Asked:
     @functools.cached_property
     def varying(self) -> tuple[str, ...]:
         """The axes that were chosen, and of which the cells have more than one value; all that were if none has."""
-        axes = self.places.get("axes")
-        chosen = tuple(name for name in axes if not axes[name]["unknown"])
-        return tuple(name for name in chosen if len(axes[name]["values"]) > 1) or chosen
+        axes = self.document.axes
+        chosen = tuple(name for name in axes if not axes[name].unknown)
+        return tuple(name for name in chosen if len(axes[name].values) > 1) or chosen
 
     @functools.cached_property
     def _cells(self) -> dict[tuple[str, ...], int]:
-        cells = reversed(self.places.get("cells"))
-        return {tuple(cell["values"][name] for name in self.varying): cell["cell"] for cell in cells}
+        cells = reversed(self.document.cells)
+        return {tuple(cell.values[name] for name in self.varying): cell.cell for cell in cells}
 
     def at(self, *keys: str | int) -> SourcedNumber | None:
         """Return a number of the answer; ``None`` where there is none."""
@@ -307,7 +312,7 @@ class Asked:
 
     def axis_form(self, name: str, at: float) -> Form:
         """Return how a place on an axis is told."""
-        axis, labels = self.axis(name), [entry["label"] for entry in self.places.get("axes", name, "values")]
+        axis, labels = self.axis(name), [entry.label for entry in self.document.axes[name].values]
         if all(label.isdigit() for label in labels):
             return Form("", is_whole=True)
         units = {label.partition(" ")[2] for label in labels}
@@ -317,12 +322,12 @@ class Asked:
 
     def title(self, axis: str) -> str:
         """Return what an axis is called."""
-        return str(self.places.get("axes", axis, "title") or axis)
+        return self.document.axes[axis].title or axis
 
     def value(self, axis: str, label: str) -> Words:
         """Return a value without the name of its axis: a count as people write it, a name in quotes."""
-        for place, entry in enumerate(self.places.get("axes", axis, "values")):
-            if entry["label"] == label and label.isdigit() and entry["number"] == int(label):
+        for place, entry in enumerate(self.document.axes[axis].values):
+            if entry.label == label and label.isdigit() and entry.number == int(label):
                 found = self.places.at("axes", axis, "values", place, "number")
                 assert found is not None
                 return (number(found, COUNT),)
@@ -330,18 +335,18 @@ class Asked:
 
     def is_counted(self, axis: str) -> bool:
         """Return whether the study says what the values of an axis count, such as hot spares."""
-        return bool(self.places.get("axes", axis, "noun"))
+        return bool(self.document.axes[axis].noun)
 
     def is_factor(self, axis: str) -> bool:
         """Return whether an axis multiplies failure rates of the scenario."""
-        paths = self.places.get("axes", axis, "paths")
+        paths = self.document.axes[axis].paths
         return bool(paths) and all(_RATE.fullmatch(path) for path in paths)
 
     def with_name(self, axis: str, value: Words) -> Words:
         """Return a value with the name of its axis: ``12 hot spares``, ``restart 60 s``, ``recovery “cold”``."""
         title = self.title(axis)
         if self.is_counted(axis):
-            return line(value, f" {self.places.get('axes', axis, 'noun')}")
+            return line(value, f" {self.document.axes[axis].noun}")
         if self.is_factor(axis):
             return (f"the stated {title}",) if plain(value) == "1" else line(value, f" times the {title}")
         return line(f"{title} ", value)
@@ -404,7 +409,7 @@ class Asked:
 
     def all_rows(self) -> list[Row]:
         """Return all cells as rows of a picture."""
-        return [Row(self.short([cell["values"]]), cell["cell"]) for cell in self.places.get("cells")]
+        return [Row(self.short([cell.values]), cell.cell) for cell in self.document.cells]
 
     def grid(
         self,
@@ -510,7 +515,7 @@ def front(asked: Asked, aims: tuple[str, str], ranking: Mapping[int, str]) -> Dr
             (x, x95), (y, y95) = (_place(asked, cell, aim) for aim in aims)
             if x is None or y is None:
                 continue
-            labels = asked.places.get("cells", cell, "values")
+            labels = asked.document.cells[cell].values
             name = plain(asked.some([labels]))
             points.append(FrontPoint(name, x, y, x95, y95, word))
             texts = [label_text(labels[aim]) if asked.axis(aim) else _text(asked, cell, aim) for aim in aims]
@@ -541,26 +546,25 @@ def _place(asked: Asked, cell: int, aim: str) -> tuple[float | None, tuple[float
     axis = asked.axis(aim)
     if axis is None:
         return _scaled(asked, cell, aim, asked.form_of(aim)) or (None, None)
-    at = asked.places.get("cells", cell, "numbers", aim)
+    at = asked.document.cells[cell].numbers.get(aim)
     return (None if at is None else at / axis.size), None
 
 
 def _mean(asked: Asked, cell: int) -> float | None:
-    found: float | None = asked.places.get("cells", cell, "metrics", asked.metric, "mean")
-    return found
+    return summary_of(asked.document.cells[cell], asked.metric).mean
 
 
 def _scaled(asked: Asked, cell: int, metric: str, form: Form) -> tuple[float, tuple[float, float] | None] | None:
     """Return the mean of a cell and its interval as people see them."""
-    found = asked.places.get("cells", cell, "metrics", metric) or {}
-    if found.get("mean") is None:
+    found = summary_of(asked.document.cells[cell], metric)
+    if found.mean is None:
         return None
-    ends = found.get("mean_ci95")
-    return found["mean"] / form.size, None if ends is None else (ends[0] / form.size, ends[1] / form.size)
+    ends = found.mean_ci95
+    return found.mean / form.size, None if ends is None else (ends[0] / form.size, ends[1] / form.size)
 
 
 def _band(asked: Asked, cell: int) -> tuple[float, float] | None:
-    ends = asked.places.get("cells", cell, "metrics", asked.metric, "band90")
+    ends = summary_of(asked.document.cells[cell], asked.metric).band90
     return None if ends is None else (ends[0] / asked.form.size, ends[1] / asked.form.size)
 
 
@@ -574,7 +578,7 @@ def _text(asked: Asked, cell: int | None, metric: str = "") -> str:
 # The front of two metrics of a study that nobody asked for, where the best of one is not the best of the other.
 
 
-def front_data(content: dict[str, Any], rows: Sequence[Mapping[str, str]]) -> dict[str, Any] | None:
+def front_data(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> dict[str, Any] | None:
     """Return the front of the headline metric and the first other one that does not go with it, as a question has it.
 
     ``None`` where all metrics of the study are best at one combination, where fewer than two combinations are on the
@@ -606,15 +610,15 @@ def front_data(content: dict[str, Any], rows: Sequence[Mapping[str, str]]) -> di
     front = front_of(aims)
     if sum(front.sure) < 2:
         return None
-    at = {cell["cell"]: cell["values"] for cell in running(content)}
+    at = {cell.cell: cell.values for cell in running(content)}
     members = [{"at": at[kept[row]], "for_sure": sure} for row, sure in zip(front.members, front.sure, strict=True)]
     maybe = [{"at": at[kept[row]]} for row in front.maybe]
     return {"metrics": list(metrics), "axes": [], "replications": count, "front": members, "may_be_too": maybe}
 
 
-def _best_apart(content: dict[str, Any]) -> tuple[str, str] | None:
+def _best_apart(content: SweepDocument) -> tuple[str, str] | None:
     """Return the headline metric and the first other one whose best combination is another."""
-    headline, *others = content["metrics"]
+    headline, *others = content.metrics
     best = best_of(running(content), headline)
     for metric in others:
         other = best_of(running(content), metric)
@@ -624,13 +628,13 @@ def _best_apart(content: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def _replications(
-    content: dict[str, Any], rows: Sequence[Mapping[str, str]], metrics: Sequence[str]
+    content: SweepDocument, rows: Sequence[Mapping[str, str]], metrics: Sequence[str]
 ) -> dict[int, list[list[Ratio]]]:
     """Return the replications of each metric by cell, at the central values of what is unknown.
 
     What was censored has no amount; its cell is left out.
     """
-    cells = {cell["cell"] for cell in running(content)}
+    cells = {cell.cell for cell in running(content)}
     found: dict[int, list[list[Ratio]]] = {}
     censored = set()
     for row in rows:

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import COUNT, PERCENT, Form, Shown, capital, ends_of, label_text, name_of, number_of
 from analysis.metrics import lower_is_better
-from analysis.page.cells import best_of, missing_text, running, status_text
+from analysis.page.cells import (
+    band_text,
+    best_of,
+    has_bands,
+    missing_text,
+    running,
+    shown_of_cells,
+    status_text,
+    summary_of,
+)
 from analysis.page.chapters.answer import (
     KEY,
     MOST_ROWS,
@@ -35,19 +44,17 @@ from analysis.page.sourced import (
     Estimate,
     Places,
     SourcedNumber,
-    band_text,
     bracket,
     either,
-    has_bands,
     line,
     listed,
     number,
     ranged,
     sentence,
-    shown_of_cells,
     told,
     whole,
 )
+from analysis.results.models import AnswerFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,8 +63,7 @@ if TYPE_CHECKING:
     from analysis.page.chapters.answer import Draw
     from analysis.page.model import Words
     from analysis.page.report_data import ReportData
-
-Content = dict[str, Any]
+    from analysis.results.models import CellFound, SweepDocument
 
 WORDS = 45
 
@@ -66,35 +72,35 @@ WORDS = 45
 
 def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[Asked, AnswerText]]:
     """Return what the answers of a study say, in order; those that say nothing are left out."""
-    asked = [Asked(places, position, rows or Rows()) for position in range(len(places.get("answers")))]
+    asked = [Asked(places, position, rows or Rows()) for position in range(len(places.content.answers))]
     found = [(one, ANSWERS[one.content["ask"]](one)) for one in asked]
     return [(one, told) for one, told in found if told is not None]
 
 
-def chosen_cells(content: Content) -> tuple[int, int | None] | None:
+def chosen_cells(content: SweepDocument) -> tuple[int, int | None] | None:
     """Return the numbers of two cells of a sweep: the one that a report looks at closely, and one to hold it against.
 
     The first question whose answer names both says which; else it is the cell with the best mean of the headline
     metric, and the first one that differs from it in nothing but one axis. The second is ``None`` where there is no
     other; ``None`` for both if no cell ran.
     """
-    cells = {cell["cell"]: cell for cell in running(content)}
+    cells = {cell.cell: cell for cell in running(content)}
     if not cells:
         return None
     for _, answer in answers_of(Places(RUN, content)):
         if answer.cell in cells and answer.other in cells and answer.cell != answer.other:
             assert answer.cell is not None
             return answer.cell, answer.other
-    best = (best_of(list(cells.values()), content["metrics"][0]) or list(cells.values()))[0]
+    best = (best_of(list(cells.values()), content.metrics[0]) or list(cells.values()))[0]
     others = [cell for cell in cells.values() if cell is not best]
-    near = [cell for cell in others if len(cell["values"].items() - best["values"].items()) == 1]
-    return best["cell"], next((cell["cell"] for cell in (*near, *others)), None)
+    near = [cell for cell in others if len(cell.values.items() - best.values.items()) == 1]
+    return best.cell, next((cell.cell for cell in (*near, *others)), None)
 
 
-def sentences_of(content: Content) -> list[list[str]]:
+def sentences_of(content: SweepDocument) -> list[list[str]]:
     """Return each answer of the document of a sweep in words; one that says nothing keeps the reason why."""
     said = {asked.position: [plain(told.answer)] for asked, told in answers_of(Places(RUN, content))}
-    return [said.get(place, answer["sentences"]) for place, answer in enumerate(content["answers"])]
+    return [said.get(place, answer.sentences) for place, answer in enumerate(content.answers)]
 
 
 _DRAWN = ("best", "compare", "pareto")
@@ -107,7 +113,7 @@ def section(report_data: ReportData) -> Section | None:
     content = report_data.sweep
     if content is None:
         return None
-    answers = answers_of(Places(RUN, content), Rows(report_data.table) if _METRIC in content["metrics"] else None)
+    answers = answers_of(Places(RUN, content), Rows(report_data.table) if _METRIC in content.metrics else None)
     text = [line(f"{asked_text(asked)}. ", one.answer) for asked, one in answers]
     items: list[Picture | Grid] = []
     for place, (asked, one) in enumerate(answers):
@@ -119,29 +125,30 @@ def section(report_data: ReportData) -> Section | None:
             items.append(one.table)
     if not any(asked.content["ask"] == "pareto" for asked, _ in answers):
         items += _unasked_front(content, report_data.table)
-    count = number_of(len(content["cells"]), "combination")
+    count = number_of(len(content.cells), "combination")
     title = f"All answers, and the results of {count}" if answers else f"The results of {count}"
     return Section("answers", title, tuple(text), (*items, all_results(content)), tuple(_notes(content)))
 
 
-def _unasked_front(content: Content, rows: Sequence[Mapping[str, str]]) -> Iterator[Picture]:
+def _unasked_front(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> Iterator[Picture]:
     """Yield the front of two metrics that pull apart, where no question is about one."""
     data = front_data(content, rows)
     if data is not None:
-        asked = Asked(Places(RUN, {**content, "answers": [{"ask": "pareto", "data": data, "sentences": []}]}), 0)
+        answer = AnswerFound(ask="pareto", sentences=[], data=data)
+        asked = Asked(Places(RUN, content.model_copy(update={"answers": [answer]})), 0)
         found = pareto(asked)
         picture = None if found is None else found.drawn("front")
         if found is not None and picture is not None:
             yield replace(picture, table=found.table)
 
 
-def all_results(content: Content, *, briefly: bool = False) -> Grid:
+def all_results(content: SweepDocument, *, briefly: bool = False) -> Grid:
     """Return all cells of a sweep, or the best ones, as a table; briefly, only the first metric has intervals."""
-    cells, metrics = running(content) if briefly else content["cells"], content["metrics"]
-    shown = [shown_of_cells(running(content), metric, content["currency"]) for metric in metrics]
-    chosen = [name for name, axis in content["axes"].items() if len({cell["values"][name] for cell in cells}) > 1]
+    cells, metrics = running(content) if briefly else content.cells, content.metrics
+    shown = [shown_of_cells(running(content), metric, content.currency) for metric in metrics]
+    chosen = [name for name, axis in content.axes.items() if len({cell.values[name] for cell in cells}) > 1]
     rows, note = _chosen_rows(content, cells)
-    columns = [Column(capital(str(content["axes"][name]["title"])), is_number=False) for name in chosen]
+    columns = [Column(capital(str(content.axes[name].title)), is_number=False) for name in chosen]
     columns = columns or [Column("Study", is_number=False)]
     bands = [has_bands(rows, metric) for metric in metrics]
     for metric, has_band in zip(shown, bands, strict=True):
@@ -149,35 +156,35 @@ def all_results(content: Content, *, briefly: bool = False) -> Grid:
         columns += [Column("90 % band of unknown inputs")] if has_band else []
     has_spread = any(_spread(cell, shown[0]) for cell in rows)
     columns += [Column(f"One run: {shown[0].name}")] if has_spread else []
-    has_unfinished = any(cell.get("censored") for cell in rows)
+    has_unfinished = any(cell.censored for cell in rows)
     columns += [Column("Runs finished")] if has_unfinished else []
-    is_mixed, is_precise = len(content["replications"]) > 1, content.get("precision") is not None
+    is_mixed, is_precise = len(content.replications) > 1, content.precision is not None
     columns += [Column("Runs")] if is_mixed or is_precise else []
-    has_trouble = any(cell["status"] != "ok" for cell in rows)
+    has_trouble = any(cell.status != "ok" for cell in rows)
     columns += [Column("Status", is_number=False)] if has_trouble else []
     texts = []
     for cell in rows:
-        row = [label_text(cell["values"][name]) for name in chosen] or [content["study"]]
+        row = [label_text(cell.values[name]) for name in chosen] or [content.study]
         for metric, has_band in zip(shown, bands, strict=True):
-            found, is_first = cell["metrics"].get(metric.metric, {}), metric is shown[0]
+            found, is_first = summary_of(cell, metric.metric), metric is shown[0]
             text = metric.mean(found) if briefly and not is_first else metric.told(found)
             row.append(text or ("-" if briefly else missing_text(cell, metric.metric)))
             row += [band_text(cell, metric)] if has_band else []
         row += [_spread(cell, shown[0]) or "not known"] if has_spread else []
-        row += [f"{cell['replications'] - cell['censored']} of {cell['replications']}"] if has_unfinished else []
-        too_few = ": too few" if is_precise and cell["precise"] is False else ""
-        row += [f"{cell['replications']:,}{too_few}"] if is_mixed or is_precise else []
-        row += ["ran" if cell["status"] == "ok" else f"{status_text(cell)}: {cell['trouble']}"] if has_trouble else []
+        row += [f"{cell.replications - cell.censored} of {cell.replications}"] if has_unfinished else []
+        too_few = ": too few" if is_precise and cell.precise is False else ""
+        row += [f"{cell.replications:,}{too_few}"] if is_mixed or is_precise else []
+        row += ["ran" if cell.status == "ok" else f"{status_text(cell)}: {cell.trouble}"] if has_trouble else []
         texts.append(row)
-    return Grid(f"All results of {content['study']}", columns, texts, note=note)
+    return Grid(f"All results of {content.study}", columns, texts, note=note)
 
 
-def _chosen_rows(content: Content, cells: Sequence[Content]) -> tuple[Sequence[Content], str]:
+def _chosen_rows(content: SweepDocument, cells: Sequence[CellFound]) -> tuple[Sequence[CellFound], str]:
     """Return the cells of the table: all in order of the study, or the best; and what to know of that."""
     words = "In brackets the 95 % confidence interval of the mean: what more replications would make smaller."
     if len(cells) <= MOST_ROWS:
         return cells, words
-    metric = content["metrics"][0]
+    metric = content.metrics[0]
     best = best_of(running(content), metric)
     rows = best[:MOST_ROWS] or cells[:MOST_ROWS]
     which = "lowest" if lower_is_better(metric) else "highest"
@@ -185,29 +192,29 @@ def _chosen_rows(content: Content, cells: Sequence[Content]) -> tuple[Sequence[C
     return rows, f"{words} These are {kept}; all {len(cells):,} are in points.csv."
 
 
-def _spread(cell: Content, metric: Shown) -> str:
+def _spread(cell: CellFound, metric: Shown) -> str:
     """Return between what one run is."""
-    found = cell["metrics"].get(metric.metric, {})
-    if found.get("p05") is not None and found.get("p95") is not None:
-        return metric.range((found["p05"], found["p95"])) or "all runs are equal"
-    spread, form = found.get("std"), metric.form
+    found = summary_of(cell, metric.metric)
+    if found.p05 is not None and found.p95 is not None:
+        return metric.range((found.p05, found.p95)) or "all runs are equal"
+    spread, form = found.std, metric.form
     if spread is None:
         return ""
     return f"± {form.plain(spread, (0.0, 2 * spread), metric.step if form.unit else '')}" if spread else "none"
 
 
-def _notes(content: Content) -> Iterator[str]:
+def _notes(content: SweepDocument) -> Iterator[str]:
     """Yield what to know before using the numbers."""
-    numbers = content["replications"]
+    numbers = content.replications
     if numbers:
         span = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
-        yield f"{span} replications of each combination, on the same failures; seed {content['seed']}."
-    if any(cell["metrics"].get(content["metrics"][0], {}).get("std") for cell in content["cells"]):
+        yield f"{span} replications of each combination, on the same failures; seed {content.seed}."
+    if any(summary_of(cell, content.metrics[0]).std for cell in content.cells):
         yield (
             "One run: the run-to-run variability, which no replication makes smaller; 5 % to 95 % of runs, or ± one "
             "standard deviation where there are too few for that."
         )
-    yield from (capital(text) for text in itertools.chain(content["at_equal_lines"], content["notes"]))
+    yield from (capital(text) for text in itertools.chain(content.at_equal_lines, content.notes))
 
 
 def brief(first: Words, rest: Sequence[Words], end: Words = (), *, before: str = "; ") -> tuple[Words, ...]:
@@ -405,7 +412,7 @@ def compare(asked: Asked) -> AnswerText | None:
             labels = {**content["at"], axis: value}
             if entry is None:
                 cell = asked.cell(labels)
-                why = "not run" if cell is None else missing_text(asked.places.get("cells", cell), asked.metric)
+                why = "not run" if cell is None else missing_text(asked.document.cells[cell], asked.metric)
                 rows.append((labels, ["no mean", why]))
                 continue
             is_same = not entry["mean"] and not any(entry["ci95"] or ())
@@ -611,7 +618,7 @@ def pareto(asked: Asked) -> AnswerText | None:
     texts = [
         line(where, " with ", _reached(asked, entries[place]["at"])) for where, place in zip(best, ends, strict=True)
     ]
-    ranking = dict.fromkeys(range(len(asked.places.get("cells"))), "behind")
+    ranking = dict.fromkeys(range(len(asked.document.cells)), "behind")
     rows = []
     for entry in (*(entries[place] for place in order), *asked.data["may_be_too"]):
         word = "front" if entry.get("for_sure") else "perhaps"
@@ -942,7 +949,7 @@ def _rate(asked: Asked, need: _Need, *, is_first: bool) -> Words:
         return _beyond(asked, need, is_first=is_first)
     is_higher, times = _times(asked, need)
     tried = _tried(asked, need, is_higher=is_higher) if is_first else ()
-    stated = f" that of “{asked.places.get('scenario')}”" if is_first else ""
+    stated = f" that of “{asked.document.scenario}”" if is_first else ""
     if is_higher:
         return line("the MTBF must be about ", times, stated or " as high", tried)
     verb = "the failure rate may be about " if need.holds else "the failure rate must be at least about "
@@ -1099,7 +1106,7 @@ def likely(asked: Asked) -> AnswerText | None:
 
 def _likely_doubt(asked: Asked, shown: Sequence[_Setting], draws: SourcedNumber | None) -> Words:
     """Return what was drawn, and how well shares of so few draws are known."""
-    titles = [(str(axis["title"]),) for axis in asked.places.get("axes").values() if axis["unknown"]]
+    titles = [(str(axis.title),) for axis in asked.document.axes.values() if axis.unknown]
     start = line("not known exactly: ", listed(titles), "; each run has failures of its own and one ")
     known = sentence(start, *(("draw of them",) if draws is None else ("of ", number(draws, COUNT), " draws of them")))
     values = [asked.rows.by_draw(one.cell, _METRIC) for one in shown]

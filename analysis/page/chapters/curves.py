@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from analysis.amounts import Shown, capital, ends_of, label_text, number_of, verb
 from analysis.metrics import lower_is_better
@@ -10,35 +10,38 @@ from analysis.page.cells import (
     Axis,
     Line,
     axes_of,
+    band_text,
     best_of,
+    cell_mean,
     evenly,
+    has_bands,
     levels_of,
     lines_along,
     mean_of,
     missing_text,
     running,
+    summary_of,
 )
 from analysis.page.charts.data import Curves, Scale, Series
 from analysis.page.model import Column, Grid, Picture
-from analysis.page.sourced import band_text, cell_mean, has_bands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Content = dict[str, Any]
+    from analysis.results.models import CellFound, SweepDocument
 
 
-def known_lines(content: Content, axis: Axis, metric: Shown) -> list[Line]:
+def known_lines(content: SweepDocument, axis: Axis, metric: Shown) -> list[Line]:
     """Return the lines along an axis with two means or more."""
     return [line for line in lines_along(content, axis) if len(_known(line, metric)) > 1]
 
 
-def _known(line: Line, metric: Shown) -> list[Content]:
+def _known(line: Line, metric: Shown) -> list[CellFound]:
     return [cell for cell in line.cells if mean_of(cell, metric.metric) is not None]
 
 
 def curves_picture(
-    content: Content,
+    content: SweepDocument,
     axis: Axis,
     metric: Shown,
     lines: Sequence[Line],
@@ -83,7 +86,7 @@ def curves_picture(
     courses = []
     for line in kept[:4]:
         known = _known(line, metric)
-        first, last = (f"{metric.told(cell['metrics'][metric.metric])} at {label_text(cell['values'][axis.name])}"
+        first, last = (f"{metric.told(cell.metrics.get(metric.metric))} at {label_text(cell.values[axis.name])}"
                        for cell in (known[0], known[-1]))  # fmt: skip
         courses.append(f"{f'{line.name}: ' if line.name else ''}from {first} to {last}")
     alt = f"{capital(metric.name)} along {axis.title}. {'; '.join(courses)}."
@@ -92,14 +95,14 @@ def curves_picture(
 
 def _series(line: Line, axis: Axis, metric: Shown, hue: int) -> Series:
     """Return a line as a curve."""
-    found = [cell["metrics"].get(metric.metric, {}) for cell in line.cells]
-    numbers = [cell["numbers"][axis.name] for cell in line.cells]
-    bands = tuple(metric.ends(one.get("band90")) for one in found)
+    found = [summary_of(cell, metric.metric) for cell in line.cells]
+    numbers = [cell.numbers[axis.name] for cell in line.cells]
+    bands = tuple(metric.ends(one.band90) for one in found)
     return Series(
         line.name,
-        tuple(number / axis.size for number in numbers),
-        tuple(metric.of(one.get("mean")) for one in found),
-        tuple(metric.ends(one.get("mean_ci95")) for one in found),
+        tuple((number or 0.0) / axis.size for number in numbers),
+        tuple(metric.of(one.mean) for one in found),
+        tuple(metric.ends(one.mean_ci95) for one in found),
         bands if any(bands) else (),
         hue=hue,
     )
@@ -107,16 +110,16 @@ def _series(line: Line, axis: Axis, metric: Shown, hue: int) -> Series:
 
 def _formula(line: Line, axis: Axis, metric: Shown) -> Series | None:
     """Return what the closed form says along a line; ``None`` where it says nothing, and for all but ETTR."""
-    values = [cell["closed_form"]["ettr"] for cell in line.cells]
+    values = [cell.closed_form.ettr if cell.closed_form else None for cell in line.cells]
     if metric.metric != "ettr" or all(value is None for value in values):
         return None
-    places = tuple(cell["numbers"][axis.name] / axis.size for cell in line.cells)
+    places = tuple((cell.numbers[axis.name] or 0.0) / axis.size for cell in line.cells)
     return Series("formula", places, tuple(metric.of(value) for value in values), look="dashed", hue=-1)
 
 
 def _table(lines: Sequence[Line], axis: Axis, metric: Shown, title: str) -> Grid:
     """Return the same numbers: a row for each value of the axis, a column for each line."""
-    cells = [{cell["values"][axis.name]: cell for cell in curve.cells} for curve in lines]
+    cells = [{cell.values[axis.name]: cell for cell in curve.cells} for curve in lines]
     has_band = has_bands([cell for curve in lines for cell in curve.cells], metric.metric)
     order = sorted(zip(axis.labels, axis.numbers, strict=True), key=lambda pair: pair[1] or 0.0)
     columns = [Column(capital(axis.title), is_number=False)]
@@ -135,18 +138,18 @@ def _table(lines: Sequence[Line], axis: Axis, metric: Shown, title: str) -> Grid
     return Grid(title, columns, rows, note=f"{capital(metric.name)}, mean and 95 % interval.")
 
 
-def cell_text(cell: Content | None, metric: Shown) -> str:
+def cell_text(cell: CellFound | None, metric: Shown) -> str:
     """Return the mean of a cell with its interval, or why there is none."""
     if cell is None:
         return "no results"
-    return metric.told(cell["metrics"].get(metric.metric, {})) or missing_text(cell, metric.metric)
+    return metric.told(summary_of(cell, metric.metric)) or missing_text(cell, metric.metric)
 
 
-def missing_means(content: Content, metric: Shown) -> str:
+def missing_means(content: SweepDocument, metric: Shown) -> str:
     """Return how many combinations have no mean, and why."""
-    missing = [cell for cell in content["cells"] if cell["status"] != "ok"]
-    unknown = [cell for cell in running(content) if cell["metrics"].get(metric.metric, {}).get("mean") is None]
-    total = len(content["cells"])
+    missing = [cell for cell in content.cells if cell.status != "ok"]
+    unknown = [cell for cell in running(content) if summary_of(cell, metric.metric).mean is None]
+    total = len(content.cells)
     texts = []
     if missing:
         texts.append(f"{len(missing)} of {number_of(total, 'combination')} cannot run or failed.")
@@ -243,7 +246,7 @@ def curves_title(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
     return _ahead(lines, axis, metric) or _span(cells, axis, metric)
 
 
-def _one_line(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
+def _one_line(cells: Sequence[CellFound], axis: Axis, metric: Shown) -> str:
     """Return where a single curve is best if that is inside, else where it comes from and goes to."""
     name, key = capital(metric.name), metric.metric
     is_lowest = lower_is_better(key)
@@ -252,13 +255,13 @@ def _one_line(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
     if all(_is_apart(best, end, metric) for end in (first, last)):
         word = "lowest" if is_lowest else "highest"
         told = f"{name} {verb(metric.metric, 'is', 'are')} {word}"
-        here = axis.phrase(best["values"][axis.name])
+        here = axis.phrase(best.values[axis.name])
         alike = [cell for cell in cells if not _is_apart(best, cell, metric)]
         if len(alike) == 1:
             return f"{told} with {here}: {cell_mean(best, metric)}"
-        ends = [label_text(cell["values"][axis.name]) for cell in (alike[0], alike[-1])]
+        ends = [label_text(cell.values[axis.name]) for cell in (alike[0], alike[-1])]
         return f"{told} around {here}, {cell_mean(best, metric)}: intervals from {ends[0]} to {ends[1]} overlap"
-    labels = [axis.phrase(first["values"][axis.name]), label_text(last["values"][axis.name])]
+    labels = [axis.phrase(first.values[axis.name]), label_text(last.values[axis.name])]
     goes = verb(metric.metric, "goes", "go")
     means = [cell_mean(cell, metric) for cell in (first, last)]
     if _is_apart(first, last, metric):
@@ -269,11 +272,11 @@ def _one_line(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
 def _ahead(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
     """Return which line is best at the last value that all have, if its interval is clear of all others'."""
     key = metric.metric
-    common = set.intersection(*({cell["values"][axis.name] for cell in line.cells} for line in lines))
-    labels = [cell["values"][axis.name] for cell in lines[0].cells if cell["values"][axis.name] in common]
+    common = set.intersection(*({cell.values[axis.name] for cell in line.cells} for line in lines))
+    labels = [cell.values[axis.name] for cell in lines[0].cells if cell.values[axis.name] in common]
     if not labels:
         return ""
-    last = [next(cell for cell in line.cells if cell["values"][axis.name] == labels[-1]) for line in lines]
+    last = [next(cell for cell in line.cells if cell.values[axis.name] == labels[-1]) for line in lines]
     known = [(line, cell) for line, cell in zip(lines, last, strict=True) if mean_of(cell, key) is not None]
     if len(known) < len(lines):
         return ""
@@ -287,7 +290,7 @@ def _ahead(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
     return f"{place}, {line.name} has the {word} {metric.name}: {cell_mean(best, metric)}"
 
 
-def _span(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
+def _span(cells: Sequence[CellFound], axis: Axis, metric: Shown) -> str:
     """Return between which values all curves are."""
     order = sorted(cells, key=lambda cell: mean_of(cell, metric.metric) or 0.0)
     low, high = (cell_mean(cell, metric) for cell in (order[0], order[-1]))
@@ -296,11 +299,11 @@ def _span(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
     return f"{capital(metric.name)} {verb(metric.metric, 'is', 'are')} between {low} and {high} over {axis.title}"
 
 
-def _is_apart(one: Content, other: Content, metric: Shown) -> bool:
+def _is_apart(one: CellFound, other: CellFound, metric: Shown) -> bool:
     """Return whether two cells differ by more than both of their intervals together."""
     means, halves = [], 0.0
     for cell in (one, other):
         means.append(mean_of(cell, metric.metric) or 0.0)
-        ends = ends_of(cell["metrics"][metric.metric].get("mean_ci95"))
+        ends = ends_of(summary_of(cell, metric.metric).mean_ci95)
         halves += 0.0 if ends is None else (ends[1] - ends[0]) / 2
     return one is not other and abs(means[0] - means[1]) > max(halves, _SAME * max(map(abs, means)))

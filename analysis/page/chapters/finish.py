@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import PERCENT, capital, number_of
 from analysis.page.cells import axes_of, evenly
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from analysis.page.cells import Axis
     from analysis.page.report_data import Focus, ReportData
+    from analysis.results.models import SweepDocument
 
 METRIC = "time_to_work"
 
@@ -147,7 +148,7 @@ def _samples(report_data: ReportData, focus: Focus) -> tuple[list[Sample], list[
         others = [] if report_data.against is None else [report_data.against]
         return [_simulated(one) for one in (focus, *others) if _is_alike(one)], [], None
     chosen = chosen_cells(content)
-    best = content["cells"][chosen[0] if chosen is not None else 0]["values"]
+    best = content.cells[chosen[0] if chosen is not None else 0].values
     axis = _axis(content, rows, best)
     others_at = [other for other in axes_of(content) if axis is None or other.name != axis.name]
     fixed = {column_of(rows[0], other.name): best[other.name] for other in others_at}
@@ -169,7 +170,7 @@ def _simulated(focus: Focus) -> Sample:
     return Sample(focus.name, tuple(times), len(jobs))
 
 
-def _axis(content: dict[str, Any], rows: Sequence[Mapping[str, str]], best: Mapping[str, str]) -> Axis | None:
+def _axis(content: SweepDocument, rows: Sequence[Mapping[str, str]], best: Mapping[str, str]) -> Axis | None:
     """Return the axis that moves the end of the work most: by which the shares of finished runs lie furthest apart."""
     found: list[tuple[float, Axis]] = []
     axes = axes_of(content)
@@ -283,7 +284,7 @@ def _notes(report_data: ReportData, samples: Sequence[Sample], axis: Axis | None
     content = report_data.sweep
     if has_draws:
         assert content is not None
-        names = [entry["title"] for entry in content["axes"].values() if entry["unknown"]]
+        names = [entry.title for entry in content.axes.values() if entry.unknown]
         notes.append(
             f"A run has failures of its own and one draw of what is not known ({', '.join(names)}); all draws are put "
             "together, so that a curve tells of both."
@@ -299,7 +300,7 @@ def _notes(report_data: ReportData, samples: Sequence[Sample], axis: Axis | None
         chosen = chosen_cells(content)
         others = [other for other in axes_of(content) if other.name != axis.name]
         if chosen is not None and others:
-            values = content["cells"][chosen[0]]["values"]
+            values = content.cells[chosen[0]].values
             notes.append(f"With {', '.join(other.phrase(values[other.name]) for other in others)}.")
     if any(len(sample.times) < sample.runs for sample in samples):
         notes.append(

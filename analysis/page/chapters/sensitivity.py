@@ -20,6 +20,7 @@ from analysis.amounts import (
     shown,
 )
 from analysis.page.account import currency_of
+from analysis.page.cells import summary_of
 from analysis.page.chapters.compare import difference_note
 from analysis.page.chapters.inputs import more_runs, not_covered
 from analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
@@ -122,16 +123,16 @@ def _of_answers(report_data: ReportData) -> SensitivityDocument | None:
     sweep = report_data.sweep
     if sweep is None:
         return None
-    asked = [answer["data"] for answer in sweep["answers"] if answer["ask"] == "sensitivity"]
+    asked = [answer.data for answer in sweep.answers if answer.ask == "sensitivity"]
     answers = {data.get("kind"): data for data in reversed(asked)}
     tornado, sobol = answers.get("tornado"), answers.get("sobol")
     data = tornado or sobol
     if data is None:
         return None
-    cell = sweep["cells"][0]
-    center = cell["metrics"].get(data["metric"]) or {}
+    cell = sweep.cells[0]
+    center = summary_of(cell, data["metric"])
     swings = None if tornado is None else [
-        {"axis": axis["axis"], "center": cell["values"][axis["axis"]], "swing": axis["swing"], "resolved": False,
+        {"axis": axis["axis"], "center": cell.values[axis["axis"]], "swing": axis["swing"], "resolved": False,
          "replications_to_resolve": None, "moves": [
              {"label": move["value"], "number": None, "change": move["difference"], "closed_form": None,
               "trouble": move["trouble"]} for move in axis["moves"]]}
@@ -144,11 +145,11 @@ def _of_answers(report_data: ReportData) -> SensitivityDocument | None:
         "by_axis": [{"closed_form": None, **axis} for axis in sobol["axes"]],
     }  # fmt: skip
     return SensitivityDocument.model_validate({
-        **{key: sweep[key] for key in ("study", "question", "scenario", "seed", "axes", "provenance")},
-        "metric": data["metric"], "replications": cell["replications"] if tornado else data["replications"],
-        "center": {"values": cell["values"], "mean": center.get("mean"), "ci95": center.get("mean_ci95"),
+        **{key: getattr(sweep, key) for key in ("study", "question", "scenario", "seed", "axes", "provenance")},
+        "metric": data["metric"], "replications": cell.replications if tornado else data["replications"],
+        "center": {"values": cell.values, "mean": center.mean, "ci95": center.mean_ci95,
                    "closed_form": None},
-        "low": sweep["design"].get("low"), "tornado": swings, "indices": indices,
+        "low": sweep.design.get("low"), "tornado": swings, "indices": indices,
         "indices_missing": "", "assumptions": [], "warnings": [],
     })  # fmt: skip
 

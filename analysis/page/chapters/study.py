@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from analysis.amounts import (
     COUNT,
@@ -25,13 +25,17 @@ from analysis.page.cells import (
     Axis,
     axes_of,
     best_of,
+    cell_mean,
     evenly,
+    has_bands,
     mean_of,
     missing_text,
     place_of,
     running,
     share_of_lines,
+    shown_of_cells,
     status_text,
+    summary_of,
 )
 from analysis.page.chapters import sensitivity
 from analysis.page.chapters.answer import Asked, Rows, asked_text
@@ -46,13 +50,10 @@ from analysis.page.sourced import (
     Estimate,
     Places,
     between,
-    cell_mean,
-    has_bands,
     line,
     listed,
     number,
     sentence,
-    shown_of_cells,
     told,
 )
 from sim import JOB_BUCKETS, catalog
@@ -63,8 +64,7 @@ if TYPE_CHECKING:
     from analysis.page.chapters.answer import AnswerText
     from analysis.page.model import Words
     from analysis.page.report_data import ReportData
-
-Content = dict[str, Any]
+    from analysis.results.models import CellFound, SweepDocument, Warned
 
 # ----------------------------------------
 # A study that was run, for the terminal: the answers first, then the numbers.
@@ -72,86 +72,87 @@ Content = dict[str, Any]
 _MOST_NAMED = 10
 
 
-def format_sweep(content: Content, *, width: int | None = None) -> str:
+def format_sweep(content: SweepDocument, *, width: int | None = None) -> str:
     """Return the document of a study (as read back from JSON) as text, in so many columns."""
     from analysis.page.formats import terminal
 
     return terminal.write(_chapters(content), width=width)
 
 
-def _chapters(content: Content) -> Iterator[Section]:
+def _chapters(content: SweepDocument) -> Iterator[Section]:
     """Yield what is said of a study: what was run, each answer, all results, and what to know before using them."""
-    warnings = [f"warning: {_warning(warning, content)}" for warning in content["warnings"]]
-    asked = [content["question"]] if content["question"] else []
-    text = (*asked, _setting(content), *_precision(content), *content["at_equal_lines"], *warnings)
-    yield Section("study", content["study"], text)
-    told = {one.position: (one, answer) for one, answer in answers_of(Places(RUN, content))}
-    for place, entry in enumerate(content["answers"]):
-        if place in told:
-            one, answer = told[place]
-            yield Section("answer", asked_text(one), (answer.answer,), () if answer.table is None else (answer.table,))
-        else:
-            yield Section("answer", asked_text(Asked(Places(RUN, content), place)), tuple(entry["sentences"]))
+    warnings = [f"warning: {_warning(warning, content)}" for warning in content.warnings]
+    question = [content.question] if content.question else []
+    text = (*question, _setting(content), *_precision(content), *content.at_equal_lines, *warnings)
+    yield Section("study", content.study, text)
+    answers = {one.position: (one, answer) for one, answer in answers_of(Places(RUN, content))}
+    for place, entry in enumerate(content.answers):
+        asked, answer = answers.get(place, (Asked(Places(RUN, content), place), None))
+        # A ranking of all combinations is the table of all results.
+        has_table = answer is not None and (entry.ask != "best" or asked.content.get("for_each"))
+        shown = (answer.table,) if answer is not None and answer.table is not None and has_table else ()
+        words: list[Words | str] = [*entry.sentences] if answer is None else [answer.answer]
+        yield Section("answer", asked_text(asked), tuple(words), shown)
     if running(content):
-        maps = heat_maps(content) if len(content["metrics"]) == 1 else []
+        maps = heat_maps(content) if len(content.metrics) == 1 else []
         tables = [picture.table for picture in maps if picture.table is not None]
-        is_whole = sum(len(table.rows) * (len(table.columns) - 1) for table in tables) == len(content["cells"])
-        cells = content["cells"]
-        has_doubts = content["precision"] is not None or any(cell["draws"] or cell["censored"] for cell in cells)
+        is_whole = sum(len(table.rows) * (len(table.columns) - 1) for table in tables) == len(content.cells)
+        cells = content.cells
+        has_doubts = content.precision is not None or any(cell.draws or cell.censored for cell in cells)
         grids = tables if is_whole and not has_doubts else [all_results(content, briefly=True)]
-        yield Section("results", capital(name_of(content["metrics"][0])), (), tuple(grids))
+        yield Section("results", capital(name_of(content.metrics[0])), (), tuple(grids))
     troubles = tuple(_troubles_text(content))
     if troubles:
         yield Section("troubles", "Without results", (), (), troubles)
-    for title, lines in (("Assumptions", content["assumptions"]), ("Notes", content["notes"])):
+    for title, lines in (("Assumptions", content.assumptions), ("Notes", content.notes)):
         if lines:
             yield Section(title.lower(), title, (), (), tuple(lines))
 
 
-def _setting(content: Content) -> str:
+def _setting(content: SweepDocument) -> str:
     """Return what was run, in a line."""
-    counts, design = content["counts"], content["design"]["use"]
-    numbers = content["replications"]
-    parts = [f"scenario {content['scenario']}", f"design {design}", number_of(counts["cells"], "cell")]
-    if counts["points"] > counts["cells"]:
-        parts.append(f"{counts['points']:,} points with the draws of what is unknown")
+    counts, design = content.counts, content.design["use"]
+    numbers = content.replications
+    parts = [f"scenario {content.scenario}", f"design {design}", number_of(counts.cells, "cell")]
+    if counts.points > counts.cells:
+        parts.append(f"{counts.points:,} points with the draws of what is unknown")
     if numbers:
         span = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
         parts.append(f"{span} {'replication' if span == '1' else 'replications'} each")
-    parts.append(f"seed {content['seed']}")
+    parts.append(f"seed {content.seed}")
     return ", ".join(parts)
 
 
-def _precision(content: Content) -> Iterator[str]:
+def _precision(content: SweepDocument) -> Iterator[str]:
     """Yield which precision was asked for, and in how many cells it was reached."""
-    asked = content["precision"]
+    asked = content.precision
     if asked is None:
         return
-    cells = [cell for cell in content["cells"] if cell["precise"] is not None]
-    met = sum(cell["precise"] for cell in cells)
-    name = name_of(asked["metric"] or content["metrics"][0])
+    cells = [cell for cell in content.cells if cell.precise is not None]
+    met = sum(cell.precise is True for cell in cells)
+    name = name_of(asked["metric"] or content.metrics[0])
     yield (
         f"precision {asked['width']}, the half-width of the 95 % interval of {name}: "
         f"reached in {met} of {number_of(len(cells), 'cell')}"
     )
 
 
-def _troubles_text(content: Content) -> Iterator[str]:
+def _troubles_text(content: SweepDocument) -> Iterator[str]:
     """Yield the cells without results, with the reasons, those of the same reason together."""
     reasons: dict[tuple[str, str], list[str]] = {}
-    for cell in content["cells"]:
-        if cell["status"] != "ok":
-            where = phrases(cell["values"], cell["values"], content)
-            reasons.setdefault((status_text(cell), cell["trouble"]), []).append(f"({where})")
+    for cell in content.cells:
+        if cell.status != "ok":
+            where = phrases(cell.values, cell.values, content.axes)
+            reasons.setdefault((status_text(cell), cell.trouble), []).append(f"({where})")
     for (status, reason), places in reasons.items():
         more = f" and {len(places) - _MOST_NAMED} more" if len(places) > _MOST_NAMED else ""
         yield f"{', '.join(places[:_MOST_NAMED])}{more}: {status}: {reason}"
 
 
-def _warning(warning: Content, content: Content) -> str:
+def _warning(warning: Warned, content: SweepDocument) -> str:
     """Return a warning, with the number of cells unless it is about all of them."""
-    count, total = warning["cells"], content["counts"]["cells"]
-    return warning["warning"] if count == total else f"{warning['warning']} ({count} of {total} cells)"
+    count, total = warning.cells, content.counts.cells
+    return warning.warning if count == total else f"{warning.warning} ({count} of {total} cells)"
 
 
 _MOST = 3
@@ -187,7 +188,7 @@ def drivers(report_data: ReportData, answers: Sequence[tuple[Asked, AnswerText]]
     kinds: tuple[Callable[[], Words], ...] = (
         lambda: _of_phases(asked, pair),
         lambda: (
-            sensitivity.driver(report_data.sensitivity, asked.places.get("currency") or "")
+            sensitivity.driver(report_data.sensitivity, asked.document.currency or "")
             or _of_axes(asked, first.cell, told_of, second)
         ),
         lambda: _of_shares(asked, first.cell),
@@ -253,7 +254,7 @@ def _of_phases(asked: Asked, pair: tuple[int, int] | None) -> Words:
 
 def _apart(asked: Asked, one: int, other: int) -> tuple[Words, Words, Words]:
     """Return what two cells have in common, and what is not so in the one and in the other."""
-    ours, theirs = (asked.places.get("cells", cell, "values") for cell in (one, other))
+    ours, theirs = (asked.document.cells[cell].values for cell in (one, other))
     differ = [name for name in asked.varying if ours[name] != theirs[name]]
     common = {name: ours[name] for name in asked.varying if name not in differ}
     first = asked.some([ours], *differ)
@@ -271,7 +272,7 @@ def _of_axes(asked: Asked, cell: int | None, others: Sequence[Asked], second: in
     here = asked.mean(cell)
     if cell is None or here is None:
         return ()
-    mine: dict[str, str] = asked.places.get("cells", cell, "values")
+    mine = asked.document.cells[cell].values
     told_of = {one.content.get("axis") for one in others if one.content["ask"] == "compare"}
     names = [name for name in asked.varying if name not in told_of]
     steps = [step for name in names for step in _steps(asked, mine, name, here) if step[-1] != second]
@@ -293,7 +294,7 @@ def _steps(
 ) -> list[tuple[str, str, Estimate, int]]:  # fmt: skip
     """Return the steps along one axis: its name, the value there, the change of the metric, and the cell."""
     axis = asked.axis(name)
-    labels = [entry["label"] for entry in asked.places.get("axes", name, "values")]
+    labels = [entry.label for entry in asked.document.axes[name].values]
     if axis is not None and axis.is_numeric:
         order = [label for _, label in sorted(zip(axis.numbers, axis.labels, strict=True))]
         place = order.index(mine[name])
@@ -329,9 +330,9 @@ def _share(asked: Asked, cell: int | None, name: str) -> Estimate | None:
 
 def _at(asked: Asked, cell: int) -> Words:
     """Return which combination a sentence is about; empty where there is but one."""
-    if len(asked.places.get("cells")) < 2:
+    if len(asked.document.cells) < 2:
         return ()
-    return line("with ", asked.where(asked.places.get("cells", cell, "values")), ", ")
+    return line("with ", asked.where(asked.document.cells[cell].values), ", ")
 
 
 def _of_variability(asked: Asked, cell: int | None) -> Words:
@@ -389,10 +390,11 @@ _TROUBLES = (
 
 def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
-    content = report_data.main
-    places = Places(report_data.results.file, content)
+    content = report_data.sweep
+    assert content is not None
+    places = Places(RUN, content)
     answers = answers_of(places, Rows(report_data.table))
-    question = str(content["question"] or content["description"] or content["study"])
+    question = str(content.question or content.description or content.study)
     if not answers:
         return glossed(FirstScreen(question, _silent(content), (), None, (), _not_covered(report_data, places)))
     asked, first = answers[0]
@@ -418,7 +420,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
 
 def _unanswered(asked: Asked) -> Words:
     """Return that what was asked first has no answer, and why; empty where it has one."""
-    said = asked.places.get("answers", 0, "sentences") if asked.position else ()
+    said = asked.document.answers[0].sentences if asked.position else ()
     if not asked.position:
         return ()
     reason = said[0].removesuffix(".") if said else ""
@@ -428,25 +430,25 @@ def _unanswered(asked: Asked) -> Words:
 def _presets(asked: Asked, first: AnswerText) -> list[tuple[str, str]]:
     """Return what recoveries of the catalog that the answer names do."""
     names = [name for name in catalog.recoveries() if f"“{name}”" in plain(first.answer)]
-    is_named = any("recovery.use" in asked.places.get("axes", axis, "paths") for axis in asked.varying)
+    is_named = any("recovery.use" in asked.document.axes[axis].paths for axis in asked.varying)
     titles = [(name, str(catalog.recovery(name)["title"])) for name in names if is_named]
     return [(name, f"{capital(title.partition(': ')[2] or title)}.") for name, title in titles]
 
 
-def _silent(content: dict[str, Any]) -> Words:
+def _silent(content: SweepDocument) -> Words:
     """Return why there is no answer."""
-    said = [text for answer in content["answers"] for text in answer["sentences"]]
+    said = [text for answer in content.answers for text in answer.sentences]
     if said:
         return tuple(joined([(text,) for text in said]))
-    if not any(cell["status"] == "ok" for cell in content["cells"]):
-        reason = next((cell["trouble"] for cell in content["cells"] if cell["trouble"]), "")
+    if not any(cell.status == "ok" for cell in content.cells):
+        reason = next((cell.trouble for cell in content.cells if cell.trouble), "")
         return ("Nothing that was tried can run", f": {reason}." if reason else ".")
     return ("The study asks no question of its results; the figures below show all that it tried.",)
 
 
 def _unknown(places: Places, asked: Asked, first: AnswerText, otherwise: str) -> Words:
     """Return how far what is not known exactly moves the answer; or what else it holds for."""
-    titles = [(str(axis["title"]),) for axis in places.get("axes").values() if axis["unknown"]]
+    titles = [(str(axis.title),) for axis in asked.document.axes.values() if axis.unknown]
     if not titles:
         return (otherwise,)
     verb = "is" if len(titles) == 1 else "are"
@@ -478,7 +480,7 @@ def _not_covered(report_data: ReportData, places: Places) -> tuple[Words, ...]:
     study = report_data.study
     own = () if study is None else study.study.assumptions
     stated = [text for text in places.get("assumptions") if text in own] or places.get("assumptions")
-    return (*found, *not_covered(places.get("notes"), [entry["warning"] for entry in places.get("warnings")], stated))
+    return (*found, *not_covered(places.get("notes"), [entry.warning for entry in places.get("warnings")], stated))
 
 
 def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
@@ -486,7 +488,7 @@ def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
     if asked.content["ask"] != "best" or first.cell is None:
         return ()
     found: list[Words] = []
-    labels = asked.places.get("cells", first.cell, "values")
+    labels = asked.document.cells[first.cell].values
     groups = [group for group in asked.data["groups"] if group["best"] and asked.cell(group["best"]) == first.cell]
     rivals = [one for group in groups for one in group["may_be_best"]]
     for name in asked.varying:
@@ -527,12 +529,12 @@ def section(report_data: ReportData) -> Section | None:
         "The darker band is the 95 % interval of the mean: what more replications would make smaller. The "
         "run-to-run variability is in the table of all results."
     ]
-    if any(has_bands(running(content), metric) for metric in content["metrics"][:_MOST_METRICS]):
+    if any(has_bands(running(content), metric) for metric in content.metrics[:_MOST_METRICS]):
         notes.append(
             "The lighter band holds 90 % of what the unknown inputs may be; means are at their central values."
         )
-    for metric in content["metrics"][1:_MOST_METRICS]:
-        told = shown_of_cells(running(content), metric, content["currency"])
+    for metric in content.metrics[1:_MOST_METRICS]:
+        told = shown_of_cells(running(content), metric, content.currency)
         if _is_level(content, told):
             value = told.form.plain(mean_of(best_of(running(content), metric)[0], metric) or 0.0)
             notes.append(f"{capital(told.name)} {verb(told.metric, 'is', 'are')} {value} in all combinations.")
@@ -540,12 +542,12 @@ def section(report_data: ReportData) -> Section | None:
     return Section("curves", titles[0], (), tuple(pictures), tuple(notes))
 
 
-def _pictures(content: Content) -> Iterator[Picture]:
+def _pictures(content: SweepDocument) -> Iterator[Picture]:
     """Yield the pictures: the headline along every axis that matters, other metrics along the first of them."""
     axes = _axes(content)
-    metrics = [metric for metric in content["metrics"] if best_of(running(content), metric)][:_MOST_METRICS]
+    metrics = [metric for metric in content.metrics if best_of(running(content), metric)][:_MOST_METRICS]
     for position, metric in enumerate(metrics):
-        told = shown_of_cells(running(content), metric, content["currency"])
+        told = shown_of_cells(running(content), metric, content.currency)
         if position and _is_level(content, told):
             continue
         if not axes:
@@ -556,37 +558,37 @@ def _pictures(content: Content) -> Iterator[Picture]:
                 yield curves_picture(content, axis, told, lines, f"{_key(metric)}-along-{_key(axis.name)}")
 
 
-def _is_level(content: Content, metric: Shown) -> bool:
+def _is_level(content: SweepDocument, metric: Shown) -> bool:
     """Return whether a metric is the same in all combinations, to the digits that are told."""
     means = [mean_of(cell, metric.metric) for cell in running(content)]
     return len({metric.form.plain(mean) for mean in means if mean is not None}) == 1
 
 
-def _axes(content: Content) -> list[Axis]:
+def _axes(content: SweepDocument) -> list[Axis]:
     """Return the axes to go along: those that questions name, else those of numbers, the one with most values first."""
     numeric = [axis for axis in axes_of(content) if axis.is_numeric and share_of_lines(content, axis) > 0]
     # Where most points are on no line, lines tell of a few points only.
     numeric = [axis for axis in numeric if share_of_lines(content, axis) >= 0.5] or numeric[:1]
-    named = [answer.get("along") for answer in content["answers"]]
+    named = [(answer.model_extra or {}).get("along") for answer in content.answers]
     asked = [axis for name in dict.fromkeys(named) for axis in numeric if axis.name == name]
     return (asked or sorted(numeric, key=lambda axis: -len(axis.labels)))[:_MOST_AXES]
 
 
-def _intervals(content: Content, metric: Shown) -> Picture:
+def _intervals(content: SweepDocument, metric: Shown) -> Picture:
     """Return a picture of a study without an axis of numbers: a row for each combination."""
     cells, axes = running(content), axes_of(content)
     best = best_of(cells, metric.metric)
     kept = cells if len(cells) <= _MOST_ROWS else best[:_MOST_ROWS]
     rows, texts = [], []
     for cell in kept:
-        found = cell["metrics"].get(metric.metric, {})
+        found = summary_of(cell, metric.metric)
         text = cell_text(cell, metric)
-        name = label_text(cell["values"][axes[0].name]) if len(axes) == 1 else place_of(cell, axes) or content["study"]
-        note = "" if found.get("mean") is not None else text
-        ends, band = metric.ends(found.get("mean_ci95")), metric.ends(found.get("band90"))
-        rows.append(Interval(name, metric.of(found.get("mean")), ends, band, note))
+        name = label_text(cell.values[axes[0].name]) if len(axes) == 1 else place_of(cell, axes) or content.study
+        note = "" if found.mean is not None else text
+        ends, band = metric.ends(found.mean_ci95), metric.ends(found.band90)
+        rows.append(Interval(name, metric.of(found.mean), ends, band, note))
         texts.append((name, text))
-    top = best[0]["metrics"][metric.metric]
+    top = summary_of(best[0], metric.metric)
     title = f"The best {metric.name} is {metric.told(top)}, with {place_of(best[0], axes)}"
     heads = (Column("Combination", is_number=False), Column(capital(metric.name)))
     alt = f"{capital(metric.name)}: {'; '.join(f'{name} {text}' for name, text in texts[:8])}."
@@ -613,17 +615,17 @@ def heat_maps_section(report_data: ReportData) -> Section | None:
     return Section("heat-maps", found[0].chart.title, (), tuple(found)) if found else None
 
 
-def heat_maps(content: Content) -> list[Picture]:
+def heat_maps(content: SweepDocument) -> list[Picture]:
     """Return the first metric over the two axes with the most combinations, a picture for each value of the others."""
     pair = _pair_of_heat_maps(content)
-    if pair is None or not best_of(running(content), content["metrics"][0]):
+    if pair is None or not best_of(running(content), content.metrics[0]):
         return []
-    metric = shown_of_cells(running(content), content["metrics"][0], content["currency"])
+    metric = shown_of_cells(running(content), content.metrics[0], content.currency)
     pictures = [_picture(content, pair, fixed, metric, number) for number, fixed in enumerate(_fixed(content, pair))]
     return [picture for picture in pictures if picture is not None]
 
 
-def _pair_of_heat_maps(content: Content) -> tuple[Axis, Axis] | None:
+def _pair_of_heat_maps(content: SweepDocument) -> tuple[Axis, Axis] | None:
     """Return the two axes with the most combinations that are there: rows and columns; ``None`` without a grid."""
     axes = [axis for axis in axes_of(content) if len(axis.labels) > 1]
     pairs = [
@@ -639,43 +641,43 @@ def _pair_of_heat_maps(content: Content) -> tuple[Axis, Axis] | None:
     return (one, other) if len(one.labels) >= len(other.labels) else (other, one)
 
 
-def _share_of_heat_maps(content: Content, pair: tuple[Axis, Axis]) -> float:
+def _share_of_heat_maps(content: SweepDocument, pair: tuple[Axis, Axis]) -> float:
     """Return which share of the combinations of two axes the fullest of their tables has."""
     counts: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     names = {axis.name for axis in pair}
-    for cell in content["cells"]:
-        rest = tuple(label for name, label in cell["values"].items() if name not in names)
-        counts.setdefault(rest, set()).add(tuple(cell["values"][axis.name] for axis in pair))
+    for cell in content.cells:
+        rest = tuple(label for name, label in cell.values.items() if name not in names)
+        counts.setdefault(rest, set()).add(tuple(cell.values[axis.name] for axis in pair))
     return max(map(len, counts.values())) / (len(pair[0].labels) * len(pair[1].labels))
 
 
-def _fixed(content: Content, pair: tuple[Axis, Axis]) -> list[dict[str, str]]:
+def _fixed(content: SweepDocument, pair: tuple[Axis, Axis]) -> list[dict[str, str]]:
     """Return the values of the other axes of each picture: all if there are few, else those of the best cell."""
     others = [axis for axis in axes_of(content) if axis not in pair]
     found = [dict(zip((axis.name for axis in others), labels, strict=True))
              for labels in itertools.product(*(axis.labels for axis in others))]  # fmt: skip
     if len(found) <= _MOST_PICTURES:
         return found
-    best = best_of(running(content), content["metrics"][0])[0]
-    return [{axis.name: best["values"][axis.name] for axis in others}]
+    best = best_of(running(content), content.metrics[0])[0]
+    return [{axis.name: best.values[axis.name] for axis in others}]
 
 
 def _picture(
-    content: Content, pair: tuple[Axis, Axis], fixed: Mapping[str, str], metric: Shown, number: int
+    content: SweepDocument, pair: tuple[Axis, Axis], fixed: Mapping[str, str], metric: Shown, number: int
 ) -> Picture | None:
     """Return a picture at some values of the other axes; ``None`` if no cell of it has a mean."""
     cells = {
-        (cell["values"][pair[0].name], cell["values"][pair[1].name]): cell
-        for cell in content["cells"]
-        if all(cell["values"][name] == label for name, label in fixed.items())
+        (cell.values[pair[0].name], cell.values[pair[1].name]): cell
+        for cell in content.cells
+        if all(cell.values[name] == label for name, label in fixed.items())
     }
-    best = best_of([cell for cell in cells.values() if cell["status"] == "ok"], metric.metric)
+    best = best_of([cell for cell in cells.values() if cell.status == "ok"], metric.metric)
     if not best:
         return None
     rows, columns = evenly(pair[0].labels, _MOST_ROWS), evenly(pair[1].labels, _MOST_COLUMNS)
     values = [[_value(cells.get((row, column)), metric) for column in columns] for row in rows]
     texts = [[_text(cells.get((row, column)), metric) for column in columns] for row in rows]
-    place = phrases(fixed, fixed, content)
+    place = phrases(fixed, fixed, content.axes)
     title = _title_of_heat_maps(best, pair, metric, f"with {place}" if place else "")
     across, down = (tuple(map(label_text, labels)) for labels in (columns, rows))
     # The unit is in the title, so that numbers fit into the cells.
@@ -697,24 +699,24 @@ def _picture(
     return Picture(f"heat-map-{number + 1}", chart, alt, _caption(content, pair, rows, columns, fixed), table)
 
 
-def _value(cell: Content | None, metric: Shown) -> float | None:
+def _value(cell: CellFound | None, metric: Shown) -> float | None:
     """Return what shades a cell."""
-    return None if cell is None else metric.of(cell["metrics"].get(metric.metric, {}).get("mean"))
+    return None if cell is None else metric.of(summary_of(cell, metric.metric).mean)
 
 
-def _text(cell: Content | None, metric: Shown) -> str:
+def _text(cell: CellFound | None, metric: Shown) -> str:
     """Return what is written in a cell: the mean with the digits that its interval deserves, or why there is none."""
     if cell is None:
         return "not run"
-    if cell["status"] != "ok":
+    if cell.status != "ok":
         return status_text(cell)
-    found = cell["metrics"].get(metric.metric, {})
-    if found.get("mean") is None:
+    found = summary_of(cell, metric.metric)
+    if found.mean is None:
         return missing_text(cell, metric.metric)
     return cell_mean(cell, metric).removesuffix(metric.form.unit).rstrip()
 
 
-def _title_of_heat_maps(best: Sequence[Content], pair: tuple[Axis, Axis], metric: Shown, place: str) -> str:
+def _title_of_heat_maps(best: Sequence[CellFound], pair: tuple[Axis, Axis], metric: Shown, place: str) -> str:
     """Return where the metric is best and where it is worst."""
     high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
     words = ("lowest", "highest") if lower_is_better(metric.metric) else ("highest", "lowest")
@@ -729,7 +731,7 @@ def _title_of_heat_maps(best: Sequence[Content], pair: tuple[Axis, Axis], metric
 
 
 def _caption(
-    content: Content,
+    content: SweepDocument,
     pair: tuple[Axis, Axis],
     rows: Sequence[str],
     columns: Sequence[str],
