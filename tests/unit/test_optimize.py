@@ -833,24 +833,6 @@ def test_where_no_point_can_run_the_reason_is_told(tmp_path: Path) -> None:
     assert "the rack is on fire" in text
 
 
-def test_the_text_has_the_answer_its_rivals_and_how_to_use_it(tmp_path: Path) -> None:
-    """What is as good, the closed form's choice, the confirmation beside what was said, and the options for a run."""
-
-    def rise(settings: dict[str, Any], rng: Any) -> dict[str, float]:
-        return {"ettr": 0.9 + settings["spares.hot"] / 100 + 0.05 * rng.standard_normal()}
-
-    content, text = told(found_by(study_of(tmp_path, vary=SPARES, optimize={"maximize": "ettr"}), rise))
-    assert content["answer"]["values"] == {"spares.hot": "2"}
-    assert content["runner_up"]["values"] == {"spares.hot": "1"}
-    assert content["settings"] == ["spares.hot=2"]
-    assert "is highest with spares.hot 2" in text
-    assert "Everything else that was evaluated is resolved as worse" in text
-    assert "--set spares.hot=2" in text
-    assert "scenario as it is" in text
-    assert content["confirmation"]["confirmed"] is None
-    assert against(content) == []
-
-
 def test_the_edge_is_told_with_what_is_sure(tmp_path: Path) -> None:
     """With every run alike, 8 runs that finish are no proof of 95 %: the text says how many would be."""
     asked = {"minimize": "spares.hot", "subject_to": ["p_finish_by >= 0.95"]}

@@ -301,21 +301,6 @@ def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Rep
         assert row.mean == pytest.approx(behind[row.name]["mean"] / size)
 
 
-def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(materials: dict[str, ReportData]) -> None:
-    """The title of two variants names a winner if the interval leaves out zero, and no winner otherwise."""
-    content = copy.deepcopy(materials["compare"].main)
-    first, second, third = content["variants"]
-    del content["variants"][third]
-    content |= {"ranking": None, "order": [second, first]}
-    change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
-    content["variants"][second]["difference"][content["headline"]] = change
-    assert made(compare.section(of_document(COMPARE, content))).title.startswith(f"{second} has 2.0 points")
-    change |= {"ci95": [-0.01, 0.05], "resolved": False, "replications_to_resolve": 90}
-    section = made(compare.section(of_document(COMPARE, content)))
-    assert "cannot be told apart" in section.title
-    assert "about 90 replications" in pictures(section)["comparison-differences"].chart.rows[0].note
-
-
 def test_a_ranking_has_the_distances_of_the_answer() -> None:
     """Settings in the order of the answer, with their distance to the best and whether they may be as good."""
     content = study({"kind": WORDS}, lambda *_: 0.5)
@@ -519,16 +504,6 @@ def test_a_heat_map_has_the_means_of_the_cells(materials: dict[str, ReportData])
             assert float(text) == pytest.approx(value, abs=max(50 * (high - low), 0.05))
         else:
             assert (value, text) == (None, "cannot run")
-
-
-def test_a_wide_heat_map_is_thinned_evenly() -> None:
-    """Of more columns than there is room for both ends and those between are kept."""
-    content = study({"x": numbers(*range(50)), "y": numbers(*range(45))}, lambda x, y: (x + y) / 100)
-    (picture,) = pictures(made(curves.heat_maps_section(of_document(RUN, content)))).values()
-    chart = picture.chart
-    assert (len(chart.rows), len(chart.columns)) == (40, 12)
-    assert (chart.rows[0], chart.rows[-1], chart.columns[0], chart.columns[-1]) == ("0", "49", "0", "44")
-    assert [value[-1] for value in chart.values] == pytest.approx([float(row) + 44 for row in chart.rows])
 
 
 def test_a_front_has_the_standing_of_the_answer(materials: dict[str, ReportData]) -> None:
@@ -786,23 +761,6 @@ def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: di
     assert rows[1].mean == pytest.approx(100 * fresh)
     command = next(plain(text) for text in section.text if "ettrick run" in plain(text))
     assert all(setting in command for setting in content["settings"])
-
-
-def test_an_optimum_that_is_not_alone_is_not_called_the_best(materials: dict[str, ReportData]) -> None:
-    """What is as good at this precision is in the title, by name if it is one and by number if it is more."""
-    content = copy.deepcopy(materials["study"].of(OPTIMIZE))
-    assert content is not None
-    answer = content["answer"]["values"]
-    others = [trial["values"] for trial in content["tried"] if trial["values"] != answer]
-
-    def title(*as_good: Any) -> str:
-        content["as_good"] = {"values": [answer, *as_good], "loss_below": None, "replications_to_resolve": None}
-        documents = {OPTIMIZE: content, RUN: materials["study"].main}
-        return made(optimum.section(ReportData(Results(materials["study"].folder, "sweep", documents)))).title
-
-    assert "may be as good" not in title()
-    assert f"; {others[0]['spares.hot']} hot spares" in title(others[0])
-    assert title(*others[:2]).endswith("; 2 others may be as good")
 
 
 def test_settings_of_an_optimum_can_be_typed(materials: dict[str, ReportData], monkeypatch: pytest.MonkeyPatch) -> None:

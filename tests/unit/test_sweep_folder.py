@@ -1015,18 +1015,6 @@ def test_cells_without_results_are_named_once_for_each_reason(tmp_path: Path) ->
     assert "cannot run" in line
 
 
-def test_lines_of_a_table_fit_the_terminal(tmp_path: Path) -> None:
-    """With long labels they fold; numbers stay whole."""
-    label = "a very long name of a recovery strategy that nobody would want to read in a table at all but may be there"
-    vary = f"{{repair.time: {{title: way, path: repair.time, choices: {{{label}: 6 h, b: 2 d}}}}}}"
-    content = content_of(
-        tmp_path, vary, lambda where: {"ettr": 0.9 + NOISE, "cost": 2e6 + 1e5 * NOISE}, rest="metrics: [ettr, cost]"
-    )
-    text = format_sweep(content, width=80)
-    assert all(len(line) <= 80 for line in text[: text.index("Assumptions")].splitlines())
-    assert any("90.0 %" in line for line in text.splitlines())
-
-
 def test_notes_tell_what_a_reader_must_know(tmp_path: Path) -> None:
     """Unfinished jobs below; warnings come before the answer, with the number of their cells unless all have them."""
     changes = {0: {"censored": 3, "warnings": ("a rack is unused",)}}
