@@ -224,8 +224,10 @@ def _title(optimum: _Optimum) -> str:
     if content.front:
         aims = listed([optimum.title(aim.name) for aim in content.aims])
         return f"{number_of(len(content.front), 'setting')} cannot be beaten in {aims} at once{optimum.conditions}"
-    best = f"{optimum.title(optimum.aim.name)} is {'lowest' if optimum.aim.lowest else 'highest'}"
-    rivals = [] if optimum.aim.is_axis else optimum.rivals
+    name, most = optimum.aim.name, "lowest" if optimum.aim.lowest else "highest"
+    if optimum.aim.is_axis:
+        return capital(f"{optimum.title(name)}: {answer.values[name]} is the {most} value{optimum.conditions}")
+    best, rivals = f"{optimum.title(name)} is {most}", optimum.rivals
     others = f"{len(rivals)} others" if len(rivals) > 1 else "".join(map(optimum.where, rivals))
     end = f"; {others} may be as good" if rivals else ""
     return capital(f"{best} with {optimum.where(answer.values)}{optimum.conditions}{end}")
