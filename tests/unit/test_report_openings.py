@@ -15,7 +15,7 @@ from analysis.amounts import COUNT, PERCENT, POINTS
 from analysis.metrics import BUCKETS
 from analysis.page.build import OPENINGS
 from analysis.page.chapters.inputs import EXACTLY, RECORDED, not_covered, stated
-from analysis.page.glossary import TERMS
+from analysis.page.glossary import terms
 from analysis.page.model import Number, plain
 from analysis.page.report_data import ReportData, read_results
 from analysis.page.sourced import Places, SourcedNumber, number, ranged, told, total
@@ -130,7 +130,7 @@ def test_first_screens_are_plain_language(folders: dict[str, Path]) -> None:
         assert not re.search(r"[a-z]+_[a-z]+|\bnan\b|None|\[\]", text), name
         explained = dict(found.glossary)
         assert len(explained) == len(found.glossary), name
-        for term, pattern, meaning in TERMS:
+        for term, pattern, meaning, _ in terms():
             stands = re.search(rf"(?<![\w-])(?:{pattern})(?![\w])", text, re.IGNORECASE)
             assert (explained.get(term) == meaning) == bool(stands), (name, term)
 
