@@ -456,7 +456,8 @@ def _of_a_run(asked: _Asked) -> Picture | None:
         return None
     parts = tuple(Part(names[key], 100 * (share.value or 0.0), hue) for hue, (key, share) in enumerate(shares.items()))
     metric, largest = name_of(content.metric), max(_PARTS, key=lambda key: shares[key].value or 0.0)
-    title = capital(f"{_share(shares[largest])} of the variance of one run's {metric} is from {names[largest]}")
+    makes = "make" if largest == "both" else "makes"
+    title = f"{capital(names[largest])} {makes} {_share(shares[largest])} of the variance of one run's {metric}"
     rows = [(names[key], _share(share)) for key, share in shares.items()]
     columns = (Column("Part", is_number=False), Column("Share of the variance, 95 % interval"))
     alt = f"The variance of one run's {metric}: {'; '.join(f'{name} {share}' for name, share in rows)}."
