@@ -239,7 +239,7 @@ def report_of(folder: Path, progress: Callable[[int, int | None], None] | None =
     folder
         The folder.
     progress
-        Called with the number of replications done and the total, while a scenario is played again.
+        Called with the number of replications done and the total, while a scenario is simulated again.
 
     Raises
     ------

@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from sim import Prepared, PreparedJob, Result, Scenario
 
 # ----------------------------------------
-# One scenario of a report, looked at closely: played again, so that all can be told of it that results leave out.
+# One scenario of a report, looked at closely: simulated again, for what the results leave out.
 
 MOST_REPLICATIONS = 16
 
-"""Replications that are played again at most: enough for how a run looks; means come from the results."""
+"""Replications that are simulated again at most: enough for how a run looks; means come from the results."""
 
 
 _FEWEST_WINDOWS, _MOST_WINDOWS = 5, 10_000
@@ -55,14 +55,14 @@ _FEWEST_WINDOWS, _MOST_WINDOWS = 5, 10_000
 
 @dataclass(frozen=True)
 class Focus:
-    """One scenario, played again: the same numbers as in the results, because every replication can be replayed.
+    """One scenario, simulated again: the same numbers as in the results, because every replication can be replayed.
 
     Parameters
     ----------
     name
         What it is called: the values of its axes, or the name of the scenario.
     scenario
-        What is played.
+        What is simulated.
     wanted
         Replications in the results.
     known
@@ -79,12 +79,12 @@ class Focus:
 
     @property
     def replications(self) -> int:
-        """How many are played again: the first of those in the results."""
+        """How many are simulated again: the first of those in the results."""
         return min(self.wanted, MOST_REPLICATIONS)
 
     @functools.cached_property
     def prepared(self) -> Prepared:
-        """The scenario, ready to be played; with windows of a day where it states none and a day is short enough."""
+        """The scenario, ready to be simulated; with windows of a day where it states none and a day is short enough."""
         windows = self.scenario.windows
         if windows is None and _FEWEST_WINDOWS <= self.scenario.horizon / DAY <= _MOST_WINDOWS:
             windows = DAY
@@ -104,12 +104,12 @@ class Focus:
 
     @functools.cached_property
     def document(self) -> RunDocument:
-        """The document of a run of it: as in the results, or of the replications that are played again."""
+        """The document of a run of it: as in the results, or of the replications that are simulated again."""
         return document(self.ensemble, command="") if self.known is None else self.known
 
     @functools.cached_property
     def typical(self) -> Result:
-        """The replication whose ETTR is the median of those played again (the lower one of two), with its timeline."""
+        """The replication with the median ETTR of those simulated again (the lower one of two), with its timeline."""
         ratios = [row["ettr"] for row in self.ensemble.rows]
         each = [ratio.amount / ratio.base if ratio.base else 0.0 for ratio in ratios]
         order = sorted(range(len(each)), key=lambda index: each[index])
@@ -283,7 +283,7 @@ class ReportData:
     results
         The documents, and the command that the report is about.
     progress
-        Called with the number of replications done and the total, while a scenario is played again.
+        Called with the number of replications done and the total, while a scenario is simulated again.
     """
 
     results: Results

@@ -244,14 +244,14 @@ def between(ours: Estimate, theirs: Estimate) -> Estimate:
 def bracket(
     numbers: Sequence[float], inside: tuple[int, int], ends: Sequence[float | None]
 ) -> tuple[int | None, int | None]:
-    """Return between which of the values that were tried a place lies, chance included.
+    """Return between which of the evaluated values a place lies, sampling error included.
 
-    What a metric does between two neighbours that were tried is not known, so that no place is known more closely.
+    What a metric does between two evaluated neighbours is not known, so that no place is known more closely.
 
     Parameters
     ----------
     numbers
-        The values that were tried, ascending.
+        The evaluated values, ascending.
     inside
         Positions of the neighbours between which it is best placed.
     ends

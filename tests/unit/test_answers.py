@@ -53,7 +53,7 @@ def test_a_threshold_is_where_the_line_passes_it() -> None:
     assert rows == [["from 13", "12 to 14", "16"]]
     wide = table_of({"spares": SPARES}, lambda where: {"ettr": 0.9 + 0.004 * where["spares"] + 9 * NOISE})
     words, rows = told(wide, ask="threshold", at_least="95 %", along="spares")
-    assert "not sure at any value tried" in words
+    assert "not resolved at any evaluated value" in words
     assert rows[0][-1] == "nowhere"
 
 
@@ -69,7 +69,7 @@ def test_a_condition_may_hold_up_to_a_place() -> None:
 
 @cases(
     ("level", "holds", "words"),
-    [("99 %", [False] * 4, "no value tried is enough"), ("80 %", [True] * 4, "any value tried is enough")],
+    [("99 %", [False] * 4, "no evaluated value is enough"), ("80 %", [True] * 4, "any evaluated value is enough")],
 )
 def test_never_and_always_are_answers(level: str, holds: list[bool], words: str) -> None:
     """Where the value is not passed on the range, that is said in place of a crossing."""
@@ -602,11 +602,11 @@ def test_the_combination_that_takes_least_comes_first() -> None:
     words, rows = told(table, ask="threshold", at_least="95 %", along="spares")
     # 12.5 + repair / 1 d whole spares; with 90 d never.
     assert [row[:2] for row in rows] == [
-        ["6 h", "from 13"], ["1 d", "from 14"], ["2 d", "from 15"], ["90 d", "no value tried"],
+        ["6 h", "from 13"], ["1 d", "from 14"], ["2 d", "from 15"], ["90 d", "no evaluated value"],
     ]  # fmt: skip
-    assert words.index("repair 6 h") < words.index("repair 90 d, no value tried")
+    assert words.index("repair 6 h") < words.index("repair 90 d, no evaluated value")
     everywhere, _ = told(table, ask="threshold", at_least="10 %", along="spares")
-    assert "any value tried is enough" in everywhere
+    assert "any evaluated value is enough" in everywhere
 
 
 def test_a_plateau_is_no_peak() -> None:

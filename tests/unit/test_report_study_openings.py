@@ -127,7 +127,7 @@ def test_a_rate_that_must_fall_is_told_as_a_higher_mtbf() -> None:
     """At most an eighth of the failures is 8 times the MTBF; with a sixteenth and a quarter tried, 4 to 16 times."""
     where = crossing(0.125, 0.1, 0.2, begins=False, between=["0.0625", "0.25"])
     found = told(document({"rate": RATES}, [0.97, 0.9, 0.8], threshold("rate", (True, False, False), where)))
-    assert "MTBF must be about 8.0 times that of “today” (tried: 4 and 16)" in plain(found.answer)
+    assert "MTBF must be about 8.0 times that of “today” (evaluated: 4 and 16)" in plain(found.answer)
     assert found.cell == 0
 
 
@@ -137,7 +137,7 @@ def test_a_condition_that_begins_with_frequent_failures_is_a_lower_bound() -> No
     answer = threshold("rate", (False, False, True), where, at_most=0.85)
     text = plain(told(document({"rate": RATES}, [0.97, 0.9, 0.8], answer)).answer)
     assert "at most 85 %" in text
-    assert "at least about 0.50 times that of “today” (tried: 0.25 and 1)" in text
+    assert "at least about 0.50 times that of “today” (evaluated: 0.25 and 1)" in text
     assert "MTBF" not in text
 
 
@@ -296,7 +296,7 @@ def test_the_last_value_tried_is_told_as_such() -> None:
         content = document({"spares": SPARES}, [0.9, 0.95, 0.93], {"ask": "best", "data": data})
         ((asked, found),) = answers_of(Places(RUN, sweep_of(content)))
         texts = [plain(words) for words in edge(asked, found)]
-        assert texts == ([] if expected is None else [f"Nothing {expected} {value} hot spares was tried."])
+        assert texts == ([] if expected is None else [f"Nothing {expected} {value} hot spares was evaluated."])
 
 
 def test_answers_that_say_the_same_are_told_once(folder: Path) -> None:
@@ -361,7 +361,7 @@ def test_drawn_runs_lead_where_inputs_are_unknown() -> None:
     picture = found.picture("A title")
     assert picture is not None
     assert picture.chart.series[0].y == (50, 100, 100)
-    assert "any value tried is enough" in plain(answers_of(Places(RUN, sweep_of(content)))[0][1].answer)
+    assert "any evaluated value is enough" in plain(answers_of(Places(RUN, sweep_of(content)))[0][1].answer)
 
 
 def said(content: dict[str, Any], rows: Rows | None = None) -> list[str]:

@@ -582,7 +582,7 @@ def front_data(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> dic
     """Return the front of the headline metric and the first other one that does not go with it, as a question has it.
 
     ``None`` where all metrics of the study are best at one combination, where fewer than two combinations are on the
-    front for sure, so that chance alone may pull the metrics apart, and without the replications.
+    front with 95 % confidence, so that noise alone may pull the metrics apart, and without the replications.
 
     Parameters
     ----------
@@ -600,7 +600,7 @@ def front_data(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> dic
         return None
     found = _replications(content, rows, metrics)
     count = min((len(ratios) for each in found.values() for ratios in each), default=0)
-    # Variance of a single replication is not known, so nobody would be on the front for sure.
+    # Variance of a single replication is not known, so none would be on the front with confidence.
     known = {number: [contributions(ratios[:count]) for ratios in each] for number, each in found.items()}
     kept = [number for number, each in known.items() if all(values is not None for values in each)]
     if count < 2 or len(kept) < 2:

@@ -749,7 +749,7 @@ class _Need(NamedTuple):
     place
         Position of the line.
     crossing
-        Position of the crossing; ``None`` where the condition holds at all values that were tried, or at none.
+        Position of the crossing; ``None`` where the condition holds at all values that were evaluated, or at none.
     holds
         Whether it holds at the first value.
     """
@@ -817,7 +817,7 @@ def _today(asked: Asked) -> Words:
 def _rate_short(asked: Asked, need: _Need) -> Words:
     """Return how high the failure rate may be, or the MTBF must be, in a few words."""
     if need.crossing is None:
-        return ("any rate tried" if need.holds else "no rate tried",)
+        return ("any evaluated rate" if need.holds else "no evaluated rate",)
     is_higher, times = _times(asked, need)
     if is_higher:
         return line("MTBF ", times, " as high")
@@ -843,7 +843,7 @@ def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> Grid:
         ]
         sure = [label_text(point["value"]) for point in points if point["holds_for_sure"]]
         span = f"{sure[0]} to {sure[-1]}" if len(sure) > 1 else "".join(sure) or "nowhere"
-        alone = "any value tried" if need.holds else "no value tried"
+        alone = "any evaluated value" if need.holds else "no evaluated value"
         rows.append((content["at"], [" ".join(parts) or alone, *ends, span]))
     kept = [place for place in range(len(heads)) if not place or any(row[1][place] for row in rows)]
     texts = [(at, [row[place] for place in kept]) for at, row in rows]
@@ -861,7 +861,7 @@ def _place_text(asked: Asked, crossing: Mapping[str, Any], at: float) -> str:
 def _ends_text(
     asked: Asked, points: Sequence[Mapping[str, Any]], crossing: Mapping[str, Any], ends: Sequence[float | None] | None
 ) -> str:
-    """Return between which places a crossing is; one that is not known lies beyond what was tried."""
+    """Return between which places a crossing is; one that is not known lies beyond what was evaluated."""
     if ends is None:
         return ""
     low, high = (None if end is None else _place_text(asked, crossing, end) for end in ends)
@@ -893,7 +893,7 @@ def _condition(asked: Asked) -> Words:
 
 
 def _amount(asked: Asked, need: _Need, *, is_first: bool) -> Words:
-    """Return what a line takes, as a span of values of which two were tried; the name of the axis is said once."""
+    """Return what a line takes, as a span of values of which two were evaluated; the name of the axis is said once."""
     if need.crossing is None:
         return _beyond(asked, need, is_first=is_first)
     along, span = asked.data["along"], _need_span(asked, need)
@@ -928,7 +928,7 @@ def _need_span(asked: Asked, need: _Need) -> Words:
 
 
 def _bracket(asked: Asked, need: _Need) -> tuple[int | None, int | None]:
-    """Return positions of the values that were tried on both sides of where a line passes the level."""
+    """Return positions of the values that were evaluated on both sides of where a line passes the level."""
     content = asked.data["lines"][need.place]
     crossing = content["crossings"][need.crossing or 0]
     labels = [point["value"] for point in content["points"]]
@@ -948,12 +948,12 @@ def _rate(asked: Asked, need: _Need, *, is_first: bool) -> Words:
     if need.crossing is None:
         return _beyond(asked, need, is_first=is_first)
     is_higher, times = _times(asked, need)
-    tried = _tried(asked, need, is_higher=is_higher) if is_first else ()
+    evaluated = _evaluated(asked, need, is_higher=is_higher) if is_first else ()
     stated = f" that of “{asked.document.scenario}”" if is_first else ""
     if is_higher:
-        return line("the MTBF must be about ", times, stated or " as high", tried)
+        return line("the MTBF must be about ", times, stated or " as high", evaluated)
     verb = "the failure rate may be about " if need.holds else "the failure rate must be at least about "
-    return line(verb, times, stated or " as high", tried)
+    return line(verb, times, stated or " as high", evaluated)
 
 
 def _times(asked: Asked, need: _Need) -> tuple[bool, Number]:
@@ -967,8 +967,8 @@ def _times(asked: Asked, need: _Need) -> tuple[bool, Number]:
     return is_higher, number(found, _TIMES, None if low is None or high is None else (low.value, high.value))
 
 
-def _tried(asked: Asked, need: _Need, *, is_higher: bool) -> Words:
-    """Return the two rates that were tried next to where a line passes the level; empty where one is beyond all."""
+def _evaluated(asked: Asked, need: _Need, *, is_higher: bool) -> Words:
+    """Return the two rates that were evaluated next to where a line passes the level; empty where one is beyond all."""
     points = asked.data["lines"][need.place]["points"]
     places = [place for place in _bracket(asked, need) if place is not None]
     if len(places) < 2:
@@ -977,14 +977,14 @@ def _tried(asked: Asked, need: _Need, *, is_higher: bool) -> Words:
     known = [asked.at("lines", need.place, "points", place, "number") for place in places]
     if is_higher:
         texts = [(number(_ONE / one, _BARE),) for one in reversed(known) if one is not None and one.value]
-    return line(" (tried: ", listed(texts), ")")
+    return line(" (evaluated: ", listed(texts), ")")
 
 
 def _beyond(asked: Asked, need: _Need, *, is_first: bool) -> Words:
-    """Return that the condition holds at all values that were tried, or at none."""
+    """Return that the condition holds at all values that were evaluated, or at none."""
     points = asked.data["lines"][need.place]["points"]
     extent = asked.extent(asked.data["along"], points[0]["value"], points[-1]["value"])
-    return line("any" if need.holds else "no", " value tried is enough", *((" (", extent, ")") if is_first else ()))
+    return line("any" if need.holds else "no", " evaluated value is enough", *((" (", extent, ")") if is_first else ()))
 
 
 def _turned(asked: Asked, need: _Need, *keys: str | int) -> SourcedNumber | None:
@@ -1007,7 +1007,9 @@ def _unsure(asked: Asked, need: _Need) -> Words:
     unknown = asked.data["over"] == "parameters" and points[held]["band90"] is not None
     why = "with what is not known exactly" if unknown else "with so few simulated runs"
     where = asked.named(asked.data["along"], points[held]["value"])
-    return line("; ", why, " that is not sure at any value tried (", ranged(*ends, asked.form), " at ", where, ")")
+    return line(
+        "; ", why, " that is not resolved at any evaluated value (", ranged(*ends, asked.form), " at ", where, ")"
+    )
 
 
 def _need_band(asked: Asked, need: _Need) -> Words:
@@ -1049,7 +1051,7 @@ _CLOSE = 0.01
 
 
 class _Setting(NamedTuple):
-    """A value that was tried: its label, its cell, and the share of runs that are in time over all draws."""
+    """A value that was evaluated: its label, its cell, and the share of runs that are in time over all draws."""
 
     label: str
     cell: int
@@ -1076,7 +1078,7 @@ def likely(asked: Asked) -> AnswerText | None:
     first = unheld[-1] + 1 if unheld else 0
     if first in (0, len(settings)):
         extent = asked.extent(axis.name, settings[0].label, settings[-1].label)
-        need = line("no" if first else "any", " value tried is enough (", extent, ")")
+        need = line("no" if first else "any", " evaluated value is enough (", extent, ")")
     else:
         ends = listed([asked.value(axis.name, settings[place].label) for place in (first - 1, first)])
         need = line("it takes ", asked.with_name(axis.name, line("between ", ends)))

@@ -164,7 +164,7 @@ def _is_alike(focus: Focus) -> bool:
 
 
 def _simulated(focus: Focus) -> Sample:
-    """Return when the replications that were played again were finished."""
+    """Return when the replications that were simulated again were finished."""
     jobs = [result.jobs[0] for result in focus.ensemble.results]
     times = sorted(job.end - job.arrival for job in jobs if job.finished)
     return Sample(focus.name, tuple(times), len(jobs))

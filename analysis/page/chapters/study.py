@@ -182,14 +182,14 @@ def drivers(report_data: ReportData, answers: Sequence[tuple[Asked, AnswerText]]
     """
     asked, first = answers[0]
     others = _others(answers)
-    told_of = [one for one, _ in answers[1:]]
+    phrases_of = [one for one, _ in answers[1:]]
     pair = None if first.cell is None or first.other is None else (first.cell, first.other)
     second = pair[1] if pair is not None and _of_phases(asked, pair) else None
     kinds: tuple[Callable[[], Words], ...] = (
         lambda: _of_phases(asked, pair),
         lambda: (
             sensitivity.driver(report_data.sensitivity, asked.document.currency or "")
-            or _of_axes(asked, first.cell, told_of, second)
+            or _of_axes(asked, first.cell, phrases_of, second)
         ),
         lambda: _of_shares(asked, first.cell),
         lambda: of_formula(asked, first.cell, far=False),
@@ -241,15 +241,15 @@ def _of_phases(asked: Asked, pair: tuple[int, int] | None) -> Words:
     if pair is None or not changes or abs(changes[0][1].value) < _LEAST:
         return ()
     kept = [one for one in changes if abs(one[1].value) >= max(_LEAST, abs(changes[0][1].value) / 10)][:_MOST]
-    told_of = []
+    phrases_of = []
     for place, (name, change) in enumerate(kept):
         word = "less" if change.value < 0 else "more"
         unit = POINTS if not place else POINTS._replace(unit="")
-        told_of.append(line(number(abs(change), unit), f" {word} ", "of its time " if not place else "", "on ",
+        phrases_of.append(line(number(abs(change), unit), f" {word} ", "of its time " if not place else "", "on ",
                             bucket_words(name)))  # fmt: skip
     where, first, second = _apart(asked, *pair)
     start = line("with ", where, ", ") if where else ""
-    return sentence(start, "the job spends ", listed(told_of), " with ", first, " instead of ", second)
+    return sentence(start, "the job spends ", listed(phrases_of), " with ", first, " instead of ", second)
 
 
 def _apart(asked: Asked, one: int, other: int) -> tuple[Words, Words, Words]:
@@ -273,8 +273,8 @@ def _of_axes(asked: Asked, cell: int | None, others: Sequence[Asked], second: in
     if cell is None or here is None:
         return ()
     mine = asked.document.cells[cell].values
-    told_of = {one.content.get("axis") for one in others if one.content["ask"] == "compare"}
-    names = [name for name in asked.varying if name not in told_of]
+    phrases_of = {one.content.get("axis") for one in others if one.content["ask"] == "compare"}
+    names = [name for name in asked.varying if name not in phrases_of]
     steps = [step for name in names for step in _steps(asked, mine, name, here) if step[-1] != second]
     if not steps:
         return ()
@@ -442,8 +442,8 @@ def _silent(content: SweepDocument) -> Words:
         return tuple(joined([(text,) for text in said]))
     if not any(cell.status == "ok" for cell in content.cells):
         reason = next((cell.trouble for cell in content.cells if cell.trouble), "")
-        return ("Nothing that was tried can run", f": {reason}." if reason else ".")
-    return ("The study asks no question of its results; the figures below show all that it tried.",)
+        return ("Nothing that was evaluated can run", f": {reason}." if reason else ".")
+    return ("The study asks no question of its results; the figures below show all that it evaluated.",)
 
 
 def _unknown(places: Places, asked: Asked, first: AnswerText, otherwise: str) -> Words:
@@ -484,7 +484,7 @@ def _not_covered(report_data: ReportData, places: Places) -> tuple[Words, ...]:
 
 
 def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
-    """Return that the best is the last value that was tried, so that beyond it there may be better; empty elsewhere."""
+    """Return that the best is the last evaluated value, so that beyond it there may be better; empty elsewhere."""
     if asked.content["ask"] != "best" or first.cell is None:
         return ()
     found: list[Words] = []
@@ -499,7 +499,7 @@ def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
         is_sure = all(one.get(name) == labels[name] for one in rivals)
         if is_sure and len(order) >= _FEWEST_VALUES and labels[name] in (order[0], order[-1]):
             word = "below" if labels[name] == order[0] else "above"
-            found.append(sentence(f"nothing {word} ", asked.named(name, labels[name]), " was tried"))
+            found.append(sentence(f"nothing {word} ", asked.named(name, labels[name]), " was evaluated"))
     return tuple(found)
 
 
@@ -617,7 +617,7 @@ def heat_maps_section(report_data: ReportData) -> Section | None:
 
 def heat_maps(content: SweepDocument) -> list[Picture]:
     """Return the first metric over the two axes with the most combinations, a picture for each value of the others."""
-    pair = _pair_of_heat_maps(content)
+    pair = _heat_map_axes(content)
     if pair is None or not best_of(running(content), content.metrics[0]):
         return []
     metric = shown_of_cells(running(content), content.metrics[0], content.currency)
@@ -625,7 +625,7 @@ def heat_maps(content: SweepDocument) -> list[Picture]:
     return [picture for picture in pictures if picture is not None]
 
 
-def _pair_of_heat_maps(content: SweepDocument) -> tuple[Axis, Axis] | None:
+def _heat_map_axes(content: SweepDocument) -> tuple[Axis, Axis] | None:
     """Return the two axes with the most combinations that are there: rows and columns; ``None`` without a grid."""
     axes = [axis for axis in axes_of(content) if len(axis.labels) > 1]
     pairs = [
@@ -633,7 +633,7 @@ def _pair_of_heat_maps(content: SweepDocument) -> tuple[Axis, Axis] | None:
         for one, other in itertools.combinations(axes, 2)
         if min(len(one.labels), len(other.labels)) > 2 or len(one.labels) + len(other.labels) > 5
     ]
-    filled = [pair for pair in pairs if _share_of_heat_maps(content, pair) > 0.5]
+    filled = [pair for pair in pairs if _share_filled(content, pair) > 0.5]
     if not filled:
         return None
     one, other = max(filled, key=lambda pair: len(pair[0].labels) * len(pair[1].labels))
@@ -641,7 +641,7 @@ def _pair_of_heat_maps(content: SweepDocument) -> tuple[Axis, Axis] | None:
     return (one, other) if len(one.labels) >= len(other.labels) else (other, one)
 
 
-def _share_of_heat_maps(content: SweepDocument, pair: tuple[Axis, Axis]) -> float:
+def _share_filled(content: SweepDocument, pair: tuple[Axis, Axis]) -> float:
     """Return which share of the combinations of two axes the fullest of their tables has."""
     counts: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     names = {axis.name for axis in pair}
@@ -678,7 +678,7 @@ def _picture(
     values = [[_value(cells.get((row, column)), metric) for column in columns] for row in rows]
     texts = [[_text(cells.get((row, column)), metric) for column in columns] for row in rows]
     place = phrases(fixed, fixed, content.axes)
-    title = _title_of_heat_maps(best, pair, metric, f"with {place}" if place else "")
+    title = _heat_map_title(best, pair, metric, f"with {place}" if place else "")
     across, down = (tuple(map(label_text, labels)) for labels in (columns, rows))
     # The unit is in the title, so that numbers fit into the cells.
     chart = HeatMap(
@@ -716,7 +716,7 @@ def _text(cell: CellFound | None, metric: Shown) -> str:
     return cell_mean(cell, metric).removesuffix(metric.form.unit).rstrip()
 
 
-def _title_of_heat_maps(best: Sequence[CellFound], pair: tuple[Axis, Axis], metric: Shown, place: str) -> str:
+def _heat_map_title(best: Sequence[CellFound], pair: tuple[Axis, Axis], metric: Shown, place: str) -> str:
     """Return where the metric is best and where it is worst."""
     high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
     words = ("lowest", "highest") if lower_is_better(metric.metric) else ("highest", "lowest")
