@@ -661,7 +661,7 @@ def sensitivity() -> dict[str, Any]:
 def no_sweep(content: dict[str, Any]) -> Any:
     """Return the report data of a sensitivity alone."""
     typed = SensitivityDocument.model_validate(content)
-    return SimpleNamespace(sensitivity=typed, sweep=None, focus=None, study=None)
+    return SimpleNamespace(sensitivity=typed, sweep=None, focus=None, study=None, kind="sweep")
 
 
 def test_a_tornado_has_the_changes_of_the_document() -> None:

@@ -102,9 +102,12 @@ def driver(content: SensitivityDocument | None, currency: str) -> Words:
 
 
 def section(report_data: ReportData) -> Section | None:
-    """Return the section about each input alone; ``None`` where none was moved."""
+    """Return the section about each input alone, without what the first screen has; ``None`` where none was moved."""
     asked = _asked(report_data)
-    return None if asked is None else _tornado_section(asked)
+    found = None if asked is None else _tornado_section(asked)
+    if asked is None or found is None or report_data.kind != "sensitivity":
+        return found
+    return replace(found, title="How each input was moved", text=tuple(points(asked)[4:]), items=())
 
 
 def variance_section(report_data: ReportData) -> Section | None:
