@@ -607,7 +607,7 @@ def phrase(title: str, label: str, noun: str = "") -> str:
     return f"{label_text(label)} {noun}" if noun else f"{title} {label_text(label)}"
 
 
-def phrases(values: Mapping[str, str], names: Iterable[str], content: Mapping[str, Any]) -> str:
+def phrases(values: Mapping[str, str], names: Iterable[str], axes: Mapping[str, Any]) -> str:
     """Return values of some axes of a study in words.
 
     Parameters
@@ -616,8 +616,7 @@ def phrases(values: Mapping[str, str], names: Iterable[str], content: Mapping[st
         Label of each axis.
     names
         The axes that are told, in order.
-    content
-        The document of the study.
+    axes
+        The axes of its document.
     """
-    axes = content["axes"]
-    return ", ".join(phrase(str(axes[name]["title"]), values[name], axes[name].get("noun", "")) for name in names)
+    return ", ".join(phrase(axes[name].title, values[name], axes[name].noun) for name in names)

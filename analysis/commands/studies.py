@@ -269,7 +269,6 @@ def sensitivity(
     """
     from analysis.metrics import METRICS
     from analysis.page.chapters.sensitivity import against, format_sensitivity
-    from analysis.results.run import plain
     from analysis.sensitivity import run_sensitivity
     from analysis.sweep.command import keep
     from sim.yamlfile import suggest
@@ -292,7 +291,7 @@ def sensitivity(
         )
         files = keep(place, content, "sensitivity.json")
     show_document(content, format_sensitivity, out, files, as_json=as_json)
-    end(against(plain(content)))
+    end(against(content))
 
 
 def optimize(
@@ -323,7 +322,6 @@ def optimize(
     from analysis.optimize.optimize import run_optimize
     from analysis.optimize.problem import problem_of
     from analysis.page.chapters.optimum import against, format_optimum
-    from analysis.results.run import plain
     from analysis.sweep.command import keep
 
     loaded = load_study(study, set_, seed, yes=yes)
@@ -342,4 +340,4 @@ def optimize(
         )
         files = keep(place, content, "optimize.json")
     show_document(content, format_optimum, out, files, as_json=as_json)
-    end(against(plain(content)))
+    end(against(content))

@@ -482,38 +482,39 @@ _MOST = 100_000
 """Replications from which on a condition is not worth being resolved."""
 
 
-def why(content: dict[str, Any]) -> Iterator[str]:
+def why(content: OptimizeDocument) -> Iterator[str]:
     """Yield for each condition and gain of a document that is not confirmed what speaks against it, a line each."""
-    fresh = content["confirmation"]
-    answer = fresh["trials"][0]
-    if answer["trouble"]:
-        yield f"the answer cannot run: {answer['trouble']}"
+    fresh = content.confirmation
+    assert fresh is not None
+    answer = fresh.trials[0]
+    if answer.trouble:
+        yield f"the answer cannot run: {answer.trouble}"
         return
-    for found in answer["conditions"]:
-        if found["verdict"] == "fails":
-            yield f"{found['condition']} fails"
-        elif found["verdict"] == "open":
-            yield f"{found['condition']} is not resolved: {_what_would_tell(found, content)}"
-    aim = content["aims"][0]
-    gain = answer["gain"][aim["name"]]
-    if gain is None or not fresh["as_it_is"]["met"]:
+    for found in answer.conditions:
+        if found.verdict == "fails":
+            yield f"{found.condition} fails"
+        elif found.verdict == "open":
+            yield f"{found.condition} is not resolved: {_what_would_tell(found, content)}"
+    aim = content.aims[0]
+    gain = answer.gain[aim.name]
+    if gain is None or (fresh.as_it_is is not None and not fresh.as_it_is.met):
         return
-    if gain["resolved"] and gain["mean"] < 0:
+    if gain.resolved and gain.mean < 0:
         yield "the scenario as it is is better"
-    elif not gain["resolved"] and gain["ci95"][0] == gain["ci95"][1]:
+    elif not gain.resolved and gain.ci95[0] == gain.ci95[1]:
         yield "the scenario as it is is as good in every replication"
-    elif not gain["resolved"]:
-        needed = gain["replications_to_resolve"]
+    elif not gain.resolved:
+        needed = gain.replications_to_resolve
         told = "" if needed is None else f": confirm: {needed} would show it, if mean and spread stay as they are"
         yield f"not resolved whether it is better than the scenario as it is{told}"
 
 
-def _what_would_tell(found: dict[str, Any], content: dict[str, Any]) -> str:
+def _what_would_tell(found: ConditionFound, content: OptimizeDocument) -> str:
     """Return how many replications, or draws, would leave the bound of an open condition outside of its interval."""
-    draws, runs = content["draws"], content["confirmation"]["replications"]
-    mean, bound, ends = found["mean"], found["bound"], found["ci95"]
-    is_least = ">=" in found["condition"]
-    is_chance = found["metric"] in PROBABILITIES
+    draws, runs = content.draws, content.confirmation.replications if content.confirmation else 0
+    mean, bound, ends = found.mean or 0.0, found.bound or 0.0, found.ci95
+    is_least = ">=" in found.condition
+    is_chance = found.metric in PROBABILITIES
     if is_chance and draws:
         # Of P <= b it is the probability of the contrary that has to be at least 1 - b.
         fewest = replications_to_hold(1.0, bound if is_least else 1 - bound)

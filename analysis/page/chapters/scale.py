@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.amounts import PERCENT, Form, ends_of, listed, time_text
+from analysis.page.cells import summary_of
 from analysis.page.chapters.run import TOO_FAR, distance
 from analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
 from analysis.page.model import Column, Grid, Picture, Section
-from analysis.page.report_data import at_rate, at_size, chosen_cells, interruption_rates, shares_of, with_nodes_at_hand
+from analysis.page.report_data import at_rate, at_size, interruption_rates, shares_of, with_nodes_at_hand
 from sim import units
 from sim.units import HOUR, MINUTE
 from sim.yamlfile import load
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from analysis.page.charts.data import Range
     from analysis.page.report_data import Focus, Rates, ReportData
+    from analysis.results.models import CellFound, SweepDocument
     from sim import Prepared, PreparedJob
 
     Row = tuple[int, float | None, float | None]
@@ -128,19 +130,19 @@ def simulated_shares(report_data: ReportData) -> list[Simulated]:
         return []
     ettr = focus.document.metrics["ettr"]
     alone = _simulated(focus.prepared.jobs[0].gpus, ettr.mean, ettr.mean_ci95)
-    chosen = None if sweep is None or study is None else chosen_cells(sweep)
+    chosen = None if sweep is None or study is None else report_data.chosen
     cells = [] if chosen is None or sweep is None else _same_but_for_size(sweep, chosen[0])
-    if not cells or any("ettr" not in cell["metrics"] for cell in cells):
+    if not cells or any("ettr" not in cell.metrics for cell in cells):
         return alone
     assert study is not None
     points = {point.number: point for point in study.points()}
-    sizes = [study.scenario(points[cell["point"]]).jobs[0].gpus for cell in cells]
+    sizes = [study.scenario(points[cell.point]).jobs[0].gpus for cell in cells]
     if len(set(sizes)) < len(sizes):
         # What varies is not the size: it only comes with it.
         return alone
     pairs = zip(sizes, cells, strict=True)
-    found = ((gpus, cell["metrics"]["ettr"] or {}) for gpus, cell in pairs)
-    return sorted(one for gpus, row in found for one in _simulated(gpus, row.get("mean"), row.get("mean_ci95")))
+    found = ((gpus, summary_of(cell, "ettr")) for gpus, cell in pairs)
+    return sorted(one for gpus, row in found for one in _simulated(gpus, row.mean, row.mean_ci95))
 
 
 def _at(scaled: Prepared, prepared: Prepared, rates: Rates, served: float) -> AtSize:
@@ -170,16 +172,16 @@ def _share(ettr: float | None, served: float) -> float | None:
     return None if ettr is None else max(served * ettr, 0.0)
 
 
-def _same_but_for_size(sweep: dict[str, Any], number: int) -> list[dict[str, Any]]:
+def _same_but_for_size(sweep: SweepDocument, number: int) -> list[CellFound]:
     """Return the cells that differ from one in nothing but the axis that sets the GPUs of the job, if there is one."""
-    axes = [name for name, axis in sweep["axes"].items() if _GPUS in axis["paths"]]
+    axes = [name for name, axis in sweep.axes.items() if _GPUS in axis.paths]
     if not axes:
         return []
-    here = sweep["cells"][number]["values"]
+    here = sweep.cells[number].values
     alike = [
         cell
-        for cell in sweep["cells"]
-        if cell["status"] == "ok" and all(cell["values"][axis] == here[axis] for axis in here if axis not in axes)
+        for cell in sweep.cells
+        if cell.status == "ok" and all(cell.values[axis] == here[axis] for axis in here if axis not in axes)
     ]
     return alike if len(alike) > 1 else []
 
@@ -392,11 +394,11 @@ def section(report_data: ReportData) -> Section | None:
     return Section("frontier", title, (f"All of it is of {focus.name}. {_WORDS}",), (picture,), _notes(focus, now))
 
 
-def asked_level(sweep: dict[str, Any] | None) -> float | None:
+def asked_level(sweep: SweepDocument | None) -> float | None:
     """Return the share of productive time that a study asks to reach [-], if it asks for one."""
-    for answer in () if sweep is None else sweep["answers"]:
-        level = answer["data"].get("at_least")
-        if answer["ask"] == "threshold" and answer["data"].get("metric") == "ettr" and isinstance(level, float):
+    for answer in () if sweep is None else sweep.answers:
+        level = answer.data.get("at_least")
+        if answer.ask == "threshold" and answer.data.get("metric") == "ettr" and isinstance(level, float):
             return level if 0 < level < 1 else None
     return None
 
