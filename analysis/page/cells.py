@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from analysis.amounts import Shown, capital, ends_of, label_text, listed, number_of, phrase, phrases, shown, verb
 from analysis.metrics import lower_is_better
 from analysis.page.charts.data import Interval, Intervals, Scale
-from analysis.page.model import Column, Grid, Picture, Section
+from analysis.page.model import Picture, Section
 from sim import units
 from sim.units import DAY, HOUR, MINUTE
 
@@ -272,35 +272,25 @@ def _ranking(data: Content, content: Content, key: str) -> Picture | None:
     maybe = group["may_be_best"]
     rows, texts = [], []
     for position, row in enumerate(group["order"][:_MOST_ROWS]):
-        note = _note(row, position, maybe)
+        note = "behind" if position else "the best"
+        if position and _is_same(row):
+            note = "the same in every run"
+        elif row["at"] in maybe or (maybe and not position):
+            note = "may be the best"
         name = _where(row["at"], group["at"], content)
-        rows.append(Interval(name, metric.of(row["behind"]), metric.gaps(row["behind_ci95"]), None, note))
         mean = whole.form.plain(row["mean"], ends_of(group["order"][max(position, 1)]["behind_ci95"]))
-        texts.append((name, mean, metric.distance(row["behind"], row["behind_ci95"]), note))
+        rows.append(Interval(name, metric.of(row["behind"]), metric.gaps(row["behind_ci95"]), None, f"{note}, {mean}"))
+        texts.append(f"{name} {metric.distance(row['behind'], row['behind_ci95'])}, {note}")
     title = _ranking_title(group, metric, content)
-    columns = (
-        Column("Combination", is_number=False), Column(capital(metric.name)),
-        Column("Behind the best, 95 % together"), Column("How sure", is_number=False),
-    )  # fmt: skip
-    count, more = len(group["order"]), len(group["order"]) - len(rows)
-    note = f"{number_of(more, 'more combination')} further behind: see run.json." if more else ""
-    alt = f"Behind the best of {count}: {'; '.join(f'{row[0]} {row[2]}, {row[3]}' for row in texts[:8])}."
-    others = (
-        f" Of {len(groups)} such rankings this is the last; the answers tell the others." if len(groups) > 1 else ""
-    )
-    doubt = " One that is behind another may still be little behind the best." if maybe else ""
-    caption = f"Intervals hold together with 95 %, whichever is truly the best.{doubt}{others}"
-    chart = Intervals(title, metric.step, tuple(rows), (0.0, "the best"))
-    return Picture(key, chart, alt, caption, Grid(title, columns, texts, note=note))
-
-
-def _note(row: Content, position: int, maybe: Sequence[Mapping[str, str]]) -> str:
-    """Return where a candidate stands."""
-    if position == 0:
-        return "may be the best" if maybe else "the best"
-    if _is_same(row):
-        return "the same in every run"
-    return "may be the best" if row["at"] in maybe else "behind"
+    alt = f"Behind the best of {len(group['order'])}: {'; '.join(texts[:8])}."
+    caption = "Intervals hold together with 95 %, whichever is truly the best."
+    if maybe:
+        caption += " One that is behind another may still be little behind the best."
+    if len(groups) > 1:
+        caption += f" Of {len(groups)} such rankings this is the last; the answers have the others."
+    if len(group["order"]) > len(rows):
+        caption += f" {number_of(len(group['order']) - len(rows), 'more combination')} further behind: see run.json."
+    return Picture(key, Intervals(title, metric.step, tuple(rows), (0.0, "the best")), alt, caption)
 
 
 def _is_same(row: Content) -> bool:
@@ -344,19 +334,15 @@ def _compared(data: Content, content: Content, key: str) -> Picture | None:
         name = ", ".join(part for part in (told, _where(line["at"], {}, content)) if part)
         note = "" if change["resolved"] else "the same" if change["ci95"][0] == change["ci95"][1] else "not resolved"
         rows.append(Interval(name, metric.of(change["mean"]), metric.gaps(change["ci95"]), None, note))
-        texts.append((name, metric.change(change), note or "resolved"))
+        texts.append(f"{name} {metric.change(change)}")
     against = label_text(lines[0]["against"])
     base = phrases({data["axis"]: lines[0]["against"]}, [data["axis"]], content)
     title = _compared_title(found, metric, base if against[:1].isdigit() else against, content)
-    columns = (
-        Column("Combination", is_number=False), Column(f"Change from {against}, 95 % interval"),
-        Column("How sure", is_number=False),
-    )  # fmt: skip
-    more = len(found) - len(rows)
-    note = f"{number_of(more, 'more comparison')}: see the answers." if more else ""
-    alt = f"Change of {metric.name} from {against}: {'; '.join(f'{row[0]} {row[1]}' for row in texts[:8])}."
-    chart = Intervals(title, metric.step, tuple(rows), (0.0, against))
-    return Picture(key, chart, alt, f"Against {base}, on the same failures.", Grid(title, columns, texts, note=note))
+    alt = f"Change of {metric.name} from {against}: {'; '.join(texts[:8])}."
+    caption = f"Against {base}, on the same failures."
+    if len(found) > len(rows):
+        caption += f" {number_of(len(found) - len(rows), 'more comparison')}: see the answers."
+    return Picture(key, Intervals(title, metric.step, tuple(rows), (0.0, against)), alt, caption)
 
 
 def _compared_title(

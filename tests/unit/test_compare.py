@@ -115,13 +115,6 @@ def test_numbers_do_not_depend_on_processes(monkeypatch: pytest.MonkeyPatch) -> 
     assert texts[0] == texts[1]
 
 
-def test_progress_counts_all_variants() -> None:
-    """The number done is counted up to variants times replications."""
-    seen: list[tuple[int, int | None]] = []
-    compare(by_interval(), 2, processes=1, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(number, 6) for number in range(1, 7)]
-
-
 def compared(*changes: dict[str, Any]) -> Comparison:
     """Return a comparison of two replications of variants of the small scenario."""
     return compare(variants(*changes), 2, processes=1)
@@ -165,20 +158,6 @@ def test_the_cost_of_a_token_ranks_from_low_to_high() -> None:
     assert rows[0].amount / rows[0].base == pytest.approx(2 * rows[1].amount / rows[1].base)
 
 
-def test_without_tokens_other_hardware_is_not_ranked() -> None:
-    """Where nothing may rank the variants, ETTR is shown and nobody is first."""
-    found = compared({}, {"cluster": {**report_sample.SMALL["cluster"], "accelerator": "h200"}})
-    assert (found.headline, found.order) == ("ettr", ())
-    assert "there is no rank" in compare_document(found, {}, command="")["unranked_because"]
-
-
-def test_goodput_ranks_from_high_to_low() -> None:
-    """A job that takes longer to come back is second, wherever it stands in the list."""
-    slow = {"recovery": {"use": "hot-spare", "initialize": "30 min"}}
-    assert compared(slow, {}).order == ("1", "0")
-    assert compared({}, slow).order == ("0", "1")
-
-
 def test_of_three_variants_those_that_may_be_best_are_named() -> None:
     """A clear loser is left out, two equal ones are both named, and no number of replications tells these apart.
 
@@ -190,10 +169,9 @@ def test_of_three_variants_those_that_may_be_best_are_named() -> None:
     assert set(ranking["may_be_best"]) == {"0", "1"}
     assert ranking["behind"]["2"]["mean"] > 0
     assert ranking["behind"]["2"]["ci95"][0] > 0
-    lines = [line for line in text_of(found).splitlines() if "best" in line]
-    assert lines == ["  - may be best (95 % together): 0 or 1"]
+    assert text_of(found).startswith("0 and 1 cannot be told apart: any of them may have the best ETTR\n")
     alone = compare(variants({}, slow, slow), 16, processes=1)
-    assert "  - best: 0, resolved from each of the others (95 % together)" in text_of(alone).splitlines()
+    assert text_of(alone).startswith("0 has the best ETTR, ")
 
 
 def test_rivals_come_with_the_replications_that_would_tell() -> None:
@@ -204,19 +182,12 @@ def test_rivals_come_with_the_replications_that_would_tell() -> None:
     assert len(ranking["may_be_best"]) > 1
     needed = ranking["replications_to_resolve"]
     told = "more than 10,000 replications" if needed is None else f"about {needed - 3:,} more replications"
-    assert f"; {told} would tell" in text_of(found)
-
-
-def test_two_variants_have_no_ranking() -> None:
-    """Of two the difference says it all; and where nothing may rank variants, nobody may be best."""
-    assert compared({}, {}).ranking is None
-    other = {"cluster": {**report_sample.SMALL["cluster"], "accelerator": "h200"}}
-    assert compared({}, {}, other).ranking is None
+    assert f" would take {told}\n" in text_of(found)
 
 
 def text_of(found: Comparison) -> str:
     """Return a comparison as the terminal shows it."""
-    return format_comparison(compare_document(found, {}, command=""))
+    return str(format_comparison(compare_document(found, {}, command=""), width=200))
 
 
 def test_all_of_a_job_is_compared() -> None:
@@ -387,16 +358,6 @@ def test_replications_to_resolve_gives_up() -> None:
     assert (stats.norm.ppf(0.975) / 0.01) ** 2 > MANY
 
 
-def test_unresolved_takes_more_replications_than_there_were() -> None:
-    """What n replications do not resolve takes more than n; what they do resolve takes no more."""
-    rng = np.random.default_rng(6)
-    for _ in range(50):
-        found = difference(ratios(rng.normal(0.4, 1, 12)), ratios(rng.normal(0, 1, 12)))
-        assert found is not None
-        needed = found.replications_to_resolve or MANY
-        assert found.resolved == (needed <= 12)
-
-
 @cases(
     ("ours", "theirs"),
     [
@@ -513,14 +474,6 @@ def test_what_makes_no_comparison_is_refused(scenarios: list[str], varied: list[
         recipes(scenarios, varied)
 
 
-def test_variants_are_loaded_with_their_values(scenario: str) -> None:
-    """Each variant has its own value, and what is common to all."""
-    loaded = load_variants(recipes([scenario], ["spares.hot=0,1"], ["horizon=1 d"]))
-    assert [of.spares.hot for of in loaded.scenarios.values()] == [0, 1]
-    assert {of.horizon for of in loaded.scenarios.values()} == {86400.0}
-    assert not loaded.cannot_run
-
-
 def test_a_common_value_reaches_the_variants_that_know_it(scenario: str) -> None:
     """A parameter set for all is kept by the strategies that have it: full restart keeps the time to initialize."""
     loaded = load_variants(recipes([scenario], ["recovery.use=full-restart,hot-spare"], ["recovery.initialize=7 min"]))
@@ -591,18 +544,6 @@ def test_a_mistake_of_one_variant_names_it(scenario: str) -> None:
     (line,) = refusal([scenario], ["cluster.nodes=16,8"])
     assert line.startswith("variant cluster.nodes=8: ")
     assert "asks for 112 GPUs" in line
-
-
-def test_a_mistake_always_names_variants(scenario: str) -> None:
-    """What is wrong elsewhere because of what varies names it, for some variants and for all."""
-    lacks = Path(scenario).read_text().replace("detection:", "windows: 1 d\nx:").replace("x:\n  time: 2 min\n", "")
-    Path("lacks.yaml").write_text(lacks)
-    (line,) = refusal(["lacks.yaml"], ["recovery.use=hot-spare,slurm-requeue"], ["recovery.scale=1"])
-    assert line.startswith("variant recovery.use=hot-spare: lacks.yaml:1:1: detection: is missing")
-    (line,) = refusal(["lacks.yaml"], ["recovery.use=hot-spare,full-restart"])
-    assert line.startswith("variants 'recovery.use=hot-spare' and 'recovery.use=full-restart': lacks.yaml:1:1: ")
-    (line,) = refusal([scenario], ["recovery.use=full-restart,hot-spare"], ["recovery.patience=1 h"])
-    assert line.startswith("variant recovery.use=full-restart: --set recovery.patience=1 h: recovery.patience: unknown")
 
 
 def test_a_mistake_of_a_value_is_told_once_for_its_combinations(scenario: str) -> None:

@@ -28,7 +28,7 @@ from tests.unit.test_explain import numbers, strings
 
 describe = as_plain(typed_describe)
 
-format_explanation = of_plain(typed_format_explanation, ExplainDocument)
+_format_explanation = of_plain(typed_format_explanation, ExplainDocument)
 
 DAY = 86400
 
@@ -80,9 +80,14 @@ def of_small(**changes: Any) -> dict[str, Any]:
     return found
 
 
+def format_explanation(content: dict[str, Any], width: int = 100) -> str:
+    """Return what is printed."""
+    return str(_format_explanation(content, width=width))
+
+
 def section(text: str) -> str:
     """Return what is printed of recovery, with single blanks."""
-    return " ".join(text.partition("How it comes back")[2].partition("Closed form")[0].split())
+    return " ".join(text.partition("\nRecovery\n")[2].partition("Closed form")[0].split())
 
 
 def class_of(found: dict[str, Any], fault: str, *, stops: bool = True) -> dict[str, Any]:
@@ -144,10 +149,10 @@ def test_what_nobody_covers_waits_for_a_human() -> None:
     row = class_of(next(iter(content["jobs"].values()))["recovery"], "nic")
     assert row["known_after_s"] == pytest.approx(900 * math.exp(1.685**2 / 2), rel=1e-6)
     assert row["first"]["human"] == pytest.approx(1, abs=1e-9)
-    assert "a human 100 %" in section(format_explanation(content))
+    assert "operator 100 %" in section(format_explanation(content))
     # Who covers less of a class stands behind those who see more of it, however early it is.
     watchers = {"use": "observers", "observers": [{"observer": "in-band", "covers": {"nic": "20 %"}}]}
-    assert "a human 80 %, in-band 20 %" in section(format_explanation(content_of(failures=[nic], detection=watchers)))
+    assert "operator 80 %, in-band 20 %" in section(format_explanation(content_of(failures=[nic], detection=watchers)))
 
 
 def test_faults_that_do_not_stop_a_job_stand_by_themselves() -> None:
@@ -165,7 +170,7 @@ def test_faults_that_do_not_stop_a_job_stand_by_themselves() -> None:
     row = class_of(found, "slow", stops=False)
     assert (row["known_after_s"], row["per_day"], row["first"]) == (None, 0, {})
     assert class_of(found, "host")["first"] == {"stated": 1}
-    assert "slow, steps on 0 never nobody" in section(format_explanation(content))
+    assert "slow, steps on 0 never undetected" in section(format_explanation(content))
     seen = of_small(failures=failures, detection={"time": "2 min", "slow": "1 h"})
     row = class_of(seen, "slow", stops=False)
     # 14 of 16 nodes, 50 faults of a thousand node-days.
@@ -178,7 +183,7 @@ def test_without_failures_nothing_is_noticed() -> None:
     content = content_of(failures=[])
     found = next(iter(content["jobs"].values()))["recovery"]
     assert (found["classes"], found["interruptions_per_day"]) == ([], 0)
-    assert "known after" not in section(format_explanation(content))
+    assert "first detector" not in section(format_explanation(content))
     assert found["phases"] == of_small()["phases"]
 
 
@@ -344,16 +349,16 @@ def test_who_is_called_at_the_end() -> None:
     called = of_small(recovery=LADDER)
     assert called["human"]["no_progress"] is None
     assert called["human"]["after_s"] == pytest.approx(900 * math.exp(1.6856**2 / 2), rel=1e-6)
-    assert "a human is called when no way is left; the job starts again" in section(
+    assert "operator escalation when no rung is left; the job starts again" in section(
         format_explanation(content_of(recovery=LADDER))
     )
     over = content_of(recovery={**LADDER, "gives_up": True, "no_progress": 4})
     assert over["jobs"]["train"]["recovery"]["human"] == {"after_s": None, "no_progress": 4}
-    words = "the job has failed for good when no way is left, or when 4 restarts in a row bring no new work"
+    words = "the job has failed for good when no rung is left, or when 4 restarts in a row bring no new work"
     assert words in section(format_explanation(over))
     for name in ("slurm-requeue", "k8s-jobset", "gemini-in-memory"):
         assert said_of(name)["human"] is None
-        assert "nobody is called" in section(format_explanation(with_preset(name)))
+        assert "no operator escalation" in section(format_explanation(with_preset(name)))
     assert said_of("nvrx-in-process")["human"]["no_progress"] == 3
     assert said_of("torchft-hsdp")["human"] is None
 
@@ -404,14 +409,14 @@ def test_settings_are_those_that_are_not_the_default() -> None:
     shown = section(format_explanation(with_preset("byterobust-warm-standby")))
     assert "evict (faults hang, nodes 4, test 15 min)" in shown
     assert "not resets_on_progress" in section(format_explanation(with_preset("k8s-jobset")))
-    # What is said of the human is not said twice.
+    # What is said of escalation is not said twice.
     assert said_of("nvrx-in-job")["settings"] == of_small()["settings"] == {}
     assert "settings" not in section(format_explanation(content_of()))
 
 
 @pytest.mark.parametrize("name", recoveries())
 def test_every_preset_is_explained(name: str) -> None:
-    """Title, source and each note with its basis are shown, and the whole fits a hundred columns and sixty."""
+    """Title, source and each note with its basis are shown, and the whole fits a hundred columns."""
     content, preset = with_preset(name), recovery(name)
     found = content["jobs"]["pretrain"]["recovery"]
     assert (found["preset"]["name"], found["preset"]["title"]) == (name, preset["title"])
@@ -422,10 +427,8 @@ def test_every_preset_is_explained(name: str) -> None:
     assert f"{name}: {preset['title']} ({preset['source']})" in shown
     for note in found["preset"]["notes"]:
         assert f"{note['basis']} {' '.join(note['text'].split())}" in shown
-    for width, page in ((100, text), (60, format_explanation(content, width=60))):
-        lines = page.partition("How it comes back")[2].splitlines()
-        assert max(map(len, lines)) <= width
-        assert not {"None", "nan", "inf"} & set(page.split())
+    assert max(map(len, text.partition("\nRecovery\n")[2].splitlines())) <= 100
+    assert not {"None", "nan", "inf"} & set(text.split())
     assert "…" not in text
 
 
@@ -459,7 +462,7 @@ def test_a_job_without_a_model_comes_back_too() -> None:
     assert found["preset"] is None
     assert (found["strategy"], times_of(found["phases"])["initialize"]) == ("hot-spare", 180)
     text = format_explanation(content)
-    assert text.index("breakdown") < text.index("How it comes back") < text.index("Closed form")
+    assert text.index("breakdown") < text.index("\nRecovery\n") < text.index("Closed form")
     assert "host 2.8 2 min as stated 100 %" in section(text)  # 14 nodes, 200 of a thousand node-days
     assert "remote 20 min 30 s 0 s 1 min nothing all" in section(text)  # no steps are known
     assert "initialize 3 min" in section(text)
@@ -474,7 +477,7 @@ def test_jobs_are_told_apart_where_they_differ() -> None:
     ]
     content = content_of(jobs=jobs, recovery={"use": "nvrx-in-job"}, detection={"use": "latency", "time": "1 s"})
     text = format_explanation(content)
-    parts = [" ".join(part.split()) for part in text.split("How it comes back")[1:]]
+    parts = [" ".join(part.split()) for part in text.split("\nRecovery\n")[1:]]
     assert [part.startswith("strategy ladder") for part in parts] == [True, False, True]
     assert parts[1].startswith("as a ")
     rates = [job["recovery"]["interruptions_per_day"] for job in content["jobs"].values()]

@@ -39,7 +39,7 @@ from analysis.page.cells import (
 )
 from analysis.page.chapters.answer import Asked, Rows, asked_text
 from analysis.page.chapters.answers import all_results, answers_of
-from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, luck, not_covered, not_known
+from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, not_covered, not_known, variability
 from analysis.page.charts.data import Curves, HeatMap, Interval, Intervals, Scale, Series
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
@@ -395,7 +395,7 @@ def _of_variability(asked: Asked, cell: int | None) -> Words:
     if cell is None or asked.metric == _YES_OR_NO:
         return ()
     keys = ("cells", cell, "metrics", asked.metric)
-    words = luck(asked.places, *keys, form=asked.form)
+    words = variability(asked.places, *keys, form=asked.form)
     std, mean = asked.places.at(*keys, "std"), asked.places.at(*keys, "mean")
     if words or std is None or mean is None or std.value <= 1e-9 * abs(mean.value):
         return words
