@@ -243,23 +243,14 @@ def _metrics(
         interval = exact or possible(name, summary.mean_ci95)
         found = controlled(ratios, luck) if luck else None
         bound = {"lower_bound95": lower_bound(rows, name)} if name in ("mtti", "mtti_running") else {}
-        metrics[name] = Summary(
-            mean=summary.mean,
-            mean_ci95=interval,
-            std=summary.std,
-            p05=summary.p05,
-            p50=summary.p50,
-            p95=summary.p95,
-            p05_ci95=summary.p05_ci95,
-            p50_ci95=summary.p50_ci95,
-            p95_ci95=summary.p95_ci95,
-            band90=possible(name, bands.get(name)),
-            method="exact" if exact else "t" if interval else None,
-            controlled=None
-            if found is None
-            else Controlled(mean=found.mean, mean_ci95=possible(name, found.ci95), worth=found.worth),
-            **bound,
-        )
+        taken = found and Controlled(mean=found.mean, mean_ci95=possible(name, found.ci95), worth=found.worth)
+        more: dict[str, object] = {
+            "mean_ci95": interval,
+            "method": "exact" if exact else "t" if interval else None,
+            "controlled": taken,
+        }
+        more |= {"band90": possible(name, bands.get(name)), **bound}
+        metrics[name] = Summary.model_validate(summary).model_copy(update=more)
     return metrics
 
 
@@ -307,13 +298,7 @@ def _windows(ensemble: Ensemble) -> list[Window]:
     for sums, (replications, start, end) in zip(ensemble.tally.windows, ensemble.tally.reached, strict=True):
         shares = _time_shares(float(sums.sum()), sums)
         windows.append(
-            Window(
-                start_s=start,
-                end_s=end,
-                replications=replications,
-                ettr=shares["productive"],
-                time_shares=shares,
-            )
+            Window(start_s=start, end_s=end, replications=replications, ettr=shares["productive"], time_shares=shares)
         )
     return windows
 

@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 
 import sim
-from analysis import compare as module
 from analysis import runs
 from analysis.compare import (
     Comparison,
@@ -20,11 +19,8 @@ from analysis.compare import (
     Variation,
     compare,
     load_variants,
-    prepared,
     recipes,
     split,
-    warnings,
-    what_differs,
 )
 from analysis.compare import compare_document as typed_compare_document
 from analysis.page.chapters.compare import format_comparison as typed_format_comparison
@@ -190,16 +186,6 @@ def text_of(found: Comparison) -> str:
     return str(format_comparison(compare_document(found, {}, command=""), width=200))
 
 
-def test_all_of_a_job_is_compared() -> None:
-    """Scenarios with the same description differ in nothing; with another number of jobs they differ."""
-    one, two = (
-        report_sample.parse(),
-        report_sample.parse(jobs=[{**report_sample.SMALL["jobs"][0], "gpus": 56, "name": name} for name in "ab"]),
-    )
-    assert what_differs([one, one]) == ()
-    assert "model" in what_differs([one, two])
-
-
 def test_precision_is_of_the_differences() -> None:
     """Replications go on until every difference is as precise as was asked for, and no decision comes before 30."""
     coarse = compare(by_interval(), 2, precision=Precision(1.0, relative=False), processes=1)
@@ -229,13 +215,6 @@ def test_a_relative_precision_is_a_part_of_the_first() -> None:
         wanted = Precision(factor * part, relative=True)
         found = compare(by_interval()[:2], 2, precision=wanted, processes=1)
         assert (found.replications == runs.FEWEST) == is_enough
-
-
-def test_precision_that_is_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the limit the search is given up, and says so."""
-    monkeypatch.setattr(module, "MOST", 40)
-    found = compare(by_interval(), 2, precision=Precision(1e-9, relative=False), processes=1)
-    assert (found.replications, found.precise) == (40, False)
 
 
 def test_points_are_for_shares() -> None:
@@ -372,12 +351,6 @@ def test_no_difference_without_data(ours: list[Ratio], theirs: list[Ratio]) -> N
     assert difference(ours, theirs) is None
 
 
-def test_variants_need_the_same_replications() -> None:
-    """Samples of different length are refused."""
-    with pytest.raises(ValueError, match="got 2 and 3"):
-        difference(ratios([1, 2]), ratios([1, 2, 3]))
-
-
 def test_rounding_is_no_difference() -> None:
     """Amounts that differ by the order of a sum alone are the same."""
     found = difference(ratios([0.1 + 0.2, 0.7]), ratios([0.3, 0.7]))
@@ -474,14 +447,6 @@ def test_what_makes_no_comparison_is_refused(scenarios: list[str], varied: list[
         recipes(scenarios, varied)
 
 
-def test_a_common_value_reaches_the_variants_that_know_it(scenario: str) -> None:
-    """A parameter set for all is kept by the strategies that have it: full restart keeps the time to initialize."""
-    loaded = load_variants(recipes([scenario], ["recovery.use=full-restart,hot-spare"], ["recovery.initialize=7 min"]))
-    recoveries: list[Any] = [of.recovery for of in loaded.scenarios.values()]
-    assert [recovery.use for recovery in recoveries] == ["full-restart", "hot-spare"]
-    assert [recovery.initialize.value for recovery in recoveries] == [420.0, 420.0]
-
-
 @pytest.mark.parametrize(
     ("varied", "common"),
     [
@@ -544,26 +509,6 @@ def test_a_mistake_of_one_variant_names_it(scenario: str) -> None:
     (line,) = refusal([scenario], ["cluster.nodes=16,8"])
     assert line.startswith("variant cluster.nodes=8: ")
     assert "asks for 112 GPUs" in line
-
-
-def test_a_mistake_of_a_value_is_told_once_for_its_combinations(scenario: str) -> None:
-    """A wrong value is one line however many variants have it; one that is wrong only with another names both."""
-    line = "--vary spares.hot=-1: spares.hot: must not be negative"
-    assert refusal([scenario], ["spares.hot=-1,-2", "horizon=1 d,2 d,3 d"]) == [line, line.replace("-1", "-2")]
-    (line,) = load_variants(recipes([scenario], ["jobs.0.gpus=64,128", "spares.hot=0,1"])).reasons
-    assert line.startswith("variant jobs.0.gpus=128, spares.hot=1: --vary jobs.0.gpus=128: jobs.0.gpus: needs 16 nodes")
-
-
-def test_warnings_are_one_line_each(scenario: str) -> None:
-    """A warning of all variants is plain; one of some names them, in one line."""
-    presets = "recovery.use=k8s-jobset,slurm-requeue"
-    loaded = load_variants(recipes([scenario], [presets, "spares.hot=1,2"], ["spares.idle=serve"]))
-    for name, line in zip(("k8s-jobset", "slurm-requeue"), warnings(prepared(loaded)), strict=True):
-        of = " and ".join(f"'recovery.use={name}, spares.hot={hot}'" for hot in (1, 2))
-        told = f"recovery '{name}' brings observers; the scenario's own detection is used instead"
-        assert line == f"variants {of}: {told}"
-    same = load_variants(recipes([scenario], ["spares.hot=1,2"], ["recovery.use=k8s-jobset", "spares.idle=serve"]))
-    assert warnings(prepared(same)) == [told.replace("slurm-requeue", "k8s-jobset")]
 
 
 def test_two_that_can_run_are_compared(scenario: str) -> None:

@@ -132,11 +132,6 @@ def test_several_jobs_have_a_row_each() -> None:
     assert "job 'long' was not finished at the horizon in 3 of 3 replications" in text
 
 
-def test_one_job_to_the_horizon_needs_no_list() -> None:
-    """A single job without an end is the scenario: its numbers are not repeated."""
-    assert "\nJobs" not in show(report_sample.prepare())
-
-
 def test_a_fabric_that_nobody_stated_is_printed() -> None:
     """Which one was chosen is in the head, and a warning where it is more than the plain one."""
     assert "  fabric " not in show(report_sample.prepare())
@@ -193,14 +188,6 @@ def test_causes_by_whose_repair_applies(tmp_path: Path, monkeypatch: pytest.Monk
         "repair_from"
     ]
     assert (ran["gpu"], ran["cpu"], "software" in ran) == ("bundle", "scenario", False)
-
-
-def test_windows_one_row_each() -> None:
-    """Four windows of half a day are four rows with their times."""
-    rows = section(show(report_sample.prepare(windows="12 h")), "ETTR over time")[2:]
-    times = [line.split("  ")[0] for line in rows]
-    assert times == ["0 s to 12 h", "12 h to 24 h", "24 h to 36 h", "36 h to 2 d"]
-    assert all(re.search(r"\d\d\.\d\d %", line) for line in rows)
 
 
 def test_band_is_said() -> None:
@@ -329,14 +316,6 @@ def completed(*words: str) -> list[str]:
     result = CliRunner().invoke(app, [], prog_name="ettrick", env=asked)
     assert result.exit_code == 0
     return result.output.split()
-
-
-def test_the_script_for_bash_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`--show-completion` prints a script that a shell can read; which shell asks is told by the processes above."""
-    monkeypatch.setattr("shellingham.detect_shell", lambda: ("bash", "/bin/bash"))
-    result = CliRunner().invoke(app, ["--show-completion"], prog_name="ettrick", env={"SHELL": "/bin/bash"})
-    assert result.exit_code == 0
-    assert "_ETTRICK_COMPLETE=complete_" in result.output
 
 
 @cases(

@@ -25,7 +25,6 @@ from analysis.page.chapters.run import explained_formula
 from analysis.page.formats import terminal
 from analysis.results.explained import ExplainDocument
 from analysis.results.models import ClosedForm
-from analysis.results.run import _by_bucket
 from analysis.results.run import _simulated as typed_simulated
 from analysis.results.run import describe_closed_form as typed_describe_closed_form
 from analysis.results.run import document as typed_document
@@ -232,35 +231,6 @@ def test_calibration_says_what_it_did() -> None:
     assert job("modelled")["calibration"] is None
 
 
-@cases(("step_time", "outside"), [("1 s", True), ("60 s", True), ("2.2 s", False)])
-def test_a_measurement_that_the_model_cannot_explain_is_noted(step_time: str, *, outside: bool) -> None:
-    """What lies outside the model's band, to either side, may have another layout than the scenario states."""
-    content = describe(sim.examine(report_sample.parse(**changes(step_time=step_time))))
-    low, high = content["jobs"]["train"]["step"]["model_band90_s"]
-    assert (not low < content["jobs"]["train"]["step"]["time_s"] < high) == outside
-    assert ("outside of that" in format_explanation(content)) == outside
-
-
-@pytest.mark.parametrize(
-    ("case", "basis", "words"),
-    [
-        ("modelled", "fitted", "hopper at bf16 among them"),
-        ("assumed", "assumed", "but none of blackwell at bf16: by steps at other precisions"),
-        ("peak only", "peak only", "but none of cdna3 at bf16: by a usual share of its peak"),
-        ("announced", "peak only", "but none of rubin at bf16 with the announced or stated numbers"),
-        ("stated", "assumed", "but none of hopper at bf16 with the announced or stated numbers"),
-        ("mixture", "fitted", "models with experts scatter more"),
-        ("calibrated", "calibrated", "each source of them with a factor of its own"),
-    ],
-)
-def test_what_the_band_rests_on(case: str, basis: str, words: str) -> None:
-    """The text says which measured steps stand behind a band; the less there are, the wider it is."""
-    assert job(case)["step"]["basis"] == basis
-    assert words in " ".join(text(case).split())
-    sigmas = [job(name)["step"]["sigma"] for name in ("calibrated", "modelled", "assumed", "peak only")]
-    assert sigmas == sorted(sigmas)
-
-
 def test_flop_and_mfu_in_both_conventions_are_the_published_ones() -> None:
     """Megatron's 175B on 64 A100 takes 13.75 s: MFU 51.4 % (arXiv 2205.05198, table 5), which counts all attention."""
     row = {
@@ -301,14 +271,6 @@ def test_full_recomputation_is_that_of_megatron(name: str) -> None:
     assert use["hfu"] / use["mfu"] == pytest.approx(wanted / use["flop_per_token"], rel=1e-9)
 
 
-def test_without_recomputation_hfu_is_mfu() -> None:
-    """Where nothing is computed again both are the same, and the text says so."""
-    use = job("modelled")["utilisation"]
-    assert use["causal"]["mfu"] == use["causal"]["hfu"] == pytest.approx(job("modelled")["step"]["mfu"], rel=1e-12)
-    assert "recompute none multiplies nothing again" in text("modelled")
-    assert "with recomputation" in text("mixture")
-
-
 def test_a_smaller_batch_takes_as_long_and_trains_on_less() -> None:
     """Without one of 56 replicas the pace is 55/56 with the batch shrunk, and that of whole microbatches if kept."""
     found = job("modelled")
@@ -318,15 +280,6 @@ def test_a_smaller_batch_takes_as_long_and_trains_on_less() -> None:
     # 224 sequences: four for each of 56 replicas, five for some of 55. What comes once a step stays.
     assert 4 / 5 < rows["replica_missing_keep"]["pace"] < 0.82
     assert rows["replica_missing_keep"]["time_s"] == pytest.approx(step / rows["replica_missing_keep"]["pace"])
-
-
-def test_a_slow_gpu_and_narrow_nics() -> None:
-    """A GPU at 90 % costs at most a tenth of the pace, half the NICs at most half, and inside a domain nothing."""
-    rows = job("modelled")["degraded"]
-    assert (rows["slow_gpu"]["compute"], rows["narrow_nics"]["network"]) == (0.9, 0.5)
-    assert 0.9 < rows["slow_gpu"]["pace"] < 1
-    assert 0.5 < rows["narrow_nics"]["pace"] < 1
-    assert job("one domain")["degraded"]["narrow_nics"]["pace"] == pytest.approx(1, rel=1e-12)
 
 
 def test_a_stated_share_of_communication_is_what_a_run_uses() -> None:
@@ -339,21 +292,6 @@ def test_a_stated_share_of_communication_is_what_a_run_uses() -> None:
     assert [row["basis"] for row in rows.values()].count("communication") == 2
     assert "as the scenario's communication says" in text("communication")
     assert "as the scenario's communication says" not in text("modelled")
-
-
-def test_groups_say_what_they_communicate_over() -> None:
-    """Tensor ranks use the links of their node; four of eight NICs serve each group of replicas; less is reached."""
-    groups = job("modelled")["groups"]
-    assert (groups["tensor"]["through"], groups["tensor"]["bytes_per_s"]) == ("scale_up", 450e9)
-    assert (groups["data"]["through"], groups["data"]["bytes_per_s"]) == ("nic", 50e9)
-    assert (groups["data"]["ranks"], groups["data"]["nics_together"]) == (56, 4)
-    assert set(groups) == {"tensor", "data"}
-    for row in groups.values():
-        assert 0 < row["reached_bytes_per_s"] < row["bytes_per_s"] * (row["nics_together"] or 1)
-    assert job("one GPU")["groups"] == {}
-    assert set(job("mixture")["groups"]) == {"expert", "pipeline", "data", "expert_data"}
-    # Four ranks that share parameters, of two tensor ranks each: one node of eight.
-    assert job("shards")["groups"]["shard"]["through"] == "scale_up"
 
 
 def test_power_is_that_of_the_nodes() -> None:
@@ -479,20 +417,6 @@ def test_without_luck_nothing_is_said_of_it() -> None:
     assert describe_closed_form(log, replicate(log, 3))["simulated"]["ettr_ci95"] is not None
 
 
-def test_orders_that_do_not_converge_are_left_out() -> None:
-    """Of rare failures exact, first and second order stand side by side; of very frequent ones the exact alone."""
-    line = "Orders in the failure rate are left out: they do not converge at this rate"
-    shown = {}
-    for name, rate in (("rare", 0.01), ("many", 20)):
-        node = report_sample.SMALL["failures"][0] | {"rate": f"{rate} per node-day"}
-        shown[name] = waste_text(describe_closed_form(report_sample.prepare(failures=[node], repair={"time": "0 s"})))
-    assert re.search(r"exact +first order +second order\n", shown["rare"])
-    assert line not in shown["rare"]
-    assert shown["many"].count(line) == 1
-    assert not re.search(r"(first|second)( order)? ", shown["many"].partition("What the closed form loses")[2])
-    assert re.search(r"\ntotal +\d", shown["many"])
-
-
 @cases(
     ("totals", "they_do"),
     [((0.2, 0.1, 0.11), True), ((0.2, 0.4, 0.25), False), ((1.2, 0.4, 0.5), False), ((0.2, -0.1, 0.1), False)],
@@ -504,38 +428,6 @@ def test_when_orders_converge(totals: tuple[float, ...], *, they_do: bool) -> No
     exact = {name: {"total": 0.1} for name in waste}
     by_cause = {"first": {"node": {"total": totals[0]}}}
     assert converges(NO_FORM | {"waste": exact, "waste_by_cause": by_cause}) is (totals[0] <= 1)
-
-
-def orders(waste: dict[str, Any]) -> dict[str, Any]:
-    """Return what is lost by order and bucket, and by order and cause."""
-    by_cause = {
-        order: {name: {**row, "total": sum(row.values())} for name, row in causes.items()}
-        for order, causes in waste.items()
-    }
-    return {"waste": {order: _by_bucket(causes) for order, causes in waste.items()}, "waste_by_cause": by_cause}
-
-
-def test_time_without_nodes_is_a_bucket() -> None:
-    """A starved share that is known has its row and its column, and totals have it; else there is neither."""
-    content = describe_closed_form(report_sample.prepare())
-    assert content["waste"] is not None
-    parts = {"lost_work": 0.02, "detection": 0.01, "restart": 0.03, "starved": 0.04}
-    waste = {order: {"no_failure": {"checkpoint_stall": 0.05}, "node": parts} for order in ("first", "second", "exact")}
-    content |= orders(waste)
-    assert content["waste"]["exact"] == pytest.approx({**parts, "checkpoint_stall": 0.05, "total": 0.15})
-    assert content["waste_by_cause"]["first"]["node"]["total"] == pytest.approx(0.10)
-    lines = waste_text(content).splitlines()
-    assert [line.split() for line in lines if line.startswith("starved ")] == [["starved", *["4.00", "%"] * 3]]
-    assert any("starved" in line and "detection" in line for line in lines)
-    del parts["starved"]
-    content |= orders(waste)
-    assert "starved" not in waste_text(content).partition("What the closed form loses")[2]
-
-
-def waste_text(formula: dict[str, Any]) -> str:
-    """Return what the closed form says, in words."""
-    assert "What the closed form loses, by bucket" in formula_text(formula)
-    return formula_text(formula)
 
 
 def formula_text(formula: dict[str, Any]) -> str:

@@ -152,26 +152,6 @@ def test_other_sizes_wait_for_nodes_as_rarely_as_the_job_itself() -> None:
     assert here.ettr == pytest.approx(sim.closed_form(scarce).ettr, rel=1e-9)
 
 
-def test_shares_that_are_next_to_nothing_are_neither_told_nor_drawn() -> None:
-    """At a size at which failures come faster than the job comes back, the curve ends, and the table says how low."""
-    rows = [(1024, 0.5, None), (2048, 0.0009, None), (4096, 0.0, None)]
-    assert frontier._series(rows, [], 0.01, frontier._LEAST_SCALE)[0].y == (50.0, None, None)
-    assert frontier._percent(0.0009) == "below 0.1 %"
-
-
-def test_failures_that_grow_faster_begin_where_they_were_counted() -> None:
-    """Of Llama 3's rates nothing grows faster up to 16,384 GPUs, and at twice as many the hardware does by 2^0.9."""
-    found = {size.gpus: size for size in at_sizes(prepared_of(name="llama3-405b-16k"))}
-    assert found[16_384].mtti_faster is None
-    rates, size = interruption_rates(prepared_of(name="llama3-405b-16k"), "llama3-table5"), found[32_768]
-    assert rates is not None
-    assert size.mtti_faster is not None
-    extra = 1 / size.mtti_faster - 1 / size.mtti
-    assert extra == pytest.approx(2 * rates.growing * (2**0.9 - 1), rel=1e-9)
-    # 419 unexpected interruptions in 54 days, 65 of them by software, watchdogs and dependencies: once a job.
-    assert rates.growing * 54 * 86400 == pytest.approx(419 - 54 - 7 - 2, rel=1e-9)
-
-
 def test_places_of_the_frontier_are_closed_forms_of_scenarios_that_can_be_written() -> None:
     """A factor and a scale of all times of coming back are the scenario with these two changes."""
     found = Requirement(prepared_of())
@@ -181,11 +161,6 @@ def test_places_of_the_frontier_are_closed_forms_of_scenarios_that_can_be_writte
             changes += [f"failures.{index}.scale={1 / factor}" for index in (0, 1)]
             expected = sim.closed_form(prepared_of(*changes)).ettr
             assert found.values[row][FACTORS.index(factor)] == pytest.approx(expected, abs=1e-9)
-
-
-def test_the_time_to_come_back_is_what_the_scenario_states() -> None:
-    """Detection 5 min, 4 min to initialise and 1 min of restore; of half the times the restore stays as it is."""
-    assert Requirement(prepared_of()).pauses == pytest.approx((330.0, 600.0, 1140.0), rel=1e-3)
 
 
 def test_the_factor_for_a_level_leads_there_and_is_none_where_saves_alone_cost_more() -> None:
@@ -452,22 +427,6 @@ def test_without_indices_inputs_are_counted_and_the_command_that_weighs_them_is_
     assert "one input alone" in section.notes[0]
 
 
-def test_axes_are_inputs_with_their_distribution_basis_and_source(tmp_path: Path) -> None:
-    """The table of what varies says what is known of each axis, and the value at its path rests on the same."""
-    report_data = sensitivity(tmp_path, {})
-    rows = grids(basis.section(report_data))["What the study varies"].rows
-    assert rows[0] == ("spares", "spares.hot", "2, 4", "a choice", "the study itself")
-    assert rows[1][2:] == (
-        "log-normal, between 5 per 1000 node-day and 8 per 1000 node-day with 90 %",
-        "measured",
-        "forty failures",
-    )
-    assert rows[2][2:4] == ("log-normal, between 6 h and 2 d with 90 %", "assumed")
-    told = {one.path: (one.basis, one.source) for _, one in basis.all_inputs(report_data)}
-    assert told["failures.0.rate"] == ("measured", "forty failures")
-    assert told["repair.time"][0] == "assumed"
-
-
 @cases("basis_of_axis", ["measured", "published"])
 def test_a_basis_that_somebody_vouches_for_needs_to_say_who(basis_of_axis: str) -> None:
     """Measured and published want a source; assumed does not, and another word is refused."""
@@ -525,21 +484,6 @@ def test_a_validation_is_shown_whole_with_papers_inputs_tolerances_and_failures(
     (picture,) = (item for item in section.items if isinstance(item, Picture))
     largest = [bar.values[0] for bar in picture.chart.rows]
     assert all(value is not None and 0 < value <= 100 for value in largest)
-
-
-def test_groups_bear_on_scenarios_that_have_what_they_are_about(run: ReportData) -> None:
-    """A scenario without a preset, a model and a bundle rests on theory and spares alone; every group is known."""
-    assert run.focus is not None
-    assert set(validation.bearing(run.focus)) == {"oracle", "daly", "inria", "spares", "weaker"}
-    content = validation.recorded()
-    assert content is not None
-    section = validation.section(run)
-    (grid,) = grids(section).values()
-    by_name = {group.name: group for group in content.groups}
-    assert sum(int(row[2]) for row in grid.rows) == sum(
-        row.verdict == "pass" for name in validation.bearing(run.focus) for row in by_name[name].rows
-    )
-    assert set(by_name) == validation._BEARS.keys()
 
 
 def test_a_report_says_what_made_it_and_how_to_make_it_again(run: ReportData, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from analysis.page.report_data import Focus
 from analysis.results import run as documents
 from analysis.results.models import Step
 from analysis.statistics.estimates import mean_interval
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
+from sim import JOB_BUCKETS, Bucket
 from sim.engine.result import Milestone, Outage, Span, Timeline
 from tests import report_sample
 from tests.cases import cases
@@ -149,14 +149,6 @@ def test_the_cluster_adds_up(case: str) -> None:
     assert all(part.amount > 0 for part in chart.parts)
 
 
-def test_work_for_missing_replicas_does_not_make_a_negative_part() -> None:
-    """Where replicas keep the batch of a missing one, productive and the rest still come to all that was owned."""
-    shares = dict.fromkeys(CLUSTER_BUCKETS, 0.0) | {"productive": 0.9, "degraded": -0.1, "detection": 0.04}
-    chart = run.cluster_stack(shares | {"repair": 0.16})
-    assert chart is not None
-    assert [(part.name, round(part.amount, 9)) for part in chart.parts] == [("productive", 84.0), ("repair", 16.0)]
-
-
 def test_what_is_owned_and_paid_by_hand() -> None:
     """128 GPUs for two days are 6,144 GPU-hours, of which the job asked for 112 / 128; the rent is 2.50 an hour."""
     account = account_of(focus_of("small"))
@@ -198,58 +190,6 @@ def test_many_causes_are_summed() -> None:
     assert np.sum(chart.values, axis=0).tolist() == pytest.approx([sum(range(40)), 80])
     assert chart.title == "Failures of “cause 39” cost the most; detection is 90.7 % of all that is lost"
     assert not chart.high_is_good
-
-
-def test_small_phases_share_a_column_of_the_picture() -> None:
-    """What is below 0.05 % of all that is lost is summed in a last column, and nothing is lost of it."""
-    losses = {"disk": {"lost_work": 3.6e7, "restore": 3600.0, "detection": 7200.0, "starved": 0.0}}
-    chart = run.heat_map(run.losses_of(losses))
-    assert chart.columns == ("lost work", "other phases")
-    assert chart.values == [pytest.approx([10_000, 3])]
-    assert chart.texts == [["10 k", "3"]]
-
-
-def losses_of(table: dict[str, dict[str, float]], counts: dict[str, float]) -> Section:
-    """Return the section about losses by cause [GPU s], with as many interruptions."""
-    content = SimpleNamespace(
-        loss_gpu_s=table,
-        interruptions_by_cause={cause: SimpleNamespace(mean=count) for cause, count in counts.items()},
-        per_job={"train": SimpleNamespace(requested_gpu_s=1e7)},
-        time_shares={"productive": 0.9},
-        cluster_shares={"productive": 0.9},
-        cost=None,
-        replications=4,
-    )
-    prepared = SimpleNamespace(nodes=2, gpus_per_node=8)
-    focus: Any = SimpleNamespace(document=content, name="x", known=content, wanted=4, prepared=prepared)
-    found = made(focus, "losses")
-    assert found is not None
-    return found
-
-
-def test_causes_that_look_alike_are_told_apart() -> None:
-    """Names are the scenario's own: those that read the same, or like a row of the table, keep their interruptions."""
-    names = ("node a", "node_a", "no failure", "other causes", NO_FAILURE)
-    found = losses_of(
-        {name: {"detection": 3600.0 * (9 - index)} for index, name in enumerate(names)},
-        dict(zip(names[:4], (1.0, 2.0, 4.0, 8.0), strict=True)),
-    )
-    rows = found.items[0].table.rows  # type: ignore[union-attr]
-    assert [row[:2] for row in rows] == [
-        *(("“node a”", "1"), ("“node_a”", "2"), ("“no failure”", "4"), ("other causes", "8"), ("no failure", "0")),
-        ("all causes", "15"),
-    ]
-
-
-def test_no_part_of_the_losses_is_more_than_all_of_them() -> None:
-    """Of 100 and 50 h lost, the 60 h that replicas do for others take nothing away: shares are of 150 h."""
-    found = losses_of(
-        {"a": {"lost_work": 360_000.0, "degraded": -216_000.0}, "b": {"lost_work": 180_000.0, "degraded": 0.0}}, {}
-    )
-    assert found.title == "Failures of “b” cost the most: 50 GPU-hours, 33.3 % of all that is lost"
-    assert "By phase: lost work 100 %," in plain(found.text[0])
-    assert "lost work is 100 % of all that is lost" in found.items[0].chart.title  # type: ignore[union-attr]
-    assert any("Below nothing" in note for note in found.notes)
 
 
 def test_the_table_of_losses_has_totals_and_money() -> None:
@@ -420,31 +360,6 @@ def test_the_law_of_independent_nodes_with_the_mean_of_each_day_by_hand() -> Non
     assert fewer.daily is None
 
 
-@cases(("case", "is_shared"), [("week", True), ("small", False)])
-def test_several_nodes_at_once_are_told_only_of_a_scenario_in_which_parts_are_shared(
-    case: str, is_shared: bool
-) -> None:
-    """Ten nodes are down together for half of each of two days: only racks that fail are said to be the reason."""
-    halves = ((0.0, 0.5), (1.5, 2.0))
-    outages = tuple(Outage(node, start * DAY, end * DAY, 1) for node in range(10) for start, end in halves)
-    results = 5 * [SimpleNamespace(down_times={0: DAY, 10: DAY}, outages=outages)]
-    known = focus_of(case)
-    focus: Any = SimpleNamespace(
-        prepared=known.prepared,
-        scenario=known.scenario,
-        ensemble=SimpleNamespace(results=results, tally=SimpleNamespace(down_times={0: 5 * DAY, 10: 5 * DAY})),
-        name="x",
-        wanted=5,
-    )
-    found = made(focus, "missing_nodes")
-    assert found is not None
-    assert found.title.startswith("For 99 % of the time no more than 10 nodes are missing at once")
-    assert ("; of nodes that fail one by one, no more than 9" in found.title) is is_shared
-    told = plain(found.text[1])
-    assert ("Failures that take several nodes at once make it larger." in told) is is_shared
-    assert ("No cause here takes several nodes at once." in told) is not is_shared
-
-
 def test_exceedance_agrees_with_the_quantiles_of_the_document() -> None:
     """No more than so many for 99 % of the time is where the curve falls to 1 %, simulated and binomial."""
     focus = focus_of("week")
@@ -533,15 +448,6 @@ def test_the_parts_of_a_step_come_to_its_time() -> None:
     assert (long.unit, sum(part.amount for part in long.parts)) == ("s", pytest.approx(3))
     assert len(long.parts) == 9
     assert long.title == "50.0 % of a step of 3 s is computing; communication not hidden takes 25.0 %"
-
-
-def test_a_step_that_is_only_stated_has_no_picture() -> None:
-    """The section says the time, and that nothing tells what it is made of."""
-    found = made(focus_of("small"), "step")
-    assert found is not None
-    assert found.title == "A healthy step takes 10 s"
-    assert not any(isinstance(item, Picture) for item in found.items)
-    assert step.step_stack(step_of(10.0, {})) is None
 
 
 @cases("case", ["small", "healthy start", "nothing fails"])

@@ -329,11 +329,19 @@ def _glance(contest: _Contest) -> Picture | None:
     ranking = document.ranking
     sure = contest.is_resolved(contest.rival) if ranking is None else len(ranking.may_be_best) == 1
     title = f"{contest.labels[document.order[0]]} is best" if sure else "No variant is best beyond chance"
-    metric = _shown(document)
-    chart = _differences(document, metric, document.order, f"{metric.step} of {metric_words(contest.metric)}", title)
+    metric, rows = _shown(document), []
+    for name in document.order:
+        found = document.variants[name].difference.get(metric.metric)
+        if found is not None and name != contest.first:
+            ends = None if found.ci95[0] == found.ci95[1] else metric.gaps(found.ci95)
+            note = difference_note(found, document.replications)
+            rows.append(Interval(contest.labels[name], metric.of(found.mean), ends, None, note))
+    chart = Intervals(title, f"{metric.step} of {metric_words(contest.metric)}", tuple(rows), (0.0, f"as {first}"))
     alt = f"Differences to {first} with their 95 % intervals. {title}."
-    caption = "Dots are means, bars the 95 % intervals of paired differences."
-    return Picture("at-a-glance", chart, alt, caption) if chart.rows else None
+    caption = (
+        "Dots are means, bars the 95 % intervals of differences on the same failures; resolved ones leave out zero."
+    )
+    return Picture("at-a-glance", chart, alt, caption) if rows else None
 
 
 # ----------------------------------------
@@ -367,16 +375,7 @@ def section(report_data: ReportData) -> Section | None:
         return None if report_data.sweep is None else candidates_section(report_data.sweep)
     document = report_data.comparison
     found, labels, metric = _compared(document), variant_labels(list(document.variants)), _shown(document)
-    first = labels[document.first]
     pictures = [_means(document, metric)]
-    others = [name for name in document.variants if name != document.first]
-    title = f"Differences in {metric.name} from {first}"
-    differences = _differences(document, metric, others, metric.step, title)
-    if differences.rows:
-        resolved = sum(row.note == "resolved" for row in differences.rows)
-        alt = f"{title}: {resolved} of {len(differences.rows)} resolved."
-        caption = f"Differences to {first} within the same replications. Resolved: the 95 % interval leaves out zero."
-        pictures.append(Picture("comparison-differences", differences, alt, caption))
     if document.ranking is not None:
         pictures.append(_behind(document.ranking, metric, labels))
     # The first table has what the pictures and the table of all metrics show.
@@ -521,7 +520,7 @@ def _notes(document: CompareDocument) -> Iterator[str]:
     for name, variant in document.variants.items():
         change = variant.difference.get(document.headline)
         if change is not None and not change.resolved:
-            yield f"{labels[name]} and {first}: {difference_note(change, document.replications)}"
+            yield f"{labels[name]} against {first}, {difference_note(change, document.replications)}"
             if change.controlled is not None and not change.controlled.ci95[0] <= 0 <= change.controlled.ci95[1]:
                 yield f"with control variates it is resolved: {metric.change(change.controlled)}"
     for name, variant in document.variants.items():
@@ -565,18 +564,6 @@ def _means(document: CompareDocument, metric: Shown) -> Picture | None:
     alt = f"Means with 95 % intervals: {'; '.join(f'{name} {text}' for name, text in texts.items())}."
     caption = "The failures are the same in all rows: differences are known better than these intervals suggest."
     return Picture("comparison", Intervals(title, metric.unit, tuple(rows)), alt, caption)
-
-
-def _differences(document: CompareDocument, metric: Shown, names: Sequence[str], unit: str, title: str) -> Intervals:
-    """Return how far variants are from the first, on the same failures."""
-    labels, rows = variant_labels(list(document.variants)), []
-    for name in names:
-        found = document.variants[name].difference.get(metric.metric)
-        if found is not None and name != document.first:
-            note = difference_note(found, document.replications)
-            ends = None if found.ci95[0] == found.ci95[1] else metric.gaps(found.ci95)
-            rows.append(Interval(labels[name], metric.of(found.mean), ends, None, note))
-    return Intervals(title, unit, tuple(rows), (0.0, f"as {labels[document.first]}"))
 
 
 def _behind(ranking: RankingFound, metric: Shown, labels: Mapping[str, str]) -> Picture:
@@ -862,11 +849,7 @@ def _speeds(before: Focus, after: Focus, count: int) -> tuple[float, float] | No
 
 
 def title_of(
-    found: Bridge,
-    names: tuple[str, str],
-    place: str,
-    documented: Difference | None,
-    speeds: tuple[float, float] | None,
+    found: Bridge, names: tuple[str, str], place: str, documented: Difference | None, speeds: tuple[float, float] | None
 ) -> str:
     """Return what the bridge says; all replications together decide whether there is a difference."""
     before, after = names

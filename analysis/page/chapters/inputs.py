@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from analysis.page.model import Grid, Words
     from analysis.page.report_data import ReportData
     from analysis.page.sourced import Estimate, Places, SourcedNumber
-    from analysis.results.models import (
-        RunDocument,
-        Step,
-    )
+    from analysis.results.models import RunDocument, Step
     from analysis.study.axis import Axis
     from sim import Prepared, Scenario
     from sim.yamlfile import Keys
@@ -694,11 +691,7 @@ def chance(runs: SourcedNumber | None, found: Estimate | None) -> Words:
         return ("It comes from a single simulated run: its sampling error is not known.",)
     if found.interval is None:
         return ("All ", number(runs, COUNT), " simulated runs come to the same, so that no range stands beside it.")
-    return (
-        "The range beside a mean is its 95 % confidence interval from ",
-        number(runs, COUNT),
-        " simulated runs.",
-    )
+    return ("The range beside a mean is its 95 % confidence interval from ", number(runs, COUNT), " simulated runs.")
 
 
 def variability(places: Places, *summary: str | int, form: Form) -> Words:

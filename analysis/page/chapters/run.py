@@ -20,7 +20,6 @@ from analysis.amounts import (
     cell_forms,
     compact,
     count_text,
-    ends_of,
     form_of,
     gpu_hours,
     gpu_hours_form,
@@ -44,8 +43,6 @@ from analysis.page.charts.data import (
     Change,
     Curves,
     HeatMap,
-    Interval,
-    Intervals,
     Part,
     Scale,
     Series,
@@ -348,7 +345,7 @@ def goodput(document: RunDocument) -> Grid:
         cells = [mean, range_text(metric.mean_ci95, form), text_or_dash(metric.std, form)]
         cells += [range_text((metric.p05, metric.p95), form)] if has_quantiles else []
         rows.append((f"{sign}{METRICS[name].title}", *cells, gloss))
-    heads = ["", "mean", "95 % interval", "sd of a run", *(["5 %..95 % of runs"] if has_quantiles else [])]
+    heads = ["", "mean", "95 % interval", "std. dev.", *(["5 %..95 % of runs"] if has_quantiles else [])]
     return grid("Goodput", heads, rows, gloss="what it is", note=" ".join(_on_intervals(document)))
 
 
@@ -668,7 +665,7 @@ def rolling_section(focus: Focus) -> Section | None:
     width = focus.prepared.windows
     assert width is not None, "windows have a width"
     window = "day" if width == DAY else f"window of {time_text(width)}"
-    low, tenth, median, high = (PERCENT.plain(float(np.quantile(known, level))) for level in (0, 0.1, 0.5, 1))
+    low, median, high = (PERCENT.plain(float(np.quantile(known, level))) for level in (0, 0.5, 1))
     title = f"A typical run keeps between {low} and {high} of the GPU-time of a {window}"
     series = _rolling_series(results, own, each, typical.edges)
     chart = Curves(title, Scale("days"), Scale(f"ETTR of a {window} [%]"), series)
@@ -682,13 +679,9 @@ def rolling_section(focus: Focus) -> Section | None:
         for name, level in (("worst", 0.0), ("one in ten is below", 0.1), ("half are below", 0.5), ("best", 1.0))
     ]
     table = grid(f"ETTR of a {window}", ("", "typical run", f"all {len(each)} runs"), rows)
-    text = (
-        f"One {window} of the same run is not like another: the worst of {known.size} has an ETTR of {low}, one in ten "
-        f"is below {tenth}, and half are below {median}."
-    )
     together = " All jobs together." if len(typical.jobs) > 1 else ""
     note = f"Of {focus.name}: replication {typical.replication} is the typical run.{together}"
-    return Section("day-by-day", title, (text,), (Picture("day-by-day", chart, alt, caption, table),), (note,))
+    return Section("day-by-day", title, (), (Picture("day-by-day", chart, alt, caption, table),), (note,))
 
 
 def shares_of_windows(results: Sequence[Result]) -> NDArray[np.float64]:
@@ -999,31 +992,32 @@ def beside_simulation(document: RunDocument) -> Section | None:
     seen = formula.simulated
     if seen is None or seen.ettr is None:
         return None
-    mean, wide = seen.ettr, 0.0 if seen.ettr_ci95 is None else seen.ettr_ci95[1] - seen.ettr_ci95[0]
-    apart, outside = distance(formula), seen.outside_ci95
-    title = f"A formula says {PERCENT.value(formula.ettr)}, the simulation {PERCENT.value(mean)}: "
+    wide = 0.0 if seen.ettr_ci95 is None else seen.ettr_ci95[1] - seen.ettr_ci95[0]
+    apart = distance(formula)
+    title = f"A formula says {PERCENT.value(formula.ettr)}, the simulation {PERCENT.value(seen.ettr)}: "
     if apart:
         title += f"{abs(apart) / _POINT:.2g} points {'more' if apart > 0 else 'less'}"
     else:
         title += "too few runs to tell them apart" if wide > _POINT else "they agree"
-    theory = " of the theory of renewals" if "renewal" in str(formula.form) else ""
-    text = (
-        f"The same scenario by a formula{theory} ({formula.form}), without any simulation: expected shares in the long "
-        f"run. In {number_of(seen.replications, 'replication')} ETTR is {PERCENT.value(mean, ends_of(seen.ettr_ci95))}."
-    )
-    if outside == 0:
-        how_wide = f", which is {wide / _POINT:.2g} points wide" if wide > _POINT else ""
-        text += f" The formula is inside this 95 % interval{how_wide}."
-    elif outside is not None:
-        text += f" The formula is outside this 95 % interval, by {outside / _POINT:.2g} points."
-        if abs(apart) > TOO_FAR:
-            text += " So far off it is no guide to how rare failures would have to be; no such frontier is drawn."
-    ends = None if seen.ettr_ci95 is None else (100 * seen.ettr_ci95[0], 100 * seen.ettr_ci95[1])
-    rows = (Interval("simulated", 100 * mean, ends, note=number_of(seen.replications, "replication")),)
-    chart = Intervals(title, "%", rows, (100 * formula.ettr, "formula"))
-    alt = f"Simulated ETTR beside a line at {PERCENT.value(formula.ettr)}, which is the formula's."
-    picture = Picture("closed-form", chart, alt, "Whisker: 95 % interval of the mean.", _beside_table(document))
-    return Section("closed-form", title, (text,), (picture,), notes)
+    texts = [*_formula_texts(formula)]
+    if seen.outside_ci95 and abs(apart) > TOO_FAR:
+        texts.append("So far off it is no guide to how rare failures would have to be; no such frontier is drawn.")
+    return Section("closed-form", title, tuple(texts), (_beside_table(document),), notes)
+
+
+def _formula_texts(formula: ClosedForm) -> Iterator[str]:
+    """Yield what the formula is, and whether it is inside the interval of what was simulated."""
+    if formula.ettr is not None:
+        yield f"ETTR {percent_text(formula.ettr)} by a formula ({formula.form}): expected shares in the long run."
+    seen = formula.simulated
+    if seen is not None and seen.ettr is not None:
+        interval = "" if seen.ettr_ci95 is None else f"{range_text(seen.ettr_ci95, percent_text)}, "
+        text = f"Simulated {percent_text(seen.ettr)} ({interval}{number_of(seen.replications, 'replication')})"
+        if seen.outside_ci95:
+            text += f": the formula is outside the 95 % interval by {points_text(seen.outside_ci95, '')}"
+        elif seen.outside_ci95 is not None:
+            text += ": the formula is inside the 95 % interval"
+        yield f"{text}."
 
 
 def distance(formula: ClosedForm) -> float:
@@ -1101,24 +1095,12 @@ def _orders(waste: Mapping[str, Mapping[str, float]], orders: Sequence[str] = tu
 
 def explained_formula(formula: ClosedForm) -> Iterator[Section]:
     """Yield the closed form by itself: what it says, what it assumes, and where it sees the time go."""
-    texts = []
-    if formula.ettr is not None:
-        texts.append(f"ETTR {percent_text(formula.ettr)}: {formula.form}, expected shares in the long run")
-    seen = formula.simulated
-    if seen is not None and seen.ettr is not None:
-        interval = f"{range_text(seen.ettr_ci95, percent_text)}, " if seen.ettr_ci95 is not None else ""
-        text = f"simulated {percent_text(seen.ettr)} ({interval}{number_of(seen.replications, 'replication')})"
-        if seen.outside_ci95:
-            text += f": the formula is outside the 95 % interval by {points_text(seen.outside_ci95, '')}"
-        elif seen.outside_ci95 is not None:
-            text += ": the formula is inside the 95 % interval"
-        texts.append(text)
     lines = [
         *(("extrapolated", line) for line in extrapolated_texts(formula)),
         *(("does not apply", line) for line in formula.reasons),
         *(("assumes", line) for line in formula.assumptions),
     ]
-    yield Section("closed-form", "Closed form", tuple(texts), (grid("", ("", ""), lines),))
+    yield Section("closed-form", "Closed form", tuple(_formula_texts(formula)), (grid("", ("", ""), lines),))
     if formula.waste is None or formula.waste_by_cause is None:
         return
     orders = tuple(_ORDERS) if converges(formula) else ("exact",)

@@ -55,9 +55,11 @@ def write(sections: Iterable[Section], *, width: int | None = None, otherwise: i
         sheet.title(section.title, is_first=not place)
         for text in section.text:
             sheet.tell(plain(text))
-        for item in section.items:
+        for number, item in enumerate(section.items):
             grid = item if isinstance(item, Grid) else table_of(item)
             if grid is not None and grid.rows:
+                if number and grid.columns[0].head:
+                    sheet.blank()
                 if grid.title and grid.title != section.title:
                     sheet.tell(grid.title)
                 sheet.table(grid)
@@ -94,6 +96,10 @@ class _Sheet:
         """Write a sentence below a heading, over several lines if it has to be."""
         for line in self._lines(sentence, "  ", "    "):
             self._out.print(line, soft_wrap=True)
+
+    def blank(self) -> None:
+        """Write an empty line."""
+        self._out.print()
 
     def table(self, grid: Grid) -> None:
         """Write a table: where there is little room, its labels take several lines, and numbers stay whole.
