@@ -28,7 +28,7 @@ class Account(NamedTuple):
     requested
         GPU-time that its jobs requested [GPU s].
     owned
-        All GPU-time of the cluster in the accounting window [GPU s]; ``None`` if nothing tells it.
+        All GPU-time of the cluster in the accounting window [GPU s]; ``None`` if it is not known.
     window
         Length of the accounting window [s]; ``None`` with `owned`.
     price
@@ -53,7 +53,7 @@ def account_of(focus: Focus) -> Account:
     """Return what a mean replication requested, owned and paid, from its document.
 
     The document has productive GPU-time as a share of what jobs requested and of what the cluster owned, so the one
-    follows from the other; nothing tells what was owned where nothing was productive.
+    follows from the other; what was owned is not known where nothing was productive.
     """
     document = focus.document
     requested = sum(job.requested_gpu_s for job in document.per_job.values())

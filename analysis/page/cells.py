@@ -186,7 +186,7 @@ def share_of_lines(content: Content, axis: Axis) -> float:
 def _written(axis: Axis) -> tuple[float, str]:
     """Return the unit in which the labels are written: its size in SI, and its name.
 
-    What has several units is in the one in which times of this size are told; what has none is as it is.
+    What has several units is in the one in which times of this size are written; what has none is as it is.
     """
     found = []
     for label, number in zip(axis.labels, axis.numbers, strict=True):
@@ -307,8 +307,8 @@ def _ranking_title(group: Content, metric: Shown, content: Content) -> str:
         return capital(f"{place}all {len(group['order'])} combinations have the same {metric.name}, in every run")
     if group["may_be_best"]:
         names = [best, *(_where(labels, group["at"], content) for labels in group["may_be_best"])]
-        told = listed(names) if len(names) <= 4 else f"{best} and {len(names) - 1} others"
-        title = f"{place}{told} may each have the best {metric.name}"
+        which = listed(names) if len(names) <= 4 else f"{best} and {len(names) - 1} others"
+        title = f"{place}{which} may each have the best {metric.name}"
     else:
         second = group["order"][1]
         gap = metric.distance(second["behind"], second["behind_ci95"])
@@ -330,8 +330,8 @@ def _compared(data: Content, content: Content, key: str) -> Picture | None:
     metric = shown(data["metric"], [change["mean"] for _, _, change in found], content["currency"])
     rows, texts = [], []
     for line, value, change in found[:_MOST_ROWS]:
-        told = phrases({data["axis"]: value}, [data["axis"]], content) if value[:1].isdigit() else value
-        name = ", ".join(part for part in (told, _where(line["at"], {}, content)) if part)
+        label = phrases({data["axis"]: value}, [data["axis"]], content) if value[:1].isdigit() else value
+        name = ", ".join(part for part in (label, _where(line["at"], {}, content)) if part)
         note = "" if change["resolved"] else "the same" if change["ci95"][0] == change["ci95"][1] else "not resolved"
         rows.append(Interval(name, metric.of(change["mean"]), metric.gaps(change["ci95"]), None, note))
         texts.append(f"{name} {metric.change(change)}")
@@ -353,12 +353,12 @@ def _compared_title(
     if not resolved:
         return f"No difference from {against} in {metric.name} is resolved"
     line, value, change = max(resolved, key=lambda entry: abs(entry[2]["mean"]))
-    told = f"With {label_text(value)} instead of {against} {metric.name} {verb(metric.metric, 'changes', 'change')} by"
+    text = f"With {label_text(value)} instead of {against} {metric.name} {verb(metric.metric, 'changes', 'change')} by"
     if len(found) == 1:
-        return f"{told} {metric.change(change)}"
+        return f"{text} {metric.change(change)}"
     where = _where(line["at"], {}, content)
     few = f"{len(resolved)} of {len(found)} differences are resolved"
-    return f"{told} up to {metric.change(change)}{f', with {where}' if where else ''}; {few}"
+    return f"{text} up to {metric.change(change)}{f', with {where}' if where else ''}; {few}"
 
 
 def _where(labels: Mapping[str, str], apart_from: Mapping[str, str], content: Content) -> str:

@@ -163,7 +163,7 @@ _BASES = {
 
 @of_focus
 def step_section(focus: Focus) -> Section | None:
-    """Return the section; ``None`` where nothing tells the time of a step."""
+    """Return the section; ``None`` where the time of a step is not known."""
     step, jobs = focus.document.step, focus.prepared.jobs
     if step.time_s is None:
         return None
@@ -312,8 +312,8 @@ def _job(name: str, job: ExplainedJob, fit: Fit) -> Iterator[Section]:
     step, calibration = job.step, job.calibration
     rows_of_step = [*step_rows(step)]
     if calibration is not None:
-        told = f"{_seconds(calibration.measured_s)} measured, {_seconds(calibration.modelled_s)} modelled"
-        rows_of_step.append(("calibration", f"{told}: all terms are scaled by {step.scale:.3f}"))
+        text = f"{_seconds(calibration.measured_s)} measured, {_seconds(calibration.modelled_s)} modelled"
+        rows_of_step.append(("calibration", f"{text}: all terms are scaled by {step.scale:.3f}"))
     if step.stated is None or step.model_s is not None:
         rows_of_step.append(("band", _band(job, fit)))
     yield _labels("Step", [*rows_of_step, *_use(job), _checkpoint(job), *beside])
@@ -483,7 +483,7 @@ def _constant(job: PlannedJob, name: str) -> float:
 
 
 def _peak(kind: str) -> Callable[[PlannedJob], str]:
-    """Return what tells the share of the peak that a kind of product reaches."""
+    """Return the text of the share of the peak that a kind of product reaches."""
 
     def source(job: PlannedJob) -> str:
         found, chip = job.efficiencies[kind], job.accelerator
@@ -671,15 +671,15 @@ def _at_the_end(recovery: Recovery) -> Rows:
     return [*only, ("at the end", _escalation(recovery.human))]
 
 
-def _escalation(human: Human | None) -> str:
+def _escalation(operator: Human | None) -> str:
     """Return what happens when no rung is left."""
-    if human is None:
+    if operator is None:
         return "no operator escalation: some rung may always be tried"
-    vain = human.no_progress
+    vain = operator.no_progress
     when = "no rung is left" + (f", or when {vain} restarts in a row bring no new work" if vain is not None else "")
-    if _time(human.after_s) == "never":
+    if _time(operator.after_s) == "never":
         return f"the job has failed for good when {when}"
-    return f"operator escalation when {when}; the job starts again {_time(human.after_s)} later"
+    return f"operator escalation when {when}; the job starts again {_time(operator.after_s)} later"
 
 
 def _part(part: PhasePart) -> str:

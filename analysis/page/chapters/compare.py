@@ -686,7 +686,7 @@ class Bridge(NamedTuple):
     steps
         One for each bucket that changes, the largest gain first.
     drawn
-        The same, with those that nobody would see put together.
+        The same, with those that are too small to be seen put together.
     whole
         The difference of the two ETTR; ``None`` from a single replication.
     """

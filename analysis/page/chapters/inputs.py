@@ -341,11 +341,11 @@ def _failures(prepared: Prepared) -> Iterator[Input]:
         exposure = content.get("exposure", {})
         for cause in content.get("causes", ()):
             per = cause["per"]
-            told = f"{cause['count']} in {exposure[f'{per}-day']:,} {_UNITS.get(per, per)}-days"
-            yield Input(name, cause["title"], told, basis, source)
+            text = f"{cause['count']} in {exposure[f'{per}-day']:,} {_UNITS.get(per, per)}-days"
+            yield Input(name, cause["title"], text, basis, source)
         for cause in content.get("sources", ()):
-            told = str(cause.get("rate", "as the bundle says"))
-            yield Input(name, cause.get("title", cause["name"]).replace("_", " "), told, basis, cause["source"])
+            text = str(cause.get("rate", "as the bundle says"))
+            yield Input(name, cause.get("title", cause["name"]).replace("_", " "), text, basis, cause["source"])
 
 
 def _preset(prepared: Prepared) -> Iterator[Input]:
@@ -599,7 +599,7 @@ def _of_counts(report_data: ReportData) -> Section:
     how = (
         "How much of the uncertainty comes from measured, published and assumed inputs is not known: every input has "
         "one value here. A study whose axes have a distribution, with a basis and a source each, and ettrick "
-        "sensitivity tell it."
+        "sensitivity show it."
     )
     study, content = report_data.study, report_data.of(SENSITIVITY)
     if study is not None and any(axis.is_uncertain for axis in study.study.vary.values()):
@@ -654,7 +654,7 @@ _OWN_DETECTION = re.compile(r"recovery '(.+)' brings observers; the scenario's o
 
 
 def stated(scenario: Scenario | None, *, priced: bool = False) -> str:
-    """Return at what exactly something holds: at stated rates, with prices if money is told, or for a recorded log."""
+    """Return at what exactly something holds: at stated rates, with prices where there are some, or for a recorded log."""
     if scenario is not None and any(source.use == "replay" for source in scenario.failures):
         return RECORDED
     return PRICED if priced else EXACTLY
@@ -670,7 +670,7 @@ def not_known(places: Places, *summary: str | int, form: Form, what: str, otherw
     summary
         Keys of a summary, which may have a ``band90``.
     form
-        How the value is told.
+        Its form.
     what
         What the value is, as the subject of a sentence.
     otherwise
@@ -695,7 +695,7 @@ def chance(runs: SourcedNumber | None, found: Estimate | None) -> Words:
 
 
 def variability(places: Places, *summary: str | int, form: Form) -> Words:
-    """Return how far single runs lie apart, which no knowledge makes less; nothing where there are too few to tell."""
+    """Return how far single runs lie apart, which no knowledge makes less; nothing where there are too few."""
     low, high = places.at(*summary, "p05"), places.at(*summary, "p95")
     if low is None or high is None or low.value == high.value:
         return ()

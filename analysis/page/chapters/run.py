@@ -552,7 +552,7 @@ class Losses(NamedTuple):
 
     @property
     def total(self) -> float:
-        """All that is lost, of which what is gained elsewhere is not taken away: no part is more than it [GPU s]."""
+        """All that is lost, of which gains elsewhere are not taken away: no part is more than it [GPU s]."""
         return float(np.clip(self.amounts, 0, None).sum())
 
     def part(self, amount: float) -> str:
@@ -760,7 +760,7 @@ class Exceedance(NamedTuple):
     simulated, independent
         ``P(X > k)`` for k = 0, 1, ..., N [-]: pooled over replications, and of N independent nodes with the same mean.
     daily
-        The same of independent nodes whose mean is at any time that of the day [-]; ``None`` where too little tells it.
+        The same of independent nodes whose mean is at any time that of the day [-]; ``None`` where too little is known.
     """
 
     simulated: NDArray[np.float64]
@@ -965,7 +965,7 @@ _POINT = 0.01
 
 _CLOSE = 0.001
 
-"""Difference of shares that nobody cares about [-]."""
+"""Difference of shares that does not matter [-]."""
 
 TOO_FAR = 0.01
 

@@ -521,7 +521,7 @@ def _point(entry: Mapping[str, Any]) -> MeasuredPoint:
 
 _LEAST_SCALE = 0.001
 
-"""Share of productive time below which no curve is drawn, and no number told [-]."""
+"""Share of productive time below which no curve is drawn, and no number given [-]."""
 
 _WORDS_SCALE = (
     "The curves are a formula: hardware fails in proportion to the number of GPUs, and what comes once a job, whatever "
@@ -612,11 +612,11 @@ def _curves(quantity: str, title: str, y: Scale, series: tuple[Series, ...], her
 
 def _goodput_title(here: int, sizes: Sequence[AtSize], simulated: Sequence[Simulated]) -> str:
     """Return how ETTR changes with the size: over the sizes that were simulated, or else by the formula."""
-    told = [f"{PERCENT.plain(one.mean, one.ci95)} at {one.gpus:,}" for one in simulated]
-    if len(told) > 1:
-        return f"With the same policies simulated ETTR goes from {told[0]} GPUs to {told[-1]}"
+    means = [f"{PERCENT.plain(one.mean, one.ci95)} at {one.gpus:,}" for one in simulated]
+    if len(means) > 1:
+        return f"With the same policies simulated ETTR goes from {means[0]} GPUs to {means[-1]}"
     if not sizes:
-        return f"Simulated ETTR is {told[0]} GPUs; no formula says more of it"
+        return f"Simulated ETTR is {means[0]} GPUs; no formula says more of it"
     now, last = next(size.ettr for size in sizes if size.gpus == here), sizes[-1].ettr
     assert now is not None
     assert last is not None
