@@ -654,7 +654,7 @@ _OWN_DETECTION = re.compile(r"recovery '(.+)' brings observers; the scenario's o
 
 
 def stated(scenario: Scenario | None, *, priced: bool = False) -> str:
-    """Return at what exactly something holds: at stated rates, with prices where there are some, or for a recorded log."""
+    """Return for what exactly something holds: stated rates, with prices where there are some, or a recorded log."""
     if scenario is not None and any(source.use == "replay" for source in scenario.failures):
         return RECORDED
     return PRICED if priced else EXACTLY
