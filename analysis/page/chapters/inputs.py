@@ -623,7 +623,7 @@ def _percent(share: float) -> str:
 # How sure an answer is, in sentences: three doubts that are never merged.
 #
 # Chance is what a mean over some runs leaves open, noise how far single runs lie apart, and what is not known exactly
-# are inputs that rest on a few observations or on guesses (docs/explanation/what-we-do-not-know.md).
+# are inputs that rest on a few observations or on guesses (docs/explanation/uncertainty.md).
 
 _STATED = "This holds at exactly the stated {}; how well those are known is not in it."
 
