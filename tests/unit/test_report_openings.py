@@ -234,7 +234,7 @@ def test_what_is_not_resolved_is_not_claimed(folders: dict[str, Path], tmp_path:
         other.update(mean=-0.001, ci95=[-0.003, 0.001], resolved=False, replications_to_resolve=77)
 
     answer = plain(edited(folders["compare"], tmp_path / "open", unresolved).answer)
-    assert "cannot be told apart" in answer
+    assert "cannot be distinguished" in answer
     assert "about 77 simulated runs" in answer
     assert "best" not in answer
 
@@ -246,7 +246,7 @@ def test_no_rank_is_no_winner(folders: dict[str, Path], tmp_path: Path) -> None:
         content.update(order=[], ranking=None, unranked_because="model differs, and there are no tokens")
 
     found = edited(folders["three"], tmp_path / "unranked", unranked)
-    assert plain(found.answer) == "Which is better cannot be told: model differs, and there are no tokens."
+    assert plain(found.answer) == "Which is better is not known: model differs, and there are no tokens."
     assert found.picture is None
     assert not found.drivers
 

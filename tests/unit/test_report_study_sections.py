@@ -380,7 +380,7 @@ def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(material
     assert made(compare.section(of_document(COMPARE, content))).title.startswith(f"{second} has 2.0 points")
     change |= {"ci95": [-0.01, 0.05], "resolved": False, "replications_to_resolve": 90}
     section = made(compare.section(of_document(COMPARE, content)))
-    assert "cannot be told apart" in section.title
+    assert "cannot be distinguished" in section.title
     assert any("about 90 replications" in note for note in section.notes)
 
 
@@ -509,7 +509,7 @@ def test_the_verdict_of_a_bridge_is_that_of_all_replications() -> None:
     sure, open_ = Difference(0.0019, (0.0011, 0.0027), True, 2), Difference(0.01, (-0.01, 0.03), False, 90)
     assert "higher" in told_bridge([0.0009], documented=sure)
     assert "0.19 points" in told_bridge([0.0009], documented=sure)
-    assert "cannot be told apart" in told_bridge([0.03], documented=open_)
+    assert "cannot be distinguished" in told_bridge([0.03], documented=open_)
 
 
 def test_a_bridge_does_not_praise_time_where_speed_is_what_changes() -> None:

@@ -163,13 +163,13 @@ def _answer(contest: _Contest) -> Words:
     if len(labels) == 1:
         return (f"Only {next(iter(labels.values()))} can run, so that there is nothing to compare it with.",)
     if not document.order:
-        return (f"Which is better cannot be told: {document.unranked_because}.",)
+        return (f"Which is better is not known: {document.unranked_because}.",)
     if document.ranking is not None and len(document.ranking.may_be_best) > 1:
         return _several(contest, document.ranking)
     best, first, other = document.order[0], contest.first, contest.rival
     change = contest.difference(other)
     if change is None:
-        return (f"By how much {labels[other]} differs from {labels[first]} cannot be told: one of them has no value of "
+        return (f"By how much {labels[other]} differs from {labels[first]} is not known: one of them has no value of "
                 f"{metric_words(contest.metric)}.",)  # fmt: skip
     if not contest.is_resolved(other):
         return _unresolved(contest, other, change)
@@ -198,7 +198,7 @@ def _several(contest: _Contest, ranking: RankingFound) -> Words:
 
 
 def _unresolved(contest: _Contest, other: str, change: Estimate) -> Words:
-    """Return that two variants cannot be told apart."""
+    """Return that two variants cannot be distinguished."""
     pair, runs = f"{contest.labels[contest.first]} and {contest.labels[other]}", contest.places.at("replications")
     assert runs is not None
     if change.low is None or change.high is None:
@@ -206,7 +206,7 @@ def _unresolved(contest: _Contest, other: str, change: Estimate) -> Words:
     needed = contest.places.at("variants", other, "difference", contest.metric, "replications_to_resolve")
     start = f" simulated runs: {contest.labels[other]} differs by "
     return (
-        f"{pair} cannot be told apart in ", number(runs, COUNT), start, *contest.amount(change),
+        f"{pair} cannot be distinguished in ", number(runs, COUNT), start, *contest.amount(change),
         f"{contest.of('in')}, where zero is no difference; ", *more_runs(needed), " them apart.",
     )  # fmt: skip
 
@@ -483,7 +483,7 @@ def _title(document: CompareDocument) -> str:
         if len(ahead) > 1:
             if len(ahead) == len(labels) and all(map(_is_equal, ranking.behind.values())):
                 return f"{listed(ahead)} have the same {name}, in every run"
-            return f"{listed(ahead)} cannot be told apart: any of them may have the best {name}"
+            return f"{listed(ahead)} cannot be distinguished: any of them may have the best {name}"
         second = ranking.behind[document.order[1]]
         return f"{order[0]} has the best {name}, {metric.distance(second.mean, second.ci95)} ahead of {order[1]}"
     other = next(name for name in document.variants if name != document.first)
@@ -493,7 +493,7 @@ def _title(document: CompareDocument) -> str:
     if _is_equal(found):
         return f"{ours} and {theirs} have the same {name}, in every run"
     if not found.resolved:
-        return f"{ours} and {theirs} cannot be told apart in {name}: {metric.change(found)}"
+        return f"{ours} and {theirs} cannot be distinguished in {name}: {metric.change(found)}"
     more = "more" if found.mean > 0 else "less"
     return f"{ours} has {metric.distance(found.mean, found.ci95)} {more} {name} than {theirs}"
 
@@ -796,7 +796,7 @@ def bridge_section(report_data: ReportData) -> Section | None:
 def _names(report_data: ReportData, before: Focus, after: Focus) -> tuple[str, str, str, str]:
     """Return what the two are called, the first as it stands behind the second, and what they have in common.
 
-    Cells of a study are called by what tells them apart: ``48 hot spares instead of 32``.
+    Cells of a study are called by what distinguishes them: ``48 hot spares instead of 32``.
     """
     content = report_data.sweep if report_data.kind == "sweep" else None
     chosen = None if content is None else chosen_cells(content)
@@ -869,7 +869,7 @@ def title_of(
         )
     if whole is not None and not whole.resolved:
         change = PERCENT.change(gain, ends)
-        return f"ETTR with {after} and with {before} cannot be told apart{place}: {change} of ETTR"
+        return f"ETTR with {after} and with {before} cannot be distinguished{place}: {change} of ETTR"
     # Mostly is more than half of all steps in the direction of the change.
     sign = 1.0 if gain >= 0 else -1.0
     main = max(found.steps, key=lambda step: sign * step.gain)

@@ -998,7 +998,7 @@ def beside_simulation(document: RunDocument) -> Section | None:
     if apart:
         title += f"{abs(apart) / _POINT:.2g} points {'more' if apart > 0 else 'less'}"
     else:
-        title += "too few runs to tell them apart" if wide > _POINT else "they agree"
+        title += "too few runs to distinguish them" if wide > _POINT else "they agree"
     texts = [*_formula_texts(formula)]
     if seen.outside_ci95 and abs(apart) > TOO_FAR:
         texts.append("So far off it is no guide to how rare failures would have to be; no such frontier is drawn.")
