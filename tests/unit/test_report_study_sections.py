@@ -141,7 +141,8 @@ def texts(section: Section) -> Iterator[str]:
         if isinstance(item, Picture):
             yield from (item.title, item.alt)
         table = item if isinstance(item, Grid) else item.table
-        assert table is not None, "every picture has its numbers as a table"
+        if table is None:  # that of the chart
+            continue
         yield from (column.head for column in table.columns)
         for row in table.rows:
             assert len(row) == len(table.columns)
@@ -290,8 +291,10 @@ def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Rep
     assert isinstance(means, Intervals)
     for row in means.rows:
         assert row.mean == pytest.approx(variants[row.name]["metrics"][metric]["mean"] / size)
-    apart = found["comparison-differences"].chart
-    assert [row.name for row in apart.rows] == [name for name in variants if name != content["first"]]
+    first_screen = compare.first_screen(materials["compare"])
+    assert first_screen.picture is not None
+    apart = first_screen.picture.chart
+    assert [row.name for row in apart.rows] == [name for name in content["order"] if name != content["first"]]
     for row in apart.rows:
         change = variants[row.name]["difference"][metric]
         assert row.mean == pytest.approx(change["mean"] / size)
@@ -316,6 +319,66 @@ def test_a_ranking_has_the_distances_of_the_answer() -> None:
         ("none", "2.0 points [2.0, 3.0]", "may be the best"),
         ("own node", "10.0 points [10.0, 11.0]", "behind"),
     ]
+
+
+def test_a_comparison_lists_the_other_keys_that_differ(materials: dict[str, ReportData]) -> None:
+    """What differs beyond what was varied is a table with the values by variant; a document without it has none."""
+    content = copy.deepcopy(materials["compare"].main)
+    first, *rest = content["variants"]
+    content["also_differ"] = {"windows": {first: None, **dict.fromkeys(rest, "1 d")}}
+    title = "Other keys in which the variants differ"
+
+    def tables() -> list[Grid]:
+        found = made(compare.section(of_document(COMPARE, content)))
+        return [item for item in found.items if isinstance(item, Grid) and item.title == title]
+
+    (table,) = tables()
+    values = [name.partition("=")[2] for name in rest]
+    assert table.rows == [("windows", f"not stated ({first.partition('=')[2]}); 1 d ({', '.join(values)})")]
+    del content["also_differ"]
+    assert tables() == []
+
+
+def test_a_comparison_tells_stores_from_the_recovery(materials: dict[str, ReportData]) -> None:
+    """What the stores of a preset make stands in the text, with what is left of the difference without them."""
+    content = copy.deepcopy(materials["compare"].main)
+    first, second, third = content["variants"]
+    change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
+    content["stores"] = {second: {"without": third, "gain": change, "rest": change | {"mean": 0.01, "ci95": None}}}
+    text = " ".join(made(compare.section(of_document(COMPARE, content))).notes)
+    assert f"{second}: the checkpoint stores of its preset make +2.0 points" in text
+    assert f"; without them the difference to {first} is +1.00 points" in text
+    content["stores"] = {first: {"without": third, "gain": change, "rest": None}}
+    text = " ".join(made(compare.section(of_document(COMPARE, content))).notes)
+    assert f"{first}: the checkpoint stores of its preset make +2.0 points" in text
+    assert "without them" not in text
+
+
+def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(materials: dict[str, ReportData]) -> None:
+    """The title of two variants names a winner if the interval leaves out zero, and no winner otherwise."""
+    content = copy.deepcopy(materials["compare"].main)
+    first, second, third = content["variants"]
+    del content["variants"][third]
+    content |= {"ranking": None, "order": [second, first]}
+    change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
+    content["variants"][second]["difference"][content["headline"]] = change
+    assert made(compare.section(of_document(COMPARE, content))).title.startswith(f"{second} has 2.0 points")
+    change |= {"ci95": [-0.01, 0.05], "resolved": False, "replications_to_resolve": 90}
+    section = made(compare.section(of_document(COMPARE, content)))
+    assert "cannot be distinguished" in section.title
+    assert any("about 90 replications" in note for note in section.notes)
+
+
+def test_variants_that_are_equal_in_every_run_are_not_called_close(materials: dict[str, ReportData]) -> None:
+    """No difference at all, in any replication, is another thing than one that luck hides; and no path is repeated."""
+    content = copy.deepcopy(materials["compare"].main)
+    names = dict(zip(content["variants"], ("recovery.use=a", "recovery.use=b", "recovery.use=c"), strict=True))
+    content = json.loads(re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], json.dumps(content)))
+    none = {"mean": 0.0, "ci95": [0.0, 0.0]}
+    content["ranking"] |= {"behind": dict.fromkeys(names.values(), none), "may_be_best": list(names.values())}
+    section = made(compare.section(of_document(COMPARE, content)))
+    assert section.title.startswith("a, b and c have the same ")
+    assert "recovery.use=" not in " ".join(texts(section))
 
 
 def runs(shares: np.ndarray) -> list[Any]:

@@ -41,7 +41,7 @@ from analysis.page.chapters import sensitivity
 from analysis.page.chapters.answer import Asked, Rows, asked_text
 from analysis.page.chapters.answers import all_results, answers_of
 from analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
-from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, luck, not_covered, not_known
+from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, not_covered, not_known, variability
 from analysis.page.charts.data import HeatMap, Interval, Intervals
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
@@ -340,7 +340,7 @@ def _of_variability(asked: Asked, cell: int | None) -> Words:
     if cell is None or asked.metric == _YES_OR_NO:
         return ()
     keys = ("cells", cell, "metrics", asked.metric)
-    words = luck(asked.places, *keys, form=asked.form)
+    words = variability(asked.places, *keys, form=asked.form)
     std, mean = asked.places.at(*keys, "std"), asked.places.at(*keys, "mean")
     if words or std is None or mean is None or std.value <= 1e-9 * abs(mean.value):
         return words

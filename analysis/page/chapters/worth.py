@@ -62,7 +62,7 @@ def format_worth(content: WorthDocument, *, width: int | None = None) -> str:
         *(Section("group", head, (), (_table(content, group),)) for group, head in groups if group.rows),
         Section("notes", "Notes", (), (), tuple(_notes(content))),
         *last,
-    ], width=width)  # fmt: skip
+    ], width=width, otherwise=200)  # fmt: skip
 
 
 def _heading(content: WorthDocument) -> Iterator[str]:
