@@ -291,11 +291,11 @@ def _play(variants: Any, index: int) -> Result:
 def _differences(ours: Ensemble, theirs: Ensemble) -> dict[str, Difference | None]:
     """Return how far each metric that both have is from the first variant's."""
     mine, first = ours.rows, theirs.rows
-    # What is common to both: the luck of one alone may hang on a few replications in which nodes ran out.
-    pairs = zip(ours.luck, theirs.luck, strict=True) if ours.luck and theirs.luck else ()
-    luck = [tuple(map(sum, zip(*pair, strict=True))) for pair in pairs]
+    # What is common to both: the controls of one alone may rest on a few replications in which nodes ran out.
+    pairs = zip(ours.controls, theirs.controls, strict=True) if ours.controls and theirs.controls else ()
+    controls = [tuple(map(sum, zip(*pair, strict=True))) for pair in pairs]
     common = [name for name in mine[0] if name in first[0]]
-    return {name: difference([row[name] for row in mine], [row[name] for row in first], luck) for name in common}
+    return {name: difference([row[name] for row in mine], [row[name] for row in first], controls) for name in common}
 
 
 def _check_common(variants: Sequence[Variant]) -> None:

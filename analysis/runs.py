@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 
 from analysis.metrics import SHARES, add_down_times, amounts_of, job_ratios, job_spending, ratios
-from analysis.statistics.differences import LUCK_SIZE, ControlVariates, controlled
+from analysis.statistics.differences import CONTROL_COUNT, ControlVariates, controlled
 from analysis.statistics.estimates import means, ratio_interval
 from analysis.statistics.intervals import unseen
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, MOST_EVENTS, Bucket, Prepared, Ratio, Result, check_work, run
@@ -480,9 +480,9 @@ class Precision:
             raise RequestError(f"'{text}' is not a precision: write 0.1pt (points of a share) or 2% (of the mean)")
         return cls(float(match[1]) / 100, match[2] == "%")
 
-    def is_met(self, ratios: list[Ratio], luck: Sequence[tuple[float, ...]]) -> bool:
-        """Return whether the interval of a metric's mean, with the luck taken out if that can be, is narrow enough."""
-        found = controlled(ratios, luck)
+    def is_met(self, ratios: list[Ratio], controls: Sequence[tuple[float, ...]]) -> bool:
+        """Return whether the interval of a metric's mean, with controls where they are known, is narrow enough."""
+        found = controlled(ratios, controls)
         if found is not None:
             mean, (low, high) = found.mean, found.ci95
         else:
@@ -505,8 +505,8 @@ class Ensemble:
     ----------
     rows
         Metrics, in order of replication.
-    luck
-        How lucky each replication was, by `analysis.statistics.differences`; empty where that is not known.
+    controls
+        Control variates of each replication (`analysis.statistics.differences`); empty where they are not known.
     tally
         Everything else that they came to together.
     results
@@ -517,7 +517,7 @@ class Ensemble:
 
     prepared: Prepared
     rows: Table
-    luck: Sequence[tuple[float, ...]]
+    controls: Sequence[tuple[float, ...]]
     tally: Tally
     results: tuple[Result, ...] = ()
     precise: bool | None = None
@@ -540,28 +540,28 @@ class Gathering:
         self._keeps = keeps
         self._results: list[Result] = []
         self._tally = Tally(prepared)
-        self._luck = ControlVariates(prepared)
-        self._lucky = array("d")
+        self._variates = ControlVariates(prepared)
+        self._controls = array("d")
         self._is_known = True
 
     def add(self, result: Result) -> None:
         """Add a replication."""
         self.rows.append(ratios(self.prepared, result))
         self._tally.add(result)
-        lucky = self._luck.of(result)
-        self._is_known = self._is_known and lucky is not None
-        self._lucky.extend(lucky or ())
+        controls = self._variates.of(result)
+        self._is_known = self._is_known and controls is not None
+        self._controls.extend(controls or ())
         if self._keeps:
             self._results.append(result)
 
     @property
-    def luck(self) -> Sequence[tuple[float, ...]]:
-        """How lucky each replication was; empty where that is not known of every one."""
-        return Rows(self._lucky, LUCK_SIZE, tuple) if self._is_known and self._lucky else []
+    def controls(self) -> Sequence[tuple[float, ...]]:
+        """Control variates of each replication; empty where those of one are not known."""
+        return Rows(self._controls, CONTROL_COUNT, tuple) if self._is_known and self._controls else []
 
     def ensemble(self, *, precise: bool | None = None) -> Ensemble:
         """Return what has been gathered."""
-        return Ensemble(self.prepared, self.rows, self.luck, self._tally, tuple(self._results), precise)
+        return Ensemble(self.prepared, self.rows, self.controls, self._tally, tuple(self._results), precise)
 
 
 def replicate(
@@ -616,7 +616,7 @@ def replicate(
                 progress(len(rows), total)
             if precision is not None and len(rows) >= FEWEST and len(rows) % BATCH == 0:
                 mine = [row[metric] for row in rows]
-                precise = precision.is_met(mine, found.luck)
+                precise = precision.is_met(mine, found.controls)
                 # What was censored once has no mean, however long one goes on.
                 is_too_much = prepared.expected_events * (len(rows) + BATCH) > most_events
                 if precise or is_too_much or any(math.isinf(ratio.amount) for ratio in mine):
@@ -648,7 +648,7 @@ def band(
     Each draw scales the rate of every source that states how many events it rests on by a gamma variable with shape
     ``events + 1/2`` and mean ``1 + 1 / (2 events)`` (Jeffreys' posterior of a Poisson rate), and simulates the first
     replications again. Sources without such a statement are taken as exact. Random numbers are common to all draws, so
-    the luck of a few replications cancels in what a draw moves their mean by; the band is the mean of the whole
+    the noise of a few replications cancels in what a draw moves their mean by; the band is the mean of the whole
     ensemble moved by that.
 
     Parameters

@@ -258,7 +258,7 @@ def _check(method: str, replications: int) -> None:
     if method not in METHODS:
         raise RequestError(f"--method {method}: is no method{suggest(method, METHODS)}")
     if replications < LEAST:
-        raise RequestError(f"{replications} replications: needs {LEAST} at least to tell what varies from luck")
+        raise RequestError(f"{replications} replications: needs {LEAST} at least to separate what varies from noise")
 
 
 def _derived(loaded: LoadedStudy, design: Design) -> LoadedStudy:

@@ -339,16 +339,16 @@ SAME = 1e-9
 
 
 class Row(NamedTuple):
-    """What a change is worth: what is gained by it over the scenario as it is.
+    """What a change is worth: its gain over the scenario as it is.
 
     Parameters
     ----------
     name, told
         The change, and what is different.
-    gained
+    gain
         By metric, how far it is from the scenario's; ``None`` where the data do not tell.
     money
-        What the work that is gained in a year would cost at the scenario's price of work; ``None`` without prices.
+        What the work gained in a year would cost at the scenario's price of work; ``None`` without prices.
     formula
         By metric, the closed form of the changed scenario less that of the scenario; empty where there is none.
     counts
@@ -357,7 +357,7 @@ class Row(NamedTuple):
 
     name: str
     told: str
-    gained: dict[str, Difference | None]
+    gain: dict[str, Difference | None]
     money: Difference | None
     formula: dict[str, float]
     counts: bool = True
@@ -487,17 +487,17 @@ def _group(played: list[_Simulated], has_all: bool, base: _Table, by: str, scale
     singles = played[:-1] if has_all else played
 
     def row(name: str, told: str, more: list[_Table], less: list[_Table], formula: dict[str, float]) -> Row:
-        gained = {
-            metric: _gained([table.known[metric] for table in more], [table.known[metric] for table in less])
+        gain = {
+            metric: _gain([table.known[metric] for table in more], [table.known[metric] for table in less])
             for metric in base.known
         }
-        return Row(name, told, gained, _times(gained[by], scale), formula)
+        return Row(name, told, gain, _times(gain[by], scale), formula)
 
     def single(one: _Simulated) -> Row:
         found = row(one.change.name, one.change.told, [one.table], [base], one.formula)
         return found._replace(counts=one.change.counts)
 
-    found = sorted(map(single, singles), key=lambda row: -_mean(row.gained[by]))
+    found = sorted(map(single, singles), key=lambda row: -_mean(row.gain[by]))
     if not has_all:
         return Group(tuple(found))
     together = played[-1]
@@ -513,7 +513,7 @@ def _group(played: list[_Simulated], has_all: bool, base: _Table, by: str, scale
     )
 
 
-def _gained(more: Sequence[_Values | None], less: Sequence[_Values | None]) -> Difference | None:
+def _gain(more: Sequence[_Values | None], less: Sequence[_Values | None]) -> Difference | None:
     """Return the sum of some metrics less that of others, over common replications; ``None`` if one is not known."""
     ours = [values for values in more if values is not None]
     theirs = [values for values in less if values is not None]
@@ -628,7 +628,7 @@ def _row_found(row: Row, **counts: bool) -> WorthRow:
     return WorthRow(
         name=row.name,
         change=row.told,
-        gained={metric: _difference_found(found) for metric, found in row.gained.items()},
+        gain={metric: _difference_found(found) for metric, found in row.gain.items()},
         money_per_year=_difference_found(row.money),
         closed_form=dict(row.formula),
         **counts,
@@ -636,7 +636,7 @@ def _row_found(row: Row, **counts: bool) -> WorthRow:
 
 
 def _difference_found(found: Difference | None) -> DifferenceFound | None:
-    """Return a difference; luck is not taken out of it."""
+    """Return a difference, without control variates."""
     if found is None:
         return None
     return DifferenceFound(

@@ -119,7 +119,7 @@ STATISTICS = (
     ("two_way", "shares[1] ** 2 / (columns - 1)", "shares[1] ** 2 / (rows - 1)"),
     ("_squared_error", "(parts - 1) * replicates.var(axis=0)", "replicates.var(axis=0)"),
     ("contributions", "ratio + (amounts - ratio * bases) / base", "amounts / bases"),
-    ("Luck.of", " + job.excess)", ")"),
+    ("ControlVariates.of", " + job.excess)", ")"),
 )
 
 AREAS = {"engine": ENGINE, "checkpoint": CHECKPOINT, "recovery": RECOVERY, "steps": STEPS, "statistics": STATISTICS}

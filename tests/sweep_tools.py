@@ -101,7 +101,7 @@ def common_noise(count: int, size: float = 0.01, seed: int = 5) -> np.ndarray:
 
 def ask(table: Table, **question: Any) -> Answer:
     """Return the answer of a table to a question as a study writes it, checked as a study would."""
-    found = QUESTIONS[question["ask"]].model_validate(question)
+    found = QUESTIONS[question["use"]].model_validate(question)
     found.check(table.axes, table.metrics)
     return found.answer(table)
 

@@ -365,7 +365,7 @@ def _explain_worth(
 
     count = 16 if replications is None else replications
     if count < 8:
-        refuse(f"--replications {count}: --worth needs at least 8, or luck could not be told from worth")
+        refuse(f"--replications {count}: --worth needs at least 8, or noise could not be separated from worth")
     try:
         with Progress("replications", quiet=quiet) as progress:
             found = worth(described, count, processes=jobs, progress=progress, most_events=most_events)

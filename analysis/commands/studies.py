@@ -249,7 +249,7 @@ def sensitivity(
     yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Say which inputs of a study matter, and how much of what a run comes to is luck."""
+    """Say which inputs of a study matter, and how much is run-to-run variability."""
     from analysis.metrics import METRICS
     from analysis.page.chapters.sensitivity import against, format_sensitivity
     from analysis.results.run import plain

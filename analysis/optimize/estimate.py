@@ -1,4 +1,4 @@
-"""What a point comes to, and how sure that is: over luck alone, or over luck and what is not known."""
+"""What a point comes to, and how sure that is: over runs alone, or over runs and what is not known."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Confirmation(NamedTuple):
 def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirmation:
     """Return what some combinations come to with another seed, beside the scenario as it is.
 
-    The best of many looks better than it is: luck that helped it is part of why it was chosen. Fresh failures owe it
+    The best of many looks better than it is: noise that helped it is part of why it was chosen. Fresh failures owe it
     nothing. An answer that was searched for at the edge of a condition lies on either side of it by chance: a mean that
     misses the bound by less than its doubt denies nothing.
 
@@ -103,7 +103,7 @@ def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirma
     """
     seed = _fresh(bench.problem.loaded.scenario(found[0].cell.stated.point).seed)
     loaded = _with_seed(bench.problem.loaded, seed)
-    # The draws too: inputs that none of them met helped to choose the answer as luck did.
+    # The draws too: inputs that none of them met helped to choose the answer as noise did.
     draws = draws_of(loaded, over_draws=bench.problem.over_draws, fresh=seed)
     problem = dataclasses.replace(bench.problem, loaded=loaded, draws=draws)
     fresh = Bench(problem, dataclasses.replace(bench.campaign, loaded=loaded), replications)
@@ -166,7 +166,7 @@ def optimum_document(found: Found, *, command: str) -> OptimizeDocument:
         top=None if found.top is None else _top(found.top, bench),
         edge=None if found.edge is None else _edge(found.edge, bench),
         front=[FrontMember(**_trial(member.trial, bench), certain=member.is_certain) for member in found.front],
-        tried=[TrialFound(**_trial(trial, bench)) for trial in _in_order(bench)],
+        trials=[TrialFound(**_trial(trial, bench)) for trial in _in_order(bench)],
         confirmation=None if found.confirmation is None else _confirmation(found.confirmation, bench),
         closed_form=None if found.formula is None else _formula(found.formula, bench),
         closed_form_left_out=_without_formula(bench),
@@ -334,7 +334,7 @@ def _formula(found: FormulaAnswer, bench: Bench) -> FormulaFound:
         values=_labels(found.chosen, bench),
         ettr=found.ettr,
         ettr_of_answer=found.ettr_of_answer,
-        of_tried=found.is_of_tried,
+        of_trials=found.is_of_trials,
         assumptions=list(found.assumptions),
     )
 

@@ -285,8 +285,8 @@ def problem_of(loaded: LoadedStudy) -> Problem:
 
     if not domains:
         complain((), "there is nothing to choose: every axis of vary has a distribution")
-    if spec.over == "luck+parameters" and not unknown:
-        complain(("over",), "luck+parameters needs an axis with a distribution, and vary has none")
+    if spec.over == "runs+parameters" and not unknown:
+        complain(("over",), "runs+parameters needs an axis with a distribution, and vary has none")
     aims = _aims(spec, domains, unknown, complain)
     conditions = []
     for index, text in enumerate(spec.subject_to):
@@ -302,7 +302,7 @@ def problem_of(loaded: LoadedStudy) -> Problem:
         complain(aims[0].key, f"{aims[0].name} is an axis, and nothing keeps it from its end: add subject_to or pareto")
     if wrong:
         raise sim.ScenarioError(wrong)
-    draws = draws_of(loaded, over_draws=spec.over == "luck+parameters")
+    draws = draws_of(loaded, over_draws=spec.over == "runs+parameters")
     return Problem(loaded, spec, domains, draws, aims, tuple(conditions))
 
 

@@ -374,7 +374,7 @@ class FormulaAnswer(NamedTuple):
         ETTR of the answer of the search, by the closed form [-]; ``None`` where there is none.
     assumptions
         What the closed form takes for granted and the scenario breaks.
-    is_of_tried
+    is_of_trials
         Whether only what was tried was looked at, not the whole domain.
     """
 
@@ -382,7 +382,7 @@ class FormulaAnswer(NamedTuple):
     ettr: float
     ettr_of_answer: float | None
     assumptions: tuple[str, ...]
-    is_of_tried: bool
+    is_of_trials: bool
 
 
 def formula_answer(bench: Bench, answer: Trial | None) -> FormulaAnswer | None:

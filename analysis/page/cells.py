@@ -228,7 +228,7 @@ def levels_of(content: dict[str, Any], axis: Axis, metric: Shown) -> tuple[Level
     found: dict[tuple[str, float], Level] = {}
     for answer in content["answers"]:
         data = answer["data"]
-        if answer["ask"] != "threshold" or data.get("metric") != metric.metric or data.get("along") != axis.name:
+        if answer["use"] != "threshold" or data.get("metric") != metric.metric or data.get("along") != axis.name:
             continue
         for key, word in (("at_least", "at least"), ("at_most", "at most")):
             value = data.get(key)
@@ -255,9 +255,9 @@ def candidates_section(content: Content) -> Section | None:
 def _pictures(content: Content) -> Iterator[Picture | None]:
     """Yield a picture of each ranking and of each comparison."""
     for number, answer in enumerate(content["answers"], start=1):
-        if answer["ask"] == "best" and answer["data"].get("groups"):
+        if answer["use"] == "best" and answer["data"].get("groups"):
             yield _ranking(answer["data"], content, f"ranking-{number}")
-        if answer["ask"] == "compare" and answer["data"].get("lines"):
+        if answer["use"] == "compare" and answer["data"].get("lines"):
             yield _compared(answer["data"], content, f"compared-{number}")
 
 

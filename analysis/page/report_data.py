@@ -138,7 +138,7 @@ _KEYS = {
     "sweep": (RUN, {"study", "axes", "cells", "answers"}),
     "compare": (COMPARE, {"variants", "first", "headline"}),
     "sensitivity": (SENSITIVITY, {"study", "tornado", "indices"}),
-    "optimize": (OPTIMIZE, {"study", "aims", "tried"}),
+    "optimize": (OPTIMIZE, {"study", "aims", "trials"}),
     "validate": (VALIDATE, {"groups", "counts", "not_checked"}),
 }
 
@@ -290,7 +290,7 @@ def chosen_cells(content: Mapping[str, Any]) -> tuple[int, int | None] | None:
     if not running:
         return None
     for answer in content["answers"]:
-        pair = _PAIRS[answer["ask"]](answer["data"]) if answer["ask"] in _PAIRS and answer["data"] else None
+        pair = _PAIRS[answer["use"]](answer["data"]) if answer["use"] in _PAIRS and answer["data"] else None
         found = [] if pair is None else [cell_at(content, labels) for labels in pair]
         cells = [cell for cell in found if cell is not None and cell in running]
         if len(cells) == 2 and cells[0] is not cells[1]:

@@ -109,7 +109,7 @@ def replays_a_log(prepared: Prepared) -> bool:
 def _simulated(ensemble: Ensemble, formula: float | None) -> Simulated:
     """Return the simulated ETTR, and how far that of the formula is from it.
 
-    There is no interval, and nothing is said of luck, where luck has no part in it or is not in the replications: where
+    There is no interval where replications do not vary, or not by chance: where
     all of them come to the same, and where a log is replayed.
     """
     amounts, bases = (np.array([getattr(row["ettr"], name) for row in ensemble.rows]) for name in ("amount", "base"))
@@ -177,7 +177,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         initial=prepared.scenario.initial,
         horizon_s=prepared.horizon,
         warmup_s=prepared.warmup,
-        metrics=_metrics(ensemble.rows, bands or {}, ensemble.luck),
+        metrics=_metrics(ensemble.rows, bands or {}, ensemble.controls),
         time_shares=_time_shares(tally.requested, tally.buckets),
         cluster_shares=_cluster_shares(ensemble),
         interruptions_by_cause=_by_cause(ensemble, names),
@@ -232,16 +232,18 @@ def _plain(value: Any) -> Any:
 
 
 def _metrics(
-    rows: Sequence[Mapping[str, Ratio]], bands: Mapping[str, Interval | None], luck: Sequence[tuple[float, ...]] = ()
+    rows: Sequence[Mapping[str, Ratio]],
+    bands: Mapping[str, Interval | None],
+    controls: Sequence[tuple[float, ...]] = (),
 ) -> dict[str, Summary]:
-    """Return the summaries of all metrics; with the luck taken out too, where it is known."""
+    """Return the summaries of all metrics; with control variates too, where they are known."""
     metrics = {}
     for name, summary in summaries(rows).items():
         ratios = [row[name] for row in rows]
         # Few runs that all finished are no proof that every run does.
         exact = exact_interval(ratios, name)
         interval = exact or possible(name, summary.mean_ci95)
-        found = controlled(ratios, luck) if luck else None
+        found = controlled(ratios, controls) if controls else None
         bound = {"lower_bound95": lower_bound(rows, name)} if name in ("mtti", "mtti_running") else {}
         metrics[name] = Summary(
             mean=summary.mean,

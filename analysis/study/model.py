@@ -127,8 +127,8 @@ class Optimum(Model):
     minimize: str = Field("", description="A metric, or the name of an axis.")
     pareto: tuple[str, ...] = Field((), description="Further metrics, weighed against the first: a front is sought.")
     subject_to: tuple[str, ...] = Field((), description="Conditions such as 'p_finish_by >= 0.95'.")
-    over: Literal["luck", "luck+parameters"] = Field(
-        "luck", description="Whether conditions hold at the central values of what is unknown, or over all draws of it."
+    over: Literal["runs", "runs+parameters"] = Field(
+        "runs", description="Whether conditions hold at the central values of what is unknown, or over all draws of it."
     )
     trials: int = Field(40, ge=4, description="Points that are tried, where a search over several axes is needed.")
     confirm: int = Field(64, ge=16, description="Replications of the confirmation, on fresh seeds.")
@@ -233,11 +233,11 @@ def study_schema() -> dict[str, Any]:
     `analysis.study.load.load_study` and `analysis.study.load.first_look`.
     """
     content = Study.model_json_schema()
-    tags = {"use": DESIGNS, "law": DISTRIBUTIONS, "ask": QUESTIONS}
-    for tag, registry in tags.items():
+    registries = (DESIGNS, DISTRIBUTIONS, QUESTIONS)
+    for registry in registries:
         for name, kind in registry.items():
             part = content["$defs"][kind.__name__]
             # A design that names none is a grid.
             if name != "grid":
-                part["required"] = [tag, *(key for key in part.get("required", []) if key != tag)]
+                part["required"] = ["use", *(key for key in part.get("required", []) if key != "use")]
     return {"$schema": "http://json-schema.org/draft-07/schema#", **content}

@@ -156,7 +156,7 @@ class Campaign:
 def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] = ()) -> Outcome:
     """Return the outcome of a point from its records, in order of replications."""
     rows: dict[str, array[float]] = {}
-    luck: list[Any] = []
+    controls: list[Any] = []
     censored = never_started = 0
     notes: dict[str, Any] = {}
     for record in records:
@@ -168,14 +168,14 @@ def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] =
                 for amount, base in zip(amounts, bases, strict=True):
                     found.append(_INFINITE if amount is None else amount)
                     found.append(base or 0.0)
-        luck += record.notes["luck"]
+        controls += record.notes["controls"]
         censored += sum(count > 0 for count in record.notes["censored"])
         never_started += sum(count > 0 for count in record.notes["never_started"])
         notes |= record.notes
     return Outcome(
         point,
         {name: Rows(numbers, 2, Ratio._make) for name, numbers in rows.items()},
-        _rows_of(luck),
+        _rows_of(controls),
         notes.get("formula"),
         censored,
         never_started,
@@ -184,9 +184,9 @@ def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] =
     )
 
 
-def _rows_of(luck: Sequence[Sequence[float] | None]) -> Sequence[tuple[float, ...]]:
-    """Return the luck of all replications; empty where it is not known of every one."""
-    known = [numbers for numbers in luck if numbers is not None]
-    if not known or len(known) < len(luck):
+def _rows_of(controls: Sequence[Sequence[float] | None]) -> Sequence[tuple[float, ...]]:
+    """Return the control variates of all replications; empty where those of one are not known."""
+    known = [numbers for numbers in controls if numbers is not None]
+    if not known or len(known) < len(controls):
         return ()
     return Rows(array("d", itertools.chain.from_iterable(known)), len(known[0]), tuple)

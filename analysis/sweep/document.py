@@ -98,7 +98,7 @@ def _answer(question: Any, table: Table) -> AnswerFound:
     answer = question.answer(table)
     asked = question.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return AnswerFound(
-        **asked | {"ask": answer.ask, "sentences": [answer.silence] if answer.silence else [], "data": answer.data}
+        **asked | {"use": answer.use, "sentences": [answer.silence] if answer.silence else [], "data": answer.data}
     )
 
 

@@ -96,7 +96,7 @@ class Record(NamedTuple):
     ``status`` is ``ok``; ``infeasible`` where the scenario of the point cannot run; ``failed`` where a file could not
     be read, or the simulation raised an error; ``crashed`` where every process that played it died. `reason` tells why
     it is not ``ok``. `rows` has for each metric the amounts and the bases, one each per replication; an infinite amount
-    (censored) is ``None``. `notes` has the rest: ``luck``, ``formula``, ``no_formula`` and ``warnings`` of the
+    (censored) is ``None``. `notes` has the rest: ``controls``, ``formula``, ``no_formula`` and ``warnings`` of the
     point, ``censored`` and ``never_started`` by replication.
     """
 
@@ -227,9 +227,9 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
     """Return rows and notes of a task."""
     desk = _desk(context.packed, context.digest)
     prepared = desk.prepared(task.overrides)
-    how_lucky = ControlVariates(prepared)
+    variates = ControlVariates(prepared)
     rows: dict[str, list[list[float | None]]] = {}
-    notes: dict[str, Any] = {"luck": [], "censored": [], "never_started": []}
+    notes: dict[str, Any] = {"controls": [], "censored": [], "never_started": []}
     for replication in range(task.first, task.first + task.replications):
         failures = desk.shared.trace(prepared, replication)
         # Whoever asked for the task has looked at how much work all of them are.
@@ -238,8 +238,8 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
             amounts, bases = rows.setdefault(name, [[], []])
             amounts.append(_amount(ratio.amount, name, replication))
             bases.append(_number(ratio.base, f"the base of {name}", replication))
-        luck = how_lucky.of(result)
-        notes["luck"].append(luck and [_number(number, "luck", replication) for number in luck])
+        controls = variates.of(result)
+        notes["controls"].append(controls and [_number(number, "controls", replication) for number in controls])
         notes["censored"].append(sum(job.censored for job in result.jobs))
         notes["never_started"].append(_never_started(result))
     if task.first == 0:

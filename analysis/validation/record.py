@@ -38,10 +38,11 @@ how to read it and how to add to it; [validation.json](validation.json) holds al
 """
 
 _LIMITS = """\
-The limit of a row is the tolerance that it states, and what luck may add: a quantile of Student's t times the standard
-error over independent replications. All rows with luck in them share one probability of a false alarm, so that many
-rows do not make one likely. Where luck would be more than the tolerance, or more than a tenth of what theory expects
-where nothing but luck is allowed (a row may state another share, and why), the row fails.
+The limit of a row is the tolerance that it states, and the sampling error: a quantile of Student's t times the standard
+error over independent replications. All rows with random numbers in them share one probability of a false alarm, so
+that many rows do not make one likely. Where the sampling error would be more than the tolerance, or more than a tenth
+of what theory expects where nothing but sampling error is allowed (a row may state another share, and why), the row
+fails.
 """
 
 

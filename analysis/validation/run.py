@@ -35,7 +35,7 @@ class Findings(NamedTuple):
     table
         The rows that were played.
     stochastic
-        Rows of the whole table with luck in them, played or not: they share its error rate.
+        Rows of the whole table with random numbers in them, simulated or not: they share its error rate.
     seed
         Of all scenarios.
     verdicts
@@ -153,8 +153,8 @@ def described_row(row: Row, verdict: Verdict) -> ValidationRow:
         published=verdict.published,
         ours=None if ours is None else ours.value,
         error=None if ours is None else ours.error,
-        played=0 if ours is None else ours.replications,
-        luck=verdict.luck,
+        simulated=0 if ours is None else ours.replications,
+        noise=verdict.noise,
         delta=verdict.delta,
         limit=verdict.limit,
         p_value=verdict.p_value,
@@ -173,7 +173,7 @@ def against(found: ValidateDocument) -> list[str]:
     together = found.together
     if together is not None and not together.holds:
         lines.append(
-            f"the {together.rows} independent rows together are too far off for luck: "
+            f"the {together.rows} independent rows together are too far off for sampling error: "
             f"p = {together.p_value:.2g}, below {together.least:g}"
         )
     return lines
@@ -244,7 +244,7 @@ def in_words(content: ValidateDocument) -> list[str]:
         f"{counts['pass']} of {sum(counts.values())} rows pass; failed: {counts['fail']}; "
         f"skipped: {counts['skipped']}{why}.",
         f"Seed {content.seed}; probability of a false alarm in the whole table: {content.family_wise_error:g}; "
-        f"rows with luck in them: {content.stochastic_rows}.",
+        f"rows with random numbers in them: {content.stochastic_rows}.",
     ]
     reading = sum(row.only_reads for group in content.groups for row in group.rows)
     if reading:

@@ -59,7 +59,7 @@ def precision_rows() -> list[str]:
     worth = {}
     for case in _MEANS:
         found = replicate(case.prepared(), REPLICATIONS)
-        taken = controlled([row["ettr"] for row in found.rows], found.luck)
+        taken = controlled([row["ettr"] for row in found.rows], found.controls)
         if taken is None:
             lines.append(f"  ETTR: {case.title:58} {'none':>8}")
         else:
@@ -88,8 +88,8 @@ vary:
 metrics: [ettr, scheduling_goodput]
 replications: 4
 questions:
-  - {ask: best}
-  - {ask: trend, along: repair.time}
+  - {use: best}
+  - {use: trend, along: repair.time}
 """
 
 _POINTS = 1000

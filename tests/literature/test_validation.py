@@ -58,7 +58,7 @@ def verdict_on(row: Row, lab: Lab = LAB, **arguments: Any) -> Verdict:
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_formula(name: str) -> None:
-    """A row without luck: ours is the stated value within the stated tolerance, or misses it where it should."""
+    """A row without random numbers: ours is as stated within the stated tolerance, or misses it where it should."""
     row = ROWS[name]
     if row.needs_data and not default_folder().exists():
         pytest.skip("skipped: reference data not present")
@@ -70,7 +70,7 @@ def test_formula(name: str) -> None:
     "name", [*one_in(10, QUICK), *(pytest.param(n, marks=pytest.mark.nightly) for n in SIMULATED if n not in QUICK)]
 )
 def test_simulated(name: str) -> None:
-    """A simulated row: ours is the stated or expected value within tolerance and luck, and luck is the smaller."""
+    """A simulated row: ours is the stated or expected value within tolerance and sampling error, which is smaller."""
     verdict = verdict_on(ROWS[name])
     assert verdict.state == "pass", verdict
 
@@ -264,7 +264,7 @@ def check(row: Row, lab: Lab = LAB) -> None:
 
 @pytest.mark.parametrize("name", FORMULAS_TEST_VALIDATION_PUBLISHED)
 def test_formula_of_test_validation_published(name: str) -> None:
-    """A row without luck: ours is the stated value, or the wrong formula misses it, within the stated tolerance."""
+    """A row without random numbers: ours is as stated, or the wrong formula misses it, within the stated tolerance."""
     row = ROWS_TEST_VALIDATION_PUBLISHED[name]
     if row.needs_data and not LOG.exists():
         pytest.skip("skipped: reference data not present")
@@ -284,7 +284,7 @@ def test_formula_of_test_validation_published(name: str) -> None:
     ],
 )
 def test_simulated_of_test_validation_published(name: str) -> None:
-    """A simulated row: ours is the stated or expected value within tolerance and luck, and luck is the smaller."""
+    """A simulated row: ours is the stated or expected value within tolerance and sampling error, which is smaller."""
     check(ROWS_TEST_VALIDATION_PUBLISHED[name])
 
 

@@ -100,7 +100,7 @@ def test_what_is_gained_adds_up(data: Scenario) -> None:
         for metric in METRICS:
             check_sums(group, metric)
     for row in (*found.causes.rows, *found.knobs.rows):
-        for gained in row.gained.values():
+        for gained in row.gain.values():
             if gained is not None:
                 assert gained.ci95[0] <= gained.mean <= gained.ci95[1]
                 assert np.isfinite(gained.mean)
@@ -112,8 +112,8 @@ def check_sums(group: Group, metric: str) -> None:
     if group.together is None or group.added is None or group.residual is None:
         assert sum(row.counts for row in group.rows) < 2
         return
-    sums = [row.gained.get(metric) for row in (group.together, group.added, group.residual)]
-    rows = [row.gained.get(metric) for row in group.rows if row.counts]
+    sums = [row.gain.get(metric) for row in (group.together, group.added, group.residual)]
+    rows = [row.gain.get(metric) for row in group.rows if row.counts]
     if None in sums or None in rows:
         return
     together, added, residual = (each.mean for each in sums if each is not None)

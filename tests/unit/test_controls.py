@@ -1,4 +1,4 @@
-"""Control variates: numbers whose mean is known, and means with the luck taken out."""
+"""Control variates: numbers whose mean is known, and means with control variates."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Troupe:
         """Return an outcome with made-up values."""
         count = task.replications
         rows = {"ettr": [values or drawn(task.point)[task.first : task.first + count], [1.0] * count]}
-        notes = {"luck": [None] * count, "censored": [0] * count, "never_started": [0] * count}
+        notes = {"controls": [None] * count, "censored": [0] * count, "never_started": [0] * count}
         reason = "" if status == "ok" else status
         return Record(task.key, task.point, task.first, count, status, reason, 0.0, rows if not reason else {}, notes)
 
@@ -427,11 +427,11 @@ def test_enough_replications(count: int, is_enough: bool) -> None:
 
 
 def test_without_a_mean() -> None:
-    """A metric that was censored once, or has nothing in its denominators, has no mean with the luck out either."""
-    luck = with_events(np.random.default_rng(SEED).normal(size=(12, 1)))
-    assert controlled([Ratio(math.inf if index == 3 else 1.0, 1.0) for index in range(12)], luck) is None
-    assert controlled([Ratio(0.0, 0.0)] * 12, luck) is None
-    assert controlled([Ratio(2.0, 4.0)] * 12, luck) is None, "a constant needs no help"
+    """A metric that was censored once, or has nothing in its denominators, has no mean with controls either."""
+    controls = with_events(np.random.default_rng(SEED).normal(size=(12, 1)))
+    assert controlled([Ratio(math.inf if index == 3 else 1.0, 1.0) for index in range(12)], controls) is None
+    assert controlled([Ratio(0.0, 0.0)] * 12, controls) is None
+    assert controlled([Ratio(2.0, 4.0)] * 12, controls) is None, "a constant needs no help"
 
 
 def case(**changes: Any) -> sim.Prepared:
@@ -507,15 +507,15 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", one_in(4, CASES))
-def test_the_luck_of_all_runs_together_is_none(name: str) -> None:
+def test_the_controls_of_all_runs_together_is_none(name: str) -> None:
     """Each of the three numbers has the mean zero, whatever the policies are; and none is always zero.
 
     A compensator at twice the rate, or of a node too many, is far outside.
     """
     ready = case(**CASES[name])
-    luck = ControlVariates(ready)
+    variates = ControlVariates(ready)
     results = [sim.run(ready, number) for number in range(60)]
-    table = np.array([luck.of(result) for result in results], dtype=np.float64)[:, :3]
+    table = np.array([variates.of(result) for result in results], dtype=np.float64)[:, :3]
     error = table.std(axis=0, ddof=1) / math.sqrt(len(table))
     assert np.all(abs(table.mean(axis=0)) <= Z * error + 1e-6)
     hits = np.mean([sum(job.gpus * sum(job.disruptions.values()) for job in result.jobs) for result in results])
@@ -534,7 +534,7 @@ NOT_SIMPLE: dict[str, dict[str, Any]] = {
 
 @cases("name", NOT_SIMPLE)
 def test_causes_whose_rate_is_not_simple_are_left_out(name: str) -> None:
-    """They have no constant intensity, or do not disrupt at once: their luck stays in."""
+    """They have no constant intensity, or do not disrupt at once: their noise stays in."""
     source = {key: value for key, value in (NODE | NOT_SIMPLE[name]).items() if value is not None}
     ready = case(failures=[source])
     result = sim.run(ready, 0)
@@ -550,11 +550,11 @@ def test_a_simple_cause_counts_beside_others() -> None:
     """The numbers of a simple cause are the same with and without a cause of the other kind that never strikes."""
     rare = {"use": "component", "name": "wear", "part": "node", "law": {"law": "weibull", "shape": 2, "mean": "1e6 d"}}
     alone, together = case(failures=[NODE]), case(failures=[rare, NODE])
-    luck = ControlVariates(alone).of(sim.run(alone, 3))
-    assert luck is not None
-    assert luck == pytest.approx(ControlVariates(together).of(sim.run(together, 3)), rel=1e-9)
-    assert luck[0] == pytest.approx(luck[1], rel=1e-12), "every node is away for a while"
-    assert luck[0] != 0.0
+    controls = ControlVariates(alone).of(sim.run(alone, 3))
+    assert controls is not None
+    assert controls == pytest.approx(ControlVariates(together).of(sim.run(together, 3)), rel=1e-9)
+    assert controls[0] == pytest.approx(controls[1], rel=1e-12), "every node is away for a while"
+    assert controls[0] != 0.0
 
 
 @pytest.mark.parametrize("changes", [{"nodes": 13}, {"nodes": 15}], ids=["one spare", "three spares"])
@@ -562,7 +562,7 @@ def test_where_nodes_run_out_nothing_is_taken_out(changes: dict[str, int]) -> No
     """A sample without the rare long wait would look surer than it is, also where no replication had to wait."""
     ready = case(cluster={"gpus_per_node": 8} | changes)
     assert ControlVariates(ready).of(sim.run(ready, 0)) is None
-    assert replicate(ready, 20, processes=1).luck == []
+    assert replicate(ready, 20, processes=1).controls == []
 
 
 def test_what_is_seen_to_wait_is_believed() -> None:
@@ -572,7 +572,7 @@ def test_what_is_seen_to_wait_is_believed() -> None:
                  jobs=[{"name": "train", "gpus": 240, "step_time": "10 s"}], repair={"time": "6 h"})  # fmt: skip
     found = replicate(ready, 20, processes=1, keeps_log=True)
     assert any(job.buckets[sim.Bucket.STARVED] > 0 for result in found.results for job in result.jobs)
-    assert found.luck == []
+    assert found.controls == []
 
 
 def test_causes_that_narrow_or_wait_are_left_out() -> None:
@@ -587,10 +587,10 @@ def test_causes_that_narrow_or_wait_are_left_out() -> None:
     waits = case(failures=[NODE | {"defer": True}], recovery=CASES["unexposed"]["recovery"])
     for ready in (narrow, waits):
         result = sim.run(ready, 0)
-        luck = ControlVariates(ready).of(result)
+        controls = ControlVariates(ready).of(result)
         assert sum(result.jobs[0].disruptions.values()) > 0
-        assert luck is not None
-        assert luck[:2] == (0.0, 0.0)
+        assert controls is not None
+        assert controls[:2] == (0.0, 0.0)
 
 
 def test_replications_that_it_saves() -> None:
@@ -598,7 +598,7 @@ def test_replications_that_it_saves() -> None:
     ready = case()
     found = replicate(ready, 60, processes=1)
     ettr = [row["ettr"] for row in found.rows]
-    taken = controlled(ettr, found.luck)
+    taken = controlled(ettr, found.controls)
     assert taken is not None
     assert taken.worth > 3
     mean = sum(ratio.amount for ratio in ettr) / sum(ratio.base for ratio in ettr)
@@ -606,10 +606,10 @@ def test_replications_that_it_saves() -> None:
 
 
 def test_a_precision_is_reached_sooner() -> None:
-    """A run that replicates until it is precise uses the interval with the luck taken out."""
+    """A run that replicates until it is precise uses the interval with control variates."""
     ready = case()
     rows = replicate(ready, FEWEST, processes=1)
-    taken = controlled([row["ettr"] for row in rows.rows], rows.luck)
+    taken = controlled([row["ettr"] for row in rows.rows], rows.controls)
     assert taken is not None
     half = (taken.ci95[1] - taken.ci95[0]) / 2
     found = replicate(ready, 0, precision=Precision(1.01 * half, relative=False), processes=1)
@@ -628,7 +628,10 @@ def test_a_run_that_is_rarely_interrupted_has_the_plain_interval() -> None:
     assert (ettr["controlled"], ettr["method"]) == (None, "t")
     width = (ettr["mean_ci95"][1] - ettr["mean_ci95"][0]) / 2
     rows = [row["ettr"] for row in found.rows]
-    assert [Precision(part * width, relative=False).is_met(rows, found.luck) for part in (0.99, 1.01)] == [False, True]
+    assert [Precision(part * width, relative=False).is_met(rows, found.controls) for part in (0.99, 1.01)] == [
+        False,
+        True,
+    ]
     told = f"{content['interrupted']} of 30 replications were interrupted, and these need 10"
     assert told in format_run(content, ready, width=200)
 

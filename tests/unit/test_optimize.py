@@ -1,4 +1,4 @@
-"""What is asked of an optimisation, and how sure its conditions are, over luck alone and over what is not known."""
+"""What is asked of an optimisation, and how sure its conditions are, over runs alone and over what is not known."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 SPARES: dict[str, Any] = {"spares.hot": {"range": {"min": 0, "max": 2, "step": 1}}}
 
-UNKNOWN = {"repair.time": {"distribution": {"law": "uniform", "min": "1 h", "max": "9 h"}}}
+UNKNOWN = {"repair.time": {"distribution": {"use": "uniform", "min": "1 h", "max": "9 h"}}}
 
 MODE = "checkpoint.tiers.0.mode"
 
@@ -98,7 +98,7 @@ def test_a_condition_is_sure_where_the_interval_leaves_the_bound_out(
         (SPARES, {"maximize": "ettr", "subject_to": ["cost <= 1 EUR"]}, "subject_to.0", "is no number"),
         (SPARES, {"maximize": "ettr", "subject_to": ["spares.hot <= 1"]}, "subject_to.0", "is an axis"),
         (SPARES, {"minimize": "spares.hot"}, "minimize", "nothing keeps it from its end"),
-        (SPARES, {"maximize": "ettr", "over": "luck+parameters"}, "over", "needs an axis with a distribution"),
+        (SPARES, {"maximize": "ettr", "over": "runs+parameters"}, "over", "needs an axis with a distribution"),
         (UNKNOWN, {"maximize": "ettr"}, "optimize", "there is nothing to choose"),
         (SPARES | UNKNOWN, {"minimize": "repair.time", "subject_to": ["ettr >= 0"]}, "minimize", "is not chosen"),
         (SPARES, {"maximize": "ettr", "pareto": ["spares.hot"]}, "pareto.0", "is an axis"),
@@ -164,10 +164,11 @@ def crossed(hits: np.ndarray) -> Cell:
     return Cell(outcomes[0], tuple(outcomes))
 
 
-def test_an_interval_over_draws_knows_that_draws_share_their_luck() -> None:
+def test_an_interval_over_draws_knows_that_draws_share_their_runs() -> None:
     """Of 300 tables of 20 draws and 24 replications 95 % hold the truth (to one in a thousand); runs alone do not.
 
-    Replication i of all draws has the luck u_i, draw j succeeds where u_i < d_j: the probability is the mean of d, 0.5.
+    Replication i of all draws has the noise u_i, draw j succeeds where u_i < d_j: the probability is the mean of d,
+    0.5.
     """
     rng = np.random.default_rng(1)
     covered = naive = 0
@@ -206,7 +207,7 @@ def test_over_draws_a_condition_needs_what_is_enough_on_average(tmp_path: Path) 
         return {"p_finish_by": float(not slow or settings["spares.hot"] >= 2)}
 
     answers = []
-    for over in ("luck", "luck+parameters"):
+    for over in ("runs", "runs+parameters"):
         asked = {"minimize": "spares.hot", "subject_to": ["p_finish_by >= 90 %"], "over": over}
         found = found_by(study_of(tmp_path, vary=SPARES | UNKNOWN, optimize=asked), finishes)
         answers.append(found.ranking.order[0].chosen[0].label)
@@ -226,14 +227,14 @@ LEVEL, TILT, BEND = 0.02, 0.004, 0.03
 
 
 def curve(settings: dict[str, Any], rng: Any) -> dict[str, float]:
-    """A parabola in the logarithm of the interval; luck lifts it as a whole and tilts it."""
+    """A parabola in the logarithm of the interval; noise lifts it as a whole and tilts it."""
     x = math.log(units.parse(settings[INTERVAL], units.DURATION) / BEST)
     level, tilt = rng.standard_normal(2)
     return {"ettr": 0.9 - BEND * x**2 + LEVEL * level + TILT * tilt * x}
 
 
 def exact(settings: dict[str, Any], rng: Any) -> dict[str, float]:
-    """The same without luck."""
+    """The same without noise."""
     x = math.log(units.parse(settings[INTERVAL], units.DURATION) / BEST)
     return {"ettr": 0.9 - BEND * x**2}
 
@@ -251,7 +252,7 @@ def line_of(bench: Bench) -> Line:
     return line
 
 
-def test_without_luck_the_top_is_found_to_one_percent(tmp_path: Path) -> None:
+def test_without_noise_the_top_is_found_to_one_percent(tmp_path: Path) -> None:
     """The gaps beside the best are halved until values closer than 1 % are left."""
     bench = bench_of(line_study(tmp_path), exact)
     climb(bench, line_of(bench), bench.problem.aims[0])
@@ -320,7 +321,7 @@ def test_more_replications_narrow_what_is_as_good(tmp_path: Path) -> None:
 def edge_bench(
     folder: Path, passes: Callable[[float, float], bool], *, maximize: bool = False, runs: int = 40
 ) -> Bench:
-    """Return a search for the fewest (most) spares with P >= 0.75, where a replication with luck u in (0, 1) passes."""
+    """Return a search for the fewest (most) spares with P >= 0.75, where a replication with a draw u passes."""
     study = study_of(
         folder,
         vary={"spares.hot": {"range": {"min": 0, "max": 200, "step": 1}}},
@@ -352,13 +353,13 @@ def test_the_most_that_is_allowed_is_found_from_the_other_side(tmp_path: Path) -
 
 def test_what_is_sure_and_what_is_not_lie_on_both_sides(tmp_path: Path) -> None:
     """Of a probability that rises from 0 to 1 the answer lies between what surely fails and what surely holds."""
-    bench = edge_bench(tmp_path, lambda spares, luck: luck < spares / 200)
+    bench = edge_bench(tmp_path, lambda spares, noise: noise < spares / 200)
     edge = walk_to_edge(bench, line_of(bench), bench.problem.aims[0])
     assert edge.answer is not None
     assert edge.surely is not None
     assert edge.surely_not is not None
     assert place(edge.surely_not) < place(edge.answer) < place(edge.surely)
-    # The share of 40 lucks below x is within 5 standard errors of x.
+    # The share of 40 draws below x is within 5 standard errors of x.
     assert abs(place(edge.answer) / 200 - 0.75) < 5 * math.sqrt(0.75 * 0.25 / 40)
 
 
@@ -374,7 +375,7 @@ def test_what_is_enough_only_for_a_while_is_told(tmp_path: Path) -> None:
 
 def test_what_is_never_enough_has_no_answer(tmp_path: Path) -> None:
     """Nothing is said to be enough, and everything is surely not."""
-    bench = edge_bench(tmp_path, lambda _spares, luck: luck < 0.2)
+    bench = edge_bench(tmp_path, lambda _spares, noise: noise < 0.2)
     edge = walk_to_edge(bench, line_of(bench), bench.problem.aims[0])
     assert edge.answer is edge.surely is None
     assert edge.surely_not is not None
@@ -400,7 +401,7 @@ def test_a_condition_bounds_the_climb(tmp_path: Path) -> None:
 
 
 def test_the_interval_of_the_top_ends_where_the_line_does(tmp_path: Path) -> None:
-    """With luck that tilts the curve so much that the top may lie anywhere, no end lies beyond the range."""
+    """With noise that tilts the curve so much that the top may lie anywhere, no end lies beyond the range."""
 
     def tilted(settings: dict[str, Any], rng: Any) -> dict[str, float]:
         x = math.log(units.parse(settings[INTERVAL], units.DURATION) / BEST)
@@ -444,7 +445,7 @@ LARGE = {"cluster.nodes": 64}
 
 
 def mixed(settings: dict[str, Any], rng: Any) -> dict[str, float]:
-    """Best at 25 minutes, 12 spares and async saves, where it is 1; luck is the same everywhere."""
+    """Best at 25 minutes, 12 spares and async saves, where it is 1; noise is the same everywhere."""
     x = math.log(units.parse(settings[INTERVAL], units.DURATION) / 1500)
     spares = (settings["spares.hot"] - 12) / 40
     loss = 0.03 * x**2 + 0.2 * spares**2 + 0.05 * (settings[MODE] != "async")
@@ -456,18 +457,18 @@ def test_the_search_comes_within_half_a_point_of_the_best_mix(tmp_path: Path) ->
     bench = bench_of(study_of(tmp_path, vary=MIXED, optimize={"maximize": "ettr"}), mixed, 4)
     search(bench, 80)
     best = rank_trials(bench).order[0]
-    top = sum(0.01 * value for value in luck_of(bench.problem.loaded, 4)) / 4
+    top = sum(0.01 * value for value in noise_of(bench.problem.loaded, 4)) / 4
     found = best.aims[0].mean
     assert found is not None
     assert 1 + top - 0.005 < found <= 1 + top
     assert best.chosen[2].label == "async"
 
 
-def luck_of(loaded: LoadedStudy, runs: int) -> list[float]:
-    """Return the luck that all points of `mixed` share."""
+def noise_of(loaded: LoadedStudy, runs: int) -> list[float]:
+    """Return the noise that all points of `mixed` share."""
     found: list[float] = []
-    campaign = FakeCampaign(loaded, None, None, function=lambda _s, rng: {"luck": rng.standard_normal()})  # type: ignore[arg-type]
-    found += [ratio.amount for ratio in campaign.outcome(next(loaded.points()), runs).metrics["luck"]]
+    campaign = FakeCampaign(loaded, None, None, function=lambda _s, rng: {"noise": rng.standard_normal()})  # type: ignore[arg-type]
+    found += [ratio.amount for ratio in campaign.outcome(next(loaded.points()), runs).metrics["noise"]]
     return found
 
 
@@ -481,7 +482,7 @@ def test_the_search_keeps_conditions(tmp_path: Path) -> None:
     # At random 9 of 41 numbers of spares are allowed; the search learns which, though more would be better.
     later = bench.trials[2 * BATCH :]
     assert sum(trial.is_met for trial in later) > 0.5 * len(later)
-    top = 1 - 0.2 * (4 / 40) ** 2 + sum(0.01 * value for value in luck_of(bench.problem.loaded, 4)) / 4
+    top = 1 - 0.2 * (4 / 40) ** 2 + sum(0.01 * value for value in noise_of(bench.problem.loaded, 4)) / 4
     assert best.aims[0].mean == pytest.approx(top, abs=0.01)
 
 
@@ -532,7 +533,7 @@ def schaffer(settings: dict[str, Any], rng: Any) -> dict[str, float]:
 
 
 def test_the_front_of_two_parabolas_is_what_lies_between_them(tmp_path: Path) -> None:
-    """Of 0 to 10 minutes in steps of one the front is 0 to 4, every member certain without luck.
+    """Of 0 to 10 minutes in steps of one the front is 0 to 4, every member certain without noise.
 
     J. D. Schaffer, "Multiple Objective Optimization with Vector Evaluated Genetic Algorithms", ICGA 1 (1985).
     """
@@ -555,7 +556,7 @@ def test_a_search_finds_the_front_and_nothing_else(tmp_path: Path) -> None:
     assert max(later - earlier for earlier, later in itertools.pairwise([0, *places, 240])) < 60
 
 
-def test_a_member_that_luck_may_have_made_is_not_certain(tmp_path: Path) -> None:
+def test_a_member_that_noise_may_have_made_is_not_certain(tmp_path: Path) -> None:
     """Two combinations that differ by less than their noise leave each other in doubt."""
     gains = {"blocking": (0.50, 0.50), "async": (0.501, 0.499)}
 
@@ -686,7 +687,7 @@ def told(found: Found) -> tuple[dict[str, Any], str]:
 
 
 def noise(settings: dict[str, Any], rng: Any) -> dict[str, float]:
-    """All combinations are worth 0.5, and each has luck of its own in every replication."""
+    """All combinations are worth 0.5, and each has noise of its own in every replication."""
     mine = np.random.default_rng([int(rng.integers(2**31)), zlib.crc32(json.dumps(settings).encode())])
     return {"ettr": 0.5 + 0.1 * float(mine.standard_normal())}
 
@@ -705,15 +706,15 @@ def test_the_best_of_many_equals_looks_better_than_it_is_and_fresh_failures_show
     assert abs(np.mean(np.array(fresh)) - 0.5) < 3 * error
 
 
-def lucky(settings: dict[str, Any], rng: Any) -> dict[str, float]:
+def noisy(settings: dict[str, Any], rng: Any) -> dict[str, float]:
     """Jobs finish with the seed of the study, and with no other."""
     return {"p_finish_by": float(settings["seed"] == 5), "ettr": 0.9}
 
 
-def test_fresh_failures_deny_what_was_luck(tmp_path: Path) -> None:
+def test_fresh_failures_deny_what_was_noise(tmp_path: Path) -> None:
     """The confirmation has another seed, and an answer that misses its condition there speaks against itself."""
     asked = {"minimize": "spares.hot", "subject_to": ["p_finish_by >= 0.9"]}
-    found = found_by(study_of(tmp_path, "seed=5", vary=SPARES, optimize=asked), lucky)
+    found = found_by(study_of(tmp_path, "seed=5", vary=SPARES, optimize=asked), noisy)
     assert found.confirmation is not None
     assert found.confirmation.seed != 5
     assert found.confirmation.is_confirmed is False
@@ -761,7 +762,7 @@ def test_the_replications_that_would_tell_do(tmp_path: Path) -> None:
 
 def test_a_confirmation_over_draws_draws_again(tmp_path: Path) -> None:
     """Repair times that were tried by no draw of the search; and what so few of them can show is told."""
-    asked = {"minimize": "spares.hot", "subject_to": ["p_finish_by >= 0.95"], "over": "luck+parameters"}
+    asked = {"minimize": "spares.hot", "subject_to": ["p_finish_by >= 0.95"], "over": "runs+parameters"}
     found = found_by(study_of(tmp_path, vary=SPARES | UNKNOWN, optimize=asked), lambda _s, _r: {"p_finish_by": 1.0})
     assert found.confirmation is not None
     before, after = (

@@ -268,7 +268,7 @@ MEANS = {("1", "a"): 0.9, ("1", "b"): 0.8, ("2", "a"): 0.7, ("2", "b"): 0.75, ("
         (
             [
                 {
-                    "ask": "best",
+                    "use": "best",
                     "data": {
                         "groups": [
                             {
@@ -284,7 +284,7 @@ MEANS = {("1", "a"): 0.9, ("1", "b"): 0.8, ("2", "a"): 0.7, ("2", "b"): 0.75, ("
         (
             [
                 {
-                    "ask": "crossover",
+                    "use": "crossover",
                     "data": {
                         "between": "way",
                         "along": "size",
@@ -297,7 +297,7 @@ MEANS = {("1", "a"): 0.9, ("1", "b"): 0.8, ("2", "a"): 0.7, ("2", "b"): 0.75, ("
         (
             [
                 {
-                    "ask": "threshold",
+                    "use": "threshold",
                     "data": {
                         "along": "size",
                         "lines": [
@@ -311,7 +311,7 @@ MEANS = {("1", "a"): 0.9, ("1", "b"): 0.8, ("2", "a"): 0.7, ("2", "b"): 0.75, ("
         (
             [
                 {
-                    "ask": "trend",
+                    "use": "trend",
                     "data": {
                         "along": "size",
                         "lines": [{"at": {"way": "b"}, "points": [{"value": "1"}, {"value": "2"}]}],
@@ -323,7 +323,7 @@ MEANS = {("1", "a"): 0.9, ("1", "b"): 0.8, ("2", "a"): 0.7, ("2", "b"): 0.75, ("
         (
             [
                 {
-                    "ask": "compare",
+                    "use": "compare",
                     "data": {
                         "axis": "way",
                         "lines": [{"at": {"size": "2"}, "against": "a", "differences": {"c": {}, "b": {}}}],
@@ -344,7 +344,7 @@ def test_the_first_question_says_which_cells_are_looked_at(
 def test_cells_without_results_are_not_looked_at() -> None:
     """If what a question names did not run, the best that did is taken; nothing where nothing ran."""
     named = [
-        {"ask": "trend", "data": {"along": "size", "lines": [{"at": {"way": "b"}, "points": [{"value": "1"}] * 2}]}}
+        {"use": "trend", "data": {"along": "size", "lines": [{"at": {"way": "b"}, "points": [{"value": "1"}] * 2}]}}
     ]
     assert chosen_cells(sweep(named, MEANS)) == (0, 1)
     assert chosen_cells(sweep([], {("1", "a"): None, ("1", "b"): 0.5})) == (1, None)

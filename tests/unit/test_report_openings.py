@@ -38,7 +38,7 @@ scenario: small.yaml
 vary:
   checkpoint.tiers.0.interval: {title: interval, choices: [10 min, 20 min, 80 min]}
 replications: 4
-questions: [{ask: best, metric: ettr}]
+questions: [{use: best, metric: ettr}]
 optimize: {maximize: ettr, subject_to: ["ettr >= 10 %"], confirm: 16}
 assumptions: ["saving takes 30 s"]
 """
@@ -445,7 +445,7 @@ def test_no_input_matters_beyond_chance(folders: dict[str, Path], tmp_path: Path
 def test_the_best_setting_and_its_value(folders: dict[str, Path]) -> None:
     """The answer of an optimum is the setting with the best mean of what was tried."""
     content = json.loads((folders["optimize"] / "optimize.json").read_bytes())
-    best = max((trial["aims"]["ettr"]["mean"], trial["values"]) for trial in content["tried"])
+    best = max((trial["aims"]["ettr"]["mean"], trial["values"]) for trial in content["trials"])
     found = opened(folders["optimize"])
     assert numbers(found.answer)[0].value == best[0]
     (label,) = best[1].values()
@@ -455,7 +455,7 @@ def test_the_best_setting_and_its_value(folders: dict[str, Path]) -> None:
 def test_what_may_be_as_good_is_not_called_the_best(folders: dict[str, Path], tmp_path: Path) -> None:
     """The picture of an optimum says what else may be as good; a setting that the scenario has is no news."""
     document = json.loads((folders["optimize"] / "optimize.json").read_bytes())
-    tried = [trial["values"] for trial in document["tried"]]
+    tried = [trial["values"] for trial in document["trials"]]
 
     def alone(content: Any) -> None:
         content["as_good"].update(values=[content["answer"]["values"]])
@@ -480,14 +480,14 @@ def test_conditions_that_nothing_meets(folders: dict[str, Path], tmp_path: Path)
     def unmet(content: Any) -> None:
         content.update(answer=None, settings=[], runner_up=None, as_good=None, confirmation=None)
         content["conditions"] = ["ettr >= 99.9 %"]
-        for trial in content["tried"]:
+        for trial in content["trials"]:
             trial["met"] = False
             trial["conditions"][0].update(condition="ettr >= 99.9 %", bound=0.999, verdict="fails")
 
     found = edited(folders["optimize"], tmp_path / "unmet", unmet)
     assert plain(found.answer) == "No setting that was tried makes the useful share of the time (ETTR) at least 99.9 %."
     closest = max(trial["aims"]["ettr"]["mean"] for trial in
-                  json.loads((folders["optimize"] / "optimize.json").read_bytes())["tried"])  # fmt: skip
+                  json.loads((folders["optimize"] / "optimize.json").read_bytes())["trials"])  # fmt: skip
     assert numbers(found.drivers[0])[0].value == closest
 
 

@@ -64,14 +64,14 @@ vary:
     noun: hot spares
     choices: {"0": {spares.hot: 0, cluster.nodes: 14}, "2": {spares.hot: 2, cluster.nodes: 16}}
   interval: {path: checkpoint.tiers.0.interval, title: interval, choices: [10 min, 30 min, 2 h]}
-  rate: {path: failures.0.scale, title: failure rate, distribution: {law: counted, events: 20}}
+  rate: {path: failures.0.scale, title: failure rate, distribution: {use: counted, events: 20}}
 metrics: [ettr, time_to_work, p_finish_by, mtti, cost]
 replications: 3
 questions:
-  - {ask: best}
-  - {ask: compare, axis: spares.hot}
-  - {ask: threshold, at_least: 60 %, along: interval}
-  - {ask: pareto, metrics: [ettr, cost]}
+  - {use: best}
+  - {use: compare, axis: spares.hot}
+  - {use: threshold, at_least: 60 %, along: interval}
+  - {use: pareto, metrics: [ettr, cost]}
 optimize: {maximize: ettr, subject_to: [p_finish_by >= 0.1], confirm: 16}
 """
 
@@ -84,7 +84,7 @@ vary:
   gpus: {path: jobs.0.gpus, title: GPUs, choices: [96, 112, 128]}
 metrics: [ettr, mtti, steps_per_day]
 replications: 2
-questions: [{ask: best, for_each: [gpus]}, {ask: sensitivity}]
+questions: [{use: best, for_each: [gpus]}, {use: sensitivity}]
 """
 
 
@@ -404,7 +404,7 @@ def test_a_ranking_is_that_of_the_last_group_with_rivals() -> None:
         return {"at": {"size": size}, "best": order[0]["at"], "may_be_best": [], "order": order}
 
     groups = [group("1", none=0.0, neighbour=0.3), group("2", neighbour=0.0, none=0.1), group("3", none=0.0)]
-    content["answers"] = [{"ask": "best", "sentences": [], "data": {"metric": "ettr", "groups": groups}}]
+    content["answers"] = [{"use": "best", "sentences": [], "data": {"metric": "ettr", "groups": groups}}]
     picture = pictures(made(compare.section(of_document(RUN, content))))["ranking-1"]
     assert [(row.name, row.mean) for row in picture.chart.rows] == [("neighbour", 0.0), ("none", 10.0)]
     assert picture.title.startswith("With size 2, neighbour has the best ETTR, 10")
@@ -608,7 +608,7 @@ def test_a_level_belongs_to_its_metric_and_axis() -> None:
     content = study({"x": numbers(1, 2), "y": numbers(1, 2)}, lambda *_: 0.5)
     data = {"metric": "ettr", "along": "x", "at_least": 0.95}
     content["answers"] = [
-        {"ask": "threshold", "sentences": ["ETTR is at least 95 % up to x = 1.5 [1, 2]."], "data": data}
+        {"use": "threshold", "sentences": ["ETTR is at least 95 % up to x = 1.5 [1, 2]."], "data": data}
     ]
     x, y = axes_of(content)
     (level,) = levels_of(content, x, shown("ettr", [0.5]))
@@ -678,7 +678,7 @@ def test_a_wide_heat_map_is_thinned_evenly() -> None:
 def test_a_front_has_the_standing_of_the_answer(materials: dict[str, ReportData]) -> None:
     """Candidates are where their means are, and on the front, perhaps or behind as the question found."""
     content = materials["study"].main
-    (answer,) = (answer for answer in content["answers"] if answer["ask"] == "pareto")
+    (answer,) = (answer for answer in content["answers"] if answer["use"] == "pareto")
     (picture,) = pictures(made(front.section(materials["study"]))).values()
     chart = picture.chart
     assert isinstance(chart, Front)
@@ -833,7 +833,7 @@ def sensitivity() -> dict[str, Any]:
             "samples": 64, "rows": 64, "left_out": 0, "why_left_out": "", "mean": 0.9, "noise_of_means": 0.01,
             "variance": {
                 "parameters": {"variance": 1.0, "share": share},
-                "luck": {"variance": 0.6, "share": {"value": 0.3, "ci95": [0.2, 0.4]}},
+                "noise": {"variance": 0.6, "share": {"value": 0.3, "ci95": [0.2, 0.4]}},
                 "both": {"variance": 0.4, "share": {"value": 0.2, "ci95": [0.1, 0.3]}},
             },
             "together": {"value": 0.1, "ci95": [0.0, 0.2]},
@@ -927,7 +927,7 @@ def test_a_sweep_one_at_a_time_has_a_tornado(place: Path) -> None:
     """The answer to a question about sensitivity is drawn as the document of the command is."""
     text = (
         STUDY.partition("metrics:")[0]
-        + "design: {use: one-at-a-time}\nreplications: 2\nquestions: [{ask: sensitivity}]\n"
+        + "design: {use: one-at-a-time}\nreplications: 2\nquestions: [{use: sensitivity}]\n"
     )
     (place / "single.yaml").write_text(text, encoding="utf-8")
     report_sample.call("sweep", str(place / "single.yaml"), "--out", str(place / "single"), "--jobs", "1", "--quiet")
@@ -950,7 +950,7 @@ def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: di
     section = made(optimum.section(materials["study"]))
     found = pictures(section)
     tried = {row.name: row.mean for row in found["tried-ettr"].chart.rows}
-    for trial in content["tried"]:
+    for trial in content["trials"]:
         name = f"{trial['values']['spares.hot']} hot spares, interval {trial['values']['interval']}"
         assert tried[name] == pytest.approx(100 * trial["aims"]["ettr"]["mean"])
     assert found["tried-p-finish-by"].chart.reference == (pytest.approx(10), "p_finish_by >= 0.1")
@@ -967,7 +967,7 @@ def test_an_optimum_that_is_not_alone_is_not_called_the_best(materials: dict[str
     content = copy.deepcopy(materials["study"].of(OPTIMIZE))
     assert content is not None
     answer = content["answer"]["values"]
-    others = [trial["values"] for trial in content["tried"] if trial["values"] != answer]
+    others = [trial["values"] for trial in content["trials"] if trial["values"] != answer]
 
     def title(*as_good: Any) -> str:
         content["as_good"] = {"values": [answer, *as_good], "loss_below": None, "replications_to_resolve": None}
@@ -1004,7 +1004,7 @@ def test_an_optimum_without_an_answer_says_what_comes_closest(materials: dict[st
     report_data = ReportData(Results(materials["study"].folder, "sweep", documents))
     section = made(optimum.section(report_data))
     assert section.title == "Nothing that was tried keeps the conditions"
-    best = max(content["tried"], key=lambda trial: trial["conditions"][0]["mean"])
+    best = max(content["trials"], key=lambda trial: trial["conditions"][0]["mean"])
     place = f"{best['values']['spares.hot']} hot spares, interval {best['values']['interval']}"
     assert plain(section.text[0]).startswith("p_finish_by >= 0.1: the closest is")
     assert plain(section.text[0]).endswith(f"with {place}.")

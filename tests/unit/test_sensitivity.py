@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from analysis.study.amounts import Point
 
 AXES = {
-    "x": Axis.model_validate({"title": "the first", "distribution": {"law": "uniform", "min": 0.0, "max": 1.0}}),
+    "x": Axis.model_validate({"title": "the first", "distribution": {"use": "uniform", "min": 0.0, "max": 1.0}}),
     "y": Axis.model_validate({"range": {"min": 0.0, "max": 2.0}}),
     "z": Axis.model_validate({"choices": ["low", "middle", "high"]}),
 }
@@ -47,13 +47,13 @@ def level(point: Point) -> float:
 
 
 def table_of(
-    points: Sequence[Point], luck: Callable[[Point], Sequence[float]], trouble: Callable[[Point], str] = lambda _: ""
+    points: Sequence[Point], noise: Callable[[Point], Sequence[float]], trouble: Callable[[Point], str] = lambda _: ""
 ) -> Table:
-    """Return the table of a linear function of the points, with luck added to each replication."""
+    """Return the table of a linear function of the points, with noise added to each replication."""
     outcomes = [
         Outcome(point, trouble=trouble(point))
         if trouble(point)
-        else Outcome(point, {"m": [Ratio(level(point) + one, 1.0) for one in luck(point)]})
+        else Outcome(point, {"m": [Ratio(level(point) + one, 1.0) for one in noise(point)]})
         for point in points
     ]
     return Table(AXES, tuple(map(Cell, outcomes)), ("m",))
@@ -79,11 +79,11 @@ def changes(found: Tornado) -> dict[str, dict[str, float | None]]:
 
 COMMON = (0.3, -0.8, 0.1, 2.0)
 
-"""Luck that is the same at every point."""
+"""Noise that is the same at every point."""
 
 
 def test_tornado_of_a_linear_function_is_exact() -> None:
-    """Changes are slope times step, luck that is common cancels, and the axes come by their swings."""
+    """Changes are slope times step, noise that is common cancels, and the axes come by their swings."""
     found = tornado(table_of(alone(), lambda _: COMMON), "m")
     assert [swing.axis for swing in found.swings] == ["z", "x", "y"]
     assert [swing.size for swing in found.swings] == pytest.approx([4.0, 1.6, 0.5])
@@ -115,12 +115,12 @@ def test_tornado_says_what_is_not_resolved() -> None:
     assert z.replications_to_resolve is None or z.replications_to_resolve > 12
 
 
-def test_tornado_takes_the_common_luck_out() -> None:
-    """Where a change follows the known luck, what is left without it is exact; see the control variates."""
-    luck = np.linspace(-1, 1, 20)
+def test_tornado_takes_the_common_noise_out() -> None:
+    """Where a change follows the known noise, what is left without it is exact; see the control variates."""
+    noise = np.linspace(-1, 1, 20)
     points = alone()
     outcomes = [
-        Outcome(at, {"m": [Ratio(level(at) * (1 + one), 1.0) for one in luck]}, [(float(one), 1.0) for one in luck])
+        Outcome(at, {"m": [Ratio(level(at) * (1 + one), 1.0) for one in noise]}, [(float(one), 1.0) for one in noise])
         for at in points
     ]
     found = tornado(Table(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
@@ -190,17 +190,17 @@ def test_nothing_varies() -> None:
     assert "same at every point" in found.reason
 
 
-def test_only_luck_varies() -> None:
-    """Where points do not differ but for rounding, all is luck, and no axis is told from another."""
+def test_only_noise_varies() -> None:
+    """Where points do not differ but for rounding, all is noise, and no axis is told from another."""
     level, small = (0.3, 0.1 + 0.2), [one / 2**40 for one in COMMON]
     cells = [Cell(Outcome(at, {"m": [Ratio(one + level[at.number % 2], 1.0) for one in small]})) for at in together()]
     found = indices(Table(AXES, tuple(cells), ("m",)), "m")
     assert found.shares is not None
-    assert found.shares["luck"].value == 1
+    assert found.shares["noise"].value == 1
     assert found.shares["parameters"].value == 0
     assert found.shares["both"].value < 1e-20
     assert found.axes == ()
-    assert "cannot be told from luck" in found.reason
+    assert "cannot be separated from noise" in found.reason
 
 
 def test_where_a_part_tells_nothing_no_error_is_told() -> None:
@@ -216,7 +216,7 @@ def test_where_a_part_tells_nothing_no_error_is_told() -> None:
 
 
 def test_noise_alone_is_not_taken_for_a_parameter() -> None:
-    """Where points differ by their own luck only, what varies is not told from luck."""
+    """Where points differ by their own noise only, what varies is not told from noise."""
     draws = np.random.default_rng(4)
     cells = [Cell(Outcome(at, {"m": [Ratio(one, 1.0) for one in draws.standard_normal(8)]})) for at in together()]
     found = indices(Table(AXES, tuple(cells), ("m",)), "m")
@@ -230,8 +230,8 @@ name: unknowns
 scenario: quickstart
 set: {horizon: 4 d}
 vary:
-  failures.0.scale: {title: failure rate, distribution: {law: counted, events: 4}}
-  recovery.initialize: {title: restart, distribution: {law: between, p05: 2 min, p95: 40 min}}
+  failures.0.scale: {title: failure rate, distribution: {use: counted, events: 4}}
+  recovery.initialize: {title: restart, distribution: {use: between, p05: 2 min, p95: 40 min}}
 """
 
 

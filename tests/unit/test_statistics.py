@@ -469,13 +469,13 @@ def test_probabilities_differ_by_the_adjusted_interval() -> None:
 
 @pytest.mark.parametrize("metric", ["", "p_finish_by"])
 def test_probabilities_close_to_one_are_held(metric: str) -> None:
-    """0.99, 0.95 and 0.9 by 16 runs with common luck: all intervals hold, and would not as if of any other metric."""
+    """0.99, 0.95 and 0.9 by 16 runs with common noise: all intervals hold, and would not as if of any other metric."""
     rng = np.random.default_rng(40)
     truth = np.array([0.99, 0.95, 0.9])
     repetitions, hits = 400, 0
     for _ in range(repetitions):
-        luck = math.sqrt(0.8) * rng.normal(size=16) + math.sqrt(0.2) * rng.normal(size=(3, 16))
-        hits += held(ranked(luck < ndtri(truth)[:, None], metric=metric), truth)
+        noise = math.sqrt(0.8) * rng.normal(size=16) + math.sqrt(0.2) * rng.normal(size=(3, 16))
+        hits += held(ranked(noise < ndtri(truth)[:, None], metric=metric), truth)
     if metric:
         assert_nominal(hits, repetitions)
     else:

@@ -186,7 +186,7 @@ def test_every_law_has_an_oracle() -> None:
 def test_quantiles_are_those_of_the_law(law: str) -> None:
     """Quantiles equal those of scipy, rise, and the central value is the median."""
     keys, oracle = ORACLES[law]
-    found = DISTRIBUTIONS[law](law=law, **keys)
+    found = DISTRIBUTIONS[law](use=law, **keys)
     assert [found.at(u) for u in U] == pytest.approx(oracle.ppf(U), rel=1e-9)
     assert all(np.diff([found.at(u) for u in U]) > 0)
     assert found.at(0.5) == pytest.approx(oracle.median(), rel=1e-9)
@@ -202,13 +202,13 @@ def test_between_is_lognormal_by_its_quantiles() -> None:
 
 def test_whole_numbers_are_equally_likely() -> None:
     """Between whole numbers all whole ones are equally likely, both ends among them; 4.0 stands for any number."""
-    axis = Axis(distribution={"law": "uniform", "min": 4, "max": 7})
+    axis = Axis(distribution={"use": "uniform", "min": 4, "max": 7})
     values = axis.each("p", [(index + 0.5) / 400 for index in range(400)])
     found, counts = np.unique([value.number for value in values], return_counts=True)
     assert list(found) == [4, 5, 6, 7]
     assert list(counts) == [100] * 4
     assert all(type(value.settings[0][1]) is int for value in values)
-    (value,) = Axis(distribution={"law": "uniform", "min": 4.0, "max": 7.0}).each("p", [0.5])
+    (value,) = Axis(distribution={"use": "uniform", "min": 4.0, "max": 7.0}).each("p", [0.5])
     assert value.settings[0][1] == 5.5
 
 
@@ -221,7 +221,7 @@ def test_other_laws_do_not_round(law: str) -> None:
         "loguniform": {"min": 1, "max": 4},
         "between": {"p05": 1, "p95": 4},
     }[law]
-    values = Axis(distribution={"law": law, **keys}).each("p", [0.2, 0.4, 0.6, 0.8])
+    values = Axis(distribution={"use": law, **keys}).each("p", [0.2, 0.4, 0.6, 0.8])
     assert len({value.settings[0][1] for value in values}) == 4
 
 
@@ -229,7 +229,7 @@ def test_other_laws_do_not_round(law: str) -> None:
 def test_the_very_ends_have_values(law: str) -> None:
     """A draw at the very end of a law is a finite number, in any unit."""
     keys = ORACLES[law][0] if law in ORACLES else {"p05": "1 %", "p95": "50 %"}
-    for value in Axis(distribution={"law": law, **keys}).each("p", [0.0, 1.0]):
+    for value in Axis(distribution={"use": law, **keys}).each("p", [0.0, 1.0]):
         assert value.number is not None
         assert np.isfinite(value.number)
 
@@ -243,8 +243,8 @@ CHOSEN: dict[str, Any] = {
 }
 
 UNKNOWN: dict[str, Any] = {
-    "u": {"distribution": {"law": "uniform", "min": 0.0, "max": 1.0}},
-    "v": {"distribution": {"law": "lognormal", "median": "1 h", "sigma": 1}},
+    "u": {"distribution": {"use": "uniform", "min": 0.0, "max": 1.0}},
+    "v": {"distribution": {"use": "lognormal", "median": "1 h", "sigma": 1}},
 }
 
 
@@ -409,9 +409,8 @@ def test_the_page_names_everything() -> None:
     page = generator().study_reference()
     rows = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
     for part in (SCHEMA, *SCHEMA["$defs"].values()):
-        assert set(part["properties"]) - {"use", "law", "ask"} <= rows
-    for tag, names in (("law", DISTRIBUTIONS), ("use", DESIGNS), ("ask", QUESTIONS)):
-        assert re.findall(rf"^### {tag}: (\S+)$", page, re.MULTILINE) == list(names)
+        assert set(part["properties"]) - {"use"} <= rows
+    assert re.findall(r"^### use: (\S+)$", page, re.MULTILINE) == [*DISTRIBUTIONS, *DESIGNS, *QUESTIONS]
 
 
 def test_it_is_a_schema() -> None:
@@ -437,12 +436,12 @@ def test_shipped_studies_fit(name: str) -> None:
         {"vary": {"spares.hot": {"range": {"min": 0}}}},
         {"vary": {"spares.hot": {"range": {"min": 0, "max": 4, "scale": "lg"}}}},
         {"vary": {"spares.hot": {"distribution": {"min": 0, "max": 4}}}},
-        {"vary": {"spares.hot": {"distribution": {"law": "unifrm", "min": 0, "max": 4}}}},
+        {"vary": {"spares.hot": {"distribution": {"use": "unifrm", "min": 0, "max": 4}}}},
         {"design": {"use": "gird"}},
         {"design": {"samples": 8}},
         {"design": {"use": "sobol"}},
         {"design": "grid"},
-        {"questions": [{"ask": "bst"}]},
+        {"questions": [{"use": "bst"}]},
         {"questions": [{"metric": "ettr"}]},
         {"replications": "many"},
         {"replications": 1},

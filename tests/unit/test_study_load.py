@@ -71,7 +71,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ("sweep --precision 1pt --shard 1/3", "precision: is not for shards"),
         ("sweep --set metrics=[ettr,cost]", "metrics.1: no point has a cost: prices are not known: give cost.gpu_hour"),
         (
-            "sweep --set questions=[{ask:\\ best,metric:\\ p_finish_by}]",
+            "sweep --set questions=[{use:\\ best,metric:\\ p_finish_by}]",
             "no point has a p_finish_by: no job has an end",
         ),
     ],
@@ -96,7 +96,7 @@ def test_spares_that_idle_nodes_stand_in_for_are_warned_of(study: str, command: 
     withheld = report_sample.call(command, study, *points, "--set", "set={spares.idle: withhold}")
     derived = report_sample.call(command, study, *points, "--set", "set={cluster: {gpus_per_node: 8}}")
     assert json.loads(withheld.stdout)["warnings"] == json.loads(derived.stdout)["warnings"] == []
-    tell = "cells" if command == "sweep" else "tried"
+    tell = "cells" if command == "sweep" else "trials"
     ettr = [
         [point["metrics"]["ettr"]["mean"] if command == "sweep" else point["aims"]["ettr"]["mean"] for point in points]
         for points in (json.loads(each.stdout)[tell] for each in (found, withheld, derived))
@@ -466,12 +466,12 @@ set:
 vary:
   spares.hot: {choices: [0, 2, 4]}
   interval: {path: checkpoint.tiers.0.interval, range: {min: 10 min, max: 2 h, points: 3, scale: log}}
-  failures.0.rate: {distribution: {law: between, p05: 5 per 1000 node-day, p95: 9 per 1000 node-day}}
+  failures.0.rate: {distribution: {use: between, p05: 5 per 1000 node-day, p95: 9 per 1000 node-day}}
 design: {use: grid, draws: 20}
 metrics: [ettr]
 replications: 12
 questions:
-  - {ask: best}
+  - {use: best}
 """
 
 HOT, INTERVAL, RATE = "  spares.hot: ", "  interval: {path: checkpoint.tiers.0.interval, range: ", "  failures.0.rate: "
@@ -558,17 +558,17 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
     ("scale", {7: INTERVAL + "{min: 1 s, max: 2 h, points: 3, scale: §lg}}"}, "did you mean 'log'?"),
     ("few numbers", {6: HOT + "{range: {min: 0, max: 4, points: §9}}"}, "there are 5 whole numbers from 0 to 4"),
     ("half a step", {6: HOT + "{range: {min: 0, max: 4, step: §0.5}}"}, "must be a whole number, as min and max"),
-    ("law", {8: DRAWN + "{law: §unifrm, min: 1, max: 2}}"}, "did you mean 'uniform'?"),
-    ("no law", {8: DRAWN + "§{min: 1, max: 2}}"}, "needs 'law' (choose from uniform, loguniform"),
-    ("law alone", {8: DRAWN + "§uniform}"}, "write {law: uniform}"),
-    ("key of a law", {8: DRAWN + "{law: uniform, min: 1, §mx: 2}}"}, "did you mean 'max'?"),
-    ("law upside down", {8: DRAWN + "{law: uniform, min: 2, max: §1}}"}, "must be above min"),
-    ("mode", {8: DRAWN + "{law: triangular, min: 2, mode: §1, max: 4}}"}, "must be above min"),
-    ("log of zero", {8: DRAWN + "{law: lognormal, median: §0, sigma: 1}}"}, "must be above zero"),
-    ("sigma", {8: DRAWN + "{law: lognormal, median: 1, sigma: §0}}"}, "must be above 0, not 0"),
-    ("too wide", {8: DRAWN + "§{law: between, p05: 1.0e-300, p95: 1.0e+300}}"}, "is too wide"),
-    ("two rates", {8: DRAWN + "§{law: uniform, min: 5 per node-day, max: 9 per gpu-day}}"}, "must have the same unit"),
-    ("no number", {8: DRAWN + "§{law: uniform, min: [1], max: 2}}"}, "a list is no number"),
+    ("law", {8: DRAWN + "{use: §unifrm, min: 1, max: 2}}"}, "did you mean 'uniform'?"),
+    ("no law", {8: DRAWN + "§{min: 1, max: 2}}"}, "needs 'use' (choose from uniform, loguniform"),
+    ("law alone", {8: DRAWN + "§uniform}"}, "write {use: uniform}"),
+    ("key of a law", {8: DRAWN + "{use: uniform, min: 1, §mx: 2}}"}, "did you mean 'max'?"),
+    ("law upside down", {8: DRAWN + "{use: uniform, min: 2, max: §1}}"}, "must be above min"),
+    ("mode", {8: DRAWN + "{use: triangular, min: 2, mode: §1, max: 4}}"}, "must be above min"),
+    ("log of zero", {8: DRAWN + "{use: lognormal, median: §0, sigma: 1}}"}, "must be above zero"),
+    ("sigma", {8: DRAWN + "{use: lognormal, median: 1, sigma: §0}}"}, "must be above 0, not 0"),
+    ("too wide", {8: DRAWN + "§{use: between, p05: 1.0e-300, p95: 1.0e+300}}"}, "is too wide"),
+    ("two rates", {8: DRAWN + "§{use: uniform, min: 5 per node-day, max: 9 per gpu-day}}"}, "must have the same unit"),
+    ("no number", {8: DRAWN + "§{use: uniform, min: [1], max: 2}}"}, "a list is no number"),
     ("design", {9: DESIGN + "§gird}"}, "did you mean 'grid'?"),
     ("design alone", {9: "design: §sobol"}, "write {use: sobol}"),
     ("key of a design", {9: "design: {use: sobol, §sampels: 8}"}, "did you mean 'samples'?"),
@@ -588,10 +588,10 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
     ("base value", {9: DESIGN + "one-at-a-time, base: {spares.hot: §3}}"}, "choose from 0, 2, 4"),
     ("draws of nothing", {8: "", 9: "design: {draws: §30}"}, "nothing that varies has a distribution"),
     ("few draws", {9: "design: {draws: §3}"}, "must be at least 20, not 3"),
-    ("question", {13: "  - {ask: §bst}"}, "did you mean 'best'?"),
-    ("question alone", {13: "  - §best"}, "write {ask: best}"),
-    ("key of a question", {13: "  - {ask: best, §metrc: ettr}"}, "did you mean 'metric'?"),
-    ("no question", {12: "questions: §{ask: best}", 13: ""}, "must be a list, not a mapping"),
+    ("question", {13: "  - {use: §bst}"}, "did you mean 'best'?"),
+    ("question alone", {13: "  - §best"}, "write {use: best}"),
+    ("key of a question", {13: "  - {use: best, §metrc: ettr}"}, "did you mean 'metric'?"),
+    ("no question", {12: "questions: §{use: best}", 13: ""}, "must be a list, not a mapping"),
     ("same path", {7: "  other: §{path: spares.hot, choices: [1]}"}, "spares.hot is varied by spares.hot already"),
     (
         "inside",
@@ -615,7 +615,7 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
         "no metric is called 'p_finnish_by'; did you mean 'p_finish_by'?",
     ),
     ("condition", {10: "optimize: {maximize: ettr, subject_to: [§ettr = 0.9]}"}, "'ettr = 0.9' is no condition"),
-    ("metric of a question", {13: "  - §{ask: best, metric: gooput}"}, "did you mean 'goodput'?"),
+    ("metric of a question", {13: "  - §{use: best, metric: gooput}"}, "did you mean 'goodput'?"),
     ("replications and precision", {11: "precision: §{width: 1%}\nreplications: 3"}, "not both"),
     ("width", {11: "precision: {width: §1 percent}"}, "write 0.1pt (points of a share) or 2%"),
     ("points of no share", {10: "metrics: [mtti]", 11: "precision: {width: §1pt}"}, "mtti is not one"),
@@ -816,7 +816,7 @@ SIZES = "  jobs.0.gpus: {choices: [64, 120]}"
         ({6: HOT + "{choices: [0, §999]}"}, "vary.spares.hot: 999: s.yaml:5:25: jobs.0.gpus: needs 8 nodes, but"),
         ({6: HOT + "{choices: [0, §two, 4]}"}, "vary.spares.hot: two: 'two' is not a count"),
         ({6: HOT + "{range: {min: 0, max: §999, points: 2}}"}, "vary.spares.hot: 999: s.yaml:5:25: jobs.0.gpus: needs"),
-        ({8: RATE + "{distribution: §{law: uniform, min: 1 min, max: 2 min}}"}, "vary.failures.0.rate: "),
+        ({8: RATE + "{distribution: §{use: uniform, min: 1 min, max: 2 min}}"}, "vary.failures.0.rate: "),
         (
             {6: "  recovery.use: {choices: [hot-spare, §hot-spar]}"},
             "vary.recovery.use: hot-spar: 'hot-spar' is not a choice; did you mean 'hot-spare'?",

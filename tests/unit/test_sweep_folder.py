@@ -66,8 +66,8 @@ replications: 24
 seed: 7
 assumptions: [spares are as good as new]
 questions:
-  - {ask: threshold, at_least: 95 %, along: spares.hot}
-  - {ask: best, metric: cost}
+  - {use: threshold, at_least: 95 %, along: spares.hot}
+  - {use: best, metric: cost}
 """
 
 
@@ -120,7 +120,7 @@ def test_the_document_has_everything_that_the_table_has(loaded: LoadedStudy, tab
     assert (found["mean"], tuple(found["mean_ci95"]), found["method"]) == (known.mean, known.ci95, known.method)
     assert found["p05"] is found["band90"] is None
     assert content["cells"][0]["metrics"]["p_finish_by"]["mean_ci95"] == [pytest.approx(0.025 ** (1 / 24)), 1.0]
-    assert [answer["ask"] for answer in content["answers"]] == ["threshold", "best"]
+    assert [answer["use"] for answer in content["answers"]] == ["threshold", "best"]
     assert content["answers"][0]["data"]["lines"][0]["crossings"][0]["at"] == pytest.approx(1)
     assert content["answers"][0]["along"] == "spares.hot"
     assert "spares are as good as new" in content["assumptions"]
@@ -210,7 +210,7 @@ def fabricated(task: Task, **changes: Any) -> Record:
     if task.point % 2 == 0:
         rows["some"] = [[rng.random() for _ in range(number)], [1.0] * number]
     censored = [int(index % 3 == 0) for index in range(number)]
-    notes: dict[str, Any] = {"luck": [None] * number, "censored": censored, "never_started": [0] * number}
+    notes: dict[str, Any] = {"controls": [None] * number, "censored": censored, "never_started": [0] * number}
     if task.first == 0:
         notes |= {"formula": 0.9 + task.point / 1000, "warnings": []}
     return Record(task.key, task.point, task.first, number, "ok", "", 0.1, rows, notes)._replace(**changes)
@@ -373,7 +373,7 @@ def test_what_was_not_played_is_said_to_be_missing(tmp_path: Path) -> None:
 
 def test_draws_of_the_unknown_are_points_of_their_cell(tmp_path: Path) -> None:
     """Draw 0 is the central one, where the band of the cell stands; every draw has a mean of its own."""
-    unknown = {"distribution": {"law": "uniform", "min": "2 min", "max": "8 min"}}
+    unknown = {"distribution": {"use": "uniform", "min": "2 min", "max": "8 min"}}
     found = played(tmp_path, vary={"spares.hot": {"choices": [0, 2]}, "recovery.initialize": unknown})
     assert [(row["cell"], row["draw"]) for row in found.points] == [
         (str(cell), str(draw)) for cell in range(2) for draw in range(21)
@@ -965,14 +965,14 @@ def steps(where: dict[str, Any]) -> dict[str, Any]:
 def test_two_axes_and_one_metric_are_a_matrix(tmp_path: Path) -> None:
     """Rows by the axis with more values, columns by the other; the answer in words comes before it."""
     grid = GRID.replace("[0, 2]", "[0, 1, 2]")
-    text = format_sweep(content_of(tmp_path, grid, steps, rest="questions: [{ask: best}]"))
+    text = format_sweep(content_of(tmp_path, grid, steps, rest="questions: [{use: best}]"))
     assert ["0", "89.8", "89.0", "88.0"] in words(text)
     assert ["2", "91.8", "91.0", "90.0"] in words(text)
     assert text.index("How many?") < text.index("91.8 % (91.3 to 92.2), comes with") < text.index("89.0")
 
 
 def test_several_metrics_are_a_row_for_each_cell(tmp_path: Path) -> None:
-    """The first metric with its interval and the luck of one run, others by their means."""
+    """The first metric with its interval and the noise of one run, others by their means."""
     content = content_of(
         tmp_path, GRID, lambda where: {**steps(where), "cost": 2e6 + 0 * NOISE}, rest="metrics: [ettr, cost]"
     )
@@ -983,8 +983,8 @@ def test_several_metrics_are_a_row_for_each_cell(tmp_path: Path) -> None:
 
 
 def test_the_three_doubts_are_three_columns(tmp_path: Path) -> None:
-    """Monte Carlo error, the luck of one run and what is not known are never one number."""
-    vary = "{spares.hot: {choices: [0, 2]}, repair.time: {distribution: {law: between, p05: 6 h, p95: 2 d}}}"
+    """Monte Carlo error, the noise of one run and what is not known are never one number."""
+    vary = "{spares.hot: {choices: [0, 2]}, repair.time: {distribution: {use: between, p05: 6 h, p95: 2 d}}}"
     text = format_sweep(content_of(tmp_path, vary, steps))
     assert "90 % band of" in text
     row = next(line for line in words(text) if line and line[0] == "2" and "%" in line)
@@ -1028,7 +1028,7 @@ def test_lines_of_a_table_fit_the_terminal(tmp_path: Path) -> None:
 def test_notes_tell_what_a_reader_must_know(tmp_path: Path) -> None:
     """Unfinished jobs below; warnings come before the answer, with the number of their cells unless all have them."""
     changes = {0: {"censored": 3, "warnings": ("a rack is unused",)}}
-    text = format_sweep(content_of(tmp_path, GRID, steps, rest="questions: [{ask: best}]", changes=changes))
+    text = format_sweep(content_of(tmp_path, GRID, steps, rest="questions: [{use: best}]", changes=changes))
     assert "in 1 of 6 cells a job was not finished at the horizon" in text
     assert text.index("warning: a rack is unused (1 of 6 cells)") < text.index("he highest useful share")
 
@@ -1039,11 +1039,11 @@ def test_sentences_and_tables_take_the_columns_that_there_are(tmp_path: Path, mo
     long = GRID.replace("repair time", "median time of a repair at the site of the vendor").replace(
         "[0, 2]", "[0, 1, 2]"
     )
-    text = format_sweep(content_of(tmp_path, long, steps, rest="questions: [{ask: best}]"))
+    text = format_sweep(content_of(tmp_path, long, steps, rest="questions: [{use: best}]"))
     assert max(map(len, text.splitlines())) <= 60
     assert ["2", "91.8", "91.0", "90.0"] in words(text)
     monkeypatch.delenv("COLUMNS")
-    wide = format_sweep(content_of(tmp_path, long, steps, rest="questions: [{ask: best}]"))
+    wide = format_sweep(content_of(tmp_path, long, steps, rest="questions: [{use: best}]"))
     assert " ".join(text.split()).startswith(" ".join(wide.split())[:300])
     assert max(map(len, wide.splitlines())) > 60
 

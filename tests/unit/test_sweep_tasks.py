@@ -66,7 +66,9 @@ fcntl = pytest.importorskip("fcntl", reason="no locks of files on this system")
 def record(number: int, status: str = "ok", **changes: Any) -> Record:
     """Return an outcome whose every part tells its number."""
     rows: dict[str, list[list[float | None]]] = {"ettr": [[number / 7, None], [1.0, 0.0]]}
-    outcome = Record(f"{number:032x}", number, 0, 2, status, f"reason {number}", number / 3, rows, {"luck": [None, []]})
+    outcome = Record(
+        f"{number:032x}", number, 0, 2, status, f"reason {number}", number / 3, rows, {"controls": [None, []]}
+    )
     return outcome._replace(**changes)
 
 
@@ -854,21 +856,21 @@ def test_the_version_of_numpy_is_part_of_the_digest(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("ratio", "luck", "told"),
+    ("ratio", "controls", "told"),
     [
         (Ratio(1.0, math.inf), None, "the base of ettr of replication 0 is inf"),
         (Ratio(1.0, math.nan), None, "the base of ettr of replication 0 is nan"),
         (Ratio(math.nan, 1.0), None, "ettr of replication 0 is nan"),
         (Ratio(-math.inf, 1.0), None, "ettr of replication 0 is -inf"),
-        (Ratio(1.0, 1.0), (0.0, math.inf, 0.0), "luck of replication 0 is inf"),
+        (Ratio(1.0, 1.0), (0.0, math.inf, 0.0), "controls of replication 0 is inf"),
     ],
 )
 def test_numbers_that_are_none_are_a_failure_with_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ratio: Ratio, luck: Any, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ratio: Ratio, controls: Any, told: str
 ) -> None:
     """They end neither the study nor become a number of the journal."""
     monkeypatch.setattr(module, "ratios", lambda _prepared, _result: {"ettr": ratio})
-    monkeypatch.setattr(module.ControlVariates, "of", lambda _self, _result: luck)
+    monkeypatch.setattr(module.ControlVariates, "of", lambda _self, _result: controls)
     with Journal(tmp_path / "journal") as journal:
         campaign = Campaign(small_study(tmp_path), journal, WorkerPool(Serial()))
         record = play(campaign.context, tasks_of(campaign)[0])
@@ -991,15 +993,15 @@ def outcome(count: int) -> Outcome:
         f"metric {name}": [[number + name for number in numbers], [number * 3 for number in numbers]]
         for name in range(5)
     }
-    luck: Sequence[Any] = [[number, number / 2, number / 3] for number in numbers]
-    notes = {"luck": luck, "censored": [0] * count, "never_started": [0] * count}
+    noise: Sequence[Any] = [[number, number / 2, number / 3] for number in numbers]
+    notes = {"controls": noise, "censored": [0] * count, "never_started": [0] * count}
     return outcome_of(point, [Record("", 0, 0, count, "ok", "", 0.0, rows, notes)])
 
 
 def test_a_point_takes_little_memory() -> None:
     """At most twice the bytes of its numbers, and some for what holds them: without objects, whatever they are."""
     found = outcome(160)
-    assert found.luck[-1] == (found.luck[-1][0], found.luck[-1][0] / 2, found.luck[-1][0] / 3)
+    assert found.controls[-1] == (found.controls[-1][0], found.controls[-1][0] / 2, found.controls[-1][0] / 3)
     tracemalloc.start()
     try:
         kept = [outcome(160) for _ in range(20)]
@@ -1009,8 +1011,8 @@ def test_a_point_takes_little_memory() -> None:
     assert held < 2 * 160 * (5 * 2 + 3) * 8
 
 
-def test_one_replication_without_luck_leaves_all_without() -> None:
+def test_one_replication_without_noise_leaves_all_without() -> None:
     """What is not known of every one is not known."""
     point: Any = None
-    notes = {"luck": [[1.0, 2.0], None], "censored": [0] * 2, "never_started": [0] * 2}
-    assert outcome_of(point, [Record("", 0, 0, 2, "ok", "", 0.0, {}, notes)]).luck == ()
+    notes = {"controls": [[1.0, 2.0], None], "censored": [0] * 2, "never_started": [0] * 2}
+    assert outcome_of(point, [Record("", 0, 0, 2, "ok", "", 0.0, {}, notes)]).controls == ()

@@ -42,7 +42,7 @@ cells_of = of_plain(typed_cells_of, ValidationRow)
 
 CHEAP = ("oracle-heavy-productive", "oracle-nodes-down-mean", "oracle-wear-out", "oracle-two-causes")
 
-"""Rows with luck in them that are played again, in about two seconds."""
+"""Rows with random numbers that are simulated again, in about two seconds."""
 
 
 def fake(lab: Lab, replications: int, *, ours: float = 10.1, error: float = 0.0) -> Estimate:
@@ -61,7 +61,7 @@ def content() -> dict[str, Any]:
     kinds: list[tuple[str, dict[str, Any]]] = [
         ("relative", {"size": 0.02, "conventions": {"failures_in_restart": "no", "start": "cold"}}),
         ("absolute", {"size": 0.2, "quantity": "<b>bold</b> | cell", "unit": "h"}),
-        ("sampling", {"replications": 16, "independent": True, "arguments": {"error": 1.0}, "most_luck": 1.0}),
+        ("sampling", {"replications": 16, "independent": True, "arguments": {"error": 1.0}, "most_noise": 1.0}),
         ("at_least", {"arguments": {"ours": 9.0}}),
         ("at_most", {"arguments": {"ours": 9.0}}),
         ("interval", {"low": 1, "high": 20, "value": None}),
@@ -84,7 +84,10 @@ def test_the_text_and_the_markdown_show_every_row(content: dict[str, Any]) -> No
             assert each["id"] in text
         assert content["not_checked"][0]["why"] in text
         assert "6 of 8 rows pass; failed: 1; skipped: 1 (reference data not present)." in text
-        assert "Seed 1; probability of a false alarm in the whole table: 0.001; rows with luck in them: 1." in text
+        assert (
+            "Seed 1; probability of a false alarm in the whole table: 0.001; rows with random numbers in them: 1."
+            in text
+        )
         assert "Independent rows together (1): pass; p = 0.92" in text
         assert "it passes from 0.0001 on." in text
         assert "Of these rows 1 read the reference data alone and check the reading, not the simulator." in text
@@ -163,7 +166,7 @@ def test_the_recorded_run_is_of_this_table(recorded: dict[str, Any]) -> None:
 
 @pytest.mark.nightly
 def test_recorded_formulas_are_todays(recorded: dict[str, Any]) -> None:
-    """Rows without luck have today's values and verdicts; so have some with luck, to the digits that are shown.
+    """Rows without random numbers have today's values and verdicts; so have some with, to the digits that are shown.
 
     A row that needs reference data says nothing where they are missing.
     """
@@ -232,12 +235,12 @@ def broken(lab: Lab, replications: int) -> Estimate:
     raise ZeroDivisionError(message)
 
 
-def luck(lab: Lab, replications: int, *, off: float) -> Estimate:
+def noisy(lab: Lab, replications: int, *, off: float) -> Estimate:
     """Return a mean that is off by so many standard errors."""
     return Estimate(off, 1.0, replications, 0.0)
 
 
-FAKES = {"one": one, "two": two, "lost": lost, "broken": broken, "luck": luck}
+FAKES = {"one": one, "two": two, "lost": lost, "broken": broken, "noisy": noisy}
 
 
 def write(folder: Path, *rows: str, group: str = "first", head: str = "", unchecked: str = "unchecked: []\n") -> None:
@@ -369,9 +372,9 @@ SAMPLED = """\
   provenance: theory
   inputs: none
   unit: "-"
-  tolerance: {{kind: sampling, most_luck: 10, why: a test}}
+  tolerance: {{kind: sampling, most_noise: 10, why: a test}}
   label: sanity
-  measure: luck
+  measure: noisy
   arguments: {{off: {off}}}
   replications: 100
   independent: true
@@ -396,7 +399,7 @@ def test_many_small_deviations_are_a_reason(tmp_path: Path) -> None:
     content = describe(play(load(tmp_path), Lab(), measures=FAKES), command="")
     assert content.counts["fail"] == 0
     (line,) = against(content)
-    assert line.startswith("the 20 independent rows together are too far off for luck: p = ")
+    assert line.startswith("the 20 independent rows together are too far off for sampling error: p = ")
 
 
 def test_seeds_as_they_are_typed() -> None:
@@ -467,6 +470,6 @@ def test_independent_rows_have_causes_of_their_own() -> None:
             play(table, Idle(processes=1, broken=note), [entry.id])
             assert seen, f"{entry.id}: simulates nothing"
             for name in set(seen):
-                assert name not in found, f"{entry.id} and {found[name]} share the luck of '{name}'"
+                assert name not in found, f"{entry.id} and {found[name]} share the failures of '{name}'"
                 found[name] = entry.id
     assert len(set(found.values())) >= 10

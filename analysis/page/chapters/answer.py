@@ -119,7 +119,7 @@ def asked_text(asked: Asked) -> str:
     parts = [f"{word} {' and '.join(map(asked.title, axes))}" for (_, word), axes in zip(ways, names, strict=True)]
     what = " and ".join(map(name_of, content.get("metrics") or data.get("metrics") or [asked.metric]))
     over = ["with unknown inputs"] if content.get("over") == "parameters" else []
-    return " ".join(part for part in (_ASKED[content["ask"]], what, level, *parts, *over) if part)
+    return " ".join(part for part in (_ASKED[content["use"]], what, level, *parts, *over) if part)
 
 
 MOST_ROWS = 60

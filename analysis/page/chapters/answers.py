@@ -66,7 +66,7 @@ WORDS = 45
 def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[Asked, AnswerText]]:
     """Return what the answers of a study say, in order; those that say nothing are left out."""
     asked = [Asked(places, position, rows or Rows()) for position in range(len(places.get("answers")))]
-    found = [(one, ANSWERS[one.content["ask"]](one)) for one in asked]
+    found = [(one, ANSWERS[one.content["use"]](one)) for one in asked]
     return [(one, told) for one, told in found if told is not None]
 
 

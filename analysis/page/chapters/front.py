@@ -174,7 +174,7 @@ def section(report_data: ReportData) -> Section | None:
     asked = [
         (number, answer)
         for number, answer in enumerate(content["answers"], start=1)
-        if answer["ask"] == "pareto" and answer["data"].get("front")
+        if answer["use"] == "pareto" and answer["data"].get("front")
     ]
     if not asked and (data := front_data(content, report_data.table)) is not None:
         asked = [(0, {"data": data})]

@@ -539,7 +539,7 @@ def _values(axis: Axis, name: str) -> str:
     """Return the values of an axis, or the distribution of an input that is not known."""
     if axis.distribution is not None:
         told: Mapping[str, Any] = axis.distribution.model_dump(mode="json", exclude_defaults=True)
-        law = axis.distribution.law
+        law = axis.distribution.use
         return _LAWS.get(law, law).format(**{"law": law, **axis.distribution.model_dump(mode="json"), **told})
     if axis.range is not None and not (axis.range.points or axis.range.step):
         return f"{axis.range.min} to {axis.range.max}"
@@ -617,7 +617,7 @@ def _shares(report_data: ReportData, content: Mapping[str, Any]) -> dict[str, fl
     scale = inputs / max(sum(found.values()), 1.0)
     known = {_NAMES[basis]: scale * found[basis] for basis in _HUES if basis in found}
     known[_TOGETHER] = inputs - sum(known.values())
-    return known | {_LUCK: parts["luck"]["value"], _BOTH: parts["both"]["value"]}
+    return known | {_LUCK: parts["noise"]["value"], _BOTH: parts["both"]["value"]}
 
 
 def _of_variance(report_data: ReportData, content: Mapping[str, Any], shares: Mapping[str, float]) -> Section:

@@ -66,7 +66,7 @@ def _chapters(content: Content) -> Iterator[Section]:
 def against(content: Content) -> list[str]:
     """Return what speaks against relying on a document, a line each; empty if nothing does."""
     if content["answer"] is None:
-        running = any(not trial["trouble"] for trial in content["tried"])
+        running = any(not trial["trouble"] for trial in content["trials"])
         return ["nothing that was tried keeps the conditions" if running else "no point can run"]
     if content["confirmation"]["confirmed"] is False:
         return ["fresh failures deny the answer: " + "; ".join(why(content))]
@@ -125,7 +125,7 @@ def sought_of(places: Places, currency: str, *, is_now: bool) -> Sought:
     """Return what a document of an optimisation is about."""
     forms = {}
     for aim in places.get("aims"):
-        means = [trial["aims"][aim["name"]]["mean"] for trial in places.get("tried") if not trial["trouble"]]
+        means = [trial["aims"][aim["name"]]["mean"] for trial in places.get("trials") if not trial["trouble"]]
         known = [mean for mean in means if mean is not None]
         forms[aim["name"]] = COUNT if aim["is_axis"] else people_form(aim["name"], known, currency)
     return Sought(places, forms, is_now)
@@ -136,11 +136,11 @@ def picture_of_trials(sought: Sought) -> Picture | None:
     if sought.aim["is_axis"]:
         return None
     places, form = sought.places, sought.forms[sought.name]
-    found = [(place, value) for place, trial in enumerate(places.get("tried"))
-             if not trial["trouble"] and (value := sought.value(sought.name, "tried", place)) is not None]  # fmt: skip
+    found = [(place, value) for place, trial in enumerate(places.get("trials"))
+             if not trial["trouble"] and (value := sought.value(sought.name, "trials", place)) is not None]  # fmt: skip
     if not found:
         return None
-    trials = places.get("tried")
+    trials = places.get("trials")
     title = _title(sought)
     cells = [(sought.setting(trials[place]["values"]), form.value(value.mean.value, value.interval))
              for place, value in found]  # fmt: skip
@@ -164,7 +164,7 @@ def _curve(sought: Sought, title: str, found: Sequence[tuple[int, Estimate]]) ->
     """Return the aim along the one axis."""
     places, form = sought.places, sought.forms[sought.name]
     (axis,) = places.get("axes")
-    trials = places.get("tried")
+    trials = places.get("trials")
     order = sorted(found, key=lambda entry: float(trials[entry[0]]["numbers"][axis]))
     x = tuple(float(trials[place]["numbers"][axis]) for place, _ in order)
     ticks = tuple((at, str(trials[place]["values"][axis])) for at, (place, _) in zip(x, order, strict=True))
@@ -235,7 +235,7 @@ def _answer_of_optimize(sought: Sought) -> Words:
     answer = places.get("answer")
     if answer is None:
         texts = [_condition(text) for text in places.get("conditions")]
-        if all(trial["trouble"] for trial in places.get("tried")):
+        if all(trial["trouble"] for trial in places.get("trials")):
             return ("Nothing that was tried can run.",)
         return (f"No setting that was tried makes {listed(texts)}.",)
     if places.get("front"):
@@ -315,18 +315,18 @@ def _drivers(sought: Sought) -> list[Words]:
 def _closest(sought: Sought, condition: int) -> Words:
     """Return what came closest to a condition."""
     places, found = sought.places, []
-    for place, trial in enumerate(places.get("tried")):
-        mean = places.at("tried", place, "conditions", condition, "mean")
+    for place, trial in enumerate(places.get("trials")):
+        mean = places.at("trials", place, "conditions", condition, "mean")
         if mean is not None and not trial["trouble"]:
             found.append((abs(mean.value - trial["conditions"][condition]["bound"]), place))
     if not found:
         return ()
     place = min(found)[1]
-    at = ("tried", place, "conditions", condition)
+    at = ("trials", place, "conditions", condition)
     value = places.estimate(*at, interval="ci95")
     assert value is not None
     form = people_form(str(places.get(*at, "metric")), [value.mean.value])
-    where = sought.setting(places.get("tried", place, "values"))
+    where = sought.setting(places.get("trials", place, "values"))
     return (f"Closest to {_condition(places.get('conditions', condition))} is {where}: ", *told(value, form), ".")
 
 
@@ -386,14 +386,14 @@ def _spread(sought: Sought) -> Words:
         return ()
     sign = 1 if sought.aim["lowest"] else -1
     found = []
-    for place, trial in enumerate(sought.places.get("tried")):
-        value = sought.places.at("tried", place, "aims", sought.name, "mean")
+    for place, trial in enumerate(sought.places.get("trials")):
+        value = sought.places.at("trials", place, "aims", sought.name, "mean")
         if value is not None and not trial["trouble"]:
             found.append((sign * value.value, place, value))
     if len(found) < 2:
         return ()
     _, place, worst = max(found, key=lambda entry: entry[:2])
-    where = sought.setting(sought.places.get("tried", place, "values"))
+    where = sought.setting(sought.places.get("trials", place, "values"))
     return (f"The worst that was tried is {where}: ", number(worst, sought.forms[sought.name]), ".")
 
 
@@ -450,7 +450,7 @@ def where_text(values: Mapping[str, str], content: Content) -> str:
 
 def metric_of(name: str, content: Content, currency: str) -> Shown:
     """Return how a metric of the document is shown."""
-    return shown(name, [(_found(trial, name) or {}).get("mean") for trial in content["tried"]], currency)
+    return shown(name, [(_found(trial, name) or {}).get("mean") for trial in content["trials"]], currency)
 
 
 def _found(trial: Content, metric: str) -> Content | None:
@@ -466,7 +466,7 @@ def trials_picture(content: Content, name: str, metric: Shown) -> Picture | None
 
     ``None`` if nothing has a mean of it.
     """
-    trials = [trial for trial in content["tried"] if (_found(trial, name) or {}).get("mean") is not None]
+    trials = [trial for trial in content["trials"] if (_found(trial, name) or {}).get("mean") is not None]
     if not trials:
         return None
     title = _tried_title(content, trials, name, metric)
@@ -479,8 +479,8 @@ def trials_picture(content: Content, name: str, metric: Shown) -> Picture | None
     columns = (Column("Combination", is_number=False), Column(capital(metric.name)))
     told = "; ".join(f"{place}: {text}" for place, text in texts[:6])
     alt = f"{capital(metric.name)} of {number_of(len(trials), 'combination')} that were tried. {told}."
-    missing = len(content["tried"]) - len(trials)
-    caption = f"{missing} of {number_of(len(content['tried']), 'combination')} have no mean of it." if missing else ""
+    missing = len(content["trials"]) - len(trials)
+    caption = f"{missing} of {number_of(len(content['trials']), 'combination')} have no mean of it." if missing else ""
     key = f"tried-{name.replace('_', '-').replace('.', '-')}"
     table = Grid(title, columns, texts[:_MOST_IN_TABLE])
     if axis is not None:
@@ -555,7 +555,7 @@ def front_picture(content: Content, metrics: Mapping[str, Shown]) -> Picture | N
         return None
     ranking = {_key(member): "front" if member["certain"] else "perhaps" for member in content["front"]}
     points, rows = [], []
-    for trial in content["tried"]:
+    for trial in content["trials"]:
         found = [trial["aims"].get(name) or {} for name in names]
         places = [metrics[name].of(one.get("mean")) for name, one in zip(names, found, strict=True)]
         if places[0] is None or places[1] is None:
@@ -649,7 +649,7 @@ def _told(trial: Content, name: str, metric: Shown) -> str:
 def trials_table(content: Content, metrics: Mapping[str, Shown]) -> Grid:
     """Return all that was tried, or the best of it, with what the conditions say."""
     along = content["method"] in ("curve", "edge")
-    kept = content["tried"] if along else [*_best(content, content["tried"])]
+    kept = content["trials"] if along else [*_best(content, content["trials"])]
     kept = kept[:_MOST_IN_TABLE]
     aims = [aim["name"] for aim in content["aims"] if not aim["is_axis"]]
     has_form = any(trial["closed_form"] is not None for trial in kept)
@@ -669,7 +669,7 @@ def trials_table(content: Content, metrics: Mapping[str, Shown]) -> Grid:
             else []
         )
         rows.append(row)
-    more = len(content["tried"]) - len(rows)
+    more = len(content["trials"]) - len(rows)
     note = f"{number_of(more, 'more combination')}: see optimize.json." if more else ""
     return Grid("What was tried", columns, rows, note=note)
 
@@ -701,7 +701,7 @@ _CONFIRMED = {True: "Fresh failures confirm it", False: "Fresh failures deny it"
 def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
     content = report_data.of(OPTIMIZE)
-    if content is None or not content["tried"]:
+    if content is None or not content["trials"]:
         return None
     return _section(content, currency_of(report_data), report_data.common_settings)
 
@@ -712,7 +712,7 @@ def _section(content: Content, currency: str, common: Sequence[str]) -> Section:
         name: metric_of(name, content, currency)
         for name in dict.fromkeys([
             *(aim["name"] for aim in content["aims"] if not aim["is_axis"]),
-            *(found["metric"] for trial in content["tried"] for found in trial["conditions"]),
+            *(found["metric"] for trial in content["trials"] for found in trial["conditions"]),
         ])
     }  # fmt: skip
     pictures = [trials_picture(content, name, metric) for name, metric in metrics.items()]
@@ -727,7 +727,7 @@ def _title_of_optimum(content: Content) -> str:
     """Return what was found."""
     answer = content["answer"]
     if answer is None:
-        running = any(not trial["trouble"] for trial in content["tried"])
+        running = any(not trial["trouble"] for trial in content["trials"])
         return "Nothing that was tried keeps the conditions" if running else "Nothing that was tried can run"
     conditions = f", with {listed(content['conditions'])}" if content["conditions"] else ""
     if content["front"]:
@@ -783,9 +783,9 @@ def _estimate(found: Content, metric: Shown) -> str:
 
 def _closest_of_optimum(content: Content, metrics: dict[str, Shown]) -> Iterator[str]:
     """Yield what comes closest to each condition, or why nothing runs."""
-    running = [trial for trial in content["tried"] if not trial["trouble"]]
+    running = [trial for trial in content["trials"] if not trial["trouble"]]
     if not running:
-        yield f"The first of them: {content['tried'][0]['trouble']}."
+        yield f"The first of them: {content['trials'][0]['trouble']}."
         return
     for index, condition in enumerate(content["conditions"]):
         known = [trial for trial in running if trial["conditions"][index]["mean"] is not None]
@@ -872,14 +872,14 @@ def _notes_of_optimum(content: Content) -> Iterator[str]:
     """Yield how it was looked for, and what to know."""
     over = f" on each of {content['draws']} draws of what is not known" if content["draws"] else ""
     yield (
-        f"{number_of(len(content['tried']), 'combination')} tried ({_METHODS_OPTIMUM[content['method']]}), "
+        f"{number_of(len(content['trials']), 'combination')} tried ({_METHODS_OPTIMUM[content['method']]}), "
         f"{number_of(content['replications'], 'replication')} each{over}, on the same failures."
     )
     if content["method"] == "curve":
         yield "A top between two values of the coarse look that is narrower than their distance is missed."
     without = content["closed_form_left_out"]
     if without is not None:
-        count = f"{without['combinations']} of {number_of(len(content['tried']), 'combination')}"
+        count = f"{without['combinations']} of {number_of(len(content['trials']), 'combination')}"
         yield f"The closed form does not apply to {count} that were tried: {without['reason']}."
     yield from content["warnings"]
     form = content["closed_form"]

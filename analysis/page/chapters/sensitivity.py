@@ -95,7 +95,7 @@ def sensitivity_of(report_data: ReportData) -> Content | None:
         content: Content = found
         return content
     sweep = report_data.sweep
-    answers = [] if sweep is None else [answer["data"] for answer in sweep["answers"] if answer["ask"] == "sensitivity"]
+    answers = [] if sweep is None else [answer["data"] for answer in sweep["answers"] if answer["use"] == "sensitivity"]
     tornado = next((data for data in answers if data.get("kind") == "tornado"), None)
     indices = next((data for data in answers if data.get("kind") == "sobol"), None)
     data = tornado or indices
@@ -150,7 +150,9 @@ def _indices(found: Content) -> Content:
         "rows": found["rows"],
         "left_out": found["left_out"],
         "why_left_out": "",
-        "variance": {key: {"share": None if shares is None else shares[key]} for key in ("parameters", "luck", "both")},
+        "variance": {
+            key: {"share": None if shares is None else shares[key]} for key in ("parameters", "noise", "both")
+        },
         "noise_of_means": found["noise"],
         "together": None,
         "by_axis": found["axes"],
@@ -304,7 +306,7 @@ def _without(largest: list[_Move]) -> Words:
 def _parts(asked: _Asked) -> Words:
     """Return how much of the scatter of single runs comes from the inputs, and how much is run-to-run variability."""
     at = ("indices", "variance")
-    inputs, fortune = (asked.places.at(*at, part, "share", "value") for part in ("parameters", "luck"))
+    inputs, fortune = (asked.places.at(*at, part, "share", "value") for part in ("parameters", "noise"))
     ends = asked.places.ends(*at, "parameters", "share", "ci95")
     if inputs is None or fortune is None:
         return ()
@@ -568,7 +570,7 @@ def _told_of_variance(found: Content) -> str:
 def _parts_of_variance(content: Content) -> Picture | None:
     """Return what the variance of one run is made of; ``None`` where there is no variance."""
     variance = content["indices"]["variance"]
-    names = {"parameters": _whole(content), "luck": "run-to-run variability", "both": "both together"}
+    names = {"parameters": _whole(content), "noise": "run-to-run variability", "both": "both together"}
     if any(variance[key]["share"] is None for key in names):
         return None
     shares = {key: variance[key]["share"] for key in names}

@@ -214,14 +214,14 @@ def _others(answers: Sequence[tuple[Asked, AnswerText]]) -> list[Words]:
     found: list[tuple[bool, int, Words]] = []
     for position, (asked, one) in enumerate(answers):
         content = asked.content
-        ask, along = content["ask"], content.get("along") or content.get("axis") or ""
+        ask, along = content["use"], content.get("along") or content.get("axis") or ""
         if ask in ("best", "crossover"):
             # Who is best for each value of an axis, and along it, is the same.
             ask, along = "best", along or content.get("for_each") or ()
             along = along[0] if isinstance(along, list) and len(along) == 1 else along
         key = (ask, asked.metric, str(along))
         if position and key not in seen:
-            found.append((content["ask"] == "trend", len(found), one.point))
+            found.append((content["use"] == "trend", len(found), one.point))
         seen.add(key)
     return [point for *_, point in sorted(found, key=lambda one: one[:2])]
 
@@ -307,7 +307,7 @@ def _of_axes(asked: Asked, cell: int | None, others: Sequence[Asked], second: in
     if cell is None or here is None:
         return ()
     mine: dict[str, str] = asked.places.get("cells", cell, "values")
-    told_of = {one.content.get("axis") for one in others if one.content["ask"] == "compare"}
+    told_of = {one.content.get("axis") for one in others if one.content["use"] == "compare"}
     names = [name for name in asked.varying if name not in told_of]
     steps = [step for name in names for step in _steps(asked, mine, name, here) if step[-1] != second]
     if not steps:
@@ -349,7 +349,7 @@ def _step(asked: Asked, name: str, mine: Mapping[str, str], label: str) -> Estim
     for position in range(len(asked.places.get("answers"))):
         other = Asked(asked.places, position)
         if (
-            other.content["ask"] != "trend"
+            other.content["use"] != "trend"
             or other.data.get("along") != name
             or other.data.get("metric") != asked.metric
         ):
@@ -570,7 +570,7 @@ def _words_of_sweep(text: str) -> set[str]:
 
 def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
     """Return that the best is the last value that was tried, so that beyond it there may be better; empty elsewhere."""
-    if asked.content["ask"] != "best" or first.cell is None:
+    if asked.content["use"] != "best" or first.cell is None:
         return ()
     found: list[Words] = []
     labels = asked.places.get("cells", first.cell, "values")

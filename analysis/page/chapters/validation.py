@@ -44,8 +44,8 @@ TWO_SIDED = ("relative", "absolute", "printed", "sampling")
 """Kinds of tolerance whose limit is how far off a row may be."""
 
 _LIMIT = (
-    "The limit of a row is the tolerance that it states, and what luck may add: a quantile of Student's t times the "
-    "standard error over independent replications. All rows with luck in them share one probability of a false alarm."
+    "The limit of a row is the tolerance that it states, and the sampling error: a quantile of Student's t times the "
+    "standard error over independent replications. All rows with random numbers share one probability of a false alarm."
 )
 
 
@@ -350,7 +350,7 @@ def _closest(places: Places) -> Words:
     if not used:
         return ()
     return (f"Closest to its limit is {used[0].quantity} ({used[0].group}), at ", number(used[0].part, _PART),
-            " of it, luck that the limit leaves room for included.")  # fmt: skip
+            " of it, the sampling error included.")  # fmt: skip
 
 
 def _read(places: Places) -> Words:
@@ -362,12 +362,12 @@ def _read(places: Places) -> Words:
 
 
 def _doubt(places: Places) -> Words:
-    """Return how often luck alone gives a false alarm."""
+    """Return how often sampling error alone gives a false alarm."""
     error = places.at("family_wise_error")
     compared, _ = _compared(places)
     if error is None or compared is None or compared.value == 0 or not places.get("stochastic_rows"):
         return ()
-    return ("The limits leave room for luck: with a probability of ", number(error, PERCENT),
+    return ("The limits leave room for sampling error: with a probability of ", number(error, PERCENT),
             " a program without a mistake fails somewhere in the table.")  # fmt: skip
 
 
@@ -390,18 +390,17 @@ def _failed(places: Places) -> list[Words]:
 
 
 def _together(places: Places) -> Words:
-    """Return what all values that share no luck say together."""
+    """Return what all independent values say together."""
     rows = places.at("together", "rows")
     if rows is None:
         return ()
     if places.get("together", "holds"):
-        return ("The ", number(rows, COUNT), " values that share no luck are, taken together, no further off than luck "
-                "explains.")  # fmt: skip
-    return (
-        "The ",
-        number(rows, COUNT),
-        " values that share no luck are, taken together, further off than luck explains.",
-    )
+        return (
+            "The ",
+            number(rows, COUNT),
+            " independent values are together no further off than sampling error explains.",
+        )
+    return ("The ", number(rows, COUNT), " independent values are together further off than sampling error explains.")
 
 
 def _not_covered(places: Places) -> tuple[Words, ...]:

@@ -318,7 +318,7 @@ def _band(
 class Trend(Question):
     """What a numeric axis does to a metric, for every combination of the other axes."""
 
-    ask: Literal["trend"] = "trend"
+    use: Literal["trend"] = "trend"
     metric: str = METRIC
     along: str = Field(description="The axis of numbers.")
 
@@ -332,11 +332,11 @@ class Trend(Question):
         lines = lines_of(table, self.along)
         silent = silence(table, metric) or no_lines(table, lines, self.along)
         if silent:
-            return Answer(self.ask, {"metric": metric, "along": self.along, "lines": []}, silent)
+            return Answer(self.use, {"metric": metric, "along": self.along, "lines": []}, silent)
         data = [self._course(table, line, metric) for line in lines]
         rule = f"{capital(name_of(metric))} has fewer than two means along {table.title(self.along)}."
         is_known = any("whole" in content for content in data)
-        return Answer(self.ask, {"metric": metric, "along": self.along, "lines": data}, "" if is_known else rule)
+        return Answer(self.use, {"metric": metric, "along": self.along, "lines": data}, "" if is_known else rule)
 
     def _course(self, table: Table, line: Line, metric: str) -> dict[str, Any]:
         """Return the course along one line as plain data."""
@@ -426,13 +426,13 @@ def _course(parts: Sequence[_Part]) -> str:
 class Threshold(Question):
     """Where a metric passes a value along a numeric axis, for every combination of the other axes."""
 
-    ask: Literal["threshold"] = "threshold"
+    use: Literal["threshold"] = "threshold"
     metric: str = METRIC
     at_least: Any = Field(None, description="The value that the metric has to reach: 0.95, 95 %, 30 d.")
     at_most: Any = Field(None, description="The value that it must not pass.")
     along: str = Field(description="The axis of numbers along which it is sought.")
-    over: Literal["luck", "parameters"] = Field(
-        "luck",
+    over: Literal["runs", "parameters"] = Field(
+        "runs",
         description="What it has to hold for: the unknown inputs at their central values, or nearly all of them.",
     )
 
@@ -469,7 +469,7 @@ class Threshold(Question):
         lines = lines_of(table, self.along)
         silent = silence(table, metric) or no_lines(table, lines, self.along)
         if silent:
-            return Answer(self.ask, {"metric": metric, "along": self.along, "lines": []}, silent)
+            return Answer(self.use, {"metric": metric, "along": self.along, "lines": []}, silent)
         level, is_least = self._level(metric), self.at_most is None
         is_spaced, unknown = is_log(table, self.along), self.over == "parameters"
         verdicts = [
@@ -484,7 +484,7 @@ class Threshold(Question):
             "lines": [verdict.data() for verdict in verdicts],
         }
         rule = f"{capital(name_of(metric))}: fewer than two values of {table.title(self.along)} have a mean."
-        return Answer(self.ask, data, "" if any(len(verdict.rows) > 1 for verdict in verdicts) else rule)
+        return Answer(self.use, data, "" if any(len(verdict.rows) > 1 for verdict in verdicts) else rule)
 
 
 # ----------------------------------------
@@ -655,7 +655,7 @@ class Race(NamedTuple):
 class Crossover(Question):
     """Which value of one axis is best along another, and where another one becomes the best."""
 
-    ask: Literal["crossover"] = "crossover"
+    use: Literal["crossover"] = "crossover"
     metric: str = METRIC
     direction: Literal["highest", "lowest"] | None = Field(None, description="What is best; omitted: as the metric is.")
     between: str = Field(description="The axis of choices that compete.")
@@ -680,7 +680,7 @@ class Crossover(Question):
             title = table.title(self.along)
             silent = f"Fewer than two values of {title} have results of several values of {table.title(self.between)}."
         data: dict[str, Any] = {"metric": metric, "between": self.between, "along": self.along, "lines": []}
-        return Answer(self.ask, data | {"lines": [race.data() for race in races]}, silent)
+        return Answer(self.use, data | {"lines": [race.data() for race in races]}, silent)
 
     def _race(self, table: Table, line: Line, metric: str, *, is_lowest: bool, is_log: bool) -> Race:
         """Return who is best at each value of the axis."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 class Best(Question):
     """Which combination is best, and which others may be: alone, or for each value of some axes."""
 
-    ask: Literal["best"] = "best"
+    use: Literal["best"] = "best"
     metric: str = METRIC
     direction: Literal["highest", "lowest"] | None = Field(None, description="What is best; omitted: as the metric is.")
     for_each: tuple[str, ...] = Field((), description="Axes for each value of which the best of the others is sought.")
@@ -59,7 +59,7 @@ class Best(Question):
         metric = self._headline(table.metrics)
         silent = silence(table, metric)
         if silent:
-            return Answer(self.ask, {"metric": metric, "groups": []}, silent)
+            return Answer(self.use, {"metric": metric, "groups": []}, silent)
         is_lowest = is_lowest_best(metric, self.direction or "")
         others = [name for name in table.axes if name not in self.for_each]
         groups = lines_of(table, *others) if self.for_each else [Line({}, table.running, ())]
@@ -70,7 +70,7 @@ class Best(Question):
             "groups": [group.data(table) for group in found],
         }
         rule = f"No point has a mean of {name_of(metric)} over two replications or more."
-        return Answer(self.ask, data, "" if any(group.order for group in found) else rule)
+        return Answer(self.use, data, "" if any(group.order for group in found) else rule)
 
 
 class _Group(NamedTuple):
@@ -303,7 +303,7 @@ class _Rivals:
 class Pareto(Question):
     """Which combinations no other one is better than in two or three aims at once."""
 
-    ask: Literal["pareto"] = "pareto"
+    use: Literal["pareto"] = "pareto"
     aims: tuple[str, ...] = Field(alias="metrics", min_length=1, max_length=3, description="The metrics.")
     axes: tuple[str, ...] = Field((), max_length=2, description="Axes of numbers that are aims too, such as spares.")
     direction: dict[str, Literal["highest", "lowest"]] = Field(
@@ -341,7 +341,7 @@ class Pareto(Question):
             silent = f"Fewer than two points have a mean of {listed([name_of(name) for name in self.aims])}."
         data: dict[str, Any] = {"metrics": list(self.aims), "axes": list(self.axes), "front": [], "may_be_too": []}
         if silent:
-            return Answer(self.ask, data, silent)
+            return Answer(self.use, data, silent)
         found = front_of(self._aims(table, cells))
         entries = [
             self._entry(table, cells[row], count) | {"for_sure": sure}
@@ -349,7 +349,7 @@ class Pareto(Question):
         ]
         maybe = [self._entry(table, cells[row], count) for row in found.maybe]
         data |= {"replications": count, "front": entries, "may_be_too": maybe}
-        return Answer(self.ask, data)
+        return Answer(self.use, data)
 
     def _aims(self, table: Table, cells: Sequence[_Known]) -> list[FloatArray]:
         """Return the aims, the lower the better: of metrics each replication (k, n), of axes the number (k,)."""

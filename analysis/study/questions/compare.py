@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Compare(Question):
     """What each value of an axis changes, compared with one of them, on the same failures."""
 
-    ask: Literal["compare"] = "compare"
+    use: Literal["compare"] = "compare"
     metric: str = METRIC
     axis: str = Field(description="The axis whose values are compared.")
     against: str = Field("", description="Label of the value that the others are compared with; omitted: the first.")
@@ -64,7 +64,7 @@ class Compare(Question):
             reasons += [reason] if reason else []
         is_silent = not any(change for content in data for change in content["differences"].values())
         why = reasons[0] if reasons and is_silent else ""
-        return Answer(self.ask, {"metric": metric, "axis": self.axis, "lines": data}, why)
+        return Answer(self.use, {"metric": metric, "axis": self.axis, "lines": data}, why)
 
     def _compared(self, table: Table, line: Line, metric: str) -> tuple[dict[str, Any], str]:
         """Return the differences of one line as plain data, and why the first that is missing is; empty without one."""

@@ -29,4 +29,4 @@ QUESTIONS: Mapping[str, type[Question]] = {
 if TYPE_CHECKING:
     AnyQuestion = Question
 else:
-    AnyQuestion = Annotated[Union[tuple(QUESTIONS.values())], Field(discriminator="ask")]  # noqa: UP007
+    AnyQuestion = Annotated[Union[tuple(QUESTIONS.values())], Field(discriminator="use")]  # noqa: UP007

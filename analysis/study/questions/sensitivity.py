@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Sensitivity(Question):
     """Which axis moves a metric most; for the designs one-at-a-time and saltelli."""
 
-    ask: Literal["sensitivity"] = "sensitivity"
+    use: Literal["sensitivity"] = "sensitivity"
     metric: str = METRIC
 
     def answer(self, table: Table) -> Answer:
@@ -28,19 +28,19 @@ class Sensitivity(Question):
         data: dict[str, Any] = {"metric": metric, "kind": None}
         silent = silence(table, metric)
         if silent:
-            return Answer(self.ask, data, silent)
+            return Answer(self.use, data, silent)
         if _is_one_at_a_time(table):
             return self._tornado(table, metric)
         if _is_saltelli(table):
             return self._indices(table, metric)
         rule = "The points of this design do not tell which axis moves a metric most: use one-at-a-time or saltelli."
-        return Answer(self.ask, data, rule)
+        return Answer(self.use, data, rule)
 
     def _tornado(self, table: Table, metric: str) -> Answer:
         """Return the axes by how far each alone moves the metric."""
         center = summary_of(table.cells[0], metric)
         if center is None or center.mean is None:
-            return Answer(self.ask, {"metric": metric}, f"The central point has no mean of {name_of(metric)}.")
+            return Answer(self.use, {"metric": metric}, f"The central point has no mean of {name_of(metric)}.")
         # Imported here: what a study may ask is read before what answers it, and that knows studies.
         from analysis.study.questions.tornado import tornado
 
@@ -52,7 +52,7 @@ class Sensitivity(Question):
             "axes": [{"axis": swing.axis, "swing": swing.size, "moves": _moves(swing)} for swing in found.swings],
         }
         rule = f"No axis moves {name_of(metric)}."
-        return Answer(self.ask, data, "" if any(swing.size > 0 for swing in found.swings) else rule)
+        return Answer(self.use, data, "" if any(swing.size > 0 for swing in found.swings) else rule)
 
     def _indices(self, table: Table, metric: str) -> Answer:
         """Return the axes by the variance that they bring."""
@@ -61,10 +61,10 @@ class Sensitivity(Question):
         try:
             found = indices(table, metric)
         except RequestError as error:
-            return Answer(self.ask, {"metric": metric, "kind": None}, f"{capital(str(error))}.")
+            return Answer(self.use, {"metric": metric, "kind": None}, f"{capital(str(error))}.")
         rule = f"{capital(name_of(metric))} is the same at every point." if found.shares is None else ""
         rule = rule or (f"No indices of {name_of(metric)}: {found.reason}." if found.reason else "")
-        return Answer(self.ask, {"metric": metric, "kind": "sobol", **_indices_data(found)}, rule)
+        return Answer(self.use, {"metric": metric, "kind": "sobol", **_indices_data(found)}, rule)
 
 
 def _is_one_at_a_time(table: Table) -> bool:

@@ -1,12 +1,12 @@
-"""How much of the variance of a metric what varies brings, and how much luck; and of what varies, which axis how much.
+"""How much of the variance of a metric each axis brings, and how much is run-to-run variability.
 
 Points x and replications w are crossed, and every point meets the same failures, so that
 
     Y(x, w) = m + a(x) + b(w) + c(x, w)
 
-with four parts that are uncorrelated: the mean, what varies, luck that all points have in common, and luck that is not
-the same everywhere. Sobol indices are those of a(x), the mean over all luck there could be: what R replications leave
-of c in the means is taken out.
+with four parts that are uncorrelated: the mean, what varies, noise that all points have in common, and noise that is
+not the same everywhere. Sobol indices are those of a(x), the mean over all runs there could be: what R replications
+leave of c in the means is taken out.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def estimates(statistic: Callable[[FloatArray], FloatArray], values: FloatArray)
     rows = np.array_split(shuffled, min(_BLOCKS, values.shape[1]))
     of_rows = _squared_error(np.array([statistic(np.delete(values, block, axis=1)) for block in rows]))
     left = [statistic(np.delete(values, index, axis=2)) for index in range(values.shape[2])]
-    of_luck = _squared_error(np.array(left))
-    both = zip(found.tolist(), of_rows.tolist(), of_luck.tolist(), strict=True)
+    of_runs = _squared_error(np.array(left))
+    both = zip(found.tolist(), of_rows.tolist(), of_runs.tolist(), strict=True)
     return [_estimate(value, (one, len(rows) - 1), (other, len(left) - 1)) for value, one, other in both]
 
 
@@ -215,20 +215,20 @@ _SAME = 1e-12
 
 
 class Parts(NamedTuple):
-    """Variance of one run, whose inputs and whose luck are not known, by what brings it [squared unit of the metric].
+    """Variance of one run, whose inputs are not known, by what brings it [squared unit of the metric].
 
     Parameters
     ----------
     parameters
         Of a(x): what varies.
-    luck
-        Of b(w): luck that is the same at every point.
+    noise
+        Of b(w): noise that is the same at every point.
     both
-        Of c(x, w): luck that means more at one point than at another.
+        Of c(x, w): noise that means more at one point than at another.
     """
 
     parameters: float
-    luck: float
+    noise: float
     both: float
 
 
@@ -357,10 +357,10 @@ def variance_parts(values: FloatArray) -> Parts:
     points, replications = values.shape
     by_point, by_replication, mean = values.mean(axis=1), values.mean(axis=0), values.mean()
     of_points = replications * float(by_point.var(ddof=1))
-    of_luck = points * float(by_replication.var(ddof=1))
+    of_runs = points * float(by_replication.var(ddof=1))
     rest = values - by_point[:, None] - by_replication + mean
     residual = float((rest**2).sum()) / ((points - 1) * (replications - 1))
-    return Parts((of_points - residual) / replications, (of_luck - residual) / points, residual)
+    return Parts((of_points - residual) / replications, (of_runs - residual) / points, residual)
 
 
 def _without_rounding(values: FloatArray) -> FloatArray:
@@ -368,7 +368,7 @@ def _without_rounding(values: FloatArray) -> FloatArray:
     common = values[0, 0]
     found = values - common
     found[np.abs(found) <= _SAME * np.abs(values).max()] = 0.0
-    # What replications have in common is put back: it is luck.
+    # What replications have in common is put back: it is noise.
     together: FloatArray = found + (common - common.mean())
     together[np.abs(together) <= _SAME * np.abs(values).max()] = 0.0
     return together
@@ -384,7 +384,7 @@ def _shares(values: FloatArray) -> FloatArray:
 def _told(values: FloatArray) -> FloatArray:
     """Return the share of what varies in the variance of points, ``s_a^2 / (s_a^2 + s_c^2)``, shape (1,).
 
-    Luck that all points have in common does not hide what makes them differ.
+    Noise that all points have in common does not hide what makes them differ.
     """
     parts = variance_parts(values[:2].reshape(-1, values.shape[2]))
     whole = parts.parameters + parts.both
@@ -402,20 +402,20 @@ def _reason(layout: Layout, shares: dict[str, Estimate] | None, told: Estimate) 
 
 def _untold(layout: Layout) -> str:
     _, rows, replications = layout.values.shape
-    return f"what varies cannot be told from luck with {replications} replications of {rows} rows"
+    return f"what varies cannot be separated from noise with {replications} replications of {rows} rows"
 
 
 def _by_axis(table: Table, values: FloatArray, formula: FloatArray | None) -> tuple[tuple[Index, ...], Estimate | None]:
     """Return the indices of each axis, the largest total first, and what the axes bring only together.
 
-    Nothing if the variance of one of the sets is lost in luck.
+    Nothing if the variance of one of the sets is lost in noise.
     """
     count = len(table.axes)
     if not np.all(np.isfinite(_indices(values))):
         return (), None
     *found, together = estimates(_indices, values)
     plain = None if formula is None else _without_rounding(formula[..., None])
-    # Two replications that are the same, for what has no luck.
+    # Two replications that are the same, for what has no noise.
     of_form = None if plain is None or not plain[:2].any() else _indices(np.repeat(plain, 2, axis=2)).tolist()
     rows = [
         Index(

@@ -233,7 +233,7 @@ def simulated_crossover(
     rivals
         The two jobs.
     replications, horizon, seed
-        How many runs of either, how long each is [s], and their luck.
+        How many runs of either, how long each is [s], and their noise.
 
     Returns
     -------

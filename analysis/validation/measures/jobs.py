@@ -45,7 +45,7 @@ def one_job(
     Parameters
     ----------
     name
-        Of the scenario and of its one source. Failures are drawn by this name: other names, other luck.
+        Of the scenario and of its one source. Failures are drawn by this name: other names, other failures.
     mtti
         Mean time to interrupt [s]; restarts are exposed to failures.
     interval, write, restore
