@@ -296,7 +296,7 @@ def _failures(parts: Parts) -> list[str]:
     return [
         *note(
             "What fails: a bundle of published rates, or sources of your own, such as - {use: component, name: node, "
-            "part: node, rate: 5 per 1000 node-day}."
+            "part: node, rate: 5 per 1000 node-days}."
         ),
         "failures:",
         *note(f"{bundle['title']}. Source: {bundle['source']}. Others: ettrick list.", "  "),
@@ -351,7 +351,7 @@ def _policies(parts: Parts, work: Workload | None) -> list[str]:
     return [
         *lines,
         *said(
-            "repair: {time: {law: lognormal, median: 22 h, sigma: 1.5}}",
+            "repair: {time: {use: lognormal, median: 22 h, sigma: 1.5}}",
             "until a node is back; source: arXiv 2502.03885, 400 servers. One time: repair: {time: 1 d}",
         ),
     ]

@@ -178,12 +178,12 @@ def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = Tr
 def choices_first(overrides: Iterable[str]) -> list[str]:
     """Return texts ``a.b=c`` in the order in which they are applied: what chooses before what it chooses among.
 
-    A choice is a path that ends in ``use`` or ``law``, or a mapping with one of these, and ``from_preset: true``. A
+    A choice is a path that ends in ``use``, or a mapping with this key, and ``from_preset: true``. A
     change of what a strategy brings would be lost if the strategy were named afterwards. Choices keep their order, but
     the one around another one comes first, and so does whatever else replaces the mapping of a choice, or what is
     around it. The rest keeps its order too.
     """
-    texts = list(overrides)
+    texts = [_with_use(text) for text in overrides]
     places = [_chosen_at(text) for text in texts]
     choices = [place for place, chooses in places if chooses]
     added = max((position for position, found in enumerate(places) if found == (presets.FROM_PRESET, True)), default=-1)
@@ -199,11 +199,23 @@ def choices_first(overrides: Iterable[str]) -> list[str]:
 
 
 @functools.lru_cache(maxsize=512)
+def _with_use(text: str) -> str:
+    """Return a text ``a.b=c`` with `use` at the end of its path where a former word for it stands."""
+    name, equals, value = text.partition("=")
+    *above, word = name.strip().split(".")
+    if word in yamlfile.FORMER_USE:
+        kinds = kinds_at(Scenario, {}, tuple(int(step) if step.isdecimal() else step for step in above))
+        if any("use" in kind.model_fields for kind in kinds) and not any(word in kind.model_fields for kind in kinds):
+            return f"{'.'.join((*above, 'use'))}{equals}{value}"
+    return text
+
+
+@functools.lru_cache(maxsize=512)
 def _chosen_at(text: str) -> tuple[Keys, bool]:
     """Return the path that a text ``a.b=c`` replaces or chooses for, and whether it chooses."""
     name, _, value = text.partition("=")
     path = tuple(name.strip().split("."))
-    if path[-1] in yamlfile.TAGS:
+    if path[-1] == "use":
         return path[:-1], True
     try:
         tree = yamlfile.parse(value, yamlfile.Mark("--set"))
@@ -212,7 +224,7 @@ def _chosen_at(text: str) -> tuple[Keys, bool]:
     content = tree.content if tree is not None else None
     if path == presets.FROM_PRESET:
         return path, content is True
-    return path, isinstance(content, dict) and any(tag in content for tag in yamlfile.TAGS)
+    return path, isinstance(content, dict) and "use" in content
 
 
 def parse(data: Table, folder: Path | None = None) -> Scenario:
@@ -223,8 +235,8 @@ def parse(data: Table, folder: Path | None = None) -> Scenario:
     ScenarioError
         With one line for each mistake.
     """
-    document = yamlfile.Document(data, values={(): yamlfile.Mark("scenario")})
-    return _validated(presets.lay(document.copy()), folder or Path.cwd())
+    document = yamlfile.Document(yamlfile.data_with_use(data), values={(): yamlfile.Mark("scenario")})
+    return _validated(presets.lay(document), folder or Path.cwd())
 
 
 def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Scenario:
@@ -299,7 +311,7 @@ def completed(model: type[BaseModel], document: Document, defaults: Mapping[str,
 
 
 def _drop_leftover(model: type[BaseModel], data: Table, path: Keys) -> None:
-    """Drop a parameter of the choice that a later ``use`` or ``law`` has replaced; a name nobody knows stays."""
+    """Drop a parameter of the choice that a later ``use`` has replaced; a name nobody knows stays."""
     holder: Data = data
     for step in path[:-1]:
         holder = holder[step]

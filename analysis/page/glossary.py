@@ -38,7 +38,7 @@ TERMS: tuple[tuple[str, str, str], ...] = (
     ("point", r"points?", "One hundredth: from 90 % to 92 % are two points."),
     (
         "failure",
-        r"failures?|failure rates?|MTBF|node-day",
+        r"failures?|failure rates?|MTBF|node-days?",
         "Anything that takes a part of the cluster out of work: hardware, software, the network, planned work.",
     ),
     (

@@ -1052,6 +1052,35 @@ class DocumentMistakeError(ValueError):
     """A document is not what its command writes; the message is one line with the place in it."""
 
 
+_FORMER_NAMES = {
+    ("tried",): "trials",
+    ("closed_form", "of_tried"): "of_trials",
+    ("indices", "variance", "luck"): "noise",
+    ("answers", "*", "ask"): "use",
+    ("answers", "*", "data", "shares", "luck"): "noise",
+    ("groups", "*", "rows", "*", "played"): "simulated",
+    ("groups", "*", "rows", "*", "luck"): "noise",
+}
+
+
+def with_todays_names(content: dict[str, Any]) -> bool:
+    """Give the keys of a document the names of today, in place; return whether any had another one."""
+    return sum(_rename(content, path, name) for path, name in _FORMER_NAMES.items()) > 0
+
+
+def _rename(content: Any, path: tuple[str, ...], name: str) -> int:
+    """Return how many keys were renamed."""
+    key, *rest = path
+    if key == "*":
+        return sum(_rename(item, tuple(rest), name) for item in content) if isinstance(content, list) else 0
+    if not isinstance(content, dict) or key not in content:
+        return 0
+    if rest:
+        return _rename(content[key], tuple(rest), name)
+    content[name] = content.pop(key)
+    return 1
+
+
 def read_document(kind: str, content: Any) -> Document:
     """Return the document that a command has left.
 

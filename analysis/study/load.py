@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import math
+import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,10 @@ _SHORTHAND = ("cluster",)
 
 _LARGEST = 2**63
 
+_FORMER = re.compile(r"^(\s*(?:questions\.\d+|vary\..+\.distribution)\.)(?:ask|law)(?=\s*=)")
+
+"""Paths of options that end in a former word for ``use``."""
+
 
 def read_study(path: Path, overrides: Iterable[str] = ()) -> Document:
     """Return what a study file says.
@@ -60,7 +65,8 @@ def read_study(path: Path, overrides: Iterable[str] = ()) -> Document:
     """
     document = yamlfile.load(path)
     for text in overrides:
-        document = _changed(document, text)
+        document = _changed(document, _FORMER.sub(r"\1use", text))
+    _name_runs(document)
     for at, content in _parts(document.data, ()):
         rule = ""
         if isinstance(content, float) and not math.isfinite(content):
@@ -71,6 +77,19 @@ def read_study(path: Path, overrides: Iterable[str] = ()) -> Document:
             raise DocumentError(yamlfile.nearest_mark(document, at), yamlfile.dotted(at), rule)
     _bring_files(document, path.parent)
     return document
+
+
+def _name_runs(document: Document) -> None:
+    """Put ``runs`` where ``over`` has its former word, ``luck``."""
+    questions = document.data.get("questions")
+    asked = [("questions", index) for index in range(len(questions))] if isinstance(questions, list) else []
+    for at in [("optimize",), *asked]:
+        holder = document.data.get("optimize") if at == ("optimize",) else questions[at[1]]
+        if isinstance(holder, dict) and holder.get("over") in ("luck", "luck+parameters"):
+            former = holder["over"]
+            holder["over"] = former.replace("luck", "runs")
+            mark = yamlfile.nearest_mark(document, (*at, "over"))
+            yamlfile.hint(mark, f"over: {former}", f"over: {holder['over']}")
 
 
 def _parts(data: Any, path: Keys) -> Iterator[tuple[Keys, Any]]:

@@ -32,7 +32,7 @@ __all__ = [
     "unknown",
 ]
 
-SWITCH_TRAYS = "{use: component, name: switch_tray, part: switch_tray, rate: 0.1 per 1000 switch_tray-day}"
+SWITCH_TRAYS = "{use: component, name: switch_tray, part: switch_tray, rate: 0.1 per 1000 switch_tray-days}"
 
 """An assumed source of failures of trays of scale-up switches, as a scenario states it: no rate is published."""
 

@@ -414,7 +414,7 @@ def _of_sources(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
 def _slower(source: Source, job: PreparedJob) -> float:
     """Return the part of a job's progress that a fault takes which does not stop it [-]."""
     effect = source.effect
-    if effect.kind in ("corrupt", "spike"):
+    if effect.use in ("corrupt", "spike"):
         return 1.0
     if effect.bandwidth_left < 1:
         waits = job.communication

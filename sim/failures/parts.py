@@ -31,7 +31,7 @@ class Cause(Strategy, ABC):
 
     name: str = Field(min_length=1, description="The cause, as it appears in the results.")
     rate: Rate | None = Field(
-        None, description="Constant rate, for example '6.5 per 1000 node-day' or '1 per job-day'."
+        None, description="Constant rate, for example '6.5 per 1000 node-days' or '1 per job-day'."
     )
     law: Law | None = Field(None, description="Law of the lives, in place of a constant rate.")
     scale: float = Field(1.0, gt=0, description="Multiplies the rate.")
@@ -70,7 +70,7 @@ class Cause(Strategy, ABC):
             If a fault of the class stated does not stop a job, and the effect does.
         """
         if effect.stops and self.fault in ("slow", "corrupt", "spike"):
-            rule = f"'{self.name}': a fault of class {self.fault} does not stop a job, and effect {effect.kind} does"
+            rule = f"'{self.name}': a fault of class {self.fault} does not stop a job, and effect {effect.use} does"
             raise RuleError(("fault",), rule)
         return {
             "fault": self.fault or fault_of(part, effect, planned=self.planned),
@@ -183,7 +183,7 @@ def _thinned(law: Law | None) -> str:
     assert law is not None, "a law that ages"
     return (
         f"idle_hazard below 1 thins the failures, which is right only for a constant rate; "
-        f"with law '{law.law}' let the life run on clock: busy instead"
+        f"with law '{law.use}' let the life run on clock: busy instead"
     )
 
 

@@ -207,7 +207,7 @@ def _about(field: FieldInfo | None) -> str:
     names = names_of(models)
     schemas = [part.json_schema or {} for part in field.metadata if isinstance(part, WithJsonSchema)]
     examples = [schema["examples"] for schema in schemas if "examples" in schema]
-    if len(names) > 1 and tag_of(models[0])[0] == "law":
+    if len(names) > 1 and "fixed" in names:
         words += "; a time such as 30 min, or a law"
     elif len(names) > 1:
         words += f"; choose 'use' from {', '.join(names)}"
@@ -250,8 +250,8 @@ Kinds: TypeAlias = tuple[type[BaseModel], ...]
 
 
 def tag_of(kind: type[BaseModel]) -> tuple[str, tuple[str, ...]]:
-    """Return the key that names a strategy, law, effect or observer (``use``, ``law``, ...), and its names."""
-    for key in ("use", "law", "kind", "observer", "ask"):
+    """Return the key that names a strategy, law, effect or observer, which is ``use``, and its names."""
+    for key in ("use", "law", "ask"):
         # A key of this name may also hold a law instead of naming one.
         if key in kind.model_fields and get_origin(kind.model_fields[key].annotation) is Literal:
             return key, get_args(kind.model_fields[key].annotation)
@@ -259,7 +259,7 @@ def tag_of(kind: type[BaseModel]) -> tuple[str, tuple[str, ...]]:
 
 
 def kinds_at(model: type[BaseModel], data: Data, path: Keys) -> Kinds:
-    """Return the models that may stand at a path of `data`; ``use`` and ``law`` on the way narrow them."""
+    """Return the models that may stand at a path of `data`; ``use`` on the way narrows them."""
     found: Kinds = (model,)
     here = data
     is_name = False  # of a mapping whose keys are names, and whose values the models
@@ -310,6 +310,6 @@ def keys_at(model: type[BaseModel], data: Data, path: Keys) -> list[str]:
 
 
 def names_of(kinds: Iterable[type[BaseModel]]) -> list[str]:
-    """Return the names that ``use`` or ``law`` may have for these models: their own first, then their other ones."""
+    """Return the names that ``use`` may have for these models: their own first, then their other ones."""
     names = [tag_of(kind)[1] for kind in kinds]
     return [name[0] for name in names if name] + [other for name in names for other in name[1:]]

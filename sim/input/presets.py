@@ -124,7 +124,7 @@ def _lay_mapping(document: Document, path: Keys, content: Table, mark: Mark) -> 
 
 def _same_choice(own: Table, other: Table) -> bool:
     """Tell whether two mappings may be parameters of the same law or strategy."""
-    return all(key not in own or own[key] == other.get(key) for key in ("use", "law"))
+    return "use" not in own or own["use"] == other.get("use")
 
 
 def _write(document: Document, path: Keys, value: Data, mark: Mark) -> None:

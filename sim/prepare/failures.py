@@ -73,7 +73,7 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
     def notice(source: Source) -> DetectionRace | None:
         if source.detection is not None:
             return DetectionRace.by(source.detection).scaled(detection.scale)
-        fault, kind = source.fault, source.effect.kind
+        fault, kind = source.fault, source.effect.use
         return _NOTICING.get((described, fault, kind), lambda: detection.detection_race(fault, kind))
 
     found = [
@@ -86,7 +86,7 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         for source, index in zip(sources, origins, strict=True)
     ]
     for source, index in zip(found, origins, strict=True):
-        if source.detection_race is None and source.effect.kind == "spike":
+        if source.detection_race is None and source.effect.use == "spike":
             rule = f"'{source.name}': nobody notices a loss spike here; give it a detection time"
             raise PathError(("failures", index, "detection"), rule)
     return found, merged
@@ -222,7 +222,7 @@ def _check_part(source: Source, index: int, stopping: tuple[str, ...], scenario:
         "no job says what share of its step waits for communication (jobs.0.communication), or lets the model of steps "
         "tell (model, batch, parallelism)"
     )
-    if source.effect.kind == "degrade" and not communicates:
+    if source.effect.use == "degrade" and not communicates:
         raise PathError(("failures", index, "effect"), f"'{source.name}' takes bandwidth, and {wanted}")
     if source.part == "job" or source.part in stopping or (source.of_fabric and communicates):
         return

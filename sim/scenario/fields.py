@@ -172,7 +172,7 @@ Rate = Annotated[
     BeforeValidator(lambda value: value if isinstance(value, units.Rate) else units.parse_rate(value)),
     PlainSerializer(units.show_rate),
     WithJsonSchema(
-        {"anyOf": [{"type": "string"}, {"const": 0}], "description": "a rate", "examples": ["6.5 per 1000 node-day"]}
+        {"anyOf": [{"type": "string"}, {"const": 0}], "description": "a rate", "examples": ["6.5 per 1000 node-days"]}
     ),
 ]
 

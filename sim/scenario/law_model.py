@@ -178,8 +178,8 @@ def smallest_time(law: WithHazard, u: float, low: float, high: float, knots: Kno
 
 
 def _require_tag(schema: Table) -> None:
-    """Make ``law`` required in the JSON Schema, as it is in a scenario; only Python code may leave it out."""
-    schema["required"] = ["law", *schema.get("required", [])]
+    """Make ``use`` required in the JSON Schema, as it is in a scenario; only Python code may leave it out."""
+    schema["required"] = ["use", *schema.get("required", [])]
 
 
 class LawModel(Model, ABC):

@@ -56,12 +56,12 @@ NODES = 20_000
 
 COUNTS = {"node": NODES, "gpu": 8 * NODES, "nic": 8 * NODES, "rack": NODES}
 
-WEIBULL_OLD = {"law": "weibull", "shape": 3, "scale": "500 d"}
+WEIBULL_OLD = {"use": "weibull", "shape": 3, "scale": "500 d"}
 
-WEIBULL_YOUNG = {"law": "weibull", "shape": 0.7, "scale": "500 d"}
+WEIBULL_YOUNG = {"use": "weibull", "shape": 0.7, "scale": "500 d"}
 
 BATHTUB = {
-    "law": "piecewise",
+    "use": "piecewise",
     "hazards": [
         {"until": "30 d", "rate": "2 per year"},
         {"until": "600 d", "rate": "0.1 per year"},
@@ -70,10 +70,10 @@ BATHTUB = {
 }
 
 MIXTURE = {
-    "law": "mixture",
+    "use": "mixture",
     "parts": [
-        {"weight": 0.3, "law": {"law": "weibull", "shape": 0.6, "scale": "20 d"}},
-        {"weight": 0.7, "law": {"law": "lognormal", "median": "1000 d", "sigma": 0.5}},
+        {"weight": 0.3, "law": {"use": "weibull", "shape": 0.6, "scale": "20 d"}},
+        {"weight": 0.7, "law": {"use": "lognormal", "median": "1000 d", "sigma": 0.5}},
     ],
 }
 
@@ -237,7 +237,7 @@ def test_frail_nodes_of_some_age(name: str) -> None:
 
 def test_batches_of_some_age() -> None:
     """A third of the fleet has another law, a fifth three times the hazard: each its own residual life."""
-    other = {"law": "weibull", "shape": 2, "scale": "200 d"}
+    other = {"use": "weibull", "shape": 2, "scale": "200 d"}
     age = 250 * DAY
     source = source_of(WEIBULL_OLD, ((NODES, age),), batches=[{"share": 0.3, "law": other}, {"share": 0.2, "ratio": 3}])
     fleet = fleet_of(source, 1, 0)
@@ -292,7 +292,7 @@ def test_failures_of_old_nodes_in_a_replication() -> None:
     "law",
     [
         {"rate": "10 per 1000 node-day"},
-        {"law": {"law": "weibull", "shape": 1, "scale": "100 d"}},
+        {"law": {"use": "weibull", "shape": 1, "scale": "100 d"}},
         {"rate": "10 per 1000 node-day", "renews": "at_return", "frailty": {"shape": 0.7}},
         {"rate": "10 per 1000 node-day", "batches": [{"share": 0.3, "ratio": 4}]},
     ],
@@ -314,7 +314,7 @@ def test_a_constant_rate_knows_no_age(law: dict[str, Any]) -> None:
     assert not np.array_equal(sim.trace(new, 0).time, sim.trace(old, 0).time)
 
 
-HUNDRED = {"law": {"law": "fixed", "value": "500 s"}}
+HUNDRED = {"law": {"use": "fixed", "value": "500 s"}}
 
 """Lives of 500 s each: of a node that is 400 s old, 100 s are left."""
 
@@ -385,7 +385,7 @@ def test_the_stationary_state_of_known_ages_is_not_known() -> None:
 # ----------------------------------------
 # Incidents of shared parts: who is taken, how many, when, and how they come back.
 
-EXPONENTIAL = {"law": "exponential", "mean": "1 h"}
+EXPONENTIAL = {"use": "exponential", "mean": "1 h"}
 
 
 def idle(failure: dict[str, Any], days: int, **changes: Any) -> sim.Prepared:
@@ -463,7 +463,7 @@ def test_a_part_is_repaired_once() -> None:
 
 def test_each_node_is_repaired_by_itself() -> None:
     """With ``repaired: nodes`` one failure takes four nodes, each with an independent draw of the repair."""
-    failure = {"part": "cluster", "law": {"law": "fixed", "value": "2 d"}, "size": {"nodes": 4}}
+    failure = {"part": "cluster", "law": {"use": "fixed", "value": "2 d"}, "size": {"nodes": 4}}
     case = idle(failure, 1000, repair={"time": EXPONENTIAL})
     result = sim.run(case, 0, keeps_log=True)
     assert result.counts["failures"] == 499
@@ -479,9 +479,9 @@ def test_each_node_is_repaired_by_itself() -> None:
 def test_only_nodes_that_the_repair_left_broken_relapse() -> None:
     """A relapse takes its node alone: of four nodes each comes back broken with p, so 4 / (1 - p) outages in all."""
     p = 0.5
-    after = {"law": "uniform", "low": "1 min", "high": "2 h"}
+    after = {"use": "uniform", "low": "1 min", "high": "2 h"}
     relapse = {"after": after, "probability": p}
-    failure = {"law": {"law": "fixed", "value": "10 d"}, "size": {"nodes": 4}, "relapse": relapse}
+    failure = {"law": {"use": "fixed", "value": "10 d"}, "size": {"nodes": 4}, "relapse": relapse}
     case = idle(failure, 4000)
     result = sim.run(case, 0, keeps_log=True)
     rounds: list[list[Outage]] = [[] for _ in range(400)]
@@ -503,9 +503,9 @@ def test_only_nodes_that_the_repair_left_broken_relapse() -> None:
 
 def test_clusters_have_the_stated_size_and_delays() -> None:
     """Played by the engine, each incident makes nodes fail one after another: size and delays follow their laws."""
-    spread = {"law": "weibull", "shape": 2, "mean": "1 h"}
-    failure = {"law": {"law": "fixed", "value": "2 d"}, "size": {"mean": 4, "least": 2}, "spread": spread}
-    result = sim.run(idle(failure, 4001, repair={"time": {"law": "exponential", "mean": "10 s"}}), 0, keeps_log=True)
+    spread = {"use": "weibull", "shape": 2, "mean": "1 h"}
+    failure = {"law": {"use": "fixed", "value": "2 d"}, "size": {"mean": 4, "least": 2}, "spread": spread}
+    result = sim.run(idle(failure, 4001, repair={"time": {"use": "exponential", "mean": "10 s"}}), 0, keeps_log=True)
     start = np.array([outage.start for outage in result.outages])
     incident = (start // (2 * DAY)).astype(np.int64)
     assert incident.min() == 1
@@ -538,7 +538,7 @@ def test_failures_of_incidents_are_overdispersed() -> None:
 def test_a_spread_incident_is_played_as_it_was_drawn() -> None:
     """Each row of the trace is an outage of its node at its time, with all the marks that a failure has."""
     failure = {"part": "rack", "rate": "1 per 10 rack-d", "spread": EXPONENTIAL, "detection": EXPONENTIAL}
-    case = idle(failure, 30, repair={"time": {"law": "exponential", "mean": "1 ms"}})
+    case = idle(failure, 30, repair={"time": {"use": "exponential", "mean": "1 ms"}})
     drawn = sim.trace(case, 3)
     found = outages(case, 3)
     assert len(found) > 100
@@ -552,22 +552,22 @@ HORIZON = 40 * DAY
 
 COUNTS_TEST_SOURCE_KINDS = {"node": 128, "gpu": 1024, "nic": 1024, "leaf": 16, "rack": 32, "pdu": 8}
 
-WEIBULL = {"law": "weibull", "shape": 0.7, "mean": "60 d"}
+WEIBULL = {"use": "weibull", "shape": 0.7, "mean": "60 d"}
 
 LAWS_TEST_SOURCE_KINDS: dict[str, dict[str, Any]] = {
     "weibull": WEIBULL,
-    "wear-out": {"law": "weibull", "shape": 3, "scale": "60 d"},
-    "lognormal": {"law": "lognormal", "median": "40 d", "sigma": 1.3},
-    "gamma": {"law": "gamma", "shape": 0.6, "mean": "60 d"},
+    "wear-out": {"use": "weibull", "shape": 3, "scale": "60 d"},
+    "lognormal": {"use": "lognormal", "median": "40 d", "sigma": 1.3},
+    "gamma": {"use": "gamma", "shape": 0.6, "mean": "60 d"},
     "piecewise": {
-        "law": "piecewise",
+        "use": "piecewise",
         "hazards": [{"until": "5 d", "rate": "1 per 20 d"}, {"until": "30 d", "rate": 0}, {"rate": "1 per 60 d"}],
     },
     "mixture": {
-        "law": "mixture",
-        "parts": [{"weight": "20 %", "law": {"law": "exponential", "mean": "8 d"}}, {"weight": 0.8, "law": WEIBULL}],
+        "use": "mixture",
+        "parts": [{"weight": "20 %", "law": {"use": "exponential", "mean": "8 d"}}, {"weight": 0.8, "law": WEIBULL}],
     },
-    "empirical": {"law": "empirical", "values": ["3 d", "20 d", "21 d", "90 d", "150 d"]},
+    "empirical": {"use": "empirical", "values": ["3 d", "20 d", "21 d", "90 d", "150 d"]},
 }
 
 NODE = {"use": "component", "name": "node", "part": "node"}
@@ -582,7 +582,7 @@ SICK = {"use": "defect", "name": "sick", "share": "20 %", "rate": "5 per 100 nod
 
 HOURS = {"period": "1 d", "factors": [0, 0.5, 2.5]}
 
-LATE = {"law": "lognormal", "mean": "2 h", "sigma": 1}
+LATE = {"use": "lognormal", "mean": "2 h", "sigma": 1}
 
 CASES: dict[str, dict[str, Any]] = {
     "folded gpu": {"use": "component", "name": "gpu", "part": "gpu", "rate": "3 per 1000 gpu-d"},
@@ -618,7 +618,7 @@ CASES: dict[str, dict[str, Any]] = {
         "name": "gpu",
         "part": "gpu",
         "rate": "2 per 1000 gpu-d",
-        "batches": [{"share": 0.3, "law": {"law": "exponential", "mean": "90 d"}}],
+        "batches": [{"share": 0.3, "law": {"use": "exponential", "mean": "90 d"}}],
     },
     "covariate": {**NODE, "law": WEIBULL, "covariates": [{"name": "cooling", "ratios": [0.5, 1, 4], "stride": 8}]},
     "all differences": {
@@ -650,33 +650,33 @@ CASES: dict[str, dict[str, Any]] = {
     "values of a cluster": {**CLUSTER, "size": {"values": [1, 2, 200], "weights": [5, 2, 1]}},
     "equal values": {**CLUSTER, "size": {"values": [3, 3, 9]}},
     "rack with spread": {**RACK, "spread": LATE},
-    "some of a rack with spread": {**RACK, "size": {"values": [1, 3]}, "spread": {"law": "exponential", "mean": "3 d"}},
+    "some of a rack with spread": {**RACK, "size": {"values": [1, 3]}, "spread": {"use": "exponential", "mean": "3 d"}},
     "cluster with spread": {
         **CLUSTER,
         "size": {"mean": 5},
-        "spread": {"law": "mixture", "parts": [{"weight": 0.4, "law": "0 s"}, {"weight": 0.6, "law": LATE}]},
+        "spread": {"use": "mixture", "parts": [{"weight": 0.4, "law": "0 s"}, {"weight": 0.6, "law": LATE}]},
         "tempo": {"swings": {"every": "5 d", "cv": 1}},
     },
     "share of a cluster with spread": {
         **CLUSTER,
         "size": {"share": 0.01, "least": 3},
-        "spread": {"law": "empirical", "values": ["0 s", "1 h", "2 d"]},
+        "spread": {"use": "empirical", "values": ["0 s", "1 h", "2 d"]},
     },
     "defect": SICK,
     "exact defect": {**SICK, "exact": True},
     "defect that ages": {**SICK, "rate": None, "law": WEIBULL, "onset": "1 per 100 d"},
     "busy defect": {**SICK, "clock": "busy"},
     "job": {"use": "job", "name": "software", "rate": "2 per job-d"},
-    "ageing job": {"use": "job", "name": "software", "law": {"law": "lognormal", "mean": "3 d", "sigma": 1}},
+    "ageing job": {"use": "job", "name": "software", "law": {"use": "lognormal", "mean": "3 d", "sigma": 1}},
     "preemption": {"use": "preemption", "name": "others", "rate": "1 per job-d", "away": "4 h"},
     "ageing preemption": {
         "use": "preemption",
         "name": "others",
-        "law": {"law": "lognormal", "mean": "3 d", "sigma": 1},
+        "law": {"use": "lognormal", "mean": "3 d", "sigma": 1},
         "away": "4 h",
     },
     "loss spike": {"use": "loss-spike", "name": "spike", "rate": "1 per job-d"},
-    "ageing loss spike": {"use": "loss-spike", "name": "spike", "law": {"law": "gamma", "shape": 0.6, "mean": "4 d"}},
+    "ageing loss spike": {"use": "loss-spike", "name": "spike", "law": {"use": "gamma", "shape": 0.6, "mean": "4 d"}},
     "bug": {"use": "bug", "name": "bug", "rate": "1 per job-d", "fix": "1 d"},
     "ageing bug": {"use": "bug", "name": "bug", "law": WEIBULL, "fix": "1 d"},
     "maintenance": {
@@ -919,7 +919,7 @@ def test_never_renews() -> None:
 def test_a_constant_rate_counts_by_its_parts(part: str, renews: str) -> None:
     """However memoryless lives are drawn, n parts fail n t / L times, and at most once each if they never renew."""
     counts = {"node": 32, "gpu": 256}
-    law = {"law": "exponential", "mean": "100 d"}
+    law = {"use": "exponential", "mean": "100 d"}
     entry = {"name": "fault", "part": part, "law": law, "renews": renews}
     source = Component.model_validate(entry).build(counts, 1)
     drawn = np.array([draw_trace([source], 200 * DAY, 1, number).time.size for number in range(200)])
@@ -1102,7 +1102,7 @@ def test_a_failure_takes_its_domain(part: str, slot: int, expected: list[int]) -
         cluster=TREE,
         jobs=[{"name": "job", "gpus": 2, "arrival": "900 s"}],
         failures=[
-            {"use": "component", "name": "fault", "part": part, "law": {"law": "gamma", "shape": 2, "mean": "9 d"}}
+            {"use": "component", "name": "fault", "part": part, "law": {"use": "gamma", "shape": 2, "mean": "9 d"}}
         ],
         repair={"time": "50 s"},
     )
@@ -1357,7 +1357,7 @@ def test_mean_tempo(name: str, days: float) -> None:
 @pytest.mark.parametrize("renews", ["at_failure", "at_return"])
 def test_ageing_units_run_in_operational_time(renews: str) -> None:
     """Played by the engine, lives that renew at once count like a renewal process in operational time."""
-    law = {"law": "weibull", "shape": 3, "mean": "20 d"}
+    law = {"use": "weibull", "shape": 3, "mean": "20 d"}
     tempo = {"calendar": {"period": "10 d", "factors": [0.2, 1.8]}, "trend": {"exponent": 2, "reference": "20 d"}}
     source = source_of_of_test_tempo(tempo, law=law, renews=renews)
     source = replace(source, repair=Fixed.from_seconds(value=0.0))
@@ -1495,7 +1495,7 @@ def test_frailties_follow_the_gamma_law_with_mean_one(replication: int) -> None:
 @cases("ratio", [0.25, 8.0])
 def test_a_hazard_ratio_scales_a_weibull_law(shape: float, ratio: float) -> None:
     """With the hazard ratio h, Weibull lives keep their shape and have the scale times h^(-1 / shape)."""
-    law = {"law": "weibull", "shape": shape, "scale": "50 d"}
+    law = {"use": "weibull", "shape": shape, "scale": "50 d"}
     source = source_of_of_test_variety(law=law, batches=[{"share": 1, "ratio": ratio}], renews="never")
     drawn = draw_trace([source], math.inf, 3, 0)
     assert stats.kstest(drawn.time, stats.weibull_min(shape, scale=50 * DAY * ratio ** (-1 / shape)).cdf).pvalue > LEAST
@@ -1506,7 +1506,7 @@ def test_a_hazard_ratio_scales_a_weibull_law(shape: float, ratio: float) -> None
 @cases("ratio", [0.25, 8.0])
 def test_a_hazard_ratio_is_a_power_of_survival(ratio: float) -> None:
     """Whatever the law, a unit with the hazard ratio h survives x with P(X > x)^h: here a lognormal life."""
-    law = {"law": "lognormal", "median": "50 d", "sigma": 0.8}
+    law = {"use": "lognormal", "median": "50 d", "sigma": 0.8}
     source = source_of_of_test_variety(law=law, batches=[{"share": 1, "ratio": ratio}], renews="never")
     survival = stats.lognorm(0.8, scale=50 * DAY).sf(draw_trace([source], math.inf, 4, 0).time) ** ratio
     assert stats.kstest(survival, "uniform").pvalue > LEAST
@@ -1514,7 +1514,7 @@ def test_a_hazard_ratio_is_a_power_of_survival(ratio: float) -> None:
 
 def test_batches_are_shares_of_the_nodes() -> None:
     """Each node is in a batch with its share; all its GPUs are, and it is in the same for every source."""
-    law = {"law": "weibull", "shape": 2, "mean": "30 d"}
+    law = {"use": "weibull", "shape": 2, "mean": "30 d"}
     batches = [{"share": 0.2, "law": law}, {"share": "5 %", "ratio": 10}]
     fleet = fleet_of(source_of_of_test_variety(part="gpu", law=law, batches=batches), 1, 0)
     assert fleet.which is not None
@@ -1534,7 +1534,7 @@ def test_batches_are_shares_of_the_nodes() -> None:
 
 def test_batches_fail_by_their_own_rates() -> None:
     """Three batches with hazards 1, 5 and 0.2 of the source's: counts of nodes are a mixture of Poisson laws."""
-    entry = [{"share": 0.3, "ratio": 5}, {"share": 0.2, "law": {"law": "exponential", "mean": "500 d"}}]
+    entry = [{"share": 0.3, "ratio": 5}, {"share": 0.2, "law": {"use": "exponential", "mean": "500 d"}}]
     counts = by_node(source_of_of_test_variety(batches=entry), 100)[0]
     law = 0.5 * stats.poisson(1).pmf(np.arange(31)) + 0.3 * stats.poisson(5).pmf(np.arange(31))
     law += 0.2 * stats.poisson(0.2).pmf(np.arange(31))

@@ -103,7 +103,7 @@ def times_fit(results: list[sim.Result], law: NDArray[np.float64]) -> bool:
 
 def exponential(days: float) -> dict[str, Any]:
     """Return an exponential law by its mean [day]."""
-    return {"law": "exponential", "mean": f"{days!r} d"}
+    return {"use": "exponential", "mean": f"{days!r} d"}
 
 
 def fault(life: float, repair: dict[str, Any] | None, part: str = "node", **changes: Any) -> dict[str, Any]:
@@ -177,9 +177,9 @@ def test_nodes_down_at_a_time_are_binomial(day: float) -> None:
 @pytest.mark.parametrize(
     ("repair", "law"),
     [
-        ({"law": "lognormal", "median": "1 d", "sigma": 1.3}, stats.lognorm(1.3)),
-        ({"law": "fixed", "value": "3 d"}, stats.uniform(3.0, 1e-9)),
-        ({"law": "weibull", "shape": 0.6, "scale": "2 d"}, stats.weibull_min(0.6, scale=2.0)),
+        ({"use": "lognormal", "median": "1 d", "sigma": 1.3}, stats.lognorm(1.3)),
+        ({"use": "fixed", "value": "3 d"}, stats.uniform(3.0, 1e-9)),
+        ({"use": "weibull", "shape": 0.6, "scale": "2 d"}, stats.weibull_min(0.6, scale=2.0)),
     ],
 )
 def test_any_law_of_repair_on_the_way(repair: dict[str, Any], law: stats.distributions.rv_frozen, renews: str) -> None:
@@ -198,7 +198,7 @@ def test_any_law_of_repair_on_the_way(repair: dict[str, Any], law: stats.distrib
 def test_repairs_behind_a_job_that_has_just_begun() -> None:
     """A full job, and nodes that fail only in it: the number in repair at t is Poisson with a(t), long tail or not."""
     nodes, life, sigma = 50, 20.0, 1.5
-    repair = {"law": "lognormal", "median": "1 d", "sigma": sigma}
+    repair = {"use": "lognormal", "median": "1 d", "sigma": sigma}
     case = prepared(
         cluster={"nodes": 150, "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}},
         horizon="12 d",
@@ -442,10 +442,10 @@ def exact(seconds: float) -> str:
 def scenario_of(given: dict[str, Any]) -> sim.Prepared:
     """Return a job of nodes that are domains, with some nodes to replace them."""
     nodes = given["replicas"] * given["domains"]
-    law = {"law": "exponential", "mean": exact(given["life"])}
+    law = {"use": "exponential", "mean": exact(given["life"])}
     failures: list[dict[str, Any]] = [{"use": "component", "name": "gpu", "part": "gpu", "law": law}]
     if given["others"] < math.inf:
-        law = {"law": "exponential", "mean": exact(given["others"])}
+        law = {"use": "exponential", "mean": exact(given["others"])}
         failures.append({"use": "job", "name": "bug", "law": law})
     layout = {"data": given["replicas"], "tensor": given["tensor"], "pipeline": given["domains"]}
     return prepared(
@@ -464,7 +464,7 @@ def scenario_of(given: dict[str, Any]) -> sim.Prepared:
             "give_up_below": given["tensor"] - given["most"],
             **({"allowed": given["allowed"]} if given["allowed"] else {}),
         },
-        repair={"time": {"law": "exponential", "mean": exact(given["repair"])}},
+        repair={"time": {"use": "exponential", "mean": exact(given["repair"])}},
         seed=SEED,
     )
 
@@ -669,7 +669,7 @@ def test_weibull_gaps(name: str, shape: float) -> None:
     """Every share of a job with Weibull gaps is that of theory, and the theory of Poisson failures is seen to fail."""
     times = TIMES[name]
     scale = MEAN / math.gamma(1 + 1 / shape)
-    mean, allowed = shares_of({"law": "weibull", "shape": shape, "scale": exact(scale)}, times)
+    mean, allowed = shares_of({"use": "weibull", "shape": shape, "scale": exact(scale)}, times)
     theory = times.of_law(shape)
     apart = mean - np.array([theory[share] for share in NAMES])
     assert np.all(np.abs(apart) <= allowed), dict(zip(NAMES, (apart / allowed).round(2), strict=True))
@@ -684,7 +684,7 @@ def test_measured_gaps(name: str) -> None:
     gaps = [100.0, 250.0, 400.0, 700.0, 900.0, 1300.0, 2500.0, 3600.0, 6250.0, 20_000.0]
     assert sum(gaps) == 10 * MEAN
     times = TIMES[name]
-    law = {"law": "empirical", "values": [exact(gap) for gap in gaps]}
+    law = {"use": "empirical", "values": [exact(gap) for gap in gaps]}
     mean, allowed = shares_of(law, times)
     theory = times.of_table(gaps)
     apart = mean - np.array([theory[share] for share in NAMES])
@@ -1112,7 +1112,7 @@ def scenario_of_of_test_theory_starved(given: dict[str, Any]) -> sim.Prepared:
         },
         recovery={"use": "hot-spare", "initialize": exact(given["restart"])},
         spares=spares,
-        repair={"time": {"law": "exponential", "mean": time} if given.get("random") else time},
+        repair={"time": {"use": "exponential", "mean": time} if given.get("random") else time},
         seed=SEED,
     )
 
@@ -1229,7 +1229,7 @@ def short_of_nodes(given: dict[str, Any], life: float = 10 * DAY_TEST_THEORY_STA
         checkpoint={"tiers": [{"interval": "20 min", "mode": "blocking", "write": "20 s", "restore": "0 s"}]},
         recovery=given["recovery"],
         spares={"hot": 0},
-        repair={"time": {"law": "exponential", "mean": "12 h"}},
+        repair={"time": {"use": "exponential", "mean": "12 h"}},
         seed=SEED,
     )
 

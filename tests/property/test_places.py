@@ -391,8 +391,8 @@ def test_lives_that_are_due_at_the_same_time_are_told_apart() -> None:
         "horizon": "12000 s",
         "jobs": [{"name": "small", "gpus": 1}, {"name": "large", "gpus": 3}],
         "failures": [
-            {"use": "component", "name": "node", "clock": "busy", "law": {"law": "fixed", "value": "600 s"}},
-            {"use": "job", "name": "software", "law": {"law": "exponential", "mean": "1200 s"}},
+            {"use": "component", "name": "node", "clock": "busy", "law": {"use": "fixed", "value": "600 s"}},
+            {"use": "job", "name": "software", "law": {"use": "exponential", "mean": "1200 s"}},
         ],
         "detection": {"time": "0 s"},
         "checkpoint": {"tiers": [{"interval": "30 s", "write": "0 s", "restore": "0 s"}]},
@@ -427,7 +427,7 @@ def test_a_job_that_ends_where_a_save_begins_does_not_wait_for_it(every: int) ->
 def test_who_is_not_blamed_and_down_for_something_else_is_repaired(diagnosis: dict[str, float], repair: float) -> None:
     """Node 0 fails at 300 s and is not blamed at 350 s; its rack, down since 320 s, keeps it out until 470 s."""
     causes = [{"part": "node"}, {"part": "rack", "repair": "100 s"}]
-    law = {"law": "exponential", "mean": "1000 d"}
+    law = {"use": "exponential", "mean": "1000 d"}
     case = harness.prepared(
         cluster={"nodes": 8, "gpus_per_node": 1, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
         jobs=[{"name": "job", "gpus": 3}],

@@ -388,13 +388,13 @@ def shrinking(**changes: Any) -> dict[str, Any]:
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nothing": ({}, []),
     "lives that age": (
-        {"failures": [NODE | {"rate": None, "law": {"law": "weibull", "mean": "50 d", "shape": 2.0}}]},
+        {"failures": [NODE | {"rate": None, "law": {"use": "weibull", "mean": "50 d", "shape": 2.0}}]},
         ["constant failure rates, but node ages"],
     ),
     "two that age": (
         {
             "failures": [
-                NODE | {"name": name, "rate": None, "law": {"law": "weibull", "mean": "50 d", "shape": 2.0}}
+                NODE | {"name": name, "rate": None, "law": {"use": "weibull", "mean": "50 d", "shape": 2.0}}
                 for name in ("one", "two")
             ]
         },
@@ -433,7 +433,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["failures of single nodes, but incidents take several"],
     ),
     "a part that slows": (
-        {"failures": [NODE | {"effect": {"kind": "slow", "factor": 0.99}}]},
+        {"failures": [NODE | {"effect": {"use": "slow", "factor": 0.99}}]},
         [f"{STEPS_ON} node does not stop it"],
     ),
     "bugs": (
@@ -506,7 +506,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "shrinking": (shrinking(), []),
     "shrinking at random": (
-        shrinking(initialize={"law": "exponential", "mean": "3 min"}),
+        shrinking(initialize={"use": "exponential", "mean": "3 min"}),
         ["stalls and absences are as long as their means"],
     ),
     "shrinking by whole units": (
@@ -591,8 +591,8 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         "node takes 4 nodes at once, of which the other 2 replace no more",
     ),
     "a node that is slow for long": (
-        {"failures": [NODE | {"effect": {"kind": "slow", "factor": 0.5}, "detection": "6 h"}]},
-        {"failures": [NODE | {"effect": {"kind": "slow", "factor": 0.5}, "detection": "1 min"}]},
+        {"failures": [NODE | {"effect": {"use": "slow", "factor": 0.5}, "detection": "6 h"}]},
+        {"failures": [NODE | {"effect": {"use": "slow", "factor": 0.5}, "detection": "1 min"}]},
         "what node costs until it is noticed takes",
     ),
     "results that are wrong for long": (

@@ -294,7 +294,7 @@ def test_the_pace_changes_with_the_nodes() -> None:
 @cases("share", [0.3, 1.0])
 def test_lost_bandwidth_and_a_slow_pool_do_not_add_up(first: str, second: str, pace: float, share: float) -> None:
     """A synchronous job waits for the slower of the two: while half the spines are out, for the one or the other."""
-    never = {"law": {"law": "exponential", "mean": "100000 d"}}
+    never = {"law": {"use": "exponential", "mean": "100000 d"}}
     spine = {"use": "component", "name": "spine", "part": "spine", "repair": "200 s", **never}
     fabric = {"rails": 1, "leaf": {"nodes": 2}, "spine": {"switches": 2}}
     jobs = [{"name": "job", "gpus": 4, "communication": share}]

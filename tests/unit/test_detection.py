@@ -46,7 +46,7 @@ STOPS = ("process", "gpu", "driver", "host", "nic", "switch", "hang", "storage")
 
 def observers(*names: str | dict[str, Any], **changes: Any) -> Observers:
     """Return a detection with observers, each a name or what would be written of it."""
-    entries = [{"observer": name} if isinstance(name, str) else name for name in names]
+    entries = [{"use": name} if isinstance(name, str) else name for name in names]
     return Observers.model_validate({"observers": entries, **changes})
 
 
@@ -72,8 +72,8 @@ def sole(name: str | dict[str, Any], fault: str, kind: str = "crash") -> np.ndar
         2,
         [
             Latency.model_validate({}),
-            Latency.model_validate({"time": {"law": "exponential", "mean": "5 min"}, "hang": "10 min", "slow": "1 d"}),
-            Latency.model_validate({"corrupt": {"law": "lognormal", "median": "1 h", "sigma": 1}, "scale": 0.5}),
+            Latency.model_validate({"time": {"use": "exponential", "mean": "5 min"}, "hang": "10 min", "slow": "1 d"}),
+            Latency.model_validate({"corrupt": {"use": "lognormal", "median": "1 h", "sigma": 1}, "scale": 0.5}),
             observers(),
             observers(*ALL),
             observers("in-band", "collective-timeout", "slurm", scale=2.0),
@@ -113,7 +113,7 @@ def test_slurm_marks_nodes_down_after_300_to_500_seconds() -> None:
     error = 200 / math.sqrt(12 * drawn.size)
     assert Z * error < 2
     assert abs(drawn.mean() - 400) <= Z * error
-    assert mean(observers({"observer": "slurm", "timeout": "60 s"}), "host") == pytest.approx(80)
+    assert mean(observers({"use": "slurm", "timeout": "60 s"}), "host") == pytest.approx(80)
 
 
 def test_kubernetes_evicts_after_340_to_355_seconds() -> None:
@@ -126,7 +126,7 @@ def test_kubernetes_evicts_after_340_to_355_seconds() -> None:
     exact = np.quantile((50 - renewed + looked + 300).ravel(), (np.arange(200) + 0.5) / 200)
     assert np.abs(drawn[50::100] - exact).max() < 0.8
     assert drawn.std() == pytest.approx(math.sqrt((10**2 + 5**2) / 12), rel=0.01)
-    ready = sole({"observer": "kubernetes", "toleration": "0 s"}, "host")
+    ready = sole({"use": "kubernetes", "toleration": "0 s"}, "host")
     assert ready.min() >= 40
     assert ready.max() <= 55
 
@@ -159,7 +159,7 @@ def test_in_process_watchdogs() -> None:
 
 def test_heartbeats_are_missed_a_timeout_after_the_last() -> None:
     """The fault falls between two reports, so that the time is timeout - U(0, period)."""
-    drawn = sole({"observer": "heartbeat", "timeout": "60 s", "period": "20 s"}, "hang", "hang")
+    drawn = sole({"use": "heartbeat", "timeout": "60 s", "period": "20 s"}, "hang", "hang")
     assert drawn.min() >= 40
     assert drawn.max() <= 60
     assert drawn.mean() == pytest.approx(50)
@@ -168,7 +168,7 @@ def test_heartbeats_are_missed_a_timeout_after_the_last() -> None:
 def test_stragglers_are_reported_a_few_times() -> None:
     """With k confirmations a slow node is found between k - 1 and k periods after it became slow."""
     for count in (1, 3):
-        drawn = sole({"observer": "straggler", "confirmations": count}, "slow", "slow")
+        drawn = sole({"use": "straggler", "confirmations": count}, "slow", "slow")
         assert drawn.min() >= 300 * (count - 1)
         assert drawn.max() <= 300 * count
         assert drawn.mean() == pytest.approx(300 * (count - 0.5))
@@ -208,7 +208,7 @@ def test_who_sees_what_does_not_stop(name: str, kind: str) -> None:
 
 def test_a_rule_in_the_loop_covers_loss_spikes() -> None:
     """An observer of the job sees what does not stop it if it is said to cover that class."""
-    rule = {"observer": "in-band", "covers": {"spike": "100 %"}, "latency": "1 min"}
+    rule = {"use": "in-band", "covers": {"spike": "100 %"}, "latency": "1 min"}
     assert mean(observers(rule), "spike", "spike") == 60
     assert mean(observers("in-band", human={"latency": "1 d"}), "spike", "spike") == 86_400
 
@@ -222,7 +222,7 @@ def test_planned_stops_are_known() -> None:
 
 def test_coverage_replaces_single_classes() -> None:
     """A coverage or a time that is stated replaces that of its class alone; a coverage of zero is none."""
-    agent = {"observer": "node-agent", "covers": {"nic": "50 %", "gpu": "0 %"}, "latency": {"nic": "20 s"}}
+    agent = {"use": "node-agent", "covers": {"nic": "50 %", "gpu": "0 %"}, "latency": {"nic": "20 s"}}
     detection = observers(agent, "collective-timeout")
     assert mean(detection, "nic") == pytest.approx(0.5 * 20 + 0.5 * 615)
     assert mean(detection, "gpu") == 615
@@ -233,9 +233,9 @@ def test_coverage_replaces_single_classes() -> None:
 def test_the_earliest_wins() -> None:
     """Of all that cover a class, the earliest notices it: with Slurm, an agent of partial coverage, and a timeout."""
     detection = observers(
-        {"observer": "node-agent", "covers": {"host": "30 %"}},
+        {"use": "node-agent", "covers": {"host": "30 %"}},
         "slurm",
-        {"observer": "collective-timeout", "timeout": "400 s", "dump": "0 s"},
+        {"use": "collective-timeout", "timeout": "400 s", "dump": "0 s"},
     )
     # Without the agent it is min(U(300, 500), 400): half below 400, with the mean 350.
     assert mean(detection, "host") == pytest.approx(0.3 * 2 + 0.7 * (0.5 * 350 + 0.5 * 400))
@@ -260,7 +260,7 @@ def test_one_more_observer_is_never_later(fault: str) -> None:
 
 def test_shipped_scenarios_ask_for_the_same_numbers() -> None:
     """A latency of one law asks for the number called ``detection`` alone, as a law by itself does."""
-    law = {"law": "exponential", "mean": "5 min"}
+    law = {"use": "exponential", "mean": "5 min"}
     detection_race = Latency.model_validate({"time": law}).detection_race("gpu", "crash")
     asked: list[str] = []
 
@@ -346,8 +346,8 @@ def test_every_part_of_a_fabric_has_a_class() -> None:
     ("effect", "fault"),
     [
         ("hang", "hang"),
-        ({"kind": "slow", "factor": 0.5}, "slow"),
-        ({"kind": "degrade", "bandwidth": 0.5}, "slow"),
+        ({"use": "slow", "factor": 0.5}, "slow"),
+        ({"use": "degrade", "bandwidth": 0.5}, "slow"),
         ("corrupt", "corrupt"),
     ],
 )
@@ -367,7 +367,7 @@ def test_class_of_jobs() -> None:
     assert bug.build(COUNTS, 1).fault == "process"
     spike: Any = SOURCES["loss-spike"].model_validate({"name": "spike", "rate": "1 per job-day"})
     source = spike.build(COUNTS, 1)
-    assert (source.fault, source.effect.kind) == ("spike", "spike")
+    assert (source.fault, source.effect.use) == ("spike", "spike")
 
 
 def test_class_of_what_is_planned() -> None:

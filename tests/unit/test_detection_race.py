@@ -153,12 +153,12 @@ def test_the_nodes_are_idle_if_nobody_wants_them() -> None:
 
 def test_the_time_away_may_be_random() -> None:
     """It is the quantile of its law at the number of that failure, so it differs between preemptions and repeats."""
-    one = case(preemption({"law": "uniform", "low": "50 s", "high": "150 s"}))
+    one = case(preemption({"use": "uniform", "low": "50 s", "high": "150 s"}))
     away = [losses(one, play(one, [(300, 0, 0)], replication=number))["reschedule", "preempted"] for number in range(8)]
     assert all(50.0 <= seconds_away <= 150.0 for seconds_away in away)
     assert len(set(away)) == 8
     assert away[0] == losses(one, play(one, [(300, 0, 0)]))["reschedule", "preempted"]
-    wide = case(preemption({"law": "uniform", "low": "100 s", "high": "300 s"}))
+    wide = case(preemption({"use": "uniform", "low": "100 s", "high": "300 s"}))
     assert losses(wide, play(wide, [(300, 0, 0)]))["reschedule", "preempted"] == pytest.approx(2 * away[0], rel=EXACT)
 
 
@@ -286,8 +286,8 @@ LAWS = {
     "empirical": Empirical.from_seconds(values=(10.0, 30.0, 30.0, 200.0)),
     "mixture": Mixture(
         parts=(
-            MixturePart(weight="40 %", law={"law": "fixed", "value": "25 s"}),
-            MixturePart(weight="60 %", law={"law": "exponential", "mean": "80 s"}),
+            MixturePart(weight="40 %", law={"use": "fixed", "value": "25 s"}),
+            MixturePart(weight="60 %", law={"use": "exponential", "mean": "80 s"}),
         )
     ),
 }

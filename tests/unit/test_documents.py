@@ -526,28 +526,28 @@ def test_extends_a_list_from_left_to_right(tmp_path: Path) -> None:
 def test_extends_inside_and_shorthand(tmp_path: Path) -> None:
     """`extends` works in any mapping, relative to the file that says so; shorthand paths take a bare name."""
     write(tmp_path, topologies__x="extends: parts/base.yaml\nnodes: 8\n")
-    write(tmp_path / "topologies", parts__base="kind: rail\nnodes: 4\n")
+    write(tmp_path / "topologies", parts__base="form: rail\nnodes: 4\n")
     inside = write(tmp_path, scenarios__a="cluster: {extends: ../topologies/x.yaml, nodes: 16}\n")
     short = write(tmp_path, scenarios__b="cluster: ../topologies/x.yaml\nnote: ../topologies/x.yaml\n")
     item = write(tmp_path, scenarios__c="jobs: [{extends: ../topologies/x.yaml, gpus: 1}]\n")
-    assert extend(inside).data == {"cluster": {"kind": "rail", "nodes": 16}}
+    assert extend(inside).data == {"cluster": {"form": "rail", "nodes": 16}}
     document = extend(short, shorthand=("cluster",))
-    assert document.data == {"cluster": {"kind": "rail", "nodes": 8}, "note": "../topologies/x.yaml"}
+    assert document.data == {"cluster": {"form": "rail", "nodes": 8}, "note": "../topologies/x.yaml"}
     assert str(document.values["cluster", "nodes"]) == f"{tmp_path / 'topologies' / 'x.yaml'}:2:8"
     assert str(document.keys["cluster",]) == f"{short}:1:1"
     assert [path.name for path in document.files] == ["b.yaml", "x.yaml", "base.yaml"]
-    assert extend(item).data == {"jobs": [{"kind": "rail", "nodes": 8, "gpus": 1}]}
+    assert extend(item).data == {"jobs": [{"form": "rail", "nodes": 8, "gpus": 1}]}
 
 
 def test_own_base_replaces_the_inherited_mapping(tmp_path: Path) -> None:
     """A mapping that names its own base does not keep keys of the one it would have inherited."""
-    write(tmp_path, fat="kind: fat_tree\nlevels: 3\n", rail="kind: rail\nrails: 8\n", base="cluster: fat.yaml\n")
+    write(tmp_path, fat="form: fat_tree\nlevels: 3\n", rail="form: rail\nrails: 8\n", base="cluster: fat.yaml\n")
     other = write(tmp_path, a="extends: base.yaml\ncluster: rail.yaml\n")
     changed = write(tmp_path, b="extends: base.yaml\ncluster: {levels: 2}\n")
     grandchild = write(tmp_path, c="extends: b.yaml\ncluster: {nodes: 4}\n")
-    assert extend(other, shorthand=("cluster",)).data == {"cluster": {"kind": "rail", "rails": 8}}
-    assert extend(changed, shorthand=("cluster",)).data == {"cluster": {"kind": "fat_tree", "levels": 2}}
-    assert extend(grandchild, shorthand=("cluster",)).data["cluster"] == {"kind": "fat_tree", "levels": 2, "nodes": 4}
+    assert extend(other, shorthand=("cluster",)).data == {"cluster": {"form": "rail", "rails": 8}}
+    assert extend(changed, shorthand=("cluster",)).data == {"cluster": {"form": "fat_tree", "levels": 2}}
+    assert extend(grandchild, shorthand=("cluster",)).data["cluster"] == {"form": "fat_tree", "levels": 2, "nodes": 4}
 
 
 def test_locate_finds_shipped_files(tmp_path: Path) -> None:
@@ -622,7 +622,7 @@ def document_of_test_documents(tmp_path: Path) -> Document:
         ("jobs.0.name=no", ("jobs", 0, "name"), "no"),
         ("fabric.core.oversubscription=7", ("fabric", "core", "oversubscription"), 7),
         ("cluster.nodes=16", ("cluster", "nodes"), 16),
-        ("cluster={kind: rail}", ("cluster",), {"kind": "rail"}),
+        ("cluster={form: rail}", ("cluster",), {"form": "rail"}),
         ("jobs.0=[1, {a: b}]", ("jobs", 0), [1, {"a": "b"}]),
         ("note=a=b", ("note",), "a=b"),
         ("cluster.0=x", ("cluster", "0"), "x"),

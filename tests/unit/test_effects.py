@@ -16,7 +16,7 @@ from tests.intervals import Z
 
 EXACT = 1e-9
 
-NEVER: dict[str, Any] = {"law": {"law": "exponential", "mean": "1000 d"}, "renews": "never"}
+NEVER: dict[str, Any] = {"law": {"use": "exponential", "mean": "1000 d"}, "renews": "never"}
 
 RARE_SAVES: dict[str, Any] = {
     "tiers": [{"interval": "1 d", "mode": "blocking", "write": "10 s", "restore": "20 s"}],
@@ -38,7 +38,7 @@ def cause(name: str, effect: Any = "crash", **more: Any) -> dict[str, Any]:
 
 def slow(factor: float, name: str = "slow", heals: str | None = None, **more: Any) -> dict[str, Any]:
     """Return a source of slow nodes."""
-    effect: dict[str, Any] = {"kind": "slow", "factor": factor}
+    effect: dict[str, Any] = {"use": "slow", "factor": factor}
     if heals is not None:
         effect["heals"] = heals
     return cause(name, effect, **more)
@@ -163,7 +163,7 @@ def test_the_repair_of_a_shared_part_mends_no_node(use: str) -> None:
 def test_an_incident_slows_all_its_nodes_and_each_repair_mends_one() -> None:
     """Both nodes of the job are slow; one crashes and is mended, the other one still sets the pace."""
     heat = {"use": "incident", "name": "heat", "part": "rack", "rate": "1e-6 per rack-d"}
-    one = case({**heat, "effect": {"kind": "slow", "factor": 0.5}}, cause("crash"), cluster=nodes(2, rack=2))
+    one = case({**heat, "effect": {"use": "slow", "factor": 0.5}}, cause("crash"), cluster=nodes(2, rack=2))
     rows = [(100.0, 0, 0), (400.0, 1, 0)]
     result = play(one, rows)
     assert seconds(result) == pytest.approx(
@@ -303,15 +303,15 @@ def test_what_heals_first_is_never_noticed() -> None:
 
 def test_a_unit_that_renews_at_return_has_one_life_at_a_time() -> None:
     """Its next life begins when the fault is over: healed, or repaired. Never earlier, and never twice."""
-    law = {"law": "fixed", "value": "100 s"}
+    law = {"use": "fixed", "value": "100 s"}
     component: dict[str, Any] = {"use": "component", "name": "slow", "part": "node", "law": law, "renews": "at_return"}
-    effect = {"kind": "slow", "factor": 0.5, "heals": "60 s"}
+    effect = {"use": "slow", "factor": 0.5, "heals": "60 s"}
     one = case({**component, "effect": effect}, cluster=nodes(1), jobs=[{"name": "job", "gpus": 1}])
     result = sim.run(one, 0)
     # Healthy for 100 s, slow for 60 s: faults at 100, 260, ..., 900 s.
     assert result.counts["faults"] == 6
     assert result.counts["healed"] == 6
-    effect = {"kind": "slow", "factor": 0.5}
+    effect = {"use": "slow", "factor": 0.5}
     one = case(
         {**component, "effect": effect, "detection": "50 s"}, cluster=nodes(1), jobs=[{"name": "job", "gpus": 1}]
     )
@@ -401,7 +401,7 @@ def test_two_jobs_each_have_their_own_pace() -> None:
 def test_a_degraded_link_stretches_the_part_of_a_step_that_communicates(bandwidth: float, communication: float) -> None:
     """By Amdahl: a step takes 1 - c + c / b of its healthy time."""
     stretch = 1 - communication + communication / bandwidth
-    effect = {"kind": "degrade", "bandwidth": bandwidth}
+    effect = {"use": "degrade", "bandwidth": bandwidth}
     jobs = [{"name": "job", "gpus": 2, "communication": communication}]
     result = play(case(cause("link", effect), jobs=jobs), [(130, 0, 0)])
     assert result.jobs[0].work == pytest.approx(100 + 870 / stretch, rel=EXACT)
@@ -410,7 +410,7 @@ def test_a_degraded_link_stretches_the_part_of_a_step_that_communicates(bandwidt
 
 def test_a_degraded_link_is_noticed_and_heals_like_a_slow_node() -> None:
     """The scenario's detection has a law for it; what heals is healthy again."""
-    effect = {"kind": "degrade", "bandwidth": 0.5}
+    effect = {"use": "degrade", "bandwidth": 0.5}
     jobs = [{"name": "job", "gpus": 2, "communication": 1.0}]
     one = case(cause("link", effect), jobs=jobs, detection={"slow": "1 s", "degrade": "300 s"})
     assert losses(one, play(one, [(100, 0, 0)]))["degraded", "link"] == pytest.approx(150.0, rel=EXACT)
@@ -436,20 +436,20 @@ def _noisy(recovery: dict[str, Any], repair: dict[str, Any]) -> sim.Prepared:
     """Return a cluster in which every kind of fault happens often."""
     often: dict[str, Any] = {"use": "component", "part": "node", "rate": "0.3 per node-h"}
     sources = [
-        {**often, "name": "slow", "effect": {"kind": "slow", "factor": 0.5, "heals": "900 s"}, "detection": "1000 s"},
-        {**often, "name": "link", "effect": {"kind": "degrade", "bandwidth": 0.5}},
-        {**often, "name": "wrong", "effect": "corrupt", "detection": {"law": "exponential", "mean": "1500 s"}},
+        {**often, "name": "slow", "effect": {"use": "slow", "factor": 0.5, "heals": "900 s"}, "detection": "1000 s"},
+        {**often, "name": "link", "effect": {"use": "degrade", "bandwidth": 0.5}},
+        {**often, "name": "wrong", "effect": "corrupt", "detection": {"use": "exponential", "mean": "1500 s"}},
         {
             **often,
             "name": "again",
             "renews": "at_return",
-            "effect": {"kind": "slow", "factor": 0.9},
+            "effect": {"use": "slow", "factor": 0.9},
             "detection": "1 h",
         },
         {**often, "name": "crash", "interrupts": 0.5},
         {**often, "name": "hang", "effect": "hang", "clock": "busy"},
         {"use": "incident", "name": "heat", "part": "rack", "rate": "0.2 per rack-h", "detection": "600 s"}
-        | {"effect": {"kind": "slow", "factor": 0.7}},
+        | {"effect": {"use": "slow", "factor": 0.7}},
         {"use": "bug", "name": "bug", "rate": "1 per job-h", "fix": "300 s"},
         {"use": "maintenance", "name": "care", "part": "rack", "windows": [{"start": "1 h", "duration": "10 min"}]},
         {"use": "rollout", "name": "driver", "nodes_per_day": 200, "duration": "5 min", "hazard": {"crash": 0.5}},
@@ -461,7 +461,7 @@ def _noisy(recovery: dict[str, Any], repair: dict[str, Any]) -> sim.Prepared:
         horizon="20000 s",
         windows="3000 s",
         failures=sources,
-        detection={"time": {"law": "exponential", "mean": "5 s"}, "hang": "60 s"},
+        detection={"time": {"use": "exponential", "mean": "5 s"}, "hang": "60 s"},
         checkpoint={"tiers": [tier]},
         recovery=recovery,
         repair=repair,
@@ -479,7 +479,7 @@ def test_every_fault_comes_to_one_end(recovery: str) -> None:
         "standby": {"use": "standby", "recovery": "20 s", "selection": "50 s"},
     }[recovery]
     tiers = [{"name": "reset", "time": "300 s", "fixes": 0.7}, {"name": "swap", "time": "1 h"}]
-    single = {"time": {"law": "exponential", "mean": "600 s"}}
+    single = {"time": {"use": "exponential", "mean": "600 s"}}
     by_tiers: dict[str, Any] = {"use": "tiers", "tiers": tiers, "qualification": {"time": "60 s", "finds": 0.8}}
     kinds = dict.fromkeys(("healed", "harmless", "failures", "masked", "outside", "hits"), 0)
     for repair, replication in itertools.product((single, by_tiers), range(3)):
@@ -505,8 +505,8 @@ def test_every_fault_comes_to_one_end(recovery: str) -> None:
 
 def test_the_share_of_slow_time_is_that_of_an_alternating_renewal_process() -> None:
     """Nodes that are slow for a mean of 1 h after a mean of 9 h leave a job of two at full pace for 0.9 ** 2 of it."""
-    law = {"law": "exponential", "mean": "9 h"}
-    effect = {"kind": "slow", "factor": 0.5, "heals": {"law": "exponential", "mean": "1 h"}}
+    law = {"use": "exponential", "mean": "9 h"}
+    effect = {"use": "slow", "factor": 0.5, "heals": {"use": "exponential", "mean": "1 h"}}
     source = {"use": "component", "name": "slow", "part": "node", "law": law, "renews": "at_return", "effect": effect}
     one = case(
         source, cluster=nodes(2), horizon="20 d", warmup="2 d", recovery={"use": "hot-spare", "initialize": "0 s"}

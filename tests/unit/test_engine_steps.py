@@ -114,7 +114,7 @@ def test_nodes_outside_jobs_are_hit_at_once() -> None:
     """A phase protects those who are in it; what idle_hazard thins does not wait either."""
     one = case(cause("first"), cause("second", defer=True))
     assert play(one, [(300, 0, 0), (350, 1, 3)]).counts["outside"] == 1
-    law = {"law": {"law": "exponential", "mean": "1000 d"}}
+    law = {"law": {"use": "exponential", "mean": "1000 d"}}
     one = case(cause("first"), cause("second", defer=True, idle_hazard=0.0, **law))
     assert play(one, [(300, 0, 0), (350, 1, 3)]).counts["suppressed"] == 1
 
@@ -137,7 +137,7 @@ def test_standby_protects_recovery_and_selection(*, defer: bool, interruptions: 
 
 def test_a_slow_node_may_wait_too() -> None:
     """It becomes slow when the swap is over, and heals as long after that."""
-    one = case(cause("first"), cause("slow", {"kind": "slow", "factor": 0.5, "heals": "100 s"}, defer=True))
+    one = case(cause("first"), cause("slow", {"use": "slow", "factor": 0.5, "heals": "100 s"}, defer=True))
     result = play(one, [(300, 0, 0), (350, 1, 1)])
     # Slow from 400 s to 500 s; the job steps from 430 s on.
     assert losses(one, result)["degraded", "slow"] == pytest.approx(35.0, rel=EXACT)
@@ -145,7 +145,7 @@ def test_a_slow_node_may_wait_too() -> None:
 
 def test_a_life_in_service_waits_and_goes_on_once() -> None:
     """It ends at 350 s and strikes at 400 s; the next one of 350 s of service ends at 900 s, and there is only one."""
-    law = {"law": "fixed", "value": "350 s"}
+    law = {"use": "fixed", "value": "350 s"}
     service = cause("service", clock="in_service", law=law, renews="at_failure", defer=True)
     one = case(cause("first"), service, cluster=nodes(3))
     result = play(one, [(300, 0, 1), (350, 1, 0)])
@@ -158,7 +158,7 @@ def test_a_life_in_service_waits_and_goes_on_once() -> None:
 
 def test_a_life_that_renews_at_return_begins_after_the_failure_that_waited() -> None:
     """It strikes at 400 s, is repaired at 600 s, and ends again 300 s later."""
-    law = {"law": "fixed", "value": "300 s"}
+    law = {"use": "fixed", "value": "300 s"}
     component = cause("return", law=law, renews="at_return", defer=True)
     one = case(cause("first"), component, cluster=nodes(6))
     result = play(one, [(300, 0, 1), (350, 1, 0)])
@@ -173,7 +173,7 @@ def test_how_many_failures_there_are(*, defer: bool) -> None:
     cycles are 100 s and an exponential time with a mean of 200 s.
     """
     source = {"use": "component", "name": "crash", "part": "node", "repair": "0 s", "defer": defer}
-    source["law"] = {"law": "exponential", "mean": "2000 s"}
+    source["law"] = {"use": "exponential", "mean": "2000 s"}
     one = case(
         source,
         cluster=nodes(10),
@@ -677,13 +677,13 @@ def test_a_cluster_that_fails_often(replication: int) -> None:
     """After every event each node is in one place, and who works with something open against it is narrow."""
     one = case_of_test_engine_narrow(
         {"use": "component", "name": "gpu", "part": "gpu", "rate": "1 per gpu-h"},
-        {"use": "component", "name": "aging", "part": "gpu", "law": {"law": "weibull", "scale": "1 h", "shape": 2}},
+        {"use": "component", "name": "aging", "part": "gpu", "law": {"use": "weibull", "scale": "1 h", "shape": 2}},
         {"use": "component", "name": "host", "part": "node", "rate": "1 per node-h"},
         {"use": "component", "name": "rack", "part": "rack", "rate": "1 per rack-h", "repair": "50 s"},
         {"use": "preemption", "name": "preempted", "rate": "2 per job-h", "away": "60 s", "notice": "15 s"},
         {"use": "job", "name": "software", "rate": "2 per job-h"},
-        detection={"time": {"law": "exponential", "mean": "5 s"}},
-        repair={"time": {"law": "exponential", "mean": "300 s"}},
+        detection={"time": {"use": "exponential", "mean": "5 s"}},
+        repair={"time": {"use": "exponential", "mean": "300 s"}},
         cluster={"nodes": 8, "gpus_per_node": 4, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
         jobs=[
             {"name": "a", "gpus": 16, "parallelism": LAYOUT},

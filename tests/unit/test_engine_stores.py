@@ -575,7 +575,7 @@ def test_a_job_that_comes_from_the_queue_waits_too() -> None:
 
 def test_an_outage_may_be_random() -> None:
     """It belongs to its failure: it repeats, and differs between replications."""
-    one = case_of_test_engine_storage(storage({"law": "uniform", "low": "50 s", "high": "150 s"}))
+    one = case_of_test_engine_storage(storage({"use": "uniform", "low": "50 s", "high": "150 s"}))
     waits = [losses(one, play(one, [(300, 0, 0)], replication=number))["restore", "storage"] for number in range(6)]
     assert all(20 + 20 <= wait <= 20 + 120 for wait in waits)
     assert len(set(waits)) == 6

@@ -22,9 +22,9 @@ from tests.unit.test_effects import RARE_SAVES, cause, nodes
 
 EXACT = 1e-9
 
-LAW = {"law": {"law": "exponential", "mean": "1000 d"}}
+LAW = {"law": {"use": "exponential", "mean": "1000 d"}}
 
-NEVER = {"law": {"law": "fixed", "value": "10000 d"}}
+NEVER = {"law": {"use": "fixed", "value": "10000 d"}}
 
 HOT_SPARE: dict[str, Any] = {"use": "hot-spare", "reschedule": "100 s", "initialize": "30 s"}
 
@@ -335,7 +335,7 @@ def test_held_nodes_fail_at_their_idle_hazard() -> None:
                 "use": "component",
                 "name": "node",
                 "part": "node",
-                "law": {"law": "exponential", "mean": f"{life} s"},
+                "law": {"use": "exponential", "mean": f"{life} s"},
                 "idle_hazard": hazard,
                 "renews": "never",
             }

@@ -328,7 +328,7 @@ def test_impossible_values_are_refused(parameters: dict[str, Any]) -> None:
 
 EXACT = 1e-9
 
-NEVER = {"law": {"law": "exponential", "mean": "100000 d"}}
+NEVER = {"law": {"use": "exponential", "mean": "100000 d"}}
 
 RARE_SAVES = {"tiers": [{"interval": "10 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}]}
 

@@ -29,7 +29,7 @@ EXACT = 1e-9
 
 def bug(at: str = "250 s", fix: str = "300 s", name: str = "bug", **more: Any) -> dict[str, Any]:
     """Return a source of bugs that are a fixed amount of work apart."""
-    return {"use": "bug", "name": name, "law": {"law": "fixed", "value": at}, "fix": fix, **more}
+    return {"use": "bug", "name": name, "law": {"use": "fixed", "value": at}, "fix": fix, **more}
 
 
 def case(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
@@ -234,7 +234,7 @@ def test_all_work_since_the_fault_is_lost_whatever_was_saved() -> None:
 
 def test_work_that_is_both_slow_and_wrong_is_lost_with_its_degraded_time() -> None:
     """Half of the 320 s of stepping since the last sound save were degraded; all of them are lost."""
-    one = case(corrupt("300 s"), cause("slow", {"kind": "slow", "factor": 0.5, "heals": "1 d"}))
+    one = case(corrupt("300 s"), cause("slow", {"use": "slow", "factor": 0.5, "heals": "1 d"}))
     result = play(one, [(300, 0, 0), (251, 1, 1)])
     # Only node 0 is swapped; node 1 goes on at half the pace, from 650 s, for 320 s of stepping.
     assert losses(one, result)["lost_work", "corrupt"] == pytest.approx(320.0, rel=EXACT)

@@ -138,7 +138,7 @@ def test_the_queue_does_not_fill_with_dead_events(recovery: dict[str, str], work
             {"use": "component", "name": "node", "part": "node", "rate": "1 per node-d"},
             {"use": "job", "name": "software", "rate": "20 per job-d"},
         ],
-        detection={"time": {"law": "exponential", "mean": "20 s"}},
+        detection={"time": {"use": "exponential", "mean": "20 s"}},
         recovery=recovery,
         repair={"time": "20 min"},
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -78,12 +80,32 @@ def test_a_new_strategy_drops_what_only_the_old_one_knew() -> None:
 def test_a_new_law_drops_the_parameters_of_the_old_one() -> None:
     """The same holds for the parameters of a law, in a file and in ``--set``."""
     Path("law.yaml").write_text(
-        "extends: base.yaml\nrepair: {time: {law: lognormal, mean: 22 h, sigma: 1.5}}\n", encoding="utf-8"
+        "extends: base.yaml\nrepair: {time: {use: lognormal, mean: 22 h, sigma: 1.5}}\n", encoding="utf-8"
     )
-    scenario = load("extends: law.yaml\nrepair: {time: {law: exponential}}\n")
-    assert scenario.repair.time.law == "exponential"
+    scenario = load("extends: law.yaml\nrepair: {time: {use: exponential}}\n")
+    assert scenario.repair.time.use == "exponential"
     assert scenario.repair.time.mean == 22 * 3600
-    assert sim.load("law.yaml", ["repair.time.law=exponential"]).repair == scenario.repair
+    assert sim.load("law.yaml", ["repair.time.use=exponential"]).repair == scenario.repair
+
+
+def test_former_words_for_use_are_read_with_one_hint(caplog: pytest.LogCaptureFixture) -> None:
+    """`law`, `kind` and `observer` name a choice as `use` does: in a file, below others, in options, in data."""
+    part = "failures: [{use: component, name: slow, rate: 1 per node-year, effect: {KIND: slow, factor: 0.5}}]\n"
+    part += "detection: {use: observers, observers: [{OBSERVER: slurm, timeout: 9 min}]}\n"
+    part += (
+        "repair: {time: {LAW: mixture, parts: [{weight: 0.5, law: 2 h}, {weight: 0.5, law: {LAW: fixed, value: 1 h}}]}}"
+    )
+    new = load("extends: base.yaml\n" + re.sub("KIND|OBSERVER|LAW", "use", part))
+    assert not caplog.records
+    former = part.replace("KIND", "kind").replace("OBSERVER", "observer").replace("LAW", "law")
+    Path("former.yaml").write_text("extends: base.yaml\n" + former, encoding="utf-8")
+    assert sim.load("former.yaml") == sim.load("former.yaml") == new
+    (record,) = caplog.records
+    assert re.match("former.yaml:2:.*: 'kind: slow' is now written 'use: slow'", record.message)
+    assert sim.parse(json.loads(json.dumps(new.dump()).replace('"use": "slurm"', '"observer": "slurm"'))) == new
+    below = load("extends: former.yaml\nrepair: {time: {use: exponential, mean: 2 h}}\n")
+    assert sim.load("former.yaml", ["repair.time={law: exponential, mean: 2 h}"]) == below
+    assert sim.load("former.yaml", ["repair.time.mean=2 h", "repair.time.law=exponential"]) == below
 
 
 def test_own_mistakes_below_a_new_strategy_are_told() -> None:
@@ -147,9 +169,9 @@ def test_set_creates_what_is_not_there() -> None:
     [
         ("recovery.use=full-restart", "recovery.delay=2 min"),
         ("recovery={use: full-restart, initialize: 1 min}", "recovery.delay=2 min"),
-        ("recovery={use: full-restart, initialize: 1 min}", "recovery.initialize={law: exponential, mean: 3 h}"),
-        ("repair={time: {law: fixed, value: 5 h}}", "repair.time={law: exponential, mean: 3 h}"),
-        ("repair.time={law: exponential, mean: 1 h}", "repair.time.mean=3 h"),
+        ("recovery={use: full-restart, initialize: 1 min}", "recovery.initialize={use: exponential, mean: 3 h}"),
+        ("repair={time: {use: fixed, value: 5 h}}", "repair.time={use: exponential, mean: 3 h}"),
+        ("repair.time={use: exponential, mean: 1 h}", "repair.time.mean=3 h"),
         ("failures.0={use: llama3-table5}", "failures.0.scale=3"),
     ],
 )
@@ -162,8 +184,8 @@ def test_what_is_chosen_comes_before_what_it_is_chosen_for(first: str, second: s
 
 def test_the_rest_keeps_its_order() -> None:
     """Two choices for the same thing, and two values of it, count as they stand; only what is around a choice moves."""
-    names = ["recovery.use=hot-spare", "recovery={use: full-restart}", "repair.time.law=exponential"]
-    values = ["spares.hot=1", "cluster={nodes: 4}", "cluster.nodes=8", "repair.time", "=", "horizon={law"]
+    names = ["recovery.use=hot-spare", "recovery={use: full-restart}", "repair.time.use=exponential"]
+    values = ["spares.hot=1", "cluster={nodes: 4}", "cluster.nodes=8", "repair.time", "=", "horizon={use"]
     assert choices_first([*values[:3], *names[:2], *values[3:], names[2]]) == [
         *names[:2],
         "repair.time",

@@ -496,7 +496,7 @@ def test_units_are_picked_whole(pick: str) -> None:
 
 ELASTIC = {"use": "shrink-rejoin", "reconfigure": "10 s", "initialize": "60 s", "catch_up": "5 s"}
 
-NEVER = {"law": {"law": "exponential", "mean": "1000 d"}, "renews": "never"}
+NEVER = {"law": {"use": "exponential", "mean": "1000 d"}, "renews": "never"}
 
 RACK = {"use": "component", "name": "rack", "part": "rack", "repair": "100 s", **NEVER}
 

@@ -578,7 +578,7 @@ def test_the_node_time_of_a_job_that_runs_with_a_node_missing() -> None:
 
 def test_what_is_drawn_above_the_mean() -> None:
     """A restart with a law counts how much longer than its mean it took."""
-    one = prepared(recovery={"use": "hot-spare", "initialize": {"law": "exponential", "mean": "30 s"}})
+    one = prepared(recovery={"use": "hot-spare", "initialize": {"use": "exponential", "mean": "30 s"}})
     result = play(one, [(250.0, FIRST, 0)])
     drawn = seconds(result)["initialize"]
     assert result.jobs[0].excess in (pytest.approx(drawn - 30.0), pytest.approx(drawn - 60.0))

@@ -203,7 +203,7 @@ def test_windows_count_from_the_start_of_the_simulation() -> None:
 def test_each_window_has_random_times_of_its_own() -> None:
     """Two windows of one node, and two restarts of random length: one is not a copy of the other."""
     windows = [{"start": "300 s", "duration": "10 s"}, {"start": "3000 s", "duration": "10 s"}]
-    recovery = {"use": "hot-spare", "initialize": {"law": "exponential", "mean": "30 s"}}
+    recovery = {"use": "hot-spare", "initialize": {"use": "exponential", "mean": "30 s"}}
     source = {"use": "maintenance", "name": "care", "windows": windows}
     one = case(source, cluster=nodes(2), recovery=recovery, horizon="6000 s", windows="2000 s")
     initialize = sim.run(one, 0).jobs[0].totals[:, Bucket.INITIALIZE, 1] / 2
@@ -228,7 +228,7 @@ def case_of_test_rollout(*sources: dict[str, Any], **changes: Any) -> sim.Prepar
 
 def renewing(**more: Any) -> dict[str, Any]:
     """Return a source of crashes that a rollout can change."""
-    return cause("crash", renews="at_failure", law={"law": "exponential", "mean": "1000 d"}, repair="60 s", **more)
+    return cause("crash", renews="at_failure", law={"use": "exponential", "mean": "1000 d"}, repair="60 s", **more)
 
 
 def changes_of(one: sim.Prepared, rows: list[tuple[float, ...]] | None = None) -> list[tuple[int, float, float]]:

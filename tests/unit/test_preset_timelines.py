@@ -16,7 +16,7 @@ SOFTWARE, HOST, GPU, HANG = range(4)
 
 """The sources of failures: a process of the job, a node, a GPU, a collective that nobody knows the reason of."""
 
-_RARE: dict[str, Any] = {"law": {"law": "exponential", "mean": "1000000 d"}, "renews": "never"}
+_RARE: dict[str, Any] = {"law": {"use": "exponential", "mean": "1000000 d"}, "renews": "never"}
 
 FAILURES: list[dict[str, Any]] = [
     {"use": "job", "name": "software", "rate": "1 per 1000000 job-d"},

@@ -110,8 +110,8 @@ def test_every_preset_detects(name: str) -> None:
     """A scenario that says nothing of detection has that of the preset, by which every class of fault is noticed."""
     scenario: Any = sim.load(write(BARE % name), ["jobs.0.parallelism={tensor: 8, data: 8}"])
     stated = catalog.recovery(name)["detection"]
-    assert [watcher.observer for watcher in scenario.detection.observers] == [
-        watcher["observer"] for watcher in stated["observers"]
+    assert [watcher.use for watcher in scenario.detection.observers] == [
+        watcher["use"] for watcher in stated["observers"]
     ]
     for fault in FAULTS:
         assert scenario.detection.detection_race(fault, "crash") is not None
@@ -188,7 +188,7 @@ def test_the_last_name_counts() -> None:
     "changes",
     [
         ["recovery.rungs.0.stop.0.time=1 h"],
-        ["recovery.rungs.0.stop.0.time={law: exponential, mean: 1 h}"],
+        ["recovery.rungs.0.stop.0.time={use: exponential, mean: 1 h}"],
         ["detection={}", "detection.observers.1.timeout=4 min"],
         ["checkpoint.tiers.1.interval=7 min", STORES],
         ["recovery.scale=3", "recovery.rungs.1.stop.0.time=5 s"],
@@ -280,8 +280,8 @@ def test_whose_detection(written: str, use: str, factor: float) -> None:
 def test_a_scenario_with_observers_of_its_own() -> None:
     """Observers that the scenario lists replace those of the preset as a whole; `use` keeps all of them away."""
     text = BARE % "nvrx-in-job"
-    own: Any = sim.load(write(text + "detection: {observers: [{observer: slurm}]}\n"))
-    assert [watcher.observer for watcher in own.detection.observers] == ["slurm"]
+    own: Any = sim.load(write(text + "detection: {observers: [{use: slurm}]}\n"))
+    assert [watcher.use for watcher in own.detection.observers] == ["slurm"]
     none: Any = sim.load(write(text + "detection: {use: observers}\n"))
     assert none.detection.observers == ()
 
@@ -404,12 +404,12 @@ def test_mappings_are_merged() -> None:
 
 def test_a_law_is_not_filled_up_from_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A law of the preset lends its parameters to the same law alone."""
-    content = {"recovery": {"use": "shrink-rejoin", "rejoin": {"law": "uniform", "low": "1 s", "high": "9 s"}}}
+    content = {"recovery": {"use": "shrink-rejoin", "rejoin": {"use": "uniform", "low": "1 s", "high": "9 s"}}}
     monkeypatch.setattr(catalog, "recovery", lambda _: content)
     for own, merged in (
-        ({"law": "uniform", "high": "5 s"}, {"law": "uniform", "low": "1 s", "high": "5 s"}),
-        ({"high": "5 s"}, {"law": "uniform", "low": "1 s", "high": "5 s"}),
-        ({"law": "exponential", "mean": "5 s"}, {"law": "exponential", "mean": "5 s"}),
+        ({"use": "uniform", "high": "5 s"}, {"use": "uniform", "low": "1 s", "high": "5 s"}),
+        ({"high": "5 s"}, {"use": "uniform", "low": "1 s", "high": "5 s"}),
+        ({"use": "exponential", "mean": "5 s"}, {"use": "exponential", "mean": "5 s"}),
     ):
         document = presets.lay(yamlfile.load(write(sim.dump({"recovery": {"use": "ntp", "rejoin": own}}))))
         assert document.data == {"recovery": {"use": "ntp", "rejoin": merged}}
@@ -526,7 +526,7 @@ def seconds(phases: Any, gpus: int, only: str = "") -> float:
 def observer(name: str, kind: str) -> Any:
     """Return one of the observers that a preset states."""
     found: Any = DETECTIONS["observers"].model_validate(catalog.recovery(name)["detection"])
-    return next(watcher for watcher in found.observers if watcher.observer == kind)
+    return next(watcher for watcher in found.observers if watcher.use == kind)
 
 
 @cases("name", sorted(NAMES - {"torchft-hsdp", "multi-tier-pathways-elastic"}))

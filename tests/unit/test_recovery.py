@@ -115,7 +115,7 @@ def test_hot_spare_options() -> None:
 
 def test_times_are_drawn_from_the_marks_of_the_failure() -> None:
     """A law is read at the mark of its purpose: one failure, one time, however often it is asked."""
-    law = {"law": "uniform", "low": "10 s", "high": "30 s"}
+    law = {"use": "uniform", "low": "10 s", "high": "30 s"}
     recovery = strategy("hot-spare", initialize=law, reschedule=law)
     failure, job, cluster = views()
     numbers = {"initialize": 0.25, "reschedule": 0.75}
@@ -173,7 +173,7 @@ def test_standby_options() -> None:
     assert len(steps) == 6
     assert {step.exposed for step in steps} == {"none"}
     assert plan[1].otherwise[0].pools == ("cold",)
-    law = {"law": "uniform", "low": "10 s", "high": "30 s"}
+    law = {"use": "uniform", "low": "10 s", "high": "30 s"}
     failure, job, cluster = views()
     numbers = {"recovery": 0.25, "selection": 0.75}
     plan, _ = strategy("standby", recovery=law, selection=law).plan(
@@ -219,13 +219,13 @@ def test_what_every_strategy_owes(name: str) -> None:
         ("hot-spare", {"exposed": False}),
         ("hot-spare", {"exposed": "nodes"}),
         ("hot-spare", {"patience": "60 s", "requeue_delay": "5 s"}),
-        ("hot-spare", {"initialize": {"law": "weibull", "shape": 0.7, "mean": "40 s"}}),
+        ("hot-spare", {"initialize": {"use": "weibull", "shape": 0.7, "mean": "40 s"}}),
         ("shrink-rejoin", {"min_replicas": 3}),
-        ("shrink-rejoin", {"min_replicas": 4, "reconfigure": {"law": "exponential", "mean": "30 s"}}),
+        ("shrink-rejoin", {"min_replicas": 4, "reconfigure": {"use": "exponential", "mean": "30 s"}}),
         ("full-restart", {"delay": "0 s"}),
         ("standby", {"exposed": False}),
         ("standby", {"exposed": "processes"}),
-        ("standby", {"recovery": {"law": "exponential", "mean": "40 s"}, "pools": ["idle"]}),
+        ("standby", {"recovery": {"use": "exponential", "mean": "40 s"}, "pools": ["idle"]}),
     ],
     ids=[
         "unexposed",
@@ -450,7 +450,7 @@ def stall_of_slowest(count: int) -> Stall:
 
 def test_those_who_join_are_those_of_the_replica() -> None:
     """Of three nodes missing in two replicas the one that lost most gets two; a start is all nodes joining."""
-    law = {"law": "uniform", "low": "0 s", "high": "8 s"}
+    law = {"use": "uniform", "low": "0 s", "high": "8 s"}
     image = [{"name": "image", "time": law, "each": "node", "joiners": True}]
     recovery = shrinks(initialize=image)
     (away, *_), _ = recovery.plan(*views_of_test_recovery_elastic(nodes_missing=3, replicas_lost=2), None)
@@ -463,7 +463,7 @@ def test_those_who_join_are_those_of_the_replica() -> None:
 
 def test_what_the_formula_of_absences_is_told() -> None:
     """Means of all times, scaled; whether they are random; and nothing where the fault decides."""
-    law = {"law": "uniform", "low": "0 s", "high": "8 s"}
+    law = {"use": "uniform", "low": "0 s", "high": "8 s"}
     absence = shrinks(catch_up=law, rejoin="3 s", scale=2.0).absence_for(64, 8, 4)
     assert absence == Absence(20.0, 6.0, 128.0, 128.0, 120.0, 1, is_fixed=False)
     recovery = shrinks(catch_up=[{"name": "a", "time": "1 s", "faults": ["gpu"]}])
@@ -797,7 +797,7 @@ def test_narrow_by_hand() -> None:
     Running from 25 s; saves to 135 and 245 s; 55 s lost. Restarted to 350 s, at half the pace: the only replica has
     half its width. Saves to 460 and 570 s; 30 s lost. Restarted with an idle node to 650 s, at full pace; three saves.
     """
-    cause = {"use": "component", "law": {"law": "exponential", "mean": "1000 d"}, "renews": "never"}
+    cause = {"use": "component", "law": {"use": "exponential", "mean": "1000 d"}, "renews": "never"}
     case = prepared(
         cluster={"nodes": 5, "gpus_per_node": 2, "fabric": {"rails": 1}},
         jobs=[{"name": "job", "gpus": 8, "parallelism": {"data": 1, "tensor": 2, "pipeline": 4}}],
@@ -854,7 +854,7 @@ def test_the_mean_of_the_longest_is_that_of_theory(count: int) -> None:
 
 def test_one_number_gives_the_slowest_of_many() -> None:
     """The drawn time has the distribution function F^n: at its quantiles, and in the mean of many draws."""
-    law = {"law": "lognormal", "median": "15 s", "sigma": 0.3}
+    law = {"use": "lognormal", "median": "15 s", "sigma": 0.3}
     slowest = phase(time=law, each="node")
     crew = Crew(0.0, 2048, 0)
     for u in (0.01, 0.5, 0.99):
@@ -868,7 +868,7 @@ def test_one_number_gives_the_slowest_of_many() -> None:
 
 def test_no_number_is_too_close_to_one() -> None:
     """The largest number that there is still gives a finite time, whatever the size of the job."""
-    slowest = phase(time={"law": "exponential", "mean": "1 s"}, each="node")
+    slowest = phase(time={"use": "exponential", "mean": "1 s"}, each="node")
     assert slowest.seconds(Crew(1.0, 10**6, 0), number(1 - 2.0**-53), "launch") < 60
 
 
@@ -883,7 +883,7 @@ def test_collectives_take_as_long_as_published() -> None:
 
 def test_who_takes_part() -> None:
     """Phases of joiners need joiners, and count only those; phases of some faults need one of these."""
-    joiners = phase(time={"law": "uniform", "low": "0 s", "high": "8 s"}, each="node", joiners=True)
+    joiners = phase(time={"use": "uniform", "low": "0 s", "high": "8 s"}, each="node", joiners=True)
     assert total((joiners,), JOB, number(0.25), "launch") == 0.0
     assert total((joiners,), JOB._replace(joiners=2), number(0.25), "launch") == pytest.approx(8 * 0.5)
     assert mean((joiners,), JOB._replace(joiners=3)) == (0.0, pytest.approx(8 * 0.75))
@@ -919,7 +919,7 @@ def test_each_phase_has_its_own_number() -> None:
         asked.append(purpose)
         return 0.5
 
-    law = {"law": "uniform", "low": "0 s", "high": "8 s"}
+    law = {"use": "uniform", "low": "0 s", "high": "8 s"}
     phases = (phase(name="a", time=law), phase(name="b", time=law), phase(name="c"))
     total(phases, JOB, mark, "launch")
     total(Uniform.from_seconds(low=0.0, high=8.0), JOB, mark, "launch")
@@ -933,11 +933,11 @@ def test_each_phase_has_its_own_number() -> None:
     "written",
     [
         "30 s",
-        {"law": "lognormal", "median": "20 s", "sigma": 0.5},
+        {"use": "lognormal", "median": "20 s", "sigma": 0.5},
         [],
         [{"name": "a", "time": "3 s"}],
         [
-            {"name": "a", "time": {"law": "exponential", "mean": "3 s"}, "each": "node", "joiners": True},
+            {"name": "a", "time": {"use": "exponential", "mean": "3 s"}, "each": "node", "joiners": True},
             {"name": "b", "time": "17 s", "at": 16384, "exponent": 1.36, "faults": ["gpu", "host"], "exposed": False},
         ],
     ],

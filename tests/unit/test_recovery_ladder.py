@@ -50,7 +50,7 @@ REQUEUE: dict[str, Any] = {
     "stop": "30 s",
     "delay": [
         {"name": "not eligible", "time": "121 s"},
-        {"name": "scheduler", "time": {"law": "uniform", "low": "0 s", "high": "60 s"}},
+        {"name": "scheduler", "time": {"use": "uniform", "low": "0 s", "high": "60 s"}},
     ],
     "launch": "100 s",
 }
@@ -98,7 +98,7 @@ def test_the_plan_of_each_rung() -> None:
 
 def test_a_start_is_the_launch_of_the_last_rung() -> None:
     """The coldest launch, with every node joining, and nothing but the stores to restore from."""
-    cold = [{"name": "image", "time": {"law": "uniform", "low": "0 s", "high": "8 s"}, "each": "node", "joiners": True}]
+    cold = [{"name": "image", "time": {"use": "uniform", "low": "0 s", "high": "8 s"}, "each": "node", "joiners": True}]
     start = ladder(IN_JOB, REQUEUE | {"launch": cold}).start(views()[1])
     seconds = 8 * 0.5 ** (1 / 8)
     above = pytest.approx(seconds - 8 * 8 / 9, rel=1e-5)  # the slowest of eight takes 8 / 9 of the longest time
@@ -140,7 +140,7 @@ def test_over_eviction() -> None:
     more = ladder(IN_JOB, evict={"faults": ["hang"], "nodes": 40, "test": "15 min"})
     assert Evict(8, 900.0) in more.plan(*views(fault="hang"), None)[0], "no more than there are"
     image = [
-        {"name": "image", "time": {"law": "uniform", "low": "0 s", "high": "8 s"}, "each": "node", "joiners": True}
+        {"name": "image", "time": {"use": "uniform", "low": "0 s", "high": "8 s"}, "each": "node", "joiners": True}
     ]
     plan, _ = ladder(IN_JOB | {"launch": image}, evict={"faults": ["hang"], "nodes": 4, "test": "0 s"}).plan(
         *views(fault="hang"), None
@@ -253,7 +253,7 @@ def test_mean_times_are_those_of_the_only_rung() -> None:
     backoff = {"first": "60 s", "most": "3600 s"}
     assert mean_times(ladder(REQUEUE | {"delay": "1 s", "backoff": backoff}), 64, 8) == (61.0, 130.0)
     image = [
-        {"name": "image", "time": {"law": "uniform", "low": "0 s", "high": "8 s"}, "each": "node", "joiners": True}
+        {"name": "image", "time": {"use": "uniform", "low": "0 s", "high": "8 s"}, "each": "node", "joiners": True}
     ]
     assert mean_times(ladder(IN_JOB | {"launch": image}), 64, 8) == (0.0, 14.0), "one node is replaced"
     assert mean_times(ladder(IN_JOB | {"launch": image}), 64, 8, takes=0) == (0.0, 10.0), "or none"

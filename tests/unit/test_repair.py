@@ -200,7 +200,7 @@ def test_nodes_are_judged_by_their_blames() -> None:
         {
             "use": "component",
             "name": "first",
-            "law": {"law": "exponential", "mean": "1000 d"},
+            "law": {"use": "exponential", "mean": "1000 d"},
             "relapse": {"after": "150 s"},
         }
     ]
@@ -246,7 +246,7 @@ def test_an_extreme_policy_changes_the_result(strict: dict[str, Any], lax: dict[
         assert one.jobs[0].work < 0.5 * other.jobs[0].work
 
 
-EXPONENTIAL = {"law": "exponential", "mean": "5 min"}
+EXPONENTIAL = {"use": "exponential", "mean": "5 min"}
 
 STRATEGIES: dict[str, dict[str, Any]] = {
     "simple": {"use": "simple", "time": EXPONENTIAL},
@@ -257,9 +257,9 @@ STRATEGIES: dict[str, dict[str, Any]] = {
         "tiers": [
             {"name": "reset", "time": "1 min", "escalates": 0.3, "fixes": 0.6},
             {"name": "automated", "time": EXPONENTIAL, "escalates": 0.2, "fixes": 0.8, "crews": 2},
-            {"name": "manual", "time": {"law": "lognormal", "mean": "10 min", "sigma": 0.8}, "fixes": 0.7, "crews": 1},
+            {"name": "manual", "time": {"use": "lognormal", "mean": "10 min", "sigma": 0.8}, "fixes": 0.7, "crews": 1},
         ],
-        "qualification": {"time": {"law": "uniform", "low": "1 min", "high": "2 min"}, "finds": 0.75},
+        "qualification": {"time": {"use": "uniform", "low": "1 min", "high": "2 min"}, "finds": 0.75},
         "diagnosis": {"finds": 0.9, "blames_other": 0.2},
         "lemons": [
             {"use": "threshold", "failures": 4, "window": "1 h"},
@@ -291,7 +291,7 @@ def test_what_every_strategy_owes(name: str) -> None:
     check_repair(STRATEGIES[name])
 
 
-FAILS: dict[str, Any] = {"use": "component", "part": "node", "law": {"law": "exponential", "mean": "1000 d"}}
+FAILS: dict[str, Any] = {"use": "component", "part": "node", "law": {"use": "exponential", "mean": "1000 d"}}
 
 SEVENTH = 6
 
@@ -406,7 +406,7 @@ def test_a_relapse_begins_no_further_life() -> None:
     The node fails at 400, 600, 800 s, ... The life that began at 450 s ends at 850 s, when the node is just back, and
     so on: one life at a time, whatever the relapses do.
     """
-    law = {"law": "fixed", "value": "400 s"}
+    law = {"use": "fixed", "value": "400 s"}
     failures = [{**FAILS, "name": "first", "law": law, "renews": "at_return", "relapse": {"after": "150 s"}}]
     result, down = played(tiers_of_test_repair({"fixes": 0}), [(400.0, 0, 2)], failures=failures, horizon="2000 s")
     struck = [start for _, start, _ in down]
@@ -539,7 +539,7 @@ def test_a_retired_node_is_replaced() -> None:
 @cases(("replacement", "starts"), [("100 s", [250.0, 600.0, 950.0]), (None, [250.0])])
 def test_a_new_node_has_a_new_life(replacement: str | None, starts: list[float]) -> None:
     """Parts that fail once, after 250 s, begin a life with the new node: 250 + 100 + 250 s."""
-    law = {"law": "fixed", "value": "250 s"}
+    law = {"use": "fixed", "value": "250 s"}
     repair = tiers_of_test_repair({}, lemons=LEMON, **({"replacement": replacement} if replacement else {}))
     failures = [{**FAILS, "name": "first", "law": law, "renews": "never"}]
     result, down = played(repair, [(250.0, 0, 2)], failures=failures)
@@ -553,7 +553,7 @@ def test_the_lives_of_an_old_node_end_with_it(clock: str) -> None:
 
     The new part fails 400 s after the new node came.
     """
-    law = {"law": "fixed", "value": "400 s"}
+    law = {"use": "fixed", "value": "400 s"}
     failures = [{**FAILS, "name": "first"}, {**FAILS, "name": "second", "law": law, "renews": "never", "clock": clock}]
     case = prepared(
         cluster={"nodes": 8, "gpus_per_node": 1, "fabric": {"rails": 1}},
@@ -571,7 +571,7 @@ def test_a_new_node_has_a_new_life_on_its_busy_clock() -> None:
     Node 1 fails at 500 s for another cause, after 500 s of service with a life of 600 s. Its successor serves from
     750 s on and does not inherit the rest of that.
     """
-    law = {"law": "fixed", "value": "250 s"}
+    law = {"use": "fixed", "value": "250 s"}
     failures = [{**FAILS, "name": "first", "law": law, "renews": "never", "clock": "busy"}, {**FAILS, "name": "second"}]
     rows = [(250.0, 0, 0), (600.0, 0, 1), (500.0, 1, 1)]
     result, down = played(tiers_of_test_repair({}, lemons=LEMON, replacement="100 s"), rows, failures=failures)

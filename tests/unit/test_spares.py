@@ -84,7 +84,7 @@ def test_n_nodes_take_n_delays() -> None:
 
 def test_a_second_failure_does_not_make_nodes_ready() -> None:
     """A node that fails at 310 s and is back at once needs no other; the warm node is not there before 600 s."""
-    cause = {"use": "component", "part": "node", "law": {"law": "exponential", "mean": "1000 d"}}
+    cause = {"use": "component", "part": "node", "law": {"use": "exponential", "mean": "1000 d"}}
     brief = {**cause, "name": "second", "repair": "0 s"}
     one = case(4, {"warm": {"nodes": 2, "delay": "300 s"}}, failures=[{**cause, "name": "first"}, brief])
     result = play(one, [(300.0, 0, 0), (310.0, 1, 1)])
@@ -188,7 +188,7 @@ def test_spares_fail_while_they_wait() -> None:
     assert seconds(result)["starved"] == pytest.approx(150)
     assert result.counts["outside"] == 1
     # A cause that does not touch idle nodes spares the spares.
-    cause = {"use": "component", "part": "node", "law": {"law": "exponential", "mean": "1000 d"}, "idle_hazard": 0}
+    cause = {"use": "component", "part": "node", "law": {"use": "exponential", "mean": "1000 d"}, "idle_hazard": 0}
     calm = case(4, {"hot": 1}, recovery=ONLY_SPARES, failures=[{**cause, "name": "a"}, {**cause, "name": "b"}])
     result = play(calm, [(250.0, 1, 3), (300.0, 0, 0)])
     assert "starved" not in seconds(result)
@@ -347,7 +347,7 @@ def test_every_node_is_somewhere(recovery: str, unit: str | None) -> None:
                 {"use": "component", "name": "rack", "part": "rack", "rate": "4 per rack-d", "repair": "100 s"},
                 {"use": "job", "name": "software", "rate": "1 per job-h"},
             ],
-            detection={"time": {"law": "exponential", "mean": "20 s"}},
+            detection={"time": {"use": "exponential", "mean": "20 s"}},
             recovery=RECOVERIES[recovery],
             repair={
                 "use": "tiers",

@@ -818,7 +818,7 @@ def test_a_low_mfu_is_said() -> None:
 
 def test_slow_nodes_in_a_measured_step_count_twice() -> None:
     """A measured step has waited for slow nodes; a modelled one is healthy. Faults that stop nodes are no matter."""
-    slow = SLOW | {"effect": {"kind": "slow", "factor": 0.5}}
+    slow = SLOW | {"effect": {"use": "slow", "factor": 0.5}}
     for measured in ({"step_time": "3 s"}, {"mfu": 0.4}):
         (line,) = examined(failure=slow, **measured).warnings
         assert line.startswith(f"job 'train': a measured {next(iter(measured))} holds what slow nodes cost; throttled")

@@ -634,7 +634,7 @@ def test_pools_step_as_the_model_says_of_each() -> None:
 # step
 # in that state. Saves are too rare to matter.
 
-NEVER = {"law": {"law": "exponential", "mean": "100000 d"}, "renews": "never"}
+NEVER = {"law": {"use": "exponential", "mean": "100000 d"}, "renews": "never"}
 
 RARE_SAVES = {"tiers": [{"interval": "1 d", "mode": "blocking", "write": "10 s", "restore": "20 s"}]}
 
@@ -650,12 +650,12 @@ def cause(name: str, effect: Any, part: str = "node", **more: Any) -> dict[str, 
 
 def slow(factor: float, **more: Any) -> dict[str, Any]:
     """Return a source of slow nodes."""
-    return cause("slow", {"kind": "slow", "factor": factor, **more})
+    return cause("slow", {"use": "slow", "factor": factor, **more})
 
 
 def narrow(bandwidth: float) -> dict[str, Any]:
     """Return a source of nodes with less bandwidth."""
-    return cause("link", {"kind": "degrade", "bandwidth": bandwidth})
+    return cause("link", {"use": "degrade", "bandwidth": bandwidth})
 
 
 def case(

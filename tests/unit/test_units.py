@@ -264,7 +264,7 @@ def test_refuses_counts(value: object, message: str) -> None:
 @cases(
     ("text", "per_second", "of"),
     [
-        ("6.5 per 1000 node-day", 6.5 / (1000 * DAY), "node"),
+        ("6.5 per 1000 node-days", 6.5 / (1000 * DAY), "node"),
         ("6.5 per 1000 node-days", 6.5 / (1000 * DAY), "node"),
         ("3 per 1000 node per day", 3 / (1000 * DAY), "node"),
         ("54 per 54 d", 1 / DAY, ""),
@@ -303,7 +303,7 @@ def test_refuses_rates(text: str) -> None:
     """A rate has one number, one time and at most one unit; the message shows how one looks."""
     with pytest.raises(UnitError) as caught:
         parse_rate(text)
-    assert str(caught.value) == f'{text!r} is not a rate (for example "6.5 per 1000 node-day")'
+    assert str(caught.value) == f'{text!r} is not a rate (for example "6.5 per 1000 node-days")'
 
 
 @cases(
@@ -314,8 +314,8 @@ def test_refuses_rates(text: str) -> None:
         ("5 per 1e-310 ns", "must be a finite number"),
         ("5 per m", "'m' is ambiguous (minute or milli?); did you mean 'min'?"),
         ("5 per node-dais", "unknown unit 'dais'; did you mean 'days'?"),
-        (5, 'must be a rate (for example "6.5 per 1000 node-day"), not the number 5'),
-        (True, 'must be a rate (for example "6.5 per 1000 node-day"), not true or false'),
+        (5, 'must be a rate (for example "6.5 per 1000 node-days"), not the number 5'),
+        (True, 'must be a rate (for example "6.5 per 1000 node-days"), not true or false'),
     ],
     ids=lambda value: value.name if isinstance(value, Dimension) else repr(value)[:60],
 )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
 
-ALWAYS = {"law": {"law": "exponential", "mean": "1000 d"}, "renews": "never"}
+ALWAYS = {"law": {"use": "exponential", "mean": "1000 d"}, "renews": "never"}
 
 NODE = {"use": "component", "name": "node", "part": "node", **ALWAYS}
 
@@ -205,7 +205,7 @@ def test_a_mate_ages_when_it_is_in_use() -> None:
     By then 0 is back, and its own life of 250 s has 150 s to go.
     """
     aging = {"use": "component", "name": "aging", "part": "node", "clock": "busy", "repair": "50 s"}
-    causes = [{**aging, "law": {"law": "fixed", "value": "250 s"}}, NODE]
+    causes = [{**aging, "law": {"use": "fixed", "value": "250 s"}}, NODE]
     one = racks(2, 3, 2, failures=causes, repair={"time": "50 s"}, recovery={"use": "hot-spare", "initialize": "0 s"})
     simulation = _Watched(one, 0, sim.trace(one, 0))
     simulation.kernel.at(100.0, Order.FAILURE, simulation.failures.on_candidate, (1, 0, 0, math.nan))
@@ -401,8 +401,8 @@ def test_availability_of_a_unit(needed: int, drains: bool) -> None:
 
     One rack is that of a job, which makes no difference: failures are known at once, and strike it in every phase.
     """
-    cause = {"use": "component", "name": "node", "part": "node", "law": {"law": "exponential", "mean": "20 h"}}
-    law = {"law": "exponential", "mean": "4 h"}
+    cause = {"use": "component", "name": "node", "part": "node", "law": {"use": "exponential", "mean": "20 h"}}
+    law = {"use": "exponential", "mean": "4 h"}
     one = racks(
         30,
         6,

@@ -97,7 +97,7 @@ def test_without_its_only_cause_a_job_does_what_arithmetic_says() -> None:
 def test_a_cause_that_never_strikes_is_worth_exactly_nothing() -> None:
     """To remove it, though it comes first, changes no life, no repair and no detection of the others: not by a bit."""
     ghost = {**NODE, "name": "ghost", "rate": "1 per 1000000000000 node-day"}
-    law = {"law": "lognormal", "median": "4 h", "sigma": 1.2}
+    law = {"use": "lognormal", "median": "4 h", "sigma": 1.2}
     found = worth(
         report_sample.parse(
             cluster={**report_sample.SMALL["cluster"], "nodes": 24},
@@ -171,7 +171,7 @@ def test_a_rollout_that_is_removed_leaves_the_failures_that_it_would_have_change
 
 def test_longer_lives_are_the_same_lives_longer_by_a_tenth() -> None:
     """MTBF: all lives of unplanned causes are 1.1 times as long by the same random numbers, whatever their law."""
-    aged = {**NODE, "name": "aged", "law": {"law": "weibull", "mean": "1 d", "shape": 2.0}}
+    aged = {**NODE, "name": "aged", "law": {"use": "weibull", "mean": "1 d", "shape": 2.0}}
     del aged["rate"]
     before, after = knob("mtbf", failures=[NODE, aged, PLANNED])
     first = {life[:3]: life[3] for life in lives(before)}
@@ -185,7 +185,7 @@ def test_longer_lives_are_the_same_lives_longer_by_a_tenth() -> None:
 
 def test_longer_lives_reach_batches_and_hidden_faults() -> None:
     """A batch with a law of its own lives longer too, and nodes catch a hidden fault more seldom."""
-    batch = {"share": 0.5, "law": {"law": "exponential", "mean": "4 d"}}
+    batch = {"share": 0.5, "law": {"use": "exponential", "mean": "4 d"}}
     defect = {"use": "defect", "name": "lemon", "share": 0.2, "rate": "1 per node-day", "onset": "1 per 100 node-day"}
     before, after = knob("mtbf", failures=[{**NODE, "batches": [batch]}, defect])
     old = [prepared.sources[0].variety.batches[0].law for prepared in (before, after)]
@@ -474,7 +474,7 @@ def test_rows_are_sorted_by_what_they_are_worth(priced: tuple[Worth, dict[str, A
 
 
 def test_money_is_the_work_gained_at_the_price_of_work(priced: tuple[Worth, dict[str, Any]]) -> None:
-    """Rent over tokens is the price; gained tokens of a year at that price are worth their money."""
+    """Rent over tokens is the price; the gain in tokens of a year at that price is worth their money."""
     found, content = priced
     rent = 2.0 * 16 * 8 * 48
     tokens = content["base"]["tokens_per_day"]["mean"] * 2

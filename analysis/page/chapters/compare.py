@@ -45,7 +45,6 @@ from analysis.statistics.differences import MANY, Difference, difference
 from analysis.terminal import Page, console
 from sim import JOB_BUCKETS, Ratio
 from sim.units import HOUR, YEAR
-from sim.yamlfile import TAGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -196,7 +195,7 @@ def _print_keys(out: Console, content: CompareDocument, prefix: str) -> None:
     keys, lines = content.also_differ, {}
     for path in content.varied:
         place, _, tag = path.rpartition(".")
-        inside = [key.removeprefix(f"{place}.") for key in keys if tag in TAGS and key.startswith(f"{place}.")]
+        inside = [key.removeprefix(f"{place}.") for key in keys if tag == "use" and key.startswith(f"{place}.")]
         if inside:
             lines[place] = f"{', '.join(inside)}: follow from {path}"
             keys = {key: values for key, values in keys.items() if not key.startswith(f"{place}.")}

@@ -95,12 +95,12 @@ class Human(Model):
     """
 
     latency: Law = Field(
-        {"law": "lognormal", "median": "15 min", "sigma": 1.685},  # type: ignore[assignment]
+        {"use": "lognormal", "median": "15 min", "sigma": 1.685},  # type: ignore[assignment]
         description="Time until a job that stands still, or a loss that has left its course, is noticed. The default "
         "is an assumption: median 15 min, 95 % within 4 h.",
     )
     silent: Law = Field(
-        {"law": "lognormal", "median": "8 h", "sigma": 1.646},  # type: ignore[assignment]
+        {"use": "lognormal", "median": "8 h", "sigma": 1.646},  # type: ignore[assignment]
         description="Time until a node that is slow or computes wrongly is found; 100 year stands for never. The "
         "default is an assumption: median 8 h, 95 % within 5 d.",
     )
@@ -114,7 +114,7 @@ class Observers(Detection):
     """
 
     use: Literal["observers"] = "observers"
-    observers: tuple[Annotated[AnyWatcher, OneOf("observer")], ...] = Field(
+    observers: tuple[Annotated[AnyWatcher, OneOf("use")], ...] = Field(
         (),
         description="Who watches, each kind once. What is stated by class (covers, latency) replaces the default of "
         "that class alone.",
@@ -124,7 +124,7 @@ class Observers(Detection):
     @field_validator("observers")
     @classmethod
     def _each_once(cls, observers: tuple[AnyWatcher, ...]) -> tuple[AnyWatcher, ...]:
-        names = [watcher.observer for watcher in observers]
+        names = [watcher.use for watcher in observers]
         for place, name in enumerate(names):
             if name in names[:place]:
                 raise RuleError((place,), f"'{name}' is there twice; each kind of observer watches once")

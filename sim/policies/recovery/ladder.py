@@ -179,7 +179,7 @@ class Ladder(RecoveryStrategy):
         None, ge=1, description="Restarts in a row without new work after which a human is called; without it, any."
     )
     exhausted: Law = Field(  # type: ignore[assignment]
-        {"law": "lognormal", "median": "15 min", "sigma": 1.6856},
+        {"use": "lognormal", "median": "15 min", "sigma": 1.6856},
         description="Time until a human starts the job again, with all budgets new. The default is an assumption: "
         "median 15 min, 95 % within 4 h.",
     )
