@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
 
-# ----------------------------------------
 # Numbers of many replications in little memory: rows of a few numbers each, without an object for each of them.
 
 Row = TypeVar("Row", bound=tuple[float, ...])
@@ -92,7 +91,6 @@ class Rows(Sequence[Row]):
     __hash__ = None  # type: ignore[assignment]
 
 
-# ----------------------------------------
 # The same work on many indices: in order, and on all cores where that pays.
 
 Item = TypeVar("Item")
@@ -238,7 +236,6 @@ def _work_adopted(work: Callable[[Prepared, int], Any], index: int) -> Any:
     return work(_ADOPTED[0], index)
 
 
-# ----------------------------------------
 # What many replications come to, added up one by one: sums, and a few numbers of each where a spread is asked for.
 
 
@@ -458,7 +455,7 @@ class Precision:
     Parameters
     ----------
     width
-        In points of a share / 100, or as a part of the mean [-].
+        In percentage points / 100, or as a part of the mean [-].
     relative
         Whether it is a part of the mean.
     """
@@ -468,7 +465,7 @@ class Precision:
 
     @classmethod
     def parse(cls, text: str) -> Precision:
-        """Read ``0.1pt`` (points of a share) or ``2%`` (of the mean).
+        """Read ``0.1pt`` (percentage points) or ``2%`` (of the mean).
 
         Raises
         ------
@@ -477,7 +474,7 @@ class Precision:
         """
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(pt|%)\s*", text)
         if match is None or float(match[1]) <= 0:
-            raise RequestError(f"'{text}' is not a precision: write 0.1pt (points of a share) or 2% (of the mean)")
+            raise RequestError(f"'{text}' is not a precision: write 0.1pt (percentage points) or 2% (of the mean)")
         return cls(float(match[1]) / 100, match[2] == "%")
 
     def is_met(self, ratios: list[Ratio], controls: Sequence[tuple[float, ...]]) -> bool:
@@ -606,8 +603,8 @@ def replicate(
     total = replications if precision is None else None
     precise = None if precision is None else False
     check_work(prepared.expected_events * (FEWEST if total is None else total), most_events)
-    play = functools.partial(run, keeps_log=keeps_log, most_events=math.inf)
-    with contextlib.closing(in_order(play, prepared, range(MOST if total is None else total), processes)) as source:
+    simulate = functools.partial(run, keeps_log=keeps_log, most_events=math.inf)
+    with contextlib.closing(in_order(simulate, prepared, range(MOST if total is None else total), processes)) as source:
         for result in source:
             found.add(result)
             if len(rows) == 1:
@@ -625,7 +622,7 @@ def replicate(
 
 
 def _check_metric(metric: str, known: Mapping[str, Ratio], precision: Precision | None) -> None:
-    """Refuse a metric that is not there, and points of one that is no share."""
+    """Refuse a metric that is not there, and percentage points of one that is no share."""
     if metric not in known:
         near = difflib.get_close_matches(metric, known, 1)
         hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(sorted(known))}"

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     _Values = npt.NDArray[np.float64]
 
-# ----------------------------------------
 # Changes of a scenario whose worth is asked for: a cause less, or a knob better by a tenth.
 
 _MORE, _LESS = 1.1, 0.9
@@ -57,7 +56,7 @@ class Change(NamedTuple):
     ----------
     name
         The cause that is gone, or the knob.
-    told
+    text
         What is different, in words.
     prepared
         The changed scenario, ready to run.
@@ -68,7 +67,7 @@ class Change(NamedTuple):
     """
 
     name: str
-    told: str
+    text: str
     prepared: Prepared
     has_formula: bool = True
     counts: bool = True
@@ -106,8 +105,8 @@ def changes_of(prepared: Prepared) -> Changes:
     together, at_once = held, prepared
     for name, knob in KNOBS.items():
         try:
-            changed, told = knob(held, prepared)
-            change = Change(name, told, _ready(changed, prepared))
+            changed, text = knob(held, prepared)
+            change = Change(name, text, _ready(changed, prepared))
         except (LeftOutError, sim.PathError) as error:
             left_out[name] = _reason(error)
             continue
@@ -120,8 +119,8 @@ def changes_of(prepared: Prepared) -> Changes:
         knobs.append(change)
     made = len(knobs)
     if held is not prepared.scenario and any(knob.name == "checkpoint" for knob in knobs):
-        changed, told = _checkpoint(prepared.scenario, prepared)
-        knobs.append(Change("checkpoint_by_rule", f"{told}, by its rule", sim.prepare(changed), counts=False))
+        changed, text = _checkpoint(prepared.scenario, prepared)
+        knobs.append(Change("checkpoint_by_rule", f"{text}, by its rule", sim.prepare(changed), counts=False))
     return Changes(
         tuple(causes),
         Change("all", "removed", _ready(everything, prepared)) if len(causes) > 1 else None,
@@ -343,10 +342,10 @@ class Row(NamedTuple):
 
     Parameters
     ----------
-    name, told
+    name, text
         The change, and what is different.
     gain
-        By metric, how far it is from the scenario's; ``None`` where the data do not tell.
+        By metric, how far it is from the scenario's; ``None`` where the data do not show it.
     money
         What the work gained in a year would cost at the scenario's price of work; ``None`` without prices.
     formula
@@ -356,7 +355,7 @@ class Row(NamedTuple):
     """
 
     name: str
-    told: str
+    text: str
     gain: dict[str, Difference | None]
     money: Difference | None
     formula: dict[str, float]
@@ -416,8 +415,8 @@ def worth(
 ) -> Worth:
     """Return what each cause and each knob of a scenario is worth.
 
-    Every change is played on the same replications as the scenario itself: lives and marks are addressed by cause, so
-    those of all other causes stay what they were.
+    Every change is simulated on the same replications as the scenario itself: lives and marks are addressed by cause,
+    so those of all other causes stay what they were.
 
     Parameters
     ----------
@@ -462,7 +461,7 @@ def worth(
 class _Table:
     """What each replication of a variant contributes to the metrics, shape (n,) each: their mean is the metric.
 
-    ``None`` where the data do not tell.
+    ``None`` where the data do not show it.
     """
 
     def __init__(self, rows: Sequence[Mapping[str, Ratio]]) -> None:
@@ -482,25 +481,25 @@ def _simulated(change: Change, table: _Table, formula: dict[str, float]) -> _Sim
     return _Simulated(change, table, _less(_formula(change.prepared), formula) if change.has_formula else {})
 
 
-def _group(played: list[_Simulated], has_all: bool, base: _Table, by: str, scale: float | None) -> Group:
+def _group(simulated: list[_Simulated], has_all: bool, base: _Table, by: str, scale: float | None) -> Group:
     """Return what changes of a kind are worth, alone and, if the last one is that, all at once."""
-    singles = played[:-1] if has_all else played
+    singles = simulated[:-1] if has_all else simulated
 
-    def row(name: str, told: str, more: list[_Table], less: list[_Table], formula: dict[str, float]) -> Row:
+    def row(name: str, text: str, more: list[_Table], less: list[_Table], formula: dict[str, float]) -> Row:
         gain = {
             metric: _gain([table.known[metric] for table in more], [table.known[metric] for table in less])
             for metric in base.known
         }
-        return Row(name, told, gain, _times(gain[by], scale), formula)
+        return Row(name, text, gain, _times(gain[by], scale), formula)
 
     def single(one: _Simulated) -> Row:
-        found = row(one.change.name, one.change.told, [one.table], [base], one.formula)
+        found = row(one.change.name, one.change.text, [one.table], [base], one.formula)
         return found._replace(counts=one.change.counts)
 
     found = sorted(map(single, singles), key=lambda row: -_mean(row.gain[by]))
     if not has_all:
         return Group(tuple(found))
-    together = played[-1]
+    together = simulated[-1]
     counted = [one for one in singles if one.change.counts]
     tables, bases = [one.table for one in counted], [base] * len(counted)
     formula = _added([one.formula for one in counted])
@@ -627,7 +626,7 @@ def _group_found(group: Group) -> WorthGroup:
 def _row_found(row: Row, **counts: bool) -> WorthRow:
     return WorthRow(
         name=row.name,
-        change=row.told,
+        change=row.text,
         gain={metric: _difference_found(found) for metric, found in row.gain.items()},
         money_per_year=_difference_found(row.money),
         closed_form=dict(row.formula),

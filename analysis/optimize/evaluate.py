@@ -1,4 +1,4 @@
-"""Points being tried: played on common failures, and judged by what counts and what must hold."""
+"""Trials: simulated on common failures, and judged by what counts and what must hold."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class Trial(NamedTuple):
-    """A combination that was tried.
+    """A combination that was evaluated.
 
     Parameters
     ----------
     number
-        Its position among all that were tried, from 0.
+        Its position among all trials, from 0.
     chosen
         One value for each axis that is chosen; empty for the scenario as it is.
     cell
@@ -68,14 +68,14 @@ class Trial(NamedTuple):
 
 
 class Bench:
-    """Where points are tried; what was tried before is not played again.
+    """Where combinations are evaluated, each once.
 
     Parameters
     ----------
     problem
         What is looked for.
     campaign
-        Plays the points.
+        Simulates the points.
     replications
         Of each point.
     """
@@ -88,8 +88,8 @@ class Bench:
         self._checked = False
         self._number = 0
 
-    def play(self, choices: Sequence[Sequence[Value]]) -> list[Trial]:
-        """Return a trial for each combination, in order; those that were not tried yet are played together."""
+    def evaluate(self, choices: Sequence[Sequence[Value]]) -> list[Trial]:
+        """Return a trial for each combination, in order; those without one are simulated together."""
         known = {_key(trial.chosen): trial for trial in self.trials}
         new: dict[object, tuple[Sequence[Value], list[Point]]] = {}
         for chosen in choices:
@@ -98,11 +98,11 @@ class Bench:
                 new[key] = chosen, self._points(chosen)
         points = [point for _, mine in new.values() for point in mine]
         if points and not self._checked:
-            # A metric that is misspelt is told after one point, not after the first batch.
-            self.campaign.play(points[:1], self.replications)
+            # A metric that is misspelt is refused after one point, not after the first batch.
+            self.campaign.simulate(points[:1], self.replications)
             self._check(points.pop(0))
         if points:
-            self.campaign.play(points, self.replications)
+            self.campaign.simulate(points, self.replications)
         for key, (chosen, mine) in new.items():
             trial = self._trial(chosen, mine)
             known[key] = trial
@@ -111,7 +111,7 @@ class Bench:
 
     @property
     def candidates(self) -> list[Trial]:
-        """Everything that was tried, but for the scenario as it is."""
+        """All trials but the scenario as it is."""
         return [trial for trial in self.trials if trial.chosen]
 
     def gain(self, trial: Trial, other: Trial, aim: Aim, confidence: float = 0.95) -> Difference | None:
@@ -186,12 +186,11 @@ def _key(chosen: Sequence[Value]) -> object:
     return tuple(repr(value.settings) for value in chosen)
 
 
-# ----------------------------------------
-# Which of the combinations that were tried is the best, and which others may be.
+# Which of the trials is the best, and which others may be.
 
 
 class TrialRanking(NamedTuple):
-    """What was tried and keeps the conditions, best first.
+    """The trials that keep the conditions, best first.
 
     Parameters
     ----------
@@ -200,8 +199,8 @@ class TrialRanking(NamedTuple):
     as_good
         Those that are not resolved as worse than another, the best among them.
     loss
-        The most that any of `as_good` may be worse than the best, in the units of what counts; ``None`` where nothing
-        tells it. Holds for all of them together with a probability of 95 %.
+        The most that any of `as_good` may be worse than the best, in the units of what counts; ``None`` where it is
+        unknown. Holds for all of them together with a probability of 95 %.
     replications_to_resolve
         How many replications would leave one alone; ``None`` for too many, or where nothing is left to resolve.
     """
@@ -229,7 +228,7 @@ class Member(NamedTuple):
 
 
 def rank_trials(bench: Bench) -> TrialRanking:
-    """Return the order of what was tried by the first aim, on common replications."""
+    """Return the order of the trials by the first aim, on common replications."""
     aim = bench.problem.aims[0]
     usable = [trial for trial in bench.candidates if trial.is_usable]
     if not usable:
@@ -298,7 +297,7 @@ def _dominates(bench: Bench, one: Trial, other: Trial) -> bool:
 
 
 def _is_certain(bench: Bench, trial: Trial, others: Sequence[Trial]) -> bool:
-    """Return whether no combination may be better in everything, as far as pairs of replications tell.
+    """Return whether no combination may be better in everything, as far as pairs of replications show.
 
     All paired differences of metrics hold together with a probability of 95 % (Bonferroni), as in the question
     ``pareto``.

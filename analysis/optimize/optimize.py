@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from analysis.sweep.journal import Journal
     from analysis.sweep.workers import WorkerPool
 
-# ----------------------------------------
 # The answer on failures that had no part in finding it.
 
 
@@ -107,7 +106,7 @@ def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirma
     draws = draws_of(loaded, over_draws=bench.problem.over_draws, fresh=seed)
     problem = dataclasses.replace(bench.problem, loaded=loaded, draws=draws)
     fresh = Bench(problem, dataclasses.replace(bench.campaign, loaded=loaded), replications)
-    *trials, start = fresh.play([*(trial.chosen for trial in found), ()])
+    *trials, start = fresh.evaluate([*(trial.chosen for trial in found), ()])
     aims = problem.aims
     gains = tuple(tuple(fresh.gain(trial, start, aim) for aim in aims) for trial in trials)
     ahead = tuple(tuple(fresh.gain(trial, trials[0], aim) for aim in aims) for trial in trials)
@@ -136,7 +135,6 @@ def _with_seed(loaded: LoadedStudy, seed: int) -> LoadedStudy:
     return dataclasses.replace(loaded, common=(*kept, settings_text("seed", seed)))
 
 
-# ----------------------------------------
 # The document of an optimisation.
 
 
@@ -388,14 +386,14 @@ def run_optimize(
     trials: int | None = None,
     replications: int | None = None,
 ) -> OptimizeDocument:
-    """Return the document of an optimisation; what the journal has is not played again.
+    """Return the document of an optimisation; what the journal has is not simulated again.
 
     Parameters
     ----------
     loaded
         The study.
     journal, crew
-        Where outcomes are, and who plays what is not there.
+        Where outcomes are, and what simulates the rest.
     progress
         Called with the number of tasks done; how many there will be is not known.
     command
@@ -462,8 +460,7 @@ def _from_edge(ranking: TrialRanking, edge: Edge) -> TrialRanking:
     return ranking._replace(order=order, as_good=order[:1])
 
 
-# ----------------------------------------
-# Why fresh failures confirm an answer, deny it, or do neither, and what would tell.
+# Why fresh failures confirm an answer, deny it, or do neither, and what would resolve it.
 
 _MOST = 100_000
 
@@ -481,7 +478,7 @@ def why(content: dict[str, Any]) -> Iterator[str]:
         if found["verdict"] == "fails":
             yield f"{found['condition']} fails"
         elif found["verdict"] == "open":
-            yield f"{found['condition']} is not resolved: {_what_would_tell(found, content)}"
+            yield f"{found['condition']} is not resolved: {_what_would_resolve(found, content)}"
     aim = content["aims"][0]
     gain = answer["gain"][aim["name"]]
     if gain is None or not fresh["as_it_is"]["met"]:
@@ -492,11 +489,11 @@ def why(content: dict[str, Any]) -> Iterator[str]:
         yield "the scenario as it is is as good in every replication"
     elif not gain["resolved"]:
         needed = gain["replications_to_resolve"]
-        told = "" if needed is None else f": confirm: {needed} would show it, if mean and spread stay as they are"
-        yield f"not resolved whether it is better than the scenario as it is{told}"
+        advice = "" if needed is None else f": confirm: {needed} would show it, if mean and spread stay as they are"
+        yield f"not resolved whether it is better than the scenario as it is{advice}"
 
 
-def _what_would_tell(found: dict[str, Any], content: dict[str, Any]) -> str:
+def _what_would_resolve(found: dict[str, Any], content: dict[str, Any]) -> str:
     """Return how many replications, or draws, would leave the bound of an open condition outside of its interval."""
     draws, runs = content["draws"], content["confirmation"]["replications"]
     mean, bound, ends = found["mean"], found["bound"], found["ci95"]

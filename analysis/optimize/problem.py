@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from analysis.study.load import LoadedStudy
     from analysis.study.model import Condition, Optimum
 
-# ----------------------------------------
 # Where an optimum is looked for: what each chosen axis of a study may be.
 
 _NARROW = 0.01

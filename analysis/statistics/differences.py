@@ -237,7 +237,6 @@ def _is_simple(prepared: Prepared, source: Any) -> bool:
     )
 
 
-# ----------------------------------------
 # What two variants of a scenario differ by, on the same failures.
 
 MANY = 10_000
@@ -351,7 +350,6 @@ def replications_to_resolve(mean: float, spread: float, confidence: float = 0.95
     return numbers[found] if found < len(numbers) else None
 
 
-# ----------------------------------------
 # Which of many is the best, and which others may be: intervals that hold for all of them at once.
 #
 # The truly best candidate b is not known. Whoever it is, the k - 1 intervals of its paired differences from the others
@@ -380,7 +378,7 @@ class Ranking(NamedTuple):
         Positions of the candidates, best first by their means; those without a mean are left out.
     behind
         For each of `order`, how far its mean is from that of the first (never negative), and an interval of how far it
-        is from whichever is truly the best: for the first, what may be gained by another. All intervals of the list
+        is from whichever is truly the best: for the first, the possible gain of another. All intervals of the list
         hold together with a probability of 95 %.
     may_be_best
         Positions of those that are not resolved as worse than another, in the order of `order`; the first is always
@@ -436,7 +434,7 @@ def ranking_over_draws(tables: Sequence[FloatArray], *, lowest: bool, is_chance:
 
     What a draw changes between two candidates is a part of the doubt, see `analysis.statistics.estimates.two_way`. How
     many
-    replications would resolve it is not told: more of them do not make the draws more.
+    replications would resolve it is not given: more of them do not make the draws more.
 
     Parameters
     ----------

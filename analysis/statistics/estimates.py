@@ -288,7 +288,6 @@ def t_upper(tail: float, degrees: float) -> float:
     return -float(stdtrit(degrees, tail))
 
 
-# ----------------------------------------
 # Metrics over replications: a ratio of sums each.
 
 
@@ -341,7 +340,6 @@ def _columns(rows: Sequence[Mapping[str, Ratio]], name: str) -> tuple[list[float
     return [row[name].amount for row in rows], [row[name].base for row in rows]
 
 
-# ----------------------------------------
 # Means over a table of points by replications, when both are samples.
 
 

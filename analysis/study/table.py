@@ -159,7 +159,7 @@ class CellSummary(NamedTuple):
     std, p05, p50, p95
         Run-to-run variability.
     band90
-        Where the mean is with a probability of 90 % as far as the distributions of unknown inputs tell; ``None`` with
+        Where the mean is with a probability of 90 % as far as the distributions of unknown inputs show; ``None`` with
         fewer than `FEWEST_DRAWS` draws, or where one of them has no mean.
     replications
         How many there are at the central values.
@@ -188,7 +188,7 @@ class Predicted(NamedTuple):
     mean
         Mean over draws of the ratio of sums.
     interval
-        Its 95 % interval, as far as draws and replications tell; ``None`` with fewer than two of either, and where all
+        Its 95 % interval, as far as draws and replications show; ``None`` with fewer than two of either, and where all
         of them are equal.
     """
 
@@ -200,7 +200,7 @@ def summary_of(cell: Cell, metric: str) -> CellSummary | None:
     """Return the summary of one metric of a cell; ``None`` if the cell has no such metric.
 
     A time to finish with a censored replication has no mean and no interval, but those quantiles that lie below what
-    was censored; `CellSummary.censored` tells how many replications that are.
+    was censored; `CellSummary.censored` says how many replications that are.
     """
     ratios = cell.stated.metrics.get(metric)
     if not ratios:
@@ -278,7 +278,7 @@ def predictive_difference(ours: Cell, theirs: Cell, metric: str, confidence: flo
 
     The draws, and the replications of each, are the same in both cells. What a draw changes between the two is a part
     of the doubt, as is what a replication does: see `predictive_mean`. How many replications would resolve it is not
-    told: more of them do not make the draws more.
+    given: more of them do not make the draws more.
 
     Returns
     -------

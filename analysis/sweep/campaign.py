@@ -1,4 +1,4 @@
-"""A study being run: its points become tasks, what the journal has is not played again, and outcomes are read back."""
+"""A study being run: its points become tasks, those that the journal lacks are simulated, outcomes are read back."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Again(Generic[Item]):
 
 @dataclass(frozen=True)
 class Campaign:
-    """A study, the journal that it is written to, and who plays it.
+    """A study, the journal that it is written to, and the workers.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ class Campaign:
         The study and its scenario.
     journal
         Where outcomes are, and come to.
-    crew
-        Who plays what is not there.
+    worker_pool
+        What simulates the rest.
     progress
         Called with the number of tasks done, and of all.
     mine
-        Whether the task with a key is for this program to play: all of them, unless others play the rest.
+        Whether the task with a key is for this program: all of them, unless others have the rest.
     """
 
     loaded: LoadedStudy
@@ -80,16 +80,16 @@ class Campaign:
     def tasks(self, point: Point, replications: int, first: int = 0) -> list[Task]:
         """Return the tasks of some replications of a point."""
         overrides, context = self.loaded.overrides(point), self.context
-        told = self.loaded.inputs.told(overrides)
+        changes = self.loaded.inputs.with_digests(overrides)
         return [
-            Task(key_of(context, told, start, count), point.number, overrides, start, count)
+            Task(key_of(context, changes, start, count), point.number, overrides, start, count)
             for start, count in blocks(first, replications)
         ]
 
-    def play(self, points: Iterable[Point], replications: int, first: int = 0) -> None:
+    def simulate(self, points: Iterable[Point], replications: int, first: int = 0) -> None:
         """Make sure that the journal has some replications of each point.
 
-        Points with the same scenario have the same outcome: it is played once, and counts once.
+        Points with the same scenario have the same outcome: it is simulated once, and counts once.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class Campaign:
             sim.check_work(math.fsum(self.planned), self.loaded.most_events)
         total, done = len(mine), len(mine) - len(missing)
         del mine
-        for record in self.worker_pool.play(self._asked(points, replications, first, missing), self.context):
+        for record in self.worker_pool.run(self._asked(points, replications, first, missing), self.context):
             self.journal.add(record)
             done += 1
             self.progress(done, total)
@@ -126,7 +126,7 @@ class Campaign:
         found = []
         for index, point in enumerate(points):
             if index in chosen:
-                # Of what cannot run its tasks will tell.
+                # What cannot run is reported by its tasks.
                 with contextlib.suppress(sim.ScenarioError, sim.PathError):
                     scenario = self.loaded.template.scenario(self.loaded.overrides(point))
                     found.append(sim.examine(scenario).expected_events)

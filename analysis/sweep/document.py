@@ -119,8 +119,8 @@ def _gpus(scenario: Scenario | None, table: Table) -> list[int | None]:
     found: list[int | None] = []
     for cell in table.cells:
         mine = _sizes(cell)
-        is_told = first is not None and mine is not None and mine.keys() == first.keys()
-        found.append(sum((stated | (mine or {})).values()) if is_told else None)
+        is_known = first is not None and mine is not None and mine.keys() == first.keys()
+        found.append(sum((stated | (mine or {})).values()) if is_known else None)
     return found
 
 

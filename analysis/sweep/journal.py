@@ -131,7 +131,7 @@ class Journal:
         return map(self.get, tuple(self._places))
 
     def has_result(self, key: str) -> bool:
-        """Return whether a task need not be played; what went wrong is tried again."""
+        """Return whether a task need not be simulated; what went wrong is repeated."""
         return self.status(key) in RESULTS
 
     def status(self, key: str) -> str | None:

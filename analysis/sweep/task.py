@@ -1,4 +1,4 @@
-"""The unit of work of a study: some replications of one point, played anywhere, always with the same outcome."""
+"""The unit of work of a study: some replications of one point, simulated anywhere, always with the same outcome."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 RESULTS = ("ok", "infeasible")
 
-"""Statuses of tasks that need not be played again."""
+"""Statuses of tasks that need not be simulated again."""
 
 BLOCK = 10
 
@@ -82,7 +82,7 @@ class Context(NamedTuple):
     digest
         SHA-256 of its content.
     model
-        Which version of the simulator the outcome is of; others refuse to play.
+        Which version of the simulator the outcome is of; others refuse to run.
     """
 
     packed: bytes
@@ -94,7 +94,7 @@ class Record(NamedTuple):
     """What came of a task, as it stands in the journal.
 
     ``status`` is ``ok``; ``infeasible`` where the scenario of the point cannot run; ``failed`` where a file could not
-    be read, or the simulation raised an error; ``crashed`` where every process that played it died. `reason` tells why
+    be read, or the simulation raised an error; ``crashed`` where every process that ran it died. `reason` says why
     it is not ``ok``. `rows` has for each metric the amounts and the bases, one each per replication; an infinite amount
     (censored) is ``None``. `notes` has the rest: ``controls``, ``formula``, ``no_formula`` and ``warnings`` of the
     point, ``censored`` and ``never_started`` by replication.
@@ -141,11 +141,11 @@ def key_of(context: Context, changes: Sequence[str], first: int, count: int) -> 
 
     The changes have digests in place of names of files, see `analysis.study.load`.
     """
-    told = json.dumps([context.model, context.digest, list(changes), first, count], ensure_ascii=False)
-    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+    content = json.dumps([context.model, context.digest, list(changes), first, count], ensure_ascii=False)
+    return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
 
 
-def play(context: Context, task: Task) -> Record:
+def run_task(context: Context, task: Task) -> Record:
     """Return the outcome of a task.
 
     Raises
@@ -183,7 +183,7 @@ def _is_of_the_same_files(context: Context, task: Task) -> bool:
     """Return whether the files that the changes name are here and now what they were when the task was made."""
     if not any(map(names_files, task.overrides)):
         return True
-    return task.key == key_of(context, Inputs().told(task.overrides), task.first, task.replications)
+    return task.key == key_of(context, Inputs().with_digests(task.overrides), task.first, task.replications)
 
 
 def _verdict(error: sim.ScenarioError | sim.PathError) -> str:
@@ -193,8 +193,8 @@ def _verdict(error: sim.ScenarioError | sim.PathError) -> str:
 
 def _without_option(line: str, overrides: Sequence[str]) -> str:
     """Return a complaint about a setting without the setting as a whole, which may be very long."""
-    told = next((f"--set {text}: " for text in overrides if line.startswith(f"--set {text}: ")), "")
-    return line.removeprefix(told)
+    option = next((f"--set {text}: " for text in overrides if line.startswith(f"--set {text}: ")), "")
+    return line.removeprefix(option)
 
 
 def _line(error: Exception) -> str:
@@ -211,9 +211,9 @@ class _Desk:
 
     def prepared(self, overrides: tuple[str, ...]) -> Prepared:
         """Return the scenario of a point, ready to run; that of the last task is kept."""
-        told = Inputs().told(overrides)
-        if self.last is None or self.last[0] != told:
-            self.last = told, sim.prepare(self.template.scenario(overrides))
+        changes = Inputs().with_digests(overrides)
+        if self.last is None or self.last[0] != changes:
+            self.last = changes, sim.prepare(self.template.scenario(overrides))
         return self.last[1]
 
 
@@ -273,8 +273,7 @@ def _never_started(result: Result) -> int:
     return sum(math.isnan(job.start) and job.arrival < job.end for job in result.jobs)
 
 
-# ----------------------------------------
-# A shard: the part of a study that one of several programs plays, none of which knows of the others.
+# A shard: the part of a study that one of several programs simulates, none of which knows of the others.
 
 _FORM = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 

@@ -33,7 +33,7 @@ class Findings(NamedTuple):
     Parameters
     ----------
     table
-        The rows that were played.
+        The rows that were simulated.
     stochastic
         Rows of the whole table with random numbers in them, simulated or not: they share its error rate.
     seed
@@ -41,7 +41,7 @@ class Findings(NamedTuple):
     verdicts
         One for each row, in the order of the table.
     together
-        The p-value of those that are independent; ``None`` if none of them was played.
+        The p-value of those that are independent; ``None`` if none of them was simulated.
     """
 
     table: Table
@@ -51,7 +51,7 @@ class Findings(NamedTuple):
     together: Combined | None
 
 
-def play(
+def validate(
     table: Table,
     lab: Lab,
     only: Iterable[str] = (),
@@ -88,7 +88,7 @@ def play(
 
 
 def seed_of(text: str) -> int:
-    """Return a seed as it was typed: a number below 2**63, or ``random`` for one that nobody has seen.
+    """Return a seed as it was typed: a number below 2**63, or ``random`` for a new one.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def _verdict(row: Row, lab: Lab, measure: Callable[..., Estimate], stochastic: i
         estimate = measure(lab, row.replications, **row.arguments)
     except FileNotFoundError as error:
         return skipped(row) if row.needs_data else failed(row, _line(error))
-    except Exception as error:  # of a row like any other, to be told beside those that hold
+    except Exception as error:  # of a row like any other, to be shown beside those that hold
         return failed(row, _line(error))
     return judge(row, estimate, stochastic)
 
@@ -179,7 +179,6 @@ def against(found: ValidateDocument) -> list[str]:
     return lines
 
 
-# ----------------------------------------
 # What one cell of the table shows: numbers with their units, limits, conventions in words.
 
 HEADS = ("published", "ours", "delta", "limit", "verdict", "label", "replications", "conventions")

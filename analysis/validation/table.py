@@ -288,7 +288,7 @@ def _unchecked(path: Path, content: dict[str, Any]) -> list[Unchecked]:
 
 
 def _made(kind: type[Stated], content: Any, where: str) -> Stated:
-    """Return a model of plain data; the first thing that is wrong with it is told in one line."""
+    """Return a model of plain data; the first thing that is wrong with it is in one line."""
     try:
         return kind.model_validate(content)
     except ValidationError as error:

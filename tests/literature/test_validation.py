@@ -21,7 +21,7 @@ from analysis.validation.lab import Lab
 from analysis.validation.measures import MEASURES
 from analysis.validation.measures.nodes import LOG, STATISTICS, Faults
 from analysis.validation.measures.recovery import HOST, SOFTWARE, failures_at, phases, small
-from analysis.validation.run import play
+from analysis.validation.run import validate
 from analysis.validation.table import load_table
 from analysis.validation.verdict import judge
 from tests.cases import cases
@@ -162,7 +162,7 @@ def test_another_input_is_seen(name: str) -> None:
 
 
 def test_too_few_crews_are_seen() -> None:
-    """With 2 crews the share of time is not that which a crew for each node would leave."""
+    """With 2 crews the share of time is not that which a pool for each node would leave."""
     crowded, free = (ROWS[name] for name in ("down-2-crews-p90", "down-40-crews-p90"))
     ours = MEASURES[crowded.measure](LAB, crowded.replications, **crowded.arguments)
     theirs = MEASURES[free.measure](LAB, 2, **free.arguments).expected
@@ -199,7 +199,7 @@ def test_rows_are_played_without_reference_data(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(steps, "default_folder", lambda: tmp_path)
     steps.forget()
     try:
-        findings = play(TABLE, LAB, ["steps", "sizes"])
+        findings = validate(TABLE, LAB, ["steps", "sizes"])
     finally:
         steps.forget()
     states = {verdict.row.id: verdict.state for verdict in findings.verdicts}

@@ -47,7 +47,7 @@ def truth(segments: int = SEGMENTS, mtti: float = MTTI) -> float:
     return fits(RESTART) + growth * ((segments - 1) * fits(TAU + WRITE) + fits(TAU))
 
 
-def played(
+def simulated(
     repetitions: int, replications: int, segments: int = SEGMENTS, mtti: float = MTTI
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return wall clocks, shape (repetitions, replications), and the controls of each run."""
@@ -74,7 +74,7 @@ def played(
 @pytest.fixture(scope="module")
 def runs() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the same of the job that is often interrupted, a fifth of the repetitions."""
-    return played(REPETITIONS // 5, REPLICATIONS)
+    return simulated(REPETITIONS // 5, REPLICATIONS)
 
 
 def covered(intervals: list[Any], mean: float) -> int:
@@ -85,7 +85,7 @@ def covered(intervals: list[Any], mean: float) -> int:
 @pytest.mark.nightly
 def test_intervals_contain_the_truth() -> None:
     """Nominal 95 % intervals contain it in 92 to 98 % of 400 repetitions, with control variates and without."""
-    ends, controls = played(REPETITIONS, REPLICATIONS)
+    ends, controls = simulated(REPETITIONS, REPLICATIONS)
     taken = [of_values(values, known) for values, known in zip(ends, controls, strict=True)]
     assert all(found is not None for found in taken)
     plain = covered([mean_interval(values) for values in ends], truth())
@@ -132,7 +132,7 @@ def test_where_interruptions_are_rare(mtti: float, repetitions: int) -> None:
     """
     mean = truth(FEW, mtti)
     used = []
-    for values, controls in zip(*played(repetitions, EACH, FEW, mtti), strict=True):
+    for values, controls in zip(*simulated(repetitions, EACH, FEW, mtti), strict=True):
         taken, plain = of_values(values, controls), mean_interval(values)
         assert plain is not None
         # Runs that are all alike have no interval: they do not say how far another one may be from them.

@@ -28,7 +28,7 @@ from analysis.study.questions.sobol import Indices, indices, variance_parts
 from analysis.study.table import Cell, Outcome, Table
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
-from analysis.sweep.workers import Serial, Where, WorkerPool, crew_at
+from analysis.sweep.workers import Serial, Where, WorkerPool, worker_pool_at
 from analysis.validation.measures.crossover import (
     Crossing,
     Rivals,
@@ -705,7 +705,7 @@ def test_indices_of_the_simulator_are_those_of_its_closed_form(tmp_path: Path) -
         "  failures.0.scale: {distribution: {use: counted, events: 40}}\n"
         "  recovery.initialize: {distribution: {use: between, p05: 2 min, p95: 40 min}}\n"
     )
-    with Journal(tmp_path / "journal.jsonl") as journal, crew_at(Where("process")) as worker_pool:
+    with Journal(tmp_path / "journal.jsonl") as journal, worker_pool_at(Where("process")) as worker_pool:
         document = run_sensitivity(
             load_study(tmp_path / "s.yaml"),
             journal,

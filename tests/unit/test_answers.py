@@ -521,7 +521,7 @@ def test_the_interval_is_where_the_band_around_the_line_has_the_level(sign: floa
 
 
 def test_an_end_beyond_the_range_is_not_made_up() -> None:
-    """Where the band still has the level in it at the last value, nobody knows how far the interval goes."""
+    """Where the band still has the level in it at the last value, unknown how far the interval goes."""
     (crossing,) = Curve((0.0, 1.0), (0.0, 1.0), ((-0.6, 0.6), (0.4, 1.6))).crossings(0.5)
     assert (crossing.low, crossing.high) == (None, None)
     (crossing,) = Curve((0.0, 1.0), (0.0, 1.0), ((-0.2, 0.2), (0.4, 1.6))).crossings(0.5)

@@ -191,7 +191,7 @@ def test_the_option_offers_its_choices() -> None:
     assert all(kind in line for kind in get_args(Equal))
 
 
-def played(kind: Any, **other: Any) -> dict[str, Any]:
+def simulated(kind: Any, **other: Any) -> dict[str, Any]:
     """Return the document of two variants compared at equal something."""
     variants = [Variant("one", prepared(cost=COST)), Variant("two", prepared(**({"cost": COST} | other)))]
     found = compare(variants, 2, at_equal=kind, processes=1)
@@ -202,7 +202,7 @@ def played(kind: Any, **other: Any) -> dict[str, Any]:
 def test_a_larger_cluster_loses_at_equal_gpus_what_it_leaves_idle() -> None:
     """Tokens per day are as good with more spares, tokens per GPU-day are not: the order turns."""
     many = {"cluster": {**H100, "nodes": 32}, "spares": {"hot": 16}}
-    plain, equal = played(None, **many), played("gpus", **many)
+    plain, equal = simulated(None, **many), simulated("gpus", **many)
     assert plain["at_equal"] is None
     assert (plain["headline"], equal["headline"]) == ("goodput", "tokens_per_gpu_day")
     assert equal["order"] == ["one", "two"]
@@ -213,19 +213,19 @@ def test_a_larger_cluster_loses_at_equal_gpus_what_it_leaves_idle() -> None:
 
 def test_the_lines_say_what_was_divided_by_what() -> None:
     """Each variant with its number; where sizes differ, that no cluster was scaled; in the text too."""
-    content = played("gpus", cluster={**H100, "nodes": 32})
+    content = simulated("gpus", cluster={**H100, "nodes": 32})
     told = " ".join(content["at_equal"]["lines"])
     assert "one: 128 GPUs, 112 of them in jobs; two: 256 GPUs, 112 of them in jobs" in told
     assert "no cluster was made larger or smaller" in told
     text = format_comparison(content)
     assert all(line in text for line in content["at_equal"]["lines"])
     assert "tokens per GPU-day on the same failures" in text
-    assert len(played("gpus")["at_equal"]["lines"]) == 1
+    assert len(simulated("gpus")["at_equal"]["lines"]) == 1
 
 
 def test_rent_of_a_day_is_that_of_all_gpus() -> None:
     """At equal cost the line has the cost of a mean day: 128 GPUs at 2 an hour."""
-    content = played("cost", cost={"gpu_hour": 4})
+    content = simulated("cost", cost={"gpu_hour": 4})
     found = content["at_equal"]["variants"]
     assert found["one"]["cost_per_day"] == pytest.approx(128 * 24 * 2)
     assert found["two"]["cost_per_day"] == pytest.approx(128 * 24 * 4)
@@ -281,7 +281,7 @@ SPARES = "vary: {spares.hot: {choices: [1, 2]}}"
     ("kind", "headline"), [("gpus", "tokens_per_gpu_day"), ("power", "tokens_per_mw_day"), ("cost", "cost_per_token")]
 )
 def test_a_study_is_led_by_what_is_equal(kind: str, headline: str, tmp_path: Path) -> None:
-    """The headline is known before anything is played, and the same as in a comparison."""
+    """The headline is known before anything is simulated, and the same as in a comparison."""
     assert study_headline(study(tmp_path, f"at_equal: {kind}\n{SPARES}", cost=COST)) == headline
 
 

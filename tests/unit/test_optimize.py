@@ -30,7 +30,7 @@ from analysis.study.model import condition_of
 from analysis.study.table import Cell, Outcome
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
-from analysis.sweep.task import play
+from analysis.sweep.task import run_task
 from analysis.sweep.workers import Serial, WorkerPool
 from sim import Ratio, units
 from tests.cases import cases
@@ -125,13 +125,13 @@ def test_a_study_that_asks_for_nothing_says_what_to_write(tmp_path: Path) -> Non
 
 
 def test_a_metric_that_the_scenario_lacks_is_named_with_its_neighbour(tmp_path: Path) -> None:
-    """It is told after one point was played; that it is no metric at all was told before."""
+    """It is told after one point was simulated; that it is no metric at all was told before."""
     asked = {"maximize": "goodput", "subject_to": ["ettr >= 0", "cost <= 3"]}
     loaded = study_of(tmp_path, vary=SPARES, optimize=asked)
     campaign = FakeCampaign(loaded, None, None, function=lambda _s, _r: {"ettr": 1.0})  # type: ignore[arg-type]
     with pytest.raises(sim.ScenarioError) as error:
         optimize(campaign)
-    assert campaign.played == [1]
+    assert campaign.simulated == [1]
     first, second = str(error.value).splitlines()
     assert "optimize.maximize: the scenario has no metric 'goodput'" in first
     assert "optimize.subject_to.1: the scenario has no metric 'cost'" in second
@@ -502,7 +502,7 @@ def test_points_that_cannot_run_do_not_end_the_search(tmp_path: Path) -> None:
 
 
 def test_few_combinations_are_all_played_and_need_no_optuna(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A grid of 6 is played whole, in one go, without the package; more than 50 name what to install."""
+    """A grid of 6 is simulated whole, in one go, without the package; more than 50 name what to install."""
     real = builtins.__import__
 
     def without(name: str, *rest: Any, **named: Any) -> Any:
@@ -585,7 +585,7 @@ def test_a_rival_whose_condition_is_open_leaves_nobody_certain(tmp_path: Path, b
 
     asked = {"maximize": "ettr", "pareto": ["goodput"], "subject_to": [f"energy <= {bound} J"]}
     bench = bench_of(study_of(tmp_path, vary={MODE: MIXED[MODE]}, optimize=asked), rivals, 16)
-    bench.play([(value,) for value in bench.problem.domains[MODE].values])
+    bench.evaluate([(value,) for value in bench.problem.domains[MODE].values])
     (member,) = front_of(bench)
     assert (member.trial.chosen[0].label, member.trial.verdict) == ("blocking", "holds")
     assert member.is_certain is certain
@@ -605,7 +605,7 @@ def test_equals_are_seldom_certain_of_their_place(tmp_path: Path, count: int) ->
     for seed in range(fronts):
         loaded = study_of(tmp_path, f"seed={seed}", vary=vary, optimize={"maximize": "ettr", "pareto": ["goodput"]})
         bench = bench_of(loaded, equals, 16)
-        bench.play([(value,) for value in bench.problem.domains["detection.time"].values])
+        bench.evaluate([(value,) for value in bench.problem.domains["detection.time"].values])
         certain += any(member.is_certain for member in front_of(bench))
     assert certain <= binom.ppf(0.999, fronts, 0.05)
 
@@ -618,14 +618,14 @@ class Backwards(WorkerPool):
         self.left = most
         self.number = 0
 
-    def play(self, tasks: Iterable[Task], context: Context, *_: Any) -> Generator[Record]:
+    def run(self, tasks: Iterable[Task], context: Context, *_: Any) -> Generator[Record]:
         """Yield outcomes in the reverse order."""
         for task in reversed(list(tasks)):
             if self.left == 0:
                 raise KeyboardInterrupt
             self.left -= 1
             self.number += 1
-            yield play(context, task)
+            yield run_task(context, task)
 
 
 def real_study(folder: Path) -> LoadedStudy:
@@ -637,7 +637,7 @@ def real_study(folder: Path) -> LoadedStudy:
     return study_of(folder, vary=vary, set={"horizon": "12 h"}, optimize={"maximize": "ettr", "confirm": 16})
 
 
-def played(loaded: LoadedStudy, path: Path, worker_pool: WorkerPool, trials: int) -> list[tuple[Any, ...]]:
+def simulated(loaded: LoadedStudy, path: Path, worker_pool: WorkerPool, trials: int) -> list[tuple[Any, ...]]:
     """Return what was tried, in order, and what came of it."""
     with Journal(path) as journal:
         found = optimize(Campaign(loaded, journal, worker_pool), trials=trials, replications=2)
@@ -645,14 +645,14 @@ def played(loaded: LoadedStudy, path: Path, worker_pool: WorkerPool, trials: int
 
 
 def test_whoever_plays_and_however_often_it_was_interrupted_the_same_is_tried(tmp_path: Path) -> None:
-    """In order or backwards, in one go or killed in the middle and played again: the same points, no task twice."""
+    """In order or backwards, in one go or killed in the middle and simulated again: the same points, no task twice."""
     loaded = real_study(tmp_path)
     straight = WorkerPool(Serial())
-    whole = played(loaded, tmp_path / "whole", straight, 3 * BATCH)
+    whole = simulated(loaded, tmp_path / "whole", straight, 3 * BATCH)
     with pytest.raises(KeyboardInterrupt):
-        played(loaded, tmp_path / "broken", Backwards(20), 3 * BATCH)
+        simulated(loaded, tmp_path / "broken", Backwards(20), 3 * BATCH)
     rest = Backwards()
-    assert played(loaded, tmp_path / "broken", rest, 3 * BATCH) == whole
+    assert simulated(loaded, tmp_path / "broken", rest, 3 * BATCH) == whole
     with Journal(tmp_path / "whole") as first, Journal(tmp_path / "broken") as second:
         assert len(first) == len(second) == 20 + rest.number
 
@@ -672,8 +672,8 @@ def test_points_are_asked_for_in_batches(tmp_path: Path) -> None:
     bench = bench_of(study_of(tmp_path, vary=MIXED, optimize={"maximize": "ettr"}), mixed, 2)
     search(bench, 3 * BATCH + 1)
     assert isinstance(bench.campaign, FakeCampaign)
-    assert max(bench.campaign.played) <= BATCH
-    assert sum(bench.campaign.played) == len(bench.trials)
+    assert max(bench.campaign.simulated) <= BATCH
+    assert sum(bench.campaign.simulated) == len(bench.trials)
 
 
 # ----------------------------------------

@@ -1,4 +1,4 @@
-"""Sensitivity: one axis at a time, what is left out, and a study played for it."""
+"""Sensitivity: one axis at a time, what is left out, and a study simulated for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from analysis.study.questions.sobol import estimates, indices
 from analysis.study.questions.tornado import Tornado, tornado
 from analysis.study.table import Cell, Outcome, Table
 from analysis.sweep.journal import Journal
-from analysis.sweep.workers import Where, crew_at
+from analysis.sweep.workers import Where, worker_pool_at
 from sim import Ratio
 from tests.cases import cases
 
@@ -235,11 +235,13 @@ vary:
 """
 
 
-def played(folder: Path, text: str = STUDY, **asked: Any) -> tuple[dict[str, Any], list[tuple[int, int | None]], int]:
+def simulated(
+    folder: Path, text: str = STUDY, **asked: Any
+) -> tuple[dict[str, Any], list[tuple[int, int | None]], int]:
     """Return the document of a study, read back from JSON, the progress that was told, and the journal's length."""
     (folder / "s.yaml").write_text(text)
     told: list[tuple[int, int | None]] = []
-    with Journal(folder / "journal.jsonl") as journal, crew_at(Where("serial")) as worker_pool:
+    with Journal(folder / "journal.jsonl") as journal, worker_pool_at(Where("serial")) as worker_pool:
         document = run_sensitivity(
             load_study(folder / "s.yaml"),
             journal,
@@ -253,7 +255,7 @@ def played(folder: Path, text: str = STUDY, **asked: Any) -> tuple[dict[str, Any
 
 def test_a_study_is_played_once_and_told(tmp_path: Path) -> None:
     """Both methods share one journal, another metric simulates nothing, and the text is the document's."""
-    document, told, length = played(tmp_path, samples=8, replications=4)
+    document, told, length = simulated(tmp_path, samples=8, replications=4)
     # The centre is among the points of the first design.
     assert told[-1] == (5 + 8 * 4, 5 + 8 * 4)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
@@ -263,7 +265,7 @@ def test_a_study_is_played_once_and_told(tmp_path: Path) -> None:
     text = format_sensitivity(document, width=1000)
     assert "what is not known" in text
     assert all(document["axes"][swing["axis"]]["title"] in text.lower() for swing in document["tornado"])
-    again, told, after = played(tmp_path, samples=8, replications=4, metric="interruptions")
+    again, told, after = simulated(tmp_path, samples=8, replications=4, metric="interruptions")
     assert (told, after) == ([], length)
     assert again["metric"] == "interruptions"
     moves = {swing["axis"]: swing["moves"] for swing in again["tornado"]}
@@ -273,7 +275,7 @@ def test_a_study_is_played_once_and_told(tmp_path: Path) -> None:
 
 def test_the_closed_form_stands_beside(tmp_path: Path) -> None:
     """Changes of ETTR one at a time agree with those of the closed form, within twice their intervals."""
-    document, _, _ = played(tmp_path, method="tornado", replications=8)
+    document, _, _ = simulated(tmp_path, method="tornado", replications=8)
     assert document["indices"] is None
     for swing in document["tornado"]:
         for move in swing["moves"]:
@@ -291,9 +293,9 @@ def test_the_closed_form_stands_beside(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_a_line(tmp_path: Path, asked: dict[str, Any], line: str) -> None:
-    """A wrong option is refused in one line with the nearest valid one, before the study is played."""
+    """A wrong option is refused in one line with the nearest valid one, before the study is simulated."""
     with pytest.raises(RequestError, match=line):
-        played(tmp_path, **({"replications": 4} | asked))
+        simulated(tmp_path, **({"replications": 4} | asked))
 
 
 def test_a_central_point_that_cannot_run_is_a_line(tmp_path: Path) -> None:
@@ -301,13 +303,13 @@ def test_a_central_point_that_cannot_run_is_a_line(tmp_path: Path) -> None:
     text = STUDY + "  spares.hot: {choices: [999, 999, 4]}\n"
     text = text.replace("[999, 999, 4]", "[998, 999, 4]")
     with pytest.raises(RequestError, match=r"the central point cannot run: .* 999 are kept"):
-        played(tmp_path, text, replications=4)
+        simulated(tmp_path, text, replications=4)
 
 
 def test_rows_that_cannot_run_are_told_beside_the_tornado(tmp_path: Path) -> None:
     """Where too many points cannot run there are no indices, but what there is one at a time is told."""
     text = STUDY + "  spares.hot: {choices: [0, 4, 999]}\n"
-    document, _, _ = played(tmp_path, text, samples=4, replications=4)
+    document, _, _ = simulated(tmp_path, text, samples=4, replications=4)
     assert document["indices"] is None
     assert document["tornado"]
     lines = against(document)
@@ -320,7 +322,7 @@ def test_rows_that_cannot_run_are_told_beside_the_tornado(tmp_path: Path) -> Non
 def test_chosen_axes_are_not_called_unknown(tmp_path: Path) -> None:
     """With an axis that is chosen the text speaks of what varies, and says which axes are chosen."""
     text = STUDY + "  spares.hot: {choices: [0, 4]}\n"
-    document, _, _ = played(tmp_path, text, samples=4, replications=4)
+    document, _, _ = simulated(tmp_path, text, samples=4, replications=4)
     assert "hat varies" in format_sensitivity(document, width=1000)
     assert "Chosen, not unknown: spares.hot" in format_sensitivity(document, width=1000)
 

@@ -402,7 +402,7 @@ def test_one_candidate_is_the_best() -> None:
 
 
 def test_replications_that_not_all_have_are_not_looked_at() -> None:
-    """A candidate that was played longer is compared on what all have."""
+    """A candidate that was simulated longer is compared on what all have."""
     values = np.random.default_rng(38).normal(size=(3, 20))
     pairs = rows_of_test_ranking(values)
     assert ranking_of([pairs[0], pairs[1][:10], pairs[2]], lowest=False) == ranked(values[:, :10])

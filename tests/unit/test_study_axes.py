@@ -466,7 +466,7 @@ def test_what_may_be_left_out() -> None:
 
 @cases(("name", "text"), FILES, ids=[name for name, _ in FILES])
 def test_studies_of_the_guide_are_good(tmp_path: Path, name: str, text: str) -> None:
-    """Each study of the guide can be played as it stands."""
+    """Each study of the guide can be simulated as it stands."""
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert first_look(load_study(tmp_path / name)) == []
 

@@ -20,7 +20,7 @@ from analysis.study.load import LoadedStudy, against_metrics, find_study, first_
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.folder import StudyFolder
 from analysis.sweep.journal import Journal
-from analysis.sweep.task import Context, Task, play
+from analysis.sweep.task import Context, Task, run_task
 from analysis.sweep.workers import Serial, WorkerPool
 from analysis.terminal import Progress
 from sim.cluster import GRAPH_FORMATS
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from analysis.study.amounts import Point
 
 # ----------------------------------------
-# Mistakes in orders to play a study: a line that names the option, status 2, and no folder that holds nothing.
+# Mistakes in orders to simulate a study: a line that names the option, status 2, and no folder that holds nothing.
 
 WRONG = 2
 
@@ -67,7 +67,10 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ("sweep --replications x", "--replications: must be a whole number"),
         ("sweep --replications 1", "--replications: must be at least 2"),
         ("sweep --precision 0.2", "--precision: '0.2' is not a precision: write 0.1pt"),
-        ("sweep --precision 1pt --set metrics=[mtti]", "--precision 1pt: precision.width: points are for shares"),
+        (
+            "sweep --precision 1pt --set metrics=[mtti]",
+            "--precision 1pt: precision.width: percentage points are for shares",
+        ),
         ("sweep --precision 1pt --shard 1/3", "precision: is not for shards"),
         ("sweep --set metrics=[ettr,cost]", "metrics.1: no point has a cost: prices are not known: give cost.gpu_hour"),
         (
@@ -77,7 +80,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     ],
 )
 def test_a_mistake_is_a_line_and_leaves_no_folder(study: str, arguments: str, message: str) -> None:
-    """It names the option that was typed, or the place in the file; nothing was played, so nothing is made."""
+    """It names the option that was typed, or the place in the file; nothing was simulated, so nothing is made."""
     command, *options = (word.replace("\0", " ") for word in arguments.replace("\\ ", "\0").split())
     result = report_sample.call(command, study, *options, "--out", "new/folder")
     assert (result.exit_code, result.stdout) == (WRONG, "")
@@ -323,7 +326,7 @@ def test_a_changed_file_changes_the_keys_of_the_points_that_read_it(
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_files_go_along_with_the_folder_of_a_study(folder: Path, tmp_path: Path, name: str) -> None:
-    """With their sources gone, and moved, it has the same keys and labels and can be played."""
+    """With their sources gone, and moved, it has the same keys and labels and can be simulated."""
     loaded = study_of_test_study_inputs(folder, **STUDIES[name])
     told = [[value.label for value in point.values] for point in loaded.points()]
     with StudyFolder(tmp_path / "out", loaded) as found:
@@ -342,13 +345,13 @@ def test_files_go_along_with_the_folder_of_a_study(folder: Path, tmp_path: Path,
 
 
 def simulate_all(loaded: LoadedStudy, journal: Journal) -> list[str]:
-    """Play the points of a study in this process; return the statuses of what was played."""
-    played: list[str] = []
+    """Play the points of a study in this process; return the statuses of what was simulated."""
+    simulated: list[str] = []
     worker_pool = WorkerPool(Serial())
-    campaign = Campaign(loaded, journal, worker_pool, lambda _done, _total: played.append(""))
-    campaign.play(list(loaded.points()), 2)
+    campaign = Campaign(loaded, journal, worker_pool, lambda _done, _total: simulated.append(""))
+    campaign.simulate(list(loaded.points()), 2)
     statuses = [journal.get(key).status for key in keys(loaded)]
-    return statuses[: len(played)]
+    return statuses[: len(simulated)]
 
 
 def test_a_file_is_read_once_for_all_points(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,14 +384,14 @@ def test_a_file_that_changes_while_it_is_played_makes_no_outcome(folder: Path) -
     """Neither does another one of the same name on another machine: what came of it would be taken for the old one."""
     context, task = list(tasks_of(study_of_test_study_inputs(folder, **STUDIES["paths"])))[1]
     (folder / "wild.csv").write_text((folder / "calm.csv").read_text() + "\n")
-    record = play(context, task)
+    record = run_task(context, task)
     assert (record.status, record.rows, record.notes) == ("failed", {}, {})
     assert record.reason == "a file that it names was changed, or is another one where it ran"
 
 
 @pytest.mark.parametrize("name", ["paths", "mappings", "graphs", "everywhere"])
 def test_a_file_that_is_away_is_no_answer(folder: Path, tmp_path: Path, name: str) -> None:
-    """While it is away its points fail, are found again all the same, and are played as soon as it is back."""
+    """While it is away its points fail, are found again all the same, and are simulated as soon as it is back."""
     loaded = study_of_test_study_inputs(folder, **STUDIES[name])
     file = folder / ("two.json" if name == "graphs" else "wild.csv")
     bad = 1 + (name == "everywhere")
@@ -402,7 +405,7 @@ def test_a_file_that_is_away_is_no_answer(folder: Path, tmp_path: Path, name: st
         (tmp_path / "away").rename(file)
         again = load_study(folder / "study.yaml")
         campaign = Campaign(again, journal, WorkerPool(Serial()))
-        campaign.play(list(again.points()), 2)
+        campaign.simulate(list(again.points()), 2)
         assert [journal.get(key).status for key in keys(again)] == ["ok", "ok"]
 
 
@@ -412,12 +415,12 @@ def test_a_file_of_the_scenario_that_is_away_is_no_answer(folder: Path, tmp_path
     loaded = study_of_test_study_inputs(folder, vary={"spares.hot": {"choices": [1]}})
     ((context, task),) = tasks_of(loaded)
     (folder / "calm.csv").rename(tmp_path / "away")
-    assert play(context, task).status == "failed"
+    assert run_task(context, task).status == "failed"
     (folder / "calm.csv").mkdir()
-    assert play(context, task).status == "failed"
+    assert run_task(context, task).status == "failed"
     (folder / "calm.csv").rmdir()
     (tmp_path / "away").rename(folder / "calm.csv")
-    assert play(context, task).status == "ok"
+    assert run_task(context, task).status == "ok"
 
 
 def test_an_inventory_of_the_scenario_counts_by_its_content(folder: Path, tmp_path: Path) -> None:
@@ -443,7 +446,9 @@ def test_a_file_that_breaks_a_rule_is_an_answer(folder: Path) -> None:
     """A log of more nodes than there are, and one that is none, will be so the next time."""
     (folder / "calm.csv").write_text("unit,start,end\n" + "".join(f"n{unit},{unit},{unit + 1}\n" for unit in range(17)))
     (folder / "wild.csv").write_text("unit,start,end\nn1,9,5\n")
-    found = [play(context, task) for context, task in tasks_of(study_of_test_study_inputs(folder, **STUDIES["paths"]))]
+    found = [
+        run_task(context, task) for context, task in tasks_of(study_of_test_study_inputs(folder, **STUDIES["paths"]))
+    ]
     assert [record.status for record in found] == ["infeasible"] * 2
     assert "17 units" in found[0].reason
     assert "ends (5) before it starts (9)" in found[1].reason
@@ -461,7 +466,7 @@ def test_a_process_that_lives_on_sees_a_file_that_was_changed(folder: Path, name
             shutil.copy(folder / other, file)
         loaded = study_of_test_study_inputs(folder, vary={"spares.hot": {"choices": [1]}})
         ((context, task),) = tasks_of(loaded)
-        content.append(play(context, task))
+        content.append(run_task(context, task))
     assert [record.status for record in content] == ["ok", "ok"]
     assert content[0].key != content[1].key
     if name == "log":
@@ -653,7 +658,7 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
     ("condition", {10: "optimize: {maximize: ettr, subject_to: [§ettr = 0.9]}"}, "'ettr = 0.9' is no condition"),
     ("metric of a question", {13: "  - §{use: best, metric: gooput}"}, "did you mean 'goodput'?"),
     ("replications and precision", {11: "precision: §{width: 1%}\nreplications: 3"}, "not both"),
-    ("width", {11: "precision: {width: §1 percent}"}, "write 0.1pt (points of a share) or 2%"),
+    ("width", {11: "precision: {width: §1 percent}"}, "write 0.1pt (percentage points) or 2%"),
     ("points of no share", {10: "metrics: [mtti]", 11: "precision: {width: §1pt}"}, "mtti is not one"),
     ("least and most", {11: "precision: {width: 1%, least: 50, most: §40}"}, "must be at least 50"),
     ("replications", {11: "replications: §many"}, "must be a whole number"),
@@ -914,7 +919,9 @@ def test_a_study_that_no_point_of_can_be_read() -> None:
     """Where each value fails for another reason, what is wrong with the first point is told."""
     clash = "{choices: {a: {spares.hot: 999}, b: {spares.hot: 99}}}"
     (line,) = complaints({5: "§vary:", 6: f"  size: {clash}", 7: "", 8: "", 9: ""})
-    assert line.startswith("study.yaml:5:1: vary: no point that was tried can be read; of the first one s.yaml:5:25: ")
+    assert line.startswith(
+        "study.yaml:5:1: vary: no point that was checked can be read; of the first one s.yaml:5:25: "
+    )
 
 
 def test_a_cluster_in_a_file_is_called_by_its_name() -> None:
@@ -937,13 +944,13 @@ def test_big_studies_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
         }
     )
     looked: list[Point] = []
-    plain = looking._Trials._look
+    plain = looking._FirstLook._look
 
-    def look(trials: looking._Trials, point: Point) -> tuple[looking._Finding, ...]:
+    def look(trials: looking._FirstLook, point: Point) -> tuple[looking._Finding, ...]:
         looked.append(point)
         return plain(trials, point)
 
-    monkeypatch.setattr(looking._Trials, "_look", look)
+    monkeypatch.setattr(looking._FirstLook, "_look", look)
     assert study.study.design.count(study.study.vary) == 20_000
     assert first_look(study) == []
     assert len(looked) <= 60
@@ -954,7 +961,7 @@ def test_big_studies_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_only_the_points_that_are_tried_are_kept() -> None:
     """Of 20,000 points a first look keeps those in which some values are tried: three of each, 60 values in all."""
     axes = {6: HOT + "{range: {min: 0, max: 7, step: 1}}", 7: INTERVAL + "{min: 10 min, max: 2 h, points: 100}}"}
-    trials = looking._Trials(loaded({**axes, 9: "design: {draws: 24}"}))
-    kept = {point.number for tried in trials.tried for points in tried.values() for point in points}
+    look = looking._FirstLook(loaded({**axes, 9: "design: {draws: 24}"}))
+    kept = {point.number for tried in look.looked_at for points in tried.values() for point in points}
     assert 60 < len(kept) <= 3 * 60
     assert {0, 19_999} <= kept

@@ -232,8 +232,8 @@ def count(point: object) -> int:
 
 def campaign_of(loaded: LoadedStudy, journal: Journal) -> Campaign:
     """Return a study that nobody plays."""
-    crew: Any = None
-    return Campaign(loaded, journal, crew)
+    pool: Any = None
+    return Campaign(loaded, journal, pool)
 
 
 def tasks_of(campaign: Campaign) -> list[Task]:
@@ -249,7 +249,7 @@ def tables_of(campaign: Campaign, folder: Path, metrics: tuple[str, ...] = ("rat
     return Tables(results, points, columns, files)
 
 
-def played(folder: Path, *metrics: str, **changes: Any) -> Tables:
+def simulated(folder: Path, *metrics: str, **changes: Any) -> Tables:
     """Return the tables of a fabricated study, all of whose tasks went well."""
     with Journal(folder / "journal") as journal:
         campaign = campaign_of(study(folder, **changes), journal)
@@ -260,7 +260,7 @@ def played(folder: Path, *metrics: str, **changes: Any) -> Tables:
 
 def test_every_replication_of_every_point_is_a_row_in_order(tmp_path: Path) -> None:
     """Points in the order of the study, replications in theirs, with the values of the axes beside them."""
-    found = played(tmp_path)
+    found = simulated(tmp_path)
     assert [(row["point"], row["replication"]) for row in found.results] == [
         (str(point), str(index)) for point in range(6) for index in range(REPLICATIONS)
     ]
@@ -315,7 +315,7 @@ def test_numbers_are_those_of_the_journal_to_the_last_bit(tmp_path: Path) -> Non
 
 def test_the_mean_of_a_point_is_the_sum_of_amounts_over_the_sum_of_bases(tmp_path: Path) -> None:
     """So it is where most replications have nothing in their base, which the mean of a column could not be."""
-    found = played(tmp_path, "ratio", "rare")
+    found = simulated(tmp_path, "ratio", "rare")
     for metric in ("ratio", "rare"):
         for point in found.points:
             mine = [row for row in found.results if row["point"] == point["point"]]
@@ -327,7 +327,7 @@ def test_the_mean_of_a_point_is_the_sum_of_amounts_over_the_sum_of_bases(tmp_pat
 
 def test_what_the_data_do_not_support_is_empty(tmp_path: Path) -> None:
     """No mean of what was censored, no metric where there is none, no p05 of thirteen, and never a NaN."""
-    found = played(tmp_path, "late", "some")
+    found = simulated(tmp_path, "late", "some")
     assert {row["late.mean"] for row in found.points} == {""}
     assert [row["some.mean"] == "" for row in found.points] == [point % 2 == 1 for point in range(6)]
     assert {row["some.p05"] for row in found.points} == {""}
@@ -339,7 +339,7 @@ def test_what_the_data_do_not_support_is_empty(tmp_path: Path) -> None:
 
 @cases("status", ["infeasible", "failed", "crashed"])
 def test_a_point_that_went_wrong_is_named_and_keeps_what_went_well(tmp_path: Path, status: str) -> None:
-    """It has its status and the reason instead of a mean; replications that were played are still rows."""
+    """It has its status and the reason instead of a mean; replications that were simulated are still rows."""
     reason = 'the job needs "16", and 8, are there'
     with Journal(tmp_path / "journal") as journal:
         campaign = campaign_of(study(tmp_path), journal)
@@ -365,7 +365,7 @@ def test_what_was_not_played_is_said_to_be_missing(tmp_path: Path) -> None:
         found = tables_of(campaign, tmp_path)
     assert [row["status"] for row in found.points] == ["missing", "missing", *["ok"] * 4]
     assert [row["reason"] for row in found.points[:2]] == [
-        f"{number} of its tasks were not played" for number in (2, 1)
+        f"{number} of its tasks were not simulated" for number in (2, 1)
     ]
     assert [row["replications"] for row in found.points[:3]] == ["0", "3", "13"]
     assert [row["ratio.mean"] != "" for row in found.points] == [False, False, True, True, True, True]
@@ -374,7 +374,7 @@ def test_what_was_not_played_is_said_to_be_missing(tmp_path: Path) -> None:
 def test_draws_of_the_unknown_are_points_of_their_cell(tmp_path: Path) -> None:
     """Draw 0 is the central one, where the band of the cell stands; every draw has a mean of its own."""
     unknown = {"distribution": {"use": "uniform", "min": "2 min", "max": "8 min"}}
-    found = played(tmp_path, vary={"spares.hot": {"choices": [0, 2]}, "recovery.initialize": unknown})
+    found = simulated(tmp_path, vary={"spares.hot": {"choices": [0, 2]}, "recovery.initialize": unknown})
     assert [(row["cell"], row["draw"]) for row in found.points] == [
         (str(cell), str(draw)) for cell in range(2) for draw in range(21)
     ]
@@ -386,7 +386,7 @@ def test_draws_of_the_unknown_are_points_of_their_cell(tmp_path: Path) -> None:
 
 def test_a_label_of_several_lines_is_one(tmp_path: Path) -> None:
     """A row is a line, for programs that know no quotation marks."""
-    found = played(tmp_path, vary={"spares": {"path": "spares.hot", "choices": {" few \n\r of them": 0, "many": 4}}})
+    found = simulated(tmp_path, vary={"spares": {"path": "spares.hot", "choices": {" few \n\r of them": 0, "many": 4}}})
     assert [row["spares"] for row in found.points] == ["few of them", "many"]
     assert len(found.files[1].read_bytes().splitlines()) == 3
 
@@ -397,7 +397,7 @@ def test_no_two_columns_have_a_name_in_common(tmp_path: Path, names: tuple[str, 
     paths = ("spares.hot", "recovery.initialize")
     choices: tuple[list[Any], ...] = ([0, 2], ["2 min", "3 min"])
     vary = {name: {"path": path, "choices": c} for name, path, c in zip(names, paths, choices, strict=True)}
-    found = played(tmp_path, vary=vary)
+    found = simulated(tmp_path, vary=vary)
     for columns, rows in zip(found.columns, (found.results, found.points), strict=True):
         known = [column.name.casefold() for column in columns]
         assert len(set(known)) == len(known)
@@ -437,7 +437,7 @@ def test_parquet_has_the_same_rows_types_and_bits_wherever_it_lies(tmp_path: Pat
     """Also in a folder whose name is a pattern, a quotation, or what others take for a column."""
     folder = tmp_path / "a=1" / "it's [b]*?{c,d}" / "ä"
     folder.mkdir(parents=True)
-    found = played(folder, "ratio", "late")
+    found = simulated(folder, "ratio", "late")
     for file, columns in zip(found.files, found.columns, strict=True):
         assert_same_in_parquet(file, columns, file.with_suffix(".parquet"))
 
@@ -476,7 +476,7 @@ def test_parquet_on_a_full_disk_is_told_in_the_words_of_the_system(tmp_path: Pat
 def test_parquet_is_the_same_bytes_every_time(tmp_path: Path) -> None:
     """Nothing of the time or the threads is in it."""
     pytest.importorskip("duckdb")
-    found = played(tmp_path)
+    found = simulated(tmp_path)
     for name in ("one", "two"):
         write_parquet(found.files[0], found.columns[0], tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
@@ -553,7 +553,7 @@ def refused(path: Path, loaded_of_test_sweep_folder: LoadedStudy, **options: Any
 
 
 def test_a_new_folder_says_what_it_holds(path: Path, loaded_of_test_sweep_folder: LoadedStudy) -> None:
-    """A nested path is made; which study it is, of which scenario, is there before anything is played."""
+    """A nested path is made; which study it is, of which scenario, is there before anything is simulated."""
     assert start(path, loaded_of_test_sweep_folder, shard="3/16") == ()
     assert set(contents(path)) == STARTED
     told = json.loads((path / "study.json").read_text())
@@ -598,9 +598,9 @@ def test_another_study_is_refused(path: Path, loaded_of_test_sweep_folder: Loade
         ({"run.json": "{}"}, "holds something else than a study (run.json)"),
         ({f"{name}.txt": "" for name in "dcba"}, "holds something else than a study (a.txt, b.txt, c.txt, ...)"),
         ({"journal.jsonl": "{}\n"}, "holds something else than a study (journal.jsonl)"),
-        ({"study.json": '{"name": "fab'}, "holds a study.json that nobody can read"),
-        ({"study.json": "[1]", "x": ""}, "holds a study.json that nobody can read"),
-        ({"study.json": "{}"}, "holds a study.json that nobody can read"),
+        ({"study.json": '{"name": "fab'}, "holds a study.json that cannot be read"),
+        ({"study.json": "[1]", "x": ""}, "holds a study.json that cannot be read"),
+        ({"study.json": "{}"}, "holds a study.json that cannot be read"),
     ],
 )
 def test_what_is_no_study_is_refused_unless_told_to_overwrite(

@@ -17,7 +17,7 @@ from analysis.results.run import plain
 from analysis.validation import record
 from analysis.validation.lab import Estimate, Lab
 from analysis.validation.measures import MEASURES
-from analysis.validation.run import HEADS, against, describe, described_row, play, seed_of
+from analysis.validation.run import HEADS, against, describe, described_row, seed_of, validate
 from analysis.validation.run import cells_of as typed_cells_of
 from analysis.validation.table import Group, Row, Table, chosen, load_table
 from analysis.validation.verdict import SKIPPED
@@ -72,7 +72,7 @@ def content() -> dict[str, Any]:
         row(kind, **({"id": f"row-{kind}".replace("_", "-"), "measure": "fake"} | entry)) for kind, entry in kinds
     )
     table = Table((Group("group", "A <title>", rows),), load_table().unchecked)
-    found = play(table, Lab(), measures={"fake": fake, "missing": missing})
+    found = validate(table, Lab(), measures={"fake": fake, "missing": missing})
     document: dict[str, Any] = plain(describe(found, command="ettrick validate"))
     return document
 
@@ -104,7 +104,7 @@ def test_of_many_rows_some_are_named(number: int, words: str) -> None:
         for name, start in [*((name, "cold") for name in names), ("b", "stationary")]
     ]
     table = Table((Group("group", "A title", tuple(rows)),), ())
-    found = play(table, Lab(), measures={"fake": fake})
+    found = validate(table, Lab(), measures={"fake": fake})
     text = format_validation(describe(found, command=""))
     assert words in text
     assert f"{names[-1]}," not in text
@@ -173,7 +173,7 @@ def test_recorded_formulas_are_todays(recorded: dict[str, Any]) -> None:
     table = load_table()
     names = [each.id for each in table.rows if not each.is_stochastic] + list(CHEAP)
     found = of_rows(recorded)
-    for verdict in play(table, Lab(processes=1), names).verdicts:
+    for verdict in validate(table, Lab(processes=1), names).verdicts:
         then = found[verdict.row.id]
         if verdict.state == "skipped" or then["verdict"] == "skipped":
             assert verdict.row.needs_data
@@ -343,7 +343,7 @@ def test_what_goes_wrong_is_a_row_like_others(tmp_path: Path) -> None:
         named("unknown", "one", "  arguments: {of: mean}\n"),
     )
     seen: list[tuple[int, int]] = []
-    found = play(load(tmp_path), Lab(), progress=lambda *at: seen.append(at), measures=FAKES)
+    found = validate(load(tmp_path), Lab(), progress=lambda *at: seen.append(at), measures=FAKES)
     states = {verdict.row.id: (verdict.state, verdict.reason) for verdict in found.verdicts}
     assert states["good"] == ("pass", "")
     assert states["bad"] == ("fail", "")
@@ -361,7 +361,7 @@ def test_what_goes_wrong_is_a_row_like_others(tmp_path: Path) -> None:
 def test_rows_that_pass_or_are_skipped_are_no_reason(tmp_path: Path) -> None:
     """The answer is yes with skipped rows, which count as such."""
     write(tmp_path, named("good"), named("missing", "lost", "  needs_data: true\n"))
-    assert against(describe(play(load(tmp_path), Lab(), measures=FAKES), command="")) == []
+    assert against(describe(validate(load(tmp_path), Lab(), measures=FAKES), command="")) == []
 
 
 SAMPLED = """\
@@ -385,8 +385,8 @@ def test_a_part_has_the_limits_of_the_whole(tmp_path: Path) -> None:
     """A row alone may be off by as much as among all others: the error rate is that of the table."""
     write(tmp_path, *(SAMPLED.format(id=f"row-{number}", off=0) for number in range(30)))
     table = load(tmp_path)
-    whole = play(table, Lab(), measures=FAKES).verdicts[7]
-    (alone,) = play(table, Lab(), ["row-7"], measures=FAKES).verdicts
+    whole = validate(table, Lab(), measures=FAKES).verdicts[7]
+    (alone,) = validate(table, Lab(), ["row-7"], measures=FAKES).verdicts
     assert table.stochastic == 30
     assert alone == whole
     assert alone.limit is not None
@@ -396,7 +396,7 @@ def test_a_part_has_the_limits_of_the_whole(tmp_path: Path) -> None:
 def test_many_small_deviations_are_a_reason(tmp_path: Path) -> None:
     """Rows that all pass and all are off the same way fail together."""
     write(tmp_path, *(SAMPLED.format(id=f"row-{number}", off=2.2) for number in range(20)))
-    content = describe(play(load(tmp_path), Lab(), measures=FAKES), command="")
+    content = describe(validate(load(tmp_path), Lab(), measures=FAKES), command="")
     assert content.counts["fail"] == 0
     (line,) = against(content)
     assert line.startswith("the 20 independent rows together are too far off for sampling error: p = ")
@@ -414,7 +414,7 @@ def test_seeds_as_they_are_typed() -> None:
 
 
 def test_a_seed_that_is_too_large_is_refused_by_the_command() -> None:
-    """One line on standard error and exit status 2, before any row is played."""
+    """One line on standard error and exit status 2, before any row is simulated."""
     done = CliRunner().invoke(app, ["validate", "--only", "daly-optimum-24h", "--seed", str(2**63)])
     assert done.exit_code == 2
     assert done.stdout == ""
@@ -467,7 +467,7 @@ def test_independent_rows_have_causes_of_their_own() -> None:
     for entry in table.rows:
         if entry.independent:
             seen.clear()
-            play(table, Idle(processes=1, broken=note), [entry.id])
+            validate(table, Idle(processes=1, broken=note), [entry.id])
             assert seen, f"{entry.id}: simulates nothing"
             for name in set(seen):
                 assert name not in found, f"{entry.id} and {found[name]} share the failures of '{name}'"

@@ -12,7 +12,7 @@ from scipy import stats
 
 from analysis.validation import verdict
 from analysis.validation.lab import Estimate, Lab
-from analysis.validation.run import play
+from analysis.validation.run import validate
 from analysis.validation.table import Row, load_table
 from analysis.validation.verdict import FAMILY, combined, judge, skipped
 from sim import rng
@@ -73,7 +73,7 @@ def no_ages(prepared: Prepared) -> Prepared:
 
 def red(rows: Collection[str], broken: Callable[[Prepared], Prepared] | None = None) -> set[str]:
     """Return those of some rows that fail."""
-    found = play(load_table(), Lab(processes=1, broken=broken), list(rows))
+    found = validate(load_table(), Lab(processes=1, broken=broken), list(rows))
     assert len(found.verdicts) == len(rows)
     assert not [verdict.reason for verdict in found.verdicts if "Error" in verdict.reason]
     return {verdict.row.id for verdict in found.verdicts if verdict.state != "pass"}
@@ -332,7 +332,7 @@ def test_the_combined_p_value_is_uniform_when_all_rows_are_true() -> None:
 
 
 def test_rows_that_share_replications_do_not_count_twice() -> None:
-    """Only independent rows that were played are combined; without any there is no p-value."""
+    """Only independent rows that were simulated are combined; without any there is no p-value."""
     alone = judge(row("sampling", replications=N, independent=True), Estimate(11.0, 1.0, N), 10)
     shared = judge(row("sampling", replications=N), Estimate(14.0, 1.0, N), 10)
     assert combined([alone, shared]) == combined([alone])

@@ -115,7 +115,7 @@ def all_results(content: Content, *, briefly: bool = False) -> Grid:
         row = [label_text(cell["values"][name]) for name in chosen] or [content["study"]]
         for metric, has_band in zip(shown, bands, strict=True):
             found, is_first = cell["metrics"].get(metric.metric, {}), metric is shown[0]
-            text = metric.mean(found) if briefly and not is_first else metric.told(found)
+            text = metric.mean(found) if briefly and not is_first else metric.worded(found)
             row.append(text or ("-" if briefly else missing_text(cell, metric.metric)))
             row += [band_text(cell, metric)] if has_band else []
         row += [_spread(cell, shown[0]) or "not known"] if has_spread else []

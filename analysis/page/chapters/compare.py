@@ -973,7 +973,7 @@ def _means_of_comparison(content: CompareDocument, headline: Shown) -> Picture |
     order = content.order or list(content.variants)
     for name in [*order, *(other for other in content.variants if other not in order)]:
         found = content.variants[name].metrics.get(headline.metric)
-        mean, text = headline.of(None if found is None else found.mean), headline.told(found) or "not known"
+        mean, text = headline.of(None if found is None else found.mean), headline.worded(found) or "not known"
         note = "" if mean is not None else text
         ends, band = (None, None) if found is None else (headline.ends(found.mean_ci95), headline.ends(found.band90))
         rows.append(Interval(name, mean, ends, band, note))
@@ -1083,7 +1083,7 @@ def _row(metric: str, content: CompareDocument) -> Iterator[str]:
     better = "lower is better" if lower_is_better(metric) else ""
     yield f"{capital(told.name)}{f' ({better})' if better else ''}"
     for variant in variants:
-        text = told.told(variant.metrics.get(metric)) or "not known"
+        text = told.worded(variant.metrics.get(metric)) or "not known"
         found = variant.difference.get(metric)
         # A difference is told that is resolved, and large enough for anybody to ask for it.
         least = _SMALLEST_COMPARISON * abs(_mean(variant, metric) or 0.0)

@@ -162,7 +162,7 @@ class _Aim(NamedTuple):
         return (
             label_text(cell["values"][self.name])
             if self.metric is None
-            else self.metric.told(cell["metrics"][self.name])
+            else self.metric.worded(cell["metrics"][self.name])
         )
 
 

@@ -475,7 +475,9 @@ def trials_picture(content: Content, name: str, metric: Shown) -> Picture | None
         for trial in trials for found in trial["conditions"] if found["metric"] == name
     ))  # fmt: skip
     axis = _axis(content, trials)
-    texts = [(where_text(trial["values"], content), metric.told(_found(trial, name) or {}, "ci95")) for trial in trials]
+    texts = [
+        (where_text(trial["values"], content), metric.worded(_found(trial, name) or {}, "ci95")) for trial in trials
+    ]
     columns = (Column("Combination", is_number=False), Column(capital(metric.name)))
     told = "; ".join(f"{place}: {text}" for place, text in texts[:6])
     alt = f"{capital(metric.name)} of {number_of(len(trials), 'combination')} that were tried. {told}."
@@ -565,7 +567,7 @@ def front_picture(content: Content, metrics: Mapping[str, Shown]) -> Picture | N
         mine = ranking.get(_key(trial), "behind")
         points.append(FrontPoint(place, places[0], places[1], ends[0], ends[1], mine))
         if mine != "behind":
-            told = [metrics[name].told(one, "ci95") for name, one in zip(names, found, strict=True)]
+            told = [metrics[name].worded(one, "ci95") for name, one in zip(names, found, strict=True)]
             rows.append((place, *told, "with 95 % confidence" if mine == "front" else "perhaps by chance"))
     both = " and ".join(metrics[name].name for name in names)
     title = f"{number_of(len(rows), 'combination')} cannot be beaten in {both} at once"
@@ -643,7 +645,7 @@ def _fresh_texts(before: Content | None, trial: Content, name: str, metric: Show
 
 
 def _told(trial: Content, name: str, metric: Shown) -> str:
-    return metric.told(_found(trial, name) or {}, "ci95") or ("cannot run" if trial["trouble"] else "no mean")
+    return metric.worded(_found(trial, name) or {}, "ci95") or ("cannot run" if trial["trouble"] else "no mean")
 
 
 def trials_table(content: Content, metrics: Mapping[str, Shown]) -> Grid:
@@ -679,7 +681,7 @@ def _condition_of_trials(trial: Content, index: int, metrics: Mapping[str, Shown
     if index >= len(trial["conditions"]):
         return ["cannot run", "fails"]
     found = trial["conditions"][index]
-    return [metrics[found["metric"]].told(found, "ci95") or "no mean", _VERDICTS[found["verdict"]]]
+    return [metrics[found["metric"]].worded(found, "ci95") or "no mean", _VERDICTS[found["verdict"]]]
 
 
 _METHODS_OPTIMUM = {
@@ -778,7 +780,7 @@ def _answer_of_optimum(content: Content, metrics: dict[str, Shown]) -> Iterator[
 
 
 def _estimate(found: Content, metric: Shown) -> str:
-    return metric.told(found, "ci95") or "without a mean"
+    return metric.worded(found, "ci95") or "without a mean"
 
 
 def _closest_of_optimum(content: Content, metrics: dict[str, Shown]) -> Iterator[str]:

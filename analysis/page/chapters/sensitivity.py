@@ -50,7 +50,7 @@ def format_sensitivity(content: Content, *, width: int | None = None) -> str:
 def _chapters(content: Content) -> Iterator[Section]:
     """Yield what was looked at, what brings the variance, what each input does alone, and what is assumed."""
     metric = _metric(content, "")
-    mean = metric.told({"mean": content["center"]["mean"], "mean_ci95": content["center"]["ci95"]}) or "no mean"
+    mean = metric.worded({"mean": content["center"]["mean"], "mean_ci95": content["center"]["ci95"]}) or "no mean"
     formula = content["center"]["closed_form"]
     beside = "" if formula is None else f" (closed form {metric.form.plain(formula)})"
     warnings = tuple(f"warning: {line}" for line in content["warnings"])
@@ -430,7 +430,7 @@ def _tornado_section(content: Content, currency: str) -> Section | None:
     title = _title(known, content, metric)
     swings = tuple(_swing_of_tornado(swing, moves, content, metric) for swing, moves in known)
     at_center = content["center"]["mean"] / metric.form.size
-    center = metric.told({"mean": content["center"]["mean"], "mean_ci95": content["center"]["ci95"]})
+    center = metric.worded({"mean": content["center"]["mean"], "mean_ci95": content["center"]["ci95"]})
     chart = Tornado(title, metric.step, ("all inputs at their centres", at_center), swings)
     rows = [row for swing in content["tornado"] for row in _rows(swing, content, metric)]
     columns = [

@@ -899,7 +899,7 @@ def _line_text(line: Line, axis: Axis, metric: Shown) -> str:
     """Return where a line begins and where it ends."""
     known = [cell for cell, is_known in zip(line.cells, _is_known(line, metric), strict=True) if is_known]
     ends = [
-        f"{metric.told(cell['metrics'][metric.metric])} at {label_text(cell['values'][axis.name])}"
+        f"{metric.worded(cell['metrics'][metric.metric])} at {label_text(cell['values'][axis.name])}"
         for cell in (known[0], known[-1])
     ]
     return f"{line.name + ': ' if line.name else ''}from {ends[0]} to {ends[1]}"
@@ -929,7 +929,7 @@ def _table(lines: Sequence[Line], axis: Axis, metric: Shown, title: str) -> Grid
 def _cell_text(cell: Content | None, metric: Shown) -> str:
     if cell is None:
         return "no results"
-    return metric.told(cell["metrics"].get(metric.metric, {})) or missing_text(cell, metric.metric)
+    return metric.worded(cell["metrics"].get(metric.metric, {})) or missing_text(cell, metric.metric)
 
 
 def _troubles(content: Content, metric: Shown) -> str:
@@ -960,7 +960,7 @@ def _intervals(content: Content, metric: Shown) -> Picture:
         rows.append(Interval(name, metric.of(found.get("mean")), ends, band, note))
         texts.append((name, text))
     top = best[0]["metrics"][metric.metric]
-    title = f"The best {metric.name} is {metric.told(top)}, with {place_of(best[0], axes)}"
+    title = f"The best {metric.name} is {metric.worded(top)}, with {place_of(best[0], axes)}"
     heads = (Column("Combination", is_number=False), Column(capital(metric.name)))
     alt = f"{capital(metric.name)}: {'; '.join(f'{name} {text}' for name, text in texts[:8])}."
     more = f"The {len(kept)} best of {len(cells)} combinations." if len(kept) < len(cells) else ""

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from analysis.study.questions.question import Line
     from analysis.study.table import Cell, Table
 
-# ----------------------------------------
 # Where a curve that is known at some values, each with its interval, crosses a level.
 
 
@@ -133,7 +132,6 @@ class Curve:
         return left + share * (right - left)
 
 
-# ----------------------------------------
 # Where a condition holds along one line of cells.
 
 
@@ -163,7 +161,7 @@ class Verdict:
     crossings
         Where it begins or ends to hold, with 95 % intervals (the Monte Carlo error).
     bands
-        For each of them, between which places it is with a probability of 90 % as far as unknown inputs tell; an end is
+        For each of them, between which places it is with a probability of 90 % as far as unknown inputs show; an end is
         ``None`` where it is beyond the range, the whole where there are not enough draws.
     sure
         For each row, whether it holds there with its whole interval.
@@ -407,8 +405,8 @@ def _sign(step: _Step | None, form: Form) -> int:
     """Return which way a metric goes from one value to another: nowhere if it is not resolved, or not to be seen."""
     if step is None or not step.found.resolved:
         return 0
-    told = {form.value(row.summary.mean or 0.0, row.summary.ci95) for row in (step.start, step.end)}
-    return 0 if len(told) == 1 else 1 if step.found.mean > 0 else -1
+    texts = {form.value(row.summary.mean or 0.0, row.summary.ci95) for row in (step.start, step.end)}
+    return 0 if len(texts) == 1 else 1 if step.found.mean > 0 else -1
 
 
 def _course(parts: Sequence[_Part]) -> str:
@@ -419,7 +417,6 @@ def _course(parts: Sequence[_Part]) -> str:
     return ("rises" if 1 in signs else "falls") if signs else "flat"
 
 
-# ----------------------------------------
 # Where a metric passes a value along an axis: what is needed.
 
 
@@ -487,7 +484,6 @@ class Threshold(Question):
         return Answer(self.use, data, "" if any(len(verdict.rows) > 1 for verdict in verdicts) else rule)
 
 
-# ----------------------------------------
 # Who is best at each value of an axis, and between which values another one becomes the best.
 
 
@@ -547,7 +543,7 @@ class Stage(NamedTuple):
 
     @property
     def is_resolved(self) -> bool:
-        """Whether nobody else may be best."""
+        """Whether no other may be best."""
         return not self.open
 
     @property
@@ -648,7 +644,6 @@ class Race(NamedTuple):
         }
 
 
-# ----------------------------------------
 # Which of several choices is best along a numeric axis, and where another one becomes the best.
 
 

@@ -127,7 +127,6 @@ class _Group(NamedTuple):
         }
 
 
-# ----------------------------------------
 # The front of several aims: what no other one is better than in everything, and how sure that is.
 
 _NEAREST = 64
@@ -143,9 +142,9 @@ class Front(NamedTuple):
     members
         Positions of those that no other one is better than in everything by the means, in order of the first aim.
     sure
-        For each member, whether it is better than each other candidate in something for sure.
+        For each member, whether it is resolved as better than each other candidate in something.
     maybe
-        Positions of the others that none is better than in everything for sure.
+        Positions of the others that none is resolved as better than in everything.
     """
 
     members: tuple[int, ...]
@@ -219,7 +218,7 @@ class _Sample:
         self.scale = float(np.sqrt(self.squares.mean() / count)) or 1.0
 
     def compared(self, row: int, others: Positions) -> FloatArray:
-        """Return the sign of how far others are above one for sure; 0 if they never differ, NaN if nobody knows.
+        """Return the sign of how far others are above one, if resolved; 0 if they never differ, NaN if not resolved.
 
         The squared errors of the differences are worked out from those of each and their products, which is fast; where
         rounding could matter to the verdict, from the differences themselves.
@@ -258,7 +257,7 @@ class _Rivals:
         self.scales = np.array([aim.scale for aim in self.aims])
 
     def is_sure(self, row: int) -> bool:
-        """Return whether one is better than each other in something for sure; the most dangerous rivals come first."""
+        """Return whether one is better than each other in something, resolved; the most dangerous rivals come first."""
         lead = ((self.means - self.means[row]) / self.scales).max(axis=1)
         lead[row] = np.inf
         near = np.argpartition(lead, min(_NEAREST, len(lead) - 1))
@@ -266,7 +265,7 @@ class _Rivals:
         return all(self._beaten(row, part[part != row]).all() for part in parts)
 
     def is_behind(self, row: int, front: Positions) -> bool:
-        """Return whether another one is better than one in something, and worse in nothing, for sure."""
+        """Return whether another one is better than one in something, and worse in nothing, both resolved."""
         ahead = (self.means <= self.means[row] + 1e-9 * np.abs(self.means[row])).all(axis=1)
         ahead[row] = False
         # Those of the front first: they are few, and mostly enough.
@@ -277,7 +276,7 @@ class _Rivals:
         return bool(self._beats(row, np.flatnonzero(ahead)).any())
 
     def _beaten(self, row: int, others: Positions) -> Flags:
-        """Return which others one is better than in some aim for sure."""
+        """Return which others one is better than in some aim, resolved."""
         found = np.zeros(len(others), dtype=bool)
         for aim in self.aims:
             left = np.flatnonzero(~found)
@@ -285,7 +284,7 @@ class _Rivals:
         return found
 
     def _beats(self, row: int, others: Positions) -> Flags:
-        """Return which others are better than one in some aim for sure, and the same or better in all of them."""
+        """Return which others are better than one in some aim, resolved, and the same or better in all of them."""
         some, every = np.zeros(len(others), dtype=bool), np.ones(len(others), dtype=bool)
         for aim in self.aims:
             left = np.flatnonzero(every)
@@ -296,7 +295,6 @@ class _Rivals:
         return some & every
 
 
-# ----------------------------------------
 # Which combinations no other one is better than in everything: the front of several aims.
 
 
@@ -334,7 +332,7 @@ class Pareto(Question):
             self._check_axis("axes", name, axes, numeric=True)
 
     def answer(self, table: Table) -> Answer:
-        """Return the front, and who is on it for sure."""
+        """Return the front, and who is on it with certainty."""
         silent = next((text for name in self.aims if (text := silence(table, name))), "")
         cells, count = ([], 0) if silent else _known(table, self.aims)
         if not silent and len(cells) < 2:

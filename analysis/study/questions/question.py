@@ -105,7 +105,6 @@ def silence(table: Table, metric: str) -> str:
 METRIC = Field("", description="The metric; omitted: the first one of the study.")
 
 
-# ----------------------------------------
 # Cells in order: those that differ in one axis alone, and what places on an axis are called.
 
 
@@ -193,7 +192,6 @@ def _is_geometric(numbers: Sequence[float]) -> bool:
     return min(steps) > 0 and max(factors) / min(factors) < max(steps) / min(steps)
 
 
-# ----------------------------------------
 # How far two cells are apart on the same failures, with control variates where they are known.
 
 

@@ -33,7 +33,7 @@ class Sensitivity(Question):
             return self._tornado(table, metric)
         if _is_saltelli(table):
             return self._indices(table, metric)
-        rule = "The points of this design do not tell which axis moves a metric most: use one-at-a-time or saltelli."
+        rule = "The points of this design do not show which axis moves a metric most: use one-at-a-time or saltelli."
         return Answer(self.use, data, rule)
 
     def _tornado(self, table: Table, metric: str) -> Answer:

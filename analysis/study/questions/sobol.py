@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
 
-# ----------------------------------------
 # Intervals of what is estimated from points x replications, by leaving out some of each.
 
 _BLOCKS = 16
@@ -96,7 +95,7 @@ def _estimate(value: float, *parts: tuple[float, int]) -> Estimate:
     squared = sum(part for part, _ in parts)
     middle = min(max(value, 0.0), 1.0)
     if not np.isfinite(squared):
-        # Without some part nothing varies any more: so few points tell no error.
+        # Without some part nothing varies any more: so few points give no error.
         return Estimate(middle, (0.0, 1.0))
     if squared <= 0:
         return Estimate(middle, (middle, middle))
@@ -108,7 +107,6 @@ def _estimate(value: float, *parts: tuple[float, int]) -> Estimate:
     return Estimate(value, (odds / (odds + factor), odds * factor / (1 + odds * factor)))
 
 
-# ----------------------------------------
 # The results of a Saltelli design as numbers: sets of points x points of a set x replications.
 
 MOST_LEFT_OUT = 0.05
@@ -117,7 +115,7 @@ MOST_LEFT_OUT = 0.05
 
 LEAST = 4
 
-"""Rows, and replications, without which nothing is told: intervals leave out some of each."""
+"""Rows, and replications, without which there is no estimate: intervals leave out some of each."""
 
 
 class Layout(NamedTuple):
@@ -195,8 +193,8 @@ def _refusal(table: Table, metric: str, found: Sequence[FloatArray | None], how_
         if others and not _overlap(mine, others):
             ordered = sorted(mine, key=lambda value: value.number or 0.0)
             labels = list(dict.fromkeys((ordered[0].label, ordered[-1].label)))
-            told = f"all where {axis} is {' to '.join(labels)}"
-            return f"{how_many} have one without a result, {told}: {_why(bad[0], metric)}"
+            which = f"all where {axis} is {' to '.join(labels)}"
+            return f"{how_many} have one without a result, {which}: {_why(bad[0], metric)}"
     first = ", ".join(f"{axis}={value.label}" for axis, value in zip(table.axes, bad[0].values, strict=True))
     return f"{how_many} have one without a result, the first with {first}: {_why(bad[0], metric)}"
 
@@ -320,7 +318,7 @@ def indices(table: Table, metric: str) -> Indices:
     parts = Parts(*(max(part, 0.0) for part in found))
     noise = parts.both / values.shape[2]
     shares = dict(zip(Parts._fields, estimates(_shares, values), strict=True)) if sum(parts) else None
-    reason = _reason(layout, shares, estimates(_told, values)[0])
+    reason = _reason(layout, shares, estimates(_share_of_inputs, values)[0])
     axes, together = ((), None) if reason else _by_axis(table, values, layout.formula)
     return Indices(
         metric,
@@ -334,7 +332,7 @@ def indices(table: Table, metric: str) -> Indices:
         noise / (parts.parameters + noise) if parts.parameters + noise else None,
         axes,
         together,
-        reason if reason or axes else _untold(layout),
+        reason if reason or axes else _not_resolved(layout),
     )
 
 
@@ -381,7 +379,7 @@ def _shares(values: FloatArray) -> FloatArray:
     return found
 
 
-def _told(values: FloatArray) -> FloatArray:
+def _share_of_inputs(values: FloatArray) -> FloatArray:
     """Return the share of what varies in the variance of points, ``s_a^2 / (s_a^2 + s_c^2)``, shape (1,).
 
     Noise that all points have in common does not hide what makes them differ.
@@ -391,16 +389,16 @@ def _told(values: FloatArray) -> FloatArray:
     return np.array([parts.parameters / whole if whole else 0.0])
 
 
-def _reason(layout: Layout, shares: dict[str, Estimate] | None, told: Estimate) -> str:
+def _reason(layout: Layout, shares: dict[str, Estimate] | None, share: Estimate) -> str:
     """Return why there are no indices; empty if there are."""
     if shares is None:
         return "it is the same at every point and in every replication"
-    if told.ci95[0] <= 0:
-        return _untold(layout)
+    if share.ci95[0] <= 0:
+        return _not_resolved(layout)
     return ""
 
 
-def _untold(layout: Layout) -> str:
+def _not_resolved(layout: Layout) -> str:
     _, rows, replications = layout.values.shape
     return f"what varies cannot be separated from noise with {replications} replications of {rows} rows"
 

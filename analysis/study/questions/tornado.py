@@ -20,7 +20,8 @@ class Move(NamedTuple):
     value
         The value.
     change
-        By how much the metric is above that of the centre, on the same failures; ``None`` where the data do not tell.
+        By how much the metric is above that of the centre, on the same failures; ``None`` where the data do not show
+        it.
     closed_form
         The same by the closed form, where the metric is ETTR and there is a form [-].
     trouble

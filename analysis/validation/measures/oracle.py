@@ -87,7 +87,7 @@ def elastic_share(
     rejoin: float,
     detection: float,
 ) -> Estimate:
-    """Return a share of a job whose replicas leave and come back one by one, and that of theory.
+    """Return a share of a job whose replicas leave and return one by one, and that of theory.
 
     Failures of a node a day, times in seconds; other nodes are always at hand.
     """
@@ -217,7 +217,7 @@ def two_causes(lab: Lab, replications: int, *, case: str, nodes: int, mean: floa
 
 
 def _counts(lab: Lab, data: dict[str, Any], replications: int) -> list[float]:
-    """Return the number of failures that a replication draws; nothing has to be played for that."""
+    """Return the number of failures that a replication draws; nothing has to be simulated for that."""
     prepared = lab.scenario(data)
     return [float(len(sim.trace(prepared, number).time)) for number in range(replications)]
 
