@@ -23,8 +23,8 @@ from analysis.results.run import provenance
 from analysis.runs import RequestError
 from analysis.statistics.estimates import summarise_ratio
 from analysis.study.designs import OneAtATime, Saltelli
+from analysis.study.questions.sensitivity import tornado
 from analysis.study.questions.sobol import LEAST, indices
-from analysis.study.questions.tornado import tornado
 from analysis.study.table import Cell, Table
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from analysis.study.designs import Design
     from analysis.study.load import LoadedStudy
+    from analysis.study.questions.sensitivity import Swing, Tornado
     from analysis.study.questions.sobol import Indices
-    from analysis.study.questions.tornado import Swing, Tornado
     from analysis.study.table import Outcome
     from analysis.sweep.journal import Journal
     from analysis.sweep.workers import WorkerPool

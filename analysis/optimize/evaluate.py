@@ -4,20 +4,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.optimize.estimate import Estimate, estimate
 from analysis.optimize.problem import check_metrics
 from analysis.statistics.differences import Difference, difference, ranking_of, ranking_over_draws
+from analysis.statistics.intervals import mean_estimate
 from analysis.study.amounts import Point
-from analysis.study.table import Cell, drawn_table, is_probability, predictive_difference
+from analysis.study.table import Cell, drawn_table, is_probability, predictive_difference, predictive_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from analysis.optimize.problem import Aim, Problem
     from analysis.statistics.differences import Ranking
+    from analysis.statistics.estimates import Interval
     from analysis.study.amounts import Value
     from analysis.study.model import Verdict
     from analysis.sweep.campaign import Campaign
+
+
+class Estimate(NamedTuple):
+    """A metric of a point; ``None`` where the data support no mean, or no interval."""
+
+    mean: float | None
+    ci95: Interval | None
+
+
+def estimate(cell: Cell, metric: str, *, over_draws: bool) -> Estimate:
+    """Return a metric of a cell with its 95 % interval.
+
+    At the central values it is that of `analysis.statistics.intervals.mean_estimate`, over draws that of
+    `analysis.study.table.predictive_mean`.
+    """
+    outcomes = cell.drawn if over_draws else (cell.stated,)
+    if any(not outcome.metrics.get(metric) for outcome in outcomes):
+        return Estimate(None, None)
+    if over_draws:
+        predicted = predictive_mean(cell, metric)
+        return Estimate(None, None) if predicted is None else Estimate(predicted.mean, predicted.interval)
+    found = mean_estimate(cell.stated.metrics[metric], metric)
+    return Estimate(found.mean, found.interval)
 
 
 class Trial(NamedTuple):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import number_of
 from analysis.metrics import PROBABILITIES
-from analysis.optimize.estimate import replications_to_hold
 from analysis.optimize.evaluate import Bench, front_of, rank_trials
 from analysis.optimize.problem import Line, draws_of, problem_of
 from analysis.optimize.search import ALL, climb, formula_answer, search, simulate_all, walk_to_edge
@@ -33,6 +32,7 @@ from analysis.results.models import (
     TrialFound,
 )
 from analysis.results.run import provenance
+from analysis.statistics.intervals import binomial_interval
 from analysis.study.amounts import label_of, settings_text
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
@@ -520,3 +520,20 @@ def _what_would_resolve(found: dict[str, Any], content: dict[str, Any]) -> str:
         return f"about {number_of(math.ceil(draws * needed / runs), 'draw')} and {needed:,} replications would tell"
     side = "" if (mean > bound) == is_least else ", which is that it fails,"
     return f"confirm: {needed} would show it{side} if mean and spread stay as they are"
+
+
+def replications_to_hold(mean: float, bound: float) -> int | None:
+    """Return how many runs would leave a share of runs surely at or above a bound, if the share stays as it is.
+
+    ``None`` for more than 100,000, and for a share that is not above the bound.
+    """
+    if mean <= bound:
+        return None
+    low, high = 1, _MOST
+    while low < high:
+        middle = (low + high) // 2
+        if binomial_interval(mean * middle, middle)[0] >= bound:
+            high = middle
+        else:
+            low = middle + 1
+    return low if low < _MOST else None

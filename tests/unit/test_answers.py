@@ -228,15 +228,6 @@ def test_a_difference_that_sampling_error_hides_is_told_without_it() -> None:
     assert found["controlled"]["ci95"][0] > 0
 
 
-def test_money_has_its_currency() -> None:
-    """Where the table knows the currency of its scenario the sentences say it."""
-    table = table_of(
-        {"spares": SPARES}, lambda where: {"cost": 2e6 + 1e4 * where["spares"] + 1e7 * NOISE}, metrics=("cost",)
-    )
-    object.__setattr__(table, "currency", "USD")
-    assert "2.00 million USD (1.96 to 2.04)" in told(table, use="best")[0]
-
-
 def test_a_trend_tells_from_where_to_where_and_the_largest_step() -> None:
     """0.9 + 0.001 s rises all the way, most from 8 to 16; a hill turns at its top."""
     answer = ask(table_of({"spares": SPARES}, line(0.001)), use="trend", along="spares")
@@ -590,14 +581,6 @@ def test_numbers_have_units_for_people(
 ) -> None:
     """Shares in percent and never above 100, times in days or hours, amounts with a prefix, money per million."""
     assert form_of(metric, [value], "USD").value(value, interval) == text
-
-
-def test_differences_of_shares_are_points() -> None:
-    """A change of a share is told in points, with its sign; its size without."""
-    form = form_of("ettr", [0.9])
-    assert form.change(0.012, (0.004, 0.020)) == "+1.2 points [0.4, 2.0]"
-    assert form.change(-0.012, (-0.020, -0.004)) == "-1.2 points [-2.0, -0.4]"
-    assert form.distance(-0.012, (-0.020, -0.004)) == "1.2 points [0.4, 2.0]"
 
 
 # ----------------------------------------

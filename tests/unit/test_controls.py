@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import math
-import sys
 from collections import deque
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -239,21 +237,6 @@ def test_a_crashed_task_is_tried_once_again(tmp_path: Path) -> None:
     assert [(task.point, task.first) for task in again.simulated] == [(1, 10)]
 
 
-@cases("status", ["crashed", "failed"])
-def test_what_went_wrong_is_tried_once_in_a_run(tmp_path: Path, status: str) -> None:
-    """Also where several points have the same scenario, one after another; the next run tries it again, once."""
-    path = tmp_path / "journal.jsonl"
-    for _ in range(2):
-        pool = FakePool(1, 1)
-        pool.special = {"same": lambda task, pool=pool: pool.record(task, status)}  # type: ignore[misc]
-        found = play(path, pool, PrecisionSpec(width="10pt"), points(5), name="same")
-        assert found == dict.fromkeys(range(5), (30, False))
-        assert sorted(task.first for task in pool.simulated) == [0, 10, 20]
-    again = FakePool(1, 1)
-    assert play(path, again, PrecisionSpec(width="10pt"), points(5), name="same") == dict.fromkeys(range(5), (30, True))
-    assert len(again.simulated) == 3
-
-
 def test_draws_have_the_least(tmp_path: Path) -> None:
     """Draws of what is not known have the same replications in all, which the center has too, and no precision."""
     found = play(tmp_path / "journal.jsonl", FakePool(4, 1), SPEC, points(5, draws=2))
@@ -272,27 +255,6 @@ def test_the_same_scenario_is_played_once(tmp_path: Path) -> None:
     found = play(tmp_path / "journal.jsonl", pool, spec, points(5), name="same")
     assert found == dict.fromkeys(range(5), (30, True))
     assert len(pool.simulated) == 3
-
-
-def test_a_long_journal_is_no_deep_recursion(tmp_path: Path) -> None:
-    """A point whose interval stays a little too wide decides a hundred times from what the journal has."""
-    # A spread that grows as the root of n keeps the interval of the mean as wide: 1.96 x 0.722 / sqrt(2) = 1.0006.
-    growing = FakePool(4, 1)
-    growing.special = {
-        "p0": lambda task: growing.record(
-            task, "ok", [0.5 + 0.00722 * math.sqrt(i + 1) * (-1) ** i for i in range(task.first, task.first + 10)]
-        )
-    }
-    spec = PrecisionSpec(width="1pt", least=10, most=800)
-    path = tmp_path / "journal.jsonl"
-    assert play(path, growing, spec, points(1)) == {0: (800, False)}
-    again, limit = FakePool(1, 1), sys.getrecursionlimit()
-    sys.setrecursionlimit(len(inspect.stack(0)) + 80)
-    try:
-        assert play(path, again, spec, points(1)) == {0: (800, False)}
-    finally:
-        sys.setrecursionlimit(limit)
-    assert again.simulated == []
 
 
 @cases(

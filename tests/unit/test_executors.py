@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import CancelledError
 from pathlib import Path
@@ -18,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis import runs
-from analysis.commands.terminal import JobEnd, ending_tidily
 from analysis.sweep import workers
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
@@ -113,21 +109,6 @@ def test_tasks_that_follow_are_played_first_and_asked_for_after_each_outcome() -
 
     records = WorkerPool(Instead(Serial(), quick, Path())).run(first, CONTEXT, more)  # type: ignore[arg-type]
     assert [record.point for record in records] == [0, 3, 4, 5, 1, 2]
-
-
-def test_many_outcomes_do_not_pile_up() -> None:
-    """An outcome costs as much at the end as at the beginning, however often what follows was asked for."""
-    records = WorkerPool(Instead(Serial(), quick, Path())).run(numbered(50_000), CONTEXT)  # type: ignore[arg-type]
-
-    def spent(count: int) -> float:
-        start = time.process_time()
-        assert len(list(itertools.islice(records, count))) == count
-        return time.process_time() - start
-
-    # The least of four: one of them may hold a collection of garbage.
-    first = min(spent(500) for _ in range(4))
-    spent(46_000)
-    assert min(spent(500) for _ in range(4)) < 5 * first
 
 
 def test_a_generator_that_is_closed_ends_what_is_in_flight(processes: Processes, tmp_path: Path) -> None:
@@ -317,21 +298,6 @@ def test_outcomes_do_not_depend_on_who_plays(tmp_path: Path) -> None:
     assert found[0] == found[1] == found[2] == found[3]
 
 
-def test_no_process_is_left_behind(tmp_path: Path) -> None:
-    """When a pool is not needed any more its processes have ended, and before it plays there are none."""
-    with worker_pool_at(Where("process", 2)) as worker_pool:
-        place = worker_pool.backend
-        assert isinstance(place, Processes)
-        assert not place._started
-        list(worker_pool.run(numbered(0), CONTEXT))
-        assert not place._started
-        assert place.submit(os.getpid).result() != os.getpid()
-        assert [process.is_alive() for process in place._started] == [True]
-    for process in place._started:
-        process.join(30)
-        assert not process.is_alive()
-
-
 def test_a_pool_that_breaks_while_tasks_are_sent_loses_none(tmp_path: Path) -> None:
     """What cannot be sent because a process has just died comes back as a future of that death."""
     place = Processes(1)
@@ -363,25 +329,6 @@ def test_processes_that_cannot_start_are_no_fault_of_a_task(monkeypatch: pytest.
         next(WorkerPool(place).run(numbered(1), CONTEXT))
 
 
-def test_an_interruption_while_processes_start_is_not_lost() -> None:
-    """Ctrl-C at that moment comes a moment later, and what is being started does not hear it."""
-    reached = False
-    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
-        with runs.deaf():
-            signal.raise_signal(signal.SIGINT)
-            reached = True
-        pytest.fail("nothing came")
-    assert reached
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_the_end_of_a_job_is_heard_where_it_has_ended_the_start_of_processes() -> None:
-    """Who ends everybody ends the starter of processes too: what fails by that is not what is told."""
-    with pytest.raises(JobEnd), ending_tidily(), runs.deaf():  # noqa: PT012
-        signal.raise_signal(signal.SIGTERM)
-        raise ConnectionResetError
-
-
 def test_a_process_that_does_not_start_is_a_line_and_the_others_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second of two cannot be started: nobody kills what never lived, and the first does not go on alone."""
     place = Processes(2)
@@ -403,36 +350,6 @@ def test_a_process_that_does_not_start_is_a_line_and_the_others_end(monkeypatch:
         place.stop()
 
 
-@pytest.mark.nightly
-@pytest.mark.skipif(not hasattr(os, "killpg"), reason="no groups of processes on this system")
-@pytest.mark.parametrize("delay", [0.0, 0.1, 0.2, 0.4, 0.8])
-def test_a_group_that_is_ended_while_processes_start_ends_as_told(delay: float, tmp_path: Path) -> None:
-    """SIGTERM to all at once, as from a scheduler of jobs: 143, a line, no traceback, and no child that lives on."""
-    (tmp_path / "study.yaml").write_text(
-        "name: s\nscenario: llama3-405b-54d\nvary: {spares.hot: {choices: [16, 32, 64]}}\nreplications: 60\n"
-    )
-    command = ["import cli; cli.app()", "sweep", "study.yaml", "--out", "found", "--jobs", "3"]
-    options: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([sys.executable, "-c", *command], cwd=tmp_path, env=environment, **options) as program:
-        until((tmp_path / "found" / "journal.jsonl").exists)  # from here on it ends tidily
-        time.sleep(delay)
-        os.killpg(program.pid, signal.SIGTERM)
-        _, complaint = program.communicate(timeout=60)
-    assert program.returncode == 143, complaint
-    assert complaint.startswith("stopped: "), complaint
-    assert len(complaint.splitlines()) == 1, complaint
-
-    def is_empty() -> bool:
-        try:
-            os.killpg(program.pid, 0)
-        except ProcessLookupError:
-            return True
-        return False
-
-    until(is_empty)
-
-
 def test_an_executor_that_does_not_exist_is_refused() -> None:
     """The line names those that there are."""
     with (
@@ -440,25 +357,6 @@ def test_an_executor_that_does_not_exist_is_refused() -> None:
         worker_pool_at(Where("proces")),
     ):
         pass
-
-
-def test_threads_of_a_worker_take_turns() -> None:
-    """A worker of Dask with several threads plays one task at a time: scenarios that it keeps are for one thread."""
-    inside: list[int] = []
-    most: list[int] = []
-
-    def work(number: int) -> None:
-        inside.append(number)
-        time.sleep(0.01)
-        most.append(len(inside))
-        inside.remove(number)
-
-    threads = [threading.Thread(target=workers.one_at_a_time, args=(work, number)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == [1, 1, 1, 1]
 
 
 def refused(address: str = "", file: str = "") -> str:
@@ -500,18 +398,6 @@ def test_dask_where_nobody_listens_is_refused_in_seconds(
         assert refused(wrong).startswith(f"{wrong}: no Dask scheduler answers (")
     assert time.monotonic() - start < 20
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.nightly
-def test_a_scheduler_that_was_never_there_leaves_nothing_behind() -> None:
-    """At its end the program neither waits for connections that never were, nor speaks of them."""
-    pytest.importorskip("distributed")
-    code = "import tests.unit.test_executors as t; print(t.refused('localhost'))"
-    start = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert time.monotonic() - start < 10  # the library would wait for ten seconds
-    assert done.stdout.startswith("localhost: no Dask scheduler answers (")
-    assert done.stderr == ""
 
 
 def test_dask_that_is_not_installed_is_told_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -578,23 +464,6 @@ def test_a_scheduler_that_goes_ends_the_study_with_a_line(monkeypatch: pytest.Mo
     client = Client()
     place = workers.Dask(client, "there")
     client.workers = -1
-    monkeypatch.setattr(client.remote, "add_done_callback", lambda callback: callback(client.remote))
-    with pytest.raises(WorkerError, match=r"^there: it has ended, or cannot be reached any more; run again to go on"):
-        next(WorkerPool(place).run(numbered(1), CONTEXT))
-
-
-def test_a_connection_that_breaks_ends_the_study_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scheduler that is killed while an outcome is fetched closes the connection: that is no fault of the task."""
-    core = pytest.importorskip("distributed.comm.core")
-    client = Client()
-    place = workers.Dask(client, "there")
-    client.workers = -1
-
-    def breaks() -> None:
-        message = "in gather"
-        raise core.CommClosedError(message)
-
-    monkeypatch.setattr(client.remote, "result", breaks)
     monkeypatch.setattr(client.remote, "add_done_callback", lambda callback: callback(client.remote))
     with pytest.raises(WorkerError, match=r"^there: it has ended, or cannot be reached any more; run again to go on"):
         next(WorkerPool(place).run(numbered(1), CONTEXT))

@@ -16,9 +16,8 @@ import pytest
 from scipy.stats import binom
 
 import sim
-from analysis.optimize.estimate import Estimate, estimate, replications_to_hold
-from analysis.optimize.evaluate import front_of, rank_trials
-from analysis.optimize.optimize import optimize, optimum_document
+from analysis.optimize.evaluate import Estimate, estimate, front_of, rank_trials
+from analysis.optimize.optimize import optimize, optimum_document, replications_to_hold
 from analysis.optimize.problem import Line, Options, problem_of
 from analysis.optimize.search import BATCH, _top, climb, place, search, walk_to_edge
 from analysis.page.chapters.optimum import against, format_optimum
@@ -305,17 +304,6 @@ def test_the_interval_of_the_top_and_what_is_as_good_hold_the_truth(tmp_path: Pa
     assert sum(covers for covers, _, _ in found) >= least
     assert sum(kept for _, kept, _ in found) >= least
     assert sum(excess <= 0 for _, _, excess in found) >= least
-
-
-def test_more_replications_narrow_what_is_as_good(tmp_path: Path) -> None:
-    """With 16 times the replications the interval of the top is a quarter as wide, within a factor of 2."""
-    widths = []
-    for runs in (8, 128):
-        bench = bench_of(line_study(tmp_path), curve, runs)
-        top = climb(bench, line_of(bench), bench.problem.aims[0])
-        assert top is not None
-        widths.append(math.log(top.ci95[1] / top.ci95[0]))
-    assert 2 < widths[0] / widths[1] < 8
 
 
 def edge_bench(
@@ -667,15 +655,6 @@ def test_more_trials_go_on_where_fewer_ended(tmp_path: Path) -> None:
     assert len(long) > len(short)
 
 
-def test_points_are_asked_for_in_batches(tmp_path: Path) -> None:
-    """Never more than eight at once, so that a crowd of workers changes nothing."""
-    bench = bench_of(study_of(tmp_path, vary=MIXED, optimize={"maximize": "ettr"}), mixed, 2)
-    search(bench, 3 * BATCH + 1)
-    assert isinstance(bench.campaign, FakeCampaign)
-    assert max(bench.campaign.simulated) <= BATCH
-    assert sum(bench.campaign.simulated) == len(bench.trials)
-
-
 # ----------------------------------------
 # What fresh failures say of an answer, and what the document and the text of an optimisation tell.
 
@@ -814,45 +793,3 @@ def test_the_document_has_no_answer_where_nothing_keeps_the_conditions(tmp_path:
     assert content["answer"] is content["confirmation"] is None
     assert against(content) == ["nothing that was tried keeps the conditions"]
     assert "the closest is 92.0 %" in text
-
-
-def test_where_no_point_can_run_the_reason_is_told(tmp_path: Path) -> None:
-    """The reason of the first point stands in the text."""
-
-    def never(_settings: dict[str, Any], _rng: Any) -> dict[str, float]:
-        message = "the rack is on fire"
-        raise ValueError(message)
-
-    content, text = told(found_by(study_of(tmp_path, vary=SPARES, optimize={"maximize": "ettr"}), never))
-    assert against(content) == ["no point can run"]
-    assert "the rack is on fire" in text
-
-
-def test_the_text_has_the_answer_its_rivals_and_how_to_use_it(tmp_path: Path) -> None:
-    """What is as good, the closed form's choice, the confirmation beside what was said, and the options for a run."""
-
-    def rise(settings: dict[str, Any], rng: Any) -> dict[str, float]:
-        return {"ettr": 0.9 + settings["spares.hot"] / 100 + 0.05 * rng.standard_normal()}
-
-    content, text = told(found_by(study_of(tmp_path, vary=SPARES, optimize={"maximize": "ettr"}), rise))
-    assert content["answer"]["values"] == {"spares.hot": "2"}
-    assert content["runner_up"]["values"] == {"spares.hot": "1"}
-    assert content["settings"] == ["spares.hot=2"]
-    assert "is highest with spares.hot 2" in text
-    assert "Everything else that was tried is resolved as worse" in text
-    assert "--set spares.hot=2" in text
-    assert "scenario as it is" in text
-    assert content["confirmation"]["confirmed"] is None
-    assert against(content) == []
-
-
-def test_the_edge_is_told_with_what_is_sure(tmp_path: Path) -> None:
-    """With every run alike, 8 runs that finish are no proof of 95 %: the text says how many would be."""
-    asked = {"minimize": "spares.hot", "subject_to": ["p_finish_by >= 0.95"]}
-    loaded = study_of(tmp_path, vary=SPARES, optimize=asked)
-    content, text = told(found_by(loaded, lambda s, _r: {"p_finish_by": float(s["spares.hot"] >= 1)}))
-    assert content["answer"]["values"] == {"spares.hot": "1"}
-    assert content["edge"]["surely_not"] == {"spares.hot": "0"}
-    assert content["confirmation"]["confirmed"] is None
-    assert "confirm: 72 would show it" in text
-    assert "surely not enough is spares.hot 0 and before" in text

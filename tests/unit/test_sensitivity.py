@@ -15,8 +15,8 @@ from analysis.sensitivity import run_sensitivity
 from analysis.study.axis import Axis
 from analysis.study.designs import OneAtATime, Saltelli
 from analysis.study.load import load_study
+from analysis.study.questions.sensitivity import Tornado, tornado
 from analysis.study.questions.sobol import estimates, indices
-from analysis.study.questions.tornado import Tornado, tornado
 from analysis.study.table import Cell, Outcome, Table
 from analysis.sweep.journal import Journal
 from analysis.sweep.workers import Where, worker_pool_at
@@ -317,77 +317,3 @@ def test_rows_that_cannot_run_are_told_beside_the_tornado(tmp_path: Path) -> Non
     assert lines[1].startswith("no Sobol indices: ")
     assert "all where spares.hot is 999" in lines[1]
     assert "no mean" in format_sensitivity(document, width=1000)
-
-
-def test_chosen_axes_are_not_called_unknown(tmp_path: Path) -> None:
-    """With an axis that is chosen the text speaks of what varies, and says which axes are chosen."""
-    text = STUDY + "  spares.hot: {choices: [0, 4]}\n"
-    document, _, _ = simulated(tmp_path, text, samples=4, replications=4)
-    assert "hat varies" in format_sensitivity(document, width=1000)
-    assert "Chosen, not unknown: spares.hot" in format_sensitivity(document, width=1000)
-
-
-def told(metric: str, moves: dict[str, list[tuple[str, float, float]]], mean: float) -> dict[str, Any]:
-    """Return a document of changes one at a time: for each axis a value, its mean change and half an interval."""
-    swings = [
-        {
-            "axis": axis,
-            "center": "c",
-            "swing": max(abs(change) for _, change, _ in rows),
-            "resolved": any(abs(change) > half for _, change, half in rows),
-            "replications_to_resolve": None,
-            "moves": [
-                {
-                    "label": label,
-                    "number": None,
-                    "change": {
-                        "mean": change,
-                        "ci95": [change - half, change + half],
-                        "resolved": abs(change) > half,
-                        "replications_to_resolve": 77,
-                        "controlled": None,
-                    },
-                    "closed_form": None,
-                    "trouble": "",
-                }
-                for label, change, half in rows
-            ],
-        }
-        for axis, rows in moves.items()
-    ]
-    center = {"values": dict.fromkeys(moves, "c"), "mean": mean, "ci95": [mean, mean], "closed_form": None}
-    return {
-        "study": "s",
-        "metric": metric,
-        "replications": 8,
-        "seed": 1,
-        "axes": {axis: {"title": axis, "unknown": True} for axis in moves},
-        "center": center,
-        "low": 0.05,
-        "tornado": swings,
-        "indices": None,
-        "indices_missing": "",
-        "assumptions": ["a guess"],
-        "warnings": ["a rack is unused"],
-    }
-
-
-def test_the_text_of_changes() -> None:
-    """What is resolved leads, times have units, and what is open or without effect is named as such."""
-    moves = {
-        "wide": [("far", -7200.0, 9000.0)],
-        "sure": [("less", -1800.0, 60.0), ("more", 3600.0, 60.0)],
-        "idle": [("any", 0.0, 0.0)],
-    }
-    text = format_sensitivity(told("mtti", moves, 36000.0), width=1000)
-    assert "Sure from c to more changes time between interruptions by +" in text
-    assert "about 77 replications" in text
-    assert "the same in every run" in text
-    assert "a guess" in text
-    assert text.index("warning: a rack is unused") < text.index("Sure from")
-
-
-def test_shares_change_by_points() -> None:
-    """A share falls by two points, not by two percent."""
-    text = format_sensitivity(told("time_shares.starved", {"x": [("any", -0.02, 0.001)]}, 0.1), width=1000)
-    assert "share of time in starved by -2.00 points" in text

@@ -413,12 +413,6 @@ def test_the_page_names_everything() -> None:
     assert re.findall(r"^### use: (\S+)$", page, re.MULTILINE) == [*DISTRIBUTIONS, *DESIGNS, *QUESTIONS]
 
 
-def test_it_is_a_schema() -> None:
-    """The schema is valid draft-07, as that of scenarios."""
-    jsonschema.Draft7Validator.check_schema(SCHEMA)
-    assert SCHEMA["$schema"] == sim.schema()["$schema"]
-
-
 @cases("name", sim.shipped("scenarios/studies"))
 def test_shipped_studies_fit(name: str) -> None:
     """Every shipped study fits the schema as it is written."""
@@ -482,16 +476,3 @@ def test_parts_of_the_guide_are_good(tmp_path: Path, text: str) -> None:
         del whole["replications"]
     (tmp_path / "study.yaml").write_text(sim.dump(whole | part), encoding="utf-8")
     assert first_look(load_study(tmp_path / "study.yaml")) == []
-
-
-def test_the_guide_shows_enough() -> None:
-    """The patterns find the studies and the parts of the guide."""
-    assert len(FILES) >= 4
-    assert len(PARTS) >= 5
-
-
-def test_studies_are_listed() -> None:
-    """The inventory has every shipped study with a line about it."""
-    listed = sim.inventory()["studies"]
-    assert set(listed) == set(sim.shipped("scenarios/studies"))
-    assert all(listed.values())

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import sim
-from analysis.results.run import checksum, scenario_digest
+from analysis.results.run import checksum
 from analysis.study import load as looking
-from analysis.study.inputs import names_files, with_files
 from analysis.study.load import LoadedStudy, against_metrics, find_study, first_look, load_study
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.folder import StudyFolder
 from analysis.sweep.journal import Journal
 from analysis.sweep.task import Context, Task, run_task
 from analysis.sweep.workers import Serial, WorkerPool
-from analysis.terminal import Progress
 from sim.cluster import GRAPH_FORMATS
 from tests import report_sample
 from tests.cases import cases
@@ -187,32 +182,6 @@ def test_a_metric_that_some_points_have_is_none_that_no_point_has(study: str) ->
     assert "no point has a cost_per_token: prices are not known" in line
 
 
-def test_a_reader_that_leaves_does_not_change_the_status(study: str) -> None:
-    """With `head -1` a study that went well has gone well, and no library has anything to say at the end."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    arguments = ["sweep", study, "-q", "--executor", "serial", "--out", "kept"]
-    code = f"import sys; sys.argv[1:] = {arguments}; import cli; cli.app()"
-    try:
-        result = subprocess.run([sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, check=False)
-    finally:
-        os.close(writer)
-    assert (result.returncode, result.stderr) == (0, b"")
-
-
-def test_lines_of_progress_are_round(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody knows what is left to a hundredth of a second; without a total it is said how far it is."""
-    clock = iter((0.0, 1.0, 31.23, 62.0))
-    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    progress = Progress("tasks", quiet=False, lines=True)
-    progress(0, 400)
-    progress(160, 400)
-    progress(200, None)
-    first, second = capsys.readouterr().err.splitlines()
-    assert first == "tasks: 160 of 400, about 45 s left"
-    assert second == "tasks: 200 so far, in 62 s; how many it takes shows on the way"
-
-
 # ----------------------------------------
 # Files that a study names: outcomes are found by what was in them, wherever they lie, and never by their names.
 
@@ -354,23 +323,6 @@ def simulate_all(loaded: LoadedStudy, journal: Journal) -> list[str]:
     return statuses[: len(simulated)]
 
 
-def test_a_file_is_read_once_for_all_points(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand points that name two logs read two files."""
-    vary = {**STUDIES["mappings"]["vary"], "horizon": {"choices": [f"{hours} h" for hours in range(48, 548)]}}
-    loaded = study_of_test_study_inputs(folder, vary=vary)
-    read: list[str] = []
-    whole = Path.read_bytes
-
-    def counted(self: Path) -> bytes:
-        read.append(self.name)
-        return whole(self)
-
-    monkeypatch.setattr(Path, "read_bytes", counted)
-    found = keys(loaded)
-    assert len(set(found)) == 1000
-    assert sorted(name for name in read if name.endswith(".csv")) == sorted(LOGS)
-
-
 def tasks_of(loaded: LoadedStudy) -> Iterator[tuple[Context, Task]]:
     """Yield the tasks of a study with what they share."""
     nothing: Any = None
@@ -407,39 +359,6 @@ def test_a_file_that_is_away_is_no_answer(folder: Path, tmp_path: Path, name: st
         campaign = Campaign(again, journal, WorkerPool(Serial()))
         campaign.simulate(list(again.points()), 2)
         assert [journal.get(key).status for key in keys(again)] == ["ok", "ok"]
-
-
-def test_a_file_of_the_scenario_that_is_away_is_no_answer(folder: Path, tmp_path: Path) -> None:
-    """The same where the scenario itself names it, and where a folder has its name."""
-    (folder / "base.yaml").write_text(sim.dump({**report_sample.SMALL, "failures": [log("calm.csv")]}))
-    loaded = study_of_test_study_inputs(folder, vary={"spares.hot": {"choices": [1]}})
-    ((context, task),) = tasks_of(loaded)
-    (folder / "calm.csv").rename(tmp_path / "away")
-    assert run_task(context, task).status == "failed"
-    (folder / "calm.csv").mkdir()
-    assert run_task(context, task).status == "failed"
-    (folder / "calm.csv").rmdir()
-    (tmp_path / "away").rename(folder / "calm.csv")
-    assert run_task(context, task).status == "ok"
-
-
-def test_an_inventory_of_the_scenario_counts_by_its_content(folder: Path, tmp_path: Path) -> None:
-    """Another order of names is another study and another scenario; it goes along with the folder of a study."""
-    (folder / "base.yaml").write_text(
-        sim.dump({**report_sample.SMALL, "failures": [{**log("calm.csv"), "inventory": "up.txt"}]})
-    )
-    varied = {"spares.hot": {"choices": [1]}}
-    before, digest = (
-        keys(study_of_test_study_inputs(folder, vary=varied)),
-        scenario_digest(sim.load(folder / "base.yaml")),
-    )
-    with StudyFolder(tmp_path / "out", study_of_test_study_inputs(folder, vary=varied)):
-        pass
-    shutil.copy(folder / "down.txt", folder / "up.txt")
-    assert keys(study_of_test_study_inputs(folder, vary=varied)) != before
-    assert scenario_digest(sim.load(folder / "base.yaml")) != digest
-    shutil.rmtree(folder)
-    assert keys(load_study(tmp_path / "out" / "study.resolved.yaml")) == before
 
 
 def test_a_file_that_breaks_a_rule_is_an_answer(folder: Path) -> None:
@@ -481,22 +400,6 @@ def test_what_scenarios_share_is_not_shared_with_an_earlier_graph(folder: Path) 
     assert len(set(sim.prepare(template.scenario()).packed_by)) == 4
     shutil.copy(folder / "two.json", folder / "one.json")
     assert len(set(sim.prepare(template.scenario()).packed_by)) == 2
-
-
-def test_names_of_files_are_strings_at_a_key_file() -> None:
-    """At the end of a path or in a mapping, however deep; nothing else is taken for one."""
-    content = {
-        "use": "replay",
-        "file": "a",
-        "columns": {"unit": "file"},
-        "list": [{"file": "b"}, "file"],
-        "profile": "c",
-    }
-    changed = {**content, "file": "<a>", "list": [{"file": "<b>"}, "file"]}
-    assert with_files("failures.0", content, lambda name: f"<{name}>") == changed
-    assert with_files("failures.0.file", "a", lambda name: f"<{name}>") == "<a>"
-    assert with_files("failures.0.profile", "a", lambda name: f"<{name}>") == "a"
-    assert [names_files(text) for text in ('a.file="x"', 'a={"file": "x"}', 'a.profile="x"')] == [True, True, False]
 
 
 STUDY_TEST_STUDY_LOAD = """\
@@ -956,12 +859,3 @@ def test_big_studies_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(looked) <= 60
     assert {"0", "7"} <= {point.values[0].label for point in looked}
     assert {"10 min", "2 h"} <= {point.values[1].label for point in looked}
-
-
-def test_only_the_points_that_are_tried_are_kept() -> None:
-    """Of 20,000 points a first look keeps those in which some values are tried: three of each, 60 values in all."""
-    axes = {6: HOT + "{range: {min: 0, max: 7, step: 1}}", 7: INTERVAL + "{min: 10 min, max: 2 h, points: 100}}"}
-    look = looking._FirstLook(loaded({**axes, 9: "design: {draws: 24}"}))
-    kept = {point.number for tried in look.looked_at for points in tried.values() for point in points}
-    assert 60 < len(kept) <= 3 * 60
-    assert {0, 19_999} <= kept

@@ -36,16 +36,6 @@ if TYPE_CHECKING:
 
 STUDIES = sorted(sim.shipped("scenarios/studies"))
 
-WANTED = {
-    "checkpoint-interval-and-tier",
-    "cost-and-spares",
-    "mtbf-requirement",
-    "nvl8-or-nvl72",
-    "oversubscription",
-    "recovery-at-scale",
-    "spares-and-repair",
-    "spares-to-finish",
-}
 
 SHORT = ("set.horizon=1 d",)
 
@@ -76,11 +66,6 @@ def outcome(study: LoadedStudy, point: Point) -> Outcome:
     prepared = sim.prepare(study.template.scenario(study.overrides(point)))
     rows = [ratios(prepared, sim.run(prepared, replication)) for replication in range(2)]
     return Outcome(point, {name: [row[name] for row in rows] for name in rows[0]})
-
-
-def test_the_questions_of_the_daily_work_are_shipped() -> None:
-    """There is a study for each of the eight questions."""
-    assert set(STUDIES) >= WANTED
 
 
 @cases("name", STUDIES)
@@ -340,12 +325,6 @@ def test_predictive_probability_covers() -> None:
         assert 0 <= found.interval[0] <= found.mean <= found.interval[1] <= 1
         hits += found.interval[0] <= 0.9 <= found.interval[1]
     assert hits >= stats.binom.ppf(0.0005, repetitions, 0.94)
-
-
-def test_predictive_probability_of_outcomes_that_are_all_alike() -> None:
-    """All of 20 draws with 10 runs each in time: as sure as ten independent runs, which is what they are at least."""
-    found = predictive_mean(cell(np.ones(10), [np.ones(10)] * 20, "p_finish_by"), "p_finish_by")
-    assert found == (1.0, (pytest.approx(0.025 ** (1 / 10)), 1.0))
 
 
 def lower_ends(order: Any, draws: int, runs: int) -> NDArray[np.float64]:

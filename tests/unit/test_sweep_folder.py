@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import errno
 import io
 import itertools
 import json
-import os
 import random
 import re
 import shutil
@@ -139,15 +137,6 @@ def test_counts_add_up(loaded: LoadedStudy, table: Table) -> None:
     assert (counts["cells_ok"], counts["censored"], counts["imprecise"]) == (3, 1, 1)
 
 
-def test_warnings_are_said_once_with_the_number_of_cells(loaded: LoadedStudy, table: Table) -> None:
-    """What several cells warn of is one line."""
-    for number in (0, 1):
-        table = broken(table, number, warnings=("a rack is unused", "a rack is unused"))
-    assert sweep_document_of_test_sweep_document(loaded, table, command="")["warnings"] == [
-        {"warning": "a rack is unused", "cells": 2}
-    ]
-
-
 def test_points_that_cannot_run_are_an_answer_unless_none_can(loaded: LoadedStudy, table: Table) -> None:
     """Two of six cells without room do not spoil the results; six of six do."""
     assert against_sweep(sweep_document_of_test_sweep_document(loaded, table, command="")) == []
@@ -172,7 +161,6 @@ def test_what_went_wrong_is_named(loaded: LoadedStudy, table: Table) -> None:
 # ----------------------------------------
 # The two tables of a study: what is in them, in which order, and that nothing but the journal decides it.
 
-FULL = Path("/dev/full")
 
 REPLICATIONS = 13
 
@@ -464,15 +452,6 @@ def test_parquet_that_cannot_be_written_is_an_error_in_a_line(tmp_path: Path) ->
     assert "\n" not in caught.value.strerror
 
 
-@pytest.mark.skipif(not (has_parquet() and FULL.exists()), reason="needs the extra data, and a device that is full")
-def test_parquet_on_a_full_disk_is_told_in_the_words_of_the_system(tmp_path: Path) -> None:
-    """Not in those of the database, with its JSON and the name of a file that nobody knows."""
-    (tmp_path / "table.csv").write_text("a\n1\n")
-    with pytest.raises(OSError) as caught:
-        write_parquet(tmp_path / "table.csv", [Column("a", "BIGINT")], FULL)
-    assert caught.value.strerror == os.strerror(errno.ENOSPC)
-
-
 def test_parquet_is_the_same_bytes_every_time(tmp_path: Path) -> None:
     """Nothing of the time or the threads is in it."""
     pytest.importorskip("duckdb")
@@ -656,35 +635,6 @@ def test_a_folder_in_use_is_refused(path: Path, loaded_of_test_sweep_folder: Loa
     start(path, loaded_of_test_sweep_folder)
 
 
-@pytest.mark.parametrize("name", ["other", "fabricated"])
-def test_a_study_that_comes_first_keeps_its_folder(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """Of two that find a folder empty at the same time, the one that is refused, or fails, takes nothing away."""
-    second = study(tmp_path, name=name)
-    whole = StudyFolder._begin
-
-    def full_disk(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    def opened_late(journal: Path) -> Journal:
-        monkeypatch.setattr(module, "Journal", Journal)
-        with monkeypatch.context() as patch:
-            patch.setattr(StudyFolder, "_begin", whole)
-            finish(path, loaded_of_test_sweep_folder)
-        return Journal(journal)
-
-    monkeypatch.setattr(module, "Journal", opened_late)
-    if name == "fabricated":
-        monkeypatch.setattr(StudyFolder, "_begin", full_disk)
-    told = "holds the study 'fabricated'" if name == "other" else "cannot be written"
-    with pytest.raises(FolderError, match=told):
-        StudyFolder(path, second)
-    monkeypatch.undo()
-    with StudyFolder(path, loaded_of_test_sweep_folder) as folder:
-        assert len(folder.journal) == 12
-
-
 def test_a_file_is_no_folder(tmp_path: Path, loaded_of_test_sweep_folder: LoadedStudy) -> None:
     """Neither the folder itself nor one around it may be a file."""
     file = tmp_path / "file"
@@ -711,27 +661,6 @@ def test_outcomes_that_do_not_count_any_more_are_told(
     assert note == "the outcomes of another version of the simulator in journal.jsonl are kept, and do not count"
 
 
-def test_nothing_is_told_of_a_folder_without_outcomes(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy, tmp_path: Path
-) -> None:
-    """There is nothing that could fail to count."""
-    start(path, loaded_of_test_sweep_folder)
-    assert start(path, study(tmp_path, seed=7)) == ()
-
-
-def test_lines_of_the_journal_that_cannot_be_read_are_told(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy
-) -> None:
-    """By their number; everything else is there."""
-    finish(path, loaded_of_test_sweep_folder)
-    for number, lines in ((1, "1 line"), (2, "2 lines")):
-        with (path / "journal.jsonl").open("a") as file:
-            file.write('{"key":\n')
-        with StudyFolder(path, loaded_of_test_sweep_folder) as folder:
-            assert folder.notes == (f"{lines} of journal.jsonl cannot be read: passed over, and simulated again",)
-            assert (len(folder.journal), folder.journal.torn) == (12, number)
-
-
 def test_overwriting_throws_away_what_a_study_left_and_nothing_else(
     path: Path, loaded_of_test_sweep_folder: LoadedStudy
 ) -> None:
@@ -756,18 +685,6 @@ def test_a_new_folder_that_cannot_be_filled_is_not_there(path: Path, loaded_of_t
     with files_of_at_most(100), pytest.raises(FolderError, match=r"^cannot be written \([^\n]+\)$"):
         StudyFolder(path, loaded_of_test_sweep_folder)
     assert sorted(around.rglob("*")) == before
-    start(path, loaded_of_test_sweep_folder)
-
-
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_a_full_disk_at_the_start_leaves_what_was_there(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy, tmp_path: Path, overwrite: bool
-) -> None:
-    """Also when all of it was to be thrown away: not before there is something to put in its place."""
-    finish(path, loaded_of_test_sweep_folder)
-    other = study(tmp_path, seed=3)
-    with files_of_at_most(100):
-        assert refused(path, other, overwrite=overwrite).startswith("cannot be written (")
     start(path, loaded_of_test_sweep_folder)
 
 
@@ -847,17 +764,6 @@ def test_a_folder_can_be_played_again_anywhere(tmp_path: Path, path: Path, name:
     assert keys(again, tmp_path) == keys(loaded, tmp_path)
     last = list(loaded.points())[-1]
     assert scenario_digest(again.scenario(last)) == scenario_digest(loaded.scenario(last))
-
-
-def test_options_are_in_the_study_that_a_folder_keeps(tmp_path: Path, path: Path) -> None:
-    """What was set for one run need not be said again."""
-    study(tmp_path)
-    loaded = load_study(tmp_path / "study.yaml", ("set.horizon=3 d", "seed=9", "replications=5"))
-    start(path, loaded)
-    again = moved(path, tmp_path / "elsewhere")
-    assert (again.study.replications, again.study.seed) == (5, 9)
-    assert keys(again, tmp_path) == keys(loaded, tmp_path)
-    assert again.scenario(next(again.points())).horizon == 3 * 86400
 
 
 @pytest.mark.parametrize(
@@ -971,48 +877,6 @@ def test_two_axes_and_one_metric_are_a_matrix(tmp_path: Path) -> None:
     assert text.index("How many?") < text.index("91.8 % (91.3 to 92.2), comes with") < text.index("89.0")
 
 
-def test_several_metrics_are_a_row_for_each_cell(tmp_path: Path) -> None:
-    """The first metric with its interval and the noise of one run, others by their means."""
-    content = content_of(
-        tmp_path, GRID, lambda where: {**steps(where), "cost": 2e6 + 0 * NOISE}, rest="metrics: [ettr, cost]"
-    )
-    rows = words(format_sweep(content))
-    found = next(line for line in rows if line[:3] == ["0", "2", "d"])
-    assert found[3:7] == ["88.0", "%", "[87.6,", "88.4]"]
-    assert found[7:] == ["2.00", "million", "±", "1.0", "points"]
-
-
-def test_the_three_doubts_are_three_columns(tmp_path: Path) -> None:
-    """Monte Carlo error, the noise of one run and what is not known are never one number."""
-    vary = "{spares.hot: {choices: [0, 2]}, repair.time: {distribution: {use: between, p05: 6 h, p95: 2 d}}}"
-    text = format_sweep(content_of(tmp_path, vary, steps))
-    assert "90 % band of" in text
-    row = next(line for line in words(text) if line and line[0] == "2" and "%" in line)
-    assert any(word.startswith("[") for word in row)
-    assert "to" in row
-    assert "±" in row
-    # Nor does a second axis make a matrix of them, which has no place for a band.
-    more = "{job: {choices: [1 s, 2 s], path: jobs.0.step_time}, " + vary[1:]
-    assert "90 % band of" in format_sweep(content_of(tmp_path, more, steps))
-
-
-def test_many_cells_are_cut_and_counted(tmp_path: Path) -> None:
-    """At most sixty rows; where the rest is, is said."""
-    vary = "{spares.hot: {range: {min: 0, max: 79, step: 1}}}"
-    content = content_of(tmp_path, vary, lambda where: {"ettr": 0.9 + NOISE})
-    text = format_sweep(content, width=300)
-    assert sum(line[1:3] == ["90.0", "%"] for line in words(text)) == 60
-    assert "all 80 are in points.csv" in text
-
-
-def test_cells_without_results_are_named_once_for_each_reason(tmp_path: Path) -> None:
-    """A reason that several cells share is one line with all of them."""
-    content = content_of(tmp_path, GRID, lambda where: {} if where["spares.hot"] == 0 else steps(where))
-    (line,) = [line for line in format_sweep(content, width=300).splitlines() if "no room for the job" in line]
-    assert line.count("hot spares 0") == 3
-    assert "cannot run" in line
-
-
 def test_lines_of_a_table_fit_the_terminal(tmp_path: Path) -> None:
     """With long labels they fold; numbers stay whole."""
     label = "a very long name of a recovery strategy that nobody would want to read in a table at all but may be there"
@@ -1023,29 +887,6 @@ def test_lines_of_a_table_fit_the_terminal(tmp_path: Path) -> None:
     text = format_sweep(content, width=80)
     assert all(len(line) <= 80 for line in text[: text.index("Assumptions")].splitlines())
     assert any("90.0 %" in line for line in text.splitlines())
-
-
-def test_notes_tell_what_a_reader_must_know(tmp_path: Path) -> None:
-    """Unfinished jobs below; warnings come before the answer, with the number of their cells unless all have them."""
-    changes = {0: {"censored": 3, "warnings": ("a rack is unused",)}}
-    text = format_sweep(content_of(tmp_path, GRID, steps, rest="questions: [{use: best}]", changes=changes))
-    assert "in 1 of 6 cells a job was not finished at the horizon" in text
-    assert text.index("warning: a rack is unused (1 of 6 cells)") < text.index("he highest useful share")
-
-
-def test_sentences_and_tables_take_the_columns_that_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixty of them are enough for a matrix: sentences and headings break, the labels are all there, no mean is cut."""
-    monkeypatch.setenv("COLUMNS", "60")
-    long = GRID.replace("repair time", "median time of a repair at the site of the vendor").replace(
-        "[0, 2]", "[0, 1, 2]"
-    )
-    text = format_sweep(content_of(tmp_path, long, steps, rest="questions: [{use: best}]"))
-    assert max(map(len, text.splitlines())) <= 60
-    assert ["2", "91.8", "91.0", "90.0"] in words(text)
-    monkeypatch.delenv("COLUMNS")
-    wide = format_sweep(content_of(tmp_path, long, steps, rest="questions: [{use: best}]"))
-    assert " ".join(text.split()).startswith(" ".join(wide.split())[:300])
-    assert max(map(len, wide.splitlines())) > 60
 
 
 def test_three_axes_are_a_matrix_for_each_value_of_the_shortest(tmp_path: Path) -> None:

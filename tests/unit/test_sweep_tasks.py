@@ -5,25 +5,20 @@ from __future__ import annotations
 import ast
 import contextlib
 import copy
-import itertools
 import json
 import math
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-import tracemalloc
-from array import array
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,8 +27,6 @@ import analysis
 import sim
 from analysis.amounts import number_of
 from analysis.commands.studies import load_study as load_for_command
-from analysis.runs import Rows
-from analysis.statistics.estimates import contributions
 from analysis.study.load import load_study
 from analysis.sweep import merge as merging
 from analysis.sweep import task as module
@@ -241,33 +234,6 @@ def test_what_a_full_disk_refuses_leaves_no_trace(tmp_path: Path, room: int) -> 
     assert read(path) == [record(0), record(1), record(3)]
 
 
-def test_a_piece_that_cannot_be_taken_back_swallows_nothing(tmp_path: Path) -> None:
-    """If the end of the file is not where it was left, the next outcome begins on a line of its own."""
-    path = tmp_path / "journal"
-    with Journal(path) as journal:
-        journal.add(record(0))
-        with path.open("ab") as other:
-            other.write(b'{"key":"0')
-        journal.add(record(1))
-        journal.add(record(2))
-        assert list(journal) == [record(0), record(1), record(2)]
-    assert read(path) == [record(0), record(1), record(2)]
-    assert path.read_bytes().count(b"\n") == 4
-
-
-def test_a_journal_that_was_cleared_is_empty_and_goes_on(tmp_path: Path) -> None:
-    """Nothing of what was read before is left, not even where the new outcomes stand in the file."""
-    path = tmp_path / "journal"
-    path.write_bytes(written(path, record(0), record(1)) + b"{")
-    with Journal(path) as journal:
-        assert journal.get(record(1).key) == record(1)
-        journal.clear()
-        assert (list(journal), journal.torn, path.read_bytes()) == ([], 0, b"")
-        journal.add(record(2))
-        assert list(journal) == [record(2)]
-    assert read(path) == [record(2)]
-
-
 def test_where_there_can_be_no_journal_the_error_is_a_line(tmp_path: Path) -> None:
     """A missing folder, a folder, a pipe that nobody reads, and a file where the folder should be."""
     (tmp_path / "file").touch()
@@ -275,39 +241,6 @@ def test_where_there_can_be_no_journal_the_error_is_a_line(tmp_path: Path) -> No
     for place in ("missing/journal", ".", "pipe", "file/journal"):
         with pytest.raises(JournalError, match=r"^(cannot be written \([^\n]+\)|is [^\n]+)$"):
             Journal(tmp_path / place)
-
-
-def test_where_nobody_may_read_or_write_the_error_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of the two has its word; a journal that can be written but not read is closed again."""
-    path = tmp_path / "journal"
-    whole = written(path, record(0))
-    opened = type(path).open
-    for mode, word in (("ab", "written"), ("rb", "read")):
-
-        def refuse(self: Path, how: str = "r", *rest: Any, forbidden: str = mode, **more: Any) -> Any:
-            if how == forbidden:
-                raise PermissionError(13, "Permission denied")
-            return opened(self, how, *rest, **more)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(type(path), "open", refuse)
-            with pytest.raises(JournalError, match=rf"^cannot be {word} \(Permission denied\)$"):
-                Journal(path)
-        assert path.read_bytes() == whole
-        assert read(path) == [record(0)]
-
-
-def test_a_journal_that_is_changed_under_its_reader_is_an_error_in_a_line(tmp_path: Path) -> None:
-    """Somebody put other lines in the place of ours, whole ones or not: no outcome is taken for another one."""
-    path = tmp_path / "journal"
-    first, second = record(1), record(1, key=f"{2:032x}")
-    lines = written(path, first, second).splitlines(keepends=True)
-    for changed in (b"".join(lines)[::-1], b"".join(lines[::-1])):
-        written(path, first, second)
-        with Journal(path) as journal:
-            path.write_bytes(changed)
-            with pytest.raises(JournalError, match=r"^was changed by somebody while it was in use$"):
-                journal.get(first.key)
 
 
 def test_two_programs_never_write_to_one_journal(tmp_path: Path) -> None:
@@ -326,48 +259,6 @@ def test_two_programs_never_write_to_one_journal(tmp_path: Path) -> None:
     with Journal(path) as journal, pytest.raises(JournalError, match="is in use"):
         Journal(journal.path)
     assert read(path) == []
-
-
-def test_a_journal_that_is_only_read_needs_no_right_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several programs may read it at once, none writes to it meanwhile, and there is none to be made."""
-    path = tmp_path / "journal"
-    whole = written(path, record(0))
-    opened = type(path).open
-
-    def read_only(self: Path, how: str = "r", *rest: Any, **more: Any) -> Any:
-        if how != "rb":
-            raise PermissionError(13, "Permission denied")
-        return opened(self, how, *rest, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(type(path), "open", read_only)
-        with Journal(path, to_read=True) as one, Journal(path, to_read=True) as two:
-            assert list(one) == list(two) == [record(0)]
-            patch.undo()
-            with pytest.raises(JournalError, match="is in use"):
-                Journal(path)
-    with Journal(path), pytest.raises(JournalError, match=r"^is in use: another program is writing to it$"):
-        Journal(path, to_read=True)
-    assert path.read_bytes() == whole
-    with pytest.raises(JournalError, match=r"^cannot be read \(No such file or directory\)$"):
-        Journal(tmp_path / "none", to_read=True)
-    assert not (tmp_path / "none").exists()
-
-
-def test_only_places_are_kept_in_memory(tmp_path: Path) -> None:
-    """Outcomes that are fifty times as long take no more memory once the journal is open."""
-    held = []
-    for length in (40, 2_000):
-        written(tmp_path / "journal", *(record(number, reason="x" * length) for number in range(300)))
-        tracemalloc.start()
-        try:
-            with Journal(tmp_path / "journal") as journal:
-                held.append(tracemalloc.get_traced_memory()[0])
-                assert len(journal) == 300
-        finally:
-            tracemalloc.stop()
-    short, long = held
-    assert long < 1.5 * short
 
 
 # ----------------------------------------
@@ -437,21 +328,6 @@ def test_merged_shards_are_the_study(simulated: list[Path], tmp_path: Path) -> N
     assert (out / "study.resolved.yaml").read_bytes() == (simulated[0] / "study.resolved.yaml").read_bytes()
 
 
-def test_shards_that_nobody_may_write_to_are_merged(
-    simulated: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The folders of others are read, and nothing in them is opened for anything else."""
-    opened = type(tmp_path).open
-
-    def guarded(self: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
-        if self.parent in simulated and mode not in ("r", "rb"):
-            raise PermissionError(13, "Permission denied")
-        return opened(self, mode, *rest, **more)
-
-    monkeypatch.setattr(type(tmp_path), "open", guarded)
-    assert merge(simulated, tmp_path / "all").statuses == {"ok": 12}
-
-
 def test_what_is_missing_is_told(simulated: list[Path], tmp_path: Path) -> None:
     """A missing shard and tasks without an outcome are named; merging the rest later completes it."""
     out = tmp_path / "all"
@@ -502,15 +378,6 @@ def refused(folders: list[Path], out: Path) -> str:
     assert contents(out) == before
     assert "\n" not in str(raised.value)
     return str(raised.value)
-
-
-def test_lines_that_cannot_be_read_are_counted(simulated: list[Path], tmp_path: Path) -> None:
-    """A damaged outcome is passed over, said, and left to sweep."""
-    path = simulated[0] / "journal.jsonl"
-    path.write_text(path.read_text().replace('"seconds":', '"seconds":1', 1))
-    lines = merge(simulated, tmp_path / "all").lines()
-    assert "passed over: 1 line of journals that cannot be read" in lines
-    assert "without a result: 1 task of 12; sweep simulates them" in lines
 
 
 def test_contradictions_are_refused(simulated: list[Path], tmp_path: Path) -> None:
@@ -741,18 +608,6 @@ def test_ctrl_c_says_what_is_kept_and_it_goes_on(sweep: Sweep, reference: dict[s
     assert set(sweep.simulated.values()) == {1}
 
 
-def test_a_full_disk_is_a_line_and_it_goes_on(sweep: Sweep, reference: dict[str, bytes]) -> None:
-    """Status 2; every line of the journal is whole, and with room again the tables are those of an undisturbed run."""
-    with files_of_at_most(30_000):
-        result = report_sample.call(*sweep.arguments("--executor", "serial"))
-    assert (result.exit_code, result.stdout) == (WRONG, "")
-    assert re.fullmatch(rf"--out {re.escape(str(sweep.out))}: cannot be written \([^\n]+\)\n", result.stderr)
-    assert 0 < len(sweep.lines) == sweep.simulated.total() < TASKS
-    assert (sweep.out / "journal.jsonl").read_bytes().endswith(b"\n")
-    assert sweep.finished() == reference
-    assert set(sweep.simulated.values()) == {1}
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGINT])
 def test_stopped_ten_times_with_processes_it_ends_as_if_it_never_was(
@@ -967,26 +822,6 @@ def test_the_number_of_replications_is_the_same_for_all_who_ask(tmp_path: Path) 
         assert replications_of(load_study(path).study) == count
 
 
-def test_rows_are_the_sequence_that_they_were_made_of() -> None:
-    """Single ones, slices of every kind, equality, and as an array."""
-    plain = [Ratio(float(number), number / 3) for number in range(7)]
-    rows = Rows(array("d", itertools.chain.from_iterable(plain)), 2, Ratio._make)
-    assert rows == plain
-    assert list(rows) == plain
-    assert [type(row) for row in rows] == [Ratio] * 7
-    assert rows[-1] == plain[-1]
-    for part in (slice(3), slice(2, 5), slice(None), slice(-3, None), slice(None, None, -2), slice(5, 2), slice(9, 12)):
-        assert rows[part] == plain[part], part
-    assert np.array_equal(np.array(rows), np.array(plain))
-    assert (rows != plain[:6], bool(rows), bool(rows[:0])) == (True, True, False)
-    with pytest.raises(IndexError):
-        rows[7]
-    ours, theirs = contributions(rows), contributions(plain)
-    assert ours is not None
-    assert theirs is not None
-    assert ours.tolist() == theirs.tolist()
-
-
 def outcome(count: int) -> Outcome:
     """Return what 16 replications with five metrics come to."""
     point: Any = None
@@ -998,19 +833,6 @@ def outcome(count: int) -> Outcome:
     noise: Sequence[Any] = [[number, number / 2, number / 3] for number in numbers]
     notes = {"controls": noise, "censored": [0] * count, "never_started": [0] * count}
     return outcome_of(point, [Record("", 0, 0, count, "ok", "", 0.0, rows, notes)])
-
-
-def test_a_point_takes_little_memory() -> None:
-    """At most twice the bytes of its numbers, and some for what holds them: without objects, whatever they are."""
-    found = outcome(160)
-    assert found.controls[-1] == (found.controls[-1][0], found.controls[-1][0] / 2, found.controls[-1][0] / 3)
-    tracemalloc.start()
-    try:
-        kept = [outcome(160) for _ in range(20)]
-        held = tracemalloc.get_traced_memory()[0] / len(kept)
-    finally:
-        tracemalloc.stop()
-    assert held < 2 * 160 * (5 * 2 + 3) * 8
 
 
 def test_one_replication_without_noise_leaves_all_without() -> None:
