@@ -239,7 +239,11 @@ def sensitivity(
     except RuleError as error:
         raise RequestError(f"--samples {samples}: {error.rule}") from None
     plans: dict[str, Design] = {"tornado": alone, "sobol": together}
-    campaigns = {name: replace(campaign, loaded=_derived(campaign.loaded, design)) for name, design in plans.items()}
+    loaded = campaign.loaded
+    campaigns = {
+        name: replace(campaign, loaded=replace(loaded, study=loaded.study.model_copy(update={"design": design})))
+        for name, design in plans.items()
+    }
     wanted = [name for name in plans if method in (name, "both")]
     center = _center(campaigns["tornado"], metric, count)
     tables = _simulated({name: campaigns[name] for name in wanted}, metric, count)
@@ -259,11 +263,6 @@ def _check(method: str, replications: int) -> None:
         raise RequestError(f"--method {method}: is no method{suggest(method, METHODS)}")
     if replications < LEAST:
         raise RequestError(f"{replications} replications: needs {LEAST} at least to separate what varies from noise")
-
-
-def _derived(loaded: LoadedStudy, design: Design) -> LoadedStudy:
-    """Return a study of the same axes with another design."""
-    return replace(loaded, study=loaded.study.model_copy(update={"design": design}))
 
 
 def _center(campaign: Campaign, metric: str, replications: int) -> Outcome:

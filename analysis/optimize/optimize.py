@@ -100,7 +100,8 @@ def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirma
     ----------
     J. E. Smith, R. L. Winkler, "The Optimizer's Curse", Management Science 52 (2006), 311.
     """
-    seed = _fresh(bench.problem.loaded.scenario(found[0].cell.stated.point).seed)
+    stated = bench.problem.loaded.scenario(found[0].cell.stated.point).seed
+    seed = int.from_bytes(hashlib.blake2b(f"confirm {stated}".encode(), digest_size=8).digest(), "big") >> 1
     loaded = _with_seed(bench.problem.loaded, seed)
     # The draws too: inputs that none of them met helped to choose the answer as noise did.
     draws = draws_of(loaded, over_draws=bench.problem.over_draws, fresh=seed)
@@ -123,11 +124,6 @@ def _is_confirmed(answer: Trial, start: Trial, gains: Sequence[Difference | None
         return False
     is_better = not compared or (gain is not None and gain.resolved)
     return True if answer.verdict == "holds" and answer.is_usable and is_better else None
-
-
-def _fresh(seed: int) -> int:
-    """Return another seed that follows from one."""
-    return int.from_bytes(hashlib.blake2b(f"confirm {seed}".encode(), digest_size=8).digest(), "big") >> 1
 
 
 def _with_seed(loaded: LoadedStudy, seed: int) -> LoadedStudy:

@@ -105,12 +105,8 @@ def _sampler(optuna: Any, bench: Bench, misses: dict[int, list[float]]) -> Any:
             n_startup_trials=2 * BATCH,
             multivariate=True,
             constant_liar=True,
-            constraints_func=_constraints(misses) if bench.problem.conditions else None,
+            constraints_func=(lambda trial: misses[trial.number]) if bench.problem.conditions else None,
         )
-
-
-def _constraints(misses: dict[int, list[float]]) -> Callable[[Any], Sequence[float]]:
-    return lambda trial: misses[trial.number]
 
 
 def _chosen(trial: Any, bench: Bench) -> tuple[Value, ...]:

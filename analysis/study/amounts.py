@@ -92,7 +92,7 @@ def amounts_of(contents: Sequence[Any]) -> Amounts:
     ValueError
         If one of them is no number, or they are not of one kind.
     """
-    if all(_is_number(content) for content in contents):
+    if all(isinstance(content, int | float) and not isinstance(content, bool) for content in contents):
         if not all(math.isfinite(content) for content in contents):
             raise ValueError(f"{_listed(contents)}: must be finite")
         return Amounts(tuple(map(float, contents)), whole=all(isinstance(content, int) for content in contents))
@@ -142,10 +142,6 @@ def _with_words(texts: Sequence[str]) -> Amounts:
     if any(number < 0 for number in numbers):
         raise ValueError(f"{_listed(texts)}: must not be negative")
     return Amounts(numbers, unit=pairs[0][1])
-
-
-def _is_number(content: Any) -> bool:
-    return isinstance(content, int | float) and not isinstance(content, bool)
 
 
 def _reads(content: Any, dimension: units.Dimension) -> bool:

@@ -47,7 +47,7 @@ def sweep_document(loaded: LoadedStudy, table: Table, *, command: str) -> SweepD
         The command, to be typed again.
     """
     study = loaded.study
-    scenario = _scenario(loaded, table)
+    scenario = next((loaded.scenario(cell.stated.point) for cell in table.running), None)
     gpus = _gpus(scenario, table)
     cells = [_cell(table, number, cell, gpus[number]) for number, cell in enumerate(table.cells)]
     return SweepDocument(
@@ -100,11 +100,6 @@ def _answer(question: Any, table: Table) -> AnswerFound:
     return AnswerFound(
         **asked | {"use": answer.use, "sentences": [answer.silence] if answer.silence else [], "data": answer.data}
     )
-
-
-def _scenario(loaded: LoadedStudy, table: Table) -> Scenario | None:
-    """Return the scenario of the first cell that has results; ``None`` without one."""
-    return next((loaded.scenario(cell.stated.point) for cell in table.running), None)
 
 
 def _gpus(scenario: Scenario | None, table: Table) -> list[int | None]:
@@ -178,17 +173,7 @@ def _cell(table: Table, number: int, cell: Cell, gpus: int | None) -> CellFound:
         never_started=outcome.never_started,
         metrics={
             name: CellSummary(
-                mean=found.mean,
-                mean_ci95=found.ci95,
-                method=found.method,
-                std=found.std,
-                p05=found.p05,
-                p50=found.p50,
-                p95=found.p95,
-                band90=found.band90,
-                replications=found.replications,
-                censored=found.censored,
-                never_started=found.never_started,
+                mean_ci95=found.ci95, **{key: value for key, value in found._asdict().items() if key != "ci95"}
             )
             for name, found in metrics.items()
         },

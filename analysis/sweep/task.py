@@ -24,7 +24,7 @@ from sim import units
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim import Prepared, Result
+    from sim import Prepared
 
 RESULTS = ("ok", "infeasible")
 
@@ -236,23 +236,19 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
         result = sim.run(prepared, replication, failures, most_events=math.inf)
         for name, ratio in (ratios(prepared, result) | time_shares(result)).items():
             amounts, bases = rows.setdefault(name, [[], []])
-            amounts.append(_amount(ratio.amount, name, replication))
+            # What was censored is infinite.
+            amounts.append(None if ratio.amount == math.inf else _number(ratio.amount, name, replication))
             bases.append(_number(ratio.base, f"the base of {name}", replication))
         controls = variates.of(result)
         notes["controls"].append(controls and [_number(number, "controls", replication) for number in controls])
         notes["censored"].append(sum(job.censored for job in result.jobs))
-        notes["never_started"].append(_never_started(result))
+        notes["never_started"].append(sum(math.isnan(job.start) and job.arrival < job.end for job in result.jobs))
     if task.first == 0:
         formula = sim.closed_form(prepared)
         notes["formula"] = None if formula.ettr is None else _number(formula.ettr, "the closed form", 0)
         notes["no_formula"] = list(formula.reasons)
         notes["warnings"] = list(prepared.warnings)
     return rows, notes
-
-
-def _amount(amount: float, name: str, replication: int) -> float | None:
-    """Return an amount; ``None`` where it is infinite, which is what was censored."""
-    return None if amount == math.inf else _number(amount, name, replication)
 
 
 def _number(value: float, what: str, replication: int) -> float:
@@ -266,11 +262,6 @@ def _number(value: float, what: str, replication: int) -> float:
     if not math.isfinite(value):
         raise ArithmeticError(f"{what} of replication {replication} is {value:g}, which is a mistake of the simulator")
     return float(value)
-
-
-def _never_started(result: Result) -> int:
-    """Return the jobs that arrived and never got their nodes."""
-    return sum(math.isnan(job.start) and job.arrival < job.end for job in result.jobs)
 
 
 # A shard: the part of a study that one of several programs simulates, none of which knows of the others.

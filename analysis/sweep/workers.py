@@ -395,13 +395,11 @@ def _outcome(future: Future[Record], backend: Backend) -> Record | Death:
         death = backend.death(error)
         if death is None:
             # Whatever goes wrong in a simulation is an outcome: this is the backend, not the task.
-            reason = str(error) if isinstance(error, VersionError) else f"cannot run tasks ({_in_one_line(error)})"
-            raise WorkerError(f"{backend.name}: {reason}") from error
+            reason = (
+                str(error) if isinstance(error, VersionError) else f"cannot run tasks ({type(error).__name__}: {error})"
+            )
+            raise WorkerError(" ".join(f"{backend.name}: {reason}".split())) from error
         return death
-
-
-def _in_one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 # The Dask executor: the workers of a scheduler that is running already.

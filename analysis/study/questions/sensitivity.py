@@ -47,7 +47,17 @@ class Sensitivity(Question):
             "metric": metric,
             "kind": "tornado",
             "center": center.mean,
-            "axes": [{"axis": swing.axis, "swing": swing.size, "moves": _moves(swing)} for swing in found.swings],
+            "axes": [
+                {
+                    "axis": swing.axis,
+                    "swing": swing.size,
+                    "moves": [
+                        {"value": move.value.label, "difference": difference_data(move.change), "trouble": move.trouble}
+                        for move in swing.moves
+                    ],
+                }
+                for swing in found.swings
+            ],
         }
         rule = f"No axis moves {name_of(metric)}."
         return Answer(self.use, data, "" if any(swing.size > 0 for swing in found.swings) else rule)
@@ -86,14 +96,6 @@ def _is_saltelli(table: Table) -> bool:
         for axis in range(count)
         for first, second, swapped in zip(sets[0], sets[1], sets[2 + axis], strict=True)
     )
-
-
-def _moves(swing: Swing) -> list[dict[str, Any]]:
-    """Return the values of an axis as plain data."""
-    return [
-        {"value": move.value.label, "difference": difference_data(move.change), "trouble": move.trouble}
-        for move in swing.moves
-    ]
 
 
 def _indices_data(found: Indices) -> dict[str, Any]:
