@@ -81,7 +81,7 @@ class Form(NamedTuple):
         return self.plain(value, interval) + self.range(value, interval)
 
     def change(self, value: float, interval: Interval | None = None) -> str:
-        """Return a difference with its sign, its unit and its interval, such as ``+1.2 points [0.4, 2.0]``."""
+        """Return a difference with its sign, its unit and its interval, such as ``+0.12 [0.04, 0.2]``."""
         free = self._replace(least=-math.inf, most=math.inf)
         text = free.plain(value, interval, self.step or self.unit)
         sign = "+" if text.strip("0.,")[:1].isdigit() else ""
@@ -312,11 +312,11 @@ class Shown(NamedTuple):
         return self.ends(self.gap(interval))
 
     def change(self, found: Any) -> str:
-        """Return a difference with its sign and interval, such as ``+1.2 points [0.4, 2.0]``."""
+        """Return a difference with its sign and interval, such as ``+0.12 [0.04, 0.2]``."""
         return self.form.change(_part(found, "mean"), self.gap(_part(found, "ci95")))
 
     def distance(self, mean: float, interval: Sequence[float | None] | None) -> str:
-        """Return the size of a difference with its interval, such as ``1.2 points [0.4, 2.0]``."""
+        """Return the size of a difference with its interval, such as ``0.12 [0.04, 0.2]``."""
         return self.form.distance(mean, self.gap(interval))
 
     def range(self, interval: Sequence[float | None] | None) -> str:

@@ -118,7 +118,7 @@ def _gpus_per_node(prepared: Prepared) -> int:
 
 def at_equal_lines(kind: Equal, metric: str, of: Mapping[str, Taken], differs: Sequence[str] = ()) -> list[str]:
     """Return what was divided by what for each variant, and what that leaves open, in words."""
-    parts = [f"{name}: {_told(kind, found)}" for name, found in of.items()]
+    parts = [f"{name}: {_size_text(kind, found)}" for name, found in of.items()]
     lines = [f"at equal {_TITLES[kind]}: {_DIVIDED[metric]}. {'; '.join(parts)}"]
     sizes = {found.megawatts if kind == "power" else found.gpus for found in of.values()}
     if len(sizes) > 1:
@@ -139,7 +139,7 @@ _DIVIDED: Mapping[str, str] = MappingProxyType(
 )
 
 
-def _told(kind: Equal, found: Taken) -> str:
+def _size_text(kind: Equal, found: Taken) -> str:
     """Return what a variant has at hand, in words."""
     if kind == "gpus":
         return f"{found.gpus:,} GPUs, {found.in_jobs:,} of them in jobs"

@@ -453,7 +453,7 @@ def starter(wishes: Wishes, command: str = "ettrick init", progress: Progress | 
     command
         What made it, for the head of the file.
     progress
-        Told how many layouts there are so far.
+        Called with the number of layouts so far.
 
     Raises
     ------

@@ -439,7 +439,9 @@ def with_use(tree: Tree) -> Tree:
     if word:
         name = content[word].content
         hint(content[word].key or tree.mark, f"{word}: {name}", f"use: {name}")
-    return replace(tree, content={"use" if key == word else key: with_use(value) for key, value in content.items()})
+    return replace(
+        tree, content={"use" if word and key == word else key: with_use(value) for key, value in content.items()}
+    )
 
 
 def data_with_use(data: Data) -> Data:
@@ -449,7 +451,7 @@ def data_with_use(data: Data) -> Data:
     if not isinstance(data, dict):
         return data
     word = _former_use(data)
-    return {"use" if key == word else key: data_with_use(value) for key, value in data.items()}
+    return {"use" if word and key == word else key: data_with_use(value) for key, value in data.items()}
 
 
 def load(path: Path) -> Document:

@@ -306,7 +306,7 @@ def explain(
     yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Show what a scenario rests on: the step, the way back, the closed form, and where every number comes from."""
+    """Show what a scenario rests on: the step, the recovery, the closed form, and where every number comes from."""
     import sim
 
     most = math.inf if yes else sim.MOST_EVENTS

@@ -228,7 +228,7 @@ def _settings(trial: Trial) -> list[str]:
 
 
 def _in_order(bench: Bench) -> list[Trial]:
-    """Return what was tried: along its axis if there is one alone, else as it came."""
+    """Return the trials: along its axis if there is one alone, else as it came."""
     domains = list(bench.problem.domains.values())
     if len(domains) == 1 and isinstance(domains[0], Line):
         return sorted(bench.candidates, key=lambda trial: trial.chosen[0].number or 0.0)
@@ -345,11 +345,11 @@ class Found:
     Parameters
     ----------
     bench
-        What was tried.
+        Where trials are.
     method
         ``curve``, ``edge``, ``all`` or ``search``.
-    standing
-        The order of what was tried.
+    ranking
+        The order of the trials.
     front
         With several aims, what no other combination beats in all of them.
     top
@@ -388,14 +388,14 @@ def run_optimize(
     ----------
     loaded
         The study.
-    journal, crew
+    journal, worker_pool
         Where outcomes are, and what simulates the rest.
     progress
         Called with the number of tasks done; how many there will be is not known.
     command
         The command, to be typed again.
     trials
-        Combinations that are tried where a search is needed; ``None`` as the study says.
+        Combinations that are evaluated where a search is needed; ``None`` as the study says.
     replications
         Of each combination; ``None`` as the study says.
 
@@ -450,7 +450,7 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
 
 
 def _from_edge(ranking: TrialRanking, edge: Edge) -> TrialRanking:
-    """Return the standing with what keeps the conditions from somewhere on first, before what keeps them by chance."""
+    """Return the ranking with what keeps the conditions from somewhere on first, before what keeps them by chance."""
     islands = [trial for trial in ranking.order if trial in edge.islands]
     order = (*(trial for trial in ranking.order if trial not in islands), *islands)
     return ranking._replace(order=order, as_good=order[:1])

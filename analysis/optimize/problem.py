@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 _NARROW = 0.01
 
-"""Share of a range, or of a value on a log scale, below which two values are not told apart [-]."""
+"""Share of a range, or of a value on a log scale, below which two values are the same [-]."""
 
 _DIGITS = 3
 
-"""Significant digits of the values that are tried: more would say nothing, and would be awkward to write down."""
+"""Significant digits of the values that are evaluated: more would say nothing, and would be awkward to write down."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Line:
         return list({value.settings: value for value in found}.values())
 
     def between(self, low: Value, high: Value) -> Value | None:
-        """Return the value in the middle of two; ``None`` if nothing lies between them that could be told apart."""
+        """Return the value in the middle of two; ``None`` if nothing distinct lies between them."""
         if self.steps:
             first, last = self.steps.index(low), self.steps.index(high)
             return self.steps[(first + last) // 2] if last - first > 1 else None
@@ -156,7 +156,7 @@ def domain_of(name: str, axis: Axis) -> Domain:
     """Return where the values of a chosen axis lie.
 
     A range without a step stands for everything between its ends, or all whole numbers; its number of points is for
-    sweeps. With a step, and for choices that are numbers, just these are tried.
+    sweeps. With a step, and for choices that are numbers, just these are evaluated.
     """
     if axis.range is not None:
         line = Line(name, axis)
@@ -327,7 +327,7 @@ def check_metrics(problem: Problem, known: Sequence[str]) -> None:
 def _aims(
     spec: Optimum, domains: Mapping[str, Domain], unknown: Mapping[str, object], complain: object
 ) -> tuple[Aim, ...]:
-    """Return what counts, the first one first; mistakes are told to `complain`."""
+    """Return what counts, the first one first; mistakes go to `complain`."""
     assert callable(complain)
     key = "minimize" if spec.minimize else "maximize"
     first = spec.minimize or spec.maximize

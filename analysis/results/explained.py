@@ -45,7 +45,7 @@ class WorthRow(Part):
     change: str = Field(description="What is different.")
     gain: dict[str, DifferenceFound | None] = Field(
         description="By metric of `base`, above the scenario as it is; what is the same in all replications is not "
-        "`resolved`; null where the data do not tell."
+        "`resolved`; null where the data do not show it."
     )
     money_per_year: DifferenceFound | None = Field(
         description="What the work gained in a year would cost at `price_of_work`; null without prices."

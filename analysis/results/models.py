@@ -1058,6 +1058,8 @@ _FORMER_NAMES = {
     ("indices", "variance", "luck"): "noise",
     ("answers", "*", "ask"): "use",
     ("answers", "*", "data", "shares", "luck"): "noise",
+    ("answers", "*", "data", "lines", "*", "points", "*", "holds_for_sure"): "holds_with_certainty",
+    ("answers", "*", "data", "front", "*", "for_sure"): "certain",
     ("groups", "*", "rows", "*", "played"): "simulated",
     ("groups", "*", "rows", "*", "luck"): "noise",
 }

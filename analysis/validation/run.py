@@ -69,7 +69,7 @@ def validate(
     only
         Groups and ids; without any, all rows.
     progress
-        Told after each row how many are done, of how many.
+        Called after each row with how many are done, and of how many.
     measures
         What makes our values.
 

@@ -117,9 +117,9 @@ def test_a_probability_is_judged_by_its_exact_interval() -> None:
     )
     (found,) = ask(table, use="threshold", at_least=0.95, along="spares").data["lines"]
     assert found["points"][-1]["mean_ci95"][0] == pytest.approx(0.025 ** (1 / 40))
-    assert [point["holds_for_sure"] for point in found["points"]] == [False] * 4
+    assert [point["holds_with_certainty"] for point in found["points"]] == [False] * 4
     (found,) = ask(table, use="threshold", at_least=0.9, along="spares").data["lines"]
-    assert [point["holds_for_sure"] for point in found["points"]] == [False, False, True, True]
+    assert [point["holds_with_certainty"] for point in found["points"]] == [False, False, True, True]
 
 
 def test_unknown_inputs_move_a_threshold_within_the_band_of_their_distribution() -> None:
@@ -135,8 +135,8 @@ def test_unknown_inputs_move_a_threshold_within_the_band_of_their_distribution()
     assert found["crossings"][0]["band90"] == pytest.approx([0.05 / 1.18, 0.05 / 0.82], rel=0.02)
     unsure = ask(table, use="threshold", at_least=0.95, along="rate", over="parameters").data["lines"][0]["points"]
     # Sure of the noise to 0.05, sure of the input as well only to 0.05 / 1.18 = 0.0424.
-    assert max(point["number"] for point in found["points"] if point["holds_for_sure"]) == pytest.approx(0.045)
-    assert max(point["number"] for point in unsure if point["holds_for_sure"]) == pytest.approx(0.0400)
+    assert max(point["number"] for point in found["points"] if point["holds_with_certainty"]) == pytest.approx(0.045)
+    assert max(point["number"] for point in unsure if point["holds_with_certainty"]) == pytest.approx(0.0400)
 
 
 def test_values_without_a_mean_are_left_out_and_named() -> None:
@@ -309,7 +309,7 @@ def test_the_front_has_exactly_the_points_that_no_other_is_better_than() -> None
         if not any(other[0] >= ettr and other[1] <= cost and tuple(other) != (ettr, cost) for other in aims)
     }
     assert {entry["at"]["way"] for entry in found} == free
-    assert all(entry["for_sure"] for entry in found)
+    assert all(entry["certain"] for entry in found)
     worst = ask(table, use="pareto", metrics=("ettr", "cost"), direction={"ettr": "lowest", "cost": "highest"})
     assert {entry["at"]["way"] for entry in worst.data["front"]}.isdisjoint(free)
 
@@ -332,7 +332,7 @@ def test_a_place_on_the_front_may_be_noise() -> None:
         lambda where: {"ettr": {0: 0.9, 4: 0.8999, 16: 0.95}[where["spares"]] + own[where["spares"]]},
     )
     answer = ask(table, use="pareto", metrics=("ettr",), axes=("spares",))
-    assert [(entry["spares"], entry["for_sure"]) for entry in answer.data["front"]] == [(16, True), (0, True)]
+    assert [(entry["spares"], entry["certain"]) for entry in answer.data["front"]] == [(16, True), (0, True)]
     assert [entry["spares"] for entry in answer.data["may_be_too"] if entry["at"]["spares"] == "4"] == [4]
     both = ask(table, use="pareto", metrics=("ettr",), axes=("spares",), direction={"spares": "highest"})
     assert [entry["spares"] for entry in both.data["front"]] == [16]

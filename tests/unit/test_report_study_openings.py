@@ -141,7 +141,7 @@ def threshold(
             "mean_ci95": [0.9, 0.99],
             "band90": None,
             "holds": one,
-            "holds_for_sure": one,
+            "holds_with_certainty": one,
         }
         for (label, number), one in zip(values, holds, strict=True)
     ]

@@ -686,7 +686,7 @@ def test_a_front_has_the_standing_of_the_answer(materials: dict[str, ReportData]
     assert not chart.lowest_x_is_best
     assert chart.lowest_y_is_best
     data = answer["data"]
-    wanted = {"front": sum(member["for_sure"] for member in data["front"])}
+    wanted = {"front": sum(member["certain"] for member in data["front"])}
     wanted["perhaps"] = len(data["front"]) + len(data["may_be_too"]) - wanted["front"]
     for ranking, count in wanted.items():
         assert sum(point.ranking == ranking for point in chart.points) == count
@@ -712,7 +712,7 @@ def test_a_front_that_nobody_asked_for_is_of_metrics_that_pull_apart() -> None:
     data = front_data(content, rows)
     assert data is not None
     assert sorted(member["at"]["spares"] for member in data["front"]) == ["1", "2", "3"]
-    assert all(member["for_sure"] for member in data["front"])
+    assert all(member["certain"] for member in data["front"])
     assert data["may_be_too"] == []
     # Where luck alone may pull them apart there is nothing to weigh, nor where one combination is best in both.
     noisy = [{**row, "cost.amount": repr(float(row["cost.amount"]) + (-1) ** place)} for place, row in enumerate(rows)]

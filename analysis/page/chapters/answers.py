@@ -817,7 +817,7 @@ def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> Grid:
             ", ".join(_ends_text(asked, points, one, one[key]) for one in found if one[key] is not None)
             for key in ("at_ci95", "band90")
         ]
-        sure = [label_text(point["value"]) for point in points if point["holds_for_sure"]]
+        sure = [label_text(point["value"]) for point in points if point["holds_with_certainty"]]
         span = f"{sure[0]} to {sure[-1]}" if len(sure) > 1 else "".join(sure) or "nowhere"
         alone = "any value tried" if need.holds else "no value tried"
         rows.append((content["at"], [" ".join(parts) or alone, *ends, span]))
@@ -974,7 +974,7 @@ def _turned(asked: Asked, need: _Need, *keys: str | int) -> SourcedNumber | None
 def _unsure(asked: Asked, need: _Need) -> Words:
     """Return that it is nowhere sure, where that is so; empty elsewhere."""
     points = asked.data["lines"][need.place]["points"]
-    if not any(point["holds"] for point in points) or any(point["holds_for_sure"] for point in points):
+    if not any(point["holds"] for point in points) or any(point["holds_with_certainty"] for point in points):
         return ()
     held = next(index for index in reversed(range(len(points))) if points[index]["holds"])
     ends = asked.places.ends("answers", asked.position, "data", "lines", need.place, "points", held, "mean_ci95")

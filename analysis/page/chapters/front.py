@@ -65,7 +65,7 @@ def front_data(content: Content, rows: Sequence[Mapping[str, str]]) -> Content |
     if sum(front.sure) < 2:
         return None
     at = {cell["cell"]: cell["values"] for cell in running(content)}
-    members = [{"at": at[kept[row]], "for_sure": sure} for row, sure in zip(front.members, front.sure, strict=True)]
+    members = [{"at": at[kept[row]], "certain": sure} for row, sure in zip(front.members, front.sure, strict=True)]
     maybe = [{"at": at[kept[row]]} for row in front.maybe]
     return {"metrics": list(metrics), "axes": [], "replications": count, "front": members, "may_be_too": maybe}
 
@@ -246,7 +246,7 @@ def _standing(cell: Content, data: Content) -> str:
     """Return whether a candidate is on the front."""
     for member in data["front"]:
         if _is_at(cell, member):
-            return "front" if member["for_sure"] else "perhaps"
+            return "front" if member["certain"] else "perhaps"
     return "perhaps" if any(_is_at(cell, member) for member in data["may_be_too"]) else "behind"
 
 
@@ -262,7 +262,7 @@ def _title(data: Content, content: Content, pair: Sequence[_Aim], count: int) ->
         aims = " and ".join(
             [*(content["axes"][name]["title"] for name in data["axes"]), *map(name_of, data["metrics"])]
         )
-    sure = sum(member["for_sure"] for member in front)
+    sure = sum(member["certain"] for member in front)
     if len(front) == 1:
         axes = axes_of(content)
         where = ", ".join(axis.phrase(front[0]["at"][axis.name]) for axis in axes)

@@ -196,7 +196,7 @@ class Verdict:
                     "mean_ci95": row.summary.ci95,
                     "band90": row.summary.band90,
                     "holds": holds,
-                    "holds_for_sure": sure,
+                    "holds_with_certainty": sure,
                 }
                 for row, holds, sure in zip(self.rows, self.holds, self.sure, strict=True)
             ],

@@ -345,7 +345,7 @@ class Pareto(Question):
             return Answer(self.use, data, silent)
         found = front_of(self._aims(table, cells))
         entries = [
-            self._entry(table, cells[row], count) | {"for_sure": sure}
+            self._entry(table, cells[row], count) | {"certain": sure}
             for row, sure in zip(found.members, found.sure, strict=True)
         ]
         maybe = [self._entry(table, cells[row], count) for row in found.maybe]

@@ -194,7 +194,7 @@ def minutes_between_failures(lab: Lab, replications: int) -> Estimate:
     return Estimate(mean, mean * count.error / count.value, replications)
 
 
-# Copies in memory.
+# Checkpoints in memory.
 
 
 def pairs_in_memory(lab: Lab, _: int, machines: int) -> Estimate:
@@ -456,7 +456,8 @@ def _counted(prepared: Prepared, seconds: float) -> float:
 def ahead(lab: Lab, replications: int, better: str, worse: str) -> Estimate:
     """Return by how much the ETTR of one preset is above that of another on the same failures [-].
 
-    16,384 GPUs in 128 replicas with the failures of Llama 3; detection and copies in memory are those of the presets.
+    16,384 GPUs in 128 replicas with the failures of Llama 3; detection and checkpoints in memory are those of the
+    presets.
     """
     first, second = (_ettr(lab, replications, preset) for preset in (better, worse))
     return estimate(one - other for one, other in zip(first, second, strict=True))
