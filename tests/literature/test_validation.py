@@ -225,7 +225,6 @@ def test_errors_are_those_of_the_shipped_numbers(monkeypatch: pytest.MonkeyPatch
     assert states == dict.fromkeys(states, "fail")
 
 
-# ----------------------------------------
 # Rows of the validation table for Daly, INRIA, Meta RSC, Llama 3, AIReSim and InfiniteHBD: each holds.
 #
 # A tenth of the simulated rows is tried per push, `make validate` plays them all. What a row asks for and why

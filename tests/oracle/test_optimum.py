@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Function = Callable[[Floats], Floats]
 
-# ----------------------------------------
 # The interval at which the simulator gets most done is the one that theory calls the best.
 #
 # Jobs fail at a constant rate and save with blocking writes, which is what the formulas assume. The same failures hit
@@ -169,7 +168,6 @@ def test_the_search_finds_the_top_of_a_known_curve(ratio: float) -> None:
     assert seen == pytest.approx(optimal_interval(ratio * MTTI, MTTI), rel=0.002)
 
 
-# ----------------------------------------
 # Elastic replicas against a restart in place: the crossover of the simulator is that of the closed form.
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
@@ -441,7 +439,6 @@ def finished(scenario: dict[str, Any], nodes: int, replications: int) -> float:
     return sum(done) / replications
 
 
-# ----------------------------------------
 # Sobol indices and parts of variance, against functions with known indices and noise of known variances.
 
 FEW = 4

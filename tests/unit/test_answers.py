@@ -482,7 +482,6 @@ def test_the_page_has_every_question_with_every_key() -> None:
         assert "\n> " in sections[kind]
 
 
-# ----------------------------------------
 # Where a curve crosses a level: exact on straight lines, and its interval covers as often as it says.
 
 _TRIALS = 1000
@@ -583,7 +582,6 @@ def test_numbers_have_units_for_people(
     assert form_of(metric, [value], "USD").value(value, interval) == text
 
 
-# ----------------------------------------
 # Windows, plateaus, and reasons: what a question says of a curve that is not simply passed.
 
 EVERY = {"title": "interval", "choices": ["15 min", "30 min", "1 h", "2 h"]}
@@ -678,18 +676,6 @@ def test_what_cannot_be_compared_says_why() -> None:
     )
 
 
-@cases("count", [1, 2])
-def test_few_replications_are_an_answer(count: int) -> None:
-    """Of one replication there is no interval: nothing is resolved, and two or more would tell."""
-    table = table_of(
-        {"way": {"choices": ["a", "b"]}, "spares": SPARES},
-        lambda where: {"ettr": 0.9 + 0.01 * (where["way"] == "a") + NOISE[:count]},
-    )
-    words, _ = told(table, use="crossover", between="way", along="spares")
-    assert words.startswith("“a” or “b” may have" if count == 1 else "“a” has the highest")
-
-
-# ----------------------------------------
 # Who is best along an axis rests on all candidates together, and what is not resolved is not asserted.
 
 PLACES = (1000, 2000, 4000, 8000)
@@ -789,16 +775,6 @@ def test_those_that_are_the_same_are_best_together() -> None:
     assert found["at"] == pytest.approx(2000)
 
 
-def test_the_direction_is_one_of_two() -> None:
-    """A wrong one is refused with both, and with nothing else to choose from."""
-    for question in ({"use": "best"}, {"use": "crossover", "between": "way", "along": "gpus"}):
-        with pytest.raises(ValidationError) as caught:
-            QUESTIONS[question["use"]].model_validate({**question, "direction": "up"})
-        (error,) = caught.value.errors()
-        assert error["ctx"]["expected"] == "'highest' or 'lowest'"
-
-
-# ----------------------------------------
 # Answers where points have unequal numbers of replications, as a precision leaves them; and the rule of the front.
 
 MOST = 40

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, study_headline, table_lines, taken
+from analysis.at_equal import Equal, headline_at_equal, study_headline, table_lines
 from analysis.compare import Variant, compare
 from analysis.compare import compare_document as typed_compare_document
-from analysis.metrics import METRICS, job_ratios, job_spending, lower_is_better, ratios
+from analysis.metrics import METRICS, job_ratios, job_spending, ratios
 from analysis.page.chapters.compare import format_comparison as typed_format_comparison
 from analysis.results.models import CompareDocument
 from analysis.runs import RequestError
@@ -139,11 +139,6 @@ def test_what_is_obtainable_is_what_a_run_has(changes: dict[str, Any]) -> None:
     assert {name for name in asked if METRICS[name].lacks(variant) is None} == asked & set(of(variant))
 
 
-def test_both_are_better_high() -> None:
-    """More tokens of the same is better."""
-    assert not any(map(lower_is_better, ("tokens_per_gpu_day", "tokens_per_mw_day")))
-
-
 NO_TOKENS: dict[str, Any] = {"jobs": report_sample.SMALL["jobs"]}
 
 NO_POWER: dict[str, Any] = {"cluster": {**H100, "accelerator": "mine"}, "jobs": [BARE]}
@@ -223,31 +218,6 @@ def test_the_lines_say_what_was_divided_by_what() -> None:
     assert len(simulated("gpus")["at_equal"]["lines"]) == 1
 
 
-def test_rent_of_a_day_is_that_of_all_gpus() -> None:
-    """At equal cost the line has the cost of a mean day: 128 GPUs at 2 an hour."""
-    content = simulated("cost", cost={"gpu_hour": 4})
-    found = content["at_equal"]["variants"]
-    assert found["one"]["cost_per_day"] == pytest.approx(128 * 24 * 2)
-    assert found["two"]["cost_per_day"] == pytest.approx(128 * 24 * 4)
-    assert "one: 6,144 USD a day; two: 12,288 USD a day" in content["at_equal"]["lines"][0]
-
-
-def test_power_is_told_in_megawatts() -> None:
-    """The number of the line is what the tokens were divided by."""
-    variant = prepared()
-    row = of(variant)
-    found = taken(variant, [row])
-    assert found.megawatts == pytest.approx(row["tokens_per_mw_day"].base / 2)
-    assert found.cost_per_day is None
-    assert f"a: {found.megawatts:.4g} MW" in at_equal_lines("power", "tokens_per_mw_day", {"a": found})[0]
-
-
-def test_tokens_of_two_models_are_told_apart() -> None:
-    """Where the models differ a line says that their tokens are not worth the same."""
-    found = taken(prepared(), [])
-    assert "model" in at_equal_lines("gpus", "tokens_per_gpu_day", {"a": found, "b": found}, ("model",))[-1]
-
-
 def test_a_comparison_refuses_before_it_plays() -> None:
     """Without prices nothing is simulated."""
     done: list[int] = []
@@ -262,7 +232,6 @@ def test_a_comparison_refuses_before_it_plays() -> None:
     assert not done
 
 
-# ----------------------------------------
 # A study of unlike clusters is led by what they make of what they take, and says what that was.
 
 

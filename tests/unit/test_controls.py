@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from analysis.sweep.task import Context, Task
 
-# ----------------------------------------
 # Replications go where they are needed, and how many does not depend on who simulates them or when.
 
 POINT = Point(0, 0, 0, ())

@@ -34,12 +34,9 @@ from sim import Prepared, Ratio
 from tests import report_sample
 from tests.cases import cases
 from tests.pace import one_in
-from tests.typed import as_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-document = as_plain(typed_document)
 
 
 @pytest.mark.parametrize("name", sim.shipped("scenarios"))
@@ -330,13 +327,6 @@ def test_points_are_for_shares() -> None:
         replicate(report_sample.prepare(), 2, metric="mtti", precision=Precision.parse("1pt"))
     found = replicate(report_sample.prepare(), 2, metric="mtti", precision=Precision.parse("50%"))
     assert found.precise is True
-
-
-def test_progress_is_told_every_replication() -> None:
-    """The number done is counted up to the total."""
-    seen: list[tuple[int, int | None]] = []
-    replicate(report_sample.prepare(), 3, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
 @pytest.fixture

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from analysis.sweep.task import Task
 
-# ----------------------------------------
 # The pool: what becomes of tasks, whatever becomes of the processes that play them.
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -179,7 +178,6 @@ def test_a_place_that_cannot_play_ends_the_study_with_a_line(error: Exception, l
     assert str(raised.value) == f"over there: {line}"
 
 
-# ----------------------------------------
 # The Dask executor, on a real scheduler with two real workers on loopback.
 
 distributed = pytest.importorskip("distributed")
@@ -329,27 +327,6 @@ def test_processes_that_cannot_start_are_no_fault_of_a_task(monkeypatch: pytest.
         next(WorkerPool(place).run(numbered(1), CONTEXT))
 
 
-def test_a_process_that_does_not_start_is_a_line_and_the_others_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second of two cannot be started: nobody kills what never lived, and the first does not go on alone."""
-    place = Processes(2)
-    try:
-        assert place.submit(os.getpid).result() != os.getpid()
-        (first,) = place._started
-
-        def refuse(_process: object) -> None:
-            raise EOFError
-
-        monkeypatch.setattr(type(first), "_Popen", staticmethod(refuse))
-        with pytest.raises(WorkerError, match=r"^processes: cannot be started here \(who starts them has ended\)"):
-            for _ in WorkerPool(place).run(numbered(5), CONTEXT):
-                pass
-        first.join(30)
-        assert not first.is_alive()
-        assert [process.pid for process in place._started[1:]] == [None]
-    finally:
-        place.stop()
-
-
 def test_an_executor_that_does_not_exist_is_refused() -> None:
     """The line names those that there are."""
     with (
@@ -457,16 +434,6 @@ def test_a_scheduler_without_workers_is_given_up_after_a_while(monkeypatch: pyte
     with pytest.raises(WorkerError, match=r"^there: the scheduler has no workers"):
         next(WorkerPool(place).run(numbered(1), CONTEXT))
     assert client.cancelled == [client.remote]
-
-
-def test_a_scheduler_that_goes_ends_the_study_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Futures that are cancelled by nobody here mean that the scheduler has gone."""
-    client = Client()
-    place = workers.Dask(client, "there")
-    client.workers = -1
-    monkeypatch.setattr(client.remote, "add_done_callback", lambda callback: callback(client.remote))
-    with pytest.raises(WorkerError, match=r"^there: it has ended, or cannot be reached any more; run again to go on"):
-        next(WorkerPool(place).run(numbered(1), CONTEXT))
 
 
 def test_a_task_whose_workers_die_is_played_alone_and_then_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -213,7 +213,6 @@ def test_over_draws_a_condition_needs_what_is_enough_on_average(tmp_path: Path) 
     assert answers == ["0", "2"]
 
 
-# ----------------------------------------
 # The top of a curve over one axis, and the end up to which conditions hold, where both are known.
 
 BEST = 1500.0
@@ -331,14 +330,6 @@ def test_the_fewest_that_are_enough_are_found_exactly(tmp_path: Path, need: int)
     assert len(tried) < 7 + 8
 
 
-def test_the_most_that_is_allowed_is_found_from_the_other_side(tmp_path: Path) -> None:
-    """Maximising an axis mirrors the search."""
-    bench = edge_bench(tmp_path, lambda spares, _: spares <= 57, maximize=True)
-    edge = walk_to_edge(bench, line_of(bench), bench.problem.aims[0])
-    assert edge.answer is not None
-    assert place(edge.answer) == 57
-
-
 def test_what_is_sure_and_what_is_not_lie_on_both_sides(tmp_path: Path) -> None:
     """Of a probability that rises from 0 to 1 the answer lies between what surely fails and what surely holds."""
     bench = edge_bench(tmp_path, lambda spares, noise: noise < spares / 200)
@@ -418,7 +409,6 @@ def test_the_top_over_draws_has_the_doubt_of_the_draws() -> None:
     assert found[1] == pytest.approx(moved.std(ddof=1) / math.sqrt(20), rel=1e-6)
 
 
-# ----------------------------------------
 # Several axes: everything where that is little, a search where it is much, fronts of several aims, and resuming.
 
 MIXED: dict[str, Any] = {
@@ -655,7 +645,6 @@ def test_more_trials_go_on_where_fewer_ended(tmp_path: Path) -> None:
     assert len(long) > len(short)
 
 
-# ----------------------------------------
 # What fresh failures say of an answer, and what the document and the text of an optimisation tell.
 
 

@@ -234,7 +234,6 @@ def test_the_very_ends_have_values(law: str) -> None:
         assert np.isfinite(value.number)
 
 
-# ----------------------------------------
 # Designs of studies by their definitions: what is covered, what is common, and in which order.
 
 CHOSEN: dict[str, Any] = {
@@ -368,7 +367,6 @@ def test_choices_are_equally_likely() -> None:
     assert sorted(labels_of_test_study_designs(point)[0] for point in found) == ["x"] * 10 + ["y"] * 10 + ["z"] * 10
 
 
-# ----------------------------------------
 # The schema, the reference page and the guide of studies are true of the program.
 
 ROOT = Path(__file__).resolve().parents[2]

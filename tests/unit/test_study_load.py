@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from analysis.study.amounts import Point
 
-# ----------------------------------------
+
 # Mistakes in orders to simulate a study: a line that names the option, status 2, and no folder that holds nothing.
 
 WRONG = 2
@@ -182,7 +182,6 @@ def test_a_metric_that_some_points_have_is_none_that_no_point_has(study: str) ->
     assert "no point has a cost_per_token: prices are not known" in line
 
 
-# ----------------------------------------
 # Files that a study names: outcomes are found by what was in them, wherever they lie, and never by their names.
 
 NAMES = [f"n{node}" for node in range(16)]
@@ -339,26 +338,6 @@ def test_a_file_that_changes_while_it_is_played_makes_no_outcome(folder: Path) -
     record = run_task(context, task)
     assert (record.status, record.rows, record.notes) == ("failed", {}, {})
     assert record.reason == "a file that it names was changed, or is another one where it ran"
-
-
-@pytest.mark.parametrize("name", ["paths", "mappings", "graphs", "everywhere"])
-def test_a_file_that_is_away_is_no_answer(folder: Path, tmp_path: Path, name: str) -> None:
-    """While it is away its points fail, are found again all the same, and are simulated as soon as it is back."""
-    loaded = study_of_test_study_inputs(folder, **STUDIES[name])
-    file = folder / ("two.json" if name == "graphs" else "wild.csv")
-    bad = 1 + (name == "everywhere")
-    with Journal(tmp_path / "journal") as journal:
-        assert keys(loaded)
-        file.rename(tmp_path / "away")
-        assert simulate_all(loaded, journal) == ["ok"] * (2 - bad) + ["failed"] * bad
-        campaign = Campaign(loaded, journal, WorkerPool(Serial()))
-        last = list(loaded.points())[-1]
-        assert file.name in campaign.outcome(last, 2).trouble
-        (tmp_path / "away").rename(file)
-        again = load_study(folder / "study.yaml")
-        campaign = Campaign(again, journal, WorkerPool(Serial()))
-        campaign.simulate(list(again.points()), 2)
-        assert [journal.get(key).status for key in keys(again)] == ["ok", "ok"]
 
 
 def test_a_file_that_breaks_a_rule_is_an_answer(folder: Path) -> None:
@@ -637,7 +616,6 @@ def test_null_removes_what_a_scenario_says() -> None:
         loaded({4: "  cluster.nodes:"})
 
 
-# ----------------------------------------
 # What becomes part of a study beside its file: options, and the files that it names; and how it is written again.
 
 
@@ -741,7 +719,6 @@ def test_shipped_studies_have_no_mistakes() -> None:
         assert study.study.name == name
 
 
-# ----------------------------------------
 # The first look at a study: values that no point can have are told at their place, and nothing else is.
 
 SIZES = "  jobs.0.gpus: {choices: [64, 120]}"
@@ -818,15 +795,6 @@ def test_what_does_not_fit_is_no_mistake() -> None:
     assert first_look(study) == []
 
 
-def test_a_study_that_no_point_of_can_be_read() -> None:
-    """Where each value fails for another reason, what is wrong with the first point is told."""
-    clash = "{choices: {a: {spares.hot: 999}, b: {spares.hot: 99}}}"
-    (line,) = complaints({5: "§vary:", 6: f"  size: {clash}", 7: "", 8: "", 9: ""})
-    assert line.startswith(
-        "study.yaml:5:1: vary: no point that was checked can be read; of the first one s.yaml:5:25: "
-    )
-
-
 def test_a_cluster_in_a_file_is_called_by_its_name() -> None:
     """What is wrong with a cluster that a file describes is told under the name of the file, without its content."""
     write_clusters()
@@ -835,6 +803,26 @@ def test_a_cluster_in_a_file_is_called_by_its_name() -> None:
     assert line.startswith("study.yaml:6:")
     assert "vary.cluster: b: " in line
     assert "leaf" not in line
+
+
+@pytest.mark.parametrize("name", ["paths", "mappings", "graphs", "everywhere"])
+def test_a_file_that_is_away_is_no_answer(folder: Path, tmp_path: Path, name: str) -> None:
+    """While it is away its points fail, are found again all the same, and are simulated as soon as it is back."""
+    loaded = study_of_test_study_inputs(folder, **STUDIES[name])
+    file = folder / ("two.json" if name == "graphs" else "wild.csv")
+    bad = 1 + (name == "everywhere")
+    with Journal(tmp_path / "journal") as journal:
+        assert keys(loaded)
+        file.rename(tmp_path / "away")
+        assert simulate_all(loaded, journal) == ["ok"] * (2 - bad) + ["failed"] * bad
+        campaign = Campaign(loaded, journal, WorkerPool(Serial()))
+        last = list(loaded.points())[-1]
+        assert file.name in campaign.outcome(last, 2).trouble
+        (tmp_path / "away").rename(file)
+        again = load_study(folder / "study.yaml")
+        campaign = Campaign(again, journal, WorkerPool(Serial()))
+        campaign.simulate(list(again.points()), 2)
+        assert [journal.get(key).status for key in keys(again)] == ["ok", "ok"]
 
 
 def test_big_studies_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:

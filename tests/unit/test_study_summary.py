@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from analysis.study.load import LoadedStudy
 
-# ----------------------------------------
 # The studies that come with the program: each can be simulated, says what it assumes, and gets an answer in words.
 
 STUDIES = sorted(sim.shipped("scenarios/studies"))

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from analysis.study.table import Table
 
-# ----------------------------------------
 # The document of a study has every number that its text and any report need, and says what is wrong with them.
 
 sweep_document_of_test_sweep_document = as_plain(sweep_document)
@@ -158,7 +157,6 @@ def test_what_went_wrong_is_named(loaded: LoadedStudy, table: Table) -> None:
     ]
 
 
-# ----------------------------------------
 # The two tables of a study: what is in them, in which order, and that nothing but the journal decides it.
 
 
@@ -443,15 +441,6 @@ def test_parquet_keeps_extreme_numbers_and_odd_texts(tmp_path: Path) -> None:
     assert_same_in_parquet(table, columns, tmp_path / "table.parquet")
 
 
-@pytest.mark.skipif(not has_parquet(), reason="needs the extra data")
-def test_parquet_that_cannot_be_written_is_an_error_in_a_line(tmp_path: Path) -> None:
-    """As it is for any other file."""
-    (tmp_path / "table.csv").write_text("a\n1\n")
-    with pytest.raises(OSError, match="missing") as caught:
-        write_parquet(tmp_path / "table.csv", [Column("a", "BIGINT")], tmp_path / "missing" / "table.parquet")
-    assert "\n" not in caught.value.strerror
-
-
 def test_parquet_is_the_same_bytes_every_time(tmp_path: Path) -> None:
     """Nothing of the time or the threads is in it."""
     pytest.importorskip("duckdb")
@@ -593,16 +582,6 @@ def test_what_is_no_study_is_refused_unless_told_to_overwrite(
     assert refused(path, loaded_of_test_sweep_folder) == f"{told}; name another folder or add --overwrite"
     start(path, loaded_of_test_sweep_folder, overwrite=True)
     assert set(contents(path)) == STARTED | {name for name in files if name.endswith(".txt") or name == "x"}
-
-
-def test_a_start_that_was_killed_is_no_study_yet(tmp_path: Path, loaded_of_test_sweep_folder: LoadedStudy) -> None:
-    """An empty folder, one with an empty journal, or one with pieces of files is as good as a new one."""
-    path = tmp_path / "out"
-    path.mkdir()
-    (path / "journal.jsonl").touch()
-    (path / ".study.json.unfinished").write_text("{")
-    start(path, loaded_of_test_sweep_folder)
-    assert set(contents(path)) == STARTED
 
 
 @pytest.mark.parametrize(
@@ -837,7 +816,6 @@ def test_the_page_names_every_file_and_every_column(path: Path, loaded_of_test_s
     assert named == columns | set(contents(path)) | {"sensitivity.json", "optimize.json"}
 
 
-# ----------------------------------------
 # The text of a study: answers first, then the numbers, in a form that suits what was varied.
 
 HEAD = "name: spares\nquestion: How many?\nscenario: quickstart\n"
@@ -866,15 +844,6 @@ GRID = "{spares.hot: {title: hot spares, choices: [0, 2]}, repair.time: {title: 
 def steps(where: dict[str, Any]) -> dict[str, Any]:
     """Return a metric that is best with two spares and the shortest repair."""
     return {"ettr": 0.9 + 0.01 * where["spares.hot"] - 0.01 * where["repair.time"] / 86400 + NOISE}
-
-
-def test_two_axes_and_one_metric_are_a_matrix(tmp_path: Path) -> None:
-    """Rows by the axis with more values, columns by the other; the answer in words comes before it."""
-    grid = GRID.replace("[0, 2]", "[0, 1, 2]")
-    text = format_sweep(content_of(tmp_path, grid, steps, rest="questions: [{use: best}]"))
-    assert ["0", "89.8", "89.0", "88.0"] in words(text)
-    assert ["2", "91.8", "91.0", "90.0"] in words(text)
-    assert text.index("How many?") < text.index("91.8 % (91.3 to 92.2), comes with") < text.index("89.0")
 
 
 def test_lines_of_a_table_fit_the_terminal(tmp_path: Path) -> None:

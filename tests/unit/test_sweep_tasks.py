@@ -26,7 +26,6 @@ from hypothesis import strategies as st
 import analysis
 import sim
 from analysis.amounts import number_of
-from analysis.commands.studies import load_study as load_for_command
 from analysis.study.load import load_study
 from analysis.sweep import merge as merging
 from analysis.sweep import task as module
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 
     from analysis.study.table import Outcome
 
-# ----------------------------------------
 # The journal of a study: whatever happens to the program, the disk or the file, what was written whole is there.
 
 resource = pytest.importorskip("resource", reason="no limits of the size of files on this system")
@@ -130,32 +128,6 @@ def test_a_journal_cut_anywhere_loses_one_outcome_at_most_and_goes_on(tmp_path: 
             journal.add(new)
             assert list(journal) == [*left, new]
         assert read(path) == [*left, new]
-
-
-@cases(
-    "rubbish",
-    [
-        b"{",
-        b"[1, 2]",
-        b"7",
-        b"null",
-        b'{"key": "1", "status": "ok"}',
-        b"\0" * 500,
-        b"\xff\xfe\x80",
-        b"[" * 100_000,
-        b"glued",
-    ],
-    ids=["piece", "list", "number", "null", "other", "zeros", "no text", "deep", "glued"],
-)
-def test_a_line_that_is_no_outcome_is_passed_over_and_counted(tmp_path: Path, rubbish: bytes) -> None:
-    """Outcomes before and after it are there; of two that are glued together the second is lost with the first."""
-    path = tmp_path / "journal"
-    first, second, third = (written(path, record(number)) for number in range(3))
-    middle = first[:40] + second if rubbish == b"glued" else rubbish + b"\n"
-    path.write_bytes(first + middle + third)
-    with Journal(path) as journal:
-        assert list(journal) == [record(0), record(2)]
-        assert journal.torn == 1
 
 
 def damaged(content: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
@@ -261,7 +233,6 @@ def test_two_programs_never_write_to_one_journal(tmp_path: Path) -> None:
     assert read(path) == []
 
 
-# ----------------------------------------
 # Shards and merging: each task belongs to one shard, and together they are the study.
 
 
@@ -453,7 +424,6 @@ def test_a_full_disk_leaves_the_merged_folder_as_it_was(
     assert records(out) == before
 
 
-# ----------------------------------------
 # ``ettrick sweep`` stopped by ``kill -9``, Ctrl-C or a full disk: run again, it ends as if that had never been.
 
 DONE, WRONG, INTERRUPTED, TERMINATED = 0, 2, 130, 143
@@ -608,26 +578,6 @@ def test_ctrl_c_says_what_is_kept_and_it_goes_on(sweep: Sweep, reference: dict[s
     assert set(sweep.simulated.values()) == {1}
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGINT])
-def test_stopped_ten_times_with_processes_it_ends_as_if_it_never_was(
-    sweep: Sweep, reference: dict[str, bytes], signal_: signal.Signals
-) -> None:
-    """At ten random moments from the first import to the last file; a terminal stops the two workers as well."""
-    rng = random.Random(int(signal_))
-    for _ in range(10):
-        with sweep.started("--executor", "process", "--jobs", "2") as program:
-            time.sleep(4 * rng.random())
-            if program.poll() is None and signal_ == signal.SIGINT:
-                os.killpg(program.pid, signal_)
-            elif program.poll() is None:
-                program.send_signal(signal_)
-            program.communicate(timeout=PATIENCE)
-    assert sweep.finished() == reference
-    assert set(sweep.simulated.values()) == {1}
-    assert sweep.simulated.total() == TASKS
-
-
 @pytest.mark.parametrize(("signal_", "status"), one_in(2, [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)]))
 def test_a_terminal_and_a_cluster_stop_the_whole_group_and_it_ends_tidily(
     sweep: Sweep, signal_: signal.Signals, status: int
@@ -762,13 +712,6 @@ def test_more_work_than_a_study_may_have_is_refused_before_it_begins(tmp_path: P
         campaign.simulate(points[:1], 12, 12)
         with pytest.raises(sim.WorkError):
             campaign.simulate(points[:1], 12, 24)
-
-
-def test_yes_allows_all_of_it(tmp_path: Path) -> None:
-    """What the commands about studies do with --yes."""
-    small_study(tmp_path)
-    asked = [load_for_command(str(tmp_path / "small.yaml"), None, None, yes=yes).most_events for yes in (False, True)]
-    assert asked == [sim.MOST_EVENTS, math.inf]
 
 
 class FakePool:

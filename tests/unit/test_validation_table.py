@@ -29,7 +29,6 @@ from tests.unit.test_validation_verdicts import row
 if TYPE_CHECKING:
     import sim
 
-# ----------------------------------------
 # What is shown of a validation: text and Markdown of one document, and the recorded run of the reference.
 
 markdown = of_plain(record.markdown, ValidateDocument)

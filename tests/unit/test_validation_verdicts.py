@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from sim import Prepared
 
-# ----------------------------------------
 # The validation table sees defects: each one that is built in on purpose turns a row red, which passes without it.
 
 CHEAP = (

@@ -469,13 +469,6 @@ def test_sums_and_residuals_close(priced: tuple[Worth, dict[str, Any]]) -> None:
     assert [row["name"] for row in priced[1]["knobs"]["rows"] if not row["counts"]] == ["checkpoint_by_rule"]
 
 
-def test_rows_are_sorted_by_what_they_are_worth(priced: tuple[Worth, dict[str, Any]]) -> None:
-    """The most tokens a day come first."""
-    for kind in ("causes", "knobs"):
-        worths = [row["gain"]["tokens_per_day"]["mean"] for row in priced[1][kind]["rows"]]
-        assert worths == sorted(worths, reverse=True)
-
-
 def test_money_is_the_work_gained_at_the_price_of_work(priced: tuple[Worth, dict[str, Any]]) -> None:
     """Rent over tokens is the price; the gain in tokens of a year at that price is worth their money."""
     found, content = priced
