@@ -495,7 +495,7 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
         name = ", ".join([scenario] * (len(scenarios) > 1) + list(combination))
         found.append(Recipe(name, scenario, tuple(common), combination))
     if len(found) < 2:
-        raise RequestError("nothing to compare with: add --vary PATH=A,B with two values or more, or another scenario")
+        raise RequestError("nothing to compare with: add --vary KEY=A,B with two values or more, or another scenario")
     if len(found) > _MOST:
         raise RequestError(f"--vary: makes more than {_MOST} variants; vary fewer values at once")
     return tuple(found)

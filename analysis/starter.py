@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.amounts import percent_text
+from analysis.layouts import ROOMY
 from sim import catalog, units
 from sim.catalog import steps
 from sim.yamlfile import suggest
@@ -397,10 +398,6 @@ _SPARES = 64
 
 """Nodes of a job for each hot spare."""
 
-_HEADROOM = 0.9
-
-"""Share of the memory that a layout may take where another one does not need more."""
-
 _DOUBLED = 6
 
 """How often a number of GPUs is doubled at most to find one that is enough [-]."""
@@ -588,7 +585,7 @@ def _enough(parts: Parts) -> str:
 
 def _best_first(candidates: Iterable[Candidate], parts: Parts) -> Sequence[Candidate]:
     """Return a few layouts: the fastest of those that leave some memory, then the fastest of all."""
-    order = sorted(candidates, key=lambda one: (one.plan.crowding > _HEADROOM, one.plan.time))
+    order = sorted(candidates, key=lambda one: (one.plan.crowding > ROOMY, one.plan.time))
     if parts.is_narrow:  # groups that can run narrower
         order = [one for one in order if one.plan.work.tensor > 1] or order
     if parts.is_rack and parts.is_elastic:

@@ -12,6 +12,7 @@ from sim.lazy import import_on_use
 
 if TYPE_CHECKING:
     from sim.closed_form.elastic import starved_at_most
+    from sim.closed_form.limits import availability
     from sim.closed_form.renewal import ClosedForm, closed_form, job_shares
     from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology, edges
     from sim.engine.prepared import Prepared, PreparedJob
@@ -45,6 +46,7 @@ import_on_use(
     __name__,
     {
         "closed_form.elastic": "starved_at_most",
+        "closed_form.limits": "availability",
         "closed_form.renewal": "ClosedForm closed_form job_shares",
         "cluster.spec": "ClusterSpec",
         "cluster.topology": "FABRIC_PARTS Topology edges",

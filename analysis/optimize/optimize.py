@@ -12,7 +12,7 @@ from analysis.amounts import number_of
 from analysis.metrics import PROBABILITIES
 from analysis.optimize.evaluate import Bench, front_of, rank_trials
 from analysis.optimize.problem import Line, draws_of, problem_of
-from analysis.optimize.search import ALL, climb, formula_answer, search, simulate_all, walk_to_edge
+from analysis.optimize.search import ALL, COARSE, climb, formula_answer, search, simulate_all, walk_to_edge
 from analysis.results.models import (
     FORMAT,
     Aim,
@@ -36,6 +36,7 @@ from analysis.statistics.intervals import binomial_interval
 from analysis.study.amounts import label_of, settings_text
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
+from analysis.sweep.task import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -391,7 +392,7 @@ def run_optimize(
     journal, worker_pool
         Where outcomes are, and what simulates the rest.
     progress
-        Called with the number of tasks done; how many there will be is not known.
+        Called with the number of tasks done, and about how many there will be.
     command
         The command, to be typed again.
     trials
@@ -406,27 +407,25 @@ def run_optimize(
     RequestError
         If a search is needed, and Optuna is not installed.
     """
-    done = 0
-
-    def count(now: int, total: int | None) -> None:
-        nonlocal done
-        progress(done + now, None)
-        if now == total:
-            done += now
-
-    found = optimize(Campaign(loaded, journal, worker_pool, count), trials=trials, replications=replications)
+    found = optimize(Campaign(loaded, journal, worker_pool, progress), trials=trials, replications=replications)
     return optimum_document(found, command=command)
 
 
 def optimize(campaign: Campaign, *, trials: int | None = None, replications: int | None = None) -> Found:
     """Return what a study asks to be optimised, found and confirmed; parameters and mistakes as `run_optimize`."""
     problem = problem_of(campaign.loaded)
-    bench = Bench(problem, campaign, replications or replications_of(campaign.loaded.study))
+    replications = replications or replications_of(campaign.loaded.study)
     top, edge = None, None
     domains = list(problem.domains.values())
     aim = problem.aims[0]
     size = problem.size
     most = trials or problem.spec.trials
+    # Of one axis what comes after the first look is not known: about as much again.
+    looks = 2 * COARSE if len(domains) == len(problem.aims) == 1 else size if size is not None and size <= ALL else most
+    confirmed = (2 if len(problem.aims) == 1 else _MOST_CONFIRMED) + 1
+    tasks = looks * len(blocks(0, replications)) + confirmed * len(blocks(0, problem.spec.confirm))
+    count = _counted(campaign.progress, tasks * len(problem.draws))
+    bench = Bench(problem, dataclasses.replace(campaign, progress=count), replications)
     if len(domains) == len(problem.aims) == 1 and isinstance(domains[0], Line):
         line = domains[0]
         if aim.is_axis:
@@ -447,6 +446,19 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     confirmation = confirm(bench, looked_at, problem.spec.confirm) if looked_at else None
     formula = formula_answer(bench, looked_at[0] if looked_at else None)
     return Found(bench, method, ranking, front, top, edge, confirmation, formula)
+
+
+def _counted(progress: Callable[[int, int | None], None], expected: int) -> Callable[[int, int | None], None]:
+    """Return a progress of several orders to simulate that counts on from one to the next, to what is expected."""
+    before = 0
+
+    def count(done: int, total: int | None) -> None:
+        nonlocal before
+        progress(before + done, max(expected, before + (total or done)))
+        if done == total:
+            before += done
+
+    return count
 
 
 def _from_edge(ranking: TrialRanking, edge: Edge) -> TrialRanking:

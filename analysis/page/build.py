@@ -253,16 +253,28 @@ def report_of(folder: Path, progress: Callable[[int, int | None], None] | None =
     folder
         The folder.
     progress
-        Called with the number of replications done and the total, while a scenario is played again.
+        Called with the number of sections and of replications of scenarios that are done, and the total.
 
     Raises
     ------
     ReportError
         If it holds none, or they cannot be read.
     """
-    report_data = ReportData(read_results(folder), progress)
+    done = total = 0
+
+    def count(now: int, of: int | None) -> None:
+        nonlocal total
+        total = max(total, of or 0)
+        if progress is not None:
+            progress(done + now, len(SECTIONS) + total)
+
+    report_data = ReportData(read_results(folder), count)
     first_screen = OPENINGS[report_data.kind](report_data)
-    made = [make(report_data) for make in SECTIONS]
+    made = []
+    for make in SECTIONS:
+        made.append(make(report_data))
+        done += 1
+        count(total, total)
     sections = tuple(_described(section, report_data) for section in made if section is not None)
     return Report(_title(report_data), first_screen, sections, explorer_data(report_data), footer(report_data))
 

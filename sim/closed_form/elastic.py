@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from sim.engine.prepared import Reserve
 from sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
-from sim.formulas.nodes import gives_up, missing_nodes_pmf, starvation
+from sim.formulas.nodes import domain_law, expected_pace, gives_up, missing_nodes_pmf, starvation
 from sim.policies.contracts import OF_ONE_RANK, Pace
 from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import QUEUE, Hit
@@ -77,6 +79,52 @@ def _elastic(
         found["degraded"] = (1 - kept) * found["productive"]
         found["productive"] *= kept
     return found
+
+
+def narrow_form(
+    prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]]
+) -> Callable[[PreparedJob], dict[str, float]] | None:
+    r"""Return the function from a job whose domains run narrower while GPUs are repaired to its expected shares [-].
+
+    Of the time that a rigid job is productive by `shares` it is so at the pace of the mean failure,
+
+    .. math:: f = \frac{\lambda f^+ + \mu f^0}{\lambda + \mu}
+
+    just after one domain lost a GPU (at the rate lambda), and at any time (other failures, at mu); the rest is
+    degraded. ``None`` where a repair of GPUs has no law.
+
+    References
+    ----------
+    Own: the time to the next failure does not depend on the pace, so that the pace of the time is that of the failures
+    (R. W. Wolff, "Poisson arrivals see time averages", Operations Research 30 (1982)).
+    """
+    recovery: Any = prepared.recovery
+    rows = repairs_by_cause(prepared.with_sources(tuple(filter(narrows(prepared), prepared.sources))))
+    rate = sum(each for each, _ in (rows or {}).values())
+    if rows is None:
+        return None
+
+    def found(job: PreparedJob) -> dict[str, float]:
+        known = shares(job)
+        if not rate:
+            return known
+        repair = sum(each * seconds for each, seconds in rows.values()) / rate
+        paces, lost = recovery.paces, rate * job.nodes
+        law = domain_law(recovery.tensor, len(paces) - 1, recovery.tensor / rate, repair + job.detection_mean)
+        # One more is missing of the domain that was struck, and none of one that is replaced.
+        struck, usual = (
+            expected_pace(paces, law, job.replicas, job.nodes // job.replicas, after=one, reshard=recovery.reshard)
+            for one in (np.roll(law, 1), law)
+        )
+        pace = usual + (struck - usual) * min(lost * job.mtti, 1.0)
+        return known | {"productive": pace * known["productive"], "degraded": (1 - pace) * known["productive"]}
+
+    return found
+
+
+def narrows(prepared: Prepared) -> Callable[[Source], bool]:
+    """Return whether a source leaves nodes in their job with fewer GPUs."""
+    return lambda source: takes_nodes(source) and source.fault in prepared.recovery.narrows_on
 
 
 def _kept(job: PreparedJob, absent: float, fewest: int, *, reroutes: bool) -> float:

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sim import catalog, steps
-from sim.closed_form.elastic import interrupts, lives_and_repairs, pools_of, rungs_of, takes_nodes
+from sim.closed_form.elastic import (
+    interrupts,
+    lives_and_repairs,
+    narrows,
+    pools_of,
+    repairs_by_cause,
+    rungs_of,
+    takes_nodes,
+)
 from sim.failures.bundle import Bundle
 from sim.failures.source import OF_ONE_NODE
-from sim.formulas.nodes import starvation
+from sim.formulas.nodes import missing_nodes_pmf, starvation, steady_unavailability
 from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import QUEUE
 from sim.scenario.laws import Fixed
@@ -247,6 +256,9 @@ def why_not(
 
 def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> Iterator[str]:
     """Yield that nodes are too few, or not yet in their long run."""
+    stays = narrows(prepared)
+    if prepared.recovery.narrows_on:
+        prepared = prepared.with_sources(tuple(source for source in prepared.sources if not stays(source)))
     recovery, lives = prepared.recovery, lives_and_repairs(_with_mean_repairs(prepared))
     if recovery.elastic or lives is None:
         return
@@ -325,6 +337,54 @@ def _with_mean_repairs(prepared: Prepared) -> Prepared:
         for source in prepared.sources
     )
     return prepared.with_sources(sources)
+
+
+def availability(prepared: Prepared) -> dict[str, float]:
+    r"""Return the availability of nodes and of domains in the long run, as the metrics of these names [-].
+
+    A cause that takes a node every t and has it repaired in r leaves the part ``t / (t + r)``; those of single nodes
+    are one cause, with the sum of their rates. Of a domain of m nodes, each down with probability q, jobs need n:
+
+    .. math:: A = \sum_{k = 0}^{m - n} \binom{m}{k} q^k (1 - q)^{m - k} \prod_c \frac{t_c}{t_c + r_c}
+
+    with the causes c that take the whole domain, and k = 0 alone where a repair drains it. Empty where nodes are not
+    alike, wait for a repair, or fail together in other ways.
+    """
+    known = _with_mean_repairs(prepared)
+    takers = [source for source in known.sources if takes_nodes(source)]
+    shared = [source for source in takers if _takes_several(source)]
+    repair: Any = prepared.repair
+    if (
+        any(source.idle_hazard != 1 or source.clock == "busy" or source.renews == "never" for source in takers)
+        or any(source.variety or source.tempo is not None for source in takers)
+        or any(tier.crews for tier in getattr(repair, "tiers", ()))
+        or not all(_takes_a_unit(prepared, source) for source in shared)
+    ):
+        return {}
+    rest = known.with_sources(tuple(source for source in known.sources if source not in shared))
+    lives, together = lives_and_repairs(rest), repairs_by_cause(known.with_sources(tuple(shared)))
+    if lives is None or together is None:
+        return {}
+    unavailability = float(steady_unavailability(*lives))
+    units = prepared.units
+    size = 1 if units is None else len(units.nodes[0])
+    # The rate of a shared part counts once for all its nodes.
+    whole = math.prod(1 / (1 + size * rate * seconds) for rate, seconds in together.values())
+    found = {"node_availability": (1 - unavailability) * whole}
+    if units is not None:
+        spares = 0 if units.drains else size - units.needed
+        found["domain_availability"] = float(missing_nodes_pmf(size, unavailability)[: spares + 1].sum()) * whole
+    return found
+
+
+def _takes_a_unit(prepared: Prepared, source: Source) -> bool:
+    """Return whether each failure of a shared part takes all nodes of one unit that is used as a whole."""
+    units, (offsets, nodes) = prepared.units, prepared.blast.get(source.part, ((), ()))
+    if units is None or source.blast is not None or not len(nodes):
+        return False
+    unit_of = {node: index for index, unit in enumerate(units.nodes) for node in unit}
+    hit = [{unit_of.get(int(node), -1) for node in nodes[start:end]} for start, end in pairwise(offsets)]
+    return all(len(each) == 1 for each in hit) and set(np.diff(offsets).tolist()) == {len(units.nodes[0])}
 
 
 def _queue(prepared: Prepared, shares: Sequence[dict[str, float]]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from sim.closed_form.elastic import (
     Waits,
     elastic_form,
     interrupts,
+    narrow_form,
     repairs_by_cause,
     takes_nodes,
     waits_for_nodes,
@@ -368,6 +369,8 @@ def _damage(way: _Way, job: PreparedJob) -> Damage:
 
 _ELASTIC = "elastic replicas"
 
+_NARROW = ", narrow domains"
+
 
 @dataclass(frozen=True)
 class ClosedForm:
@@ -418,8 +421,8 @@ def closed_form(prepared: Prepared) -> ClosedForm:
         shares["productive"],
         shares,
         tuple(broken_assumptions(prepared, renewal.waits)),
-        renewal.name if renewal.applies else _ELASTIC,
-        _waste(prepared, renewal) if renewal.applies else None,
+        (renewal.name + (_NARROW if prepared.recovery.narrows_on else "")) if renewal.applies else _ELASTIC,
+        _waste(prepared, renewal) if renewal.applies and not prepared.recovery.narrows_on else None,
         extrapolated(prepared, _ettr),
     )
 
@@ -449,7 +452,7 @@ def job_shares(
 def _formula(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], dict[str, float]] | None:
     """Return the formula that describes the recovery, if one does."""
     if renewal.applies:
-        return renewal.shares
+        return narrow_form(prepared, renewal.shares) if prepared.recovery.narrows_on else renewal.shares
     one = prepared.jobs[0]
     absence = prepared.recovery.absence_for(one.gpus, one.nodes, one.replicas)
     return None if absence is None else elastic_form(prepared)

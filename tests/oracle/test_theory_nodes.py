@@ -20,6 +20,8 @@ from sim.formulas.arrays import enough_probability, exceedance, expected_shortfa
 from sim.formulas.goodput import expected_shares
 from sim.formulas.nodes import (
     crew_limited_pmf,
+    domain_law,
+    expected_pace,
     gives_up,
     missing_nodes_pmf,
     repairs_pmf,
@@ -33,7 +35,7 @@ from sim.scenario.laws import Weibull
 from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import Z, rival_seed
-from tests.oracle.theory.narrow import domain_law, expected_pace, narrow_paces, narrow_shares
+from tests.oracle.theory.narrow import narrow_paces, narrow_shares
 from tests.oracle.theory.nodes import (
     cold_start_share,
     domain_missing_pmf,
@@ -505,6 +507,15 @@ def test_every_share_is_that_of_theory(name: str) -> None:
         )
     other = theory(given | {"life": given["life"] / 2})
     assert abs(table[:, 0].mean() - other["productive"]) > LUCK * errors["productive"], "twice the rate"
+
+
+@cases("name", list(CASES))
+def test_the_closed_form_of_a_scenario_is_theory(name: str) -> None:
+    """What stands beside the simulated shares is what the simulator is held against here."""
+    given = BASE | CASES[name]
+    found = sim.closed_form(scenario_of(given))
+    assert found.reasons == ()
+    assert found.shares == pytest.approx(theory(given), abs=1e-6)
 
 
 def strategy(**keys: Any) -> Narrow:

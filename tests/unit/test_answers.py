@@ -18,6 +18,7 @@ from analysis.study.questions.along import Curve
 from analysis.study.questions.best import front_of
 from analysis.study.questions.kinds import QUESTIONS
 from analysis.study.questions.question import is_log
+from analysis.study.table import JobRate
 from sim.scenario.fields import RuleError
 from tests.cases import cases
 from tests.sweep_tools import ask, broken, common_noise, table_of, told
@@ -87,6 +88,26 @@ def test_between_values_a_threshold_is_sought_on_the_scale_of_the_axis() -> None
     listed = {**SCALE, "range": None, "choices": [1000, 2000, 4000, 16000]}
     assert is_log(table_of({"gpus": listed}, lambda where: {"ettr": [1.0]}), "gpus")
     assert not is_log(table_of({"spares": {"choices": [1, 2, 3, 4]}}, lambda where: {"ettr": [1.0]}), "spares")
+
+
+@cases(
+    ("path", "rate"), [("failures.0.scale", lambda x: 1e-5 + 3e-5 * x), ("failures.0.law.mean", lambda x: 1e-5 + 1 / x)]
+)
+def test_a_threshold_of_failures_is_an_mtti_and_an_mtbf(path: str, rate: Any) -> None:
+    """The rate of a job is a straight line in a cause's rate: the MTTI at 95 % is its inverse, MTBF times units."""
+    axis = {"path": path, "choices": [1, 2, 3, 4]}
+    table = table_of({"rate": axis}, lambda where: {"ettr": 0.93 + 0.01 * where["rate"] + NOISE / 100})
+    for number, x in enumerate((1, 2, 3, 4)):
+        table = broken(table, number, job_rate=JobRate(rate(x), 8192, 1024))
+    (found,) = ask(table, use="threshold", at_least=0.955, along="rate").data["lines"][0]["crossings"]
+    mtti = 1 / rate(2.5)
+    assert found["at"] == pytest.approx(2.5)
+    shown = {key: found[key] for key in ("mtti_s", "mtbf_gpu_s", "mtbf_node_s")}
+    assert shown == pytest.approx({"mtti_s": mtti, "mtbf_gpu_s": 8192 * mtti, "mtbf_node_s": 1024 * mtti})
+    _, rows = told(table, use="threshold", at_least=0.955, along="rate")
+    assert rows[0][-2:] == [f"{float(f'{units * mtti / 3600:.3g}'):,g} h" for units in (8192, 1024)]
+    other = broken(table, 2, job_rate=JobRate(rate(3), 4096, 512))
+    assert "mtti_s" not in ask(other, use="threshold", at_least=0.955, along="rate").data["lines"][0]["crossings"][0]
 
 
 def test_every_combination_of_the_others_has_its_own_threshold() -> None:
@@ -286,7 +307,7 @@ def test_no_crossover_is_an_answer() -> None:
     answer = ask(table, use="crossover", between="way", along="gpus")
     assert answer.data["lines"][0]["crossings"] == []
     words, _ = told(table, use="crossover", between="way", along="gpus")
-    assert words.startswith("“a” has the lowest cost from GPUs 1,000 to 16,000")
+    assert words.startswith("“a” has the lowest cost per run from GPUs 1,000 to 16,000")
     assert "“b”" not in words
 
 

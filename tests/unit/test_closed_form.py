@@ -91,11 +91,14 @@ def test_forms_are_named() -> None:
     assert sim.closed_form(report_sample.prepare(checkpoint={"tiers": tiers})).form == "renewal, several stores"
     elastic = sim.closed_form(of_preset("torchft-hsdp"))
     assert (elastic.form, elastic.waste) == ("elastic replicas", None)
-    none = sim.closed_form(of_preset("ntp"))
+    narrow = sim.closed_form(of_preset("ntp"))
+    assert (narrow.form, narrow.waste) == ("renewal, classes of failures, narrow domains", None)
+    assert narrow.shares["degraded"] > 0
+    widths = ("recovery.tensor=4", "jobs.0.parallelism.tensor=4", "jobs.0.parallelism.data=256")
+    none = sim.closed_form(of_preset("ntp", *widths))
     assert (none.ettr, none.form, none.waste) == (None, "", None)
-    assert none.reasons == (
-        "no closed form for recovery 'ntp': the pace depends on how many GPUs are missing, and where",
-    )
+    (reason,) = none.reasons
+    assert reason.startswith("no closed form for recovery 'ntp': the pace is known of domains that are nodes")
 
 
 def test_fixed_times_of_one_class_are_the_known_formula() -> None:

@@ -259,7 +259,7 @@ def test_prices_are_written_back() -> None:
 
 
 def test_the_table_shows_what_a_run_takes() -> None:
-    """Energy, cost and the cost of a million tokens are rows of the table; without prices there is only energy."""
+    """Energy and cost per run and the cost of a million tokens are rows; without prices there is only energy."""
 
     def show(**changes: Any) -> str:
         prepared = report_sample.prepare(**changes)
@@ -267,8 +267,8 @@ def test_the_table_shows_what_a_run_takes() -> None:
         return format_run(content, prepared)
 
     text = show(jobs=[TRAIN], cost={"gpu_hour": 2.5, "currency": "EUR"})
-    assert re.search(r"^energy of the facility +[\d.]+ MWh", text, re.MULTILINE)
-    assert re.search(r"^cost +15,360 EUR", text, re.MULTILINE)
+    assert re.search(r"^facility energy per run +[\d.]+ MWh", text, re.MULTILINE)
+    assert re.search(r"^cost per run +15,360 EUR", text, re.MULTILINE)
     assert re.search(r"^cost of a million tokens +[\d.]+ EUR", text, re.MULTILINE)
     assert not re.search(r"^cost", show(), re.MULTILINE)
 

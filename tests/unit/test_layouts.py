@@ -404,6 +404,24 @@ def test_json_has_every_number(file: str) -> None:
     )
 
 
+def test_what_may_not_fit_stands_below_and_no_number_is_cut_in_a_pipe() -> None:
+    """Memory is counted to some per cent: more than 90 % of it comes last. However wide the table is, it is whole."""
+    content = json.loads(call("llama3-405b-16k", "--top", "1000", "--json").stdout)
+    tight = [row["memory_share"] > 0.9 for row in content["layouts"]]
+    assert tight == sorted(tight)
+    assert set(tight) == {False, True}
+    ranks = [row["rank_goodput"] for row in content["layouts"]]
+    assert ranks == sorted(ranks)
+    wide = {"data": 131_072, "expert": 256, "tokens_per_day": 9.999e14, "recompute": "selective"}
+    for row in content["layouts"]:
+        row.update(wide)
+    text = format_layouts(content)
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) > 120
+    marks = ["GB +" in line for line in text.splitlines() if " GB" in line and " x " in line and "(256)" in line]
+    assert marks == tight
+
+
 def test_another_number_of_gpus_has_no_own_layout(file: str) -> None:
     """The batch stays, the failures follow the number of nodes, and nothing is marked."""
     content = json.loads(call(file, "--gpus", "64", "--json").stdout)

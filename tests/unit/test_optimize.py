@@ -17,7 +17,7 @@ from scipy.stats import binom
 
 import sim
 from analysis.optimize.evaluate import Estimate, estimate, front_of, rank_trials
-from analysis.optimize.optimize import optimize, optimum_document, replications_to_hold
+from analysis.optimize.optimize import _counted, optimize, optimum_document, replications_to_hold
 from analysis.optimize.problem import Line, Options, problem_of
 from analysis.optimize.search import BATCH, _top, climb, place, search, walk_to_edge
 from analysis.page.chapters.optimum import against, format_optimum
@@ -782,3 +782,14 @@ def test_the_document_has_no_answer_where_nothing_keeps_the_conditions(tmp_path:
     assert content["answer"] is content["confirmation"] is None
     assert against(content) == ["nothing that was tried keeps the conditions"]
     assert "the closest is 92.0 %" in text
+
+
+def test_progress_counts_on_to_what_is_expected() -> None:
+    """Orders of three, four and six tasks with ten expected: 3 and 7 of 10, then 13 of 13; it never falls back."""
+    seen: list[tuple[int, int | None]] = []
+    count = _counted(lambda done, total: seen.append((done, total)), 10)
+    for size in (3, 4, 6):
+        for done in range(1, size + 1):
+            count(done, size)
+    assert [done for done, _ in seen] == list(range(1, 14))
+    assert [total for _, total in seen] == [10] * 7 + [13] * 6

@@ -770,9 +770,11 @@ def test_options_that_make_no_sense_of_test_recovery_narrow(keys: dict[str, Any]
         narrow(**keys)
 
 
-def test_no_formula_describes_it_of_test_recovery_narrow() -> None:
-    """The pace depends on how many GPUs are missing."""
-    assert mean_times(narrow(), 64, 8) is None
+def test_its_restart_has_a_formula_where_domains_are_nodes() -> None:
+    """5 s of stop and 25 s of launch, and a lost GPU takes no node; domains of half a node have none."""
+    assert mean_times(narrow(), 64, 8) == (0, 30.0)
+    assert [narrow().returns(Hit(fault, 64, 8, 1))[0].joiners for fault in ("gpu", "host")] == [0, 1]
+    assert mean_times(narrow(), 64, 16) is None
     assert narrow().absence_for(64, 8, 4) is None
     assert narrow().no_formula
     hidden = [{"name": "a", "time": "1 s", "exposed": False}]

@@ -109,9 +109,9 @@ name: former
 scenario: small.yaml
 vary:
   spares.hot: {choices: [0, 2]}
-  repair.time: {distribution: {law: uniform, min: 1 h, max: 9 h}}
+  repair.time: {distribution: {use: uniform, min: 1 h, max: 9 h}}
 questions:
-  - {ask: threshold, at_least: 90 %, along: spares.hot, over: luck}
+  - {use: threshold, at_least: 90 %, along: spares.hot, over: luck}
 """
 
 
@@ -133,7 +133,7 @@ def test_results_with_former_names_are_reported(study: str) -> None:
     assert report_sample.call("sweep", study, "--set", "questions=[{use: best}]", "--out", "swept").exit_code == 0
     path = Path("swept/run.json")
     content = json.loads(path.read_text())
-    content["answers"][0]["ask"] = content["answers"][0].pop("use")
+    content["answers"][0]["use"] = content["answers"][0].pop("use")
     for seal, status in ((checksum(content), 0), ("0", WRONG)):
         content["provenance"]["sha256"] = seal
         path.write_text(json.dumps(content))

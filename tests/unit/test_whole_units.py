@@ -118,6 +118,7 @@ def test_the_third_loss_breaks_the_rack() -> None:
     assert result.cluster[Bucket.REPAIR] == pytest.approx(700 + 690 + 680)
     assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(4 * 1000 + 2 * 300 + 10 + 16 * 320)
     assert result.whole_unit_seconds == pytest.approx(3 * 1000 - 680)
+    assert result.unit_down_times == pytest.approx({0: 320, 1: 680})
     simulation = ended(one, rows)
     assert simulation.jobs.all[0].nodes == list(range(36, 52))
     assert places(simulation, Place.STRANDED) == list(range(3, 18))
@@ -417,6 +418,7 @@ def test_availability_of_a_unit(needed: int, drains: bool) -> None:
     )
     down = missing_nodes_pmf(6, steady_unavailability(20, 4))
     expected = float(down[0] if drains else down[: 6 - needed + 1].sum())
+    assert sim.availability(one) == pytest.approx({"node_availability": 5 / 6, "domain_availability": expected})
     replications = 30
     shares, found = [], 0
     for number in range(replications):
@@ -427,3 +429,15 @@ def test_availability_of_a_unit(needed: int, drains: bool) -> None:
     assert close(np.array(shares), expected)
     snapshots = 30 * replications
     assert abs(found / snapshots - expected) < Z * (expected * (1 - expected) / snapshots) ** 0.5
+
+
+def test_availability_of_domains_whose_switch_trays_take_them_whole() -> None:
+    """Of NVL72 racks of 18 nodes and 9 trays two nodes may be down and no tray: a binomial probability times that."""
+    one = sim.prepare(sim.load("llama3-405b-gb200", ["initial=stationary", "horizon=200 d"]))
+    found = sim.availability(one)
+    assert found["domain_availability"] > found["node_availability"]
+    results = [sim.run(one, number) for number in range(12)]
+    assert close(
+        np.array([1 - one.down_node_seconds / one.node_seconds for one in results]), found["node_availability"]
+    )
+    assert close(np.array([one.whole_unit_seconds / one.unit_seconds for one in results]), found["domain_availability"])

@@ -484,6 +484,23 @@ def test_money_is_the_work_gained_at_the_price_of_work(priced: tuple[Worth, dict
     assert found.by == content["by"] == "tokens_per_day"
 
 
+def test_one_point_of_ettr_is_as_much_as_the_share_of_all_that_it_takes_today(
+    priced: tuple[Worth, dict[str, Any]],
+) -> None:
+    """A job whose ETTR is e needs 0.01 / e of its GPUs, of its 2 days or of its rent of a year for a point of work."""
+    found, content = priced
+    point, part = content["one_point"], 0.01 / content["base"]["ettr"]["mean"]
+    (job,) = found.base.prepared.jobs
+    rent = 2.0 * 16 * 8 * units.DURATION.units["year"] / 3600
+    shown = {"gpus": part * job.gpus, "time_s": part * 2 * 86400, "money_per_year": part * rent}
+    assert point == pytest.approx(shown, rel=1e-9)
+    last = format_worth(content).splitlines()[-1]
+    assert last.startswith("One point of ETTR = ")
+    assert [word in last for word in ("EUR a year", "of this run", "GPUs")] == [True] * 3
+    free = format_worth({**content, "one_point": {**point, "money_per_year": None}}).splitlines()[-1]
+    assert "EUR" not in free
+
+
 def test_without_tokens_money_is_for_productive_time() -> None:
     """Where tokens are not known, the GPU-hours gained are paid for, at the price of a productive one."""
     found = worth(report_sample.parse(cost={"gpu_hour": 2.0}), 2, processes=1)

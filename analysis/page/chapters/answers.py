@@ -10,7 +10,7 @@ import math
 import statistics
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import COUNT, PERCENT, Form, Shown, capital, ends_of, label_text, name_of, number_of
+from analysis.amounts import COUNT, PERCENT, Form, Shown, capital, ends_of, label_text, name_of, number_of, time_form
 from analysis.metrics import lower_is_better
 from analysis.page.cells import best_of, missing_text, running, status_text
 from analysis.page.chapters.answer import (
@@ -47,6 +47,7 @@ from analysis.page.sourced import (
     told,
     whole,
 )
+from sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -748,7 +749,9 @@ def threshold(asked: Asked) -> AnswerText | None:
     goal = line("for ", asked.subject, " to be ", _condition(asked), ", ")
     tell = _rate if asked.is_factor(along) else _amount
     if len(needs) == 1:
-        answer = sentence(goal, tell(asked, easiest, is_first=True), _unsure(asked, easiest))
+        answer = sentence(
+            goal, tell(asked, easiest, is_first=True), _reliability(asked, easiest), _unsure(asked, easiest)
+        )
         title = line(tell(asked, easiest, is_first=True), " for ", _condition(asked))
     else:
         today = _today(asked)
@@ -796,8 +799,26 @@ def _rate_short(asked: Asked, need: _Need) -> Words:
         return ("any rate tried" if need.holds else "no rate tried",)
     is_rarer, times = _times(asked, need)
     if is_rarer:
-        return line("MTBF ", times, " as high")
+        mtti = asked.at("lines", need.place, "crossings", need.crossing, "mtti_s")
+        hours = () if mtti is None else (" (MTTI ", number(mtti, time_form(mtti.value)), ")")
+        return line("MTBF ", times, " as high", hours)
     return line("up to " if need.holds else "from ", times, " the rate")
+
+
+_HOURS = Form("h", HOUR)
+
+_RELIABILITY = (("mtti_s", "MTTI of the job"), ("mtbf_gpu_s", "MTBF per GPU"), ("mtbf_node_s", "MTBF per node"))
+
+
+def _reliability(asked: Asked, need: _Need) -> Words:
+    """Return the MTTI and the MTBF that a line takes; empty along an axis that is no failure rate."""
+    place = ("lines", need.place, "crossings", need.crossing or 0)
+    mtti, *mtbf = (asked.at(*place, key) for key, _ in _RELIABILITY)
+    if mtti is None or None in mtbf:
+        return ()
+    per_gpu, per_node = (number(found, _HOURS) for found in mtbf if found is not None)
+    return line("; that is an MTTI of ", number(mtti, time_form(mtti.value)), ", or an MTBF of ", per_gpu,
+                " per GPU and ", per_node, " per node")  # fmt: skip
 
 
 def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> Grid:
@@ -806,6 +827,7 @@ def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> Grid:
     heads = (
         Column(f"{capital(asked.title(along))} for {plain(_condition(asked))}"), Column("95 % interval"),
         Column("90 % band of unknown inputs"), Column("With 95 % confidence"),
+        *(Column(head) for _, head in _RELIABILITY),
     )  # fmt: skip
     rows = []
     for need in needs:
@@ -820,7 +842,8 @@ def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> Grid:
         sure = [label_text(point["value"]) for point in points if point["holds_with_certainty"]]
         span = f"{sure[0]} to {sure[-1]}" if len(sure) > 1 else "".join(sure) or "nowhere"
         alone = "any value tried" if need.holds else "no value tried"
-        rows.append((content["at"], [" ".join(parts) or alone, *ends, span]))
+        hours = [", ".join(_HOURS.brief(one[key]) for one in found if key in one) for key, _ in _RELIABILITY]
+        rows.append((content["at"], [" ".join(parts) or alone, *ends, span, *hours]))
     kept = [place for place in range(len(heads)) if not place or any(row[1][place] for row in rows)]
     texts = [(at, [row[place] for place in kept]) for at, row in rows]
     return asked.grid(list(asked.data["lines"][0]["at"]), [heads[place] for place in kept], texts)

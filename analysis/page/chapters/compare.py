@@ -353,7 +353,8 @@ def in_money(contest: Contest, best: str) -> Words:
     owned = requested / asked_for(of_requested, of_owned)
     amount = gain.changed(lambda share: share * gpus * YEAR * (cost / owned))
     form = money_form(amount.mean.value, places.get(*at, "cost", "currency"))
-    return (", worth ", number(amount.mean, form, amount.interval), " at what a GPU-hour of the cluster costs now")
+    worth = number(amount.mean, form, amount.interval)
+    return (", worth ", worth, " a year at what a GPU-hour of the cluster costs now")
 
 
 # ----------------------------------------

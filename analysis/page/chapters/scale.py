@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
-from analysis.amounts import PERCENT, ends_of, listed, time_text
+from analysis.amounts import PERCENT, Form, ends_of, listed, time_text
 from analysis.page.chapters.run import TOO_FAR, distance
 from analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
 from analysis.page.model import Column, Grid, Picture, Section
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from analysis.page.charts.data import Range
     from analysis.page.report_data import Focus, Rates, ReportData
-    from sim import Prepared
+    from sim import Prepared, PreparedJob
 
     Row = tuple[int, float | None, float | None]
     """A size, what the formula says, and what it says where failures grow faster."""
@@ -442,14 +442,13 @@ def _chart(title: str, requirement: Requirement, levels: tuple[float, ...]) -> C
 
 def _table(focus: Focus, requirement: Requirement, answers: dict[float, float | None]) -> Grid:
     """Return the factors that the levels take, as fast as now and twice as fast."""
-    mtti = focus.prepared.jobs[0].mtti
-    name = focus.name
+    job, name = focus.prepared.jobs[0], focus.name
     now, half = (time_text(requirement.pauses[SCALES.index(scale)]) for scale in (1.0, _HALF))
     rows = [
         (
             PERCENT.exact(level),
-            _needed(answers[level], mtti),
-            _needed(requirement.factor_for(level, _HALF), mtti),
+            _needed(answers[level], job),
+            _needed(requirement.factor_for(level, _HALF), job),
         )
         for level in answers
     ]
@@ -461,19 +460,30 @@ def _table(focus: Focus, requirement: Requirement, answers: dict[float, float | 
             Column(f"coming back in {half}", False),
         ),
         tuple(rows),
-        note=f"By the formula the job of {name} is interrupted every {time_text(mtti)} of running.",
+        note=f"By the formula the job of {name} is interrupted every {time_text(job.mtti)} of running: "
+        f"{_mtbf(job.mtti, job)}.",
     )
 
 
-def _needed(factor: float | None, mtti: float) -> str:
-    """Return a factor in words, with the time between interruptions [s]."""
+def _needed(factor: float | None, job: PreparedJob) -> str:
+    """Return a factor in words, with the reliability that it stands for."""
     if factor is None:
         return "out of reach: saves alone cost more"
     if factor == 0:
-        return f"less than {FACTORS[0]:g} times ({time_text(FACTORS[0] * mtti)})"
+        return f"less than {FACTORS[0]:g} times ({_reliability(FACTORS[0] * job.mtti, job)})"
     if math.isinf(factor):
-        return f"more than {FACTORS[-1]:g} times ({time_text(FACTORS[-1] * mtti)})"
-    return f"{_times(factor)} ({time_text(factor * mtti)})"
+        return f"more than {FACTORS[-1]:g} times ({_reliability(FACTORS[-1] * job.mtti, job)})"
+    return f"{_times(factor)} ({_reliability(factor * job.mtti, job)})"
+
+
+def _reliability(mtti: float, job: PreparedJob) -> str:
+    return f"MTTI {time_text(mtti)}, {_mtbf(mtti, job)}"
+
+
+def _mtbf(mtti: float, job: PreparedJob) -> str:
+    """Return the MTBF of a GPU and of a node that a running time between interruptions of the job [s] takes."""
+    hours = Form("h", HOUR)
+    return f"MTBF {hours.brief(mtti * job.gpus)} per GPU, {hours.brief(mtti * job.nodes)} per node"
 
 
 def _notes(focus: Focus, now: float) -> tuple[str, ...]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.amounts import (
+    COUNT,
     amount_text,
     empty_table,
+    money_form,
     number_of,
     percent_text,
     points_text,
     range_text,
     signed_text,
     text_or_dash,
+    time_form,
 )
 from analysis.statistics.differences import MANY
 from analysis.terminal import Page, console
@@ -66,6 +69,13 @@ def format_worth(content: WorthDocument, *, width: int | None = None) -> str:
     out.print()
     for line in _notes(content):
         out.print(f"  - {line}", soft_wrap=True, markup=False)
+    point = content.one_point
+    if point is not None:
+        parts = [f"{time_form(point.time_s).brief(point.time_s)} of this run", f"{COUNT.brief(point.gpus)} GPUs"]
+        if point.money_per_year is not None and content.currency is not None:
+            money = money_form(point.money_per_year, content.currency)
+            parts.insert(0, f"{money.brief(point.money_per_year)} a year")
+        out.print(f"\nOne point of ETTR = {', '.join(parts)}", style="bold", soft_wrap=True)
     return page.text()
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
-from sim.policies.recovery.base import RecoveryStrategy
+from sim.policies.recovery.base import Hit, RecoveryStrategy, Return, spans
 from sim.policies.recovery.phases import Crew, Phases, back_to_queue, exposures, steps
 from sim.scenario.fields import Duration, Fraction, RuleError
 
@@ -90,8 +90,23 @@ class Narrow(RecoveryStrategy):
 
     @property
     def no_formula(self) -> str:
-        """Why no closed form describes the strategy; nothing where one does."""
-        return "the pace depends on how many GPUs are missing, and where"
+        """Why no closed form describes the strategy where none does."""
+        return "the pace is known of domains that are nodes, and of repairs that have a law"
+
+    @property
+    def paces(self) -> tuple[float, ...]:
+        """What a replica does whose worst domain misses 0, 1, ... GPUs, up to as many as it may [-]."""
+        fewest = self._least if self.give_up_below is None else self.give_up_below
+        return tuple(self._share(self._width(lost)) if lost else 1.0 for lost in range(self.tensor - fewest + 1))
+
+    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+        """Return the stop and the launch; only nodes that are lost as a whole are replaced."""
+        if hit.gpus != hit.nodes * self.tensor:
+            return None
+        joiners = 0 if hit.fault in self.narrows_on else hit.takes
+        crew = Crew(hit.gpus, hit.nodes, joiners)
+        times = (*spans(self.stop, crew, hit.fault), *spans(self.launch, crew, hit.fault))
+        return (Return("hosts", times, joiners=joiners),)
 
     def _start(self, job: JobView) -> Plan:
         """Launch on what there is."""
