@@ -110,7 +110,7 @@ def replays_a_log(prepared: Prepared) -> bool:
 def _simulated(ensemble: Ensemble, formula: float | None) -> Simulated:
     """Return the simulated ETTR, and how far that of the formula is from it.
 
-    There is no interval where chance has no part in it or is not in the replications: where
+    There is no interval where replications do not vary, or not by chance: where
     all of them come to the same, and where a log is replayed.
     """
     amounts, bases = (np.array([getattr(row["ettr"], name) for row in ensemble.rows]) for name in ("amount", "base"))
@@ -186,7 +186,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         initial=prepared.scenario.initial,
         horizon_s=prepared.horizon,
         warmup_s=prepared.warmup,
-        metrics=_metrics(ensemble.rows, bands or {}, ensemble.luck),
+        metrics=_metrics(ensemble.rows, bands or {}, ensemble.controls),
         time_shares=_time_shares(tally.requested, tally.buckets),
         cluster_shares=_cluster_shares(ensemble),
         interruptions_by_cause=_by_cause(ensemble, names),

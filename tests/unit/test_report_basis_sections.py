@@ -340,16 +340,16 @@ STUDY = {
         "spares.hot": {"title": "spares", "choices": [2, 4]},
         "failures.0.rate": {
             "title": "rate",
-            "distribution": {"law": "between", "p05": "5 per 1000 node-day", "p95": "8 per 1000 node-day"},
+            "distribution": {"use": "between", "p05": "5 per 1000 node-day", "p95": "8 per 1000 node-day"},
             "basis": "measured",
             "source": "forty failures",
         },
         "repair.time": {
-            "distribution": {"law": "between", "p05": "6 h", "p95": "2 d"},
+            "distribution": {"use": "between", "p05": "6 h", "p95": "2 d"},
             "basis": "assumed",
         },
         "recovery.initialize": {
-            "distribution": {"law": "uniform", "min": "3 min", "max": "5 min"},
+            "distribution": {"use": "uniform", "min": "3 min", "max": "5 min"},
             "basis": "measured",
             "source": "ten restarts",
         },
@@ -385,7 +385,7 @@ def sensitivity(folder: Path, first: dict[str, float], study: dict[str, Any] | N
             "reason": "",
             "variance": {
                 name: {"variance": 1.0, "share": estimate(share)}
-                for name, share in (("parameters", 0.8), ("luck", 0.15), ("both", 0.05))
+                for name, share in (("parameters", 0.8), ("noise", 0.15), ("both", 0.05))
             },
             "by_axis": [
                 {"axis": axis, "first": estimate(share), "total": estimate(share)} for axis, share in first.items()

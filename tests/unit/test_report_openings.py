@@ -33,7 +33,7 @@ scenario: small.yaml
 vary:
   checkpoint.tiers.0.interval: {title: interval, choices: [10 min, 20 min, 80 min]}
 replications: 4
-questions: [{ask: best, metric: ettr}]
+questions: [{use: best, metric: ettr}]
 optimize: {maximize: ettr, subject_to: ["ettr >= 10 %"], confirm: 16}
 assumptions: ["saving takes 30 s"]
 """
@@ -305,7 +305,7 @@ def test_no_input_matters_beyond_chance(folders: dict[str, Path], tmp_path: Path
 def test_the_best_setting_and_its_value(folders: dict[str, Path]) -> None:
     """The answer of an optimum is the setting with the best mean of what was tried."""
     content = json.loads((folders["optimize"] / "optimize.json").read_bytes())
-    best = max((trial["aims"]["ettr"]["mean"], trial["values"]) for trial in content["tried"])
+    best = max((trial["aims"]["ettr"]["mean"], trial["values"]) for trial in content["trials"])
     found = opened(folders["optimize"])
     assert numbers(found.answer)[0].value == best[0]
     (label,) = best[1].values()
@@ -318,7 +318,7 @@ def test_conditions_that_nothing_meets(folders: dict[str, Path], tmp_path: Path)
     def unmet(content: Any) -> None:
         content.update(answer=None, settings=[], runner_up=None, as_good=None, confirmation=None)
         content["conditions"] = ["ettr >= 99.9 %"]
-        for trial in content["tried"]:
+        for trial in content["trials"]:
             trial["met"] = False
             trial["conditions"][0].update(condition="ettr >= 99.9 %", bound=0.999, verdict="fails")
 
@@ -328,7 +328,7 @@ def test_conditions_that_nothing_meets(folders: dict[str, Path], tmp_path: Path)
         == "No setting that was evaluated makes the useful share of the time (ETTR) at least 99.9 %."
     )
     closest = max(trial["aims"]["ettr"]["mean"] for trial in
-                  json.loads((folders["optimize"] / "optimize.json").read_bytes())["tried"])  # fmt: skip
+                  json.loads((folders["optimize"] / "optimize.json").read_bytes())["trials"])  # fmt: skip
     assert numbers(found.drivers[0])[0].value == closest
 
 

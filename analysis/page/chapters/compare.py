@@ -552,7 +552,7 @@ def _means(document: CompareDocument, metric: Shown) -> Picture | None:
     order = document.order or list(document.variants)
     for name in [*order, *(other for other in document.variants if other not in order)]:
         found = document.variants[name].metrics.get(document.headline)
-        mean, text = metric.of(None if found is None else found.mean), metric.told(found) or "not known"
+        mean, text = metric.of(None if found is None else found.mean), metric.worded(found) or "not known"
         ends, band = (None, None) if found is None else (metric.ends(found.mean_ci95), metric.ends(found.band90))
         rows.append(Interval(labels[name], mean, ends, band, "" if mean is not None else text))
         texts[labels[name]] = text
@@ -598,7 +598,7 @@ def _metrics(document: CompareDocument) -> Grid:
             found, least = variant.difference.get(name), _SMALLEST_DIFFERENCE * abs(mean or 0.0)
             is_shown = found is not None and found.resolved and abs(found.mean) > least
             change = f"; {metric.change(found)}" if is_shown else ""
-            row.append((metric.told(variant.metrics.get(name)) or "not known") + change)
+            row.append((metric.worded(variant.metrics.get(name)) or "not known") + change)
         rows.append(row)
     note = (
         "The mean of each metric with its 95 % interval; behind the semicolon the difference to the first variant, "

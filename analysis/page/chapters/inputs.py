@@ -467,7 +467,7 @@ def _values(axis: Axis, name: str) -> str:
     """Return the values of an axis, or the distribution of an input that is not known."""
     if axis.distribution is not None:
         stated: Mapping[str, Any] = axis.distribution.model_dump(mode="json", exclude_defaults=True)
-        law = axis.distribution.law
+        law = axis.distribution.use
         return _LAWS.get(law, law).format(**{"law": law, **axis.distribution.model_dump(mode="json"), **stated})
     if axis.range is not None and not (axis.range.points or axis.range.step):
         return f"{axis.range.min} to {axis.range.max}"
@@ -543,7 +543,7 @@ def _shares(content: Mapping[str, Any], vary: Mapping[str, Axis]) -> dict[str, f
     scale = inputs / max(found.total(), 1.0)
     known = {name: scale * found[basis] for basis, (name, _) in _OF_AXES.items() if basis in found}
     known["inputs only together"] = inputs - sum(known.values())
-    return known | {"noise of one run": parts["luck"]["value"], "noise together with inputs": parts["both"]["value"]}
+    return known | {"noise of one run": parts["noise"]["value"], "noise together with inputs": parts["both"]["value"]}
 
 
 def _of_variance(content: Mapping[str, Any], shares: Mapping[str, float], vary: Mapping[str, Axis]) -> Section:

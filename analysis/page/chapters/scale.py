@@ -365,7 +365,7 @@ def asked_level(sweep: SweepDocument | None) -> float | None:
     """Return the share of productive time that a study asks to reach [-], if it asks for one."""
     for answer in () if sweep is None else sweep.answers:
         level = answer.data.get("at_least")
-        if answer.ask == "threshold" and answer.data.get("metric") == "ettr" and isinstance(level, float):
+        if answer.use == "threshold" and answer.data.get("metric") == "ettr" and isinstance(level, float):
             return level if 0 < level < 1 else None
     return None
 
