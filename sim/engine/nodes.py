@@ -231,7 +231,7 @@ class Pool(Level):
         while entries:
             entry = heappop(entries)
             if self.rank is None:
-                # A node that failed and came back meanwhile stands here twice; the place decides.
+                # A node that failed and returned meanwhile stands here twice; the place decides.
                 if places[entry] == self.place:
                     return int(entry)
             else:
@@ -519,7 +519,7 @@ class Cluster:
         self.gpus_per_node = prepared.gpus_per_node
         self.account = account
         self.lives = lives
-        """Told who joins and leaves which group."""
+        """Informed who joins and leaves which group."""
         self.place = [int(Place.IDLE)] * nodes
         self.narrow: set[int] = set()
         """Nodes of jobs that step on although a part of them is out."""
