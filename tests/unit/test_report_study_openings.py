@@ -392,8 +392,8 @@ def test_a_driver_is_one_step_and_not_the_end_of_the_grid() -> None:
     data = {"metric": "ettr", "direction": "highest", "groups": [group | {"replications_to_resolve": None}]}
     (text,) = said(document({"spares": SPARES}, [0.2, 0.93, 0.95], {"use": "best", "data": data}))
     assert text == (
-        "The useful share of the time (ETTR) is 1.80 to 2.20 percentage points lower (18.0 to 22.0 GPU-years a year) with "
-        "16 hot spares instead of 24."
+        "The useful share of the time (ETTR) is 1.80 to 2.20 percentage points lower (18.0 to 22.0 GPU-years a year) "
+        "with 16 hot spares instead of 24."
     )
 
 
