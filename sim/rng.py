@@ -81,6 +81,9 @@ def stream(seed: int, replication: int, *names: str | int) -> int:
 def uniform_one(key: int, index: int, sub: int = 0) -> float:
     """Return one uniform number; equal to the last bit to :func:`uniform` at the same address.
 
+    Compiled with its constants and arguments as 64-bit unsigned integers it returns the same bits: no operation mixes
+    one of them with a signed number, and the masks then change nothing.
+
     Parameters
     ----------
     key
@@ -99,7 +102,7 @@ def uniform_one(key: int, index: int, sub: int = 0) -> float:
     x = (index + key) & _MASK
     x = ((x ^ (x >> 27)) * _MULTIPLIER_1) & _MASK
     x = ((x ^ (x >> 33)) * _MULTIPLIER_2) & _MASK
-    x = ((x ^ (x >> 27)) + key * _KEY_FACTOR + (sub + 1) * _SUB_FACTOR) & _MASK
+    x = ((x ^ (x >> 27)) + key * _KEY_FACTOR + sub * _SUB_FACTOR + _SUB_FACTOR) & _MASK
     x = ((x ^ (x >> 27)) * _MULTIPLIER_1) & _MASK
     x = ((x ^ (x >> 33)) * _MULTIPLIER_2) & _MASK
     return (((x ^ (x >> 27)) >> 11) | 1) * 2.0**-53
