@@ -250,6 +250,8 @@ class HiddenFaults:
         """Hidden faults of each node."""
         self.dormant: dict[int, set[int]] = {}
         """By source, nodes that have its fault from the start, which would strike after the end."""
+        self.keys: dict[int, int] = {}
+        """By source, the key of the times at which nodes catch its fault."""
         self.parked: dict[int, list[Life]] = {}
         """Those that came due while their node was down."""
 
@@ -269,7 +271,7 @@ class HiddenFaults:
             self.dormant[info.index] = set(having).difference(waiting)
             if hidden.onset is None:
                 continue
-            key = rng.stream(*info.prefix, "onset", info.source.name)
+            key = self.keys[info.index] = rng.stream(*info.prefix, "onset", info.source.name)
             nodes, numbers = rng.below(key, info.source.units, 0, hidden.onset.reach(self.failures.end))
             for node, number in zip(nodes.tolist(), numbers.tolist(), strict=True):
                 self._at_onset(info, node, 0, hidden.onset.ppf_one(number))
@@ -284,9 +286,8 @@ class HiddenFaults:
         if not has_it and node not in self.dormant[info.index]:
             first = (number + 1) * _ONSET
             self.start(info, node, self.failures.life(info.index, node, first), first)
-        key = rng.stream(*info.prefix, "onset", info.source.name)
-        law = info.source.hidden.onset
-        self._at_onset(info, node, number + 1, self.kernel.now + law.ppf_one(rng.uniform_one(key, node, number + 1)))
+        u = rng.uniform_one(self.keys[info.index], node, number + 1)
+        self._at_onset(info, node, number + 1, self.kernel.now + info.source.hidden.onset.ppf_one(u))
 
     # ------------------------------------------------------------------------------------------------- lives
 
