@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import sim
 from analysis.metrics import METRICS, TIME_SHARE
+from analysis.page.glossary import terms
 from sim import units
 from sim.input.scenario import DEFAULTS
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parent / "reference" / "scenario.md"
 
 METRICS_PAGE = PAGE.with_name("metrics.md")
+
+GLOSSARY_PAGE = PAGE.with_name("glossary.md")
 
 Node: TypeAlias = dict[str, Any]
 
@@ -146,7 +149,7 @@ class _Page:
             self.lines.append("`use` is required: it picks one of these.\n")
         if path == "recovery":
             self.lines.append(
-                "It may also name a [preset](../explanation/how-jobs-come-back.md#the-presets), which is one of these "
+                "It may also name a [preset](../explanation/recovery.md#the-presets), which is one of these "
                 "with numbers, observers and stores; what the scenario states itself wins.\n"
             )
 
@@ -312,7 +315,32 @@ def metrics_reference(page: str) -> str:
     return page
 
 
+_GLOSSARY_HEAD = """\
+# Glossary
+
+<!-- Written by docs/_generate.py from analysis/page/glossary.yaml. Change the terms there, then run `make docs`. -->
+
+The terms of the field as Ettrick uses them. The first screen of a report explains those that stand on it.
+
+| term | meaning | page |
+|---|---|---|
+"""
+
+
+def glossary() -> str:
+    """Return the page of terms, each with a link to the page on it, which is called by its title."""
+    rows = []
+    for term in terms():
+        path = PAGE.parents[1] / term.page.partition("#")[0]
+        title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        link = path.name if path.parent == PAGE.parent else f"../{path.parent.name}/{path.name}"
+        anchor = "".join(term.page.partition("#")[1:])
+        rows.append(f"| **{term.name}** | {term.meaning} | [{title}]({link}{anchor}) |\n")
+    return _GLOSSARY_HEAD + "".join(rows)
+
+
 if __name__ == "__main__":
+    GLOSSARY_PAGE.write_text(glossary(), encoding="utf-8")
     METRICS_PAGE.write_text(metrics_reference(METRICS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     PAGE.write_text(scenario_reference(), encoding="utf-8")
     for page in ("_generate_study.py", "_generate_results.py"):

@@ -168,7 +168,7 @@ class Summary(Part):
     band90: Pair = Field(None, description="From failure rates not known exactly, with `--band`.")
     method: str | None = Field(None, description="Interval of `mean_ci95`: `t` (Student's), `exact`, or null.")
     controlled: Controlled | None = Field(
-        None, description="With a [control](metrics.md#luck-taken-out); null where none is known, or it has no use."
+        None, description="With a [control](metrics.md#control-variates); null where none is known, or it has no use."
     )
     lower_bound95: Number = Field(
         None, description="Of `mtti` and `mtti_running` only: what it is longer than, if nothing happened."

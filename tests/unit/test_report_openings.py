@@ -16,7 +16,7 @@ from analysis.metrics import BUCKETS
 from analysis.page.build import OPENINGS
 from analysis.page.chapters import sensitivity
 from analysis.page.chapters.inputs import EXACTLY, RECORDED, not_covered, stated
-from analysis.page.glossary import TERMS, cause_words
+from analysis.page.glossary import cause_words, terms
 from analysis.page.model import Number, Picture, plain
 from analysis.page.report_data import ReportData, read_results
 from analysis.page.sourced import Places, SourcedNumber, number, ranged, told, total
@@ -132,7 +132,7 @@ def test_first_screens_are_plain_language(folders: dict[str, Path]) -> None:
         assert not re.search(r"[a-z]+_[a-z]+|\bnan\b|None|\[\]", text), name
         explained = dict(found.glossary)
         assert len(explained) == len(found.glossary), name
-        for term, pattern, meaning in TERMS:
+        for term, pattern, meaning, _ in terms():
             stands = re.search(rf"(?<![\w-])(?:{pattern})(?![\w])", text, re.IGNORECASE)
             assert (explained.get(term) == meaning) == bool(stands), (name, term)
 

@@ -737,7 +737,7 @@ def _percent(share: float) -> str:
 #
 # Chance is what a mean over some runs leaves open, luck how far single runs lie apart, and what is not known exactly
 # are
-# inputs that rest on a few observations or on guesses (docs/explanation/what-we-do-not-know.md).
+# inputs that rest on a few observations or on guesses (docs/explanation/uncertainty.md).
 
 _STATED = "This holds at exactly the stated {}; how well those are known is not in it."
 
