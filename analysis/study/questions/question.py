@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import Field
 
 from analysis.metrics import METRICS, lower_is_better
-from analysis.statistics.differences import difference
+from analysis.statistics.differences import difference, of_pair
 from sim.scenario.fields import Model, RuleError
 from sim.yamlfile import suggest
 
@@ -226,8 +226,6 @@ def versus(ours: Cell, theirs: Cell, metric: str, most: int | None = None) -> tu
     first, second = common_rows((ours, theirs), metric)
     first, second = first[:most], second[:most]
     count = min(len(first), len(second))
-    pairs = list(zip(ours.stated.luck[:count], theirs.stated.luck[:count], strict=False))
-    # What is common to both: the luck of one alone may hang on a few replications in which nodes ran out.
-    luck = [tuple(map(sum, zip(*pair, strict=True))) for pair in pairs] if len(pairs) == count else []
+    luck = of_pair(ours.stated.luck[:count], theirs.stated.luck[:count])
     found = difference(first, second, luck) if count else None
     return None if found is None else (found, count)
