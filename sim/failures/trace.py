@@ -14,7 +14,7 @@ from sim.failures.variety import BANDS, Fleet, fleet_of
 from sim.quantiles import biased_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -174,8 +174,7 @@ def _draw_lives(
     number = 0
     while len(slots) and source.all_known_ahead and source.renews == "at_failure":
         number += 1
-        lives = map(fleet.life, slots.tolist(), rng.uniform(key, slots, number).tolist())
-        times = times + np.fromiter(lives, np.float64, len(slots))
+        times = times + fleet.lives(slots, rng.uniform(key, slots, number))
         inside = times < horizon
         slots, times = slots[inside], times[inside]
         all_times.append(times)
@@ -188,23 +187,18 @@ def _first_lives(
     source: Source, fleet: Fleet, key: int, horizon: float, seed: int, replication: int, *, stationary: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return ends and slots of the first lives that end before the horizon; the others are not even worked out."""
-    lives: Iterable[float]
     if stationary:
         number, split = _met(source, seed, replication)
         slots = np.flatnonzero(split * fleet.least_met_lives(number) < horizon)
-        lives = (
-            part * fleet.met_life(slot, u)
-            for slot, u, part in zip(slots.tolist(), number[slots].tolist(), split[slots].tolist(), strict=True)
-        )
+        times = split[slots] * np.fromiter(map(fleet.met_life, slots.tolist(), number[slots].tolist()), np.float64)
     elif source.ages:
         counts, years = zip(*source.ages, strict=True)
         ages = np.repeat(np.asarray(years), np.asarray(counts) * source.slots_per_node)
         slots, numbers = rng.below(key, source.units, 0, fleet.reach(horizon, source.units, ages))
-        lives = map(fleet.residual, slots.tolist(), numbers.tolist(), ages[slots].tolist())
+        times = np.fromiter(map(fleet.residual, slots.tolist(), numbers.tolist(), ages[slots].tolist()), np.float64)
     else:
         slots, numbers = rng.below(key, source.units, 0, fleet.reach(horizon, source.units))
-        lives = map(fleet.life, slots.tolist(), numbers.tolist())
-    times = np.fromiter(lives, np.float64, len(slots))
+        times = fleet.lives(slots, numbers)
     inside = times < horizon
     return times[inside], slots[inside]
 

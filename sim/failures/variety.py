@@ -169,6 +169,13 @@ class Fleet:
             return quantile(p, 0, number) * float(self.factor[slot])
         return quantile(p, 0, hazard_number(number, float(self.ratio[slot])))
 
+    def lives(self, slots: NDArray[np.int64], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return `life` of many units [s], shape (n,), to the bit."""
+        if self.which is None and (self.factor is None or self._stretches[0]):
+            lives = self.laws[0].ppf(numbers)
+            return lives if self.factor is None else lives * self.factor[slots]
+        return np.fromiter(map(self.life, slots.tolist(), numbers.tolist()), np.float64, len(slots))
+
     def residual(self, slot: int, number: float, age: float) -> float:
         """Return what is left of the life [s] of a unit that has lived to some age [s].
 

@@ -123,6 +123,15 @@ def test_ppf_is_the_smallest_time_that_reaches_u(law: LawModel) -> None:
 
 
 @cases("law", LAWS, ids=NAMES)
+def test_many_are_as_one_by_one(law: LawModel) -> None:
+    """The bits of a draw do not depend on who asks for it, and it is a plain float."""
+    u = np.concatenate([U, rng.uniform(rng.stream(7, 0, "bits"), range(1000))])
+    scalars = [law.ppf_one(number) for number in u.tolist()]
+    assert law.ppf(u).tolist() == scalars
+    assert {type(time) for time in scalars} == {float}
+
+
+@cases("law", LAWS, ids=NAMES)
 def test_every_keyed_number_gives_a_usable_time(law: LawModel) -> None:
     """The smallest and the largest keyed number give finite times that are not negative."""
     ends = np.array([2.0**-53, 1 - 2.0**-53])
