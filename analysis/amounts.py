@@ -381,7 +381,7 @@ def compact(seconds: float) -> str:
     for prefix, size in (("M", 1e6), ("k", 1e3)):
         if abs(amount) >= 0.9995 * size:
             return f"{amount / size:.3g} {prefix}" if abs(amount) < 999.5 * size else f"{amount / size:,.0f} {prefix}"
-    return f"{amount:.3g}" if abs(amount) >= 1 or not amount else f"{amount:.1g}"
+    return _unsigned_zero(f"{amount:.3g}" if abs(amount) >= 1 else f"{amount:.1g}")
 
 
 def hours_of(amount: float, interval: tuple[float, float] | None = None) -> str:
@@ -515,22 +515,22 @@ def amount_text(value: float) -> str:
     for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
         if value >= size:
             return f"{value / size:,.4g} {prefix}"
-    return f"{value:,.0f}"
+    return _unsigned_zero(f"{value:,.0f}")
 
 
 def short_text(value: float) -> str:
     """Return a number to four digits or more."""
-    return amount_text(value) if value >= 1000 else f"-{short_text(-value)}" if value < 0 else f"{value:.4g}"
+    return amount_text(value) if value >= 1000 else f"-{short_text(-value)}" if value < 0 else f"{abs(value):.4g}"
 
 
 def signed_text(value: float, form: Callable[[float], str] = short_text) -> str:
     """Return a number with its sign."""
-    return f"{'-' if value < 0 else '+'}{form(abs(value))}" if value else "0"
+    return _unsigned_zero(f"{'-' if value < 0 else '+'}{form(abs(value))}") if value else "0"
 
 
 def _unsigned_zero(text: str) -> str:
-    """Return a number without the sign of a zero."""
-    return text if text.strip("+-0.,") else text.lstrip("+-")
+    """Return a number, which may have a unit, without the sign of a zero."""
+    return text if text.partition(" ")[0].strip("+-0.,") else text.lstrip("+-")
 
 
 class CellForms(NamedTuple):
@@ -576,7 +576,7 @@ def time_text(seconds: float) -> str:
     if seconds == float("inf"):
         return "never"
     form = scaled_form(units.DURATION, seconds)
-    return f"{seconds / form.size:.3g} {form.unit}"
+    return _unsigned_zero(f"{seconds / form.size:.3g} {form.unit}")
 
 
 # ----------------------------------------
@@ -607,7 +607,7 @@ def phrase(title: str, label: str, noun: str = "") -> str:
     return f"{label_text(label)} {noun}" if noun else f"{title} {label_text(label)}"
 
 
-def phrases(values: Mapping[str, str], names: Iterable[str], content: Mapping[str, Any]) -> str:
+def phrases(values: Mapping[str, str], names: Iterable[str], axes: Mapping[str, Any]) -> str:
     """Return values of some axes of a study in words.
 
     Parameters
@@ -616,8 +616,7 @@ def phrases(values: Mapping[str, str], names: Iterable[str], content: Mapping[st
         Label of each axis.
     names
         The axes that are told, in order.
-    content
-        The document of the study.
+    axes
+        The axes of its document.
     """
-    axes = content["axes"]
-    return ", ".join(phrase(str(axes[name]["title"]), values[name], axes[name].get("noun", "")) for name in names)
+    return ", ".join(phrase(axes[name].title, values[name], axes[name].noun) for name in names)

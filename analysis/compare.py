@@ -28,6 +28,7 @@ from analysis.runs import BATCH, FEWEST, MOST, Gathering, Precision, RequestErro
 from analysis.statistics.differences import Difference, Ranking, difference, of_pair, ranking_of
 from analysis.statistics.estimates import means
 from sim import MOST_EVENTS, check_work, run
+from sim.scenario.laws import LAW_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,7 +40,7 @@ _TEXTS = ("name", "description", "assumptions", "cluster.name")
 
 """Keys that no result depends on."""
 
-_LABELS = ("name", "store", "observer", "use")
+_LABELS = ("name", "store", "use")
 
 """Keys that tell which items of two lists are the same thing."""
 
@@ -235,7 +236,8 @@ def _apart(values: Sequence[Any], path: str) -> Iterator[tuple[str, Sequence[Any
     start = f"{path}." if path else ""
     if all(value == values[0] for value in values):
         return
-    if all(isinstance(value, dict) for value in values) and len({value.get("law") for value in values}) == 1:
+    uses = {value.get("use") for value in values if isinstance(value, dict)}
+    if all(isinstance(value, dict) for value in values) and (len(uses) == 1 or not uses & LAW_NAMES):
         for key in dict.fromkeys(key for value in values for key in value):
             yield from _apart([value.get(key) for value in values], f"{start}{key}")
     elif all(isinstance(value, list) for value in values) and len({_labels(value) for value in values}) == 1:
@@ -492,7 +494,7 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
         name = ", ".join([scenario] * (len(scenarios) > 1) + list(combination))
         found.append(Recipe(name, scenario, tuple(common), combination))
     if len(found) < 2:
-        raise RequestError("nothing to compare with: add --vary PATH=A,B with two values or more, or another scenario")
+        raise RequestError("nothing to compare with: add --vary KEY=A,B with two values or more, or another scenario")
     if len(found) > _MOST:
         raise RequestError(f"--vary: makes more than {_MOST} variants; vary fewer values at once")
     return tuple(found)

@@ -39,7 +39,7 @@ from analysis.results.explained import (
 from analysis.results.models import FORMAT
 from analysis.results.run import describe_closed_form, provenance
 from analysis.results.step import PARTS, describe_step, sizes, stores_of
-from sim import catalog, comeback
+from sim import catalog, recovery_summary
 from sim.catalog import steps
 from sim.steps import Constants, Impairment, checkpoint_size, communicator_time, flop_per_token, start_time, stated_pace
 from sim.steps.memory import CHECKPOINT_BYTES
@@ -67,7 +67,7 @@ _NARROW = 0.5
 def describe_recovery(prepared: Prepared, index: int) -> Recovery:
     """Return what there is to say about detection, stores and recovery of a job."""
     scenario = prepared.scenario
-    found, job = comeback(prepared, index), prepared.jobs[index]
+    found, job = recovery_summary(prepared, index), prepared.jobs[index]
     name = scenario.recovery.use
     return Recovery(
         interruptions_per_day=DAY / job.mtti,
@@ -103,7 +103,7 @@ def describe_recovery(prepared: Prepared, index: int) -> Recovery:
                 except_first=way.except_first,
                 phases=_phases(way.stages),
             )
-            for way in found.ways
+            for way in found.rungs
         ],
         phases=_phases(found.stages),
         human=None if found.human is None else Human(after_s=found.human.after, no_progress=found.human.no_progress),

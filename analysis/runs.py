@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
-from analysis.metrics import SHARES, add_down_times, amounts_of, job_ratios, job_spending, ratios
+from analysis.metrics import SHARES, add_times, amounts_of, job_ratios, job_spending, ratios
 from analysis.statistics.differences import LUCK_SIZE, ControlVariates, controlled
 from analysis.statistics.estimates import means, ratio_interval
 from analysis.statistics.intervals import unseen
@@ -357,8 +357,8 @@ class Tally:
         For each cause, the interruptions of each replication.
     counts
         Events by what became of them.
-    down_times
-        For how long how many nodes were down [s].
+    down_times, unit_down_times
+        For how long how many nodes were down, and how many units that are used as wholes [s].
     amounts
         What each replication took, by name: energy by bucket, cost by what it was paid for.
     repairs
@@ -383,6 +383,7 @@ class Tally:
         self.interruptions = [array("q") for _ in prepared.sources]
         self.counts: dict[str, int] = {}
         self.down_times: dict[int, float] = {}
+        self.unit_down_times: dict[int, float] = {}
         self.amounts: dict[str, array[float]] = {}
         self.repairs: dict[str, int] = {}
         self.windows: FloatArray = np.zeros((0, len(JOB_BUCKETS)))
@@ -410,7 +411,8 @@ class Tally:
             "merged": sum(job.merged for job in result.jobs),
         }.items():
             self.counts[name] = self.counts.get(name, 0) + number
-        add_down_times(self.down_times, result)
+        add_times(self.down_times, result.down_times)
+        add_times(self.unit_down_times, result.unit_down_times)
         amounts, repairs = amounts_of(self.prepared, result)
         for name, amount in amounts.items():
             self.amounts.setdefault(name, array("d")).append(amount)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.amounts import percent_text
+from analysis.layouts import ROOMY
 from sim import catalog, units
 from sim.catalog import steps
 from sim.yamlfile import suggest
@@ -296,7 +297,7 @@ def _failures(parts: Parts) -> list[str]:
     return [
         *note(
             "What fails: a bundle of published rates, or sources of your own, such as - {use: component, name: node, "
-            "part: node, rate: 5 per 1000 node-day}."
+            "part: node, rate: 5 per 1000 node-days}."
         ),
         "failures:",
         *note(f"{bundle['title']}. Source: {bundle['source']}. Others: ettrick list.", "  "),
@@ -351,7 +352,7 @@ def _policies(parts: Parts, work: Workload | None) -> list[str]:
     return [
         *lines,
         *said(
-            "repair: {time: {law: lognormal, median: 22 h, sigma: 1.5}}",
+            "repair: {time: {use: lognormal, median: 22 h, sigma: 1.5}}",
             "until a node is back; source: arXiv 2502.03885, 400 servers. One time: repair: {time: 1 d}",
         ),
     ]
@@ -398,10 +399,6 @@ _RACK, _RACK_USE = 72, 64
 _SPARES = 64
 
 """Nodes of a job for each hot spare."""
-
-_HEADROOM = 0.9
-
-"""Share of the memory that a layout may take where another one does not need more."""
 
 _DOUBLED = 6
 
@@ -590,7 +587,7 @@ def _enough(parts: Parts) -> str:
 
 def _best_first(candidates: Iterable[Candidate], parts: Parts) -> Sequence[Candidate]:
     """Return a few layouts: the fastest of those that leave some memory, then the fastest of all."""
-    order = sorted(candidates, key=lambda one: (one.plan.crowding > _HEADROOM, one.plan.time))
+    order = sorted(candidates, key=lambda one: (one.plan.crowding > ROOMY, one.plan.time))
     if parts.is_narrow:  # groups that can run narrower
         order = [one for one in order if one.plan.work.tensor > 1] or order
     if parts.is_rack and parts.is_elastic:

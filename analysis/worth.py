@@ -11,6 +11,7 @@ import numpy as np
 import sim
 from analysis.compare import Variant, compare
 from analysis.results.explained import (
+    OnePoint,
     WorthBase,
     WorthDocument,
     WorthGroup,
@@ -604,6 +605,7 @@ def worth_document(found: Worth, *, command: str) -> WorthDocument:
         },
         currency=cost.currency if cost is not None else None,
         price_of_work=found.price,
+        one_point=_one_point(found.base),
         causes=_group_found(found.causes),
         knobs=_group_found(found.knobs),
         left_out=dict(found.left_out),
@@ -613,6 +615,18 @@ def worth_document(found: Worth, *, command: str) -> WorthDocument:
         warnings=list(prepared.warnings),
         provenance=provenance(command, prepared.scenario),
     )
+
+
+def _one_point(base: Ensemble) -> OnePoint | None:
+    productive, requested = (math.fsum(row["ettr"][part] for row in base.rows) for part in (0, 1))
+    if not productive:
+        return None
+    gpus = sum(job.gpus for job in base.prepared.jobs)
+    part, seconds = 0.01 * requested / productive, requested / gpus
+    money = (
+        part * math.fsum(row["cost"].amount for row in base.rows) * YEAR / seconds if "cost" in base.rows[0] else None
+    )
+    return OnePoint(gpus=part * gpus, time_s=part * seconds / len(base.rows), money_per_year=money)
 
 
 def _group_found(group: Group) -> WorthGroup:

@@ -13,6 +13,7 @@ from analysis.metrics import METRICS, TIME_SHARE
 from analysis.page.glossary import terms
 from sim import units
 from sim.input.scenario import DEFAULTS
+from sim.scenario.laws import LAW_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,7 @@ Node: TypeAlias = dict[str, Any]
 _QUANTITIES = {
     dimension.example: dimension.name
     for dimension in (units.DURATION, units.SIZE, units.BANDWIDTH, units.FLOPS, units.POWER, units.FRACTION)
-} | {"6.5 per 1000 node-day": "rate"}
+} | {"6.5 per 1000 node-days": "rate"}
 
 _CATALOG = (
     "topologies",
@@ -52,7 +53,7 @@ How values are written:
 |---|---|
 | time | text with a unit: `30 min`, `1h30m`, `54 d`. Units: ns, us, ms, s, min, h, d, week, month, year |
 | bandwidth | text with a unit: `400 Gb/s` (bits), `50 GB/s` (bytes); k, M, G are powers of 1000, Ki, Mi, Gi of 1024 |
-| rate | events per exposure: `6.5 per 1000 node-day`, `2 per job per week`, `100 FIT` |
+| rate | events per exposure: `6.5 per 1000 node-days`, `2 per job per week`, `100 FIT` |
 | fraction | `5 %` or `0.05` |
 | whole number | `16384`, or text with a prefix: `16 Ki` |
 | law or time | a [law](#laws) of random times, or one time that is always the same: `5 min` |
@@ -102,16 +103,15 @@ class _Page:
         if not kinds:
             return
         self.written.update((path, kind) for kind in kinds)
-        tags = [self._tag(kind) for kind in kinds]
-        chosen = [self._choice(kind, tag) for kind, tag in zip(kinds, tags, strict=True)]
+        chosen = [self._choice(kind) for kind in kinds]
         if "." not in path:
             self.lines.append(f"## {path}\n")
             if chosen[0] is not None:
                 self._say_default(path)
         elif len(kinds) > 1 and chosen[0] is not None:
             self.lines.append(f"### {path}\n")
-            self.lines.append(f"`{tags[0]}` picks one of these.\n")
-        for kind, tag, use in zip(kinds, tags, chosen, strict=True):
+            self.lines.append("`use` picks one of these.\n")
+        for kind, use in zip(kinds, chosen, strict=True):
             definition = self.definitions[kind]
             heading = f"{path}: {use['const']}" if use is not None else path
             if "." in path or use is not None:
@@ -122,7 +122,7 @@ class _Page:
             if text:
                 self.lines.append(f"{text}\n")
             required = set(definition.get("required", ()))
-            inner = {name: part for name, part in definition["properties"].items() if name != tag or use is None}
+            inner = {name: part for name, part in definition["properties"].items() if name != "use" or use is None}
             if inner:
                 rows = [self._row(path, name, part, required=name in required) for name, part in inner.items()]
                 self._table(rows)
@@ -132,15 +132,10 @@ class _Page:
                 if not self._is_law(part):
                     self._part(f"{path}.{name}", part)
 
-    def _choice(self, kind: str, tag: str) -> Node | None:
-        """Return the key that names a kind; a key of the same name may also be a quantity."""
-        found: Node | None = self.definitions[kind]["properties"].get(tag)
+    def _choice(self, kind: str) -> Node | None:
+        """Return the key that names a kind, if there are several."""
+        found: Node | None = self.definitions[kind]["properties"].get("use")
         return found if found is not None and "const" in found else None
-
-    def _tag(self, kind: str) -> str:
-        """Return the key that names a kind; a key of this name may also be an ordinary one."""
-        properties = self.definitions[kind]["properties"]
-        return next((key for key in ("use", "kind", "observer") if "const" in properties.get(key, {})), "use")
 
     def _say_default(self, path: str) -> None:
         if path in DEFAULTS:
@@ -156,16 +151,16 @@ class _Page:
     def _laws(self) -> None:
         self.lines.append("## Laws\n")
         self.lines.append(
-            "A law says how a time varies: `{law: weibull, shape: 0.7, mean: 30 d}`. Plain text such as `30 min` is "
+            "A law says how a time varies: `{use: weibull, shape: 0.7, mean: 30 d}`. Plain text such as `30 min` is "
             "the law `fixed`.\n"
         )
         for node in self.definitions.values():
-            if "const" not in node["properties"].get("law", {}):
+            if node["properties"].get("use", {}).get("const") not in LAW_NAMES:
                 continue
-            self.lines.append(f"### law: {node['properties']['law']['const']}\n")
+            self.lines.append(f"### use: {node['properties']['use']['const']}\n")
             self.lines.append(f"{_first_paragraph(node['description'])}\n")
             required = set(node["required"])
-            inner = {name: part for name, part in node["properties"].items() if name != "law"}
+            inner = {name: part for name, part in node["properties"].items() if name != "use"}
             self._table([self._row("laws", name, part, required=name in required) for name, part in inner.items()])
             for name, part in inner.items():
                 self._part(f"laws.{name}", part)
@@ -174,7 +169,7 @@ class _Page:
         self.lines.append("## Phases\n")
         self.lines.append(
             "What a recovery takes may be one time, or a list of phases that follow on one another: "
-            "`[{name: teardown, time: 30 s}, {name: imports, time: {law: lognormal, median: 15 s, sigma: 0.3}, each: "
+            "`[{name: teardown, time: 30 s}, {name: imports, time: {use: lognormal, median: 15 s, sigma: 0.3}, each: "
             "node}]`.\n"
         )
         node = self.definitions["Phase"]
@@ -270,7 +265,7 @@ class _Page:
             yield from self._kinds(node["items"])
 
     def _is_law(self, node: Node) -> bool:
-        return any("law" in self.definitions[kind]["properties"] and kind == "Fixed" for kind in self._kinds(node))
+        return any(kind == "Fixed" for kind in self._kinds(node))
 
 
 def _limits(node: Node) -> str:

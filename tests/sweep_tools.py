@@ -34,6 +34,7 @@ from analysis.sweep.task import Context, Record, Task, play
 from analysis.sweep.workers import Backend, Processes
 from sim import Ratio
 from tests import report_sample
+from tests.typed import sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -118,7 +119,7 @@ def told(table: Table, **question: Any) -> tuple[str, list[list[str]]]:
         "scenario": "today",
         "answers": [{**question, "sentences": [answer.silence], "data": answer.data}],
     }
-    found = answers_of(Places(RUN, json.loads(json.dumps(content))))
+    found = answers_of(Places(RUN, sweep_of(json.loads(json.dumps(content)))))
     if not found:
         return answer.silence, []
     ((_, one),) = found

@@ -200,7 +200,7 @@ def test_scenario_reference_names_every_key(page: str) -> None:
     """Every property of every definition in the schema has a row."""
     named = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
     for definition in sim.schema()["$defs"].values():
-        assert set(definition["properties"]) - {"use", "law", "kind", "observer"} <= named
+        assert set(definition["properties"]) - {"use"} <= named
 
 
 def documents() -> list[dict[str, Any]]:

@@ -170,7 +170,10 @@ def sweep(
     seed: SeedOption = None,
     replications: StudyReplicationsOption = None,
     precision: Annotated[
-        str | None, typer.Option(help="Replicate each point until its 95 % interval's half-width is this: 0.1pt or 2%.")
+        str | None,
+        typer.Option(
+            metavar="WIDTH", help="Replicate each point until its 95 % interval's half-width is this: 0.1pt or 2%."
+        ),
     ] = None,
     out: OutOption = None,
     overwrite: OverwriteOption = False,
@@ -212,10 +215,18 @@ def sweep(
 
 
 def merge(
-    folders: Annotated[list[Path], typer.Argument(help="Folders that shards of one study were played into.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where all of them go; sweep then goes on from there.")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR", help="Folders that shards of one study were played into.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="DIR", help="Where all of them go; sweep then goes on from there."),
+    ],
 ) -> None:
-    """Put the shards of a study together; sweep with the same folder then answers its questions."""
+    """Merge the shards of a study into one folder.
+
+    The command sweep with the same folder then answers its questions.
+    """
     from analysis.sweep.merge import MergeError
     from analysis.sweep.merge import merge as put_together
 
@@ -235,9 +246,12 @@ def sensitivity(
         typer.Option(help="Each input alone (tornado), all at once at random (sobol), or both."),
     ] = "both",
     samples: Annotated[
-        int | None, typer.Option(help="Points of a set for sobol, a power of two; there are inputs + 2 sets.", min=2)
+        int | None,
+        typer.Option(metavar="N", help="Points of a set for sobol, a power of two; there are inputs + 2 sets.", min=2),
     ] = None,
-    metric: Annotated[str, typer.Option(help="What is looked at; without it, the first metric of the study.")] = "",
+    metric: Annotated[
+        str, typer.Option(metavar="NAME", help="What is looked at; without it, the first metric of the study.")
+    ] = "",
     replications: StudyReplicationsOption = None,
     out: OutOption = None,
     overwrite: OverwriteOption = False,
@@ -249,10 +263,12 @@ def sensitivity(
     yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Say which inputs of a study matter, and how much of what a run comes to is luck."""
+    """Say which inputs of a study matter, and how much is noise.
+
+    Noise is the run-to-run variability: what no knowledge of the inputs takes away.
+    """
     from analysis.metrics import METRICS
     from analysis.page.chapters.sensitivity import against, format_sensitivity
-    from analysis.results.run import plain
     from analysis.sensitivity import run_sensitivity
     from analysis.sweep.command import keep
     from sim.yamlfile import suggest
@@ -275,7 +291,7 @@ def sensitivity(
         )
         files = keep(place, content, "sensitivity.json")
     show_document(content, format_sensitivity, out, files, as_json=as_json)
-    end(against(plain(content)))
+    end(against(content))
 
 
 def optimize(
@@ -284,7 +300,9 @@ def optimize(
     seed: SeedOption = None,
     trials: Annotated[
         int | None,
-        typer.Option(help="Points that are tried, where a search is needed; without it, the study's.", min=4),
+        typer.Option(
+            metavar="N", help="Points that are evaluated, where a search is needed; without it, the study's.", min=4
+        ),
     ] = None,
     replications: StudyReplicationsOption = None,
     out: OutOption = None,
@@ -297,11 +315,13 @@ def optimize(
     yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Find what is best within the ranges of a study, and confirm it on failures that were not used to find it."""
+    """Find the best setting within the ranges of a study.
+
+    It is confirmed on failures that were not used to find it.
+    """
     from analysis.optimize.optimize import run_optimize
     from analysis.optimize.problem import problem_of
     from analysis.page.chapters.optimum import against, format_optimum
-    from analysis.results.run import plain
     from analysis.sweep.command import keep
 
     loaded = load_study(study, set_, seed, yes=yes)
@@ -320,4 +340,4 @@ def optimize(
         )
         files = keep(place, content, "optimize.json")
     show_document(content, format_optimum, out, files, as_json=as_json)
-    end(against(plain(content)))
+    end(against(content))

@@ -165,16 +165,16 @@ def write(path: Path, content: bytes, option: str = "--out") -> None:
 
 def show_document(
     content: Document,
-    format_: Callable[[dict[str, Any]], str],
+    format_: Callable[[Any], str],
     out: Path | None,
     files: list[str],
     *,
     as_json: bool,
 ) -> None:
     """Print a document as JSON or as text, and where it is kept."""
-    from analysis.results.run import plain, render
+    from analysis.results.run import render
 
-    say(render(content) if as_json else format_(plain(content)))
+    say(render(content) if as_json else format_(content))
     if files and not as_json:
         say(f"\n{out}: {', '.join(files)}")
 

@@ -13,7 +13,7 @@ from analysis.metrics import PROBABILITIES
 from analysis.optimize.estimate import replications_to_hold
 from analysis.optimize.evaluate import Bench, front_of, rank_trials
 from analysis.optimize.problem import Line, draws_of, problem_of
-from analysis.optimize.search import ALL, climb, formula_answer, search, simulate_all, walk_to_edge
+from analysis.optimize.search import ALL, COARSE, climb, formula_answer, search, simulate_all, walk_to_edge
 from analysis.results.models import (
     FORMAT,
     Aim,
@@ -36,6 +36,7 @@ from analysis.results.run import provenance
 from analysis.study.amounts import label_of, settings_text
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
+from analysis.sweep.task import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -394,10 +395,10 @@ def run_optimize(
     ----------
     loaded
         The study.
-    journal, crew
+    journal, worker_pool
         Where outcomes are, and who plays what is not there.
     progress
-        Called with the number of tasks done; how many there will be is not known.
+        Called with the number of tasks done, and about how many there will be.
     command
         The command, to be typed again.
     trials
@@ -412,27 +413,25 @@ def run_optimize(
     RequestError
         If a search is needed, and Optuna is not installed.
     """
-    done = 0
-
-    def count(now: int, total: int | None) -> None:
-        nonlocal done
-        progress(done + now, None)
-        if now == total:
-            done += now
-
-    found = optimize(Campaign(loaded, journal, worker_pool, count), trials=trials, replications=replications)
+    found = optimize(Campaign(loaded, journal, worker_pool, progress), trials=trials, replications=replications)
     return optimum_document(found, command=command)
 
 
 def optimize(campaign: Campaign, *, trials: int | None = None, replications: int | None = None) -> Found:
     """Return what a study asks to be optimised, found and confirmed; parameters and mistakes as `run_optimize`."""
     problem = problem_of(campaign.loaded)
-    bench = Bench(problem, campaign, replications or replications_of(campaign.loaded.study))
+    replications = replications or replications_of(campaign.loaded.study)
     top, edge = None, None
     domains = list(problem.domains.values())
     aim = problem.aims[0]
     size = problem.size
     most = trials or problem.spec.trials
+    # Of one axis what comes after the first look is not known: about as much again.
+    looks = 2 * COARSE if len(domains) == len(problem.aims) == 1 else size if size is not None and size <= ALL else most
+    confirmed = (2 if len(problem.aims) == 1 else _MOST_CONFIRMED) + 1
+    tasks = looks * len(blocks(0, replications)) + confirmed * len(blocks(0, problem.spec.confirm))
+    count = _counted(campaign.progress, tasks * len(problem.draws))
+    bench = Bench(problem, dataclasses.replace(campaign, progress=count), replications)
     if len(domains) == len(problem.aims) == 1 and isinstance(domains[0], Line):
         line = domains[0]
         if aim.is_axis:
@@ -455,6 +454,19 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     return Found(bench, method, ranking, front, top, edge, confirmation, formula)
 
 
+def _counted(progress: Callable[[int, int | None], None], expected: int) -> Callable[[int, int | None], None]:
+    """Return a progress of several orders to simulate that counts on from one to the next, to what is expected."""
+    before = 0
+
+    def count(done: int, total: int | None) -> None:
+        nonlocal before
+        progress(before + done, max(expected, before + (total or done)))
+        if done == total:
+            before += done
+
+    return count
+
+
 def _from_edge(ranking: TrialRanking, edge: Edge) -> TrialRanking:
     """Return the standing with what keeps the conditions from somewhere on first, before what keeps them by chance."""
     islands = [trial for trial in ranking.order if trial in edge.islands]
@@ -470,38 +482,39 @@ _MOST = 100_000
 """Replications from which on a condition is not worth being resolved."""
 
 
-def why(content: dict[str, Any]) -> Iterator[str]:
+def why(content: OptimizeDocument) -> Iterator[str]:
     """Yield for each condition and gain of a document that is not confirmed what speaks against it, a line each."""
-    fresh = content["confirmation"]
-    answer = fresh["trials"][0]
-    if answer["trouble"]:
-        yield f"the answer cannot run: {answer['trouble']}"
+    fresh = content.confirmation
+    assert fresh is not None
+    answer = fresh.trials[0]
+    if answer.trouble:
+        yield f"the answer cannot run: {answer.trouble}"
         return
-    for found in answer["conditions"]:
-        if found["verdict"] == "fails":
-            yield f"{found['condition']} fails"
-        elif found["verdict"] == "open":
-            yield f"{found['condition']} is not resolved: {_what_would_tell(found, content)}"
-    aim = content["aims"][0]
-    gain = answer["gain"][aim["name"]]
-    if gain is None or not fresh["as_it_is"]["met"]:
+    for found in answer.conditions:
+        if found.verdict == "fails":
+            yield f"{found.condition} fails"
+        elif found.verdict == "open":
+            yield f"{found.condition} is not resolved: {_what_would_tell(found, content)}"
+    aim = content.aims[0]
+    gain = answer.gain[aim.name]
+    if gain is None or (fresh.as_it_is is not None and not fresh.as_it_is.met):
         return
-    if gain["resolved"] and gain["mean"] < 0:
+    if gain.resolved and gain.mean < 0:
         yield "the scenario as it is is better"
-    elif not gain["resolved"] and gain["ci95"][0] == gain["ci95"][1]:
+    elif not gain.resolved and gain.ci95[0] == gain.ci95[1]:
         yield "the scenario as it is is as good in every replication"
-    elif not gain["resolved"]:
-        needed = gain["replications_to_resolve"]
+    elif not gain.resolved:
+        needed = gain.replications_to_resolve
         told = "" if needed is None else f": confirm: {needed} would show it, if mean and spread stay as they are"
         yield f"not resolved whether it is better than the scenario as it is{told}"
 
 
-def _what_would_tell(found: dict[str, Any], content: dict[str, Any]) -> str:
+def _what_would_tell(found: ConditionFound, content: OptimizeDocument) -> str:
     """Return how many replications, or draws, would leave the bound of an open condition outside of its interval."""
-    draws, runs = content["draws"], content["confirmation"]["replications"]
-    mean, bound, ends = found["mean"], found["bound"], found["ci95"]
-    is_least = ">=" in found["condition"]
-    is_chance = found["metric"] in PROBABILITIES
+    draws, runs = content.draws, content.confirmation.replications if content.confirmation else 0
+    mean, bound, ends = found.mean or 0.0, found.bound or 0.0, found.ci95
+    is_least = ">=" in found.condition
+    is_chance = found.metric in PROBABILITIES
     if is_chance and draws:
         # Of P <= b it is the probability of the contrary that has to be at least 1 - b.
         fewest = replications_to_hold(1.0, bound if is_least else 1 - bound)

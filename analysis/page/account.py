@@ -96,7 +96,7 @@ def cause_name(cause: str) -> str:
 def currency_of(report_data: ReportData) -> str:
     """Return the currency of the prices of a study or a scenario; empty without prices."""
     if report_data.sweep is not None:
-        return str(report_data.sweep["currency"] or "")
+        return str(report_data.sweep.currency or "")
     if report_data.study is not None:
         cost = report_data.study.template.scenario(report_data.study.common).cost
     else:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from analysis.amounts import Form, Shown, capital, points_form, shown
+from analysis.amounts import Form, capital, points_form
 from analysis.page.model import Number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from analysis.page.model import Words
     from analysis.statistics.estimates import Interval
@@ -244,14 +244,14 @@ def between(ours: Estimate, theirs: Estimate) -> Estimate:
 def bracket(
     numbers: Sequence[float], inside: tuple[int, int], ends: Sequence[float | None]
 ) -> tuple[int | None, int | None]:
-    """Return between which of the values that were tried a place lies, chance included.
+    """Return between which of the evaluated values a place lies, sampling error included.
 
-    What a metric does between two neighbours that were tried is not known, so that no place is known more closely.
+    What a metric does between two evaluated neighbours is not known, so that no place is known more closely.
 
     Parameters
     ----------
     numbers
-        The values that were tried, ascending.
+        The evaluated values, ascending.
     inside
         Positions of the neighbours between which it is best placed.
     ends
@@ -303,30 +303,3 @@ def whole(found: SourcedNumber, *, up: bool) -> SourcedNumber:
     """Return the next whole number above or below."""
     turn, name = (math.ceil, "ceil") if up else (math.floor, "floor")
     return SourcedNumber(float(turn(found.value)), found.sources, f"{name}({found.formula})")
-
-
-# ----------------------------------------
-# Metrics in the units that readers see, as numbers for pictures and as texts for tables.
-
-
-def shown_of_cells(cells: Iterable[Mapping[str, Any]], metric: str, currency: str | None = None) -> Shown:
-    """Return how a metric of cells of a study, or of variants of a comparison, is shown."""
-    return shown(metric, [cell["metrics"].get(metric, {}).get("mean") for cell in cells], currency)
-
-
-def cell_mean(cell: Mapping[str, Any], metric: Shown) -> str:
-    """Return the mean of a cell with the digits that its interval deserves; empty without one."""
-    return metric.mean(cell["metrics"][metric.metric])
-
-
-def has_bands(cells: Iterable[Mapping[str, Any]], metric: str) -> bool:
-    """Return whether any cell has a band of what the unknown inputs may be."""
-    return any(cell["metrics"].get(metric, {}).get("band90") for cell in cells)
-
-
-def band_text(cell: Mapping[str, Any], metric: Shown) -> str:
-    """Return the band of what the unknown inputs of a cell may be, or why there is none."""
-    band = cell["metrics"].get(metric.metric, {}).get("band90")
-    if band is not None and None not in band:
-        return metric.range(band) or "does not move"
-    return "unfinished in some draws" if metric.metric == "time_to_work" else "not known for all draws"

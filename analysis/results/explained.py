@@ -63,6 +63,14 @@ class WorthGroup(Part):
     residual: WorthRow | None = Field(description="`together` less `added`: what they are not additive by.")
 
 
+class OnePoint(Part):
+    """What does as much work at the ETTR as it is as one percentage point of ETTR: a part 0.01 / ETTR of each."""
+
+    gpus: Real = Field(description="Of the GPUs of the jobs [-].")
+    time_s: Real = Field(description="Of the length of a replication [s].")
+    money_per_year: Number = Field(description="Of the cost a year; null without prices.")
+
+
 class WorthDocument(Document):
     """`ettrick explain SCENARIO --worth --json`; see [what to improve](../howto/find-what-to-improve.md)."""
 
@@ -75,6 +83,7 @@ class WorthDocument(Document):
     base: dict[str, WorthBase] = Field(description="The scenario as it is, by metric.")
     currency: str | None = Field(description="Null without prices.")
     price_of_work: Number = Field(description="Of a token, or with `by: ettr` of a productive GPU-second.")
+    one_point: OnePoint | None = Field(None, description="What a point of ETTR is as much as; null where it is 0.")
     causes: WorthGroup = Field(description="Each cause removed in turn.")
     knobs: WorthGroup = Field(description="Each knob better by a tenth.")
     left_out: Labels = Field(description="By knob, why it does not apply, or not together with those before it.")

@@ -244,20 +244,31 @@ class Quantiles(Part):
     p50: Whole = Field(description="50 % of the time.")
     p90: Whole = Field(description="90 % of the time.")
     p99: Whole = Field(description="99 % of the time.")
+    p999: Whole | None = Field(None, description="99.9 % of the time.")
+
+
+class MoreThan(Part):
+    """For how much of the time more than a number are down."""
+
+    count: Count = Field(description="The number: 0, 1, 2, 4, 8, ... below `max`, and that of the hot spares.")
+    gpus: Count = Field(description="Their GPUs.")
+    time_share: Real = Field(description="Share of the time with more.")
 
 
 class NodesDown(Part):
-    """How many nodes are down at once, over the time of all replications after warm-up."""
+    """How many nodes, or domains, are down at once, over the time of all replications after warm-up."""
 
-    mean: Real = Field(description="Mean number of nodes that are down.")
-    p50: Whole = Field(description="Fewest nodes such that no more are down for 50 % of the time.")
+    mean: Real = Field(description="Mean number that is down.")
+    p50: Whole = Field(description="Smallest number such that no more are down for 50 % of the time.")
     p90: Whole = Field(description="The same for 90 % of the time.")
     p99: Whole = Field(description="The same for 99 % of the time.")
-    max: Whole = Field(description="Most nodes that were down at once.")
+    p999: Whole | None = Field(None, description="The same for 99.9 % of the time.")
+    max: Whole = Field(description="Most that were down at once.")
     dispersion: Number = Field(
         description="Variance over that of independent nodes with the same mean; null if none was ever down."
     )
     independent: Quantiles = Field(description="Of independent nodes with the same mean (binomial).")
+    more_than: list[MoreThan] = Field([], description="The share of the time with more than so many.")
 
 
 class Nothing(Part):
@@ -320,6 +331,11 @@ class ClosedForm(Part):
     time_shares: Numbers = Field(
         description="Expected shares; `restart` is reschedule + initialize + restore, `queued` the wait after a rung's "
         "patience. Empty where no formula applies."
+    )
+    availability: Numbers = Field(
+        {},
+        description="`node_availability` and, of domains used as wholes, `domain_availability` expected in the long "
+        "run of nodes that are alike, fail one by one or as a domain, and wait for no repair; empty of others.",
     )
     assumptions: Texts = Field(description="What the formula takes for granted and the scenario breaks.")
     waste: dict[str, Numbers] | None = Field(
@@ -392,6 +408,9 @@ class RunDocument(Document):
         "[how they add up](metrics.md#counts-that-must-add-up)."
     )
     nodes_down: NodesDown | Nothing = Field(description="How many nodes are down at once; empty if no time passed.")
+    domains_down: NodesDown | None = Field(
+        None, description="The same of domains that are used as wholes and not of use; null without these."
+    )
     energy: Energy | None = Field(description="What drew how much; null if it is not known what a node draws.")
     cost: Cost | None = Field(description="What was paid for; null without prices.")
     windows: list[Window] = Field(description="One for each window if the scenario sets `windows`, else empty.")

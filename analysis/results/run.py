@@ -36,7 +36,7 @@ from analysis.results.step import describe_step
 from analysis.statistics.differences import controlled
 from analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
 from analysis.statistics.intervals import exact_interval, possible
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, closed_form, yamlfile
+from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, availability, closed_form, yamlfile
 from sim.steps.power import STATE_OF_BUCKET, STATES, facility_energy
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
         ettr=found.ettr,
         form=found.form or None,
         time_shares=dict(found.shares),
+        availability=availability(prepared),
         assumptions=list(found.assumptions),
         waste=None if waste is None else {order: _by_bucket(causes) for order, causes in waste.items()},
         waste_by_cause=None
@@ -166,7 +167,15 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
     """Return the document of a run."""
     prepared, tally = ensemble.prepared, ensemble.tally
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
-    energy, cost, down = energy_content(tally), cost_content(tally), nodes_down(tally.down_times, prepared.serving)
+    energy, cost, units, gpus = energy_content(tally), cost_content(tally), prepared.units, prepared.gpus_per_node
+    down = nodes_down(tally.down_times, prepared.serving, gpus, prepared.spares)
+    domains = (
+        {}
+        if units is None
+        else nodes_down(
+            tally.unit_down_times, len(units.nodes), gpus * len(units.nodes[0]), prepared.spares // len(units.nodes[0])
+        )
+    )
     return RunDocument(
         format=FORMAT,
         scenario=prepared.name,
@@ -185,6 +194,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         repair_from={source.name: source.repair_from for source in prepared.sources if source.repair_from},
         counts=_counts(ensemble),
         nodes_down=NodesDown.model_validate(down) if down else Nothing(),
+        domains_down=NodesDown.model_validate(domains) if domains else None,
         energy=None if energy is None else Energy.model_validate(energy),
         cost=None if cost is None else Cost.model_validate(cost),
         windows=_windows(ensemble),

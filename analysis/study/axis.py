@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from analysis.study.amounts import EXACT, SHORT, Amounts, Value, amounts_of, label_of, number_of, numbers_of, rounded
 from analysis.study.distributions import AnyDistribution
 from sim.scenario.fields import Model, RuleError
-from sim.yamlfile import TAGS, suggest
+from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -406,4 +406,4 @@ def _are_choices(axis: Axis, name: str, path: str) -> bool:
     if axis.choices is None:
         return False
     contents = [content for value in axis.values(name) for target, content in value.settings if target == path]
-    return all(isinstance(content, dict) and any(tag in content for tag in TAGS) for content in contents)
+    return all(isinstance(content, dict) and "use" in content for content in contents)

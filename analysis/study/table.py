@@ -33,6 +33,14 @@ if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float64]
 
 
+class JobRate(NamedTuple):
+    """How often the only job of a point is interrupted in running time, as its failures are stated [1/s]; its size."""
+
+    per_second: float
+    gpus: int
+    nodes: int
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What came of one point.
@@ -59,6 +67,8 @@ class Outcome:
         What its scenario warns of.
     no_formula
         Why the closed form does not apply, a line each.
+    job_rate
+        How often its job is interrupted; ``None`` of several jobs.
     """
 
     point: Point
@@ -72,6 +82,7 @@ class Outcome:
     trouble: str = ""
     warnings: tuple[str, ...] = ()
     no_formula: tuple[str, ...] = ()
+    job_rate: JobRate | None = None
 
     @property
     def replications(self) -> int:

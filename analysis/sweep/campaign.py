@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import sim
 from analysis.runs import Rows
-from analysis.study.table import Outcome
+from analysis.study.table import JobRate, Outcome
 from analysis.sweep.task import Context, Task, blocks, key_of, model_digest
 from sim import Ratio
 
@@ -181,6 +181,7 @@ def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] =
         never_started,
         warnings=tuple(notes.get("warnings", ())),
         no_formula=tuple(notes.get("no_formula", ())),
+        job_rate=JobRate(*notes["job_rate"]) if notes.get("job_rate") else None,
     )
 
 

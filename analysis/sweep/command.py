@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import number_of
-from analysis.results.run import plain, render
+from analysis.results.run import render
 from analysis.runs import RequestError
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.document import sweep_document
@@ -88,7 +88,7 @@ def workplace(
 
 
 def run_sweep(
-    place: Workplace, command: str, sentences: Callable[[dict[str, Any]], list[list[str]]]
+    place: Workplace, command: str, sentences: Callable[[SweepDocument], list[list[str]]]
 ) -> tuple[SweepDocument, list[str]]:
     """Return the document of a study whose points are all played, and the files that were written.
 
@@ -116,7 +116,7 @@ def run_sweep(
     content = sweep_document(campaign.loaded, table, command=command)
     worded = [
         answer.model_copy(update={"sentences": words})
-        for answer, words in zip(content.answers, sentences(plain(content)), strict=True)
+        for answer, words in zip(content.answers, sentences(content), strict=True)
     ]
     content = content.model_copy(update={"answers": worded})
     files: list[str] = []

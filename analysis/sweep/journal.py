@@ -241,6 +241,7 @@ def _is_sound(record: Record) -> bool:
         and len({len(numbers) for numbers in luck if numbers is not None}) <= 1
         and all(_are_numbers(notes.get(name), count) for name in ("censored", "never_started"))
         and _are_numbers([notes.get("formula")], none=True)
+        and _are_numbers(notes.get("job_rate") or [0.0, 0, 0], 3)
         and all(_are_texts(notes.get(name, [])) for name in ("no_formula", "warnings"))
     )
 

@@ -96,8 +96,8 @@ class Record(NamedTuple):
     ``status`` is ``ok``; ``infeasible`` where the scenario of the point cannot run; ``failed`` where a file could not
     be read, or the simulation raised an error; ``crashed`` where every process that played it died. `reason` tells why
     it is not ``ok``. `rows` has for each metric the amounts and the bases, one each per replication; an infinite amount
-    (censored) is ``None``. `notes` has the rest: ``luck``, ``formula``, ``no_formula`` and ``warnings`` of the
-    point, ``censored`` and ``never_started`` by replication.
+    (censored) is ``None``. `notes` has the rest: ``luck``, ``formula``, ``no_formula``, ``job_rate`` and ``warnings``
+    of the point, ``censored`` and ``never_started`` by replication.
     """
 
     key: str
@@ -246,6 +246,8 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
         formula = sim.closed_form(prepared)
         notes["formula"] = None if formula.ettr is None else _number(formula.ettr, "the closed form", 0)
         notes["no_formula"] = list(formula.reasons)
+        job = prepared.jobs[0]
+        notes["job_rate"] = [1 / job.mtti, job.gpus, job.nodes] if len(prepared.jobs) == 1 else None
         notes["warnings"] = list(prepared.warnings)
     return rows, notes
 

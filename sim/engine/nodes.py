@@ -574,7 +574,7 @@ class Cluster:
         """Healthy nodes of units that are not of use."""
         self.mates = Level()
         """Healthy nodes that wait as spares inside their unit."""
-        self.units_whole = Level()
+        self.units_whole = Tally()
         """Units that are of use."""
         serving, withheld, packed_by = prepared.serving, prepared.withheld, prepared.packed_by
         self.withheld = Level()

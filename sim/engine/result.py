@@ -138,8 +138,8 @@ class Result:
         Repairs that began in the accounting window, by index of the cause. What strikes a node that is out begins none.
     events
         Events that the kernel played.
-    down_times
-        For how long how many nodes were down [s].
+    down_times, unit_down_times
+        For how long how many nodes were down, and how many units that are used as wholes were not of use [s].
     outages
         When each node was down, if that was asked for.
     timeline
@@ -161,6 +161,7 @@ class Result:
     whole_unit_seconds: float = 0.0
     repairs: Mapping[int, int] = field(default_factory=dict)
     down_times: Mapping[int, float] = field(default_factory=dict)
+    unit_down_times: Mapping[int, float] = field(default_factory=dict)
     outages: tuple[Outage, ...] = ()
     timeline: Timeline | None = None
 

@@ -244,7 +244,7 @@ def fleet_of(source: Source, seed: int, replication: int) -> Fleet:
     if not variety:
         return Fleet((law,), None, None)
     slots = np.arange(source.units, dtype=np.int64)
-    # A rack is no node: where a part belongs to no single node, it shares no bad luck with the node of its number.
+    # A rack is no node: where a part belongs to no single node, it shares no frailty with the node of its number.
     kind, nodes = ("node", slots // source.slots_per_node) if source.slots_per_node else (source.part, slots)
     ratio = np.ones(source.units)
     which = np.zeros(source.units, dtype=np.int64)
@@ -278,7 +278,6 @@ def _frailties(frailty: Frailty, key: int, units: NDArray[np.int64]) -> NDArray[
     return np.maximum(np.asarray(ratio, dtype=np.float64), 1e-12)
 
 
-# ----------------------------------------
 # How the hazard of a source changes in time for all its units alike: trend, calendar, slow swings.
 
 

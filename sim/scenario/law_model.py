@@ -39,8 +39,8 @@ def hazard_of(below: NDArray[np.float64], above: NDArray[np.float64]) -> NDArray
 
 
 def _require_tag(schema: Table) -> None:
-    """Make ``law`` required in the JSON Schema, as it is in a scenario; only Python code may leave it out."""
-    schema["required"] = ["law", *schema.get("required", [])]
+    """Make ``use`` required in the JSON Schema, as it is in a scenario; only Python code may leave it out."""
+    schema["required"] = ["use", *schema.get("required", [])]
 
 
 class LawModel(Model, ABC):

@@ -226,7 +226,7 @@ def test_points_are_regained_by_being_up(days: float, blames: int) -> None:
 
     Every day, it loses 30 and regains 10 (70, 50, 30, 10, -10): it is given up at its fifth blame.
     """
-    software = {"use": "job", "name": "software", "law": {"law": "fixed", "value": "1000 d"}}
+    software = {"use": "job", "name": "software", "law": {"use": "fixed", "value": "1000 d"}}
     case = prepared(
         horizon="30 d",
         failures=[*scenario()["failures"][:1], software],

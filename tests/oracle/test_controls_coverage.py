@@ -58,7 +58,7 @@ def played(
     case = prepared(
         horizon="60 d",
         jobs=[{"name": "job", "gpus": 2, "work": {"time": f"{segments * TAU!r} s"}}],
-        failures=[{"use": "job", "name": "failure", "law": {"law": "exponential", "mean": f"{mtti!r} s"}}],
+        failures=[{"use": "job", "name": "failure", "law": {"use": "exponential", "mean": f"{mtti!r} s"}}],
         checkpoint={"tiers": [{"interval": "20 min", "mode": "blocking", "write": f"{write!r} s", "restore": "0 s"}]},
         recovery={"use": "hot-spare", "initialize": f"{restart!r} s"},
         seed=SEED,

@@ -81,7 +81,7 @@ def shares(interval: float, replications: int, write: float, restart: float) -> 
     case = prepared(
         horizon=f"{FAILURES * MTTI!r} s",
         jobs=[{"name": "job", "gpus": 1}],
-        failures=[{"use": "job", "name": "failure", "law": {"law": "exponential", "mean": f"{MTTI!r} s"}}],
+        failures=[{"use": "job", "name": "failure", "law": {"use": "exponential", "mean": f"{MTTI!r} s"}}],
         checkpoint={
             "tiers": [{"interval": f"{interval!r} s", "mode": "blocking", "write": f"{write!r} s", "restore": "0 s"}]
         },
@@ -356,7 +356,7 @@ SAVING: dict[str, Any] = {
     "cluster": {"name": "one", "nodes": 1, "gpus_per_node": 1, "fabric": {"rails": 1}},
     "horizon": f"{100 * MTTI_TEST_OPTIMUM!r} s",
     "jobs": [{"name": "job", "gpus": 1}],
-    "failures": [{"use": "job", "name": "failure", "law": {"law": "exponential", "mean": f"{MTTI_TEST_OPTIMUM!r} s"}}],
+    "failures": [{"use": "job", "name": "failure", "law": {"use": "exponential", "mean": f"{MTTI_TEST_OPTIMUM!r} s"}}],
     "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": f"{WRITE!r} s", "restore": "0 s"}]},
     "recovery": {"use": "hot-spare", "initialize": "0 s"},
     "detection": {"time": "0 s"},

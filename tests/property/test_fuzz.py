@@ -77,7 +77,7 @@ VALUES: tuple[Any, ...] = (
     [[]],
     {"use": "x"},
     {"a": {"b": ["c"]}},
-    {"law": "weibull", "mean": "1 d", "shape": 0.7},
+    {"use": "weibull", "mean": "1 d", "shape": 0.7},
     {"extends": "quickstart"},
 )
 

@@ -177,7 +177,7 @@ def test_other_hardware_is_not_ranked_by_goodput(scenario: str) -> None:
 def test_a_narrow_terminal_keeps_the_numbers(scenario: str) -> None:
     """Where the terminal has 60 columns, names take several lines and no number is cut."""
     recoveries = (
-        "recovery={use: full-restart, initialize: 3 min},{use: hot-spare, initialize: {law: fixed, value: 3 min}}"
+        "recovery={use: full-restart, initialize: 3 min},{use: hot-spare, initialize: {use: fixed, value: 3 min}}"
     )
     content = document(scenario, "--vary", recoveries, *MODEL, *LAYOUT, *PRICED)
     wide, narrow = (format_comparison(content, width=columns) for columns in (300, 60))

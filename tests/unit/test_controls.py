@@ -444,10 +444,10 @@ def case(**changes: Any) -> sim.Prepared:
             {"use": "component", "name": "node", "part": "node", "rate": "300 per 1000 node-day"},
             {"use": "job", "name": "bug", "rate": "2 per job-day"},
         ],
-        "detection": {"time": {"law": "exponential", "mean": "5 min"}},
+        "detection": {"time": {"use": "exponential", "mean": "5 min"}},
         "checkpoint": {"tiers": [{"interval": "30 min", "mode": "blocking", "write": "30 s", "restore": "1 min"}]},
-        "recovery": {"use": "hot-spare", "reschedule": {"law": "uniform", "low": "0 s", "high": "4 min"},
-                     "initialize": {"law": "lognormal", "median": "4 min", "sigma": 1.0}},
+        "recovery": {"use": "hot-spare", "reschedule": {"use": "uniform", "low": "0 s", "high": "4 min"},
+                     "initialize": {"use": "lognormal", "median": "4 min", "sigma": 1.0}},
         "repair": {"time": "2 h"},
         "seed": SEED,
     }  # fmt: skip
@@ -457,9 +457,9 @@ def case(**changes: Any) -> sim.Prepared:
 LADDER = {
     "use": "ladder",
     "rungs": [
-        {"name": "in-job", "keeps": "hosts", "stop": "10 s", "launch": {"law": "exponential", "mean": "3 min"},
+        {"name": "in-job", "keeps": "hosts", "stop": "10 s", "launch": {"use": "exponential", "mean": "3 min"},
          "patience": "20 min", "budget": 2},
-        {"name": "requeue", "keeps": "nothing", "launch": "6 min", "delay": {"law": "uniform", "low": "0 s",
+        {"name": "requeue", "keeps": "nothing", "launch": "6 min", "delay": {"use": "uniform", "low": "0 s",
          "high": "10 min"}},
     ],
 }  # fmt: skip
@@ -523,12 +523,12 @@ def test_the_luck_of_all_runs_together_is_none(name: str) -> None:
 
 
 NOT_SIMPLE: dict[str, dict[str, Any]] = {
-    "wear": {"law": {"law": "weibull", "shape": 2, "mean": "5 d"}, "rate": None},
+    "wear": {"law": {"use": "weibull", "shape": 2, "mean": "5 d"}, "rate": None},
     "one life each": {"renews": "never"},
     "nodes that differ": {"frailty": {"shape": 0.9}},
     "a hazard that swings": {"tempo": {"swings": {"every": "5 d", "cv": 1.0}}},
     "repairs that leave the fault": {"relapse": {"after": "1 h", "probability": 0.5}},
-    "slow nodes": {"effect": {"kind": "slow", "factor": 0.5}},
+    "slow nodes": {"effect": {"use": "slow", "factor": 0.5}},
 }
 
 
@@ -548,7 +548,7 @@ def test_causes_whose_rate_is_not_simple_are_left_out(name: str) -> None:
 
 def test_a_simple_cause_counts_beside_others() -> None:
     """The numbers of a simple cause are the same with and without a cause of the other kind that never strikes."""
-    rare = {"use": "component", "name": "wear", "part": "node", "law": {"law": "weibull", "shape": 2, "mean": "1e6 d"}}
+    rare = {"use": "component", "name": "wear", "part": "node", "law": {"use": "weibull", "shape": 2, "mean": "1e6 d"}}
     alone, together = case(failures=[NODE]), case(failures=[rare, NODE])
     luck = ControlVariates(alone).of(sim.run(alone, 3))
     assert luck is not None

@@ -32,7 +32,7 @@ format_explanation = of_plain(typed_format_explanation, ExplainDocument)
 
 DAY = 86400
 
-OBSERVED = {"use": "observers", "observers": [{"observer": "in-band"}, {"observer": "slurm"}]}
+OBSERVED = {"use": "observers", "observers": [{"use": "in-band"}, {"use": "slurm"}]}
 
 LADDER: dict[str, Any] = {
     "use": "ladder",
@@ -146,7 +146,7 @@ def test_what_nobody_covers_waits_for_a_human() -> None:
     assert row["first"]["human"] == pytest.approx(1, abs=1e-9)
     assert "a human 100 %" in section(format_explanation(content))
     # Who covers less of a class stands behind those who see more of it, however early it is.
-    watchers = {"use": "observers", "observers": [{"observer": "in-band", "covers": {"nic": "20 %"}}]}
+    watchers = {"use": "observers", "observers": [{"use": "in-band", "covers": {"nic": "20 %"}}]}
     assert "a human 80 %, in-band 20 %" in section(format_explanation(content_of(failures=[nic], detection=watchers)))
 
 
@@ -157,7 +157,7 @@ def test_faults_that_do_not_stop_a_job_stand_by_themselves() -> None:
         "name": "slow",
         "part": "node",
         "rate": "50 per 1000 node-day",
-        "effect": {"kind": "slow", "factor": "70 %"},
+        "effect": {"use": "slow", "factor": "70 %"},
     }
     failures = [report_sample.SMALL["failures"][0], slow]
     content = content_of(failures=failures)
@@ -294,7 +294,7 @@ def test_phases_of_replicas_are_those_of_the_formula() -> None:
 @cases(
     "strategy",
     [
-        {"use": "full-restart", "delay": "1 min", "initialize": {"law": "uniform", "low": "1 min", "high": "3 min"}},
+        {"use": "full-restart", "delay": "1 min", "initialize": {"use": "uniform", "low": "1 min", "high": "3 min"}},
         {"use": "hot-spare", "reschedule": "10 s", "initialize": "3 min", "scale": 3},
         {"use": "standby", "recovery": "90 s"},
         {"use": "ladder", "scale": 2, "rungs": [{"name": "one", "keeps": "hosts", "stop": "5 s", "launch": "1 min"}]},

@@ -18,10 +18,12 @@ from scipy.stats import binom
 import sim
 from analysis.optimize.estimate import Estimate, estimate, replications_to_hold
 from analysis.optimize.evaluate import front_of, rank_trials
-from analysis.optimize.optimize import optimize, optimum_document
+from analysis.optimize.optimize import _counted, optimize, optimum_document
 from analysis.optimize.problem import Line, Options, problem_of
 from analysis.optimize.search import BATCH, _top, climb, place, search, walk_to_edge
-from analysis.page.chapters.optimum import against, format_optimum
+from analysis.page.chapters.optimum import against as against_document
+from analysis.page.chapters.optimum import format_optimum
+from analysis.results.models import OptimizeDocument
 from analysis.results.run import render
 from analysis.runs import RequestError
 from analysis.statistics.estimates import mean_interval, t_quantile
@@ -35,6 +37,7 @@ from analysis.sweep.workers import Serial, WorkerPool
 from sim import Ratio, units
 from tests.cases import cases
 from tests.sweep_tools import INTERVAL, FakeCampaign, bench_of, study_of
+from tests.typed import of_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -681,8 +684,11 @@ def test_points_are_asked_for_in_batches(tmp_path: Path) -> None:
 
 def told(found: Found) -> tuple[dict[str, Any], str]:
     """Return the document as read back from JSON, and its text."""
-    content = json.loads(render(optimum_document(found, command="ettrick optimize study")))
-    return content, format_optimum(content, width=1000)
+    document = optimum_document(found, command="ettrick optimize study")
+    return json.loads(render(document)), format_optimum(document, width=1000)
+
+
+against = of_plain(against_document, OptimizeDocument)
 
 
 def noise(settings: dict[str, Any], rng: Any) -> dict[str, float]:
@@ -719,7 +725,7 @@ def test_fresh_failures_deny_what_was_luck(tmp_path: Path) -> None:
     assert found.confirmation.is_confirmed is False
     content, text = told(found)
     assert against(content) == ["fresh failures deny the answer: p_finish_by >= 0.9 fails"]
-    assert "Fresh failures deny it: p_finish_by >= 0.9 fails." in text
+    assert "Fresh failures do not confirm the answer: p_finish_by >= 0.9 fails." in text
 
 
 @cases(
@@ -741,7 +747,7 @@ def test_a_mean_beside_its_bound_denies_nothing(tmp_path: Path, finish: float, s
     assert found.confirmation.is_confirmed is None
     content, text = told(found)
     assert against(content) == []
-    assert "Fresh failures do not tell: " in text
+    assert "Fresh failures neither confirm nor deny the answer: " in text
     assert says in text
 
 
@@ -811,8 +817,8 @@ def test_the_document_has_no_answer_where_nothing_keeps_the_conditions(tmp_path:
     )
     content, text = told(found)
     assert content["answer"] is content["confirmation"] is None
-    assert against(content) == ["nothing that was tried keeps the conditions"]
-    assert "the closest is 92.0 %" in text
+    assert against(content) == ["nothing that was evaluated keeps the conditions"]
+    assert "the closest is 92 %" in text
 
 
 def test_where_no_point_can_run_the_reason_is_told(tmp_path: Path) -> None:
@@ -827,24 +833,6 @@ def test_where_no_point_can_run_the_reason_is_told(tmp_path: Path) -> None:
     assert "the rack is on fire" in text
 
 
-def test_the_text_has_the_answer_its_rivals_and_how_to_use_it(tmp_path: Path) -> None:
-    """What is as good, the closed form's choice, the confirmation beside what was said, and the options for a run."""
-
-    def rise(settings: dict[str, Any], rng: Any) -> dict[str, float]:
-        return {"ettr": 0.9 + settings["spares.hot"] / 100 + 0.05 * rng.standard_normal()}
-
-    content, text = told(found_by(study_of(tmp_path, vary=SPARES, optimize={"maximize": "ettr"}), rise))
-    assert content["answer"]["values"] == {"spares.hot": "2"}
-    assert content["runner_up"]["values"] == {"spares.hot": "1"}
-    assert content["settings"] == ["spares.hot=2"]
-    assert "is highest with spares.hot 2" in text
-    assert "Everything else that was tried is resolved as worse" in text
-    assert "--set spares.hot=2" in text
-    assert "scenario as it is" in text
-    assert content["confirmation"]["confirmed"] is None
-    assert against(content) == []
-
-
 def test_the_edge_is_told_with_what_is_sure(tmp_path: Path) -> None:
     """With every run alike, 8 runs that finish are no proof of 95 %: the text says how many would be."""
     asked = {"minimize": "spares.hot", "subject_to": ["p_finish_by >= 0.95"]}
@@ -854,4 +842,15 @@ def test_the_edge_is_told_with_what_is_sure(tmp_path: Path) -> None:
     assert content["edge"]["surely_not"] == {"spares.hot": "0"}
     assert content["confirmation"]["confirmed"] is None
     assert "confirm: 72 would show it" in text
-    assert "surely not enough is spares.hot 0 and before" in text
+    assert "resolved as not enough is spares.hot 0 and before" in text
+
+
+def test_progress_counts_on_to_what_is_expected() -> None:
+    """Orders of three, four and six tasks with ten expected: 3 and 7 of 10, then 13 of 13; it never falls back."""
+    seen: list[tuple[int, int | None]] = []
+    count = _counted(lambda done, total: seen.append((done, total)), 10)
+    for size in (3, 4, 6):
+        for done in range(1, size + 1):
+            count(done, size)
+    assert [done for done, _ in seen] == list(range(1, 14))
+    assert [total for _, total in seen] == [10] * 7 + [13] * 6

@@ -16,7 +16,7 @@ SOFTWARE, HOST, GPU, HANG = range(4)
 
 """The sources of failures: a process of the job, a node, a GPU, a collective that nobody knows the reason of."""
 
-_RARE: dict[str, Any] = {"law": {"law": "exponential", "mean": "1000000 d"}, "renews": "never"}
+_RARE: dict[str, Any] = {"law": {"use": "exponential", "mean": "1000000 d"}, "renews": "never"}
 
 FAILURES: list[dict[str, Any]] = [
     {"use": "job", "name": "software", "rate": "1 per 1000000 job-d"},
@@ -165,24 +165,6 @@ def test_torchrun_restarts_after_three_processes_and_no_more(seed: int) -> None:
     told(story, case("torchrun-elastic", story, 4, REPLICAS, overrides=seen, seed=seed))
 
 
-def test_pathways_reads_its_own_hosts_after_a_process() -> None:
-    """What lies in the memory of a host outlives its processes: without copies on peers it is read there."""
-    story = Story({120: 0.02, 500: SAVE}, replicas=4)
-    story.wait("initialize", 60.0 * 4 / 8192, IMPORTS, DEVICES, slow_hosts(4), FIRST_STEP).step(690)
-    story.fail(SOFTWARE).wait("detection", 13.0).wait("reschedule", 50.0)
-    story.wait("initialize", 12.7).wait("restore", 5.4).back_to(600).step(700)
-    overrides = {"detection.observers.0.period": "1 us", "checkpoint.tiers.2": None}
-    told(story, case("multi-tier-pathways-elastic", story, 4, REPLICAS, overrides=overrides))
-
-
-def test_torchrun_gives_up_without_its_first_node() -> None:
-    """The rendezvous is kept by the first node: with it the job goes to the layer above, which is Slurm."""
-    story = Story({500: SAVE}, replicas=4).wait("initialize", *cold(4)).step(690)
-    story.fail(HOST, 0).wait("detection", WATCHDOG).wait("reschedule", 30.0, ELIGIBLE, FIXED["scheduler"])
-    story.wait("initialize", *cold(4)).wait("restore", READ).back_to(500).step(900)
-    told(story, case("torchrun-elastic", story, 5, REPLICAS, overrides=BY_WATCHDOG))
-
-
 NVRX = {120.0: 0.5, 500.0: SAVE}
 
 """Copies in the hosts of a clique every 2 min, 0.5 s each, and remote ones [s]."""
@@ -204,18 +186,6 @@ def test_nvrx_in_process() -> None:
     story.wait("initialize", *cold(4)).wait("restore", READ).back_to(1000).step(1250)
     result = told(story, case("nvrx-in-process", story, 6, spares={"hot": 1}))
     assert result.jobs[0].restores == {"peer-host": 2, "remote": 1}
-
-
-def test_nvrx_leads_down_the_ladder() -> None:
-    """Two hosts are lost and one is to spare: neither processes nor nodes can be kept, and each rung takes its stop."""
-    missing = 30.0
-    in_process = (1.0, FIXED["abort and finalise"], FIXED["health check"])
-    in_job = (STOP, FIXED["GPU memory"], 5.0)
-    story = Story(NVRX).wait("initialize", *cold(4)).step(690)
-    story.fail(HOST, 1).fail(HOST, 3).wait("detection", missing)
-    story.wait("reschedule", *in_process, *in_job, KILL_WAIT, ELIGIBLE, FIXED["scheduler"])
-    story.wait("initialize", *cold(4)).wait("restore", READ).back_to(500).step(650)
-    told(story, case("nvrx-in-process", story, 6, spares={"hot": 1}))
 
 
 def test_nvrx_in_job() -> None:

@@ -259,8 +259,8 @@ def simulated(run: ReportData, away: float, outside: float, *, name: str = "here
     content = copy.deepcopy(run.main)
     ettr = content["closed_form"]["ettr"] + away
     content["closed_form"]["simulated"] |= {"ettr": ettr, "outside_ci95": outside}
-    answer = {"ask": "threshold", "data": {"metric": "ettr", "along": "rate", "at_least": asked}}
-    sweep = None if asked is None else {"answers": [{"ask": "best", "data": {}}, answer]}
+    answer = SimpleNamespace(ask="threshold", data={"metric": "ettr", "along": "rate", "at_least": asked})
+    sweep = None if asked is None else SimpleNamespace(answers=[SimpleNamespace(ask="best", data={}), answer])
     return SimpleNamespace(focus=Focus(name, run.focus.scenario, 2, RunDocument.model_validate(content)), sweep=sweep)
 
 
@@ -492,7 +492,10 @@ def sensitivity(folder: Path, first: dict[str, float], study: dict[str, Any] | N
         },
         "indices_missing": "",
     }
-    return ReportData(Results(folder, "sensitivity", {"sensitivity.json": content}))
+    report_data = ReportData(Results(folder, "sensitivity", {"sensitivity.json": content}))
+    center = SimpleNamespace(values=content["center"]["values"])
+    report_data.__dict__["sensitivity"] = SimpleNamespace(center=center, replications=content["replications"])
+    return report_data
 
 
 @cases("sums_to", [0.9, 1.3])
@@ -588,7 +591,8 @@ def validated() -> dict[str, Any]:
 def test_a_validation_is_shown_whole_with_papers_inputs_tolerances_and_failures(tmp_path: Path) -> None:
     """Every row with all its cells, every paper, input and reason of a tolerance, what is left out, and what failed."""
     content = validated()
-    section = validation.section(ReportData(Results(tmp_path, "validate", {"validate.json": content})))
+    report_data = ReportData(Results(tmp_path, "validate", {"validate.json": content}))
+    section = validation.section(report_data)
     assert section is not None
     tables = grids(section)
     cells = {cell for grid in tables.values() for row in grid.rows for cell in row}
@@ -614,7 +618,8 @@ def test_a_validation_is_shown_whole_with_papers_inputs_tolerances_and_failures(
     total = sum(content["counts"].values())
     assert section.title == f"{total - 1} of {total} comparisons are within their limits"
     assert f"1 of {total} rows failed: {content['groups'][0]['rows'][0]['id']}" in section.text
-    (picture,) = (item for item in section.items if isinstance(item, Picture))
+    picture = validation.first_screen(report_data).picture
+    assert picture is not None
     largest = [bar.values[0] for bar in picture.chart.rows]
     assert all(value is not None and 0 < value <= 100 for value in largest)
 

@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.amounts import COUNT, PERCENT, POINTS, gpu_hours_form
+from analysis.amounts import COUNT, PERCENT, POINTS
 from analysis.metrics import BUCKETS
 from analysis.page.build import OPENINGS
-from analysis.page.chapters import sensitivity
 from analysis.page.chapters.inputs import EXACTLY, RECORDED, not_covered, stated
-from analysis.page.glossary import cause_words, terms
-from analysis.page.model import Number, Picture, plain
+from analysis.page.glossary import terms
+from analysis.page.model import Number, plain
 from analysis.page.report_data import ReportData, read_results
 from analysis.page.sourced import Places, SourcedNumber, number, ranged, told, total
 from sim import JOB_BUCKETS
-from tests.cases import cases
 from tests.report_sample import SMALL, YAML, call, parse
 from tests.trace_numbers import check_number, check_opening, check_words, evaluated, quotes, value_at
 
@@ -327,13 +325,6 @@ def test_warnings_stand_behind_assumptions_in_plain_words() -> None:
     assert found[2:4] == ["Failures are detected as the scenario says, not in the own way of A and B.", "Odd."]
 
 
-def test_abbreviations_of_causes_are_in_capitals() -> None:
-    """The name of a cause is told as people write it."""
-    assert [cause_words(name) for name in ("faulty_gpu", "gpu_hbm3", "nic", "gpubox")] == [
-        "faulty GPU", "GPU HBM3", "NIC", "gpubox"
-    ]  # fmt: skip
-
-
 def test_staying_with_the_first_may_be_best(folders: dict[str, Path]) -> None:
     """Where the first variant is best, the answer is to stay, and what the other would lose is positive."""
     found = opened(folders["compare"])
@@ -397,18 +388,7 @@ def test_the_input_that_moves_most_is_named(folders: dict[str, Path]) -> None:
     assert ("raises" if widest["change"]["mean"] > 0 else "lowers") in answer
 
 
-def test_a_change_has_its_direction(folders: dict[str, Path], tmp_path: Path) -> None:
-    """What raises the metric is said to raise it, and the same change with the other sign to lower it."""
-    for sign, word in ((1.0, " raises it by 10 to 30 points"), (-1.0, " lowers it by 10 to 30 points")):
-
-        def change(content: Any, sign: float = sign) -> None:
-            ends = sorted((0.1 * sign, 0.3 * sign))
-            content["tornado"][0]["moves"][0]["change"].update(mean=0.2 * sign, ci95=ends, resolved=True)
-
-        assert word in plain(edited(folders["sensitivity"], tmp_path / word.strip()[:5], change).answer)
-
-
-def test_a_resolved_change_leads_and_both_pictures_agree(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_a_resolved_change_leads_and_bars_end_where_changes_do(folders: dict[str, Path], tmp_path: Path) -> None:
     """A smaller change beyond chance is named before a larger one that may be chance; bars end where changes do."""
 
     def change(content: Any) -> None:
@@ -420,13 +400,8 @@ def test_a_resolved_change_leads_and_both_pictures_agree(folders: dict[str, Path
 
     found = edited(folders["sensitivity"], tmp_path / "mixed", change)
     assert " raises it by 0.5 to 1.5 points" in plain(found.answer)
-    section = sensitivity.section(ReportData(read_results(tmp_path / "mixed")))
-    assert section is not None
-    ours, theirs = found.picture, section.items[0]
-    assert isinstance(theirs, Picture)
-    assert ours is not None
-    assert ours.chart.swings == theirs.chart.swings
-    assert ours.chart.swings[0].high[1] == pytest.approx(6.0)
+    assert found.picture is not None
+    assert found.picture.chart.swings[0].high[1] == pytest.approx(6.0)
 
 
 def test_no_input_matters_beyond_chance(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -449,29 +424,7 @@ def test_the_best_setting_and_its_value(folders: dict[str, Path]) -> None:
     found = opened(folders["optimize"])
     assert numbers(found.answer)[0].value == best[0]
     (label,) = best[1].values()
-    assert f"interval = {label}" in plain(found.answer)
-
-
-def test_what_may_be_as_good_is_not_called_the_best(folders: dict[str, Path], tmp_path: Path) -> None:
-    """The picture of an optimum says what else may be as good; a setting that the scenario has is no news."""
-    document = json.loads((folders["optimize"] / "optimize.json").read_bytes())
-    tried = [trial["values"] for trial in document["tried"]]
-
-    def alone(content: Any) -> None:
-        content["as_good"].update(values=[content["answer"]["values"]])
-        content["settings"] = ["checkpoint.tiers.0.interval=10 min"]
-
-    def tied(content: Any) -> None:
-        content["as_good"].update(values=tried)
-        content["settings"] = ["checkpoint.tiers.0.interval=20 min"]
-
-    found, open_ = (edited(folders["optimize"], tmp_path / change.__name__, change) for change in (alone, tied))
-    assert found.picture is not None
-    assert found.picture.title.endswith("is the best that was tried")
-    assert "already has this setting" not in text_of(found)
-    assert open_.picture is not None
-    assert open_.picture.title.endswith("may be as good")
-    assert "The scenario already has this setting" in text_of(open_)
+    assert f"interval {label}" in plain(found.answer)
 
 
 def test_conditions_that_nothing_meets(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -485,20 +438,13 @@ def test_conditions_that_nothing_meets(folders: dict[str, Path], tmp_path: Path)
             trial["conditions"][0].update(condition="ettr >= 99.9 %", bound=0.999, verdict="fails")
 
     found = edited(folders["optimize"], tmp_path / "unmet", unmet)
-    assert plain(found.answer) == "No setting that was tried makes the useful share of the time (ETTR) at least 99.9 %."
+    assert (
+        plain(found.answer)
+        == "No setting that was evaluated makes the useful share of the time (ETTR) at least 99.9 %."
+    )
     closest = max(trial["aims"]["ettr"]["mean"] for trial in
                   json.loads((folders["optimize"] / "optimize.json").read_bytes())["tried"])  # fmt: skip
     assert numbers(found.drivers[0])[0].value == closest
-
-
-def test_fresh_failures_that_deny_the_answer(folders: dict[str, Path], tmp_path: Path) -> None:
-    """Whether fresh failures confirm an optimum stands on the first screen."""
-    for confirmed, word in ((True, " confirm the"), (False, "do not confirm"), (None, "neither confirm")):
-
-        def change(content: Any, confirmed: bool | None = confirmed) -> None:
-            content["confirmation"]["confirmed"] = confirmed
-
-        assert word in plain(edited(folders["optimize"], tmp_path / str(confirmed), change).doubt)
 
 
 def test_a_validation_that_holds_says_yes_and_one_that_fails_says_where(
@@ -664,21 +610,6 @@ def test_ends_are_ordered_after_a_change_of_sign() -> None:
     assert found is not None
     lost = found.changed(lambda share: 1 - share)
     assert lost.interval == (0.7, 0.8)
-
-
-@cases(
-    ("hours", "text"),
-    [
-        (0.25, "0.250 GPU-hours"),
-        (1234567.3, "1.23 million GPU-hours"),
-        (739854.3, "740,000 GPU-hours"),
-        (16384, "16,384 GPU-hours"),
-    ],
-)
-def test_gpu_time_is_told_in_words(hours: float, text: str) -> None:
-    """Whole numbers keep all digits, others have three, and large ones have a word."""
-    seconds = 3600.0 * hours
-    assert number(SourcedNumber(seconds, (), "a"), gpu_hours_form(seconds)).text == text
 
 
 def test_ranges_whose_ends_look_alike_are_told_once() -> None:

@@ -295,7 +295,7 @@ def test_what_the_jobs_lost_is_worth_its_gpu_hours_at_the_price_of_one() -> None
     found = made(focus, "where_time_goes")
     assert found is not None
     lost = (1 - documents.plain(focus.document)["time_shares"]["productive"]) * 112 * 48 * 2.5
-    assert f"what the jobs lost is worth {lost:,.0f} EUR." in plain(found.text[1])
+    assert f"what the jobs lost is worth {lost:,.0f} EUR per run." in plain(found.text[1])
 
 
 def test_the_table_of_losses_has_totals_and_money() -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.page.chapters.sensitivity import against, format_sensitivity
+from analysis.page.chapters import sensitivity as chapter
+from analysis.results.models import SensitivityDocument
 from analysis.results.run import render
 from analysis.runs import RequestError
 from analysis.sensitivity import run_sensitivity
@@ -22,6 +23,7 @@ from analysis.sweep.journal import Journal
 from analysis.sweep.workers import Where, crew_at
 from sim import Ratio
 from tests.cases import cases
+from tests.typed import of_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -225,6 +227,10 @@ def test_noise_alone_is_not_taken_for_a_parameter() -> None:
     assert found.axes == ()
 
 
+against, format_sensitivity = (
+    of_plain(show, SensitivityDocument) for show in (chapter.against, chapter.format_sensitivity)
+)
+
 STUDY = """
 name: unknowns
 scenario: quickstart
@@ -323,69 +329,3 @@ def test_chosen_axes_are_not_called_unknown(tmp_path: Path) -> None:
     document, _, _ = played(tmp_path, text, samples=4, replications=4)
     assert "hat varies" in format_sensitivity(document, width=1000)
     assert "Chosen, not unknown: spares.hot" in format_sensitivity(document, width=1000)
-
-
-def told(metric: str, moves: dict[str, list[tuple[str, float, float]]], mean: float) -> dict[str, Any]:
-    """Return a document of changes one at a time: for each axis a value, its mean change and half an interval."""
-    swings = [
-        {
-            "axis": axis,
-            "center": "c",
-            "swing": max(abs(change) for _, change, _ in rows),
-            "resolved": any(abs(change) > half for _, change, half in rows),
-            "replications_to_resolve": None,
-            "moves": [
-                {
-                    "label": label,
-                    "number": None,
-                    "change": {
-                        "mean": change,
-                        "ci95": [change - half, change + half],
-                        "resolved": abs(change) > half,
-                        "replications_to_resolve": 77,
-                        "controlled": None,
-                    },
-                    "closed_form": None,
-                    "trouble": "",
-                }
-                for label, change, half in rows
-            ],
-        }
-        for axis, rows in moves.items()
-    ]
-    center = {"values": dict.fromkeys(moves, "c"), "mean": mean, "ci95": [mean, mean], "closed_form": None}
-    return {
-        "study": "s",
-        "metric": metric,
-        "replications": 8,
-        "seed": 1,
-        "axes": {axis: {"title": axis, "unknown": True} for axis in moves},
-        "center": center,
-        "low": 0.05,
-        "tornado": swings,
-        "indices": None,
-        "indices_missing": "",
-        "assumptions": ["a guess"],
-        "warnings": ["a rack is unused"],
-    }
-
-
-def test_the_text_of_changes() -> None:
-    """What is resolved leads, times have units, and what is open or without effect is named as such."""
-    moves = {
-        "wide": [("far", -7200.0, 9000.0)],
-        "sure": [("less", -1800.0, 60.0), ("more", 3600.0, 60.0)],
-        "idle": [("any", 0.0, 0.0)],
-    }
-    text = format_sensitivity(told("mtti", moves, 36000.0), width=1000)
-    assert "Sure from c to more changes time between interruptions by +" in text
-    assert "about 77 replications" in text
-    assert "the same in every run" in text
-    assert "a guess" in text
-    assert text.index("warning: a rack is unused") < text.index("Sure from")
-
-
-def test_shares_change_by_points() -> None:
-    """A share falls by two points, not by two percent."""
-    text = format_sensitivity(told("time_shares.starved", {"x": [("any", -0.02, 0.001)]}, 0.1), width=1000)
-    assert "share of time in starved by -2.00 points" in text

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import sim
-from analysis.page.chapters.study import format_sweep
+from analysis.page.chapters import study as chapter
 from analysis.results.models import SweepDocument
 from analysis.results.run import render, scenario_digest
 from analysis.study.load import LoadedStudy, load_study
@@ -39,6 +39,8 @@ from tests.cases import cases
 from tests.sweep_tools import broken, common_noise, table_of
 from tests.typed import as_plain, of_plain
 from tests.unit.test_sweep_tasks import files_of_at_most
+
+format_sweep = of_plain(chapter.format_sweep, SweepDocument)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -1011,18 +1013,6 @@ def test_cells_without_results_are_named_once_for_each_reason(tmp_path: Path) ->
     (line,) = [line for line in format_sweep(content, width=300).splitlines() if "no room for the job" in line]
     assert line.count("hot spares 0") == 3
     assert "cannot run" in line
-
-
-def test_lines_of_a_table_fit_the_terminal(tmp_path: Path) -> None:
-    """With long labels they fold; numbers stay whole."""
-    label = "a very long name of a recovery strategy that nobody would want to read in a table at all but may be there"
-    vary = f"{{repair.time: {{title: way, path: repair.time, choices: {{{label}: 6 h, b: 2 d}}}}}}"
-    content = content_of(
-        tmp_path, vary, lambda where: {"ettr": 0.9 + NOISE, "cost": 2e6 + 1e5 * NOISE}, rest="metrics: [ettr, cost]"
-    )
-    text = format_sweep(content, width=80)
-    assert all(len(line) <= 80 for line in text[: text.index("Assumptions")].splitlines())
-    assert any("90.0 %" in line for line in text.splitlines())
 
 
 def test_notes_tell_what_a_reader_must_know(tmp_path: Path) -> None:

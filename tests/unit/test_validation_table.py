@@ -92,21 +92,6 @@ def test_the_text_and_the_markdown_show_every_row(content: dict[str, Any]) -> No
     assert "inputs of each row: --json, ettrick report" in format_validation(content)
 
 
-@cases(("number", "words"), [(7, "cold start: a-0, a-1, a-2, a-3, a-4, a-5, a-6"), (9, "a-5 and 3 others")])
-def test_of_many_rows_some_are_named(number: int, words: str) -> None:
-    """Of rows with one convention six are named, and how many others there are; one other is named as well."""
-    names = [f"a-{place}" for place in range(number)]
-    rows = [
-        row("absolute", 1.0, id=name, measure="fake", conventions={"start": start})
-        for name, start in [*((name, "cold") for name in names), ("b", "stationary")]
-    ]
-    table = Table((Group("group", "A title", tuple(rows)),), ())
-    found = play(table, Lab(), measures={"fake": fake})
-    text = format_validation(describe(found, command=""))
-    assert words in text
-    assert f"{names[-1]}," not in text
-
-
 def test_every_line_of_a_markdown_table_has_as_many_cells(content: dict[str, Any]) -> None:
     """A bar in a text does not break its table."""
     lengths = {

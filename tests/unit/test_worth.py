@@ -97,7 +97,7 @@ def test_without_its_only_cause_a_job_does_what_arithmetic_says() -> None:
 def test_a_cause_that_never_strikes_is_worth_exactly_nothing() -> None:
     """To remove it, though it comes first, changes no life, no repair and no detection of the others: not by a bit."""
     ghost = {**NODE, "name": "ghost", "rate": "1 per 1000000000000 node-day"}
-    law = {"law": "lognormal", "median": "4 h", "sigma": 1.2}
+    law = {"use": "lognormal", "median": "4 h", "sigma": 1.2}
     found = worth(
         report_sample.parse(
             cluster={**report_sample.SMALL["cluster"], "nodes": 24},
@@ -171,7 +171,7 @@ def test_a_rollout_that_is_removed_leaves_the_failures_that_it_would_have_change
 
 def test_longer_lives_are_the_same_lives_longer_by_a_tenth() -> None:
     """MTBF: all lives of unplanned causes are 1.1 times as long by the same random numbers, whatever their law."""
-    aged = {**NODE, "name": "aged", "law": {"law": "weibull", "mean": "1 d", "shape": 2.0}}
+    aged = {**NODE, "name": "aged", "law": {"use": "weibull", "mean": "1 d", "shape": 2.0}}
     del aged["rate"]
     before, after = knob("mtbf", failures=[NODE, aged, PLANNED])
     first = {life[:3]: life[3] for life in lives(before)}
@@ -185,7 +185,7 @@ def test_longer_lives_are_the_same_lives_longer_by_a_tenth() -> None:
 
 def test_longer_lives_reach_batches_and_hidden_faults() -> None:
     """A batch with a law of its own lives longer too, and nodes catch a hidden fault more seldom."""
-    batch = {"share": 0.5, "law": {"law": "exponential", "mean": "4 d"}}
+    batch = {"share": 0.5, "law": {"use": "exponential", "mean": "4 d"}}
     defect = {"use": "defect", "name": "lemon", "share": 0.2, "rate": "1 per node-day", "onset": "1 per 100 node-day"}
     before, after = knob("mtbf", failures=[{**NODE, "batches": [batch]}, defect])
     old = [prepared.sources[0].variety.batches[0].law for prepared in (before, after)]
@@ -486,6 +486,23 @@ def test_money_is_the_work_gained_at_the_price_of_work(priced: tuple[Worth, dict
             assert mine == pytest.approx(of * year * rent / tokens, rel=1e-9)
     assert content["currency"] == "EUR"
     assert found.by == content["by"] == "tokens_per_day"
+
+
+def test_one_point_of_ettr_is_as_much_as_the_share_of_all_that_it_takes_today(
+    priced: tuple[Worth, dict[str, Any]],
+) -> None:
+    """A job whose ETTR is e needs 0.01 / e of its GPUs, of its 2 days or of its rent of a year for a point of work."""
+    found, content = priced
+    point, part = content["one_point"], 0.01 / content["base"]["ettr"]["mean"]
+    (job,) = found.base.prepared.jobs
+    rent = 2.0 * 16 * 8 * units.DURATION.units["year"] / 3600
+    shown = {"gpus": part * job.gpus, "time_s": part * 2 * 86400, "money_per_year": part * rent}
+    assert point == pytest.approx(shown, rel=1e-9)
+    last = format_worth(content).splitlines()[-1]
+    assert last.startswith("One point of ETTR = ")
+    assert [word in last for word in ("EUR a year", "of this run", "GPUs")] == [True] * 3
+    free = format_worth({**content, "one_point": {**point, "money_per_year": None}}).splitlines()[-1]
+    assert "EUR" not in free
 
 
 def test_without_tokens_money_is_for_productive_time() -> None:

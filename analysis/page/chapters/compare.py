@@ -33,19 +33,18 @@ from analysis.amounts import (
 from analysis.compare import by_value
 from analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, ratios, time_shares
 from analysis.page.account import asked_for
-from analysis.page.cells import axes_of, candidates_section
+from analysis.page.cells import axes_of
+from analysis.page.chapters.answers import chosen_cells
 from analysis.page.chapters.inputs import luck, more_runs, not_covered, stated
 from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
 from analysis.page.formats.terminal import folded
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
-from analysis.page.report_data import chosen_cells
 from analysis.page.sourced import Places, number, ranged, told
 from analysis.statistics.differences import MANY, Difference, difference
 from analysis.terminal import Page, console
 from sim import JOB_BUCKETS, Ratio
 from sim.units import HOUR, YEAR
-from sim.yamlfile import TAGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
         ControlledDifference,
         DifferenceFound,
         RankingFound,
+        SweepDocument,
         VariantFound,
     )
     from sim import Result, Scenario
@@ -196,7 +196,7 @@ def _print_keys(out: Console, content: CompareDocument, prefix: str) -> None:
     keys, lines = content.also_differ, {}
     for path in content.varied:
         place, _, tag = path.rpartition(".")
-        inside = [key.removeprefix(f"{place}.") for key in keys if tag in TAGS and key.startswith(f"{place}.")]
+        inside = [key.removeprefix(f"{place}.") for key in keys if tag == "use" and key.startswith(f"{place}.")]
         if inside:
             lines[place] = f"{', '.join(inside)}: follow from {path}"
             keys = {key: values for key, values in keys.items() if not key.startswith(f"{place}.")}
@@ -354,7 +354,8 @@ def in_money(contest: Contest, best: str) -> Words:
     owned = requested / asked_for(of_requested, of_owned)
     amount = gain.changed(lambda share: share * gpus * YEAR * (cost / owned))
     form = money_form(amount.mean.value, places.get(*at, "cost", "currency"))
-    return (", worth ", number(amount.mean, form, amount.interval), " at what a GPU-hour of the cluster costs now")
+    worth = number(amount.mean, form, amount.interval)
+    return (", worth ", worth, " a year at what a GPU-hour of the cluster costs now")
 
 
 # ----------------------------------------
@@ -502,7 +503,7 @@ def names_of(report_data: ReportData, before: Focus, after: Focus) -> tuple[str,
     theirs, ours = found
     apart = [name for name in ours if ours[name] != theirs[name]]
     assert report_data.sweep is not None
-    return phrases(theirs, apart, report_data.sweep), phrases(ours, apart, report_data.sweep)
+    return phrases(theirs, apart, report_data.sweep.axes), phrases(ours, apart, report_data.sweep.axes)
 
 
 def shortly(report_data: ReportData, name: str) -> str:
@@ -522,16 +523,16 @@ def _values_of(report_data: ReportData) -> tuple[dict[str, str], dict[str, str]]
     chosen = None if content is None else chosen_cells(content)
     if content is None or chosen is None or chosen[1] is None:
         return None
-    return content["cells"][chosen[1]]["values"], content["cells"][chosen[0]]["values"]
+    return content.cells[chosen[1]].values, content.cells[chosen[0]].values
 
 
-def in_common(content: dict[str, Any]) -> str:
+def in_common(content: SweepDocument) -> str:
     """Return what the two have in common of what was chosen, in words; empty without any."""
     chosen = chosen_cells(content)
     if chosen is None or chosen[1] is None:
         return ""
-    ours, theirs = (content["cells"][number]["values"] for number in chosen if number is not None)
-    return phrases(ours, [axis.name for axis in axes_of(content) if ours[axis.name] == theirs[axis.name]], content)
+    ours, theirs = (content.cells[number].values for number in chosen if number is not None)
+    return phrases(ours, [axis.name for axis in axes_of(content) if ours[axis.name] == theirs[axis.name]], content.axes)
 
 
 # ----------------------------------------
@@ -841,9 +842,7 @@ _SMALLEST_COMPARISON = 1e-6
 
 def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    if report_data.kind == "compare":
-        return _of_variants(report_data.comparison)
-    return None if report_data.sweep is None else candidates_section(report_data.sweep)
+    return _of_variants(report_data.comparison) if report_data.kind == "compare" else None
 
 
 def difference_note(found: DifferenceFound, replications: int) -> str:
@@ -1287,7 +1286,7 @@ def _notes_of_bridge(report_data: ReportData, before: Focus, after: Focus, count
     content = report_data.sweep
     if content is not None and report_data.kind == "sweep" and (same := in_common(content)):
         notes.append(f"Both have {same}.")
-    if content is not None and any(axis["unknown"] for axis in content["axes"].values()):
+    if content is not None and any(axis.unknown for axis in content.axes.values()):
         notes.append("Unknown inputs are at their central values.")
     return notes
 

@@ -180,11 +180,11 @@ def _text(content: Any) -> str:
     if isinstance(content, float):
         return f"{content:,.12g}"
     if isinstance(content, dict):
-        law = content.get("law")
-        parts = [f"{key} {_text(value)}" for key, value in content.items() if key != "law"]
-        if law == "fixed":
+        use = content.get("use")
+        parts = [f"{key} {_text(value)}" for key, value in content.items() if key != "use"]
+        if use == "fixed":
             return _text(content["value"])
-        return ", ".join([*([str(law)] if law else []), *parts]) or "none"
+        return ", ".join([*([str(use)] if use else []), *parts]) or "none"
     if isinstance(content, list):
         return ", ".join(map(_text, content)) or "none"
     return str(content) or "none"
@@ -198,7 +198,7 @@ def _same(one: Any, other: Any) -> bool:
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(other, dict) and other.get("law") == "fixed":
+    if isinstance(other, dict) and other.get("use") == "fixed":
         return _same(one, other["value"])
     if isinstance(one, str) or isinstance(other, str):
         return one == other or bool(_amounts(one) & _amounts(other))

@@ -428,32 +428,44 @@ def _print_causes_of_console(out: Console, content: RunDocument) -> None:
     out.print(table)
 
 
+_LAST = 4
+
+"""Numbers of nodes of which the terminal says how often more are down."""
+
+
 def _print_nodes_down(out: Console, content: RunDocument) -> None:
-    """Print how many nodes are missing at once, beside what independent nodes would need."""
-    down = content.nodes_down
-    if not isinstance(down, NodesDown) or not down.max:
-        return
-    out.print("\nNodes down at once", style="bold")
-    levels = down.independent.model_dump()
-    table = empty_table("", "mean", *(f"{name[1:]} % of the time" for name in levels), "most")
-    table.add_row(
-        "simulation", count_text(down.mean), *(f"{getattr(down, name):,}" for name in levels), f"{down.max:,}"
-    )
-    table.add_row("independent nodes", count_text(down.mean), *(f"{value:,}" for value in levels.values()), "")
-    out.print(table)
+    """Print how many nodes and domains are missing at once, beside what independent ones would need."""
+    for name, down in (("nodes", content.nodes_down), ("domains", content.domains_down)):
+        if not isinstance(down, NodesDown) or not down.max:
+            continue
+        out.print(f"\n{name.capitalize()} down at once", style="bold")
+        table = empty_table("", "mean", *(f"{100 * level:g} %\nof the time" for level in LEVELS.values()), "most")
+        for label, of, most in (("simulation", down, f"{down.max:,}"), (f"independent {name}", down.independent, "")):
+            numbers = (text_or_dash(getattr(of, level), "{:,}".format) for level in LEVELS)
+            table.add_row(label, count_text(down.mean), *numbers, most)
+        out.print(table)
+        rows = [(f"more than {row.count:,} ({row.gpus:,} GPUs)", f"{percent_text(row.time_share)} of the time")
+                for row in down.more_than[-_LAST:]]  # fmt: skip
+        out.print(label_grid(rows))
 
 
 def _print_closed_form(out: Console, content: RunDocument) -> None:
     formula = content.closed_form
     out.print("\nClosed form beside the simulation", style="bold")
-    if formula.ettr is not None:
-        table = empty_table("", "closed form", "simulation")
-        simulated = content.time_shares
-        for name, value in formula.time_shares.items():
-            parts = RESTART if name == "restart" else (name,)
-            other = None if simulated[parts[0]] is None else sum(simulated[part] for part in parts)
-            table.add_row(" + ".join(map(bucket_label, parts)), percent_text(value), text_or_dash(other, percent_text))
+    table = empty_table("", "closed form", "simulation")
+    simulated = content.time_shares
+    for name, value in formula.time_shares.items():
+        parts = RESTART if name == "restart" else (name,)
+        other = None if simulated[parts[0]] is None else sum(simulated[part] for part in parts)
+        table.add_row(" + ".join(map(bucket_label, parts)), percent_text(value), text_or_dash(other, percent_text))
+    for name, value in formula.availability.items():
+        mean = content.metrics[name].mean
+        table.add_row(
+            METRICS[name].short, percent_text(value, 3), text_or_dash(mean, lambda share: percent_text(share, 3))
+        )
+    if table.row_count:
         out.print(table)
+    if formula.ettr is not None:
         out.print(f"  form: {formula.form}")
         out.print(f"  ETTR: {compared_text(formula)}")
     for line in formula.reasons:
@@ -576,7 +588,7 @@ def _in_money(places: Places, lost: Estimate) -> Words:
         return ()
     amount = lost.changed(lambda share: share * asked_for(of_requested, of_owned) * cost)
     form = money_form(cost.value, places.get("cost", "currency"))
-    return (" or ", _mean(places, amount, form), " of the ", number(cost, form), " that the cluster costs")
+    return (" or ", _mean(places, amount, form), " of the ", number(cost, form), " that the cluster costs per run")
 
 
 def _mean(places: Places, found: Estimate, form: Form) -> Number:
@@ -768,7 +780,7 @@ def section(report_data: ReportData) -> Section | None:
     lost = sorted(chart.changes, key=lambda change: change.amount)
     largest = f"; the largest loss is {lost[0].name}" if lost else ""
     alt = f"Waterfall from 100 % of the requested GPU-time down to {PERCENT.value(chart.end[1] / 100)} productive. " + (
-        f"The largest steps: {', '.join(f'{change.name} {-change.amount:.2g} %' for change in lost[:3])}."
+        f"The largest steps: {', '.join(f'{change.name} {abs(change.amount):.2g} %' for change in lost[:3])}."
         if lost
         else "Nothing is lost."
     )
@@ -794,7 +806,7 @@ def waterfall(focus: Focus) -> Waterfall:
     left = 100 * shares["productive"]
     title = f"{PERCENT.value(shares['productive'])} of the requested GPU-time is productive"
     if changes:
-        title += f"; {changes[0].name} costs {-changes[0].amount:.2g} points"
+        title += f"; {changes[0].name} costs {abs(changes[0].amount):.2g} points"
     return Waterfall(title, "%", ("requested", 100.0), changes, ("productive (ETTR)", left))
 
 
@@ -848,7 +860,7 @@ def _of_cluster(stack: Stack, focus: Focus, account: Account) -> Picture:
             amounts.append(money(shares[name] * account.owned * account.price, account.currency))
         rows.append((bucket_label(name), PERCENT.value(shares[name]), *amounts, BUCKETS[name].gloss))
     heads = ["share of owned"] + (["GPU-hours"] if account.owned is not None else [])
-    heads += [account.currency] if account.price is not None else []
+    heads += [f"{account.currency} per run"] if account.price is not None else []
     columns = (
         Column("all GPUs, in and outside jobs", is_number=False),
         *map(Column, heads),
@@ -918,12 +930,12 @@ def _text(focus: Focus, account: Account) -> tuple[str, ...]:
     if account.price is not None and account.owned is not None:
         lost = (1 - share) * account.requested * account.price
         parts.append(
-            f"The cluster cost {money(account.price * account.owned, account.currency)}, which is "
+            f"The cluster cost {money(account.price * account.owned, account.currency)} per run, which is "
             f"{money(account.price * HOUR, account.currency)} for each GPU-hour owned. At this price what the "
-            f"jobs lost is worth {money(lost, account.currency)}."
+            f"jobs lost is worth {money(lost, account.currency)} per run."
         )
     if content.energy is not None:
-        parts.append(f"The facility took {Form('MWh', _MWH).plain(content.energy.total_j)}.")
+        parts.append(f"The facility took {Form('MWh', _MWH).plain(content.energy.total_j)} per run.")
     return tuple(parts)
 
 

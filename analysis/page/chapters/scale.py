@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
-from analysis.amounts import PERCENT, ends_of, listed, time_text
+from analysis.amounts import PERCENT, Form, ends_of, listed, time_text
+from analysis.page.cells import summary_of
 from analysis.page.chapters.run import TOO_FAR, distance
 from analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
 from analysis.page.model import Column, Grid, Picture, Section
-from analysis.page.report_data import at_rate, at_size, chosen_cells, interruption_rates, shares_of, with_nodes_at_hand
+from analysis.page.report_data import at_rate, at_size, interruption_rates, shares_of, with_nodes_at_hand
 from sim import units
 from sim.units import HOUR, MINUTE
 from sim.yamlfile import load
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from analysis.page.charts.data import Range
     from analysis.page.report_data import Focus, Rates, ReportData
-    from sim import Prepared
+    from analysis.results.models import CellFound, SweepDocument
+    from sim import Prepared, PreparedJob
 
     Row = tuple[int, float | None, float | None]
     """A size, what the formula says, and what it says where failures grow faster."""
@@ -128,19 +130,19 @@ def simulated_shares(report_data: ReportData) -> list[Simulated]:
         return []
     ettr = focus.document.metrics["ettr"]
     alone = _simulated(focus.prepared.jobs[0].gpus, ettr.mean, ettr.mean_ci95)
-    chosen = None if sweep is None or study is None else chosen_cells(sweep)
+    chosen = None if sweep is None or study is None else report_data.chosen
     cells = [] if chosen is None or sweep is None else _same_but_for_size(sweep, chosen[0])
-    if not cells or any("ettr" not in cell["metrics"] for cell in cells):
+    if not cells or any("ettr" not in cell.metrics for cell in cells):
         return alone
     assert study is not None
     points = {point.number: point for point in study.points()}
-    sizes = [study.scenario(points[cell["point"]]).jobs[0].gpus for cell in cells]
+    sizes = [study.scenario(points[cell.point]).jobs[0].gpus for cell in cells]
     if len(set(sizes)) < len(sizes):
         # What varies is not the size: it only comes with it.
         return alone
     pairs = zip(sizes, cells, strict=True)
-    found = ((gpus, cell["metrics"]["ettr"] or {}) for gpus, cell in pairs)
-    return sorted(one for gpus, row in found for one in _simulated(gpus, row.get("mean"), row.get("mean_ci95")))
+    found = ((gpus, summary_of(cell, "ettr")) for gpus, cell in pairs)
+    return sorted(one for gpus, row in found for one in _simulated(gpus, row.mean, row.mean_ci95))
 
 
 def _at(scaled: Prepared, prepared: Prepared, rates: Rates, served: float) -> AtSize:
@@ -170,16 +172,16 @@ def _share(ettr: float | None, served: float) -> float | None:
     return None if ettr is None else max(served * ettr, 0.0)
 
 
-def _same_but_for_size(sweep: dict[str, Any], number: int) -> list[dict[str, Any]]:
+def _same_but_for_size(sweep: SweepDocument, number: int) -> list[CellFound]:
     """Return the cells that differ from one in nothing but the axis that sets the GPUs of the job, if there is one."""
-    axes = [name for name, axis in sweep["axes"].items() if _GPUS in axis["paths"]]
+    axes = [name for name, axis in sweep.axes.items() if _GPUS in axis.paths]
     if not axes:
         return []
-    here = sweep["cells"][number]["values"]
+    here = sweep.cells[number].values
     alike = [
         cell
-        for cell in sweep["cells"]
-        if cell["status"] == "ok" and all(cell["values"][axis] == here[axis] for axis in here if axis not in axes)
+        for cell in sweep.cells
+        if cell.status == "ok" and all(cell.values[axis] == here[axis] for axis in here if axis not in axes)
     ]
     return alike if len(alike) > 1 else []
 
@@ -392,11 +394,11 @@ def section(report_data: ReportData) -> Section | None:
     return Section("frontier", title, (f"All of it is of {focus.name}. {_WORDS}",), (picture,), _notes(focus, now))
 
 
-def asked_level(sweep: dict[str, Any] | None) -> float | None:
+def asked_level(sweep: SweepDocument | None) -> float | None:
     """Return the share of productive time that a study asks to reach [-], if it asks for one."""
-    for answer in () if sweep is None else sweep["answers"]:
-        level = answer["data"].get("at_least")
-        if answer["ask"] == "threshold" and answer["data"].get("metric") == "ettr" and isinstance(level, float):
+    for answer in () if sweep is None else sweep.answers:
+        level = answer.data.get("at_least")
+        if answer.ask == "threshold" and answer.data.get("metric") == "ettr" and isinstance(level, float):
             return level if 0 < level < 1 else None
     return None
 
@@ -442,14 +444,13 @@ def _chart(title: str, requirement: Requirement, levels: tuple[float, ...]) -> C
 
 def _table(focus: Focus, requirement: Requirement, answers: dict[float, float | None]) -> Grid:
     """Return the factors that the levels take, as fast as now and twice as fast."""
-    mtti = focus.prepared.jobs[0].mtti
-    name = focus.name
+    job, name = focus.prepared.jobs[0], focus.name
     now, half = (time_text(requirement.pauses[SCALES.index(scale)]) for scale in (1.0, _HALF))
     rows = [
         (
             PERCENT.exact(level),
-            _needed(answers[level], mtti),
-            _needed(requirement.factor_for(level, _HALF), mtti),
+            _needed(answers[level], job),
+            _needed(requirement.factor_for(level, _HALF), job),
         )
         for level in answers
     ]
@@ -461,19 +462,30 @@ def _table(focus: Focus, requirement: Requirement, answers: dict[float, float | 
             Column(f"coming back in {half}", False),
         ),
         tuple(rows),
-        note=f"By the formula the job of {name} is interrupted every {time_text(mtti)} of running.",
+        note=f"By the formula the job of {name} is interrupted every {time_text(job.mtti)} of running: "
+        f"{_mtbf(job.mtti, job)}.",
     )
 
 
-def _needed(factor: float | None, mtti: float) -> str:
-    """Return a factor in words, with the time between interruptions [s]."""
+def _needed(factor: float | None, job: PreparedJob) -> str:
+    """Return a factor in words, with the reliability that it stands for."""
     if factor is None:
         return "out of reach: saves alone cost more"
     if factor == 0:
-        return f"less than {FACTORS[0]:g} times ({time_text(FACTORS[0] * mtti)})"
+        return f"less than {FACTORS[0]:g} times ({_reliability(FACTORS[0] * job.mtti, job)})"
     if math.isinf(factor):
-        return f"more than {FACTORS[-1]:g} times ({time_text(FACTORS[-1] * mtti)})"
-    return f"{_times(factor)} ({time_text(factor * mtti)})"
+        return f"more than {FACTORS[-1]:g} times ({_reliability(FACTORS[-1] * job.mtti, job)})"
+    return f"{_times(factor)} ({_reliability(factor * job.mtti, job)})"
+
+
+def _reliability(mtti: float, job: PreparedJob) -> str:
+    return f"MTTI {time_text(mtti)}, {_mtbf(mtti, job)}"
+
+
+def _mtbf(mtti: float, job: PreparedJob) -> str:
+    """Return the MTBF of a GPU and of a node that a running time between interruptions of the job [s] takes."""
+    hours = Form("h", HOUR)
+    return f"MTBF {hours.brief(mtti * job.gpus)} per GPU, {hours.brief(mtti * job.nodes)} per node"
 
 
 def _notes(focus: Focus, now: float) -> tuple[str, ...]:

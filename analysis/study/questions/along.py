@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -169,6 +170,8 @@ class Verdict:
         For each row, whether it holds there with its whole interval.
     is_unknown
         Whether the band of unknown inputs had to be clear of the value too.
+    reliability
+        For each of `crossings`, what `_reliability` says of it.
     """
 
     others: dict[str, str]
@@ -180,6 +183,7 @@ class Verdict:
     bands: tuple[tuple[float | None, float | None] | None, ...]
     sure: tuple[bool, ...]
     is_unknown: bool
+    reliability: tuple[dict[str, float], ...]
 
     @property
     def holds(self) -> tuple[bool, ...]:
@@ -209,8 +213,9 @@ class Verdict:
                     "band90": band,
                     "between": [row.label for row in self.rows[crossing.before : crossing.before + 2]],
                     "begins": crossing.rises == self.is_least,
+                    **reliability,
                 }
-                for crossing, band in zip(self.crossings, self.bands, strict=True)
+                for crossing, band, reliability in zip(self.crossings, self.bands, self.reliability, strict=True)
             ],
             "without_mean": self.silent,
         }
@@ -259,7 +264,34 @@ def verdict_of(
         and (not is_unknown or _is_clear(row.summary.band90, level, is_least))
         for row in rows
     )
-    return Verdict(line.others, rows, silent, level, is_least, crossings, bands, sure, is_unknown)
+    paths = table.axes[along].targets(along)
+    reliability = tuple(_reliability(paths, rows, crossing) for crossing in crossings)
+    return Verdict(line.others, rows, silent, level, is_least, crossings, bands, sure, is_unknown, reliability)
+
+
+_RATE = re.compile(r"failures\.\d+\.(scale(\..+)?|rate)")
+
+_LIFE = re.compile(r"failures\.\d+\.law\.(mean|scale)")
+
+
+def _reliability(paths: Sequence[str], rows: Sequence[Row], crossing: Crossing) -> dict[str, float]:
+    """Return the reliability that a place on an axis of failure rates, or of mean lives, stands for.
+
+    ``mtti_s`` is the running time between interruptions of the job, of all causes; times its GPUs and nodes it is
+    ``mtbf_gpu_s`` and ``mtbf_node_s``. The rate of interruptions is a straight line in the rate of any cause, so that
+    two values of the axis give all others. Empty along other axes, and for several jobs.
+    """
+    is_rate = all(map(_RATE.fullmatch, paths))
+    (low, first), (high, last) = (
+        (row.number, row.cell.stated.job_rate) for row in rows[crossing.before : crossing.before + 2]
+    )
+    if not (is_rate or all(map(_LIFE.fullmatch, paths))) or first is None or last is None or first[1:] != last[1:]:
+        return {}
+    low, high, at = (low, high, crossing.at) if is_rate else (1 / low, 1 / high, 1 / crossing.at)
+    rate = first.per_second + (last.per_second - first.per_second) * (at - low) / (high - low)
+    if not rate > 0:
+        return {}
+    return {"mtti_s": 1 / rate, "mtbf_gpu_s": first.gpus / rate, "mtbf_node_s": first.nodes / rate}
 
 
 def _turned(interval: Interval | None, sign: float) -> Interval | None:

@@ -159,10 +159,10 @@ class Rivals:
         if self.step:
             job["step_time"] = seconds(self.step)
         # The rate of a node is that of the nodes which the job has.
-        life = {"law": "exponential", "mean": seconds(self.mtti * width * self.replicas)}
+        life = {"use": "exponential", "mean": seconds(self.mtti * width * self.replicas)}
         failures: list[dict[str, Any]] = [{"use": "component", "name": "node", "part": "node", "law": life}]
         if math.isfinite(self.others):
-            law = {"law": "exponential", "mean": seconds(self.others)}
+            law = {"use": "exponential", "mean": seconds(self.others)}
             # A hang strikes all ranks, for nobody knows whose fault it is; an error would send one replica away.
             failures.append({"use": "job", "name": "others", "law": law, "fault": "hang"})
         saves = {"interval": self.stepping, "stall": self.write, "write": self.drain, "restore": self.restore}

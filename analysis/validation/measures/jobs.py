@@ -65,7 +65,7 @@ def one_job(
         name,
         horizon=seconds(horizon),
         jobs=[job],
-        failures=[{"use": "job", "name": name, "law": {"law": "exponential", "mean": seconds(mtti)}}],
+        failures=[{"use": "job", "name": name, "law": {"use": "exponential", "mean": seconds(mtti)}}],
         checkpoint={"tiers": [tier]},
         recovery={"use": "hot-spare", "initialize": "0 s"} | (recovery or {}),
     )
@@ -271,7 +271,7 @@ def _rsc(lab: Lab, interval: float, gpus: int) -> Prepared:
     """Return a job on RSC-1 that saves at no cost, of 80 days and, on 16,000 GPUs, about a thousand failures."""
     name = f"rsc {interval / MINUTE:g} min"
     tier = {"interval": seconds(interval), "mode": "blocking", "write": "0 s", "restore": "0 s"}
-    node = {"use": "component", "name": name, "part": "node", "rate": f"{NODE_FAILURES} per 1000 node-day"}
+    node = {"use": "component", "name": name, "part": "node", "rate": f"{NODE_FAILURES} per 1000 node-days"}
     return lab.scenario(
         bare(
             name,
@@ -366,7 +366,7 @@ def llama3_mix_uniform(lab: Lab, replications: int) -> Estimate:
 
 def _counting(lab: Lab) -> Prepared:
     """Return a job on all nodes, with the interruptions of the paper and next to no time lost to each."""
-    planned = {"use": "job", "name": PLANNED, "rate": "47 per 54 job-day", "planned": True}
+    planned = {"use": "job", "name": PLANNED, "rate": "47 per 54 job-days", "planned": True}
     return lab.scenario(
         bare(
             "llama3 counts",
@@ -569,7 +569,7 @@ def effective_time(lab: Lab, replications: int, days: float, restarts: float, mi
         interval between saves [min].
     """
     detection, catch_up = minutes
-    law = {"law": "exponential", "mean": f"{days / restarts!r} d"}
+    law = {"use": "exponential", "mean": f"{days / restarts!r} d"}
     tier = {"interval": f"{catch_up - 5!r} min", "mode": "blocking", "write": "0 s", "restore": "0 s"}
     prepared = lab.scenario(
         bare(

@@ -42,13 +42,13 @@ def _idle(nodes: int, days: float, failures: list[dict[str, Any]], **changes: An
 
 def _fault(life: float, repair: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
     """Return a source of nodes with exponential lives of a mean [day]."""
-    entry = {"use": "component", "name": "node", "law": {"law": "exponential", "mean": f"{life!r} d"}, **changes}
+    entry = {"use": "component", "name": "node", "law": {"use": "exponential", "mean": f"{life!r} d"}, **changes}
     return entry if repair is None else {**entry, "repair": repair}
 
 
 def _lognormal(mean: float, sigma: float) -> dict[str, Any]:
     """Return a log-normal law by its mean [day]."""
-    return {"law": "lognormal", "median": f"{mean * math.exp(-(sigma**2) / 2)!r} d", "sigma": sigma}
+    return {"use": "lognormal", "median": f"{mean * math.exp(-(sigma**2) / 2)!r} d", "sigma": sigma}
 
 
 def down_at_most(
@@ -98,7 +98,7 @@ def _independent(lab: Lab, replications: int) -> FloatArray:
 
 
 def _with_crews(lab: Lab, replications: int, crews: int) -> FloatArray:
-    tier = {"name": "bench", "time": {"law": "exponential", "mean": "2 d"}, "crews": crews}
+    tier = {"name": "bench", "time": {"use": "exponential", "mean": "2 d"}, "crews": crews}
     data = _idle(40, 2000.0, [_fault(30.0, renews="at_return")], warmup="400 d")
     prepared = lab.scenario({**data, "repair": {"use": "tiers", "tiers": [tier]}})
     return _reached(lab.results(prepared, replications), 40)
@@ -317,8 +317,8 @@ SPREAD_OF_MEDIAN = 1.2533
 INDEPENDENT = {
     "use": "component",
     "name": "independent",
-    "law": {"law": "exponential", "mean": f"{(1 - 0.0235) / 0.0042!r} d"},
-    "repair": {"law": "exponential", "mean": f"{0.0235 / 0.0042!r} d"},
+    "law": {"use": "exponential", "mean": f"{(1 - 0.0235) / 0.0042!r} d"},
+    "repair": {"use": "exponential", "mean": f"{0.0235 / 0.0042!r} d"},
     "renews": "at_return",
 }
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Small scenarios, failures written by hand, and the phases that the simulator makes of them.
 
 
-_NEVER: dict[str, Any] = {"law": {"law": "exponential", "mean": "1000000 d"}, "renews": "never"}
+_NEVER: dict[str, Any] = {"law": {"use": "exponential", "mean": "1000000 d"}, "renews": "never"}
 
 
 HOST, SOFTWARE = 0, 1
@@ -57,7 +57,7 @@ def small(preset: str, horizon: float, replicas: int = 4, nodes: int = 6, **chan
         "jobs": [{"name": "job", "gpus": replicas, "parallelism": {"data": replicas}}],
         "failures": [
             {"use": "component", "name": "host", "part": "node", **_NEVER},
-            {"use": "job", "name": "software", "rate": "1 per 1000000 job-d"},
+            {"use": "job", "name": "software", "rate": "1 per 1000000 job-days"},
         ],
         "checkpoint": {"tiers": [store], "from_preset": True},
         "repair": {"time": "200 s"},
@@ -150,7 +150,7 @@ def eviction(lab: Lab, replications: int, statistic: str) -> Estimate:
 @functools.lru_cache(maxsize=1)
 def _eviction_waits(lab: Lab, replications: int) -> npt.NDArray[np.float64]:
     """Return times until it is known, shape (replications, failures) [s]; nobody else watches."""
-    only = [{"observer": "kubernetes", "renew": "10 s", "grace": "50 s", "monitor": "5 s", "toleration": "300 s"}]
+    only = [{"use": "kubernetes", "renew": "10 s", "grace": "50 s", "monitor": "5 s", "toleration": "300 s"}]
     watch = {"use": "observers", "observers": only}
     prepared = lab.scenario(small("k8s-jobset", _APART * (_FAILURES + 1), nodes=8, detection=watch))
     rows = failures_at(prepared, [(_APART * (number + 1), HOST, 0) for number in range(_FAILURES)])
@@ -164,7 +164,7 @@ def _waits(result: Result) -> list[float]:
 
 def known_after(lab: Lab, _: int, preset: str, fault: str) -> Estimate:
     """Return after how long a fault of one class is known [s], of a node that fails once."""
-    life = {"law": {"law": "exponential", "mean": "1000000 d"}, "renews": "never"}
+    life = {"law": {"use": "exponential", "mean": "1000000 d"}, "renews": "never"}
     source = {"use": "component", "name": fault, "part": "node", "fault": fault, **life}
     prepared = lab.scenario(small(preset, 5000.0, failures=[source], spares={"hot": 1}))
     (wait,) = _waits(sim.run(prepared, 0, failures_at(prepared, [(1000.0, 0, 0)]), keeps_timeline=True))
@@ -184,7 +184,7 @@ def minutes_between_failures(lab: Lab, replications: int) -> Estimate:
             cluster={"nodes": 12_501, "gpus_per_node": 8, "fabric": fabric},
             horizon="60 d",
             jobs=[{"name": "job", "gpus": 100_000}],
-            failures=[{"use": "component", "name": "server", "part": "node", "rate": "2.3 per 1000 node-day"}],
+            failures=[{"use": "component", "name": "server", "part": "node", "rate": "2.3 per 1000 node-days"}],
             spares={"hot": 1},
             repair={"time": "1 min"},
         )
