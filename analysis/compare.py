@@ -42,7 +42,7 @@ _TEXTS = ("name", "description", "assumptions", "cluster.name")
 
 _LABELS = ("name", "store", "use")
 
-"""Keys that tell which items of two lists are the same thing."""
+"""Keys that identify the items of a list."""
 
 _BRIEF, _MOST_NAMES = 60, 4
 
@@ -65,8 +65,8 @@ class Comparison:
     names, ensembles
         The variants and their replications, in the order given; the first is what the others are compared with.
     differences
-        For each variant, how far each metric that both have is from the first's; ``None`` where the data do not tell.
-        Empty for the first.
+        For each variant, how far each metric that both have is from the first's; ``None`` where the data do not show
+        it. Empty for the first.
     headline
         Metric that they are compared by.
     differs
@@ -163,7 +163,7 @@ def compare(
         check_work(goal * sum(variant.prepared.expected_events for variant in variants), most_events)
         indices = range(len(variants) * len(rows[0]), len(variants) * goal)
         # Replication by replication, so that all variants get equally far whatever happens.
-        work = in_order(_play, cast("Any", tuple(variant.prepared for variant in variants)), indices, processes)
+        work = in_order(_simulate, cast("Any", tuple(variant.prepared for variant in variants)), indices, processes)
         with contextlib.closing(work) as source:
             for index, result in zip(indices, source, strict=True):
                 position = index % len(variants)
@@ -193,7 +193,7 @@ def headline(rows: Sequence[Mapping[str, Ratio]], differs: Sequence[str]) -> str
     """Return the metric that variants are compared by, given one replication of each.
 
     Shares of the peak rank variants of the same job on the same hardware only: elsewhere they would punish the faster
-    hardware. Then the cost of a token tells which is better, or how many a day makes; where neither is known, nothing
+    hardware. Then the cost of a token decides, or how many a day makes; where neither is known, nothing
     does, and `ettr` is shown without a rank.
     """
     known = set.intersection(*(set(row) for row in rows))
@@ -284,7 +284,7 @@ def _at_equal(kind: Equal, variants: Sequence[Variant], differs: Sequence[str]) 
     return headline_at_equal(kind, {variant.name: variant.prepared for variant in variants}, differs)
 
 
-def _play(variants: Any, index: int) -> Result:
+def _simulate(variants: Any, index: int) -> Result:
     """Simulate one replication of one variant."""
     replication, position = divmod(index, len(variants))
     return run(variants[position], replication, most_events=math.inf)
@@ -293,9 +293,9 @@ def _play(variants: Any, index: int) -> Result:
 def _differences(ours: Ensemble, theirs: Ensemble) -> dict[str, Difference | None]:
     """Return how far each metric that both have is from the first variant's."""
     mine, first = ours.rows, theirs.rows
-    luck = of_pair(ours.luck, theirs.luck)
+    controls = of_pair(ours.controls, theirs.controls)
     common = [name for name in mine[0] if name in first[0]]
-    return {name: difference([row[name] for row in mine], [row[name] for row in first], luck) for name in common}
+    return {name: difference([row[name] for row in mine], [row[name] for row in first], controls) for name in common}
 
 
 def _check_common(variants: Sequence[Variant]) -> None:
@@ -311,7 +311,7 @@ def _check_common(variants: Sequence[Variant]) -> None:
 
 
 def _check(precision: Precision, metric: str) -> None:
-    """Refuse points of what is no share."""
+    """Refuse percentage points of what is no share."""
     if not precision.relative and metric not in SHARES:
         raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
 
@@ -340,7 +340,6 @@ def _next_goal(done: int, excess: float) -> int:
     return min(max(seems, done + BATCH), 4 * done, MOST)
 
 
-# ----------------------------------------
 # Variants of scenarios: which ones a command asks for, what each is called, and reading them.
 
 _PAIRS = {"[": "]", "{": "}", "(": ")"}
@@ -539,7 +538,7 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
             if bare.checkpoint.tiers != loaded.checkpoint.tiers:
                 without[recipe.name] = f"{recipe.name} without its stores"
                 scenarios[without[recipe.name]] = bare
-    reasons = [_told(line, having, wanted) for line, having in found.items()]
+    reasons = [_reason(line, having, wanted) for line, having in found.items()]
     if is_wrong and len(scenarios) - len(without) < 2:
         raise sim.ScenarioError(reasons)
     if split_stores and scenarios and not without:
@@ -575,7 +574,7 @@ def _overrides(recipe: Recipe) -> list[str]:
     return [*(text for text in recipe.common if text not in inside), *recipe.varied, *inside]
 
 
-def _told(line: str, having: Sequence[Recipe], wanted: Sequence[Recipe]) -> str:
+def _reason(line: str, having: Sequence[Recipe], wanted: Sequence[Recipe]) -> str:
     """Return a mistake with the names of the variants that have it, unless it begins with what they have in common."""
     for text in having[0].varied:
         if line.startswith(f"--vary {text}: ") and all(recipe in having for recipe in wanted if text in recipe.varied):
@@ -600,7 +599,6 @@ def _as_typed(line: str, varied: Sequence[str]) -> str:
     return line
 
 
-# ----------------------------------------
 # The document of a comparison.
 
 
@@ -730,7 +728,7 @@ def _why_unranked(comparison: Comparison) -> str | None:
     names = comparison.differs
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     why = (
-        f"{listed} differ{'s' * (len(names) == 1)}, and a share of the peak does not tell which is better "
+        f"{listed} differ{'s' * (len(names) == 1)}, and a share of the peak does not show which is better "
         "(it would punish the faster hardware)"
     )
     if comparison.order:

@@ -1,4 +1,4 @@
-"""What the step of each job costs, how it comes back, and where every number comes from."""
+"""What the step of each job costs, how it recovers, and where every number comes from."""
 
 from __future__ import annotations
 
@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     from sim import Prepared, PreparedJob
     from sim.steps import Link, StepPlan
 
-# ----------------------------------------
-# How each job comes back: who notices faults, where copies are kept, which ways back there are.
+# How each job recovers: observers, checkpoint stores, recovery strategies.
 
 _SLOW = 0.9
 
@@ -79,7 +78,7 @@ def describe_recovery(prepared: Prepared, index: int) -> Recovery:
                 causes=list(row.causes),
                 per_day=DAY * row.rate,
                 known_after_s=row.known_after,
-                # Without a name an observer is whoever tells the time that the scenario states.
+                # Without a name an observer is whatever gives the time that the scenario states.
                 first={name or "stated": share for name, share in row.shares.items()},
             )
             for row in found.classes
@@ -310,7 +309,7 @@ def _efficiencies(plan: StepPlan) -> dict[str, Share]:
 
 
 def _constants(plan: StepPlan) -> dict[str, Constant]:
-    """Return the numbers of the model of steps that no data sheet gives, and whether steps or textbooks tell them."""
+    """Return the numbers of the model of steps that no data sheet gives, and whether steps or textbooks give them."""
     fitted = steps.fit()["constants"]
     return {
         entry.name: Constant(

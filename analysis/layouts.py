@@ -88,7 +88,7 @@ def describe_layouts(
         By what: tokens of a day that survive failures, or time of a step; ``None`` for the former where a closed form
         says what failures leave, else the latter.
     progress
-        Told how many layouts there are so far.
+        Called with the number of layouts so far.
 
     Raises
     ------

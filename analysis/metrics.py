@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 
     from sim.steps.power import FacilityEnergy
 
-# ----------------------------------------
 # Buckets: where a GPU-second can land.
 
 
 class BucketWords(NamedTuple):
-    """How a bucket of the ledger is told and drawn.
+    """How a bucket of the ledger is worded and drawn.
 
     Parameters
     ----------
@@ -107,7 +106,6 @@ def bucket_label(name: str) -> str:
     return BUCKETS[name].label if name in BUCKETS else name.replace("_", " ")
 
 
-# ----------------------------------------
 # Metrics.
 
 
@@ -362,7 +360,6 @@ def lower_is_better(metric: str) -> bool:
     return metric in METRICS and METRICS[metric].better == "lower"
 
 
-# ----------------------------------------
 # What a run took: energy by what drew it, and money by what it was paid for.
 
 _KWH, _MW = ENERGY.units["kWh"], 1e6
@@ -466,7 +463,7 @@ def _tokens(prepared: Prepared, result: Result, index: int) -> float:
 
 
 def _shares(prepared: Prepared, result: Result) -> list[float] | None:
-    """Return the share of each job in what the cluster takes [-]; ``None`` if nobody says how they share it."""
+    """Return the share of each job in what the cluster takes [-]; ``None`` if it is not stated how they share it."""
     cost = prepared.upkeep.cost
     rule = cost.allocation if cost is not None else None
     if len(prepared.jobs) == 1:
@@ -527,7 +524,6 @@ def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
     }
 
 
-# ----------------------------------------
 # From what a replication counted to metrics.
 
 
@@ -616,7 +612,6 @@ def time_shares(result: Result) -> dict[str, Ratio]:
     return {f"{TIME_SHARE}{name}": Ratio(time, requested) for name, time in zip(JOB_BUCKETS, spent, strict=True)}
 
 
-# ----------------------------------------
 # How many nodes are missing at once, and how far that is from what independent nodes would do.
 
 LEVELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}

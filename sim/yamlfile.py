@@ -348,7 +348,7 @@ FILE_KEYS = ("file", "inventory")
 
 """Keys that name a file which a strategy reads."""
 
-FORMER_USE = ("law", "kind", "observer")
+FORMER_USE = ("law", "kind", "observer", "ask")
 
 """Former words for `use`, which names the choice whose parameters the other keys of its mapping are."""
 
@@ -420,6 +420,13 @@ def _former_use(names: Mapping[str, Data]) -> str:
     return words[0] if words and "use" not in names else ""
 
 
+def hint(mark: Mark, former: str, today: str) -> None:
+    """Log that something is written in another way today; the first place in a file only."""
+    if (mark.text or mark.file) not in _hinted:
+        _hinted.add(mark.text or mark.file)
+        _log.warning("%s: hint: '%s' is now written '%s'; both are read", mark, former, today)
+
+
 def with_use(tree: Tree) -> Tree:
     """Return a tree in which `use` stands where a former word for it does; the first place in a file is logged."""
     content = tree.content
@@ -429,11 +436,11 @@ def with_use(tree: Tree) -> Tree:
         return tree
     word = _former_use({key: value.content for key, value in content.items()})
     if word:
-        mark, name = content[word].key or tree.mark, content[word].content
-        if (mark.text or mark.file) not in _hinted:
-            _hinted.add(mark.text or mark.file)
-            _log.warning("%s: hint: '%s: %s' is now written 'use: %s'; both are read", mark, word, name, name)
-    return replace(tree, content={"use" if key == word else key: with_use(value) for key, value in content.items()})
+        name = content[word].content
+        hint(content[word].key or tree.mark, f"{word}: {name}", f"use: {name}")
+    return replace(
+        tree, content={"use" if word and key == word else key: with_use(value) for key, value in content.items()}
+    )
 
 
 def data_with_use(data: Data) -> Data:
@@ -443,7 +450,7 @@ def data_with_use(data: Data) -> Data:
     if not isinstance(data, dict):
         return data
     word = _former_use(data)
-    return {"use" if key == word else key: data_with_use(value) for key, value in data.items()}
+    return {"use" if word and key == word else key: data_with_use(value) for key, value in data.items()}
 
 
 def load(path: Path) -> Document:
@@ -454,7 +461,7 @@ def load(path: Path) -> Document:
     DocumentError
         If the file cannot be read, is not strict YAML, or holds no mapping.
     """
-    return _document(read(path), [path])
+    return _document(with_use(read(path)), [path])
 
 
 def extend(

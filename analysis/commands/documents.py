@@ -126,7 +126,6 @@ def _made(folder: Path, *, quiet: bool) -> Report:
         refuse(f"{folder}: {error}")
 
 
-# ----------------------------------------
 # The command that holds Ettrick against what others found: ettrick validate.
 
 
@@ -154,7 +153,8 @@ def validate(
     from analysis.results.run import render
     from analysis.terminal import Progress
     from analysis.validation.lab import Lab
-    from analysis.validation.run import against, describe, play, seed_of
+    from analysis.validation.run import against, describe, seed_of
+    from analysis.validation.run import validate as validate_table
     from analysis.validation.table import load_table
 
     keep = OutputFolder(out, "validate.json", overwrite=overwrite)
@@ -165,7 +165,7 @@ def validate(
         refuse(f"--seed: {error}")
     try:
         with Progress("rows", quiet=quiet or as_json) as progress:
-            found = play(load_table(), lab, only or (), progress)
+            found = validate_table(load_table(), lab, only or (), progress)
     except ValueError as error:
         refuse(f"--only: {error}")
     content = describe(found, command=command_line())

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from analysis.runs import Ensemble
     from sim import Prepared, Scenario
 
-# ----------------------------------------
 # The command that simulates a scenario: ettrick run.
 
 
@@ -217,7 +216,7 @@ def compare(
     """Compare variants on the same failures."""
     from analysis import compare as compare_document
     from analysis import compare as variants
-    from analysis.compare import compare as play
+    from analysis.compare import compare as compare_variants
     from analysis.page.chapters import compare as compare_text
     from analysis.results import files
     from analysis.results.run import render
@@ -232,7 +231,7 @@ def compare(
         wishes = variants.recipes(scenarios, vary or [], changes(set_, seed))
         loaded, ready = _ready(wishes, keep, asked, split_stores=split)
         with Progress("replications", quiet=quiet or as_json) as progress:
-            found = play(
+            found = compare_variants(
                 ready,
                 replications,
                 precision=wanted,
@@ -299,7 +298,6 @@ def _resolved(scenarios: Mapping[str, Scenario]) -> dict[str, str]:
     }
 
 
-# ----------------------------------------
 # The command that shows what a scenario rests on: ettrick explain.
 
 
@@ -316,8 +314,8 @@ def explain(
             "--replications",
             "-n",
             metavar="N",
-            help="How many replications stand beside the closed form; 8 unless told, 0 for none. With --worth: of each "
-            "change, 16 unless told, 8 at least.",
+            help="How many replications stand beside the closed form; 8 by default, 0 for none. With --worth: of each "
+            "change, 16 by default, 8 at least.",
             min=0,
         ),
     ] = None,
@@ -386,7 +384,7 @@ def _explain_worth(
 
     count = 16 if replications is None else replications
     if count < 8:
-        refuse(f"--replications {count}: --worth needs at least 8, or luck could not be told from worth")
+        refuse(f"--replications {count}: --worth needs at least 8, or noise could not be separated from worth")
     try:
         with Progress("replications", quiet=quiet) as progress:
             found = worth(described, count, processes=jobs, progress=progress, most_events=most_events)
@@ -397,7 +395,6 @@ def _explain_worth(
     say(render(content) if as_json else format_worth(content))
 
 
-# ----------------------------------------
 # The command that writes a first scenario: ettrick init.
 
 
@@ -453,7 +450,6 @@ def init(
     say(f"{target}: {gpus:,} {accelerator}, {model}, {failures}, {recovery}; next: ettrick run {target}")
 
 
-# ----------------------------------------
 # Commands about clusters: ettrick topology ...
 
 topology = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show, check, draw and export a cluster.")

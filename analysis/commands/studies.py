@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     from analysis.sweep.workers import Where
     from analysis.terminal import Progress
 
-# ----------------------------------------
-# What all commands about studies do: read the study, say where it is played, and tell who stopped it.
+# What all commands about studies do: read the study, say where it is simulated, and who stopped it.
 
 
 def load_study(
@@ -62,7 +61,7 @@ def load_study(
     precision: str | None = None,
     yes: bool = False,
 ) -> LoadedStudy:
-    """Return a study of which every value can be played, or end with one line per mistake."""
+    """Return a study of which every value can be simulated, or end with one line per mistake."""
     import sim
     from analysis.runs import Precision, RequestError
     from analysis.study import load
@@ -73,9 +72,9 @@ def load_study(
             Precision.parse(precision)
         except RequestError as error:
             refuse(f"--precision: {error}")
-    told = tuple(changes(overrides, seed))
+    options = tuple(changes(overrides, seed))
     with mistakes_in_lines(name, "study"):
-        loaded = load.load_study(load.find_study(name), told, replications=replications, precision=precision)
+        loaded = load.load_study(load.find_study(name), options, replications=replications, precision=precision)
         mistakes = first_look(loaded)
         if mistakes:
             raise sim.ScenarioError(mistakes)
@@ -83,7 +82,7 @@ def load_study(
 
 
 def where_to_run(executor: str | None, jobs: int, address: str, file: str) -> Where:
-    """Return where a study is to be played, or end with one line about options that do not go together."""
+    """Return where a study is to be simulated, or end with one line about options that do not go together."""
     from analysis.sweep.workers import Where
 
     if executor is None:
@@ -98,7 +97,7 @@ def where_to_run(executor: str | None, jobs: int, address: str, file: str) -> Wh
 
 
 def shard_of(text: str | None, out: Path | None) -> Shard | None:
-    """Return the part of a study that is to be played, or end with one line about what is wrong with it."""
+    """Return the part of a study that is to be simulated, or end with one line about what is wrong with it."""
     from analysis.sweep.task import Shard
 
     if text is None:
@@ -112,7 +111,7 @@ def shard_of(text: str | None, out: Path | None) -> Shard | None:
 
 
 @contextlib.contextmanager
-def playing(
+def running(
     loaded: LoadedStudy,
     where: Where,
     out: Path | None,
@@ -121,14 +120,14 @@ def playing(
     quiet: bool,
     shard: Shard | None = None,
 ) -> Iterator[Workplace]:
-    """Yield a study ready to be played, with a bar; end with one line about what is wrong, or about who stopped it."""
+    """Yield a study ready to be simulated, with a bar; end with one line about what is wrong, or what stopped it."""
     from analysis.sweep.command import TROUBLE, workplace
     from analysis.sweep.folder import FolderError
     from analysis.sweep.journal import JournalError
     from analysis.terminal import Progress
 
     progress = Progress("tasks", quiet=quiet, lines=True)
-    stopped = "stopped: nothing was played yet"
+    stopped = "stopped: nothing was simulated yet"
     try:
         with (
             mistakes_in_lines(),
@@ -159,7 +158,7 @@ def _stopped(out: Path | None, place: Workplace, progress: Progress) -> str:
         return "stopped: nothing is kept; with --out DIR the same command would go on from here"
     kept = len(place.campaign.journal)
     if not kept:
-        return "stopped: nothing was played yet"
+        return "stopped: nothing was simulated yet"
     of = f"{progress.done:,} of {number_of(progress.total, 'task')}" if progress.total else number_of(kept, "task")
     return f"stopped: {of} {'is' if of == '1 task' else 'are'} kept in {out}; the same command goes on from here"
 
@@ -178,7 +177,8 @@ def sweep(
     out: OutOption = None,
     overwrite: OverwriteOption = False,
     shard: Annotated[
-        str | None, typer.Option(metavar="I/N", help="Play the I-th of N parts into --out; merge puts them together.")
+        str | None,
+        typer.Option(metavar="I/N", help="Simulate the I-th of N parts into --out; merge puts them together."),
     ] = None,
     jobs: ProcessesOption = 0,
     executor: ExecutorOption = None,
@@ -203,7 +203,7 @@ def sweep(
         refuse("\n".join(missing))
     part = shard_of(shard, out)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
-    with playing(loaded, where, out, overwrite=overwrite, shard=part, quiet=quiet or as_json) as place:
+    with running(loaded, where, out, overwrite=overwrite, shard=part, quiet=quiet or as_json) as place:
         if part is not None:
             counts = command.run_shard(place)
             say(json.dumps(counts) if as_json else command.format_shard(counts, part))
@@ -216,7 +216,7 @@ def sweep(
 
 def merge(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="Folders that shards of one study were played into.")
+        list[Path], typer.Argument(metavar="DIR", help="Folders that shards of one study were written to.")
     ],
     out: Annotated[
         Path,
@@ -277,7 +277,7 @@ def sensitivity(
         refuse(f"--metric {metric}: is no metric{suggest(metric, METRICS)}")
     loaded = load_study(study, set_, seed, yes=yes)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
-    with playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
+    with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
         content = run_sensitivity(
             loaded,
             place.campaign.journal,
@@ -328,7 +328,7 @@ def optimize(
     with mistakes_in_lines():
         problem_of(loaded)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
-    with playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
+    with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
         content = run_optimize(
             loaded,
             place.campaign.journal,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import number_of
 from analysis.metrics import PROBABILITIES
-from analysis.optimize.estimate import replications_to_hold
 from analysis.optimize.evaluate import Bench, front_of, rank_trials
 from analysis.optimize.problem import Line, draws_of, problem_of
 from analysis.optimize.search import ALL, COARSE, climb, formula_answer, search, simulate_all, walk_to_edge
@@ -33,6 +32,7 @@ from analysis.results.models import (
     TrialFound,
 )
 from analysis.results.run import provenance
+from analysis.statistics.intervals import binomial_interval
 from analysis.study.amounts import label_of, settings_text
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from analysis.sweep.journal import Journal
     from analysis.sweep.workers import WorkerPool
 
-# ----------------------------------------
 # The answer on failures that had no part in finding it.
 
 
@@ -85,7 +84,7 @@ class Confirmation(NamedTuple):
 def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirmation:
     """Return what some combinations come to with another seed, beside the scenario as it is.
 
-    The best of many looks better than it is: luck that helped it is part of why it was chosen. Fresh failures owe it
+    The best of many looks better than it is: noise that helped it is part of why it was chosen. Fresh failures owe it
     nothing. An answer that was searched for at the edge of a condition lies on either side of it by chance: a mean that
     misses the bound by less than its doubt denies nothing.
 
@@ -102,13 +101,14 @@ def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirma
     ----------
     J. E. Smith, R. L. Winkler, "The Optimizer's Curse", Management Science 52 (2006), 311.
     """
-    seed = _fresh(bench.problem.loaded.scenario(found[0].cell.stated.point).seed)
+    stated = bench.problem.loaded.scenario(found[0].cell.stated.point).seed
+    seed = int.from_bytes(hashlib.blake2b(f"confirm {stated}".encode(), digest_size=8).digest(), "big") >> 1
     loaded = _with_seed(bench.problem.loaded, seed)
-    # The draws too: inputs that none of them met helped to choose the answer as luck did.
+    # The draws too: inputs that none of them met helped to choose the answer as noise did.
     draws = draws_of(loaded, over_draws=bench.problem.over_draws, fresh=seed)
     problem = dataclasses.replace(bench.problem, loaded=loaded, draws=draws)
     fresh = Bench(problem, dataclasses.replace(bench.campaign, loaded=loaded), replications)
-    *trials, start = fresh.play([*(trial.chosen for trial in found), ()])
+    *trials, start = fresh.evaluate([*(trial.chosen for trial in found), ()])
     aims = problem.aims
     gains = tuple(tuple(fresh.gain(trial, start, aim) for aim in aims) for trial in trials)
     ahead = tuple(tuple(fresh.gain(trial, trials[0], aim) for aim in aims) for trial in trials)
@@ -127,17 +127,11 @@ def _is_confirmed(answer: Trial, start: Trial, gains: Sequence[Difference | None
     return True if answer.verdict == "holds" and answer.is_usable and is_better else None
 
 
-def _fresh(seed: int) -> int:
-    """Return another seed that follows from one."""
-    return int.from_bytes(hashlib.blake2b(f"confirm {seed}".encode(), digest_size=8).digest(), "big") >> 1
-
-
 def _with_seed(loaded: LoadedStudy, seed: int) -> LoadedStudy:
     kept = (text for text in loaded.common if not text.startswith("seed="))
     return dataclasses.replace(loaded, common=(*kept, settings_text("seed", seed)))
 
 
-# ----------------------------------------
 # The document of an optimisation.
 
 
@@ -167,7 +161,7 @@ def optimum_document(found: Found, *, command: str) -> OptimizeDocument:
         top=None if found.top is None else _top(found.top, bench),
         edge=None if found.edge is None else _edge(found.edge, bench),
         front=[FrontMember(**_trial(member.trial, bench), certain=member.is_certain) for member in found.front],
-        tried=[TrialFound(**_trial(trial, bench)) for trial in _in_order(bench)],
+        trials=[TrialFound(**_trial(trial, bench)) for trial in _in_order(bench)],
         confirmation=None if found.confirmation is None else _confirmation(found.confirmation, bench),
         closed_form=None if found.formula is None else _formula(found.formula, bench),
         closed_form_left_out=_without_formula(bench),
@@ -235,7 +229,7 @@ def _settings(trial: Trial) -> list[str]:
 
 
 def _in_order(bench: Bench) -> list[Trial]:
-    """Return what was tried: along its axis if there is one alone, else as it came."""
+    """Return the trials: along its axis if there is one alone, else as it came."""
     domains = list(bench.problem.domains.values())
     if len(domains) == 1 and isinstance(domains[0], Line):
         return sorted(bench.candidates, key=lambda trial: trial.chosen[0].number or 0.0)
@@ -335,7 +329,7 @@ def _formula(found: FormulaAnswer, bench: Bench) -> FormulaFound:
         values=_labels(found.chosen, bench),
         ettr=found.ettr,
         ettr_of_answer=found.ettr_of_answer,
-        of_tried=found.is_of_tried,
+        of_trials=found.is_of_trials,
         assumptions=list(found.assumptions),
     )
 
@@ -352,11 +346,11 @@ class Found:
     Parameters
     ----------
     bench
-        What was tried.
+        Where trials are.
     method
         ``curve``, ``edge``, ``all`` or ``search``.
-    standing
-        The order of what was tried.
+    ranking
+        The order of the trials.
     front
         With several aims, what no other combination beats in all of them.
     top
@@ -389,20 +383,20 @@ def run_optimize(
     trials: int | None = None,
     replications: int | None = None,
 ) -> OptimizeDocument:
-    """Return the document of an optimisation; what the journal has is not played again.
+    """Return the document of an optimisation; what the journal has is not simulated again.
 
     Parameters
     ----------
     loaded
         The study.
     journal, worker_pool
-        Where outcomes are, and who plays what is not there.
+        Where outcomes are, and what simulates the rest.
     progress
         Called with the number of tasks done, and about how many there will be.
     command
         The command, to be typed again.
     trials
-        Combinations that are tried where a search is needed; ``None`` as the study says.
+        Combinations that are evaluated where a search is needed; ``None`` as the study says.
     replications
         Of each combination; ``None`` as the study says.
 
@@ -468,14 +462,13 @@ def _counted(progress: Callable[[int, int | None], None], expected: int) -> Call
 
 
 def _from_edge(ranking: TrialRanking, edge: Edge) -> TrialRanking:
-    """Return the standing with what keeps the conditions from somewhere on first, before what keeps them by chance."""
+    """Return the ranking with what keeps the conditions from somewhere on first, before what keeps them by chance."""
     islands = [trial for trial in ranking.order if trial in edge.islands]
     order = (*(trial for trial in ranking.order if trial not in islands), *islands)
     return ranking._replace(order=order, as_good=order[:1])
 
 
-# ----------------------------------------
-# Why fresh failures confirm an answer, deny it, or do neither, and what would tell.
+# Why fresh failures confirm an answer, deny it, or do neither, and what would resolve it.
 
 _MOST = 100_000
 
@@ -536,3 +529,20 @@ def _what_would_tell(found: ConditionFound, content: OptimizeDocument) -> str:
         return f"about {number_of(math.ceil(draws * needed / runs), 'draw')} and {needed:,} replications would tell"
     side = "" if (mean > bound) == is_least else ", which is that it fails,"
     return f"confirm: {needed} would show it{side} if mean and spread stay as they are"
+
+
+def replications_to_hold(mean: float, bound: float) -> int | None:
+    """Return how many runs would leave a share of runs surely at or above a bound, if the share stays as it is.
+
+    ``None`` for more than 100,000, and for a share that is not above the bound.
+    """
+    if mean <= bound:
+        return None
+    low, high = 1, _MOST
+    while low < high:
+        middle = (low + high) // 2
+        if binomial_interval(mean * middle, middle)[0] >= bound:
+            high = middle
+        else:
+            low = middle + 1
+    return low if low < _MOST else None

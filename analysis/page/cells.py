@@ -243,7 +243,7 @@ def levels_of(content: SweepDocument, axis: Axis, metric: Shown) -> tuple[Level,
     found: dict[tuple[str, float], Level] = {}
     for answer in content.answers:
         data = answer.data
-        if answer.ask != "threshold" or data.get("metric") != metric.metric or data.get("along") != axis.name:
+        if answer.use != "threshold" or data.get("metric") != metric.metric or data.get("along") != axis.name:
             continue
         for key, word in (("at_least", "at least"), ("at_most", "at most")):
             value = data.get(key)

@@ -134,7 +134,7 @@ _KEYS = {
     "sweep": (RUN, {"study", "axes", "cells", "answers"}),
     "compare": (COMPARE, {"variants", "first", "headline"}),
     "sensitivity": (SENSITIVITY, {"study", "tornado", "indices"}),
-    "optimize": (OPTIMIZE, {"study", "aims", "tried"}),
+    "optimize": (OPTIMIZE, {"study", "aims", "trials"}),
     "validate": (VALIDATE, {"groups", "counts", "not_checked"}),
 }
 

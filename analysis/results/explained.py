@@ -43,12 +43,12 @@ class WorthRow(Part):
 
     name: str = Field(description="The cause or the knob.")
     change: str = Field(description="What is different.")
-    gained: dict[str, DifferenceFound | None] = Field(
+    gain: dict[str, DifferenceFound | None] = Field(
         description="By metric of `base`, above the scenario as it is; what is the same in all replications is not "
-        "`resolved`; null where the data do not tell."
+        "`resolved`; null where the data do not show it."
     )
     money_per_year: DifferenceFound | None = Field(
-        description="What the work that is gained in a year would cost at `price_of_work`; null without prices."
+        description="What the work gained in a year would cost at `price_of_work`; null without prices."
     )
     closed_form: Numbers = Field(description="By metric, the formula's gain; empty where none applies.")
     counts: bool = Field(True, description="Of `rows` only: whether it is part of `together` and `added`.")

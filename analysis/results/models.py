@@ -630,7 +630,7 @@ class AnswerFound(Part):
 
     model_config = ConfigDict(extra="allow")
 
-    ask: str = Field(description="Kind of the question.")
+    use: str = Field(description="Kind of the question.")
     sentences: Texts = Field(description="The answer in words.")
     data: dict[str, Any] = Field(description="The answer in numbers, by [kind](questions.md).")
 
@@ -638,7 +638,7 @@ class AnswerFound(Part):
     def _what_was_asked_first(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         asked = self.model_extra or {}
         content = serialize(self)
-        return {"ask": self.ask, **asked, "sentences": content["sentences"], "data": content["data"]}
+        return {"use": self.use, **asked, "sentences": content["sentences"], "data": content["data"]}
 
 
 class Warned(Part):
@@ -771,7 +771,7 @@ class IndicesFound(Part):
     left_out: Count = Field(description="Rows without.")
     why_left_out: str | None = Field(description="Why.")
     mean: Number = Field(description="Mean of the metric.")
-    variance: dict[str, VariancePart] = Field(description="Of one run, by `parameters`, `luck` and `both`.")
+    variance: dict[str, VariancePart] = Field(description="Of one run, by `parameters`, `noise` and `both`.")
     noise_of_means: Number = Field(description="Variance of means that replications leave.")
     together: IndexEstimate | None = Field(description="Interactions.")
     by_axis: list[AxisIndex] = Field(description="By axis.")
@@ -835,7 +835,7 @@ class ConditionFound(Part):
 
 
 class TrialFound(Part):
-    """A combination that was tried."""
+    """A combination that was evaluated."""
 
     values: Labels = Field(description="By axis.")
     numbers: dict[str, Number] = Field(description="By axis, in SI units.")
@@ -911,7 +911,7 @@ class FormulaFound(Part):
     values: Labels = Field(description="The combination.")
     ettr: Number = Field(description="Its ETTR by the formula.")
     ettr_of_answer: Number = Field(description="ETTR of the answer by the formula.")
-    of_tried: bool = Field(description="Whether it is the best of those that were tried, or of all.")
+    of_trials: bool = Field(description="Whether it is the best of those that were evaluated, or of all.")
     assumptions: Texts = Field(description="What the formula takes for granted and the scenario breaks.")
 
 
@@ -945,7 +945,7 @@ class OptimizeDocument(Document):
     top: TopFound | None = Field(None, description="Of a curve, where it is highest.")
     edge: EdgeFound | None = Field(None, description="Of an edge, the last values on either side.")
     front: list[FrontMember] = Field(description="With several aims, what no other combination beats in all of them.")
-    tried: list[TrialFound] = Field(description="Every combination.")
+    trials: list[TrialFound] = Field(description="Every combination.")
     confirmation: ConfirmationFound | None = Field(description="On fresh seeds.")
     closed_form: FormulaFound | None = Field(None, description="What the closed form calls the best.")
     closed_form_left_out: FormulaLeftOut | None = Field(None, description="Where the closed form does not apply.")
@@ -955,7 +955,7 @@ class OptimizeDocument(Document):
 
     @model_validator(mode="after")
     def _names_are_those_of_axes(self) -> Self:
-        for trial in (*self.tried, *((self.answer,) if self.answer is not None else ())):
+        for trial in (*self.trials, *((self.answer,) if self.answer is not None else ())):
             for name in trial.values:
                 _refuse_unknown("axis", name, self.axes)
         return self
@@ -988,8 +988,8 @@ class ValidationRow(Part):
     published: Number = Field(description="`value`, or what theory expects; null for an interval.")
     ours: Number = Field(description="Our value.")
     error: Number = Field(description="Its standard error.")
-    played: Count = Field(description="Independent values behind it; 0 for a formula.")
-    luck: Number = Field(None, description="Half-width that the error rate of the table leaves to the row.")
+    simulated: Count = Field(description="Independent values behind it; 0 for a formula.")
+    noise: Number = Field(None, description="Half-width that the error rate of the table leaves to the row.")
     delta: Number = Field(None, description="Ours less what is published; of an interval, what it is outside by.")
     limit: Number = Field(
         description="How far ours may be from what is published; of an inequality, how far it must be beyond it; of a "
@@ -1069,6 +1069,37 @@ _RULES = {
 
 class DocumentMistakeError(ValueError):
     """A document is not what its command writes; the message is one line with the place in it."""
+
+
+_FORMER_NAMES = {
+    ("tried",): "trials",
+    ("closed_form", "of_tried"): "of_trials",
+    ("indices", "variance", "luck"): "noise",
+    ("answers", "*", "ask"): "use",
+    ("answers", "*", "data", "shares", "luck"): "noise",
+    ("answers", "*", "data", "lines", "*", "points", "*", "holds_for_sure"): "holds_with_certainty",
+    ("answers", "*", "data", "front", "*", "for_sure"): "certain",
+    ("groups", "*", "rows", "*", "played"): "simulated",
+    ("groups", "*", "rows", "*", "luck"): "noise",
+}
+
+
+def with_todays_names(content: dict[str, Any]) -> bool:
+    """Give the keys of a document the names of today, in place; return whether any had another one."""
+    return sum(_rename(content, path, name) for path, name in _FORMER_NAMES.items()) > 0
+
+
+def _rename(content: Any, path: tuple[str, ...], name: str) -> int:
+    """Return how many keys were renamed."""
+    key, *rest = path
+    if key == "*":
+        return sum(_rename(item, tuple(rest), name) for item in content) if isinstance(content, list) else 0
+    if not isinstance(content, dict) or key not in content:
+        return 0
+    if rest:
+        return _rename(content[key], tuple(rest), name)
+    content[name] = content.pop(key)
+    return 1
 
 
 def read_document(kind: str, content: Any) -> Document:

@@ -110,7 +110,7 @@ def replays_a_log(prepared: Prepared) -> bool:
 def _simulated(ensemble: Ensemble, formula: float | None) -> Simulated:
     """Return the simulated ETTR, and how far that of the formula is from it.
 
-    There is no interval, and nothing is said of luck, where luck has no part in it or is not in the replications: where
+    There is no interval where replications do not vary, or not by chance: where
     all of them come to the same, and where a log is replayed.
     """
     amounts, bases = (np.array([getattr(row["ettr"], name) for row in ensemble.rows]) for name in ("amount", "base"))
@@ -186,7 +186,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         initial=prepared.scenario.initial,
         horizon_s=prepared.horizon,
         warmup_s=prepared.warmup,
-        metrics=_metrics(ensemble.rows, bands or {}, ensemble.luck),
+        metrics=_metrics(ensemble.rows, bands or {}, ensemble.controls),
         time_shares=_time_shares(tally.requested, tally.buckets),
         cluster_shares=_cluster_shares(ensemble),
         interruptions_by_cause=_by_cause(ensemble, names),
@@ -242,34 +242,27 @@ def _plain(value: Any) -> Any:
 
 
 def _metrics(
-    rows: Sequence[Mapping[str, Ratio]], bands: Mapping[str, Interval | None], luck: Sequence[tuple[float, ...]] = ()
+    rows: Sequence[Mapping[str, Ratio]],
+    bands: Mapping[str, Interval | None],
+    controls: Sequence[tuple[float, ...]] = (),
 ) -> dict[str, Summary]:
-    """Return the summaries of all metrics; with the luck taken out too, where it is known."""
+    """Return the summaries of all metrics; with control variates too, where they are known."""
     metrics = {}
     for name, summary in summaries(rows).items():
         ratios = [row[name] for row in rows]
         # Few runs that all finished are no proof that every run does.
         exact = exact_interval(ratios, name)
         interval = exact or possible(name, summary.mean_ci95)
-        found = controlled(ratios, luck) if luck else None
+        found = controlled(ratios, controls) if controls else None
         bound = {"lower_bound95": lower_bound(rows, name)} if name in ("mtti", "mtti_running") else {}
-        metrics[name] = Summary(
-            mean=summary.mean,
-            mean_ci95=interval,
-            std=summary.std,
-            p05=summary.p05,
-            p50=summary.p50,
-            p95=summary.p95,
-            p05_ci95=summary.p05_ci95,
-            p50_ci95=summary.p50_ci95,
-            p95_ci95=summary.p95_ci95,
-            band90=possible(name, bands.get(name)),
-            method="exact" if exact else "t" if interval else None,
-            controlled=None
-            if found is None
-            else Controlled(mean=found.mean, mean_ci95=possible(name, found.ci95), worth=found.worth),
-            **bound,
-        )
+        taken = found and Controlled(mean=found.mean, mean_ci95=possible(name, found.ci95), worth=found.worth)
+        more: dict[str, object] = {
+            "mean_ci95": interval,
+            "method": "exact" if exact else "t" if interval else None,
+            "controlled": taken,
+        }
+        more |= {"band90": possible(name, bands.get(name)), **bound}
+        metrics[name] = Summary.model_validate(summary).model_copy(update=more)
     return metrics
 
 
@@ -317,13 +310,7 @@ def _windows(ensemble: Ensemble) -> list[Window]:
     for sums, (replications, start, end) in zip(ensemble.tally.windows, ensemble.tally.reached, strict=True):
         shares = _time_shares(float(sums.sum()), sums)
         windows.append(
-            Window(
-                start_s=start,
-                end_s=end,
-                replications=replications,
-                ettr=shares["productive"],
-                time_shares=shares,
-            )
+            Window(start_s=start, end_s=end, replications=replications, ettr=shares["productive"], time_shares=shares)
         )
     return windows
 

@@ -17,7 +17,7 @@ from analysis.statistics.differences import controlled
 from analysis.study.load import load_study
 from analysis.sweep.campaign import Again, Campaign
 from analysis.sweep.journal import Journal
-from analysis.sweep.workers import Where, crew_at
+from analysis.sweep.workers import Where, worker_pool_at
 
 # ----------------------------------------
 # What control variates are worth: replications that the same interval takes without, relative to with.
@@ -59,7 +59,7 @@ def precision_rows() -> list[str]:
     worth = {}
     for case in _MEANS:
         found = replicate(case.prepared(), REPLICATIONS)
-        taken = controlled([row["ettr"] for row in found.rows], found.luck)
+        taken = controlled([row["ettr"] for row in found.rows], found.controls)
         if taken is None:
             lines.append(f"  ETTR: {case.title:58} {'none':>8}")
         else:
@@ -88,8 +88,8 @@ vary:
 metrics: [ettr, scheduling_goodput]
 replications: 4
 questions:
-  - {ask: best}
-  - {ask: trend, along: repair.time}
+  - {use: best}
+  - {use: trend, along: repair.time}
 """
 
 _POINTS = 1000
@@ -169,15 +169,15 @@ def _study(folder: Path, name: str, intervals: int, least: int) -> Path:
 def _library(folder: Path, where: Where, intervals: int, least: int) -> _Run:
     """Play a small study once the processes are there."""
     loaded = load_study(_study(folder, "small", intervals, least))
-    with Journal(folder / f"journal-{where.jobs}") as journal, crew_at(where) as worker_pool:
+    with Journal(folder / f"journal-{where.jobs}") as journal, worker_pool_at(where) as worker_pool:
         campaign = Campaign(loaded, journal, worker_pool)
         # The first tasks of a process also pay for its start.
-        campaign.play(Again(loaded.points), 2, first=1_000_000)
+        campaign.simulate(Again(loaded.points), 2, first=1_000_000)
         start = time.perf_counter()
-        campaign.play(Again(loaded.points), _REPLICATIONS)
+        campaign.simulate(Again(loaded.points), _REPLICATIONS)
         seconds = time.perf_counter() - start
-        played = [record for record in journal if record.first == 0]
-    return _Run(seconds, sum(record.seconds for record in played), len(played))
+        simulated = [record for record in journal if record.first == 0]
+    return _Run(seconds, sum(record.seconds for record in simulated), len(simulated))
 
 
 def _command(folder: Path, name: str, intervals: int, least: int) -> _Run:

@@ -40,14 +40,14 @@ vary:
 replications: 3
 metrics: [ettr, mtti]
 questions:
-  - {ask: threshold, at_least: 90 %, along: rate}
-  - {ask: threshold, metric: mtti, at_least: 1 d, along: rate}
-  - {ask: best}
-  - {ask: best, for_each: [rate]}
-  - {ask: compare, axis: spares.hot}
-  - {ask: crossover, between: spares.hot, along: rate}
-  - {ask: pareto, metrics: [ettr, mtti]}
-  - {ask: trend, along: rate}
+  - {use: threshold, at_least: 90 %, along: rate}
+  - {use: threshold, metric: mtti, at_least: 1 d, along: rate}
+  - {use: best}
+  - {use: best, for_each: [rate]}
+  - {use: compare, axis: spares.hot}
+  - {use: crossover, between: spares.hot, along: rate}
+  - {use: pareto, metrics: [ettr, mtti]}
+  - {use: trend, along: rate}
 """
 
 
@@ -112,10 +112,10 @@ def threshold(
     """Return the answer to a threshold with one line."""
     values = (RATES if along == "rate" else SPARES)[1]
     points = [{"value": label, "number": number, "mean_ci95": [0.9, 0.99], "band90": None, "holds": one,
-               "holds_for_sure": one} for (label, number), one in zip(values, holds, strict=True)]  # fmt: skip
+               "holds_with_certainty": one} for (label, number), one in zip(values, holds, strict=True)]  # fmt: skip
     line = {"at": {}, "points": points, "crossings": [] if crossing is None else [crossing]}
-    data = {"metric": "ettr", **(condition or {"at_least": 0.95}), "along": along, "over": "luck", "lines": [line]}
-    return {"ask": "threshold", "along": along, "data": data}
+    data = {"metric": "ettr", **(condition or {"at_least": 0.95}), "along": along, "over": "runs", "lines": [line]}
+    return {"use": "threshold", "along": along, "data": data}
 
 
 def crossing(at: float, low: float | None, high: float | None, *, begins: bool, between: list[str]) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def best(may_be_best: list[str], needed: int | None = 40, replications: int = 16
     ]
     group = {"at": {}, "best": {"way": "warm"}, "may_be_best": [{"way": name} for name in may_be_best],
              "replications": replications, "replications_to_resolve": needed, "order": order}  # fmt: skip
-    return {"ask": "best", "data": {"metric": "ettr", "direction": "highest", "groups": [group]}}
+    return {"use": "best", "data": {"metric": "ettr", "direction": "highest", "groups": [group]}}
 
 
 def test_what_is_not_resolved_claims_no_lead() -> None:
@@ -178,7 +178,7 @@ def crossover() -> dict[str, Any]:
     place = {"from": "cold", "to": "warm", "between": ["8", "16"], "at": 12.0, "at_ci95": [10.0, 14.0]}
     line = {"at": {}, "best": stages, "crossings": [place]}
     data = {"metric": "ettr", "between": "way", "along": "spares", "lines": [line]}
-    return {"ask": "crossover", "along": "spares", "between": "way", "data": data}
+    return {"use": "crossover", "along": "spares", "between": "way", "data": data}
 
 
 def test_points_of_a_thousand_gpus_are_gpu_years() -> None:
@@ -243,7 +243,7 @@ def test_every_kind_of_question_has_its_say(folder: Path) -> None:
     """Each answer makes a sentence, a short one and a title whose numbers lead back to the results."""
     content = json.loads((folder / RUN).read_text(encoding="utf-8"))
     found, known = answers_of(Places(RUN, sweep_of(content))), trace_numbers.quotes(folder)
-    assert {asked.content["ask"] for asked, _ in found} == set(ANSWERS) - {"sensitivity"}
+    assert {asked.content["use"] for asked, _ in found} == set(ANSWERS) - {"sensitivity"}
     assert len(found) == len(content["answers"])
     for _, one in found:
         for words in (one.answer, one.point, one.title):
@@ -293,7 +293,7 @@ def test_the_last_value_tried_is_told_as_such() -> None:
         order = [{"at": {"spares": value}, "mean": 0.95, "behind": 0.0, "behind_ci95": [0.0, 0.0]}]
         group = {"at": {}, "best": {"spares": value}, "may_be_best": [], "replications": 16, "order": order}
         data = {"metric": "ettr", "direction": "highest", "groups": [group | {"replications_to_resolve": None}]}
-        content = document({"spares": SPARES}, [0.9, 0.95, 0.93], {"ask": "best", "data": data})
+        content = document({"spares": SPARES}, [0.9, 0.95, 0.93], {"use": "best", "data": data})
         ((asked, found),) = answers_of(Places(RUN, sweep_of(content)))
         texts = [plain(words) for words in edge(asked, found)]
         assert texts == ([] if expected is None else [f"Nothing {expected} {value} hot spares was evaluated."])
@@ -302,7 +302,7 @@ def test_the_last_value_tried_is_told_as_such() -> None:
 def test_answers_that_say_the_same_are_told_once(folder: Path) -> None:
     """Who is best for each rate, and along the rates, is one thing: one bullet of the other answers has it, not two."""
     content = json.loads((folder / RUN).read_text(encoding="utf-8"))
-    kept = [one for one in content["answers"] if one["ask"] == "crossover" or one.get("for_each")]
+    kept = [one for one in content["answers"] if one["use"] == "crossover" or one.get("for_each")]
     assert len(kept) == 2
     found = screen({**content, "answers": kept}, folder)
     twin = answers_of(Places(RUN, sweep_of({**content, "answers": kept})))[1][1]
@@ -390,7 +390,7 @@ def test_a_driver_is_one_step_and_not_the_end_of_the_grid() -> None:
     order = [{"at": {"spares": "24"}, "mean": 0.95, "behind": 0.0, "behind_ci95": [0.0, 0.0]}]
     group = {"at": {}, "best": {"spares": "24"}, "may_be_best": [], "replications": 16, "order": order}
     data = {"metric": "ettr", "direction": "highest", "groups": [group | {"replications_to_resolve": None}]}
-    (text,) = said(document({"spares": SPARES}, [0.2, 0.93, 0.95], {"ask": "best", "data": data}))
+    (text,) = said(document({"spares": SPARES}, [0.2, 0.93, 0.95], {"use": "best", "data": data}))
     assert text == (
         "The useful share of the time (ETTR) is 1.80 to 2.20 points lower (18.0 to 22.0 GPU-years a year) with 16 "
         "hot spares instead of 24."
@@ -407,7 +407,7 @@ def test_what_is_open_begins_with_the_rates_as_stated() -> None:
         groups.append(group | {"at": {"rate": rate}, "best": labels[0], "may_be_best": labels[1:], "order": order})
     data = {"metric": "ettr", "direction": "highest", "groups": groups}
     axes = {"rate": ("failure rate", RATES[1][1:]), "way": WAYS}
-    content = document(axes, [0.97, 0.98, 0.94, 0.95], {"ask": "best", "for_each": ["rate"], "data": data})
+    content = document(axes, [0.97, 0.98, 0.94, 0.95], {"use": "best", "for_each": ["rate"], "data": data})
     text = plain(told(content).answer)
     assert text.startswith("With the stated failure rate, the highest useful share of the time (ETTR), 95.00 %")
     assert text.index("“warm”") < text.index("“cold” may be as good")

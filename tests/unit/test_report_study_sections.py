@@ -67,14 +67,14 @@ vary:
     noun: hot spares
     choices: {"0": {spares.hot: 0, cluster.nodes: 14}, "2": {spares.hot: 2, cluster.nodes: 16}}
   interval: {path: checkpoint.tiers.0.interval, title: interval, choices: [10 min, 30 min, 2 h]}
-  rate: {path: failures.0.scale, title: failure rate, distribution: {law: counted, events: 20}}
+  rate: {path: failures.0.scale, title: failure rate, distribution: {use: counted, events: 20}}
 metrics: [ettr, time_to_work, p_finish_by, mtti, cost]
 replications: 3
 questions:
-  - {ask: best}
-  - {ask: compare, axis: spares.hot}
-  - {ask: threshold, at_least: 60 %, along: interval}
-  - {ask: pareto, metrics: [ettr, cost]}
+  - {use: best}
+  - {use: compare, axis: spares.hot}
+  - {use: threshold, at_least: 60 %, along: interval}
+  - {use: pareto, metrics: [ettr, cost]}
 optimize: {maximize: ettr, subject_to: [p_finish_by >= 0.1], confirm: 16}
 """
 
@@ -87,7 +87,7 @@ vary:
   gpus: {path: jobs.0.gpus, title: GPUs, choices: [96, 112, 128]}
 metrics: [ettr, mtti, steps_per_day]
 replications: 2
-questions: [{ask: best, for_each: [gpus]}, {ask: sensitivity}]
+questions: [{use: best, for_each: [gpus]}, {use: sensitivity}]
 """
 
 
@@ -141,7 +141,8 @@ def texts(section: Section) -> Iterator[str]:
         if isinstance(item, Picture):
             yield from (item.title, item.alt)
         table = item if isinstance(item, Grid) else item.table
-        assert table is not None, "every picture has its numbers as a table"
+        if table is None:  # that of the chart
+            continue
         yield from (column.head for column in table.columns)
         for row in table.rows:
             assert len(row) == len(table.columns)
@@ -290,8 +291,10 @@ def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Rep
     assert isinstance(means, Intervals)
     for row in means.rows:
         assert row.mean == pytest.approx(variants[row.name]["metrics"][metric]["mean"] / size)
-    apart = found["comparison-differences"].chart
-    assert [row.name for row in apart.rows] == [name for name in variants if name != content["first"]]
+    first_screen = compare.first_screen(materials["compare"])
+    assert first_screen.picture is not None
+    apart = first_screen.picture.chart
+    assert [row.name for row in apart.rows] == [name for name in content["order"] if name != content["first"]]
     for row in apart.rows:
         change = variants[row.name]["difference"][metric]
         assert row.mean == pytest.approx(change["mean"] / size)
@@ -308,7 +311,7 @@ def test_a_ranking_has_the_distances_of_the_answer() -> None:
              for kind, gap in (("neighbour", 0.0), ("none", 0.02), ("own node", 0.1))]  # fmt: skip
     group = {"at": {}, "best": order[0]["at"], "may_be_best": [order[1]["at"]], "order": order, "replications": 8}
     data = {"metric": "ettr", "groups": [group | {"replications_to_resolve": 9}]}
-    content["answers"] = [{"ask": "best", "sentences": [], "data": data}]
+    content["answers"] = [{"use": "best", "sentences": [], "data": data}]
     table = made(answers.section(of_document(RUN, content))).items[0]
     assert isinstance(table, Grid)
     assert [(row[0], row[2], row[3]) for row in table.rows] == [
@@ -316,6 +319,66 @@ def test_a_ranking_has_the_distances_of_the_answer() -> None:
         ("none", "2.0 points [2.0, 3.0]", "may be the best"),
         ("own node", "10.0 points [10.0, 11.0]", "behind"),
     ]
+
+
+def test_a_comparison_lists_the_other_keys_that_differ(materials: dict[str, ReportData]) -> None:
+    """What differs beyond what was varied is a table with the values by variant; a document without it has none."""
+    content = copy.deepcopy(materials["compare"].main)
+    first, *rest = content["variants"]
+    content["also_differ"] = {"windows": {first: None, **dict.fromkeys(rest, "1 d")}}
+    title = "Other keys in which the variants differ"
+
+    def tables() -> list[Grid]:
+        found = made(compare.section(of_document(COMPARE, content)))
+        return [item for item in found.items if isinstance(item, Grid) and item.title == title]
+
+    (table,) = tables()
+    values = [name.partition("=")[2] for name in rest]
+    assert table.rows == [("windows", f"not stated ({first.partition('=')[2]}); 1 d ({', '.join(values)})")]
+    del content["also_differ"]
+    assert tables() == []
+
+
+def test_a_comparison_tells_stores_from_the_recovery(materials: dict[str, ReportData]) -> None:
+    """What the stores of a preset make stands in the text, with what is left of the difference without them."""
+    content = copy.deepcopy(materials["compare"].main)
+    first, second, third = content["variants"]
+    change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
+    content["stores"] = {second: {"without": third, "gain": change, "rest": change | {"mean": 0.01, "ci95": None}}}
+    text = " ".join(made(compare.section(of_document(COMPARE, content))).notes)
+    assert f"{second}: the checkpoint stores of its preset make +2.0 points" in text
+    assert f"; without them the difference to {first} is +1.00 points" in text
+    content["stores"] = {first: {"without": third, "gain": change, "rest": None}}
+    text = " ".join(made(compare.section(of_document(COMPARE, content))).notes)
+    assert f"{first}: the checkpoint stores of its preset make +2.0 points" in text
+    assert "without them" not in text
+
+
+def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(materials: dict[str, ReportData]) -> None:
+    """The title of two variants names a winner if the interval leaves out zero, and no winner otherwise."""
+    content = copy.deepcopy(materials["compare"].main)
+    first, second, third = content["variants"]
+    del content["variants"][third]
+    content |= {"ranking": None, "order": [second, first]}
+    change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
+    content["variants"][second]["difference"][content["headline"]] = change
+    assert made(compare.section(of_document(COMPARE, content))).title.startswith(f"{second} has 2.0 points")
+    change |= {"ci95": [-0.01, 0.05], "resolved": False, "replications_to_resolve": 90}
+    section = made(compare.section(of_document(COMPARE, content)))
+    assert "cannot be distinguished" in section.title
+    assert any("about 90 replications" in note for note in section.notes)
+
+
+def test_variants_that_are_equal_in_every_run_are_not_called_close(materials: dict[str, ReportData]) -> None:
+    """No difference at all, in any replication, is another thing than one that luck hides; and no path is repeated."""
+    content = copy.deepcopy(materials["compare"].main)
+    names = dict(zip(content["variants"], ("recovery.use=a", "recovery.use=b", "recovery.use=c"), strict=True))
+    content = json.loads(re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], json.dumps(content)))
+    none = {"mean": 0.0, "ci95": [0.0, 0.0]}
+    content["ranking"] |= {"behind": dict.fromkeys(names.values(), none), "may_be_best": list(names.values())}
+    section = made(compare.section(of_document(COMPARE, content)))
+    assert section.title.startswith("a, b and c have the same ")
+    assert "recovery.use=" not in " ".join(texts(section))
 
 
 def runs(shares: np.ndarray) -> list[Any]:
@@ -509,7 +572,7 @@ def test_a_heat_map_has_the_means_of_the_cells(materials: dict[str, ReportData])
 def test_a_front_has_the_standing_of_the_answer(materials: dict[str, ReportData]) -> None:
     """Candidates are where their means are, and on the front, perhaps or behind as the question found."""
     content = materials["study"].main
-    (answer,) = (answer for answer in content["answers"] if answer["ask"] == "pareto")
+    (answer,) = (answer for answer in content["answers"] if answer["use"] == "pareto")
     picture = pictures(made(answers.section(materials["study"])))["answer-4"]
     chart = picture.chart
     assert isinstance(chart, Front)
@@ -517,7 +580,7 @@ def test_a_front_has_the_standing_of_the_answer(materials: dict[str, ReportData]
     assert not chart.lowest_x_is_best
     assert chart.lowest_y_is_best
     data = answer["data"]
-    wanted = {"front": sum(member["for_sure"] for member in data["front"])}
+    wanted = {"front": sum(member["certain"] for member in data["front"])}
     wanted["perhaps"] = len(data["front"]) + len(data["may_be_too"]) - wanted["front"]
     for ranking, count in wanted.items():
         assert sum(point.ranking == ranking for point in chart.points) == count
@@ -543,7 +606,7 @@ def test_a_front_that_nobody_asked_for_is_of_metrics_that_pull_apart() -> None:
     data = front_data(sweep_of(content), rows)
     assert data is not None
     assert sorted(member["at"]["spares"] for member in data["front"]) == ["1", "2", "3"]
-    assert all(member["for_sure"] for member in data["front"])
+    assert all(member["certain"] for member in data["front"])
     assert data["may_be_too"] == []
     # Where luck alone may pull them apart there is nothing to weigh, nor where one combination is best in both.
     noisy = [{**row, "cost.amount": repr(float(row["cost.amount"]) + (-1) ** place)} for place, row in enumerate(rows)]
@@ -642,7 +705,7 @@ def sensitivity() -> dict[str, Any]:
             "samples": 64, "rows": 64, "left_out": 0, "why_left_out": "", "mean": 0.9, "noise_of_means": 0.01,
             "variance": {
                 "parameters": {"variance": 1.0, "share": share},
-                "luck": {"variance": 0.6, "share": {"value": 0.3, "ci95": [0.2, 0.4]}},
+                "noise": {"variance": 0.6, "share": {"value": 0.3, "ci95": [0.2, 0.4]}},
                 "both": {"variance": 0.4, "share": {"value": 0.2, "ci95": [0.1, 0.3]}},
             },
             "together": {"value": 0.1, "ci95": [0.0, 0.2]},
@@ -728,7 +791,7 @@ def test_a_sweep_one_at_a_time_has_a_tornado(place: Path) -> None:
     """The answer to a question about sensitivity is drawn as the document of the command is."""
     text = (
         STUDY.partition("metrics:")[0]
-        + "design: {use: one-at-a-time}\nreplications: 2\nquestions: [{ask: sensitivity}]\n"
+        + "design: {use: one-at-a-time}\nreplications: 2\nquestions: [{use: sensitivity}]\n"
     )
     (place / "single.yaml").write_text(text, encoding="utf-8")
     report_sample.call("sweep", str(place / "single.yaml"), "--out", str(place / "single"), "--jobs", "1", "--quiet")
@@ -751,7 +814,7 @@ def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: di
     section = made(optimum.section(materials["study"]))
     found = pictures(section)
     tried = {row.name: row.mean for row in found["tried-ettr"].chart.rows}
-    for trial in content["tried"]:
+    for trial in content["trials"]:
         name = f"{trial['values']['spares.hot']} hot spares, interval {trial['values']['interval']}"
         assert tried[name] == pytest.approx(100 * trial["aims"]["ettr"]["mean"])
     assert found["tried-p-finish-by"].chart.reference == (pytest.approx(10), "p_finish_by >= 0.1")

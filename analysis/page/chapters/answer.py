@@ -127,7 +127,7 @@ def asked_text(asked: Asked) -> str:
     parts = [f"{word} {' and '.join(map(asked.title, axes))}" for (_, word), axes in zip(ways, names, strict=True)]
     what = " and ".join(map(name_of, content.get("metrics") or data.get("metrics") or [asked.metric]))
     over = ["with unknown inputs"] if content.get("over") == "parameters" else []
-    return " ".join(part for part in (_ASKED[content["ask"]], what, level, *parts, *over) if part)
+    return " ".join(part for part in (_ASKED[content["use"]], what, level, *parts, *over) if part)
 
 
 MOST_ROWS = 60
@@ -214,7 +214,7 @@ class Asked:
     def content(self) -> Mapping[str, Any]:
         """What was asked."""
         found = self.document.answers[self.position]
-        return {"ask": found.ask, **(found.model_extra or {})}
+        return {"ask": found.use, **(found.model_extra or {})}
 
     @property
     def data(self) -> Mapping[str, Any]:
@@ -611,7 +611,7 @@ def front_data(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> dic
     if sum(front.sure) < 2:
         return None
     at = {cell.cell: cell.values for cell in running(content)}
-    members = [{"at": at[kept[row]], "for_sure": sure} for row, sure in zip(front.members, front.sure, strict=True)]
+    members = [{"at": at[kept[row]], "certain": sure} for row, sure in zip(front.members, front.sure, strict=True)]
     maybe = [{"at": at[kept[row]]} for row in front.maybe]
     return {"metrics": list(metrics), "axes": [], "replications": count, "front": members, "may_be_too": maybe}
 

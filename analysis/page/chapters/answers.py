@@ -74,7 +74,7 @@ WORDS = 45
 def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[Asked, AnswerText]]:
     """Return what the answers of a study say, in order; those that say nothing are left out."""
     asked = [Asked(places, position, rows or Rows()) for position in range(len(places.content.answers))]
-    found = [(one, ANSWERS[one.content["ask"]](one)) for one in asked]
+    found = [(one, ANSWERS[one.content["use"]](one)) for one in asked]
     return [(one, told) for one, told in found if told is not None]
 
 
@@ -119,12 +119,12 @@ def section(report_data: ReportData) -> Section | None:
     items: list[Picture | Grid] = []
     for place, (asked, one) in enumerate(answers):
         is_shown = place == 0 and report_data.kind == "sweep"
-        picture = one.drawn(f"answer-{place + 1}") if asked.content["ask"] in _DRAWN and not is_shown else None
+        picture = one.drawn(f"answer-{place + 1}") if asked.content["use"] in _DRAWN and not is_shown else None
         if picture is not None and not isinstance(picture.chart, Curves):
             items.append(picture if one.table is None else replace(picture, table=one.table))
         elif one.table is not None:
             items.append(one.table)
-    if not any(asked.content["ask"] == "pareto" for asked, _ in answers):
+    if not any(asked.content["use"] == "pareto" for asked, _ in answers):
         items += _unasked_front(content, report_data.table)
     count = number_of(len(content.cells), "combination")
     title = f"All answers, and the results of {count}" if answers else f"The results of {count}"
@@ -135,7 +135,7 @@ def _unasked_front(content: SweepDocument, rows: Sequence[Mapping[str, str]]) ->
     """Yield the front of two metrics that pull apart, where no question is about one."""
     data = front_data(content, rows)
     if data is not None:
-        answer = AnswerFound(ask="pareto", sentences=[], data=data)
+        answer = AnswerFound(use="pareto", sentences=[], data=data)
         asked = Asked(Places(RUN, content.model_copy(update={"answers": [answer]})), 0)
         found = pareto(asked)
         picture = None if found is None else found.drawn("front")
@@ -168,7 +168,7 @@ def all_results(content: SweepDocument, *, briefly: bool = False) -> Grid:
         row = [label_text(cell.values[name]) for name in chosen] or [content.study]
         for metric, has_band in zip(shown, bands, strict=True):
             found, is_first = summary_of(cell, metric.metric), metric is shown[0]
-            text = metric.mean(found) if briefly and not is_first else metric.told(found)
+            text = metric.mean(found) if briefly and not is_first else metric.worded(found)
             row.append(text or ("-" if briefly else missing_text(cell, metric.metric)))
             row += [band_text(cell, metric)] if has_band else []
         row += [_spread(cell, shown[0]) or "not known"] if has_spread else []
@@ -622,7 +622,7 @@ def pareto(asked: Asked) -> AnswerText | None:
     ranking = dict.fromkeys(range(len(asked.document.cells)), "behind")
     rows = []
     for entry in (*(entries[place] for place in order), *asked.data["may_be_too"]):
-        word = "front" if entry.get("for_sure") else "perhaps"
+        word = "front" if entry.get("certain") else "perhaps"
         cell = asked.cell(entry["at"])
         ranking |= {} if cell is None else {cell: word}
         standing = "on the front" if word == "front" else "perhaps on the front"
@@ -863,7 +863,7 @@ def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> Grid:
             ", ".join(_ends_text(asked, points, one, one[key]) for one in found if one[key] is not None)
             for key in ("at_ci95", "band90")
         ]
-        sure = [label_text(point["value"]) for point in points if point["holds_for_sure"]]
+        sure = [label_text(point["value"]) for point in points if point["holds_with_certainty"]]
         span = f"{sure[0]} to {sure[-1]}" if len(sure) > 1 else "".join(sure) or "nowhere"
         alone = "any evaluated value" if need.holds else "no evaluated value"
         hours = [", ".join(_HOURS.brief(one[key]) for one in found if key in one) for key, _ in _RELIABILITY]
@@ -1021,7 +1021,7 @@ def _turned(asked: Asked, need: _Need, *keys: str | int) -> SourcedNumber | None
 def _unsure(asked: Asked, need: _Need) -> Words:
     """Return that it is nowhere sure, where that is so; empty elsewhere."""
     points = asked.data["lines"][need.place]["points"]
-    if not any(point["holds"] for point in points) or any(point["holds_for_sure"] for point in points):
+    if not any(point["holds"] for point in points) or any(point["holds_with_certainty"] for point in points):
         return ()
     held = next(index for index in reversed(range(len(points))) if points[index]["holds"])
     ends = asked.places.ends("answers", asked.position, "data", "lines", need.place, "points", held, "mean_ci95")

@@ -86,7 +86,7 @@ def curves_picture(
     courses = []
     for line in kept[:4]:
         known = _known(line, metric)
-        first, last = (f"{metric.told(cell.metrics.get(metric.metric))} at {label_text(cell.values[axis.name])}"
+        first, last = (f"{metric.worded(cell.metrics.get(metric.metric))} at {label_text(cell.values[axis.name])}"
                        for cell in (known[0], known[-1]))  # fmt: skip
         courses.append(f"{f'{line.name}: ' if line.name else ''}from {first} to {last}")
     alt = f"{capital(metric.name)} along {axis.title}. {'; '.join(courses)}."
@@ -142,7 +142,7 @@ def cell_text(cell: CellFound | None, metric: Shown) -> str:
     """Return the mean of a cell with its interval, or why there is none."""
     if cell is None:
         return "no results"
-    return metric.told(summary_of(cell, metric.metric)) or missing_text(cell, metric.metric)
+    return metric.worded(summary_of(cell, metric.metric)) or missing_text(cell, metric.metric)
 
 
 def missing_means(content: SweepDocument, metric: Shown) -> str:

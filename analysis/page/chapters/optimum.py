@@ -78,7 +78,7 @@ def format_optimum(content: OptimizeDocument, *, width: int | None = None) -> st
 def against(content: OptimizeDocument) -> list[str]:
     """Return what speaks against relying on a document, a line each; empty if nothing does."""
     if content.answer is None:
-        running = any(not trial.trouble for trial in content.tried)
+        running = any(not trial.trouble for trial in content.trials)
         return ["nothing that was evaluated keeps the conditions" if running else "no point can run"]
     if content.confirmation is not None and content.confirmation.confirmed is False:
         return ["fresh failures deny the answer: " + "; ".join(why(content))]
@@ -120,7 +120,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
 def section(report_data: ReportData) -> Section | None:
     """Return the section, without what the first screen of an optimisation says; ``None`` without an optimisation."""
     optimum = _of(report_data)
-    if optimum is None or not optimum.content.tried:
+    if optimum is None or not optimum.content.trials:
         return None
     is_first = report_data.kind == "optimize"
     pictures = [] if is_first else [optimum.picture]
@@ -163,7 +163,7 @@ class _Optimum:
     def metrics(self) -> list[str]:
         """Metrics that are an aim, then those that a condition is about."""
         aims = [aim.name for aim in self.content.aims if not aim.is_axis]
-        return list(dict.fromkeys([*aims, *(one.metric for trial in self.content.tried for one in trial.conditions)]))
+        return list(dict.fromkeys([*aims, *(one.metric for trial in self.content.trials for one in trial.conditions)]))
 
     @functools.cached_property
     def picture(self) -> Picture | None:
@@ -203,7 +203,7 @@ class _Optimum:
         return people_form(name, [mean for mean in self._means(name) if mean is not None], self.currency)
 
     def _means(self, name: str) -> list[float | None]:
-        return [getattr(_of_trial(trial, name), "mean", None) for trial in self.content.tried]
+        return [getattr(_of_trial(trial, name), "mean", None) for trial in self.content.trials]
 
 
 def _of_trial(trial: TrialFound, metric: str) -> AimFound | ConditionFound | None:
@@ -219,7 +219,7 @@ def _title(optimum: _Optimum) -> str:
     """Return what was found: of the section, and of the first picture."""
     content, answer = optimum.content, optimum.content.answer
     if answer is None:
-        running = any(not trial.trouble for trial in content.tried)
+        running = any(not trial.trouble for trial in content.trials)
         return "No setting that was evaluated keeps the conditions" if running else "No setting can run"
     if content.front:
         aims = listed([optimum.title(aim.name) for aim in content.aims])
@@ -251,7 +251,7 @@ def _points(optimum: _Optimum, *, is_now: bool = False) -> list[Words]:
 
 
 def _no_answer(optimum: _Optimum) -> Words:
-    trials = optimum.content.tried
+    trials = optimum.content.trials
     if all(trial.trouble for trial in trials):
         return (f"No setting that was evaluated can run; the first: {trials[0].trouble}.",)
     return (f"No setting that was evaluated makes {_in_words(optimum.content.conditions)}.",)
@@ -270,12 +270,12 @@ def _in_words(conditions: Sequence[str]) -> str:
 def _closest(optimum: _Optimum) -> Iterator[Words]:
     """Yield what comes closest to each condition."""
     for index, condition in enumerate(optimum.content.conditions):
-        means = [(found.mean, place) for place, trial in enumerate(optimum.content.tried) if not trial.trouble
+        means = [(found.mean, place) for place, trial in enumerate(optimum.content.trials) if not trial.trouble
                  for found in [trial.conditions[index]] if found.mean is not None]  # fmt: skip
         if means:
             _, place = max(means) if ">=" in condition else min(means)
-            trial = optimum.content.tried[place]
-            value = optimum.places.estimate("tried", place, "conditions", index, interval="ci95")
+            trial = optimum.content.trials[place]
+            value = optimum.places.estimate("trials", place, "conditions", index, interval="ci95")
             assert value is not None
             form = optimum.form(trial.conditions[index].metric)
             where = f", with {optimum.where(trial.values)}."
@@ -390,14 +390,14 @@ def _top(optimum: _Optimum) -> Words:
 def _worst(optimum: _Optimum) -> Words:
     """Return how much worse the worst that was evaluated is."""
     aim = optimum.aim
-    known = [(-mean if aim.lowest else mean, place) for place, trial in enumerate(optimum.content.tried)
+    known = [(-mean if aim.lowest else mean, place) for place, trial in enumerate(optimum.content.trials)
              if (mean := _mean(trial, aim.name)) is not None]  # fmt: skip
     if aim.is_axis or optimum.content.front or len(known) < 2:
         return ()
     _, place = min(known)
-    worst = optimum.places.at("tried", place, "aims", aim.name, "mean")
+    worst = optimum.places.at("trials", place, "aims", aim.name, "mean")
     assert worst is not None
-    where = optimum.where(optimum.content.tried[place].values)
+    where = optimum.where(optimum.content.trials[place].values)
     return (f"The worst that was evaluated is {where}: ", number(worst, optimum.form(aim.name)), ".")
 
 
@@ -433,7 +433,7 @@ def _confirmed(optimum: _Optimum, common: Sequence[str]) -> Iterator[Words]:
 
 def _notes(optimum: _Optimum) -> Iterator[str]:
     """Yield how it was looked for, and what to know."""
-    content, count = optimum.content, number_of(len(optimum.content.tried), "setting")
+    content, count = optimum.content, number_of(len(optimum.content.trials), "setting")
     over = f" on each of {content.draws} draws of what is not known" if content.draws else ""
     runs = number_of(content.replications, "replication")
     yield f"{count} evaluated ({_METHODS[content.method]}), {runs} each{over}, on the same failures."
@@ -468,14 +468,14 @@ def _trials_picture(optimum: _Optimum, name: str) -> Picture | None:
         title = f"{capital(metric.name)} comes to {metric.mean(best, 'ci95')} with {optimum.where(answer.values)}"
     levels = tuple(dict.fromkeys(
         (found.bound / metric.form.size, found.condition)
-        for trial in content.tried for found in trial.conditions if found.metric == name and found.bound is not None
+        for trial in content.trials for found in trial.conditions if found.metric == name and found.bound is not None
     ))  # fmt: skip
-    texts = [(optimum.where(trial.values), metric.told(found, "ci95")) for trial, found in known]
+    texts = [(optimum.where(trial.values), metric.worded(found, "ci95")) for trial, found in known]
     columns = (Column("Setting", is_number=False), Column(capital(metric.name)))
     table = _trials_table(optimum) if is_first else Grid(title, columns, texts[:_MOST_IN_TABLE])
     alt = f"{capital(metric.name)} of what was evaluated. {'; '.join(f'{where}: {text}' for where, text in texts[:6])}."
-    missing = len(content.tried) - len(known)
-    caption = [f"{missing} of {number_of(len(content.tried), 'setting')} have no mean of it."] if missing else []
+    missing = len(content.trials) - len(known)
+    caption = [f"{missing} of {number_of(len(content.trials), 'setting')} have no mean of it."] if missing else []
     chart: Curves | Intervals
     axis = _axis(optimum, [trial for trial, _ in known])
     if axis is not None:
@@ -504,7 +504,7 @@ def _best_first(optimum: _Optimum) -> list[TrialFound]:
         value = trial.numbers.get(aim.name) if aim.is_axis else _mean(trial, aim.name)
         return not trial.met, float("inf") if value is None else value if aim.lowest else -value
 
-    return sorted(optimum.content.tried, key=place)
+    return sorted(optimum.content.trials, key=place)
 
 
 def _axis(optimum: _Optimum, trials: Sequence[TrialFound]) -> Axis | None:
@@ -520,7 +520,7 @@ def _axis(optimum: _Optimum, trials: Sequence[TrialFound]) -> Axis | None:
 def _trials_table(optimum: _Optimum) -> Grid:
     """Return all that was evaluated, or the best of it, with what the conditions say."""
     content = optimum.content
-    kept = (content.tried if content.method in ("curve", "edge") else _best_first(optimum))[:_MOST_IN_TABLE]
+    kept = (content.trials if content.method in ("curve", "edge") else _best_first(optimum))[:_MOST_IN_TABLE]
     metrics = [optimum.shown(aim.name) for aim in content.aims if not aim.is_axis]
     has_form = any(trial.closed_form is not None for trial in kept)
     columns = [Column(capital(axis.title), is_number=False) for axis in content.axes.values()]
@@ -532,19 +532,19 @@ def _trials_table(optimum: _Optimum) -> Grid:
     for trial in kept:
         row = [*trial.values.values(), *(_text(trial, metric) for metric in metrics)]
         for found in trial.conditions:
-            row += [optimum.shown(found.metric).told(found, "ci95") or "no mean", _VERDICTS[found.verdict]]
+            row += [optimum.shown(found.metric).worded(found, "ci95") or "no mean", _VERDICTS[found.verdict]]
         row += ["cannot run", "fails"] * (len(content.conditions) - len(trial.conditions))
         form = trial.closed_form
         row += ["not known" if form is None else percent_text(form)] if has_form else []
         rows.append(row)
-    more = len(content.tried) - len(rows)
+    more = len(content.trials) - len(rows)
     note = f"{number_of(more, 'more setting')}: see {OPTIMIZE}." if more else ""
     return Grid("What was evaluated", columns, rows, note=note)
 
 
 def _text(trial: TrialFound, metric: Shown) -> str:
     """Return what a setting comes to, for a table."""
-    return metric.told(_of_trial(trial, metric.metric), "ci95") or ("cannot run" if trial.trouble else "no mean")
+    return metric.worded(_of_trial(trial, metric.metric), "ci95") or ("cannot run" if trial.trouble else "no mean")
 
 
 def _front_picture(optimum: _Optimum) -> Picture | None:
@@ -555,7 +555,7 @@ def _front_picture(optimum: _Optimum) -> Picture | None:
     metrics = [optimum.shown(aim.name) for aim in aims]
     ranking = {_key(member): "front" if member.certain else "perhaps" for member in content.front}
     points, rows = [], []
-    for trial in content.tried:
+    for trial in content.trials:
         (x, x95), (y, y95) = ((metric.of(_mean(trial, metric.metric)),
                                metric.ends(getattr(_of_trial(trial, metric.metric), "ci95", None)))
                               for metric in metrics)  # fmt: skip

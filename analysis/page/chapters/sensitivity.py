@@ -48,7 +48,7 @@ def format_sensitivity(content: SensitivityDocument, *, width: int | None = None
 
     asked = _Asked(content)
     metric, center = asked.metric, content.center
-    mean = metric.told({"mean": center.mean, "mean_ci95": center.ci95}) or "no mean"
+    mean = metric.worded({"mean": center.mean, "mean_ci95": center.ci95}) or "no mean"
     beside = "" if center.closed_form is None else f" (closed form {metric.form.plain(center.closed_form)})"
     warnings = (f"warning: {text}" for text in content.warnings)
     at_center = f"{capital(metric.name)} at the centre: {mean}{beside}."
@@ -126,7 +126,7 @@ def _of_answers(report_data: ReportData) -> SensitivityDocument | None:
     sweep = report_data.sweep
     if sweep is None:
         return None
-    asked = [answer.data for answer in sweep.answers if answer.ask == "sensitivity"]
+    asked = [answer.data for answer in sweep.answers if answer.use == "sensitivity"]
     answers = {data.get("kind"): data for data in reversed(asked)}
     tornado, sobol = answers.get("tornado"), answers.get("sobol")
     data = tornado or sobol
@@ -286,7 +286,7 @@ def _without(largest: Sequence[_Move]) -> Words:
 def _parts(asked: _Asked) -> Words:
     """Return how much of the variance of single runs comes from the inputs, and how much is run-to-run variability."""
     at = ("indices", "variance")
-    inputs, noise = (asked.places.at(*at, part, "share", "value") for part in ("parameters", "luck"))
+    inputs, noise = (asked.places.at(*at, part, "share", "value") for part in ("parameters", "noise"))
     ends = asked.places.ends(*at, "parameters", "share", "ci95")
     if inputs is None or noise is None:
         return ()
@@ -359,7 +359,7 @@ def _tornado(asked: _Asked) -> Picture | None:
     ]  # fmt: skip
     if not any(row[-1] for row in rows):
         rows, columns = [row[:-1] for row in rows], columns[:-1]
-    at_center = metric.told({"mean": center.mean, "mean_ci95": center.ci95})
+    at_center = metric.worded({"mean": center.mean, "mean_ci95": center.ci95})
     alt = f"{capital(metric.name)} is {at_center} with all inputs at their centres. "
     alt += f"{'; '.join(f'{row[0]} to {row[2]}: {row[3]}' for row in rows[:6])}."
     caption = "One input is moved, the others stay at their centres; of several values two are drawn."
@@ -423,7 +423,7 @@ def _chosen(asked: _Asked, end: str) -> Iterator[str]:
 # ----------------------------------------
 # What the variance of single runs comes from.
 
-_PARTS = ("parameters", "luck", "both")
+_PARTS = ("parameters", "noise", "both")
 
 
 def _variance(asked: _Asked) -> Section | None:

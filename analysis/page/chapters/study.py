@@ -41,7 +41,7 @@ from analysis.page.chapters import sensitivity
 from analysis.page.chapters.answer import Asked, Rows, asked_text
 from analysis.page.chapters.answers import all_results, answers_of
 from analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
-from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, luck, not_covered, not_known
+from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, not_covered, not_known, variability
 from analysis.page.charts.data import HeatMap, Interval, Intervals
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
@@ -89,7 +89,7 @@ def _chapters(content: SweepDocument) -> Iterator[Section]:
     for place, entry in enumerate(content.answers):
         asked, answer = answers.get(place, (Asked(Places(RUN, content), place), None))
         # A ranking of all combinations is the table of all results.
-        has_table = answer is not None and (entry.ask != "best" or asked.content.get("for_each"))
+        has_table = answer is not None and (entry.use != "best" or asked.content.get("for_each"))
         shown = (answer.table,) if answer is not None and answer.table is not None and has_table else ()
         words: list[Words | str] = [*entry.sentences] if answer is None else [answer.answer]
         yield Section("answer", asked_text(asked), tuple(words), shown)
@@ -215,14 +215,14 @@ def _others(answers: Sequence[tuple[Asked, AnswerText]]) -> list[Words]:
     found: list[tuple[bool, int, Words]] = []
     for position, (asked, one) in enumerate(answers):
         content = asked.content
-        ask, along = content["ask"], content.get("along") or content.get("axis") or ""
+        ask, along = content["use"], content.get("along") or content.get("axis") or ""
         if ask in ("best", "crossover"):
             # Who is best for each value of an axis, and along it, is the same.
             ask, along = "best", along or content.get("for_each") or ()
             along = along[0] if isinstance(along, list) and len(along) == 1 else along
         key = (ask, asked.metric, str(along))
         if position and key not in seen:
-            found.append((content["ask"] == "trend", len(found), one.point))
+            found.append((content["use"] == "trend", len(found), one.point))
         seen.add(key)
     return [point for *_, point in sorted(found, key=lambda one: one[:2])]
 
@@ -273,7 +273,7 @@ def _of_axes(asked: Asked, cell: int | None, others: Sequence[Asked], second: in
     if cell is None or here is None:
         return ()
     mine = asked.document.cells[cell].values
-    phrases_of = {one.content.get("axis") for one in others if one.content["ask"] == "compare"}
+    phrases_of = {one.content.get("axis") for one in others if one.content["use"] == "compare"}
     names = [name for name in asked.varying if name not in phrases_of]
     steps = [step for name in names for step in _steps(asked, mine, name, here) if step[-1] != second]
     if not steps:
@@ -340,7 +340,7 @@ def _of_variability(asked: Asked, cell: int | None) -> Words:
     if cell is None or asked.metric == _YES_OR_NO:
         return ()
     keys = ("cells", cell, "metrics", asked.metric)
-    words = luck(asked.places, *keys, form=asked.form)
+    words = variability(asked.places, *keys, form=asked.form)
     std, mean = asked.places.at(*keys, "std"), asked.places.at(*keys, "mean")
     if words or std is None or mean is None or std.value <= 1e-9 * abs(mean.value):
         return words
@@ -485,7 +485,7 @@ def _not_covered(report_data: ReportData, places: Places) -> tuple[Words, ...]:
 
 def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
     """Return that the best is the last evaluated value, so that beyond it there may be better; empty elsewhere."""
-    if asked.content["ask"] != "best" or first.cell is None:
+    if asked.content["use"] != "best" or first.cell is None:
         return ()
     found: list[Words] = []
     labels = asked.document.cells[first.cell].values
@@ -589,7 +589,7 @@ def _intervals(content: SweepDocument, metric: Shown) -> Picture:
         rows.append(Interval(name, metric.of(found.mean), ends, band, note))
         texts.append((name, text))
     top = summary_of(best[0], metric.metric)
-    title = f"The best {metric.name} is {metric.told(top)}, with {place_of(best[0], axes)}"
+    title = f"The best {metric.name} is {metric.worded(top)}, with {place_of(best[0], axes)}"
     heads = (Column("Combination", is_number=False), Column(capital(metric.name)))
     alt = f"{capital(metric.name)}: {'; '.join(f'{name} {text}' for name, text in texts[:8])}."
     more = f"The {len(kept)} best of {len(cells)} combinations." if len(kept) < len(cells) else ""

@@ -62,7 +62,7 @@ def format_worth(content: WorthDocument, *, width: int | None = None) -> str:
         *(Section("group", head, (), (_table(content, group),)) for group, head in groups if group.rows),
         Section("notes", "Notes", (), (), tuple(_notes(content))),
         *last,
-    ], width=width)  # fmt: skip
+    ], width=width, otherwise=200)  # fmt: skip
 
 
 def _heading(content: WorthDocument) -> Iterator[str]:
@@ -102,10 +102,10 @@ def _label(row: WorthRow, *, is_cause: bool) -> str:
 def _cells(row: WorthRow, content: WorthDocument, *, has_tokens: bool) -> Iterator[str]:
     """Yield the numbers of a row."""
     one_history = content.one_history
-    yield from _both(row.gained["ettr"], points_text, one_history=one_history)
+    yield from _both(row.gain["ettr"], points_text, one_history=one_history)
     yield text_or_dash(row.closed_form.get("ettr"), points_text)
     if has_tokens:
-        yield from _both(row.gained["tokens_per_day"], signed_text, one_history=one_history)
+        yield from _both(row.gain["tokens_per_day"], signed_text, one_history=one_history)
     if content.currency is not None:
         yield from _both(row.money_per_year, signed_text, one_history=one_history)
 
@@ -124,7 +124,7 @@ def _varies(found: DifferenceFound) -> bool:
 
 def _status(row: WorthRow, content: WorthDocument) -> str:
     """Return how many replications would resolve what may be chance; nothing where that is not needed."""
-    found = row.gained[content.by]
+    found = row.gain[content.by]
     if found is None:
         return ""
     if not _varies(found):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _idle(nodes: int, days: float, failures: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
-    """Return a cluster that nobody uses: its one job arrives when it is over."""
+    """Return a cluster that is not used: its one job arrives when it is over."""
     cluster = {"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}}
     none = {"name": "none", "gpus": 1, "arrival": f"{days!r} d"}
     tier = {"interval": "1 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}
@@ -36,7 +36,6 @@ def _idle(nodes: int, days: float, failures: list[dict[str, Any]], **changes: An
     return data | {"checkpoint": {"tiers": [tier]}} | changes
 
 
-# ----------------------------------------
 # Nodes down at once and the spares for them: simulated beside closed forms.
 
 
@@ -106,7 +105,7 @@ def _with_crews(lab: Lab, replications: int, crews: int) -> FloatArray:
 
 @functools.lru_cache(maxsize=1)
 def _behind_full_job(lab: Lab, replications: int) -> FloatArray:
-    """Return the same from the 80th day on: the job begins with nobody in repair."""
+    """Return the same from the 80th day on: the job begins with no node in repair."""
     begin, end = 80 * DAY, 400 * DAY
     data = _idle(200, 400.0, [_fault(40.0, _lognormal(3.0, 1.0), clock="busy")])
     data |= {"jobs": [{"name": "job", "gpus": 100}], "recovery": {**data["recovery"], "pools": ["idle"]}}
@@ -139,7 +138,6 @@ def waits_for_nodes(lab: Lab, replications: int, less: int) -> Estimate:
     return estimate((float(table[sim.Bucket.STARVED] / table.sum()) for table in tables), expected)
 
 
-# ----------------------------------------
 # Leaf switches that die.
 
 
@@ -189,7 +187,6 @@ def _any_out(switches: int) -> float:
     return 1 - math.exp(-switches * _LEAF_RATE * _LEAF_OUT)
 
 
-# ----------------------------------------
 # What a failure trace says about how far its nodes are from independent and alike.
 
 
@@ -206,7 +203,7 @@ class Faults(NamedTuple):
     node
         Whose fault, from 0, shape (n,).
     start, end
-        When the node went down and came back, from the origin of the trace [day].
+        When the node went down and returned, from the origin of the trace [day].
     nodes
         Nodes in all, those without faults included.
     days
@@ -296,7 +293,6 @@ STATISTICS: dict[str, Callable[[Faults], float]] = {
 }
 
 
-# ----------------------------------------
 # InfiniteHBD: the trace replayed, the catalog's model of it, and a model of independent nodes that must miss.
 
 

@@ -1,6 +1,6 @@
 """Cases in which theory is exact, simulated: the shares of a job, nodes that are down, ages, counts, independence.
 
-Each case has causes of its own name, and with them luck of its own: rows of different cases are independent.
+Each case has causes of its own name, and with them failures of its own: rows of different cases are independent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BUCKETS = {
 
 
 def _nodes(name: str, nodes: int, **law: Any) -> dict[str, Any]:
-    """Return what a cluster of nodes that fail by a law changes; its job has all of them, and none of the luck."""
+    """Return what a cluster of nodes that fail by a law changes; its job has all of them, and no randomness."""
     cause = {"use": "component", "name": f"{name} node", "part": "node", **law}
     return {"cluster": {"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1}}, "failures": [cause]}
 
@@ -87,7 +87,7 @@ def elastic_share(
     rejoin: float,
     detection: float,
 ) -> Estimate:
-    """Return a share of a job whose replicas leave and come back one by one, and that of theory.
+    """Return a share of a job whose replicas leave and return one by one, and that of theory.
 
     Failures of a node a day, times in seconds; other nodes are always at hand.
     """
@@ -217,7 +217,7 @@ def two_causes(lab: Lab, replications: int, *, case: str, nodes: int, mean: floa
 
 
 def _counts(lab: Lab, data: dict[str, Any], replications: int) -> list[float]:
-    """Return the number of failures that a replication draws; nothing has to be played for that."""
+    """Return the number of failures that a replication draws; nothing has to be simulated for that."""
     prepared = lab.scenario(data)
     return [float(len(sim.trace(prepared, number).time)) for number in range(replications)]
 
