@@ -214,7 +214,7 @@ class Asked:
     def content(self) -> Mapping[str, Any]:
         """What was asked."""
         found = self.document.answers[self.position]
-        return {"ask": found.use, **(found.model_extra or {})}
+        return {"use": found.use, **(found.model_extra or {})}
 
     @property
     def data(self) -> Mapping[str, Any]:
