@@ -124,9 +124,9 @@ class Form(NamedTuple):
         return min((1 if half < 3 * 10.0**place else 0) - place, most)
 
 
-PERCENT = Form("%", 0.01, 0.0, 1.0, "points")
+PERCENT = Form("%", 0.01, 0.0, 1.0, "percentage points")
 
-POINTS = Form("points", 0.01, -1.0, 1.0)
+POINTS = Form("percentage points", 0.01, -1.0, 1.0)
 
 """Differences of shares."""
 
@@ -231,7 +231,7 @@ def time_form(largest: float) -> Form:
 
 def points_form(form: Form) -> Form:
     """Return how differences are written of what is written in a form: of percent in points, else alike."""
-    return POINTS if form.step == "points" else form._replace(least=-math.inf, most=math.inf)
+    return POINTS if form.step == "percentage points" else form._replace(least=-math.inf, most=math.inf)
 
 
 def _scaled(unit: str, largest: float, size: float = 1.0, words: tuple[tuple[str, float], ...] = _LARGE_WORDS) -> Form:
@@ -303,7 +303,7 @@ class Shown(NamedTuple):
     def gap(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
         """Return the interval of a difference [SI]: two shares are never more than 100 points apart."""
         ends = ends_of(interval)
-        if ends is None or self.form.step != "points":
+        if ends is None or self.form.step != "percentage points":
             return ends
         return max(ends[0], -1.0), min(ends[1], 1.0)
 
@@ -611,7 +611,7 @@ def phrases(values: Mapping[str, str], names: Iterable[str], axes: Mapping[str, 
     values
         Label of each axis.
     names
-        The axes that are told, in order.
+        The axes that are stated, in order.
     axes
         The axes of its document.
     """

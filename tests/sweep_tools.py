@@ -67,8 +67,8 @@ def table_of(
     varied = {
         name: content if isinstance(content, Axis) else Axis.model_validate(content) for name, content in axes.items()
     }
-    told = {"use": "grid", **(design or {})}
-    points = DESIGNS[told["use"]].model_validate(told).points(varied, np.random.default_rng(1))
+    worded = {"use": "grid", **(design or {})}
+    points = DESIGNS[worded["use"]].model_validate(worded).points(varied, np.random.default_rng(1))
     cells: dict[int, list[Outcome]] = {}
     for point in points:
         cells.setdefault(point.cell, []).append(_outcome(varied, point, function))
@@ -107,7 +107,7 @@ def ask(table: Table, **question: Any) -> Answer:
     return found.answer(table)
 
 
-def told(table: Table, **question: Any) -> tuple[str, list[list[str]]]:
+def worded(table: Table, **question: Any) -> tuple[str, list[list[str]]]:
     """Return the answer of a table in words, and the rows of its table; of a silent answer the reason."""
     answer = ask(table, **question)
     cells = [as_data(_cell(table, number, cell, None)) for number, cell in enumerate(table.cells)]
@@ -196,7 +196,7 @@ replications: 12
 
 
 def small_study(folder: Path) -> LoadedStudy:
-    """Return a study of 6 points with 12 replications each: 12 tasks, of some milliseconds each."""
+    """Return a study of 6 percentage points with 12 replications each: 12 tasks, of some milliseconds each."""
     path = folder / "small.yaml"
     path.write_text(_STUDY, encoding="utf-8")
     return load_study(path)

@@ -517,7 +517,7 @@ def _strong_checks(rows: Sequence[Row], error: Array) -> list[Check]:
     good = abs(ours - lost) <= 2
     return [
         _below("strong scaling, worst point", float(np.abs(error).max()), 0.05),
-        Check(text, f"{ours:.1f} points", f"{lost:.1f} within 2", good),
+        Check(text, f"{ours:.1f} percentage points", f"{lost:.1f} within 2", good),
     ]
 
 

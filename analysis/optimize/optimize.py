@@ -498,8 +498,8 @@ def why(content: OptimizeDocument) -> Iterator[str]:
         yield "the scenario as it is is as good in every replication"
     elif not gain.resolved:
         needed = gain.replications_to_resolve
-        told = "" if needed is None else f": confirm: {needed} would show it, if mean and spread stay as they are"
-        yield f"not resolved whether it is better than the scenario as it is{told}"
+        worded = "" if needed is None else f": confirm: {needed} would show it, if mean and spread stay as they are"
+        yield f"not resolved whether it is better than the scenario as it is{worded}"
 
 
 def _what_would_tell(found: ConditionFound, content: OptimizeDocument) -> str:

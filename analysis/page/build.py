@@ -101,7 +101,7 @@ def explorer_data(report_data: ReportData) -> dict[str, Any] | None:
 
 
 def _form(content: SweepDocument, metric: str) -> Form:
-    """Return how the numbers of a metric are told."""
+    """Return how the numbers of a metric are stated."""
     means = [summary_of(cell, metric).mean for cell in content.cells]
     return form_of(metric, [mean for mean in means if mean is not None], content.currency or "")
 

@@ -78,7 +78,7 @@ class Axis(NamedTuple):
             title = f"{title} [{unit}]"
         return Scale(title, self.is_log, ticks)
 
-    def told(self, label: str) -> str:
+    def worded(self, label: str) -> str:
         """Return a value in a short name: with the title where the label is a number alone."""
         return self.phrase(label) if _NUMBER.match(label) else label_text(label)
 
@@ -183,7 +183,7 @@ def lines_along(content: SweepDocument, axis: Axis) -> list[Line]:
     place = {label: index for index, label in enumerate(axis.labels)}
     found = []
     for labels, cells in groups.items():
-        name = ", ".join(other.told(label) for other, label in zip(others, labels, strict=True))
+        name = ", ".join(other.worded(label) for other, label in zip(others, labels, strict=True))
         at = {other.name: label for other, label in zip(others, labels, strict=True)}
         mine = {cell.values[axis.name]: cell for cell in cells}.values()
         order = sorted(mine, key=lambda cell: (cell.numbers[axis.name] or 0.0, place[cell.values[axis.name]]))
@@ -201,7 +201,7 @@ def share_of_lines(content: SweepDocument, axis: Axis) -> float:
 def _written(axis: Axis) -> tuple[float, str]:
     """Return the unit in which the labels are written: its size in SI, and its name.
 
-    What has several units is in the one in which times of this size are told; what has none is as it is.
+    What has several units is in the one in which times of this size are stated; what has none is as it is.
     """
     found = []
     for label, number in zip(axis.labels, axis.numbers, strict=True):

@@ -219,9 +219,9 @@ def damage_in_a_line(folder: Path) -> Iterator[None]:
         results = read_results(folder)
         if _is_whole(results):
             raise
-        told = " ".join(f"{type(error).__name__}: {error}".split())
+        worded = " ".join(f"{type(error).__name__}: {error}".split())
         raise ReportError(
-            f"{results.file}: no report can be made of it and of what lies beside it ({told}); make the results anew"
+            f"{results.file}: no report can be made of it and of what lies beside it ({worded}); make the results anew"
         ) from None
 
 
@@ -495,7 +495,7 @@ def _name(axes: Mapping[str, Any], values: Mapping[str, str]) -> str:
 
 
 # ----------------------------------------
-# A scenario with more of everything, or with rarer failures: for closed forms, which are worked out at once.
+# A scenario with more of everything, or with less frequent failures: for closed forms, which are worked out at once.
 
 
 class Rates(NamedTuple):
@@ -522,7 +522,7 @@ class Rates(NamedTuple):
 
 
 def interruption_rates(prepared: Prepared, counted: str = "") -> Rates | None:
-    """Return the rates of the first job; ``None`` where they cannot be told apart.
+    """Return the rates of the first job; ``None`` where they cannot be distinguished.
 
     Parameters
     ----------
@@ -543,7 +543,7 @@ def at_size(prepared: Prepared, gpus: float) -> Prepared | None:
     """Return the scenario with a first job of about so many GPUs, and as much more or less of everything else.
 
     Jobs, nodes, spares and parts grow together, replicas too; the time of a step, saves and the model stay. Intervals
-    between saves that a rule chooses are chosen anew. ``None`` where its rates cannot be told apart.
+    between saves that a rule chooses are chosen anew. ``None`` where its rates cannot be distinguished.
     """
     rates = interruption_rates(prepared)
     if rates is None:
@@ -600,7 +600,7 @@ def shares_of(prepared: Prepared) -> dict[str, float] | None:
 
 def with_nodes_at_hand(prepared: Prepared) -> Prepared:
     """Return the scenario as a formula sees it that knows of no waits for nodes."""
-    # Of a repair without a law, nobody knows how long it keeps a node away: then the formula leaves waits out.
+    # Of a repair without a law, is not known how long it keeps a node away: then the formula leaves waits out.
     sources = tuple(
         replace(source, repair=None) if source.repair is not None and source.repair.mean_value > 0 else source
         for source in prepared.sources

@@ -134,8 +134,8 @@ class Places:
         if mean is None:
             return None
         # An interval without a width comes from runs that were all equal, and says nothing about others.
-        is_told = ends is not None and ends[1].value - ends[0].value > 1e-9 * abs(mean.value)
-        return Estimate(mean, *ends) if ends is not None and is_told else Estimate(mean)
+        has_width = ends is not None and ends[1].value - ends[0].value > 1e-9 * abs(mean.value)
+        return Estimate(mean, *ends) if ends is not None and has_width else Estimate(mean)
 
 
 def total(parts: Iterable[SourcedNumber]) -> SourcedNumber | None:
@@ -181,13 +181,13 @@ def _written(value: float) -> str:
 
 
 # ----------------------------------------
-# How numbers of the first screen are told: units for people, and as many digits as an interval deserves.
+# How numbers of the first screen are stated: units for people, and as many digits as an interval deserves.
 
 
 def number(found: SourcedNumber, form: Form, interval: Interval | None = None, unit: str | None = None) -> Number:
-    """Return a number as it is told; an interval [SI] only tells how many digits it has.
+    """Return a number as it is stated; an interval [SI] only tells how many digits it has.
 
-    Without one, whole numbers are told to the last digit, others to three; zeros at the end of a number above a
+    Without one, whole numbers are stated to the last digit, others to three; zeros at the end of a number above a
     thousand may be rounded.
     """
     text = form.plain(found.value, interval, unit) if interval is not None else form.brief(found.value, unit)
@@ -195,14 +195,14 @@ def number(found: SourcedNumber, form: Form, interval: Interval | None = None, u
 
 
 def ranged(low: SourcedNumber, high: SourcedNumber, form: Form) -> Words:
-    """Return an interval as a text, such as ``2.1 to 2.6 points``."""
+    """Return an interval as a text, such as ``2.1 to 2.6 percentage points``."""
     ends = (low.value, high.value)
     first, last = number(low, form, ends, ""), number(high, form, ends)
     same = first.text == number(high, form, ends, "").text
     return (last,) if same else (first, " to ", last)
 
 
-def told(found: Estimate, form: Form) -> Words:
+def worded(found: Estimate, form: Form) -> Words:
     """Return a mean with its interval, such as ``93.1 % (92.9 to 93.4)``."""
     mean = number(found.mean, form, found.interval)
     if found.low is None or found.high is None:

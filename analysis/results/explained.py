@@ -48,7 +48,7 @@ class WorthRow(Part):
         "`resolved`; null where the data do not show it."
     )
     money_per_year: DifferenceFound | None = Field(
-        description="What the work gained in a year would cost at `price_of_work`; null without prices."
+        description="What the additional work of a year would cost at `price_of_work`; null without prices."
     )
     closed_form: Numbers = Field(description="By metric, the formula's gain; empty where none applies.")
     counts: bool = Field(True, description="Of `rows` only: whether it is part of `together` and `added`.")
@@ -189,7 +189,7 @@ class Scales(Part):
 
 
 class Recovery(Part):
-    """How a job comes back."""
+    """How a job returns."""
 
     interruptions_per_day: Real = Field(description="How often it is interrupted, before any simulation.")
     detection_mean_s: Number = Field(description="Mean time until an interruption is known [s].")
@@ -199,10 +199,10 @@ class Recovery(Part):
     summary: str = Field(description="A sentence about it.")
     preset: Preset | None = Field(description="The preset that the scenario names.")
     scales: Scales = Field(description="Factors of all times.")
-    settings: dict[str, Any] = Field(description="What else the strategy is told, as the scenario writes it.")
+    settings: dict[str, Any] = Field(description="The other keys of the strategy, as the scenario writes it.")
     rungs: list[Rung] = Field(description="Of a ladder, from the first to the last.")
     phases: dict[str, Phase] = Field(description="Of other strategies, by what they are part of.")
-    human: Human | None = Field(description="Null where some rung may always be tried.")
+    human: Human | None = Field(description="Null where some rung may always be attempted.")
 
 
 class Calibration(Part):
@@ -353,7 +353,7 @@ class ExplainedJob(Part):
     power: JobPower | None = Field(description="Null if it is not known.")
     start_up: StartUp = Field(description="Published times of a start.")
     pool_paces: list[Real] = Field(description="Pace on the nodes of each pool of hosts, relative to the first.")
-    recovery: Recovery = Field(description="How it comes back.")
+    recovery: Recovery = Field(description="How it returns.")
     parts: dict[str, StepPart] | None = _NOT_KNOWN
     utilisation: dict[str, Utilisation] | None = _NOT_KNOWN
     model: ModelFound | None = _NOT_KNOWN

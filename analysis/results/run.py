@@ -401,14 +401,14 @@ def _assumptions(facility: Facility, cluster: Any) -> list[str]:
     for name, state in STATES.items():
         buckets = [bucket for bucket, of in STATE_OF_BUCKET.items() if of == name and spent[bucket]]
         if buckets and not state.measured:
-            lines.append(f"nodes in {', '.join(buckets)}: {_told(state)} ({state.basis})")
+            lines.append(f"nodes in {', '.join(buckets)}: {_worded(state)} ({state.basis})")
     lines.append(f"facility: PUE {facility.pue:g}, {facility.switches:,} switches of {facility.switch:g} W")
     if not facility.storage:
         lines.append("storage: not counted, for power.storage is 0 W")
     return lines
 
 
-def _told(state: PowerState) -> str:
+def _worded(state: PowerState) -> str:
     """Return what a node in a state draws, in words."""
     if state.utilisation is None:
         return "off"

@@ -211,7 +211,7 @@ class TextIsFixed:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         def expand(value: Data) -> Data:
-            # Bare numbers too, so that they are told that they need a unit.
+            # Bare numbers too, so that they are said to need a unit.
             return {"use": "fixed", "value": value} if isinstance(value, str | int | float) else value
 
         return core_schema.no_info_before_validator_function(expand, handler(source))
@@ -341,7 +341,7 @@ class Piecewise(LawModel):
             return np.asarray(hazard[piece] + rate[piece] * (time - start[piece]), dtype=np.float64)
 
 
-# Lives of several kinds of units that nobody can tell apart: each kind with a share and a law of its own.
+# Lives of several kinds of units that nobody can distinguish: each kind with a share and a law of its own.
 
 PlainLaws: TypeAlias = Exponential | Weibull | Gamma | Lognormal | Uniform | Empirical | Fixed | Piecewise
 

@@ -42,7 +42,7 @@ SAMPLES: dict[str, tuple[Any, float]] = {
 
 
 def disasters(rng: np.random.Generator, count: int, often: float) -> NDArray[np.float64]:
-    """Return shares of 95 ∓ 1 %, less 30 points in runs with a disaster."""
+    """Return shares of 95 ∓ 1 %, less 30 percentage points in runs with a disaster."""
     return 0.95 + 0.01 * rng.normal(size=count) - 0.3 * (rng.random(count) < often)
 
 

@@ -21,7 +21,7 @@ from analysis.study.questions.question import is_log
 from analysis.study.table import JobRate
 from sim.scenario.fields import RuleError
 from tests.cases import cases
-from tests.sweep_tools import ask, broken, common_noise, table_of, told
+from tests.sweep_tools import ask, broken, common_noise, table_of, worded
 
 if TYPE_CHECKING:
     from analysis.study.questions.question import Answer
@@ -49,11 +49,11 @@ def test_a_threshold_is_where_the_line_passes_it() -> None:
     assert found["at"] == pytest.approx(12.5)
     assert found["at_ci95"] == pytest.approx([12.5 - half, 12.5 + half])
     assert (found["between"], found["begins"]) == (["8", "16"], True)
-    words, rows = told(table_of({"spares": SPARES}, line(0.004)), use="threshold", at_least="95 %", along="spares")
+    words, rows = worded(table_of({"spares": SPARES}, line(0.004)), use="threshold", at_least="95 %", along="spares")
     assert "9 to 16 hot spares (about 13" in words
     assert rows == [["from 13", "12 to 14", "16"]]
     wide = table_of({"spares": SPARES}, lambda where: {"ettr": 0.9 + 0.004 * where["spares"] + 9 * NOISE})
-    words, rows = told(wide, use="threshold", at_least="95 %", along="spares")
+    words, rows = worded(wide, use="threshold", at_least="95 %", along="spares")
     assert "not resolved at any evaluated value" in words
     assert rows[0][-1] == "nowhere"
 
@@ -62,10 +62,10 @@ def test_a_condition_may_hold_up_to_a_place() -> None:
     """The longer the repair the worse: it holds from the short end, and "at most" of a cost reads upside down."""
     table = table_of({"spares": SPARES}, lambda where: {"ettr": 0.99 - 0.004 * where["spares"] + NOISE})
     answer = ask(table, use="threshold", at_least=0.95, along="spares")
-    assert told(table, use="threshold", at_least=0.95, along="spares")[1] == [["up to 10", "8 to 11", "0 to 8"]]
+    assert worded(table, use="threshold", at_least=0.95, along="spares")[1] == [["up to 10", "8 to 11", "0 to 8"]]
     assert answer.data["lines"][0]["crossings"][0]["begins"] is False
     table = table_of({"spares": SPARES}, lambda where: {"cost": 100 - 4 * where["spares"] + NOISE}, metrics=("cost",))
-    assert told(table, use="threshold", at_most=80, along="spares")[1][0][0] == "from 5"
+    assert worded(table, use="threshold", at_most=80, along="spares")[1][0][0] == "from 5"
 
 
 @cases(
@@ -77,11 +77,13 @@ def test_never_and_always_are_answers(level: str, holds: list[bool], words: str)
     answer = ask(table_of({"spares": SPARES}, line(0.004)), use="threshold", at_least=level, along="spares")
     assert [point["holds"] for point in answer.data["lines"][0]["points"]] == holds
     assert answer.data["lines"][0]["crossings"] == []
-    assert words in told(table_of({"spares": SPARES}, line(0.004)), use="threshold", at_least=level, along="spares")[0]
+    assert (
+        words in worded(table_of({"spares": SPARES}, line(0.004)), use="threshold", at_least=level, along="spares")[0]
+    )
 
 
 def test_between_values_a_threshold_is_sought_on_the_scale_of_the_axis() -> None:
-    """What falls by 2 points with each doubling passes 95 % half a doubling after 96 %: at the geometric mean."""
+    """What falls by 2 percentage points with each doubling passes 95 % half a doubling after 96 %: at the geometric mean."""
     table = table_of({"gpus": SCALE}, lambda where: {"ettr": 1 - 0.02 * math.log2(where["gpus"] / 1000) + NOISE})
     answer = ask(table, use="threshold", at_least=0.95, along="gpus")
     assert answer.data["lines"][0]["crossings"][0]["at"] == pytest.approx(1000 * 2**2.5)
@@ -104,7 +106,7 @@ def test_a_threshold_of_failures_is_an_mtti_and_an_mtbf(path: str, rate: Any) ->
     assert found["at"] == pytest.approx(2.5)
     shown = {key: found[key] for key in ("mtti_s", "mtbf_gpu_s", "mtbf_node_s")}
     assert shown == pytest.approx({"mtti_s": mtti, "mtbf_gpu_s": 8192 * mtti, "mtbf_node_s": 1024 * mtti})
-    _, rows = told(table, use="threshold", at_least=0.955, along="rate")
+    _, rows = worded(table, use="threshold", at_least=0.955, along="rate")
     assert rows[0][-2:] == [f"{float(f'{units * mtti / 3600:.3g}'):,g} h" for units in (8192, 1024)]
     other = broken(table, 2, job_rate=JobRate(rate(3), 4096, 512))
     assert "mtti_s" not in ask(other, use="threshold", at_least=0.955, along="rate").data["lines"][0]["crossings"][0]
@@ -119,7 +121,7 @@ def test_every_combination_of_the_others_has_its_own_threshold() -> None:
     answer = ask(table, use="threshold", at_least=0.95, along="spares")
     assert [found["at"] for found in answer.data["lines"]] == [{"repair": "6 h"}, {"repair": "2 d"}]
     assert [found["crossings"][0]["at"] for found in answer.data["lines"]] == pytest.approx([12.5, 14.5])
-    words, rows = told(table, use="threshold", at_least=0.96, along="repair")
+    words, rows = worded(table, use="threshold", at_least=0.96, along="repair")
     assert ["16", "up to 27.0 hours"] in [row[:2] for row in rows]
     assert rows[0][0] == "16"
     assert words.startswith(
@@ -189,7 +191,7 @@ def test_the_best_is_named_with_those_that_may_be() -> None:
     assert found["order"][-1]["behind"] == pytest.approx(0.05, abs=1e-3)
     lowest = ask(table, use="best", direction="lowest")
     assert lowest.data["groups"][0]["best"] == {"way": "c"}
-    words, _ = told(table, use="best", direction="lowest")
+    words, _ = worded(table, use="best", direction="lowest")
     assert "85.0 % (84.6 to 85.4)" in words
     assert "“c”: " in words
     assert "may be" not in words
@@ -206,17 +208,17 @@ def test_a_best_is_sought_for_each_value_of_an_axis() -> None:
 
 
 def test_a_comparison_is_paired() -> None:
-    """Noise of 1 point that both have in common leaves a difference of 0.4 points without doubt."""
+    """Noise of 1 point that both have in common leaves a difference of 0.4 percentage points without doubt."""
     answer = ask(table_of({"spares": SPARES}, line(0.001)), use="compare", axis="spares", against="4")
     found = answer.data["lines"][0]["differences"]
     assert list(found) == ["0", "8", "16"]
     assert found["8"]["mean"] == pytest.approx(0.004)
     assert found["8"]["ci95"] == pytest.approx((0.004, 0.004))
-    _, rows = told(table_of({"spares": SPARES}, line(0.001)), use="compare", axis="spares", against="4")
+    _, rows = worded(table_of({"spares": SPARES}, line(0.001)), use="compare", axis="spares", against="4")
     assert rows == [
-        ["0", "-0.400 points", "resolved"],
-        ["8", "+0.400 points", "resolved"],
-        ["16", "+1.20 points", "resolved"],
+        ["0", "-0.400 percentage points", "resolved"],
+        ["8", "+0.400 percentage points", "resolved"],
+        ["16", "+1.20 percentage points", "resolved"],
     ]
 
 
@@ -230,12 +232,12 @@ def test_what_is_not_resolved_says_how_many_more_replications_would() -> None:
     needed = next(n for n in range(2, 1000) if t_quantile(0.95, n - 1) * 4 / math.sqrt(n) < 1)
     answer = ask(table, use="compare", axis="way")
     assert answer.data["lines"][0]["differences"]["b"]["replications_to_resolve"] == needed
-    _, rows = told(table, use="compare", axis="way")
+    _, rows = worded(table, use="compare", axis="way")
     assert [row[-1] for row in rows] == [f"about {needed} simulated runs would tell", "the same in every run"]
 
 
 def test_a_difference_that_sampling_error_hides_is_told_without_it() -> None:
-    """A difference of 0.1 points in 1 point of known noise is not resolved, and is with it taken out."""
+    """A difference of 0.1 percentage points in 1 point of known noise is not resolved, and is with it taken out."""
     noise, rest = common_noise(24, 0.005, seed=21), common_noise(24, 1e-5, seed=22)
     table = table_of(
         {"way": {"choices": ["a", "b"]}},
@@ -255,13 +257,15 @@ def test_a_trend_tells_from_where_to_where_and_the_largest_step() -> None:
     (found,) = answer.data["lines"]
     assert found["whole"]["difference"]["mean"] == pytest.approx(0.016)
     assert found["course"] == "rises"
-    words, rows = told(table_of({"spares": SPARES}, line(0.001)), use="trend", along="spares")
+    words, rows = worded(table_of({"spares": SPARES}, line(0.001)), use="trend", along="spares")
     assert "rises by 1.6" in words
-    assert rows == [["90.0 % at 0", "91.6 % at 16", "+1.60 points", "8 to 16: +0.800 points", "rises"]]
+    assert rows == [
+        ["90.0 % at 0", "91.6 % at 16", "+1.60 percentage points", "8 to 16: +0.800 percentage points", "rises"]
+    ]
     hill = table_of({"spares": SPARES}, lambda where: {"ettr": 0.9 - 0.001 * (where["spares"] - 8) ** 2 + NOISE})
     answer = ask(hill, use="trend", along="spares")
     assert answer.data["lines"][0]["course"] == "turns"
-    assert "the highest is 90.0 % (89.6 to 90.4) at 8 hot spares" in told(hill, use="trend", along="spares")[0]
+    assert "the highest is 90.0 % (89.6 to 90.4) at 8 hot spares" in worded(hill, use="trend", along="spares")[0]
 
 
 def test_noise_is_not_told_as_a_turn() -> None:
@@ -291,7 +295,7 @@ def test_a_crossover_is_where_two_lines_meet() -> None:
     assert found["at"] == pytest.approx(place)
     assert found["at_ci95"] == pytest.approx([place, place])
     assert [stage["best"] for stage in answer.data["lines"][0]["best"]] == ["restart"] * 3 + ["elastic"] * 2
-    words, _ = told(table, use="crossover", between="way", along="gpus")
+    words, _ = worded(table, use="crossover", between="way", along="gpus")
     assert words.startswith("“restart” has the highest")
     assert "from GPUs 1,000 to 4,000, then “elastic” from GPUs 8,000 to 16,000" in words
     assert words.endswith("the best changes at about GPUs 5,040.")
@@ -306,7 +310,7 @@ def test_no_crossover_is_an_answer() -> None:
     )
     answer = ask(table, use="crossover", between="way", along="gpus")
     assert answer.data["lines"][0]["crossings"] == []
-    words, _ = told(table, use="crossover", between="way", along="gpus")
+    words, _ = worded(table, use="crossover", between="way", along="gpus")
     assert words.startswith("“a” has the lowest cost per run from GPUs 1,000 to 16,000")
     assert "“b”" not in words
 
@@ -442,8 +446,8 @@ KEYS = {
 
 def with_metric(kind: str, metric: str) -> dict[str, Any]:
     """Return a question of a kind about a metric."""
-    told = {"metrics": [metric]} if kind == "pareto" else {"metric": metric}
-    return {"use": kind, **KEYS[kind], **told}
+    worded = {"metrics": [metric]} if kind == "pareto" else {"metric": metric}
+    return {"use": kind, **KEYS[kind], **worded}
 
 
 @cases("kind", QUESTIONS)
@@ -477,7 +481,7 @@ def test_every_question_has_an_answer_of_any_design(kind: str, design: str) -> N
             ),
             design=stated,
         )
-        words, rows = told(table, **with_metric(kind, "ettr"))
+        words, rows = worded(table, **with_metric(kind, "ettr"))
         assert words.endswith(".")
         assert not re.search(r"\b(nan|inf|None)\b", f"{words} {rows}")
 
@@ -562,13 +566,13 @@ def test_what_is_told_of_an_interval_is_off_by_a_sixth_of_its_half_width_at_most
     form = Form("")
     for middle in np.random.default_rng(3).uniform(0, 1000 * half, 50).tolist():
         text = form.value(middle, (middle - half, middle + half)).replace(" to ", "] [").replace(", ", "] [")
-        told = [float(part.strip("[] ").replace(",", "")) for part in text.split(" [")]
+        worded = [float(part.strip("[] ").replace(",", "")) for part in text.split(" [")]
         assert all(
             abs(number - truth) <= half / 6 * (1 + 1e-9)
-            for number, truth in zip(told, (middle, middle - half, middle + half), strict=True)
+            for number, truth in zip(worded, (middle, middle - half, middle + half), strict=True)
         )
         place = 10 ** math.floor(math.log10(half) - 1)
-        assert all(abs(number / place - round(number / place)) < 1e-6 for number in told)
+        assert all(abs(number / place - round(number / place)) < 1e-6 for number in worded)
 
 
 @cases(
@@ -604,7 +608,7 @@ def test_a_rise_and_a_fall_are_one_window() -> None:
     """0.92, 0.97, 0.97, 0.92 is at least 0.95 from 60 % of the first step to 40 % of the last: one part."""
     course = {900.0: 0.92, 1800.0: 0.97, 3600.0: 0.97, 7200.0: 0.92}
     table = table_of({"every": EVERY}, lambda where: {"ettr": course[where["every"]] + NOISE / 100})
-    _, rows = told(table, use="threshold", at_least="95 %", along="every")
+    _, rows = worded(table, use="threshold", at_least="95 %", along="every")
     # 15 min * 2^0.6 and 1 h * 2^0.4
     assert rows[0][0].startswith("from 22.7 minutes to 1.3")
 
@@ -620,13 +624,13 @@ def test_the_combination_that_takes_least_comes_first() -> None:
             + NOISE / 100
         },
     )
-    words, rows = told(table, use="threshold", at_least="95 %", along="spares")
+    words, rows = worded(table, use="threshold", at_least="95 %", along="spares")
     # 12.5 + repair / 1 d whole spares; with 90 d never.
     assert [row[:2] for row in rows] == [
         ["6 h", "from 13"], ["1 d", "from 14"], ["2 d", "from 15"], ["90 d", "no evaluated value"],
     ]  # fmt: skip
     assert words.index("repair 6 h") < words.index("repair 90 d, no evaluated value")
-    everywhere, _ = told(table, use="threshold", at_least="10 %", along="spares")
+    everywhere, _ = worded(table, use="threshold", at_least="10 %", along="spares")
     assert "any evaluated value is enough" in everywhere
 
 
@@ -642,7 +646,7 @@ def test_a_plateau_is_no_peak() -> None:
     )
     answer = ask(table, use="trend", along="spares")
     assert answer.data["lines"][0]["course"] == "falls"
-    assert told(table, use="trend", along="spares")[1][0][-2].startswith("8 to 16: -2.00 points")
+    assert worded(table, use="trend", along="spares")[1][0][-2].startswith("8 to 16: -2.00 percentage points")
 
 
 def test_a_slope_of_small_steps_is_no_plateau() -> None:
@@ -663,13 +667,13 @@ def test_what_cannot_be_compared_says_why() -> None:
     table = table_of(
         {"way": {"choices": ["a", "b"]}}, lambda where: {} if where["way"] == "b" else {"ettr": 0.9 + NOISE}
     )
-    assert told(table, use="compare", axis="way")[0] == "way = b: no ETTR (no room for the job)."
+    assert worded(table, use="compare", axis="way")[0] == "way = b: no ETTR (no room for the job)."
     three = table_of(
         {"way": {"choices": ["a", "b", "c"]}}, lambda where: {} if where["way"] == "b" else {"ettr": 0.9 + NOISE}
     )
-    assert ["b", "no mean", "cannot run"] in told(three, use="compare", axis="way")[1]
+    assert ["b", "no mean", "cannot run"] in worded(three, use="compare", axis="way")[1]
     assert (
-        told(three, use="compare", axis="way", against="b")[0]
+        worded(three, use="compare", axis="way", against="b")[0]
         == "way = b has no ETTR to compare with: no room for the job."
     )
 
@@ -703,11 +707,11 @@ def crossover(table: Table) -> Answer:
 
 def words_of(table: Table) -> str:
     """Return the same in words."""
-    return told(table, use="crossover", between="way", along="gpus")[0]
+    return worded(table, use="crossover", between="way", along="gpus")[0]
 
 
 def test_a_third_that_is_noisier_may_be_best_too() -> None:
-    """The first is 1 point ahead of the second for sure, 2 ahead of one whose mean is known to 5 points: not resolved.
+    """The first is 1 point ahead of the second for sure, 2 ahead of one whose mean is known to 5 percentage points: not resolved.
 
     `best` says so of the same data, at each value.
     """
@@ -832,7 +836,7 @@ def noisy(design: dict[str, Any]) -> Table:
 def test_every_question_is_answered_with_unequal_numbers(kind: str, design: str) -> None:
     """Cells that have more replications than others do not keep any question from its answer."""
     table = shorten(noisy(DESIGNS[design]), [12, MOST, 23])
-    words, _ = told(table, use=kind, **ASKED[kind])
+    words, _ = worded(table, use=kind, **ASKED[kind])
     assert words.endswith(".")
     if kind == "pareto":
         assert ask(table, use=kind, **ASKED[kind]).data["replications"] == 12
@@ -854,7 +858,7 @@ def test_the_best_is_told_by_the_sample_that_ranks_it() -> None:
     answer = ask(table, use="best")
     means = [row["mean"] for row in answer.data["groups"][0]["order"]]
     assert means == pytest.approx([0.91, 0.855])
-    assert "91" in told(table, use="best")[0]
+    assert "91" in worded(table, use="best")[0]
     front = ask(table, use="pareto", metrics=["ettr", "cost"], direction={"cost": "highest"}).data["front"]
     assert [row["ettr"]["mean"] for row in front] == pytest.approx([0.91])
 

@@ -209,9 +209,9 @@ def test_a_larger_cluster_loses_at_equal_gpus_what_it_leaves_idle() -> None:
 def test_the_lines_say_what_was_divided_by_what() -> None:
     """Each variant with its number; where sizes differ, that no cluster was scaled; in the text too."""
     content = simulated("gpus", cluster={**H100, "nodes": 32})
-    told = " ".join(content["at_equal"]["lines"])
-    assert "one: 128 GPUs, 112 of them in jobs; two: 256 GPUs, 112 of them in jobs" in told
-    assert "no cluster was made larger or smaller" in told
+    worded = " ".join(content["at_equal"]["lines"])
+    assert "one: 128 GPUs, 112 of them in jobs; two: 256 GPUs, 112 of them in jobs" in worded
+    assert "no cluster was made larger or smaller" in worded
     text = format_comparison(content, width=400)
     assert all(line[1:] in text for line in content["at_equal"]["lines"])
     assert "tokens per GPU-day on the same failures" in text

@@ -274,9 +274,9 @@ def test_a_run_and_an_explanation_have_the_reason_and_no_number() -> None:
     (reason,) = form["reasons"]
     assert reason.startswith("periodic work takes 7")
     assert f"  {reason}" in format_run(content, ensemble.prepared, width=400).splitlines()
-    told = format_explanation(describe(ensemble.prepared), width=400)
-    assert f"does not apply  {reason}" in told
-    assert "assumes" not in told
+    worded = format_explanation(describe(ensemble.prepared), width=400)
+    assert f"does not apply  {reason}" in worded
+    assert "assumes" not in worded
     fine = document(replicate(report_sample.prepare(), 2, processes=1), command="run")["closed_form"]
     assert (fine["applies"], fine["reasons"]) == (True, [])
 

@@ -177,8 +177,8 @@ def test_rivals_come_with_the_replications_that_would_tell() -> None:
     ranking = compare_document(found, {}, command="")["ranking"]
     assert len(ranking["may_be_best"]) > 1
     needed = ranking["replications_to_resolve"]
-    told = "more than 10,000 replications" if needed is None else f"about {needed - 3:,} more replications"
-    assert f" would take {told}\n" in text_of(found)
+    worded = "more than 10,000 replications" if needed is None else f"about {needed - 3:,} more replications"
+    assert f" would take {worded}\n" in text_of(found)
 
 
 def text_of(found: Comparison) -> str:

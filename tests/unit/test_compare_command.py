@@ -195,9 +195,9 @@ def test_a_mistake_of_one_variant_does_not_end_the_others(scenario: str) -> None
     line = "--vary spares.hot=-1: spares.hot: must not be negative"
     assert result.exit_code == NO
     assert result.stderr.splitlines() == [f"warning: left out: {line}", "1 of 3 variants cannot run"]
-    told = " ".join(result.stdout.split())
-    assert "Left out: 1 variant that cannot run; the others are compared with 1, since -1 is one of them." in told
-    assert f"-1 cannot run: {line}" in told
+    worded = " ".join(result.stdout.split())
+    assert "Left out: 1 variant that cannot run; the others are compared with 1, since -1 is one of them." in worded
+    assert f"-1 cannot run: {line}" in worded
     content = document(scenario, "--vary", "spares.hot=-1,1,2")
     assert (content["first"], content["instead_of"]) == ("spares.hot=1", "spares.hot=-1")
     assert content["cannot_run"] == {"spares.hot=-1": line}

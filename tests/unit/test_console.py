@@ -173,15 +173,15 @@ def test_policies_of_one_store() -> None:
 def test_causes_by_whose_repair_applies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run and check say which causes have a repair other than the scenario's, and the document says it of each."""
     bundle = "failures=[{use: component-rates, keeps_repair: true}]"
-    told = (
+    worded = (
         "repair  the bundle's: gpu, hbm, gpu_sram, gpu_system_processor and 4 more; "
         "the scenario's: silent_data_corruption, cpu, system_memory, ssd and 2 more"
     )
     name = report_sample.write(tmp_path, monkeypatch)
     found = report_sample.call("check", name, "--set", bundle)
-    assert [" ".join(line.split()) for line in found.stdout.splitlines()[1:]] == [" ".join(told.split())]
+    assert [" ".join(line.split()) for line in found.stdout.splitlines()[1:]] == [" ".join(worded.split())]
     printed = show(report_sample.prepare(failures=[{"use": "component-rates", "keeps_repair": True}]), 1)
-    assert " ".join(told.split()) in " ".join(printed.split())
+    assert " ".join(worded.split()) in " ".join(printed.split())
     plain = report_sample.call("check", name)
     assert len(plain.stdout.splitlines()) == 1
     ran = json.loads(report_sample.call("run", name, "--set", bundle, "--replications", "1", "--json").stdout)[
@@ -199,7 +199,7 @@ def test_band_is_said() -> None:
 
 def test_lines_where_nobody_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     """What may take hours writes a line now and then into a log, with the time that is left; not when quiet."""
-    told = []
+    worded = []
     for quiet in (False, True):
         stream = io.StringIO()
         monkeypatch.setattr(sys, "stderr", stream)
@@ -207,11 +207,11 @@ def test_lines_where_nobody_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
             progress(40, 100)
             assert stream.getvalue() == ""
             assert progress.first is not None
-            progress.told -= 60.0
+            progress.worded -= 60.0
             progress.first = 40, progress.first[1] - 60.0
             progress(70, 100)
-        told.append(stream.getvalue())
-    assert told == ["tasks: 70 of 100, about 60 s left\n", ""]
+        worded.append(stream.getvalue())
+    assert worded == ["tasks: 70 of 100, about 60 s left\n", ""]
 
 
 # ----------------------------------------

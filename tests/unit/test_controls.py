@@ -190,12 +190,12 @@ def test_the_next_goal_is_what_seems_enough(done: int, excess: float, goal: int)
 
 
 def test_relative_precision_is_of_the_mean(tmp_path: Path) -> None:
-    """1 % of a mean of 0.9 takes as many replications as 0.9 points."""
+    """1 % of a mean of 0.9 takes as many replications as 0.9 percentage points."""
     relative = play(tmp_path / "a.jsonl", FakePool(4, 1), PrecisionSpec(width="1%", least=10))
     points_of = play(tmp_path / "b.jsonl", FakePool(4, 1), PrecisionSpec(width="0.9pt", least=10))
     loose = play(tmp_path / "c.jsonl", FakePool(4, 1), PrecisionSpec(width="10%", least=10))
     assert relative == points_of
-    # Equal replications may hide runs that lose all in 31 % of ten runs, 17 % of 20: half of that is below 9 points.
+    # Equal replications may hide runs that lose all in 31 % of ten runs, 17 % of 20: half of that is below 9 percentage points.
     calm = {number for number in loose if not SPREADS[number % len(SPREADS)]}
     assert {number: found.replications for number, found in loose.items()} == {
         number: 20 if number in calm else 10 for number in loose
@@ -272,7 +272,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, spec: PrecisionSpec, me
 def test_equal_replications_are_no_precision() -> None:
     """Where 3 % of runs lose ten points, 40 % of all 30 runs are alike: stopping there would miss the mean as often.
 
-    Of 60 points at 0.4 points as many hold the truth as if 90 % did.
+    Of 60 percentage points at 0.4 percentage points as many hold the truth as if 90 % did.
     """
     truth, rng, hits = 1 - 0.03 * 0.1, np.random.default_rng(62), 0
     precision, samples = Precision.parse("0.4pt"), 60
@@ -288,7 +288,7 @@ def test_equal_replications_are_no_precision() -> None:
 
 
 def test_the_interval_covers_although_it_decided(tmp_path: Path) -> None:
-    """Of 240 points that stop when they look precise, as many hold the truth as if 93 % did: nominal are 95."""
+    """Of 240 percentage points that stop when they look precise, as many hold the truth as if 93 % did: nominal are 95."""
     noisy = [point for point in points(600) if point.number % len(SPREADS) in (2, 3)]
     found = play(tmp_path / "journal.jsonl", FakePool(8, 1), PrecisionSpec(width="0.4pt"), noisy)
     assert len(found) == 240
@@ -592,8 +592,8 @@ def test_a_run_that_is_rarely_interrupted_has_the_plain_interval() -> None:
         False,
         True,
     ]
-    told = f"{content['interrupted']} of 30 replications were interrupted, and these need 10"
-    assert told in format_run(content, ready, width=200)
+    worded = f"{content['interrupted']} of 30 replications were interrupted, and these need 10"
+    assert worded in format_run(content, ready, width=200)
 
 
 def test_a_run_that_is_never_interrupted_says_so() -> None:

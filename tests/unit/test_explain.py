@@ -344,9 +344,9 @@ def test_every_number_of_the_text_is_in_the_document(case: str) -> None:
     """Each number is one of the JSON in another unit, but for those of its texts, of sources and of the band's name."""
     content = explained(case)
     shown = " ".join(format_explanation(content).split())
-    told = sorted({" ".join(text.split()) for text in strings(content)}, key=len, reverse=True)
+    worded = sorted({" ".join(text.split()) for text in strings(content)}, key=len, reverse=True)
     names = ["arXiv 2602.00277", "v3.1 and v4.0", "tuned H100", "with 90 %", "95 % interval", "100.00 %"]
-    for name in (*told, *names):
+    for name in (*worded, *names):
         if re.search(r"\d", name):
             shown = shown.replace(name, " ")
     units = (1, 1e-3, 1e-6, 1e-9, 1e-12, 1e2, 1e3, 1 / 60, 1 / 3600)

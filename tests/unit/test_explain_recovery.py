@@ -357,9 +357,9 @@ def test_every_number_of_a_preset_is_in_the_document(name: str) -> None:
     """Each number that is shown of recovery is one of the JSON in another unit, or of one of its texts."""
     content = with_preset(name)
     shown = section(format_explanation(content))
-    for told in sorted({" ".join(text.split()) for text in strings(content)}, key=len, reverse=True):
-        if re.search(r"\d", told):
-            shown = shown.replace(told, " ")
+    for worded in sorted({" ".join(text.split()) for text in strings(content)}, key=len, reverse=True):
+        if re.search(r"\d", worded):
+            shown = shown.replace(worded, " ")
     shown = shown.replace("rank 0", " ")
     known = [number * unit for number in numbers(content) for unit in (1, 100, 1 / 60, 1 / 3600, 1 / DAY)]
     found = re.findall(r"(?<![\w.-])\d[\d,]*(?:\.\d+)?", shown)

@@ -371,13 +371,13 @@ def test_a_metric_stands_on_every_surface(comparison: dict[str, Any]) -> None:
         for text in (metric.label, metric.short, metric.plain, metric_words(name), name_of(name)):
             assert text, name
             assert not re.search(r"_|\bnan\b|None", text), text
-        told = [
+        worded = [
             form_of(name, [0.5], "EUR").plain(0.5),
             people_form(name, [0.5], "EUR").plain(0.5),
             cell_forms(name, "EUR").value(0.5),
         ]
         wanted = {"share": "%", "currency": "EUR", "currency per token": "EUR"}.get(metric.unit, "")
-        assert all(wanted in text for text in told), told
+        assert all(wanted in text for text in worded), worded
         if name in OWN:
             assert f"`{name}`" in reference
             assert name == "effective_mfu" or any(row.startswith(capital(metric.label)) for row in rows), name

@@ -270,7 +270,7 @@ def test_a_top_at_an_end_of_the_range_is_that_end(tmp_path: Path) -> None:
 
 
 def test_the_top_of_whole_numbers_is_exact(tmp_path: Path) -> None:
-    """Among 0 to 1,000 spares a lone maximum at 637 is found in less than 40 points."""
+    """Among 0 to 1,000 spares a lone maximum at 637 is found in less than 40 percentage points."""
     study = study_of(
         tmp_path, vary={"spares.hot": {"range": {"min": 0, "max": 1000, "step": 1}}}, optimize={"maximize": "ettr"}
     )
@@ -434,7 +434,7 @@ def mixed(settings: dict[str, Any], rng: Any) -> dict[str, float]:
 
 
 def test_the_search_comes_within_half_a_point_of_the_best_mix(tmp_path: Path) -> None:
-    """Of a number, a whole number and a choice: 80 points, where an even grid as fine would have thousands."""
+    """Of a number, a whole number and a choice: 80 percentage points, where an even grid as fine would have thousands."""
     bench = bench_of(study_of(tmp_path, vary=MIXED, optimize={"maximize": "ettr"}), mixed, 4)
     search(bench, 80)
     best = rank_trials(bench).order[0]
@@ -651,7 +651,7 @@ def test_more_trials_go_on_where_fewer_ended(tmp_path: Path) -> None:
 # What fresh failures say of an answer, and what the document and the text of an optimisation tell.
 
 
-def told(found: Found) -> tuple[dict[str, Any], str]:
+def worded(found: Found) -> tuple[dict[str, Any], str]:
     """Return the document as read back from JSON, and its text."""
     document = optimum_document(found, command="ettrick optimize study")
     return json.loads(render(document)), format_optimum(document, width=1000)
@@ -692,7 +692,7 @@ def test_fresh_failures_deny_what_was_noise(tmp_path: Path) -> None:
     assert found.confirmation is not None
     assert found.confirmation.seed != 5
     assert found.confirmation.is_confirmed is False
-    content, text = told(found)
+    content, text = worded(found)
     assert against(content) == ["fresh failures deny the answer: p_finish_by >= 0.9 fails"]
     assert "Fresh failures do not confirm the answer: p_finish_by >= 0.9 fails." in text
 
@@ -714,7 +714,7 @@ def test_a_mean_beside_its_bound_denies_nothing(tmp_path: Path, finish: float, s
     found = found_by(study_of(tmp_path, "seed=5", vary=SPARES, optimize=asked), edge)
     assert found.confirmation is not None
     assert found.confirmation.is_confirmed is None
-    content, text = told(found)
+    content, text = worded(found)
     assert against(content) == []
     assert "Fresh failures neither confirm nor deny the answer: " in text
     assert says in text
@@ -727,7 +727,7 @@ def test_the_replications_that_would_tell_do(tmp_path: Path) -> None:
         return {"ettr": 0.91 + 0.1 * (-1) ** int(rng.bit_generator.seed_seq.entropy[1])}
 
     asked = {"maximize": "ettr", "subject_to": ["ettr >= 0.9"]}
-    _, text = told(found_by(study_of(tmp_path, vary=SPARES, optimize=asked), steady))
+    _, text = worded(found_by(study_of(tmp_path, vary=SPARES, optimize=asked), steady))
     match = re.search(r"ettr >= 0.9 is not resolved: confirm: (\d+) would show it", text)
     assert match is not None
     # The half-width of 64 is 1.998 x 0.1 sqrt(64 / 63) / 8.
@@ -745,7 +745,7 @@ def test_a_confirmation_over_draws_draws_again(tmp_path: Path) -> None:
     )
     assert len(before) == len(after) == 20
     assert not before & after
-    content, text = told(found)
+    content, text = worded(found)
     assert content["confirmation"]["confirmed"] is None
     assert "it takes 72 draws and 72 replications at least" in text
 
@@ -753,7 +753,7 @@ def test_a_confirmation_over_draws_draws_again(tmp_path: Path) -> None:
 def test_what_is_to_be_typed_is_quoted(tmp_path: Path) -> None:
     """A shell reads the option back as one word, quotes of the value included."""
     loaded = study_of(tmp_path, vary={INTERVAL: {"choices": ["10 min", "40 min"]}}, optimize={"maximize": "ettr"})
-    content, text = told(found_by(loaded, lambda s, _r: {"ettr": 0.5 + 0.1 * (s[INTERVAL] == "10 min")}))
+    content, text = worded(found_by(loaded, lambda s, _r: {"ettr": 0.5 + 0.1 * (s[INTERVAL] == "10 min")}))
     typed = next(line for line in text.splitlines() if "To run it" in line).partition("resolved.yaml ")[2]
     assert shlex.split(typed) == ["--set", *content["settings"]]
     assert content["settings"] == [f'{INTERVAL}="10 min"']
@@ -784,7 +784,7 @@ def test_the_document_has_no_answer_where_nothing_keeps_the_conditions(tmp_path:
     found = found_by(
         study_of(tmp_path, vary=SPARES, optimize=asked), lambda s, _r: {"ettr": 0.9 + s["spares.hot"] / 100}
     )
-    content, text = told(found)
+    content, text = worded(found)
     assert content["answer"] is content["confirmation"] is None
     assert against(content) == ["nothing that was evaluated keeps the conditions"]
     assert "the closest is 92 %" in text

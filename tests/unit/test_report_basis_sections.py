@@ -193,7 +193,7 @@ def test_a_formula_that_is_off_says_so_and_one_that_is_far_off_draws_no_frontier
     near, chance = frontier.section(simulated(run, -0.004, 0.002)), frontier.section(simulated(run, -0.05, 0.0))
     assert near is not None
     assert chance is not None
-    assert near.title.startswith("By the formula, which is 0.4 points off here, ")
+    assert near.title.startswith("By the formula, which is 0.4 percentage points off here, ")
     assert chance.title.startswith("By the formula, 9")
     assert frontier.section(simulated(run, 0.05, 0.04)) is None
     assert frontier.section(simulated(run, -0.5, 0.49)) is None
@@ -300,18 +300,18 @@ def basis_of(scenario: Scenario) -> dict[str, tuple[str, str]]:
 def test_an_assumption_is_the_source_of_values_that_it_names_and_of_no_others() -> None:
     """The same amount in another part, or another amount of the same part, is not what an assumption speaks of."""
     guesses = 'assumptions=["detection 300 s: a guess", "a save takes 31 s"]'
-    told = basis_of(scenario_of(guesses, "recovery.initialize=5 min"))
-    assert told["detection.time"] == ("assumed", "detection 300 s: a guess")  # 5 min, in other words
-    assert told["checkpoint.tiers.0.write"] == ("stated", "")  # 30 s
-    assert told["recovery.initialize"] == ("stated", "")
+    worded = basis_of(scenario_of(guesses, "recovery.initialize=5 min"))
+    assert worded["detection.time"] == ("assumed", "detection 300 s: a guess")  # 5 min, in other words
+    assert worded["checkpoint.tiers.0.write"] == ("stated", "")  # 30 s
+    assert worded["recovery.initialize"] == ("stated", "")
 
 
 def test_inputs_say_what_was_measured_what_is_of_a_preset_and_what_was_left_out() -> None:
     """A rate with counted events is measured, a value of a preset is not the scenario's, a default is the program's."""
-    told = basis_of(scenario_of())
-    assert told["failures.1.rate"] == ("measured", "a log of ours")
-    assert told["failures.1.damage"] == ("default", "")
-    assert told["failures.0.rate"] == ("stated", "")
+    worded = basis_of(scenario_of())
+    assert worded["failures.1.rate"] == ("measured", "a log of ours")
+    assert worded["failures.1.damage"] == ("default", "")
+    assert worded["failures.0.rate"] == ("stated", "")
     changed = ("recovery.use=nvrx-in-process", "recovery.no_progress=9")
     preset = basis_of(scenario_of(*changed, name="recovery-16k"))
     assert preset["recovery.rungs.0.pools"][0] == "preset"
@@ -463,12 +463,12 @@ def test_a_validation_is_shown_whole_with_papers_inputs_tolerances_and_failures(
     assert section is not None
     tables = grids(section)
     cells = {cell for grid in tables.values() for row in grid.rows for cell in row}
-    told = "\n".join(cells)
+    worded = "\n".join(cells)
     for group in content["groups"]:
         for row in group["rows"]:
             assert row["id"] in cells
-            assert row["paper"] in told
-            assert row["tolerance"]["why"] in told
+            assert row["paper"] in worded
+            assert row["tolerance"]["why"] in worded
             assert {row["where"], row["inputs"], row["quantity"], row["label"]} <= cells
         # Conventions are told once for a table: at its rows there is a letter at most.
         table = tables[f"{group['title']} ({group['name']})"]
@@ -495,13 +495,13 @@ def test_a_report_says_what_made_it_and_how_to_make_it_again(run: ReportData, tm
     """Version, command, seed, digest, every assumption and warning; with commands for the folder alone."""
     run = ReportData(run.results._replace(documents={"run.json": {**run.main, "warnings": ["mind the gap"]}}))
     section = reproduce.section(run)
-    told = "\n".join(
+    worded = "\n".join(
         [*map(str, section.text), *(cell for grid in grids(section).values() for r in grid.rows for cell in r)]
     )
     provenance = {name: text for name, text in run.main["provenance"].items() if name != "sha256"}
     for text in (*provenance.values(), *run.main["assumptions"], *run.main["notes"], *run.main["warnings"]):
-        assert text in told
-    assert "ettrick run DIR/scenario.resolved.yaml --replications 2 --out NEW" in told
+        assert text in worded
+    assert "ettrick run DIR/scenario.resolved.yaml --replications 2 --out NEW" in worded
     assert [str(step).partition(".")[0] for step in section.text] == [str(n + 1) for n in range(len(section.text))]
     lines = "\n".join(footer(run))
     assert all(text in lines for text in provenance.values())

@@ -16,7 +16,7 @@ from analysis.page.chapters.inputs import EXACTLY
 from analysis.page.glossary import terms
 from analysis.page.model import Number, plain
 from analysis.page.report_data import ReportData, read_results
-from analysis.page.sourced import Places, SourcedNumber, number, ranged, told, total
+from analysis.page.sourced import Places, SourcedNumber, number, ranged, total, worded
 from tests.report_sample import SMALL, YAML, call
 from tests.trace_numbers import check_number, check_opening, check_words, quotes
 
@@ -218,7 +218,7 @@ def with_speed(content: Any, speed: float) -> None:
 def test_gpu_years_follow_from_the_points_beside_them(folders: dict[str, Path], tmp_path: Path) -> None:
     """The sentence that tells GPU-years leads with the points of time that make them; GPU-hours cost 2 USD each."""
     found = edited(folders["compare"], tmp_path / "time", lambda content: with_speed(content, 0.0))
-    amounts = "4.0 to 6.0 points more of the time useful (95.0 instead of 90.0 %; 1.6 to 2.4 points of goodput)"
+    amounts = "4.0 to 6.0 percentage points more of the time useful (95.0 instead of 90.0 %; 1.6 to 2.4 percentage points of goodput)"
     assert f"would make {amounts}: that is 4.5 to 6.7 GPU-years a year" in plain(found.answer)
     values = [part.value for part in numbers(found.answer)]
     assert values[6:8] == pytest.approx([112 * share for share in values[:2]])
@@ -264,7 +264,10 @@ def test_the_input_that_moves_most_is_named(folders: dict[str, Path]) -> None:
 
 def test_a_change_has_its_direction(folders: dict[str, Path], tmp_path: Path) -> None:
     """What raises the metric is said to raise it, and the same change with the other sign to lower it."""
-    for sign, word in ((1.0, " raises it by 10 to 30 points"), (-1.0, " lowers it by 10 to 30 points")):
+    for sign, word in (
+        (1.0, " raises it by 10 to 30 percentage points"),
+        (-1.0, " lowers it by 10 to 30 percentage points"),
+    ):
 
         def change(content: Any, sign: float = sign) -> None:
             ends = sorted((0.1 * sign, 0.3 * sign))
@@ -284,7 +287,7 @@ def test_a_resolved_change_leads_and_bars_end_where_changes_do(folders: dict[str
             move["change"].update(mean=mean, ci95=ends, resolved=resolved)
 
     found = edited(folders["sensitivity"], tmp_path / "mixed", change)
-    assert " raises it by 0.5 to 1.5 points" in plain(found.answer)
+    assert " raises it by 0.5 to 1.5 percentage points" in plain(found.answer)
     assert found.picture is not None
     assert found.picture.chart.swings[0].high[1] == pytest.approx(6.0)
 
@@ -460,8 +463,8 @@ def test_intervals_without_width_are_not_shown() -> None:
     still, found = PLACES.estimate("still", interval="ci95"), PLACES.estimate("found", interval="ci95")
     assert still is not None
     assert found is not None
-    assert plain(told(still, PERCENT)) == "25 %"
-    assert plain(told(found, PERCENT)) == "25 % (20 to 30)"
+    assert plain(worded(still, PERCENT)) == "25 %"
+    assert plain(worded(found, PERCENT)) == "25 % (20 to 30)"
 
 
 def test_ends_are_ordered_after_a_change_of_sign() -> None:
@@ -475,8 +478,8 @@ def test_ends_are_ordered_after_a_change_of_sign() -> None:
 def test_ranges_whose_ends_look_alike_are_told_once() -> None:
     """A range with both ends the same to the eye is one number."""
     low, high = SourcedNumber(0.02, (), "0.02"), SourcedNumber(0.02, (), "0.02")
-    assert plain(ranged(low, high, POINTS)) == "2.00 points"
+    assert plain(ranged(low, high, POINTS)) == "2.00 percentage points"
     assert (
         plain(ranged(SourcedNumber(0.0211, (), "0.0211"), SourcedNumber(0.0264, (), "0.0264"), POINTS))
-        == "2.11 to 2.64 points"
+        == "2.11 to 2.64 percentage points"
     )

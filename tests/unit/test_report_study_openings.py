@@ -93,7 +93,7 @@ def document(
             "counts": {"points": len(cells)}}  # fmt: skip
 
 
-def told(content: dict[str, Any]) -> AnswerText:
+def worded(content: dict[str, Any]) -> AnswerText:
     """Return what the only answer of a document says."""
     ((_, found),) = answers_of(Places(RUN, sweep_of(content)))
     return found
@@ -126,7 +126,7 @@ def crossing(at: float, low: float | None, high: float | None, *, begins: bool, 
 def test_a_rate_that_must_fall_is_told_as_a_higher_mtbf() -> None:
     """At most an eighth of the failures is 8 times the MTBF; with a sixteenth and a quarter tried, 4 to 16 times."""
     where = crossing(0.125, 0.1, 0.2, begins=False, between=["0.0625", "0.25"])
-    found = told(document({"rate": RATES}, [0.97, 0.9, 0.8], threshold("rate", (True, False, False), where)))
+    found = worded(document({"rate": RATES}, [0.97, 0.9, 0.8], threshold("rate", (True, False, False), where)))
     assert "MTBF must be about 8.0 times that of “today” (evaluated: 4 and 16)" in plain(found.answer)
     assert found.cell == 0
 
@@ -135,7 +135,7 @@ def test_a_condition_that_begins_with_frequent_failures_is_a_lower_bound() -> No
     """What holds from half of the failures on is never told as rarer failures."""
     where = crossing(0.5, 0.4, 0.6, begins=True, between=["0.25", "1"])
     answer = threshold("rate", (False, False, True), where, at_most=0.85)
-    text = plain(told(document({"rate": RATES}, [0.97, 0.9, 0.8], answer)).answer)
+    text = plain(worded(document({"rate": RATES}, [0.97, 0.9, 0.8], answer)).answer)
     assert "at most 85 %" in text
     assert "at least about 0.50 times that of “today” (evaluated: 0.25 and 1)" in text
     assert "MTBF" not in text
@@ -147,11 +147,11 @@ def test_what_is_counted_is_told_in_whole(begins: bool, shown: str) -> None:
     where = crossing(11.2, 10.5, 13.1, begins=begins, between=["8", "16"])
     holds = (False, True, True) if begins else (True, False, False)
     content = document({"spares": SPARES}, [0.9, 0.96, 0.97], threshold("spares", holds, where))
-    assert f"it takes {shown} on a straight line)." in plain(told(content).answer)
+    assert f"it takes {shown} on a straight line)." in plain(worded(content).answer)
 
 
 def best(may_be_best: list[str], needed: int | None = 40, replications: int = 16) -> dict[str, Any]:
-    """Return the answer to which recovery is best: warm, by 2 to 4 points."""
+    """Return the answer to which recovery is best: warm, by 2 to 4 percentage points."""
     order = [
         {"at": {"way": "warm"}, "mean": 0.95, "behind": 0.0, "behind_ci95": [0.0, 0.0]},
         {"at": {"way": "cold"}, "mean": 0.92, "behind": 0.03, "behind_ci95": [0.02, 0.04]},
@@ -163,13 +163,13 @@ def best(may_be_best: list[str], needed: int | None = 40, replications: int = 16
 
 def test_what_is_not_resolved_claims_no_lead() -> None:
     """Who may be as good is named, with how many runs would tell, and no lead is told."""
-    text = plain(told(document({"way": WAYS}, [0.92, 0.95], best(["cold"]))).answer)
+    text = plain(worded(document({"way": WAYS}, [0.92, 0.95], best(["cold"]))).answer)
     assert "“cold” may be as good, about 40 simulated runs would tell" in text
     assert "more than" not in text
 
 
 def crossover() -> dict[str, Any]:
-    """Return the answer to which recovery is best where: cold, then warm, ahead by 2 to 4 points at last."""
+    """Return the answer to which recovery is best where: cold, then warm, ahead by 2 to 4 percentage points at last."""
     ahead = {"mean": 0.03, "ci95": [0.02, 0.04], "resolved": True}
     stages = [{"value": value, "number": float(value), "best": best, "may_be_best": [best], "mean": mean,
                "order": [best, other], "ahead_of_second": ahead}
@@ -184,13 +184,13 @@ def crossover() -> dict[str, Any]:
 def test_points_of_a_thousand_gpus_are_gpu_years() -> None:
     """Two to four points of 1,000 GPUs are 20 to 40 GPU-years a year; between jobs of unlike size nothing is told."""
     content = document({"way": WAYS, "spares": SPARES}, [0.96, 0.92, 0.91, 0.93, 0.95, 0.94], crossover())
-    text = plain(told(content).answer)
+    text = plain(worded(content).answer)
     assert "at 8 hot spares, then “warm” from 16 to 24 hot spares, ahead by" in text
-    assert "ahead by 2.0 to 4.0 points (20 to 40 GPU-years a year)" in text
+    assert "ahead by 2.0 to 4.0 percentage points (20 to 40 GPU-years a year)" in text
     assert text.endswith("the best changes at about 12 hot spares.")
     for gpus in (500, None):
         content["cells"][-1]["gpus"] = gpus
-        assert "GPU-years" not in plain(told(content).answer)
+        assert "GPU-years" not in plain(worded(content).answer)
 
 
 def test_the_interval_of_a_difference_holds_however_alike_the_runs_are() -> None:
@@ -224,7 +224,7 @@ def test_a_threshold_over_two_more_axes_begins_with_what_holds_today() -> None:
         lines.append(one | {"at": {"way": way, "spares": spares}})
     answer["data"]["lines"] = lines
     content["answers"] = [{"sentences": [], **answer}]
-    found = told(content)
+    found = worded(content)
     text = plain(found.answer)
     assert len(text.split()) <= WORDS
     assert "today in 2 of 4 combinations" in text
@@ -258,7 +258,7 @@ def test_every_kind_of_question_has_its_say(folder: Path) -> None:
 def test_points_that_cannot_run_are_told(folder: Path) -> None:
     """A quarter of the points has more spares than the cluster has room for: 4 of 16."""
     texts = [plain(words) for words in first_screen(ReportData(read_results(folder))).not_covered]
-    assert "4 of 16 points cannot run as they are stated and have no results." in texts
+    assert "4 of 16 percentage points cannot run as they are stated and have no results." in texts
 
 
 def test_what_the_data_do_not_support_is_left_out(folder: Path) -> None:
@@ -315,7 +315,7 @@ def test_how_far_unknown_inputs_move_the_answer_is_told() -> None:
     """Between which places they move the answer is told, and in words where that is beyond the range."""
     where = crossing(11.2, 10.5, 13.1, begins=True, between=["8", "16"]) | {"band90": [None, 20.5]}
     content = document({"spares": SPARES}, [0.9, 0.96, 0.97], threshold("spares", (False, True, True), where))
-    assert plain(told(content).band) == "from fewer than 8 to 21 hot spares"
+    assert plain(worded(content).band) == "from fewer than 8 to 21 hot spares"
 
 
 @cases(
@@ -371,14 +371,14 @@ def said(content: dict[str, Any], rows: Rows | None = None) -> list[str]:
 
 
 def test_what_drives_an_answer_is_what_time_goes_to() -> None:
-    """Warm saves 4 points of starting and loses 1 by redoing; of what it loses, 6 of 8 points are the queue: most."""
+    """Warm saves 4 percentage points of starting and loses 1 by redoing; of what it loses, 6 of 8 percentage points are the queue: most."""
     rows = runs(
         **{"time_shares.initialize": [[0.05], [0.01]], "time_shares.lost_work": [[0.0], [0.01]],
            "time_shares.queued": [[0.06], [0.06]]}
     )  # fmt: skip
     texts = said(document({"way": WAYS}, [0.92, 0.95], best([])), rows)
     assert texts[0] == (
-        "The job spends 4 points less of its time on starting the processes again and 1 more on redoing what failures "
+        "The job spends 4 percentage points less of its time on starting the processes again and 1 more on redoing what failures "
         "undid with “warm” instead of “cold”."
     )
     assert "With recovery “warm”, of the lost time most goes to waiting in the queue to start: 6 %." in texts
@@ -392,7 +392,7 @@ def test_a_driver_is_one_step_and_not_the_end_of_the_grid() -> None:
     data = {"metric": "ettr", "direction": "highest", "groups": [group | {"replications_to_resolve": None}]}
     (text,) = said(document({"spares": SPARES}, [0.2, 0.93, 0.95], {"use": "best", "data": data}))
     assert text == (
-        "The useful share of the time (ETTR) is 1.80 to 2.20 points lower (18.0 to 22.0 GPU-years a year) with 16 "
+        "The useful share of the time (ETTR) is 1.80 to 2.20 percentage points lower (18.0 to 22.0 GPU-years a year) with 16 "
         "hot spares instead of 24."
     )
 
@@ -408,7 +408,7 @@ def test_what_is_open_begins_with_the_rates_as_stated() -> None:
     data = {"metric": "ettr", "direction": "highest", "groups": groups}
     axes = {"rate": ("failure rate", RATES[1][1:]), "way": WAYS}
     content = document(axes, [0.97, 0.98, 0.94, 0.95], {"use": "best", "for_each": ["rate"], "data": data})
-    text = plain(told(content).answer)
+    text = plain(worded(content).answer)
     assert text.startswith("With the stated failure rate, the highest useful share of the time (ETTR), 95.00 %")
     assert text.index("“warm”") < text.index("“cold” may be as good")
     assert text.endswith("with 0.25 times the failure rate the same or others may be best.")
@@ -443,4 +443,4 @@ def test_sections_look_at_what_takes_least() -> None:
         content = document({"way": WAYS, "spares": SPARES}, [0.9, 0.96, 0.97] * 2, answer)
         chosen = chosen_cells(sweep_of(content))
         assert chosen == ((4, 3) if begins else (3, 4))
-        assert told(content).cell == chosen[0]
+        assert worded(content).cell == chosen[0]

@@ -316,8 +316,8 @@ def test_a_ranking_has_the_distances_of_the_answer() -> None:
     assert isinstance(table, Grid)
     assert [(row[0], row[2], row[3]) for row in table.rows] == [
         ("neighbour", "0", "may be the best"),
-        ("none", "2.0 points [2.0, 3.0]", "may be the best"),
-        ("own node", "10.0 points [10.0, 11.0]", "behind"),
+        ("none", "2.0 percentage points [2.0, 3.0]", "may be the best"),
+        ("own node", "10.0 percentage points [10.0, 11.0]", "behind"),
     ]
 
 
@@ -346,11 +346,11 @@ def test_a_comparison_tells_stores_from_the_recovery(materials: dict[str, Report
     change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
     content["stores"] = {second: {"without": third, "gain": change, "rest": change | {"mean": 0.01, "ci95": None}}}
     text = " ".join(made(compare.section(of_document(COMPARE, content))).notes)
-    assert f"{second}: the checkpoint stores of its preset make +2.0 points" in text
-    assert f"; without them the difference to {first} is +1.00 points" in text
+    assert f"{second}: the checkpoint stores of its preset make +2.0 percentage points" in text
+    assert f"; without them the difference to {first} is +1.00 percentage points" in text
     content["stores"] = {first: {"without": third, "gain": change, "rest": None}}
     text = " ".join(made(compare.section(of_document(COMPARE, content))).notes)
-    assert f"{first}: the checkpoint stores of its preset make +2.0 points" in text
+    assert f"{first}: the checkpoint stores of its preset make +2.0 percentage points" in text
     assert "without them" not in text
 
 
@@ -362,7 +362,7 @@ def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(material
     content |= {"ranking": None, "order": [second, first]}
     change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
     content["variants"][second]["difference"][content["headline"]] = change
-    assert made(compare.section(of_document(COMPARE, content))).title.startswith(f"{second} has 2.0 points")
+    assert made(compare.section(of_document(COMPARE, content))).title.startswith(f"{second} has 2.0 percentage points")
     change |= {"ci95": [-0.01, 0.05], "resolved": False, "replications_to_resolve": 90}
     section = made(compare.section(of_document(COMPARE, content)))
     assert "cannot be distinguished" in section.title
@@ -492,9 +492,9 @@ def test_a_bridge_between_jobs_of_two_sizes_has_no_gpu_hours(materials: dict[str
         sweep=report_data.sweep,
         main=report_data.main,
     )
-    told = " ".join(map(plain, made(compare.bridge_section(fake)).text))
-    assert "not of the same size" in told
-    assert "GPU-hours [" not in told
+    worded = " ".join(map(plain, made(compare.bridge_section(fake)).text))
+    assert "not of the same size" in worded
+    assert "GPU-hours [" not in worded
 
 
 def test_curves_have_the_means_and_intervals_of_the_cells() -> None:

@@ -89,10 +89,10 @@ def test_tornado_of_a_linear_function_is_exact() -> None:
     found = tornado(table_of(alone(), lambda _: COMMON), "m")
     assert [swing.axis for swing in found.swings] == ["z", "x", "y"]
     assert [swing.size for swing in found.swings] == pytest.approx([4.0, 1.6, 0.5])
-    told = changes(found)
-    assert list(told["x"].values()) == pytest.approx([-0.8, 0.8])
-    assert list(told["y"].values()) == pytest.approx([-0.25, 0.25])
-    assert told["z"] == pytest.approx({"low": -1.0, "high": 3.0})
+    worded = changes(found)
+    assert list(worded["x"].values()) == pytest.approx([-0.8, 0.8])
+    assert list(worded["y"].values()) == pytest.approx([-0.25, 0.25])
+    assert worded["z"] == pytest.approx({"low": -1.0, "high": 3.0})
     for swing in found.swings:
         assert swing.is_resolved
         for move in swing.moves:
@@ -246,33 +246,33 @@ def simulated(
 ) -> tuple[dict[str, Any], list[tuple[int, int | None]], int]:
     """Return the document of a study, read back from JSON, the progress that was told, and the journal's length."""
     (folder / "s.yaml").write_text(text)
-    told: list[tuple[int, int | None]] = []
+    worded: list[tuple[int, int | None]] = []
     with Journal(folder / "journal.jsonl") as journal, worker_pool_at(Where("serial")) as worker_pool:
         document = run_sensitivity(
             load_study(folder / "s.yaml"),
             journal,
             worker_pool,
-            lambda done, total: told.append((done, total)),
+            lambda done, total: worded.append((done, total)),
             command="ettrick sensitivity s.yaml",
             **asked,
         )
-        return json.loads(render(document)), told, len(journal)
+        return json.loads(render(document)), worded, len(journal)
 
 
 def test_a_study_is_played_once_and_told(tmp_path: Path) -> None:
     """Both methods share one journal, another metric simulates nothing, and the text is the document's."""
-    document, told, length = simulated(tmp_path, samples=8, replications=4)
+    document, worded, length = simulated(tmp_path, samples=8, replications=4)
     # The centre is among the points of the first design.
-    assert told[-1] == (5 + 8 * 4, 5 + 8 * 4)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert worded[-1] == (5 + 8 * 4, 5 + 8 * 4)
+    assert [done for done, _ in worded] == sorted(done for done, _ in worded)
     assert against(document) == []
     assert document["indices"]["samples"] == 8
     assert {swing["axis"] for swing in document["tornado"]} == {"failures.0.scale", "recovery.initialize"}
     text = format_sensitivity(document, width=1000)
     assert "what is not known" in text
     assert all(document["axes"][swing["axis"]]["title"] in text.lower() for swing in document["tornado"])
-    again, told, after = simulated(tmp_path, samples=8, replications=4, metric="interruptions")
-    assert (told, after) == ([], length)
+    again, worded, after = simulated(tmp_path, samples=8, replications=4, metric="interruptions")
+    assert (worded, after) == ([], length)
     assert again["metric"] == "interruptions"
     moves = {swing["axis"]: swing["moves"] for swing in again["tornado"]}
     low, high = (move["change"]["mean"] for move in moves["failures.0.scale"])

@@ -677,11 +677,11 @@ def test_a_low_mfu_is_said() -> None:
 
     assert lines() == []
     modelled = plan_of().mfu
-    for stated, told in ((0.16, False), (0.14, True)):
+    for stated, worded in ((0.16, False), (0.14, True)):
         assert (
             lines(mfu=stated)
             == [f"job 'train': an MFU of {100 * stated:.2g} % is low; the step-time model says {100 * modelled:.2g} %"]
-            * told
+            * worded
         )
     little: dict[str, Any] = {
         "batch": {"tokens": 8 * 8192, "sequence": 8192},

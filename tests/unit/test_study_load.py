@@ -755,9 +755,12 @@ SIZES = "  jobs.0.gpus: {choices: [64, 120]}"
         ({4: '  horizon: §"a\\u2028b"'}, "set.horizon: 'a\\u2028b' is not a quantity"),
         (
             {6: HOT + "{range: {min: 0, max: 9000, step: 1}}", 9: "design: §{}"},
-            "design: makes 567,063 points, and more",
+            "design: makes 567,063 percentage points, and more",
         ),
-        ({9: "design: §{use: sobol, samples: 1048576}"}, "design: makes 1,048,576 points, and more than 100,000"),
+        (
+            {9: "design: §{use: sobol, samples: 1048576}"},
+            "design: makes 1,048,576 percentage points, and more than 100,000",
+        ),
     ],
     ids=repr,
 )
@@ -826,7 +829,7 @@ def test_a_file_that_is_away_is_no_answer(folder: Path, tmp_path: Path, name: st
 
 
 def test_big_studies_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 20,000 points some dozens are read, both ends of every axis among them."""
+    """Of 20,000 percentage points some dozens are read, both ends of every axis among them."""
     study = loaded(
         {
             6: HOT + "{range: {min: 0, max: 7, step: 1}}",

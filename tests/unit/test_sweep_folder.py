@@ -253,11 +253,11 @@ def test_every_replication_of_every_point_is_a_row_in_order(tmp_path: Path) -> N
         (str(point), str(index)) for point in range(6) for index in range(REPLICATIONS)
     ]
     labels = itertools.product((("20 min", "1200.0"), ("1 h", "3600.0")), (("0", "0.0"), ("2", "2.0"), ("4", "4.0")))
-    told = [
+    worded = [
         ((row["interval"], row["interval.number"]), (row["spares.hot"], row["spares.hot.number"]))
         for row in found.points
     ]
-    assert told == list(labels)
+    assert worded == list(labels)
     assert {(row["cell"], row["draw"]) for row in found.points} == {(str(point), "0") for point in range(6)}
 
 
@@ -526,8 +526,8 @@ def test_a_new_folder_says_what_it_holds(path: Path, loaded_of_test_sweep_folder
     """A nested path is made; which study it is, of which scenario, is there before anything is simulated."""
     assert start(path, loaded_of_test_sweep_folder, shard="3/16") == ()
     assert set(contents(path)) == STARTED
-    told = json.loads((path / "study.json").read_text())
-    assert {**told, "model": ""} == {
+    worded = json.loads((path / "study.json").read_text())
+    assert {**worded, "model": ""} == {
         "name": "fabricated",
         "digest": loaded_of_test_sweep_folder.digest,
         "model": "",
@@ -574,14 +574,14 @@ def test_another_study_is_refused(path: Path, loaded_of_test_sweep_folder: Loade
     ],
 )
 def test_what_is_no_study_is_refused_unless_told_to_overwrite(
-    tmp_path: Path, loaded_of_test_sweep_folder: LoadedStudy, files: dict[str, str], told: str
+    tmp_path: Path, loaded_of_test_sweep_folder: LoadedStudy, files: dict[str, str], worded: str
 ) -> None:
     """The line names what is there; a folder that somebody else uses is not taken by mistake."""
     path = tmp_path / "out"
     path.mkdir()
     for name, content in files.items():
         (path / name).write_text(content)
-    assert refused(path, loaded_of_test_sweep_folder) == f"{told}; name another folder or add --overwrite"
+    assert refused(path, loaded_of_test_sweep_folder) == f"{worded}; name another folder or add --overwrite"
     start(path, loaded_of_test_sweep_folder, overwrite=True)
     assert set(contents(path)) == STARTED | {name for name in files if name.endswith(".txt") or name == "x"}
 
@@ -629,13 +629,13 @@ def test_outcomes_that_do_not_count_any_more_are_told(
 ) -> None:
     """Of another seed, another scenario, or another version: they stay, have other keys, and a note says so."""
     finish(path, loaded_of_test_sweep_folder)
-    told = "the outcomes of another scenario or seed in journal.jsonl are kept, and do not count"
+    worded = "the outcomes of another scenario or seed in journal.jsonl are kept, and do not count"
     other = study(tmp_path, seed=7)
     with StudyFolder(path, other) as folder:
-        assert folder.notes == (told,)
+        assert folder.notes == (worded,)
         assert len(folder.journal) == 12
         assert not any(task.key in folder.journal for task in tasks_of(campaign_of(other, folder.journal)))
-    assert start(path, study(tmp_path, scenario="llama3-405b-16k")) == (told,)
+    assert start(path, study(tmp_path, scenario="llama3-405b-16k")) == (worded,)
     identity = json.loads((path / "study.json").read_text())
     (path / "study.json").write_text(json.dumps({**identity, "model": "old"}))
     (note,) = start(path, study(tmp_path, scenario="llama3-405b-16k"))

@@ -61,7 +61,7 @@ _WITHOUT_ARTICLE = ("goodput", "training speed")
 
 _FEWEST_FIRM = 10
 
-"""Runs from which on it is told how many would be enough: the spread of fewer is known to a factor of two."""
+"""Runs from which on it is stated how many would be enough: the spread of fewer is known to a factor of two."""
 
 
 class AnswerText(NamedTuple):
@@ -82,7 +82,7 @@ class AnswerText(NamedTuple):
     band
         How far what is not known exactly moves it; empty where the answer does not tell.
     doubt
-        How sure it is, where that is not told as of others; empty elsewhere.
+        How sure it is, where that is not stated as of others; empty elsewhere.
     """
 
     answer: Words
@@ -257,11 +257,11 @@ class Asked:
 
     @functools.cached_property
     def form(self) -> Form:
-        """How the metric is told."""
+        """How the metric is stated."""
         return self.form_of(self.metric)
 
     def form_of(self, metric: str) -> Form:
-        """Return how a metric is told."""
+        """Return how a metric is stated."""
         means = [summary_of(cell, metric).mean for cell in self.document.cells]
         return people_form(metric, [mean for mean in means if mean is not None], self.document.currency or "")
 
@@ -311,7 +311,7 @@ class Asked:
         return axis is not None and axis.is_numeric
 
     def axis_form(self, name: str, at: float) -> Form:
-        """Return how a place on an axis is told."""
+        """Return how a place on an axis is stated."""
         axis, labels = self.axis(name), [entry.label for entry in self.document.axes[name].values]
         if all(label.isdigit() for label in labels):
             return Form("", is_whole=True)

@@ -51,8 +51,8 @@ from analysis.page.sourced import (
     number,
     ranged,
     sentence,
-    told,
     whole,
+    worded,
 )
 from analysis.results.models import AnswerFound
 from sim.units import HOUR
@@ -75,7 +75,7 @@ def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[Asked, An
     """Return what the answers of a study say, in order; those that say nothing are left out."""
     asked = [Asked(places, position, rows or Rows()) for position in range(len(places.content.answers))]
     found = [(one, ANSWERS[one.content["use"]](one)) for one in asked]
-    return [(one, told) for one, told in found if told is not None]
+    return [(one, worded) for one, worded in found if worded is not None]
 
 
 def chosen_cells(content: SweepDocument) -> tuple[int, int | None] | None:
@@ -100,7 +100,7 @@ def chosen_cells(content: SweepDocument) -> tuple[int, int | None] | None:
 
 def sentences_of(content: SweepDocument) -> list[list[str]]:
     """Return each answer of the document of a sweep in words; one that says nothing keeps the reason why."""
-    said = {asked.position: [plain(told.answer)] for asked, told in answers_of(Places(RUN, content))}
+    said = {asked.position: [plain(worded.answer)] for asked, worded in answers_of(Places(RUN, content))}
     return [said.get(place, answer.sentences) for place, answer in enumerate(content.answers)]
 
 
@@ -224,7 +224,7 @@ def brief(first: Words, rest: Sequence[Words], end: Words = (), *, before: str =
     Parameters
     ----------
     first, end
-        What is told in any case.
+        What is stated in any case.
     rest
         What follows the first part, in order.
     before
@@ -263,7 +263,7 @@ def best(asked: Asked) -> AnswerText | None:
     lead = stated[0] if stated else max(known, key=lambda place: sign * groups[place]["order"][0]["mean"])
     inner = [name for name in asked.varying if name not in each]
     where = line("with ", asked.where(groups[lead]["at"], *each), ", ") if each else ()
-    mean, who = told(_group_mean(asked, lead), asked.form), asked.some([groups[lead]["best"]], *inner)
+    mean, who = worded(_group_mean(asked, lead), asked.form), asked.some([groups[lead]["best"]], *inner)
     rivals = groups[lead]["may_be_best"]
     if _is_tie(groups[lead]):
         first = line(where, "all settings have the same ", asked.what, " in every run: ", mean)
@@ -450,7 +450,7 @@ def _changed(asked: Asked, place: int, label: str, found: Estimate) -> Words:
         return line("is the same in every run", where)
     if not content["differences"][label]["resolved"]:
         more = asked.more_runs("lines", place, "differences", label)
-        return line("cannot be told apart", where, " (", more, ")")
+        return line("cannot be distinguished", where, " (", more, ")")
     size = asked.apart(found, None if base is None else base.mean)
     years = asked.gpu_years(found, base_cell, asked.cell({**content["at"], axis: label}))
     return line("rises by " if found.mean.value > 0 else "falls by ", size, years, where)
@@ -461,7 +461,7 @@ def _changed(asked: Asked, place: int, label: str, found: Estimate) -> Words:
 
 _LARGE = 1000.0
 
-"""What is counted from which on it is not told to the last one."""
+"""What is counted from which on it is not stated to the last one."""
 
 
 def crossover(asked: Asked) -> AnswerText | None:
@@ -521,7 +521,7 @@ def _spans(asked: Asked, place: int) -> list[_Span]:
     firm = [span for span in found if len(span.names) == 1]
     if len(found) <= _MOST_SPANS or not firm:
         return found
-    # Of many parts those are told in which it is resolved who is best.
+    # Of many parts those are stated in which it is resolved who is best.
     merged = [list(spans) for _, spans in itertools.groupby(firm, key=lambda span: span.names)]
     return [_Span([stage for span in spans for stage in span.stages], spans[0].names) for spans in merged]
 
@@ -540,7 +540,7 @@ def _course(asked: Asked, place: int) -> Words:
     parts: list[Words] = []
     for span in spans if len(spans) <= _MOST_SPANS else (spans[0], spans[-1]):
         is_open = len(span.names) > 1
-        verb = " (not told apart)" if is_open and parts else ""
+        verb = " (not distinguished)" if is_open and parts else ""
         if not parts:
             verb = f" {'may have' if is_open else 'has'} the {asked.most} {asked.what}"
         parts.append(line("then " if parts else "", _span_who(asked, span), verb, " ", _from_to(asked, place, span)))
@@ -647,7 +647,7 @@ def pareto(asked: Asked) -> AnswerText | None:
 def _reached(asked: Asked, labels: Mapping[str, str]) -> Words:
     """Return what a setting of the front reaches."""
     means = [(asked.mean(asked.cell(labels), name), asked.form_of(name)) for name in asked.data["metrics"]]
-    return listed([told(found, form) for found, form in means if found is not None])
+    return listed([worded(found, form) for found, form in means if found is not None])
 
 
 # ----------------------------------------
@@ -655,7 +655,7 @@ def _reached(asked: Asked, labels: Mapping[str, str]) -> Words:
 
 _LEAST = 0.001
 
-"""A share of the variance that is told."""
+"""A share of the variance that is stated."""
 
 _MOST_SHARES = 3
 
@@ -712,7 +712,7 @@ def _indices(asked: Asked) -> AnswerText | None:
     axes: Sequence[Mapping[str, Any]] = asked.data["axes"]
     order = sorted(range(len(axes)), key=lambda place: -axes[place]["total"]["value"])
     shares = [(place, _index(asked, place)) for place in order]
-    texts = [line(asked.title(axes[place]["axis"]), " with ", told(share, PERCENT))
+    texts = [line(asked.title(axes[place]["axis"]), " with ", worded(share, PERCENT))
              for place, share in shares[:_MOST_SHARES] if share is not None and share.mean.value >= _LEAST]  # fmt: skip
     if not texts:
         return None
@@ -1036,7 +1036,7 @@ def _unsure(asked: Asked, need: _Need) -> Words:
 
 
 def _need_band(asked: Asked, need: _Need) -> Words:
-    """Return between which places unknown inputs move the answer; empty where that is not told."""
+    """Return between which places unknown inputs move the answer; empty where that is not stated."""
     content = asked.data["lines"][need.place]
     if need.crossing is None or content["crossings"][need.crossing]["band90"] is None:
         return ()
@@ -1070,7 +1070,7 @@ _NORMAL = 1.96
 
 _CLOSE = 0.01
 
-"""Half-width of an interval from which on it is told that shares of runs are not known well."""
+"""Half-width of an interval from which on it is stated that shares of runs are not known well."""
 
 
 class _Setting(NamedTuple):
@@ -1084,8 +1084,8 @@ class _Setting(NamedTuple):
 def likely(asked: Asked) -> AnswerText | None:
     """Return what it takes for a probability over runs and over unknown inputs; ``None`` where none were drawn.
 
-    A probability to be in time is the share of runs that are, and whether the reason is chance or an input that nobody
-    knows exactly is all the same to who waits: where runs with drawn inputs are there, they are what is asked for.
+    A probability to be in time is the share of runs that are, and whether the reason is chance or an input that is
+    not known exactly is all the same to who waits: where runs with drawn inputs are there, they are what is asked for.
     """
     axis = asked.axis(asked.data["along"])
     if asked.metric != _METRIC or axis is None or len(asked.data["lines"]) != 1 or "at_least" not in asked.data:
@@ -1244,7 +1244,7 @@ def _turn(asked: Asked, change: _Change) -> Words:
     found = asked.mean(asked.cell({**content["at"], along: best["value"]}))
     if found is None:
         return ()
-    return line("; the ", asked.most, " is ", told(found, asked.form), " at ", asked.named(along, best["value"]))
+    return line("; the ", asked.most, " is ", worded(found, asked.form), " at ", asked.named(along, best["value"]))
 
 
 _COURSES = {"rises": "rises", "falls": "falls", "turns": "turns on the way", "flat": "no step is resolved"}

@@ -674,7 +674,7 @@ def _at_the_end(recovery: Recovery) -> Rows:
 def _escalation(operator: Human | None) -> str:
     """Return what happens when no rung is left."""
     if operator is None:
-        return "no operator escalation: some rung may always be tried"
+        return "no operator escalation: some rung may always be attempted"
     vain = operator.no_progress
     when = "no rung is left" + (f", or when {vain} restarts in a row bring no new work" if vain is not None else "")
     if _time(operator.after_s) == "never":

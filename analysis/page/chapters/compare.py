@@ -36,7 +36,7 @@ from analysis.page.chapters.inputs import more_runs, not_covered, stated, variab
 from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import FirstScreen, Picture, Section, grid, joined
-from analysis.page.sourced import Places, number, ranged, told
+from analysis.page.sourced import Places, number, ranged, worded
 from analysis.statistics.differences import MANY, Difference, difference
 from sim import JOB_BUCKETS, Ratio
 from sim.units import HOUR, YEAR
@@ -110,7 +110,7 @@ class _Contest:
         """Return of what a difference is, as it stands behind it."""
         if self.metric.startswith(("tokens", "cost", "steps")):
             return ""
-        is_share = self.form.step == "points" and self.metric not in WITH_SPEED
+        is_share = self.form.step == "percentage points" and self.metric not in WITH_SPEED
         return f" {between if is_share else 'of'} {metric_words(self.metric)}"
 
     def gpus(self, best: str) -> SourcedNumber | None:
@@ -294,7 +294,12 @@ def _drivers(contest: _Contest) -> Iterator[Words]:
     yield _where_time_is_found(contest, other, best)
     before, after = (places.estimate("variants", name, "metrics", "ettr") for name in (other, best))
     if before is not None and after is not None and contest.metric != "ettr" and _useful_time(contest, best) is None:
-        shares = (*told(after, PERCENT), f" with {labels[best]}, ", *told(before, PERCENT), f" with {labels[other]}.")
+        shares = (
+            *worded(after, PERCENT),
+            f" with {labels[best]}, ",
+            *worded(before, PERCENT),
+            f" with {labels[other]}.",
+        )
         yield ("The share of the time that becomes training (ETTR) is ", *shares)
     for name in contest.document.order[1:] if contest.document.ranking is not None else ():
         gap = places.estimate("ranking", "behind", name, interval="ci95")

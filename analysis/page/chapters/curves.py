@@ -163,7 +163,7 @@ def missing_means(content: SweepDocument, metric: Shown) -> str:
 
 MOST_LINES = 8
 
-"""Lines that can be told apart in a picture."""
+"""Lines that can be distinguished in a picture."""
 
 
 def few_lines(lines: Sequence[Line], others: Sequence[Axis], metric: str) -> tuple[list[Line], str]:
@@ -191,7 +191,7 @@ def few_lines(lines: Sequence[Line], others: Sequence[Axis], metric: str) -> tup
             fixed = ", ".join(other.phrase(ranked[0].at[other.name]) for other in others if other is not axis)
             kept = evenly(found, MOST_LINES)
             part = f" {len(kept)} of its {len(found)} values are shown." if len(kept) < len(found) else ""
-            named = [line._replace(name=axis.told(line.at[axis.name])) for line in kept]
+            named = [line._replace(name=axis.worded(line.at[axis.name])) for line in kept]
             return named, f"One line for each {axis.title}, with {fixed} as in the best combination.{part}"
     best = ranked[:MOST_LINES]
     return [line for line in lines if line in best], f"Of {len(lines)} lines the {MOST_LINES} best are shown."
@@ -254,13 +254,13 @@ def _one_line(cells: Sequence[CellFound], axis: Axis, metric: Shown) -> str:
     first, last = cells[0], cells[-1]
     if all(_is_apart(best, end, metric) for end in (first, last)):
         word = "lowest" if is_lowest else "highest"
-        told = f"{name} {verb(metric.metric, 'is', 'are')} {word}"
+        worded = f"{name} {verb(metric.metric, 'is', 'are')} {word}"
         here = axis.phrase(best.values[axis.name])
         alike = [cell for cell in cells if not _is_apart(best, cell, metric)]
         if len(alike) == 1:
-            return f"{told} with {here}: {cell_mean(best, metric)}"
+            return f"{worded} with {here}: {cell_mean(best, metric)}"
         ends = [label_text(cell.values[axis.name]) for cell in (alike[0], alike[-1])]
-        return f"{told} around {here}, {cell_mean(best, metric)}: intervals from {ends[0]} to {ends[1]} overlap"
+        return f"{worded} around {here}, {cell_mean(best, metric)}: intervals from {ends[0]} to {ends[1]} overlap"
     labels = [axis.phrase(first.values[axis.name]), label_text(last.values[axis.name])]
     goes = verb(metric.metric, "goes", "go")
     means = [cell_mean(cell, metric) for cell in (first, last)]

@@ -98,7 +98,7 @@ def samples_along(
             found.setdefault(label, []).append(row[METRIC])
     return [
         Sample(
-            label if axis is None else axis.told(label),
+            label if axis is None else axis.worded(label),
             tuple(sorted(float(time) for time in times if time)),
             len(times),
         )
@@ -213,35 +213,35 @@ def _title(samples: Sequence[Sample], deadline: float | None, horizon: float, *,
     if deadline is not None:
         shares = [PERCENT.plain(sample.chance(deadline)) for sample in ends]
         first = f"{shares[0]} of the runs are finished by the deadline, day {deadline / DAY:.4g},{with_what[0]}"
-        told = [
+        worded = [
             first.removesuffix(","),
             *(f"{share}{name}" for share, name in zip(shares[1:], with_what[1:], strict=True)),
         ]
     else:
         halves = [sample.by(0.5) for sample in ends]
         days = [_by(half, horizon) for half in halves]
-        told = [f"half of the runs are finished {days[0]}{with_what[0]}"]
-        told += [f"{day}{name}" for day, name in zip(days[1:], with_what[1:], strict=True)]
+        worded = [f"half of the runs are finished {days[0]}{with_what[0]}"]
+        worded += [f"{day}{name}" for day, name in zip(days[1:], with_what[1:], strict=True)]
     aside = ", unknown inputs drawn" if has_draws else ""
-    return capital(f"{', '.join(told)}{aside}")
+    return capital(f"{', '.join(worded)}{aside}")
 
 
 def _alt(samples: Sequence[Sample], deadline: float | None) -> str:
     """Return what is to be seen."""
-    told = []
+    worded = []
     for sample in samples:
         finished = PERCENT.plain(len(sample.times) / sample.runs)
         by = "" if deadline is None else f"{PERCENT.plain(sample.chance(deadline))} by the deadline, "
-        told.append(f"{sample.name}: {by}{finished} at the horizon")
-    return f"Chance to be finished by each date. {'; '.join(told)}."
+        worded.append(f"{sample.name}: {by}{finished} at the horizon")
+    return f"Chance to be finished by each date. {'; '.join(worded)}."
 
 
 def _caption(samples: Sequence[Sample], axis: Axis | None) -> str:
     """Return what to know to read it."""
     runs = sorted({sample.runs for sample in samples})
-    told = number_of(runs[0], "run") if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
+    worded = number_of(runs[0], "run") if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
     lines = f", one for each value of {axis.title}" if axis is not None else ""
-    return f"Each curve is of {told}{lines}: it rises where a run was finished."
+    return f"Each curve is of {worded}{lines}: it rises where a run was finished."
 
 
 def _table(

@@ -28,7 +28,7 @@ from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Inter
 from analysis.page.glossary import glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
 from analysis.page.report_data import OPTIMIZE
-from analysis.page.sourced import Places, SourcedNumber, line, number, ranged, sentence, told
+from analysis.page.sourced import Places, SourcedNumber, line, number, ranged, sentence, worded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -279,7 +279,7 @@ def _closest(optimum: _Optimum) -> Iterator[Words]:
             assert value is not None
             form = optimum.form(trial.conditions[index].metric)
             where = f", with {optimum.where(trial.values)}."
-            yield line(f"For {_in_words([condition])} the closest is ", told(value, form), where)
+            yield line(f"For {_in_words([condition])} the closest is ", worded(value, form), where)
 
 
 def _answer(optimum: _Optimum) -> Words:
@@ -316,7 +316,7 @@ def _value(optimum: _Optimum, metric: str, *trial: str | int) -> Words:
     found, form = optimum.places.estimate(*trial, "aims", metric, interval="ci95"), optimum.form(metric)
     if found is None:
         return ("no mean",)
-    return ("about ", number(found.mean, form)) if metric.startswith("cost") else told(found, form)
+    return ("about ", number(found.mean, form)) if metric.startswith("cost") else worded(found, form)
 
 
 def _gain(optimum: _Optimum, *, is_now: bool) -> Words:
@@ -332,7 +332,7 @@ def _gain(optimum: _Optimum, *, is_now: bool) -> Words:
         return line(start, "comes to the same as what the scenario has now.")
     if not optimum.places.get(*at, "resolved"):
         needed = more_runs(optimum.places.at(*at, "replications_to_resolve"))
-        return line(start, "cannot be told from what the scenario has now; ", needed, ".")
+        return line(start, "cannot be stated from what the scenario has now; ", needed, ".")
     step, size = points_form(optimum.form(optimum.aim.name)), gain.changed(abs)
     amount = (number(size.mean, step),) if size.low is None or size.high is None else ranged(size.low, size.high, step)
     way = "better" if gain.mean.value > 0 else "worse"
@@ -362,7 +362,7 @@ def _conditions(optimum: _Optimum) -> Iterator[Words]:
         value = optimum.places.estimate("answer", "conditions", place, interval="ci95")
         if value is not None:
             start = f"What is asked for is {_in_words([condition.condition])}; it is "
-            yield line(start, told(value, optimum.form(condition.metric)), ".")
+            yield line(start, worded(value, optimum.form(condition.metric)), ".")
 
 
 def _edge(optimum: _Optimum) -> Iterator[Words]:
@@ -493,7 +493,7 @@ def _trials_picture(optimum: _Optimum, name: str) -> Picture | None:
         chart = Intervals(title, metric.unit, tuple(rows[:_MOST_ROWS]), levels[0] if levels else None)
         if len(rows) > _MOST_ROWS:
             caption.insert(0, f"The {_MOST_ROWS} best of {number_of(len(rows), 'setting')}.")
-    return Picture(f"tried-{name.replace('_', '-').replace('.', '-')}", chart, alt, " ".join(caption), table)
+    return Picture(f"evaluated-{name.replace('_', '-').replace('.', '-')}", chart, alt, " ".join(caption), table)
 
 
 def _best_first(optimum: _Optimum) -> list[TrialFound]:

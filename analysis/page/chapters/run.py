@@ -51,7 +51,7 @@ from analysis.page.charts.data import (
 )  # fmt: skip
 from analysis.page.glossary import bucket_words, cause_words, glossed
 from analysis.page.model import FirstScreen, Picture, Section, grid, joined
-from analysis.page.sourced import Estimate, Places, SourcedNumber, number, told, total
+from analysis.page.sourced import Estimate, Places, SourcedNumber, number, total, worded
 from analysis.results.models import NodesDown
 from analysis.results.run import replays_a_log
 from analysis.results.step import stores_of
@@ -178,7 +178,7 @@ def _answer(run: _Run) -> Words:
     if ettr is None:
         return ("No job got to run, so no time was asked for that could become training.",)
     asks = "the job asks for" if len(run.document.per_job) == 1 else "the jobs ask for"
-    share = (run.mean(ettr, OF_HUNDRED), *told(ettr, OF_HUNDRED)[1:])
+    share = (run.mean(ettr, OF_HUNDRED), *worded(ettr, OF_HUNDRED)[1:])
     start: Words = (f"Of every hundred GPU-hours that {asks}, ", *share, " become training that lasts")
     if not run.losses:
         return (*start, "; nothing is lost.")
@@ -219,9 +219,9 @@ def _finish(places: Places) -> Words:
     done, in_time = places.estimate("metrics", "time_to_work"), places.estimate("metrics", "p_finish_by")
     parts: list[Words] = []
     if done is not None:
-        parts.append(("the work is done after ", *told(done, time_form(done.mean.value))))
+        parts.append(("the work is done after ", *worded(done, time_form(done.mean.value))))
     if in_time is not None:
-        parts.append(("the probability to finish in time is ", *told(in_time, PERCENT)))
+        parts.append(("the probability to finish in time is ", *worded(in_time, PERCENT)))
     words = joined(parts, "; ")
     return (capital(str(words[0])), *words[1:], ".") if words else ()
 
@@ -270,7 +270,7 @@ def _by_counts(run: _Run, found: Estimate, form: Form) -> Words:
     """
     runs, mean = run.document.replications, found.mean
     if runs >= _FEW and found.low is not None and found.low.value > 0:
-        return told(found, form)
+        return worded(found, form)
     half = _NORMAL * mean.value / math.sqrt(runs * (run.document.metrics["interruptions"].mean or math.inf))
     return (number(mean, form, (mean.value - half, mean.value + half)),)
 

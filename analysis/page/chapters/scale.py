@@ -166,7 +166,7 @@ def _at(scaled: Prepared, prepared: Prepared, rates: Rates, served: float) -> At
 
 
 # ----------------------------------------
-# What a closed form says of a scenario whose failures are rarer, and which recovers faster.
+# What a closed form says of a scenario whose failures are less frequent, and which recovers faster.
 
 FACTORS = tuple(2.0 ** (step / 4) for step in range(-8, 17, 3))
 
@@ -316,7 +316,7 @@ _LONGEST = 70
 
 _WORDS = (
     "How much higher the MTBF would have to be, or how much faster the job would have to recover, for a given share of "
-    "productive time. Along a line the one makes up for the other. All causes become rarer by the same factor; all "
+    "productive time. Along a line the one makes up for the other. All causes become less frequent by one factor; all "
     "times of detection and recovery become shorter by the same factor; intervals between saves that a rule chooses "
     "are chosen anew, and others stay."
 )

@@ -27,7 +27,7 @@ from analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
 from analysis.page.glossary import glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
 from analysis.page.report_data import SENSITIVITY
-from analysis.page.sourced import Places, line, number, ranged, told
+from analysis.page.sourced import Places, line, number, ranged, worded
 from analysis.results.models import DifferenceFound, SensitivityDocument
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def _answer(asked: _Asked, sure: Sequence[_Move]) -> Words:
         return line(start, share, f" of what the inputs change in {name}.")
     indices = asked.content.indices
     reason = (indices.reason if indices is not None else "") or asked.content.indices_missing or "nothing was asked for"
-    return (f"Which input matters most to {name} cannot be told: {reason}.",)
+    return (f"Which input matters most to {name} cannot be stated: {reason}.",)
 
 
 def _effect(asked: _Asked, move: _Move) -> Words:
@@ -317,7 +317,7 @@ def _doubt(asked: _Asked) -> Words:
     parts.append(("Every value met the same failures, in ", number(runs, COUNT), " simulated runs; ranges are 95 % "
                   "confidence intervals."))  # fmt: skip
     if center is not None and center.interval is not None:
-        parts.append(("At the centre it is ", *told(center, asked.form), "."))
+        parts.append(("At the centre it is ", *worded(center, asked.form), "."))
     return joined(parts)
 
 
@@ -430,7 +430,7 @@ def _variance(asked: _Asked) -> Section | None:
     """Return the section; ``None`` where it was not asked for."""
     found, missing = asked.content.indices, asked.content.indices_missing
     if found is None:
-        title = "What the variance comes from cannot be told"
+        title = "What the variance comes from cannot be stated"
         return Section("variance", title, (f"{capital(missing)}.",)) if missing else None
     pictures = tuple(picture for picture in (_of_a_run(asked), _by_input(asked)) if picture is not None)
     text = tuple(f"{capital(reason)}." for reason in [found.reason] if reason)

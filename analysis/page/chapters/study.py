@@ -54,7 +54,7 @@ from analysis.page.sourced import (
     listed,
     number,
     sentence,
-    told,
+    worded,
 )
 from sim import JOB_BUCKETS, catalog
 
@@ -167,7 +167,7 @@ _OF_TIME = ("ettr", "scheduling_goodput", "runtime_goodput", "goodput", "effecti
 
 _LEAST = 0.001
 
-"""A change of a share of time that is told."""
+"""A change of a share of time that is stated."""
 
 _CLOSE = 0.005
 
@@ -204,7 +204,7 @@ def drivers(report_data: ReportData, answers: Sequence[tuple[Asked, AnswerText]]
     for words in found():
         if words and len(kept) < _MOST:
             kept.append(words)
-    # Variability drives nothing: it is told where there is nothing else to tell.
+    # Variability drives nothing: it is stated where there is nothing else to tell.
     alone = () if kept else _of_variability(asked, first.cell)
     return (alone,) if alone else tuple(kept)
 
@@ -266,7 +266,7 @@ def _of_axes(asked: Asked, cell: int | None, others: Sequence[Asked], second: in
     """Return the largest change of the metric by one step along one axis from the answer; empty without such a step.
 
     A step leads to the next value of numbers, and to the nearest result of names: how far a grid reaches was the choice
-    of who made it, and says nothing of what drives the answer. Left out is what is told otherwise: the step to the
+    of who made it, and says nothing of what drives the answer. Left out is what is stated otherwise: the step to the
     second option, and axes that another answer is about.
     """
     here = asked.mean(cell)
@@ -319,7 +319,7 @@ def _of_shares(asked: Asked, cell: int | None) -> Words:
     name = max(lost, key=lambda one: lost[one].mean.value)
     is_most = lost[name].mean.value > sum(one.mean.value for one in lost.values()) / 2
     start = "of the lost time most goes to " if is_most else "of the lost time the largest part goes to "
-    return sentence(_at(asked, cell), start, bucket_words(name), ": ", told(lost[name], PERCENT))
+    return sentence(_at(asked, cell), start, bucket_words(name), ": ", worded(lost[name], PERCENT))
 
 
 def _share(asked: Asked, cell: int | None, name: str) -> Estimate | None:
@@ -359,7 +359,7 @@ def of_formula(asked: Asked, cell: int | None, *, far: bool) -> Words:
     cell
         The combination.
     far
-        Whether it is told if both are far apart, which is what the answer does not cover, or if they are not.
+        Whether it is stated if both are far apart, which is what the answer does not cover, or if they are not.
     """
     found = None if cell is None else asked.places.at("cells", cell, "closed_form", "ettr")
     simulated = asked.mean(cell, "ettr")
@@ -371,7 +371,7 @@ def of_formula(asked: Asked, cell: int | None, *, far: bool) -> Words:
     if is_close is far:
         return ()
     why = ": it has neither the start with all parts in order nor queues nor the end at the horizon" if far else ""
-    return sentence(start, ", the simulation ", told(simulated, PERCENT), why)
+    return sentence(start, ", the simulation ", worded(simulated, PERCENT), why)
 
 
 # ----------------------------------------
@@ -457,8 +457,8 @@ def _unknown(places: Places, asked: Asked, first: AnswerText, otherwise: str) ->
         return sentence(start, ": in nine cases of ten they move the answer ", first.band)
     if first.cell is None:
         return sentence(start)
-    told = not_known(places, "cells", first.cell, "metrics", asked.metric, form=asked.form, what=f"the {asked.what}")
-    return sentence(start) if told == (EXACTLY,) else joined([sentence(start), told])
+    worded = not_known(places, "cells", first.cell, "metrics", asked.metric, form=asked.form, what=f"the {asked.what}")
+    return sentence(start) if worded == (EXACTLY,) else joined([sentence(start), worded])
 
 
 def _chance(places: Places, asked: Asked, first: AnswerText) -> Words:
@@ -534,10 +534,10 @@ def section(report_data: ReportData) -> Section | None:
             "The lighter band holds 90 % of what the unknown inputs may be; means are at their central values."
         )
     for metric in content.metrics[1:_MOST_METRICS]:
-        told = shown_of_cells(running(content), metric, content.currency)
-        if _is_level(content, told):
-            value = told.form.plain(mean_of(best_of(running(content), metric)[0], metric) or 0.0)
-            notes.append(f"{capital(told.name)} {verb(told.metric, 'is', 'are')} {value} in all combinations.")
+        worded = shown_of_cells(running(content), metric, content.currency)
+        if _is_level(content, worded):
+            value = worded.form.plain(mean_of(best_of(running(content), metric)[0], metric) or 0.0)
+            notes.append(f"{capital(worded.name)} {verb(worded.metric, 'is', 'are')} {value} in all combinations.")
     titles = list(dict.fromkeys(picture.chart.title for picture in pictures))
     return Section("curves", titles[0], (), tuple(pictures), tuple(notes))
 
@@ -547,19 +547,19 @@ def _pictures(content: SweepDocument) -> Iterator[Picture]:
     axes = _axes(content)
     metrics = [metric for metric in content.metrics if best_of(running(content), metric)][:_MOST_METRICS]
     for position, metric in enumerate(metrics):
-        told = shown_of_cells(running(content), metric, content.currency)
-        if position and _is_level(content, told):
+        worded = shown_of_cells(running(content), metric, content.currency)
+        if position and _is_level(content, worded):
             continue
         if not axes:
-            yield _intervals(content, told)
+            yield _intervals(content, worded)
         for axis in axes[:1] if position else axes:
-            lines = known_lines(content, axis, told)
+            lines = known_lines(content, axis, worded)
             if lines:
-                yield curves_picture(content, axis, told, lines, f"{_key(metric)}-along-{_key(axis.name)}")
+                yield curves_picture(content, axis, worded, lines, f"{_key(metric)}-along-{_key(axis.name)}")
 
 
 def _is_level(content: SweepDocument, metric: Shown) -> bool:
-    """Return whether a metric is the same in all combinations, to the digits that are told."""
+    """Return whether a metric is the same in all combinations, to the digits that are stated."""
     means = [mean_of(cell, metric.metric) for cell in running(content)]
     return len({metric.form.plain(mean) for mean in means if mean is not None}) == 1
 

@@ -34,7 +34,7 @@ _NUMBERS = 4
 
 _CONVENTIONS = "conventions"
 
-"""Of `HEADS`, that which is told below a table."""
+"""Of `HEADS`, that which is stated below a table."""
 
 TWO_SIDED = ("relative", "absolute", "printed", "sampling")
 
@@ -105,7 +105,7 @@ def _rows(group: ValidationGroup, *, briefly: bool = False) -> Grid:
 
 
 def _sources(group: ValidationGroup) -> Grid:
-    """Return what the rows of a group rest on; what several have in common is told once."""
+    """Return what the rows of a group rest on; what several have in common is stated once."""
     found: dict[tuple[str, ...], list[str]] = {}
     for row in group.rows:
         tolerance = row.tolerance
@@ -250,7 +250,7 @@ def _answer(places: Places) -> Words:
     """Return the answer in one sentence."""
     compared, failed = _compared(places)
     if compared is None or failed is None or compared.value == 0:
-        return ("Nothing was compared, so this cannot be told.",)
+        return ("Nothing was compared, so this cannot be stated.",)
     if failed.value == 0:
         used = _used(places)
         kinds = [(_count(places, label=label, verdict="pass"), kind) for label, kind in _KINDS.items()]

@@ -147,7 +147,7 @@ def _notes(content: WorthDocument) -> Iterator[str]:
     yield "intervals between saves stay as they are, also those that a rule has chosen, where nothing else is said"
     if content.price_of_work is not None:
         yield (
-            f"{content.currency} a year: what the work gained would cost at the price of work as it is; what the "
+            f"{content.currency} a year: what the additional work would cost at the price of work as it is; what the "
             "change itself costs or saves is not counted"
         )
     for name, reason in content.left_out.items():
