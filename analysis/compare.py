@@ -25,7 +25,7 @@ from analysis.results.models import (
 )
 from analysis.results.run import document, provenance
 from analysis.runs import BATCH, FEWEST, MOST, Gathering, Precision, RequestError, in_order
-from analysis.statistics.differences import Difference, Ranking, difference, ranking_of
+from analysis.statistics.differences import Difference, Ranking, difference, of_pair, ranking_of
 from analysis.statistics.estimates import means
 from sim import MOST_EVENTS, check_work, run
 from sim.scenario.laws import LAW_NAMES
@@ -293,9 +293,7 @@ def _simulate(variants: Any, index: int) -> Result:
 def _differences(ours: Ensemble, theirs: Ensemble) -> dict[str, Difference | None]:
     """Return how far each metric that both have is from the first variant's."""
     mine, first = ours.rows, theirs.rows
-    # What is common to both: the controls of one alone may rest on a few replications in which nodes ran out.
-    pairs = zip(ours.controls, theirs.controls, strict=True) if ours.controls and theirs.controls else ()
-    controls = [tuple(map(sum, zip(*pair, strict=True))) for pair in pairs]
+    controls = of_pair(ours.controls, theirs.controls)
     common = [name for name in mine[0] if name in first[0]]
     return {name: difference([row[name] for row in mine], [row[name] for row in first], controls) for name in common}
 

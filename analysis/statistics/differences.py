@@ -46,9 +46,9 @@ FEWEST_EVENTS = 10
 The slope is known from these alone: of ten costs the mean is known as well as Student's interval of ten supposes.
 """
 
-CONTROL_COUNT = 6
+CONTROL_COUNT = 4
 
-"""Numbers of a replication: three controls, and the events that each rests on."""
+"""Numbers of a replication: two controls, and the events that each rests on."""
 
 _MOST_WORTH = 1000.0
 
@@ -91,8 +91,9 @@ class Controlled(NamedTuple):
 class ControlVariates:
     """The control variates of the jobs of a scenario.
 
-    Three numbers for each replication, all with the mean zero [GPU or GPU s]: disruptions; those of them whose node
-    is away for a while; and the time of detection and of restarts. Behind them, how many disruptions each rests on [-].
+    Two numbers for each replication, both with the mean zero: disruptions [GPU], and the time of detection and of
+    restarts [GPU s]. Behind them, how many disruptions each rests on [-]. Those whose node is away for a while, apart
+    from the others, bring nothing beside these two.
     """
 
     def __init__(self, prepared: Prepared) -> None:
@@ -108,34 +109,45 @@ class ControlVariates:
         units = np.array([source.units if source.part == "job" else prepared.nodes for source in sources])
         self._rates = np.array([source.rate * source.interrupts for source in sources]) / units
         """Disruptions of a job in unit time, of one of its nodes where the cause is of nodes [1/s]."""
-        self._away = np.array([not _is_back_at_once(source) for source in sources], dtype=np.float64)
         self._known_after = np.array(
             [source.detection_race.mean_value if source.detection_race else 0.0 for source in sources]
         )
 
     def of(self, result: Result) -> tuple[float, ...] | None:
-        """Return the numbers of a replication, shape (6,); ``None`` where jobs waited for nodes, or might have."""
+        """Return the numbers of a replication, shape (4,); ``None`` where jobs waited for nodes, or might have."""
         waited = self._is_rigid and any(job.buckets[Bucket.STARVED] > 0 for job in result.jobs)
         if waited or not self._is_known:
             return None
-        count = away = time = 0.0
-        events = np.zeros(3)
+        count = time = known = every = 0.0
         for job in result.jobs:
             exposure = np.where(self._of_job, job.running, job.node_seconds)
             expected = self._rates * exposure
             found = np.array([job.disruptions.get(cause, 0) for cause in self._causes])
             latencies = sum(job.latencies.get(cause, 0.0) for cause in self._causes)
             count += job.gpus * float((found - expected).sum())
-            away += job.gpus * float(((found - expected) * self._away).sum())
             time += job.gpus * (latencies - float(expected @ self._known_after) + job.excess)
-            events += np.array([found.sum(), found @ self._away, sum(job.disruptions.values())])
-        return count, away, time, *events.tolist()
+            known += float(found.sum())
+            every += sum(job.disruptions.values())
+        return count, time, known, every
 
 
 def of_all(controls: Sequence[tuple[float, ...] | None]) -> list[tuple[float, ...]]:
     """Return the numbers of all replications; none if they are not known of every one."""
     known = [numbers for numbers in controls if numbers is not None]
     return known if len(known) == len(controls) else []
+
+
+def of_pair(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> FloatArray:
+    """Return the controls of a difference from those of both variants, shape (n, 6); empty if either is.
+
+    Both meet the same failures, so the sums of their numbers say what these cost one more than the other. Disruptions
+    of one that miss the other, which did not step at that moment, are a number of their own.
+    """
+    if not len(ours) or len(ours) != len(theirs):
+        return np.zeros((0, 0))
+    first, second = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
+    both, apart = first + second, (first - second)[:, [0, 2]]
+    return np.column_stack([both[:, :2], apart[:, 0], both[:, 2:], np.abs(apart[:, 1])])
 
 
 def controlled(ratios: Sequence[Ratio], controls: npt.ArrayLike) -> Controlled | None:
@@ -211,11 +223,6 @@ def _independent(controls: FloatArray) -> FloatArray:
     _, sizes, directions = np.linalg.svd(scaled - scaled.mean(axis=0), full_matrices=False)
     found: FloatArray = scaled @ directions[sizes > _SAME * sizes[0]].T
     return found
-
-
-def _is_back_at_once(source: Any) -> bool:
-    """Return whether what a cause strikes can go on at once: no node is away."""
-    return source.part == "job" or (source.repair is not None and source.repair.mean_value == 0)
 
 
 def _is_simple(prepared: Prepared, source: Any) -> bool:

@@ -436,7 +436,7 @@ class Failures:
     @property
     def is_any_unwell(self) -> bool:
         """Whether any node has a hidden or a silent fault that a repair may remove."""
-        return bool(self.hidden.open or self.silent.of_node)
+        return bool(self.hidden.open or self.silent.of_node or any(self.hidden.dormant.values()))
 
     def cure(self, node: int) -> None:
         """Let a node have neither hidden nor silent faults any more."""
@@ -466,7 +466,4 @@ class Failures:
 def _lives_of(info: SourceInfo) -> Numbers:
     """Return the lives of a source's slots [s]."""
     fleet = fleet_of(info.source, *info.prefix)
-    slots = np.arange(info.source.units, dtype=np.int64)
-    return Numbers(
-        life_key(info.source, *info.prefix), info.source.units, lambda numbers: fleet.lives(slots, numbers), fleet.life
-    )
+    return Numbers(life_key(info.source, *info.prefix), info.source.units, fleet.life)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from sim import rng
 from sim.failures.spread import Victims, hidden_at_start
-from sim.failures.variety import Fleet, fleet_of
-from sim.scenario.laws import age_and_residual
+from sim.failures.variety import BANDS, Fleet, fleet_of
+from sim.quantiles import biased_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from sim.failures.source import Source
 
+    _Numbers: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
+
 ROUNDS = 1 << 20
 
 """Lives of one slot and generation; far beyond any horizon."""
@@ -26,6 +29,9 @@ ROUNDS = 1 << 20
 PARTS = 1 << 24
 
 """Units of one class of part; far beyond any cluster."""
+
+_FEW = 40
+"""Look-ups that are sooner made one by one."""
 
 
 @dataclass(frozen=True)
@@ -90,13 +96,14 @@ def draw_trace(
         first life is here: the engine adds the later ones. Of a hidden fault only the nodes that have it at the start.
         Bugs and rollouts depend on what jobs do, and are not here.
     """
+    numbers = {} if stationary else _numbers(sources, horizon, seed, replication)
     parts: list[tuple[int, _Rows]] = []
     initial: list[InitialOutage] = []
     for index, source in enumerate(sources):
         if source.recorded is not None:
             parts.append((index, _recorded(source, horizon, seed, replication)))
         elif source.law is not None and source.units and source.fix is None:
-            rows = _draw_source(source, horizon, seed, replication, stationary=stationary)
+            rows = _draw_source(source, horizon, seed, replication, numbers.get(index), stationary=stationary)
             if stationary:
                 outages = _initial_outages(source, index, seed, replication)
                 initial += outages
@@ -139,14 +146,30 @@ def _recorded(source: Source, horizon: float, seed: int, replication: int) -> _R
     return _Rows(rows.start[inside], unit, number, rows.end[inside])
 
 
-def _draw_source(source: Source, horizon: float, seed: int, replication: int, *, stationary: bool) -> _Rows:
+def _numbers(sources: Sequence[Source], horizon: float, seed: int, replication: int) -> dict[int, _Numbers]:
+    """Return slots and numbers of the first lives of sources of equal new units; of all with as many units at once."""
+    alike: dict[int, list[int]] = {}
+    for index, source in enumerate(sources):
+        if source.law is not None and source.units and not (source.variety or source.ages or source.tempo):
+            alike.setdefault(source.units, []).append(index)
+    found: dict[int, _Numbers] = {}
+    for units, indices in alike.items():
+        keys = [life_key(sources[index], seed, replication) for index in indices]
+        reach = [law.reach(horizon) for index in indices if (law := sources[index].law) is not None]
+        found.update(zip(indices, rng.below_each(keys, units, 0, reach), strict=True))
+    return found
+
+
+def _draw_source(
+    source: Source, horizon: float, seed: int, replication: int, numbers: _Numbers | None, *, stationary: bool
+) -> _Rows:
     """Return the candidates of a source with a law."""
     tempo = source.tempo.realise(horizon, seed, replication) if source.tempo is not None else None
     times, slots, rounds = _draw_lives(
-        source, horizon if tempo is None else tempo.total, seed, replication, stationary=stationary
+        source, horizon if tempo is None else tempo.total, seed, replication, numbers, stationary=stationary
     )
     if tempo is not None:
-        times = tempo.moments(times)
+        times = np.fromiter(map(tempo.moment, times.tolist()), np.float64, len(times))
     rows = _Rows(times, slots, rounds, np.full(len(times), np.nan))
     if tempo is not None:
         # Rounding may put the last life of all on the horizon itself.
@@ -159,7 +182,7 @@ def _draw_source(source: Source, horizon: float, seed: int, replication: int, *,
 
 
 def _draw_lives(
-    source: Source, horizon: float, seed: int, replication: int, *, stationary: bool
+    source: Source, horizon: float, seed: int, replication: int, numbers: _Numbers | None, *, stationary: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
     """Return times, slots and rounds of the lives that end before the horizon, round by round.
 
@@ -167,13 +190,17 @@ def _draw_lives(
     """
     fleet = fleet_of(source, seed, replication)
     key = life_key(source, seed, replication)
-    times, slots = _first_lives(source, fleet, key, horizon, seed, replication, stationary=stationary)
+    times, slots = _first_lives(source, fleet, key, horizon, seed, replication, numbers, stationary=stationary)
     all_times, all_slots = [times], [slots]
     all_rounds = [np.zeros(len(times), dtype=np.int64)]
     number = 0
     while len(slots) and source.all_known_ahead and source.renews == "at_failure":
         number += 1
-        times = times + fleet.lives(slots, rng.uniform(key, slots, number))
+        if len(slots) > _FEW:
+            lives = fleet.lives(slots, rng.uniform(key, slots, number))
+        else:
+            lives = np.array([fleet.life(slot, rng.uniform_one(key, slot, number)) for slot in slots.tolist()])
+        times = times + lives
         inside = times < horizon
         slots, times = slots[inside], times[inside]
         all_times.append(times)
@@ -183,26 +210,29 @@ def _draw_lives(
 
 
 def _first_lives(
-    source: Source, fleet: Fleet, key: int, horizon: float, seed: int, replication: int, *, stationary: bool
+    source: Source,
+    fleet: Fleet,
+    key: int,
+    horizon: float,
+    seed: int,
+    replication: int,
+    numbers: _Numbers | None,
+    *,
+    stationary: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return ends and slots of the first lives that end before the horizon."""
-    law = source.law
-    assert law is not None
-    if stationary or source.ages or not fleet.is_plain:
-        slots = np.arange(source.units, dtype=np.int64)
-        if stationary:
-            times = _first_residual(source, fleet, seed, replication)[1]
-        elif source.ages:
-            counts, ages = zip(*source.ages, strict=True)
-            each = np.repeat(np.asarray(ages), np.asarray(counts) * source.slots_per_node)
-            times = fleet.residuals(slots, rng.uniform(key, range(source.units), 0), each)
-        else:
-            times = fleet.lives(slots, rng.uniform(key, range(source.units), 0))
+    """Return ends and slots of the first lives that end before the horizon; the others are not even worked out."""
+    if stationary:
+        number, split = _met(source, seed, replication)
+        slots = np.flatnonzero(split * fleet.least_met_lives(number) < horizon)
+        times = split[slots] * np.fromiter(map(fleet.met_life, slots.tolist(), number[slots].tolist()), np.float64)
+    elif source.ages:
+        counts, years = zip(*source.ages, strict=True)
+        ages = np.repeat(np.asarray(years), np.asarray(counts) * source.slots_per_node)
+        slots, some = rng.below(key, source.units, 0, fleet.reach(horizon, source.units, ages))
+        times = np.fromiter(map(fleet.residual, slots.tolist(), some.tolist(), ages[slots].tolist()), np.float64)
     else:
-        reach = float(law.cdf(np.asarray([horizon]))[0])
-        # The limits of rounding must not lose a life that ends just inside the horizon.
-        slots, numbers = rng.below(key, source.units, 0, min(reach * (1 + 1e-12), 1.0))
-        times = law.ppf(numbers)
+        slots, some = numbers or rng.below(key, source.units, 0, fleet.reach(horizon, source.units))
+        times = fleet.lives(slots, some)
     inside = times < horizon
     return times[inside], slots[inside]
 
@@ -238,14 +268,11 @@ def _scatter(source: Source, rows: _Rows, horizon: float, seed: int, replication
     )
 
 
-def _first_residual(
-    source: Source, fleet: Fleet, seed: int, replication: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return age and residual life [s] of every unit of a population that has run for a long time."""
+def _met(source: Source, seed: int, replication: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the uniform numbers of the lives in which units are met at the start, and of the places in these."""
     slots = range(source.units)
     length = rng.uniform(rng.stream(seed, replication, "initial length", source.name), slots)
-    split = rng.uniform(rng.stream(seed, replication, "initial split", source.name), slots)
-    return fleet.age_and_residual(length, split)
+    return length, rng.uniform(rng.stream(seed, replication, "initial split", source.name), slots)
 
 
 def _initial_outages(source: Source, index: int, seed: int, replication: int) -> list[InitialOutage]:
@@ -266,12 +293,17 @@ def _initial_outages(source: Source, index: int, seed: int, replication: int) ->
         life = fleet.mean_lives(source.units)
         share = repair.mean_value / (repair.mean_value + life)
         down = np.flatnonzero(number < share)
-        length = number[down] / share[down]
         split = rng.uniform(rng.stream(seed, replication, "initial repair split", source.name), down)
-        remaining = age_and_residual(repair, length, split)[1]
+        length = (number[down] / share[down]).tolist()
+        left = [part * biased_quantile(repair.parameters, 0, u) for part, u in zip(split.tolist(), length, strict=True)]
     else:
-        age = _first_residual(source, fleet, seed, replication)[0]
-        left = repair.ppf(number) - age
-        down = np.flatnonzero(left > 0)
-        remaining = left[down]
-    return [InitialOutage(index, int(slot), float(rest)) for slot, rest in zip(down, remaining, strict=True)]
+        met, split = _met(source, seed, replication)
+        most = np.array([*(repair.ppf_one(u) for u in BANDS), math.inf])[np.searchsorted(BANDS, number)]
+        down = np.flatnonzero((1 - split) * fleet.least_met_lives(met) < most * (1 + 1e-9))
+        left = [
+            repair.ppf_one(u) - (1 - part) * fleet.met_life(slot, v)
+            for slot, u, v, part in zip(
+                down.tolist(), number[down].tolist(), met[down].tolist(), split[down].tolist(), strict=True
+            )
+        ]
+    return [InitialOutage(index, slot, rest) for slot, rest in zip(down.tolist(), left, strict=True) if rest > 0]

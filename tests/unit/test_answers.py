@@ -244,7 +244,7 @@ def test_a_difference_that_sampling_error_hides_is_told_without_it() -> None:
         lambda where: {"ettr": 0.9 + (0.001 + 2 * noise + rest) * (where["way"] == "b")},
     )
     for number in (0, 1):
-        table = broken(table, number, controls=[(value, 1.0) for value in noise])
+        table = broken(table, number, controls=[(value, 0.0, 1.0, 1.0) for value in noise])
     found = ask(table, use="compare", axis="way").data["lines"][0]["differences"]["b"]
     assert not found["resolved"]
     assert found["controlled"]["mean"] == pytest.approx(0.001, rel=0.05)

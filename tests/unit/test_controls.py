@@ -328,7 +328,7 @@ def test_controls_need_ten_replications_with_events(hit: int, is_enough: bool) -
     """Of 30 replications few are interrupted, each at a cost of its own; start-ups that vary hide nothing of it."""
     generator = np.random.default_rng(SEED)
     count = (np.arange(30) < hit).astype(float)
-    rows = np.column_stack([count - hit / 30, np.zeros(30), np.zeros(30), count, np.zeros(30), count])
+    rows = np.column_stack([count - hit / 30, np.zeros(30), count, count])
     values = 1.0 - 0.01 * count * generator.random(30)
     assert (of_values(values, rows) is not None) == is_enough
     assert (of_values(values + 1e-3 * generator.random(30), rows) is not None) == is_enough
@@ -468,15 +468,15 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", one_in(4, CASES))
-def test_the_controls_of_all_runs_together_is_none(name: str) -> None:
-    """Each of the three numbers has the mean zero, whatever the policies are; and none is always zero.
+def test_the_controls_of_all_runs_together_are_none(name: str) -> None:
+    """Both numbers have the mean zero, whatever the policies are; and none is always zero.
 
     A compensator at twice the rate, or of a node too many, is far outside.
     """
     ready = case(**CASES[name])
     variates = ControlVariates(ready)
     results = [sim.run(ready, number) for number in range(60)]
-    table = np.array([variates.of(result) for result in results], dtype=np.float64)[:, :3]
+    table = np.array([variates.of(result) for result in results], dtype=np.float64)[:, :2]
     error = table.std(axis=0, ddof=1) / math.sqrt(len(table))
     assert np.all(abs(table.mean(axis=0)) <= Z * error + 1e-6)
     hits = np.mean([sum(job.gpus * sum(job.disruptions.values()) for job in result.jobs) for result in results])
@@ -502,9 +502,9 @@ def test_causes_whose_rate_is_not_simple_are_left_out(name: str) -> None:
     counts_and_time = ControlVariates(ready).of(result)
     assert counts_and_time is not None
     assert result.counts["faults"] > 0
-    assert counts_and_time[:2] == (0.0, 0.0)
+    assert counts_and_time[0] == 0.0
     # Drawn times of restarts have the mean zero whatever it was that failed.
-    assert counts_and_time[2] == result.jobs[0].gpus * result.jobs[0].excess != 0.0
+    assert counts_and_time[1] == result.jobs[0].gpus * result.jobs[0].excess != 0.0
 
 
 def test_a_simple_cause_counts_beside_others() -> None:
@@ -514,7 +514,6 @@ def test_a_simple_cause_counts_beside_others() -> None:
     controls = ControlVariates(alone).of(sim.run(alone, 3))
     assert controls is not None
     assert controls == pytest.approx(ControlVariates(together).of(sim.run(together, 3)), rel=1e-9)
-    assert controls[0] == pytest.approx(controls[1], rel=1e-12), "every node is away for a while"
     assert controls[0] != 0.0
 
 
@@ -551,7 +550,7 @@ def test_causes_that_narrow_or_wait_are_left_out() -> None:
         controls = ControlVariates(ready).of(result)
         assert sum(result.jobs[0].disruptions.values()) > 0
         assert controls is not None
-        assert controls[:2] == (0.0, 0.0)
+        assert controls[0] == 0.0
 
 
 def test_replications_that_it_saves() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import Field
 
 from analysis.metrics import METRICS, lower_is_better
-from analysis.statistics.differences import difference
+from analysis.statistics.differences import difference, of_pair
 from sim.scenario.fields import Model, RuleError
 from sim.yamlfile import suggest
 
@@ -224,8 +224,6 @@ def versus(ours: Cell, theirs: Cell, metric: str, most: int | None = None) -> tu
     first, second = common_rows((ours, theirs), metric)
     first, second = first[:most], second[:most]
     count = min(len(first), len(second))
-    pairs = list(zip(ours.stated.controls[:count], theirs.stated.controls[:count], strict=False))
-    # What is common to both: the controls of one alone may rest on a few replications in which nodes ran out.
-    controls = [tuple(map(sum, zip(*pair, strict=True))) for pair in pairs] if len(pairs) == count else []
+    controls = of_pair(ours.stated.controls[:count], theirs.stated.controls[:count])
     found = difference(first, second, controls) if count else None
     return None if found is None else (found, count)
