@@ -122,7 +122,11 @@ def test_tornado_takes_the_common_noise_out() -> None:
     noise = np.linspace(-1, 1, 20)
     points = alone()
     outcomes = [
-        Outcome(at, {"m": [Ratio(level(at) * (1 + one), 1.0) for one in noise]}, [(float(one), 1.0) for one in noise])
+        Outcome(
+            at,
+            {"m": [Ratio(level(at) * (1 + one), 1.0) for one in noise]},
+            [(float(one), 0.0, 1.0, 1.0) for one in noise],
+        )
         for at in points
     ]
     found = tornado(Table(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
