@@ -236,7 +236,7 @@ class SilentFaults:
 # ----------------------------------------
 # Hidden faults: what a repair left in a node, or what it had from the beginning, until a repair removes it.
 
-_ONSET = 1 << 30
+ONSET = 1 << 30
 """Between the numbers of the first lives of hidden faults that a node catches one after another."""
 
 
@@ -284,7 +284,7 @@ class HiddenFaults:
     def _on_onset(self, call: Call) -> None:
         info, node, number = call.argument
         if not any(life.source == info.index for life in self.open.get(node, ())):
-            first = (number + 1) * _ONSET
+            first = (number + 1) * ONSET
             self.start(info, node, self.failures.life(info.index, node, first), first)
         key = rng.stream(*info.prefix, "onset", info.source.name)
         law = info.source.hidden.onset
