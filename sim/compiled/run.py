@@ -212,11 +212,11 @@ class Bench:
             apart = np.zeros(int(mine.sum()), state.LINK)
             for name, column in (("source", "row_source"), ("slot", "row_slot"), ("round", "row_round")):
                 apart[name] = columns[column][mine]
-            apart["dues"] = trace.time[mine]
+            apart["due"] = trace.time[mine]
             columns = {name: column[~mine] for name, column in columns.items()}
         initial = np.zeros(len(trace.initial), state.LINK)
         for row, outage in zip(initial, trace.initial, strict=True):
-            row["source"], row["slot"], row["dues"] = outage
+            row["source"], row["slot"], row["due"] = outage
         sleepers: list[tuple[int, int]] = []
         onsets: list[tuple[float, int, int]] = []
         for index, source in enumerate(prepared.sources):
@@ -236,7 +236,7 @@ class Bench:
         for row, (origin, node) in zip(sleeper, sleepers, strict=True):
             row["source"], row["slot"] = origin, node
         for row, (time, origin, node) in zip(onset, onsets, strict=True):
-            row["dues"], row["source"], row["slot"] = time, origin, node
+            row["due"], row["source"], row["slot"] = time, origin, node
         lists = {"begun_life": apart, "initial": initial, "sleeper": sleeper, "caught": onset, **columns}
         self.rows = {name: np.ascontiguousarray(array) for name, array in lists.items()}
         for name, array in self.rows.items():
