@@ -162,7 +162,8 @@ def _plain_biased_quantile(p: Sequence[float], at: int, u: float) -> float:
 
 def _plain_hazard(p: Sequence[float], at: int, x: float, biased: bool) -> float:
     kind = p[at]
-    x = max(x, 0.0)
+    if x < 0.0:
+        return 0.0
     if kind == GAMMA_POWER:
         scale, stages, power = p[at + 1], p[at + 2], p[at + 3]
         if x > scale and power * math.log(x / scale) > 709.0:
@@ -204,7 +205,7 @@ def _plain_hazard(p: Sequence[float], at: int, x: float, biased: bool) -> float:
     below, above = p[at + 3 + 4 * count + piece], p[at + 4 + 5 * count + piece]
     if rate > 0:
         risk = rate * (x - start)
-        below += alive * (-math.expm1(-risk) * start + gamma_below(2.0, risk) / rate)
+        below += alive * (-math.expm1(-risk) * start + two_stages_below(risk) / rate)
         above += math.exp(-hazard) * (x - math.expm1(-rate * (start + length - x)) / rate)
     else:
         above += math.exp(-hazard) * (start + length)
@@ -287,6 +288,19 @@ def _search_right(p: Sequence[float], first: int, count: int, value: float) -> i
         else:
             high = middle
     return low
+
+
+def two_stages_below(x: float) -> float:
+    """Return P(2, x) = 1 - (1 + x) exp(-x) [-], without cancellation."""
+    if x > 700:
+        return 1.0
+    if x > 1:
+        return -math.expm1(-x) - x * math.exp(-x)
+    term = total = 0.5
+    for number in range(3, 20):
+        term *= x / number
+        total += term
+    return total * x * x * math.exp(-x)
 
 
 # Special functions. The three of the gamma law are scipy's: a compiled caller takes the same machine code from

@@ -163,7 +163,9 @@ def uniform(key: int, index: NDArray[np.integer] | range, sub: int = 0) -> NDArr
     return numbers
 
 
-def below(key: int, count: int, sub: int, threshold: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def below(
+    key: int, count: int, sub: int, threshold: float | NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the slots of 0 .. count-1 whose uniform number is below a threshold, and those numbers.
 
     Equal to ``u = uniform(key, range(count), sub)`` followed by ``u < threshold``, without ever holding more than
@@ -178,7 +180,7 @@ def below(key: int, count: int, sub: int, threshold: float) -> tuple[NDArray[np.
     sub
         Draw within the slot.
     threshold
-        Probability [-]; values outside [0, 1] select none or all.
+        Probability [-], or one of each slot, shape (count,); values outside [0, 1] select none or all.
 
     Returns
     -------
@@ -191,7 +193,8 @@ def below(key: int, count: int, sub: int, threshold: float) -> tuple[NDArray[np.
     for start, hashes in _hash_chunks(key, range(count), sub):
         chunk = buffer[: len(hashes)]
         _to_uniform(hashes, chunk)
-        hits = np.flatnonzero(chunk < threshold)
+        least = threshold if isinstance(threshold, float) else threshold[start : start + len(chunk)]
+        hits = np.flatnonzero(chunk < least)
         if len(hits):
             numbers.append(chunk[hits])
             hits += start

@@ -466,7 +466,4 @@ class Failures:
 def _lives_of(info: SourceInfo) -> Numbers:
     """Return the lives of a source's slots [s]."""
     fleet = fleet_of(info.source, *info.prefix)
-    slots = np.arange(info.source.units, dtype=np.int64)
-    return Numbers(
-        life_key(info.source, *info.prefix), info.source.units, lambda numbers: fleet.lives(slots, numbers), fleet.life
-    )
+    return Numbers(life_key(info.source, *info.prefix), info.source.units, fleet.life)

@@ -265,8 +265,7 @@ class HiddenFaults:
             if hidden.onset is None:
                 continue
             key = rng.stream(*info.prefix, "onset", info.source.name)
-            reach = float(hidden.onset.cdf(np.asarray([self.failures.end]))[0])
-            nodes, numbers = rng.below(key, info.source.units, 0, reach)
+            nodes, numbers = rng.below(key, info.source.units, 0, hidden.onset.reach(self.failures.end))
             for node, number in zip(nodes.tolist(), numbers.tolist(), strict=True):
                 self._at_onset(info, node, 0, hidden.onset.ppf_one(number))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,11 +10,11 @@ import numpy as np
 
 from sim import rng
 from sim.failures.spread import Victims, hidden_at_start
-from sim.failures.variety import Fleet, fleet_of
-from sim.scenario.laws import age_and_residual
+from sim.failures.variety import BANDS, Fleet, fleet_of
+from sim.quantiles import biased_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -146,7 +147,7 @@ def _draw_source(source: Source, horizon: float, seed: int, replication: int, *,
         source, horizon if tempo is None else tempo.total, seed, replication, stationary=stationary
     )
     if tempo is not None:
-        times = tempo.moments(times)
+        times = np.fromiter(map(tempo.moment, times.tolist()), np.float64, len(times))
     rows = _Rows(times, slots, rounds, np.full(len(times), np.nan))
     if tempo is not None:
         # Rounding may put the last life of all on the horizon itself.
@@ -173,7 +174,8 @@ def _draw_lives(
     number = 0
     while len(slots) and source.all_known_ahead and source.renews == "at_failure":
         number += 1
-        times = times + fleet.lives(slots, rng.uniform(key, slots, number))
+        lives = map(fleet.life, slots.tolist(), rng.uniform(key, slots, number).tolist())
+        times = times + np.fromiter(lives, np.float64, len(slots))
         inside = times < horizon
         slots, times = slots[inside], times[inside]
         all_times.append(times)
@@ -185,24 +187,24 @@ def _draw_lives(
 def _first_lives(
     source: Source, fleet: Fleet, key: int, horizon: float, seed: int, replication: int, *, stationary: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return ends and slots of the first lives that end before the horizon."""
-    law = source.law
-    assert law is not None
-    if stationary or source.ages or not fleet.is_plain:
-        slots = np.arange(source.units, dtype=np.int64)
-        if stationary:
-            times = _first_residual(source, fleet, seed, replication)[1]
-        elif source.ages:
-            counts, ages = zip(*source.ages, strict=True)
-            each = np.repeat(np.asarray(ages), np.asarray(counts) * source.slots_per_node)
-            times = fleet.residuals(slots, rng.uniform(key, range(source.units), 0), each)
-        else:
-            times = fleet.lives(slots, rng.uniform(key, range(source.units), 0))
+    """Return ends and slots of the first lives that end before the horizon; the others are not even worked out."""
+    lives: Iterable[float]
+    if stationary:
+        number, split = _met(source, seed, replication)
+        slots = np.flatnonzero(split * fleet.least_met_lives(number) < horizon)
+        lives = (
+            part * fleet.met_life(slot, u)
+            for slot, u, part in zip(slots.tolist(), number[slots].tolist(), split[slots].tolist(), strict=True)
+        )
+    elif source.ages:
+        counts, years = zip(*source.ages, strict=True)
+        ages = np.repeat(np.asarray(years), np.asarray(counts) * source.slots_per_node)
+        slots, numbers = rng.below(key, source.units, 0, fleet.reach(horizon, source.units, ages))
+        lives = map(fleet.residual, slots.tolist(), numbers.tolist(), ages[slots].tolist())
     else:
-        reach = float(law.cdf(np.asarray([horizon]))[0])
-        # The limits of rounding must not lose a life that ends just inside the horizon.
-        slots, numbers = rng.below(key, source.units, 0, min(reach * (1 + 1e-12), 1.0))
-        times = law.ppf(numbers)
+        slots, numbers = rng.below(key, source.units, 0, fleet.reach(horizon, source.units))
+        lives = map(fleet.life, slots.tolist(), numbers.tolist())
+    times = np.fromiter(lives, np.float64, len(slots))
     inside = times < horizon
     return times[inside], slots[inside]
 
@@ -238,14 +240,11 @@ def _scatter(source: Source, rows: _Rows, horizon: float, seed: int, replication
     )
 
 
-def _first_residual(
-    source: Source, fleet: Fleet, seed: int, replication: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return age and residual life [s] of every unit of a population that has run for a long time."""
+def _met(source: Source, seed: int, replication: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the uniform numbers of the lives in which units are met at the start, and of the places in these."""
     slots = range(source.units)
     length = rng.uniform(rng.stream(seed, replication, "initial length", source.name), slots)
-    split = rng.uniform(rng.stream(seed, replication, "initial split", source.name), slots)
-    return fleet.age_and_residual(length, split)
+    return length, rng.uniform(rng.stream(seed, replication, "initial split", source.name), slots)
 
 
 def _initial_outages(source: Source, index: int, seed: int, replication: int) -> list[InitialOutage]:
@@ -266,12 +265,17 @@ def _initial_outages(source: Source, index: int, seed: int, replication: int) ->
         life = fleet.mean_lives(source.units)
         share = repair.mean_value / (repair.mean_value + life)
         down = np.flatnonzero(number < share)
-        length = number[down] / share[down]
         split = rng.uniform(rng.stream(seed, replication, "initial repair split", source.name), down)
-        remaining = age_and_residual(repair, length, split)[1]
+        length = (number[down] / share[down]).tolist()
+        left = [part * biased_quantile(repair.parameters, 0, u) for part, u in zip(split.tolist(), length, strict=True)]
     else:
-        age = _first_residual(source, fleet, seed, replication)[0]
-        left = repair.ppf(number) - age
-        down = np.flatnonzero(left > 0)
-        remaining = left[down]
-    return [InitialOutage(index, int(slot), float(rest)) for slot, rest in zip(down, remaining, strict=True)]
+        met, split = _met(source, seed, replication)
+        most = np.array([*(repair.ppf_one(u) for u in BANDS), math.inf])[np.searchsorted(BANDS, number)]
+        down = np.flatnonzero((1 - split) * fleet.least_met_lives(met) < most * (1 + 1e-9))
+        left = [
+            repair.ppf_one(u) - (1 - part) * fleet.met_life(slot, v)
+            for slot, u, v, part in zip(
+                down.tolist(), number[down].tolist(), met[down].tolist(), split[down].tolist(), strict=True
+            )
+        ]
+    return [InitialOutage(index, slot, rest) for slot, rest in zip(down.tolist(), left, strict=True) if rest > 0]

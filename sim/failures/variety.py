@@ -16,6 +16,7 @@ Journal of the Royal Statistical Society B 17 (1955): random swings of a rate.
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_right
 from dataclasses import dataclass, replace
@@ -25,18 +26,15 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from sim import rng
+from sim.quantiles import age_at_hazard, biased_quantile, cumulative_hazard, hazard_number, quantile
 from sim.scenario.fields import Duration, Fraction, Model, RuleError
-from sim.scenario.laws import Law, age_and_residual, hazard_number, hazard_number_one
+from sim.scenario.laws import Law
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sim.failures.source import Source
     from sim.scenario.law_model import LawModel
-
-_MOST_HAZARD = 20.0
-
-"""Beyond this cumulative hazard the inverse CDF has no digits left to tell lives apart."""
 
 
 class Frailty(Model):
@@ -137,7 +135,7 @@ class Fleet:
     A hazard ratio stretches the time of a law where that is all it does; otherwise it changes the uniform number.
     """
 
-    __slots__ = ("_plain", "factor", "laws", "ratio", "which")
+    __slots__ = ("_parameters", "_stretches", "factor", "laws", "ratio", "which")
 
     def __init__(
         self, laws: tuple[LawModel, ...], which: NDArray[np.int64] | None, ratio: NDArray[np.float64] | None
@@ -149,7 +147,8 @@ class Fleet:
         """Hazard ratio of each unit [-], shape (units,); None when all are 1."""
         self.factor = self._factors() if ratio is not None else None
         """By what the life of each unit is longer [-], shape (units,); 1 where the uniform number is changed."""
-        self._plain = laws[0].ppf_one if which is None and ratio is None else None
+        self._parameters = [law.parameters for law in laws]
+        self._stretches = [law.proportional for law in laws]
 
     def _factors(self) -> NDArray[np.float64]:
         assert self.ratio is not None
@@ -160,57 +159,48 @@ class Fleet:
                 factor[mine] = law.stretch(self.ratio[mine])
         return factor
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether all units are equal."""
-        return self._plain is not None
-
     def life(self, slot: int, number: float) -> float:
         """Return the life [s] that a uniform number gives to a unit."""
-        if self._plain is not None:
-            return self._plain(number)
-        law = self.laws[0 if self.which is None else int(self.which[slot])]
+        index = 0 if self.which is None else int(self.which[slot])
+        p = self._parameters[index]
         if self.ratio is None or self.factor is None:
-            return law.ppf_one(number)
-        if law.proportional:
-            return law.ppf_one(number) * float(self.factor[slot])
-        return law.ppf_one(hazard_number_one(number, float(self.ratio[slot])))
+            return quantile(p, 0, number)
+        if self._stretches[index]:
+            return quantile(p, 0, number) * float(self.factor[slot])
+        return quantile(p, 0, hazard_number(number, float(self.ratio[slot])))
 
-    def lives(self, slots: NDArray[np.int64], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the lives [s] that uniform numbers give to units, shape (n,)."""
-        if self.which is None:
-            return self._lives_of(self.laws[0], slots, numbers)
-        lives = np.empty(len(slots))
-        which = self.which[slots]
-        for index, law in enumerate(self.laws):
-            mine = which == index
-            lives[mine] = self._lives_of(law, slots[mine], numbers[mine])
-        return lives
-
-    def _lives_of(self, law: LawModel, slots: NDArray[np.int64], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.ratio is None or self.factor is None:
-            return law.ppf(numbers)
-        if law.proportional:
-            return law.ppf(numbers) * self.factor[slots]
-        return law.ppf(hazard_number(numbers, self.ratio[slots]))
-
-    def residuals(
-        self, slots: NDArray[np.int64], numbers: NDArray[np.float64], ages: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return what is left of the lives [s] of units that have lived to some age [s], shape (n,) each.
+    def residual(self, slot: int, number: float, age: float) -> float:
+        """Return what is left of the life [s] of a unit that has lived to some age [s].
 
         P(X > a + x | X > a) = S(a + x) / S(a), with S = exp(-h H) for the cumulative hazard H and the hazard ratio h;
         so H(a + x) = H(a) + E / h, with E exponential. The ratio of a unit is not made smaller by its having survived.
         """
-        which = np.zeros(len(slots), dtype=np.int64) if self.which is None else self.which[slots]
-        more = -np.log1p(-numbers)
+        p = self._parameters[0 if self.which is None else int(self.which[slot])]
+        more = -math.log1p(-number)
         if self.ratio is not None:
-            more /= self.ratio[slots]
-        ends = np.empty(len(slots))
-        for index, law in enumerate(self.laws):
-            mine = which == index
-            ends[mine] = _when(law, law.cumulative_hazard(ages[mine]) + more[mine], ages[mine])
-        return np.maximum(ends - ages, 0.0)
+            more /= float(self.ratio[slot])
+        return max(age_at_hazard(p, 0, cumulative_hazard(p, 0, age, False) + more, age) - age, 0.0)
+
+    def reach(self, horizon: float, units: int, ages: NDArray[np.float64] | None = None) -> float | NDArray[np.float64]:
+        """Return a number [-] that the uniform numbers of all lives up to `horizon` [s] are below, and hardly others.
+
+        With `ages` [s], shape (units,), those of what is left of the lives; one for all units, or shape (units,).
+        """
+        if self.which is None and self.ratio is None and ages is None:
+            return self.laws[0].reach(horizon)
+        hazard = np.empty(units)
+        for index, p in enumerate(self._parameters):
+            for age in (0.0,) if ages is None else set(ages.tolist()):
+                mine = np.full(units, fill_value=True) if self.which is None else self.which == index
+                if ages is not None:
+                    mine &= ages == age
+                before, after = (cumulative_hazard(p, 0, time, False) for time in (age, age + horizon))
+                # At a high hazard a life has fewer digits.
+                slack = 1e-12 * after + 1e-15 * math.exp(min(after, 20.0))
+                hazard[mine] = after - before + slack if before < math.inf else math.inf
+        if self.ratio is not None:
+            hazard *= self.ratio
+        return np.asarray(-np.expm1(-hazard) * (1 + 1e-9), dtype=np.float64)
 
     def mean_lives(self, units: int) -> NDArray[np.float64]:
         """Return the mean life of each unit [s], shape (units,); hazard ratios must only stretch time."""
@@ -218,36 +208,26 @@ class Fleet:
         lives = np.full(units, means[0]) if self.which is None else means[self.which]
         return lives if self.factor is None else lives * self.factor
 
-    def age_and_residual(
-        self, length: NDArray[np.float64], split: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return ages and residual lives [s] of all units of a fleet that has run for a long time.
+    def met_life(self, slot: int, number: float) -> float:
+        """Return the life [s] in which a unit is met that has run for a long time, by a uniform number.
 
-        `length` and `split` are uniform numbers, shape (units,). Hazard ratios must only stretch time
-        (``LawModel.proportional``).
+        It is length-biased: its density is x f(x) / E[X]. With V uniform and independent of the life L, the unit is
+        (1 - V) L old and has V L to go, which is the stationary start of a renewal process (D. R. Cox, *Renewal
+        Theory*, Methuen, 1962). Hazard ratios must only stretch time (``LawModel.proportional``).
         """
-        age, left = np.empty(len(length)), np.empty(len(length))
-        for index, law in enumerate(self.laws):
-            mine = slice(None) if self.which is None else self.which == index
-            age[mine], left[mine] = age_and_residual(law, length[mine], split[mine])
-        factor = 1.0 if self.factor is None else self.factor
-        return age * factor, left * factor
+        p = self._parameters[0 if self.which is None else int(self.which[slot])]
+        return biased_quantile(p, 0, number) * (1.0 if self.factor is None else float(self.factor[slot]))
+
+    def least_met_lives(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a time [s] that is at most `met_life` of each unit and seldom much less, shape (units,)."""
+        band = np.searchsorted(BANDS, numbers, side="right")
+        least = np.array([[0.0, *(biased_quantile(p, 0, u) for u in BANDS)] for p in self._parameters])
+        lives: NDArray[np.float64] = least[0 if self.which is None else self.which, band] * (1 - 1e-9)
+        return lives if self.factor is None else lives * self.factor
 
 
-def _when(law: LawModel, hazard: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the ages [s] at which cumulative hazards [-] are reached, later than `after` [s], shape (n,) each."""
-    found = law.ppf(-np.expm1(-np.minimum(hazard, _MOST_HAZARD)))
-    far = np.flatnonzero(hazard > _MOST_HAZARD)
-    if far.size:
-        low, high = after[far], 2 * after[far] + law.mean_value
-        while (short := law.cumulative_hazard(high) < hazard[far]).any():
-            high[short] *= 2
-        for _ in range(80):
-            middle = (low + high) / 2
-            is_low = law.cumulative_hazard(middle) < hazard[far]
-            low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
-        found[far] = high
-    return found
+# Uniform numbers between which quantiles are bounded from both sides: closer together in the tails.
+BANDS = [*(2.0**-power for power in range(16, 0, -1)), *(1 - 2.0**-power for power in range(2, 9))]
 
 
 def fleet_of(source: Source, seed: int, replication: int) -> Fleet:
@@ -360,7 +340,7 @@ class Tempo(Model):
             level *= factors[np.floor(middle / width).astype(np.int64) % len(factors)]
         if self.swings is not None:
             level *= _levels(self.swings, np.floor(middle / self.swings.every).astype(np.int64), seed, replication)
-        return OperationalTime(starts, level, self.trend)
+        return OperationalTime(starts.tolist(), level.tolist(), self.trend)
 
     def _widths(self) -> list[float]:
         widths = []
@@ -386,24 +366,18 @@ def _levels(swings: Swings, stretch: NDArray[np.int64], seed: int, replication: 
 
 
 class OperationalTime:
-    """M(t) and its inverse, piecewise between `starts` [s], shape (n + 1,), with `level` [-], shape (n,)."""
+    """M(t) and its inverse, piecewise between n + 1 `starts` [s] with n factors `level` [-]."""
 
     __slots__ = ("_base", "_level", "_reached", "_starts", "_trend")
 
-    def __init__(self, starts: NDArray[np.float64], level: NDArray[np.float64], trend: Trend | None) -> None:
+    def __init__(self, starts: list[float], level: list[float], trend: Trend | None) -> None:
         self._trend = trend
-        base = self._bent(starts)
-        reached = np.concatenate([[0.0], np.cumsum(level * np.diff(base))])
-        self._starts: list[float] = starts.tolist()
-        self._base: list[float] = base.tolist()
-        self._level: list[float] = level.tolist()
-        self._reached: list[float] = reached.tolist()
-
-    def _bent(self, time: NDArray[np.float64]) -> NDArray[np.float64]:
-        trend = self._trend
-        if trend is None:
-            return time
-        return np.asarray(trend.reference * ((time + trend.age) / trend.reference) ** trend.exponent)
+        self._starts = starts
+        self._level = level
+        self._base = starts if trend is None else [_power(trend, time) for time in starts]
+        self._reached = [0.0]
+        for factor, (start, end) in zip(level, itertools.pairwise(self._base), strict=True):
+            self._reached.append(self._reached[-1] + factor * (end - start))
 
     @property
     def total(self) -> float:
@@ -426,14 +400,3 @@ class OperationalTime:
         if trend is None:
             return bent
         return float(trend.reference * (bent / trend.reference) ** (1 / trend.exponent)) - trend.age
-
-    def moments(self, elapsed: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return `moment` of many [s], shape (n,)."""
-        piece = np.minimum(np.searchsorted(self._reached, elapsed, side="right"), len(self._level)) - 1
-        bent = np.asarray(self._base)[piece]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            bent = bent + (elapsed - np.asarray(self._reached)[piece]) / np.asarray(self._level)[piece]
-            trend = self._trend
-            if trend is not None:
-                bent = trend.reference * (bent / trend.reference) ** (1 / trend.exponent) - trend.age
-        return np.where(elapsed < self.total, bent, np.inf)

@@ -2,47 +2,22 @@
 
 A law is a distribution of a time X >= 0. Everything is an inverse CDF of a uniform number, so that one keyed number
 gives one life and a changed parameter moves that life smoothly instead of drawing another.
-
-A unit that has been renewed for a long time is met at a random moment inside a *length-biased* life L, with density
-x f(x) / E[X]. The time since the last renewal and the time to the next are (1 - V) L and V L with V uniform and
-independent of L: that is the stationary start of a renewal process.
-
-A unit whose hazard is a constant multiple of another's at every age (proportional hazards, Cox 1972) has the survival
-P(X > x)^ratio. Its life is the life of another uniform number by the same law: `hazard_number`.
-
-References
-----------
-D. R. Cox, *Renewal Theory*, Methuen, 1962 (equilibrium renewal processes and length-biased sampling). D. R. Cox,
-"Regression models and life-tables", Journal of the Royal Statistical Society B 34 (1972) (proportional hazards).
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-import sys
-from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 from pydantic_core import core_schema
 
-from sim import units
+from sim import quantiles, units
 from sim.scenario.fields import Duration, Fraction, Model, OneOf, RuleError, quantity_schema
-from sim.scenario.law_model import (
-    GammaPower,
-    Knots,
-    LawModel,
-    Steps,
-    hazard_of,
-    hazard_of_one,
-    knots_of,
-    smallest_time,
-    smallest_times,
-)
+from sim.scenario.law_model import GammaPower, LawModel, Steps, hazard_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,10 +28,7 @@ if TYPE_CHECKING:
 
     from sim.yamlfile import Data, Table
 
-# ----------------------------------------
 # The laws with a name and a few parameters of their own; the families that they share are in `sim.scenario.law_model`.
-
-_NORMAL = NormalDist()
 
 
 def _require_one(**parameters: float | None) -> None:
@@ -166,40 +138,17 @@ class Lognormal(LawModel):
         """Median x exp(sigma^2 / 2) [s]."""
         return _given(self.median) * math.exp(self.sigma**2 / 2) if self.mean is None else self.mean
 
-    def cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return Phi((ln x - mu) / sigma)."""
-        from scipy.special import ndtr
+    @functools.cached_property
+    def parameters(self) -> tuple[float, ...]:
+        """Mu and sigma [-]."""
+        return quantiles.LOGNORMAL, self.mu, self.sigma
 
-        with np.errstate(divide="ignore"):  # ln 0 = -inf gives probability 0, as it should
-            return np.asarray(ndtr((np.log(np.maximum(x, 0.0)) - self.mu) / self.sigma), dtype=np.float64)
-
-    def cumulative_hazard(self, x: NDArray[np.float64], *, length_biased: bool = False) -> NDArray[np.float64]:
-        """Return -ln Phi((mu - ln x) / sigma); mu is larger by sigma^2 in the length-biased law."""
-        from scipy.special import log_ndtr
-
-        mu = self.mu + self.sigma**2 if length_biased else self.mu
-        with np.errstate(divide="ignore"):  # ln 0 = -inf gives hazard 0, as it should
-            return -np.asarray(log_ndtr((mu - np.log(np.maximum(x, 0.0))) / self.sigma), dtype=np.float64)
-
-    def cumulative_hazard_one(self, x: float) -> float:
+    def cumulative_hazard(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return -ln Phi((mu - ln x) / sigma)."""
         from scipy.special import log_ndtr
 
-        return -float(log_ndtr((self.mu - math.log(x)) / self.sigma)) if x > 0 else 0.0
-
-    def ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return exp(mu + sigma Phi^-1(u))."""
-        from scipy.special import ndtri
-
-        return np.exp(self.mu + self.sigma * np.asarray(ndtri(u), dtype=np.float64))
-
-    def ppf_one(self, u: float) -> float:
-        """Return exp(mu + sigma Phi^-1(u))."""
-        return math.exp(self.mu + self.sigma * _NORMAL.inv_cdf(u))
-
-    def length_biased_ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return exp(sigma^2) times `ppf`: the lognormal law of mu + sigma^2 and the same sigma."""
-        return self.ppf(u) * math.exp(self.sigma**2)
+        with np.errstate(divide="ignore"):  # ln 0 = -inf gives hazard 0, as it should
+            return -np.asarray(log_ndtr((self.mu - np.log(np.maximum(x, 0.0))) / self.sigma), dtype=np.float64)
 
 
 class Uniform(LawModel):
@@ -219,41 +168,20 @@ class Uniform(LawModel):
         """(low + high) / 2 [s]."""
         return (self.low + self.high) / 2
 
-    def cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return (x - low) / (high - low) between the limits."""
-        return np.clip((x - self.low) / (self.high - self.low), 0.0, 1.0)
+    @functools.cached_property
+    def parameters(self) -> tuple[float, ...]:
+        """The limits [s]."""
+        return quantiles.UNIFORM, self.low, self.high
 
     @property
     def breaks(self) -> tuple[float, ...]:
         """The limits."""
         return self.low, self.high
 
-    def cumulative_hazard(self, x: NDArray[np.float64], *, length_biased: bool = False) -> NDArray[np.float64]:
-        """Return -ln of (high - x) / (high - low), or of the same of the squares, between the limits."""
-        time = np.clip(x, self.low, self.high)
-        below = (time - self.low) / (self.high - self.low)
-        above = (self.high - time) / (self.high - self.low)
-        if length_biased:  # a difference of squares is the difference times the sum
-            below *= (time + self.low) / (self.high + self.low)
-            above *= (self.high + time) / (self.high + self.low)
-        return hazard_of(below, above)
-
-    def cumulative_hazard_one(self, x: float) -> float:
+    def cumulative_hazard(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return -ln of (high - x) / (high - low) between the limits."""
-        time = min(max(x, self.low), self.high)
-        return hazard_of_one((time - self.low) / (self.high - self.low), (self.high - time) / (self.high - self.low))
-
-    def ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return low + u (high - low)."""
-        return self.low + u * (self.high - self.low)
-
-    def ppf_one(self, u: float) -> float:
-        """Return low + u (high - low)."""
-        return self.low + u * (self.high - self.low)
-
-    def length_biased_ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return sqrt(low^2 + u (high^2 - low^2)): the density grows in proportion to x."""
-        return np.sqrt(self.low**2 + u * (self.high**2 - self.low**2))
+        time, width = np.clip(x, self.low, self.high), self.high - self.low
+        return hazard_of((time - self.low) / width, (self.high - time) / width)
 
 
 class Empirical(Steps):
@@ -295,11 +223,8 @@ class TextIsFixed:
         return {"anyOf": [text, handler(schema)]}
 
 
-# ----------------------------------------
-# Lives with a constant hazard from one age to the next: burn-in, useful life, wear-out.
-#
-# Between two ages the life is exponential, so that everything is a sum over pieces in closed form, except for the
-# inverse of the length-biased law.
+# Lives with a constant hazard from one age to the next: burn-in, useful life, wear-out. Between two ages the life is
+# exponential, so that everything is a sum over pieces in closed form, except for the inverse of the length-biased law.
 
 _EXAMPLE = "0.2 per year"
 
@@ -337,31 +262,6 @@ class HazardPiece(Model):
     rate: HazardRate = Field(description="Failures per time of a unit of this age; 0 only before the last piece.")
 
 
-@dataclass(frozen=True, eq=False)
-class _Pieces:
-    """Starts [s], lengths [s], hazards [1/s], survivals at the start [-] and cumulative hazards there [-], by piece."""
-
-    start: NDArray[np.float64]
-    length: NDArray[np.float64]
-    rate: NDArray[np.float64]
-    alive: NDArray[np.float64]
-    hazard: NDArray[np.float64]
-
-
-def _exposure(rate: NDArray[np.float64], length: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean time lived [s] of `length` [s] at a hazard `rate` [1/s], all of shape (n,)."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.where(rate > 0, -np.expm1(-rate * length) / rate, length)
-
-
-def _early(rate: NDArray[np.float64], length: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the integral of y rate exp(-rate y) over y in (0, length) [s], all of shape (n,)."""
-    from scipy.special import gammainc
-
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.where(rate > 0, gammainc(2.0, rate * length) / rate, 0.0)
-
-
 class Piecewise(LawModel):
     """Constant hazard between given ages: burn-in, wear-out, a bathtub."""
 
@@ -392,19 +292,21 @@ class Piecewise(LawModel):
         return {"hazards": tuple(pieces)}
 
     @functools.cached_property
-    def _pieces(self) -> _Pieces:
+    def parameters(self) -> tuple[float, ...]:
+        """The pieces, and what is lived and who dies in them: `sim.quantiles` says in which order."""
         starts = [0.0, *self.breaks]
-        lengths = np.diff([*starts, math.inf])
-        rate = np.array([piece.rate for piece in self.hazards])
-        with np.errstate(over="ignore"):  # nobody lives through an infinite hazard
-            hazard = np.concatenate([[0.0], np.cumsum(rate[:-1] * lengths[:-1])])
-        return _Pieces(np.array(starts), lengths, rate, np.exp(-hazard), hazard)
-
-    @functools.cached_property
-    def _columns(self) -> tuple[list[float], list[float], list[float]]:
-        """Starts [s], rates [1/s] and cumulative hazards at the starts [-], for one number at a time."""
-        pieces = self._pieces
-        return pieces.start.tolist(), pieces.rate.tolist(), pieces.hazard.tolist()
+        lengths = [end - start for start, end in itertools.pairwise([*starts, math.inf])]
+        rates = [piece.rate for piece in self.hazards]
+        hazards, ended, lived = [0.0], [0.0], []
+        for start, length, rate in zip(starts, lengths, rates, strict=True):
+            alive, risk = math.exp(-hazards[-1]), rate * length if rate else 0.0
+            lived.append(alive * (-math.expm1(-risk) / rate if rate else length))
+            early = quantiles.two_stages_below(risk) / rate if rate else 0.0
+            ended.append(ended[-1] + alive * (-math.expm1(-risk) * start + early))
+            hazards.append(hazards[-1] + risk)
+        later = list(itertools.accumulate(reversed([*lived, 0.0])))[::-1]
+        columns = (starts, lengths, rates, hazards[:-1], ended[:-1], later)
+        return quantiles.PIECEWISE, len(starts), later[0], *itertools.chain.from_iterable(columns)
 
     @property
     def breaks(self) -> tuple[float, ...]:
@@ -425,66 +327,20 @@ class Piecewise(LawModel):
         """Return 1 / ratio."""
         return 1 / ratio
 
-    @functools.cached_property
+    @property
     def mean_value(self) -> float:
         """Mean time lived in each piece by those who reach it, summed [s]."""
-        pieces = self._pieces
-        return float(np.sum(pieces.alive * _exposure(pieces.rate, pieces.length)))
+        return self.parameters[2]
 
-    def cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return 1 - exp(-H(x))."""
-        return np.asarray(-np.expm1(-self.cumulative_hazard(x)), dtype=np.float64)
-
-    def cumulative_hazard(self, x: NDArray[np.float64], *, length_biased: bool = False) -> NDArray[np.float64]:
-        """Return the integral of the hazard up to x; length-biased, from the partial means of both sides of x."""
-        pieces, time = self._pieces, np.maximum(x, 0.0)
-        place = np.searchsorted(pieces.start, time, side="right") - 1
-        start, rate, alive = pieces.start[place], pieces.rate[place], pieces.alive[place]
-        with np.errstate(over="ignore"):
-            hazard: NDArray[np.float64] = pieces.hazard[place] + rate * (time - start)
-        if not length_biased:
-            return hazard
-        ended = pieces.alive * (
-            -np.expm1(-pieces.rate * pieces.length) * pieces.start + _early(pieces.rate, pieces.length)
-        )
-        below = np.concatenate([[0.0], np.cumsum(ended)])[place]
-        below += alive * (-np.expm1(-rate * (time - start)) * start + _early(rate, time - start))
-        # Above x: what the survivors have lived by then, and what they live after it.
-        lived = pieces.alive * _exposure(pieces.rate, pieces.length)
-        above = np.concatenate([np.cumsum(lived[::-1])[::-1], [0.0]])[place + 1]
-        above += np.exp(-hazard) * (time + _exposure(rate, start + pieces.length[place] - time))
-        return hazard_of(below / self.mean_value, above / self.mean_value)
-
-    def cumulative_hazard_one(self, x: float) -> float:
+    def cumulative_hazard(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the integral of the hazard up to x."""
-        starts, rates, hazards = self._columns
-        place = bisect_right(starts, max(x, 0.0)) - 1
-        return hazards[place] + rates[place] * (max(x, 0.0) - starts[place])
-
-    def ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the time at which the cumulative hazard reaches -ln(1 - u)."""
-        pieces, target = self._pieces, -np.log1p(-u)
-        place = np.searchsorted(pieces.hazard[1:], target, side="left")
-        time: NDArray[np.float64] = pieces.start[place] + (target - pieces.hazard[place]) / pieces.rate[place]
-        return time
-
-    def ppf_one(self, u: float) -> float:
-        """Return the time at which the cumulative hazard reaches -ln(1 - u)."""
-        target = -math.log1p(-u)
-        starts, rates, hazards = self._columns
-        place = bisect_left(hazards, target, lo=1) - 1
-        return starts[place] + (target - hazards[place]) / rates[place]
-
-    def length_biased_ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the numerical inverse; there is none in closed form."""
-        last = self._pieces.start[-1:]
-        more = np.maximum(-np.log1p(-u) - self.cumulative_hazard(last, length_biased=True), 0.0)
-        # What is left in the last piece is at most a sum of two exponential times: z - ln(1 + z) = more.
-        high = last + 2 * (more + np.sqrt(more)) / self._pieces.rate[-1]
-        return smallest_times(self, u, self.ppf(u), high, length_biased=True)
+        count, time = len(self.hazards), np.maximum(x, 0.0)
+        start, _, rate, hazard = np.reshape(self.parameters[3 : 3 + 4 * count], (4, count))
+        piece = np.searchsorted(start, time, side="right") - 1
+        with np.errstate(over="ignore"):  # nobody lives through an infinite hazard
+            return np.asarray(hazard[piece] + rate[piece] * (time - start[piece]), dtype=np.float64)
 
 
-# ----------------------------------------
 # Lives of several kinds of units that nobody can tell apart: each kind with a share and a law of its own.
 
 PlainLaws: TypeAlias = Exponential | Weibull | Gamma | Lognormal | Uniform | Empirical | Fixed | Piecewise
@@ -524,14 +380,25 @@ class Mixture(LawModel):
         return tuple((part.weight / total, part.law) for part in self.parts)
 
     @functools.cached_property
-    def _biased_shares(self) -> tuple[tuple[float, LawModel], ...]:
-        """Share [-] of all time that each part lives, and its law; a unit is met in proportion to its life."""
-        lived = [(share * law.mean_value / self.mean_value, law) for share, law in self._shares]
-        return tuple((share, law) for share, law in lived if share)
+    def parameters(self) -> tuple[float, ...]:
+        """Shares, breaks and the parts' own parameters: `sim.quantiles` says in which order."""
+        times = sorted(set(self.breaks))
+        parts: list[float] = []
+        table: list[float] = []
+        first = 3 + 3 * len(self.parts) + 5 * len(times)
+        for share, law in self._shares:
+            table += [share, share * law.mean_value / self.mean_value, first + len(parts)]
+            parts += law.parameters
+        head = [quantiles.MIXTURE, len(self.parts), len(times), *table, *times]
+        law_only = [*head, *[0.0] * (4 * len(times)), *parts]
 
-    @functools.cached_property
-    def _knots(self) -> Knots:
-        return knots_of(self)
+        def hazards(biased: bool) -> list[float]:
+            at = [quantiles.cumulative_hazard(law_only, 0, time, biased) for time in times]
+            before = [quantiles.cumulative_hazard(law_only, 0, math.nextafter(x, -math.inf), biased) for x in times]
+            # Rounding must not make a hazard fall: the breaks are searched by it.
+            return [*itertools.accumulate(at, max), *before]
+
+        return *head, *hazards(False), *hazards(True), *parts
 
     @property
     def breaks(self) -> tuple[float, ...]:
@@ -543,47 +410,15 @@ class Mixture(LawModel):
         """Weighted mean of the parts' means [s]."""
         return math.fsum(share * law.mean_value for share, law in self._shares)
 
-    def cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the weighted mean of the parts' probabilities."""
-        return np.asarray(sum(share * law.cdf(x) for share, law in self._shares), dtype=np.float64)
-
-    def cumulative_hazard(self, x: NDArray[np.float64], *, length_biased: bool = False) -> NDArray[np.float64]:
+    def cumulative_hazard(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return -ln of the weighted mean of the parts' survival."""
-        shares = self._biased_shares if length_biased else self._shares
         below, above = np.zeros(np.shape(x)), np.zeros(np.shape(x))
-        for share, law in shares:
-            hazard = law.cumulative_hazard(x, length_biased=length_biased)
+        for share, law in self._shares:
+            hazard = law.cumulative_hazard(x)
             below -= share * np.expm1(-hazard)
             above += share * np.exp(-hazard)
         return hazard_of(below, above)
 
-    def cumulative_hazard_one(self, x: float) -> float:
-        """Return -ln of the weighted mean of the parts' survival."""
-        below = above = 0.0
-        for share, law in self._shares:
-            hazard = law.cumulative_hazard_one(x)
-            below -= share * math.expm1(-hazard)
-            above += share * math.exp(-hazard)
-        return hazard_of_one(below, above)
-
-    def ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the numerical inverse, which lies between the parts' own."""
-        times = [law.ppf(u) for _, law in self._shares]
-        return smallest_times(self, u, np.min(times, axis=0), np.max(times, axis=0))
-
-    def ppf_one(self, u: float) -> float:
-        """Return the numerical inverse, which lies between the parts' own."""
-        times = [law.ppf_one(u) for _, law in self._shares]
-        return smallest_time(self, u, min(times), max(times), self._knots)
-
-    def length_biased_ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the numerical inverse; the parts weigh in proportion to weight times mean."""
-        times = [law.length_biased_ppf(u) for _, law in self._biased_shares]
-        return smallest_times(self, u, np.min(times, axis=0), np.max(times, axis=0), length_biased=True)
-
-
-# The numbers strictly between 0 and 1 that a float can hold.
-_LEAST, _MOST = sys.float_info.min, 1 - 2.0**-53
 
 Law = Annotated[PlainLaws | Mixture, OneOf("law"), TextIsFixed()]
 
@@ -593,67 +428,3 @@ def draw(law: LawModel, mark: Callable[[str], float], purpose: str) -> float:
     if isinstance(law, Fixed):  # the common case needs no random number
         return law.value
     return law.ppf_one(mark(purpose))
-
-
-def age_and_residual(
-    law: LawModel, u: NDArray[np.float64], v: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the ages and the residual lives of units met at a random moment of a stationary renewal process.
-
-    With L the length-biased life, ``age = (1 - v) L`` and ``residual = v L``. Both have the density
-    P(X > x) / E[X] and the mean E[X^2] / (2 E[X]).
-
-    Parameters
-    ----------
-    law
-        Law of a whole life.
-    u, v
-        Independent uniform numbers in (0, 1) [-], shape (n,): for the life and for the place in it.
-
-    Returns
-    -------
-    tuple[NDArray[np.float64], NDArray[np.float64]]
-        Ages and residual lives [s], shape (n,) each.
-
-    References
-    ----------
-    D. R. Cox, *Renewal Theory*, Methuen, 1962 (the equilibrium renewal process).
-    """
-    life = law.length_biased_ppf(u)
-    return (1 - v) * life, v * life
-
-
-def residual(law: LawModel, u: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the residual lives of `age_and_residual` [s], shape (n,)."""
-    return age_and_residual(law, u, v)[1]
-
-
-def hazard_number(u: NDArray[np.float64], ratio: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the uniform numbers whose lives are those of units with other hazards.
-
-    A unit with the hazard ratio r survives x with probability P(X > x)^r. Its life is therefore ``law.ppf`` of
-    1 - (1 - u)^(1 / r), for every law.
-
-    Parameters
-    ----------
-    u
-        Uniform numbers in (0, 1) [-], shape (n,).
-    ratio
-        Hazards relative to the law's [-], above zero, shape (n,).
-
-    Returns
-    -------
-    NDArray[np.float64]
-        Numbers in (0, 1) [-], shape (n,). A float holds no number between 1 - 2^-53 and 1: a life that would be longer
-        than this quantile (36.7 means of an exponential law) is as long as it.
-
-    References
-    ----------
-    D. R. Cox, "Regression models and life-tables", Journal of the Royal Statistical Society B 34 (1972).
-    """
-    return np.clip(-np.expm1(np.log1p(-u) / ratio), _LEAST, _MOST)
-
-
-def hazard_number_one(u: float, ratio: float) -> float:
-    """Return `hazard_number` of one number."""
-    return min(max(-math.expm1(math.log1p(-u) / ratio), _LEAST), _MOST)
