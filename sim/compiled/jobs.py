@@ -204,7 +204,7 @@ def expose(s: Scalars, now: float, exposed: int) -> None:
     if s.waits and on_nodes:
         for index in range(s.waits):
             it = s.wait[index]
-            schedule(s, now, FAILURE, ON_DEFERRED, it.source, it.slot, it.round, due=it.until)
+            schedule(s, now, FAILURE, ON_DEFERRED, it.source, it.slot, it.round, 0, 0, it.until)
         s.waits = 0
 
 
@@ -251,7 +251,7 @@ def expect_finish(s: Scalars, start: float) -> None:
     s.finish_at = start + left
     if s.finish_at < s.looks_at:
         s.looks_at = s.finish_at
-        schedule(s, s.looks_at, PHASE, ON_LOOK, due=s.looks_at)
+        schedule(s, s.looks_at, PHASE, ON_LOOK, 0, 0, 0, 0, 0, s.looks_at)
 
 
 def follow(s: Scalars, plan: int, now: float) -> None:
@@ -377,7 +377,7 @@ def pause(s: Scalars, now: float) -> bool:
             s.counts_steps = True
             expect_finish(s, end)
         return True
-    schedule(s, end, PHASE, ON_PHASE_END, slot=s.epoch)
+    schedule(s, end, PHASE, ON_PHASE_END, 0, s.epoch, 0, 0, 0, 0.0)
     return True
 
 
@@ -388,7 +388,7 @@ def requeue(s: Scalars, step: Step, now: float) -> bool:
     roll_back(s)
     release(s, now)
     wait(s, RESCHEDULE, math.inf, now, NO)
-    schedule(s, now + delay, PHASE, ON_ELIGIBLE, slot=s.epoch)
+    schedule(s, now + delay, PHASE, ON_ELIGIBLE, 0, s.epoch, 0, 0, 0, 0.0)
     return True
 
 
@@ -413,7 +413,7 @@ def acquire(s: Scalars, step: Step, now: float) -> bool:
     s.is_starved = True
     wait(s, STARVED, math.inf, now, step.exposed)
     if step.timeout < math.inf:
-        schedule(s, now + step.timeout, PHASE, ON_TIMEOUT, slot=s.epoch)
+        schedule(s, now + step.timeout, PHASE, ON_TIMEOUT, 0, s.epoch, 0, 0, 0, 0.0)
     return True
 
 
@@ -475,7 +475,7 @@ def await_nodes(s: Scalars, step: Step, now: float) -> bool:
     if s.ready_at <= now:
         return False
     wait(s, STARVED, s.ready_at, now, step.exposed)
-    schedule(s, s.ready_at, PHASE, ON_PHASE_END, slot=s.epoch)
+    schedule(s, s.ready_at, PHASE, ON_PHASE_END, 0, s.epoch, 0, 0, 0, 0.0)
     return True
 
 
@@ -550,7 +550,7 @@ def hit(s: Scalars, failure: Failure, now: float, latency: float) -> None:
         if known < s.detect_at:
             s.detect_at = known
             s.epoch += 1
-            schedule(s, known, PHASE, ON_DETECTED, slot=s.epoch)
+            schedule(s, known, PHASE, ON_DETECTED, 0, s.epoch, 0, 0, 0, 0.0)
         return
     is_saving = s.saved_at > now
     # A save that is cut off by somebody who waits for one begins again.
@@ -568,7 +568,7 @@ def hit(s: Scalars, failure: Failure, now: float, latency: float) -> None:
         s.detect_at = known
         # Where no process ran, none runs until somebody knows.
         wait(s, DETECTION, math.inf, now, NODES if s.exposed == NODES else BOTH)
-        schedule(s, known, PHASE, ON_DETECTED, slot=s.epoch)
+        schedule(s, known, PHASE, ON_DETECTED, 0, s.epoch, 0, 0, 0, 0.0)
     else:
         s.is_running = False
         answer(s, now)

@@ -165,13 +165,13 @@ def act(s: Scalars, kind: int, source: int, slot: int, number: int, node: int, c
 
 def start(s: Scalars) -> None:
     """Put the first events on the queue, in the order of `sim.engine.simulation`."""
-    schedule(s, s.arrival, ARRIVAL, ON_ARRIVAL)
+    schedule(s, s.arrival, ARRIVAL, ON_ARRIVAL, 0, 0, 0, 0, 0, 0.0)
     start_lives(s)
     for index in range(s.outages):
         it = s.initial[index]
         start_outage(s, Failure(it.source, it.slot, -1), it.due)
     if s.rows:
-        schedule(s, s.row_time[0], FAILURE, ON_ROW)
+        schedule(s, s.row_time[0], FAILURE, ON_ROW, 0, 0, 0, 0, 0, 0.0)
     for index in range(s.dormant):
         it = s.sleeper[index]
         if not has_hidden(s, it.slot, it.source):
@@ -179,12 +179,12 @@ def start(s: Scalars) -> None:
     for index in range(s.onsets):
         it = s.caught[index]
         if it.due < s.end:
-            schedule(s, it.due, FAILURE, ON_ONSET, it.source, it.slot, 0)
-    schedule(s, s.end, 0, ON_END)
+            schedule(s, it.due, FAILURE, ON_ONSET, it.source, it.slot, 0, 0, 0, 0.0)
+    schedule(s, s.end, 0, ON_END, 0, 0, 0, 0, 0, 0.0)
     if s.warmup > 0:
-        schedule(s, s.warmup, BOUNDARY, ON_WARM)
+        schedule(s, s.warmup, BOUNDARY, ON_WARM, 0, 0, 0, 0, 0, 0.0)
     if s.windows > 0 and s.warmup + s.windows < s.end:
-        schedule(s, s.warmup + s.windows, BOUNDARY, ON_WINDOW, due=s.warmup + s.windows)
+        schedule(s, s.warmup + s.windows, BOUNDARY, ON_WINDOW, 0, 0, 0, 0, 0, s.warmup + s.windows)
 
 
 def start_lives(s: Scalars) -> None:
@@ -210,7 +210,7 @@ def start_outage(s: Scalars, failure: Failure, remaining: float) -> None:
     take_down(s, index, 0.0)
     if s.nodes[index].place not in (REPAIR, WITHHELD):
         send_to_repair(s, index, failure.source + 1, 0.0, IN_REPAIR)
-    schedule(s, remaining, RETURN, ON_RETURN, failure.source, failure.slot, -1, index, 0)
+    schedule(s, remaining, RETURN, ON_RETURN, failure.source, failure.slot, -1, index, 0, 0.0)
 
 
 # ----------------------------------------
@@ -222,7 +222,7 @@ def play_row(s: Scalars) -> None:
     row = s.row
     s.row += 1
     if s.row < s.rows:
-        schedule(s, s.row_time[s.row], FAILURE, ON_ROW)
+        schedule(s, s.row_time[s.row], FAILURE, ON_ROW, 0, 0, 0, 0, 0, 0.0)
     consider(s, s.row_source[row], s.row_slot[row], s.row_round[row], s.row_until[row], math.nan)
 
 
@@ -485,7 +485,7 @@ def catch(s: Scalars, source: int, node: int, number: int) -> None:
     origin = s.origins[source]
     time = s.now + quantile(s.laws, origin.onset, uniform_one(origin.onset_key, node, number + 1))
     if time < s.end:
-        schedule(s, time, FAILURE, ON_ONSET, source, node, number + 1)
+        schedule(s, time, FAILURE, ON_ONSET, source, node, number + 1, 0, 0, 0.0)
 
 
 # ----------------------------------------
@@ -527,7 +527,7 @@ def look(s: Scalars) -> None:
         end(s, time)
     elif s.finish_at < math.inf:
         s.looks_at = s.finish_at
-        schedule(s, s.looks_at, PHASE, ON_LOOK, due=s.looks_at)
+        schedule(s, s.looks_at, PHASE, ON_LOOK, 0, 0, 0, 0, 0, s.looks_at)
 
 
 def open_window(s: Scalars) -> None:
@@ -539,7 +539,7 @@ def open_window(s: Scalars) -> None:
     s.edge[s.edges] = edge
     s.edges += 1
     if edge + s.windows < s.end:
-        schedule(s, edge + s.windows, BOUNDARY, ON_WINDOW)
+        schedule(s, edge + s.windows, BOUNDARY, ON_WINDOW, 0, 0, 0, 0, 0, 0.0)
 
 
 def warm_up(s: Scalars) -> None:

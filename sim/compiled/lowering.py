@@ -18,7 +18,6 @@ from sim.policies.recovery.full_restart import FullRestart
 from sim.policies.recovery.hot_spare import HotSpare
 from sim.policies.recovery.standby import Standby
 from sim.policies.repair import Tiers
-from sim.quantiles import GAMMA_POWER, LOGNORMAL, STEPS, UNIFORM
 from sim.scenario.law_model import GammaPower, LawModel
 from sim.scenario.law_model import Steps as Sample
 from sim.scenario.laws import Fixed, Lognormal, Uniform
@@ -164,7 +163,7 @@ class Lowered:
     def law(self, law: LawModel) -> int:
         """Return where the numbers of a law stand."""
         at = len(self.laws)
-        self.laws += _numbers_of(law)
+        self.laws += law.parameters
         return at
 
     def need(self, source: int, purpose: int, name: str) -> int:
@@ -431,16 +430,3 @@ def _symbolic(recovery: AnyRecovery) -> AnyRecovery:
         if isinstance(value := getattr(recovery, name), LawModel) and not isinstance(value, Fixed)
     }
     return recovery.model_copy(update=laws)
-
-
-def _numbers_of(law: LawModel) -> tuple[float, ...]:
-    """Return a law as :mod:`sim.quantiles` reads it."""
-    if isinstance(law, GammaPower):
-        return (GAMMA_POWER, *law._form())
-    if isinstance(law, Lognormal):
-        return (LOGNORMAL, law.mu, law.sigma)
-    if isinstance(law, Uniform):
-        return (UNIFORM, law.low, law.high)
-    assert isinstance(law, Sample)
-    sample = law._sample()
-    return (STEPS, len(sample), *sample, *itertools.accumulate(sample))

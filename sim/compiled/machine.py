@@ -76,8 +76,8 @@ _hashed = njit(FunctionType(rng.uniform_one.__code__, _CONSTANTS, "uniform_one",
 
 
 @overload(rng.uniform_one)
-def _uniform_one(key, index, sub=0):
-    def hashed(key, index, sub=0):
+def _uniform_one(key, index, sub):
+    def hashed(key, index, sub):
         return _hashed(np.uint64(key), np.uint64(index), np.uint64(sub))
 
     return hashed

@@ -165,7 +165,7 @@ def arm(s: Scalars, clock: int, now: float) -> None:
         time = now + max(s.dues[clock * s.due_room].due - read(s, clock, now), 0.0)
         if time < it.at:
             it.at = time
-            schedule(s, time, FAILURE, ON_LIFE, clock, due=time)
+            schedule(s, time, FAILURE, ON_LIFE, clock, 0, 0, 0, 0, time)
 
 
 def keep_life(s: Scalars, index: int) -> None:
@@ -281,7 +281,7 @@ def begin_life(s: Scalars, source: int, slot: int, number: int) -> None:
         return
     end = s.now + life_of(s, source, slot, number)
     if end < s.end:
-        schedule(s, end, FAILURE, ON_CANDIDATE, source, slot, number, due=math.nan)
+        schedule(s, end, FAILURE, ON_CANDIDATE, source, slot, number, 0, 0, math.nan)
 
 
 def continue_service(s: Scalars, node: int, source: int, slot: int, number: int, due: float) -> None:
@@ -292,7 +292,7 @@ def continue_service(s: Scalars, node: int, source: int, slot: int, number: int,
         return
     time = max(due + it.was_down, s.now)
     if time < s.end:
-        schedule(s, time, FAILURE, ON_CANDIDATE, source, slot, number, due=due)
+        schedule(s, time, FAILURE, ON_CANDIDATE, source, slot, number, 0, 0, due)
 
 
 def go_up(s: Scalars, index: int, now: float) -> None:
@@ -342,7 +342,7 @@ def begin_hidden(s: Scalars, index: int, seconds: float, now: float) -> None:
     if s.origins[life.source].clock == BUSY:
         begin_busy(s, index, seconds, now)
     elif now + seconds < s.end:
-        schedule(s, now + seconds, FAILURE, ON_HIDDEN, index, life.token)
+        schedule(s, now + seconds, FAILURE, ON_HIDDEN, index, life.token, 0, 0, 0, 0.0)
 
 
 def keep_hidden(s: Scalars, index: int) -> None:
@@ -727,7 +727,7 @@ def take_out(s: Scalars, failure: Failure, first: int, count: int, end: float) -
         take_down(s, index, now)
         if is_outside:
             send_to_repair(s, index, cause, now, s.origins[failure.source].bucket)
-    schedule(s, end, RETURN, ON_RETURN, failure.source, failure.slot, failure.round, first, count)
+    schedule(s, end, RETURN, ON_RETURN, failure.source, failure.slot, failure.round, first, count, 0.0)
 
 
 def is_up_outside(s: Scalars, index: int) -> bool:
@@ -847,7 +847,7 @@ def admit(s: Scalars, index: int, failure: Failure, now: float, is_wrong: bool) 
             add_segment(s, node, QUALIFICATION if s.visits[visit].tier < 0 else IN_REPAIR, time)
         # Other outages of the node may last longer.
         node.stay_bucket = IN_REPAIR
-    schedule(s, end, RETURN, ON_REPAIRED, number)
+    schedule(s, end, RETURN, ON_REPAIRED, number, 0, 0, 0, 0, 0.0)
 
 
 def plan_visits(s: Scalars, failure: Failure) -> bool:
@@ -910,7 +910,7 @@ def begin_visit(s: Scalars, number: int, now: float) -> None:
         add_segment(s, node, IN_REPAIR, now)
         add_segment(s, node, QUALIFICATION, now + visit.seconds)
         node.stay_bucket = IN_REPAIR
-    schedule(s, now + visit.seconds, RETURN, ON_VISIT_END, number)
+    schedule(s, now + visit.seconds, RETURN, ON_VISIT_END, number, 0, 0, 0, 0, 0.0)
 
 
 def end_visit(s: Scalars, number: int, now: float) -> None:

@@ -580,12 +580,12 @@ def schedule(
     time: float,
     order: int,
     kind: int,
-    source: int = 0,
-    slot: int = 0,
-    number: int = 0,
-    node: int = 0,
-    count: int = 0,
-    due: float = 0.0,
+    source: int,
+    slot: int,
+    number: int,
+    node: int,
+    count: int,
+    due: float,
 ) -> None:
     """Let something happen at `time` [s]; ties are broken by `order`, then by the order of these calls."""
     if s.waiting == s.room or s.call_count == s.room:
