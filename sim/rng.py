@@ -133,7 +133,7 @@ def uniform_one(key: int, index: int, sub: int = 0) -> float:
     return (((x ^ (x >> 27)) >> 11) | 1) * 2.0**-53
 
 
-def uniform(key: int, index: NDArray[np.integer] | range, sub: int = 0) -> NDArray[np.float64]:
+def uniform(key: int, index: NDArray[np.integer] | range, sub: int | NDArray[np.integer] = 0) -> NDArray[np.float64]:
     """Return uniform numbers for many slots of a stream.
 
     Parameters
@@ -143,7 +143,7 @@ def uniform(key: int, index: NDArray[np.integer] | range, sub: int = 0) -> NDArr
     index
         Slots, an integer array of shape (n,) or a range; in any order, repetitions allowed.
     sub
-        Draw within the slot.
+        Draw within the slot, or one for each, shape (n,).
 
     Returns
     -------
@@ -202,11 +202,14 @@ def below(
     return np.concatenate(slots), np.concatenate(numbers)
 
 
-def _hash_chunks(key: int, index: NDArray[np.integer] | range, sub: int) -> Iterator[tuple[int, NDArray[np.uint64]]]:
+def _hash_chunks(
+    key: int, index: NDArray[np.integer] | range, sub: int | NDArray[np.integer]
+) -> Iterator[tuple[int, NDArray[np.uint64]]]:
     """Yield the position of each chunk of `index` and its hashes, in a buffer that is used again for the next."""
     count = len(index)
     first = np.uint64(key & _MASK)
-    second = np.uint64((key * _KEY_FACTOR + (sub + 1) * _SUB_FACTOR) & _MASK)
+    single = sub if isinstance(sub, int) else 0
+    second = np.uint64((key * _KEY_FACTOR + (single + 1) * _SUB_FACTOR) & _MASK)
     buffer = np.empty(min(count, _CHUNK), dtype=np.uint64)
     scratch = np.empty_like(buffer)
     if isinstance(index, range):
@@ -221,6 +224,8 @@ def _hash_chunks(key: int, index: NDArray[np.integer] | range, sub: int) -> Iter
             np.add(index[start : start + length].astype(np.uint64, copy=False), first, out=hashes)
         _finalise(hashes, spare)
         hashes += second
+        if not isinstance(sub, int):
+            hashes += sub[start : start + length].astype(np.uint64) * np.uint64(_SUB_FACTOR)
         _finalise(hashes, spare)
         yield start, hashes
 

@@ -436,7 +436,7 @@ class Failures:
     @property
     def is_any_unwell(self) -> bool:
         """Whether any node has a hidden or a silent fault that a repair may remove."""
-        return bool(self.hidden.open or self.silent.of_node)
+        return bool(self.hidden.open or self.silent.of_node or any(self.hidden.dormant.values()))
 
     def cure(self, node: int) -> None:
         """Let a node have neither hidden nor silent faults any more."""

@@ -267,8 +267,8 @@ class Failure:
         """Return the uniform number for one of its nodes; where each is repaired by itself, each has its own."""
         if not self.info.apart:
             return self.mark(purpose)
-        key = rng.stream(*self.info.prefix, "mark", self.info.source.name, purpose, self.slot, self.round)
-        return rng.uniform_one(key, node)
+        # The number of the failure is the key of those of its nodes: no text is hashed for each failure.
+        return rng.uniform_one(int(self.mark(purpose) * 2.0**53), node)
 
 
 class Renewal(NamedTuple):

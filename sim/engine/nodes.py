@@ -37,6 +37,8 @@ class Place(IntEnum):
     WITHHELD = 8
 
 
+_JOB = int(Place.JOB)
+
 POOLS = {"idle": Place.IDLE, "spare": Place.SPARE, "warm": Place.WARM, "cold": Place.COLD}
 
 
@@ -166,10 +168,11 @@ class Tally(Level):
 class Pool(Level):
     """Nodes in the order in which they are picked: by number, or by a key that `rank` gives a node when it enters.
 
-    A node that left without being picked leaves its entry behind; whoever picks looks at its place.
+    Those of the start wait in a sorted run, which costs about the same for many as for few, those that enter later in a
+    heap. A node that left without being picked leaves its entry behind; whoever picks looks at its place.
     """
 
-    __slots__ = ("entries", "keys", "place", "rank", "refills", "target")
+    __slots__ = ("entries", "keys", "passed", "place", "rank", "refills", "run", "run_keys", "target")
 
     def __init__(self, place: int, target: int, *, refills: bool = True) -> None:
         super().__init__()
@@ -178,17 +181,27 @@ class Pool(Level):
         """How many nodes it should hold; returning nodes fill it up to that."""
         self.refills = refills
         """Whether returning nodes fill it up."""
+        self.run: list[int] = []
+        """Nodes of the start in the order in which they are picked; `passed` of them are no longer here."""
+        self.run_keys: list[Any] = []
+        self.passed = 0
         self.entries: list[Any] = []
         """Heap of node numbers, or of pairs (key, node number)."""
         self.rank: Callable[[int], Any] | None = None
         self.keys: dict[int, Any] = {}
+        """Key of each node in the heap."""
 
-    def rank_by(self, rank: Callable[[int], Any]) -> None:
-        """Order the nodes by a key, those that are here already too."""
-        nodes, self.entries = self.entries, []
+    def fill(self, nodes: list[int]) -> None:
+        """Enter the nodes of the start, in rising order."""
+        self.run = nodes
+        self.count = len(nodes)
+
+    def rank_by(self, rank: Callable[[int], Any], keys: list[Any]) -> None:
+        """Order the nodes by a key; those of the start, all still here, have `keys`."""
         self.rank = rank
-        for node in nodes:
-            self.push(node)
+        self.run_keys = sorted(keys)
+        if self.run_keys != keys:
+            self.run = [self.run[index] for index in sorted(range(len(keys)), key=keys.__getitem__)]
 
     def push(self, node: int) -> None:
         """Enter a node; the caller counts it."""
@@ -198,48 +211,64 @@ class Pool(Level):
             key = self.keys[node] = self.rank(node)
             heappush(self.entries, (key, node))
 
-    def take_lowest(self, count: int, places: list[int], bring: Callable[[], None]) -> list[int]:
-        """Take nodes for a job, in rising order; of a pool without keys. `bring` enters more when none is left."""
-        heap = self.entries
-        heap.sort()
-        taken: list[int] = heap[:count]
-        if taken and taken[-1] - taken[0] + 1 == count and places[taken[0] : taken[-1] + 1] == [self.place] * count:
+    def take_many(self, count: int, places: list[int], bring: Callable[[], None]) -> list[int]:
+        """Take nodes for a job, in rising order. `bring` enters more when none is left."""
+        self._merge()
+        taken = sorted(self.run[self.passed : self.passed + count])
+        if (
+            len(taken) == count > 0
+            and not self.entries
+            and taken[-1] - taken[0] + 1 == count
+            and places[taken[0] : taken[-1] + 1] == [self.place] * count
+        ):
             # A stretch of nodes that are here, as at the start: no need to look at each.
-            del heap[:count]
-            places[taken[0] : taken[-1] + 1] = [int(Place.JOB)] * count
+            self.passed += count
+            places[taken[0] : taken[-1] + 1] = [_JOB] * count
             return taken
         taken = []
-        index = 0
         while len(taken) < count:
-            while index == len(heap):
-                del heap[:index]
-                index = 0
+            node = self.pop(places)
+            if node < 0:
                 bring()
-                heap.sort()
-            node = heap[index]
-            index += 1
-            if places[node] == self.place:
-                places[node] = int(Place.JOB)
+                self._merge()
+            else:
+                places[node] = _JOB
                 taken.append(node)
-        del heap[:index]
         # What was brought may have lower numbers than those taken before it.
         return sorted(taken)
 
+    def _merge(self) -> None:
+        """Let all nodes wait in the run, if they have no keys: it is cheaper to take many from."""
+        if self.rank is None and self.entries:
+            self.run = sorted(self.run[self.passed :] + self.entries)
+            self.entries, self.passed = [], 0
+
     def pop(self, places: list[int]) -> int:
         """Return the first node that is still here, or -1 if no entry is left."""
-        entries = self.entries
+        run, entries, keys, place = self.run, self.entries, self.keys, self.place
+        # A node that failed and came back meanwhile stands here twice; its place decides, or its key.
+        while self.passed < len(run) and (places[run[self.passed]] != place or run[self.passed] in keys):
+            self.passed += 1
         while entries:
-            entry = heappop(entries)
             if self.rank is None:
-                # A node that failed and came back meanwhile stands here twice; the place decides.
-                if places[entry] == self.place:
-                    return int(entry)
+                node = entries[0]
+                if places[node] == place:
+                    break
             else:
-                key, node = entry
-                if places[node] == self.place and self.keys.get(node) == key:
-                    del self.keys[node]
-                    return int(node)
-        return -1
+                key, node = entries[0]
+                if places[node] == place and keys.get(node) == key:
+                    break
+            heappop(entries)
+        if self.passed < len(run):
+            first = run[self.passed]
+            if not entries or (first if self.rank is None else (self.run_keys[self.passed], first)) <= entries[0]:
+                self.passed += 1
+                return first
+        if not entries:
+            return -1
+        heappop(entries)
+        keys.pop(node, None)
+        return int(node)
 
 
 class PackedPool(Pool):
@@ -252,6 +281,13 @@ class PackedPool(Pool):
         self.domain_of = domain_of
         self.heaps: dict[int, list[int]] = {}
         """Heap of the node numbers of each domain."""
+
+    def fill(self, nodes: list[int]) -> None:
+        """Enter the nodes of the start, in rising order."""
+        for node in nodes:
+            # In rising order a list is a heap.
+            self.heaps.setdefault(self.domain_of[node], []).append(node)
+        self.count = len(nodes)
 
     def push(self, node: int) -> None:
         """Enter a node; the caller counts it."""
@@ -297,9 +333,7 @@ def make_pools(
         pool = (
             PackedPool(place, target, packed_by, refills=refills) if packed_by else Pool(place, target, refills=refills)
         )
-        for node in members:
-            pool.push(node)
-        pool.count = len(members)
+        pool.fill(members)
         if name != "idle":
             for node in members:
                 places[node] = place
@@ -318,8 +352,6 @@ def make_pools(
 
 # ----------------------------------------
 # Units of nodes that jobs use as wholes, with spares inside them: racks and scale-up domains.
-
-_JOB = int(Place.JOB)
 
 _MATE = int(Place.MATE)
 
@@ -566,12 +598,15 @@ class Cluster:
         self.idle = self.pools["idle"]
         self.spare = self.pools["spare"]
 
-    def rank_by(self, rank: Callable[[int], object]) -> None:
-        """Pick nodes by a key that `rank` gives each when it enters a pool, in place of its number."""
+    def rank_by(self, rank: Callable[[int], object], rank_all: Callable[[list[int]], list[Any]] | None = None) -> None:
+        """Pick nodes by a key that `rank` gives each when it enters a pool, in place of its number.
+
+        `rank_all` gives the nodes of the start the same keys, all at once.
+        """
         if self.units is not None:
-            rank = self.units.rank(rank)
+            rank, rank_all = self.units.rank(rank), None
         for pool in self.pools.values():
-            pool.rank_by(rank)
+            pool.rank_by(rank, list(map(rank, pool.run)) if rank_all is None else rank_all(pool.run))
 
     def where(self, node: int) -> Place:
         """Return the place of a node."""
@@ -601,14 +636,12 @@ class Cluster:
     def take_many(self, count: int, now: float) -> list[int]:
         """Take `count` idle nodes and return them in rising order; the caller has made sure that there are as many."""
         pool = self.idle
-        if pool.rank is not None:
-            return sorted(self.take("idle", now) for _ in range(count))
         if isinstance(pool, PackedPool):
             while self.blocks:
                 self.dissolve(self.blocks[0], now)
             taken = pool.take_together(count, self.place)
         else:
-            taken = pool.take_lowest(count, self.place, lambda: self.dissolve(self.blocks[0], now))
+            taken = pool.take_many(count, self.place, lambda: self.dissolve(self.blocks[0], now))
         pool.change(-count, now)
         return taken
 
@@ -632,7 +665,7 @@ class Cluster:
             group.job.nodes[positions[0] : positions[-1] + 1] = nodes
             self.group[first:stop] = [group] * count
             self.position[first:stop] = positions
-            for node in nodes if self.lives.nodes else ():
+            for node in sorted(node for node in self.lives.nodes if first <= node < stop):
                 self.lives.join(node, group, now)
         else:
             for position, node in zip(positions, nodes, strict=True):

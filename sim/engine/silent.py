@@ -248,6 +248,10 @@ class HiddenFaults:
         self.kernel = failures.kernel
         self.open: dict[int, list[Life]] = {}
         """Hidden faults of each node."""
+        self.dormant: dict[int, set[int]] = {}
+        """By source, nodes that have its fault from the start, which would strike after the end."""
+        self.keys: dict[int, int] = {}
+        """By source, the key of the times at which nodes catch its fault."""
         self.parked: dict[int, list[Life]] = {}
         """Those that came due while their node was down."""
 
@@ -261,20 +265,16 @@ class HiddenFaults:
             hidden = info.source.hidden
             if hidden is None:
                 continue
-            self._keep_dormant(info)
+            # Nodes that have the fault cannot catch another.
+            waiting = (node for node, lives in self.open.items() if any(life.source == info.index for life in lives))
+            having = np.flatnonzero(hidden_at_start(info.source, *info.prefix)).tolist()
+            self.dormant[info.index] = set(having).difference(waiting)
             if hidden.onset is None:
                 continue
-            key = rng.stream(*info.prefix, "onset", info.source.name)
+            key = self.keys[info.index] = rng.stream(*info.prefix, "onset", info.source.name)
             nodes, numbers = rng.below(key, info.source.units, 0, hidden.onset.reach(self.failures.end))
             for node, number in zip(nodes.tolist(), numbers.tolist(), strict=True):
                 self._at_onset(info, node, 0, hidden.onset.ppf_one(number))
-
-    def _keep_dormant(self, info: SourceInfo) -> None:
-        """Remember the hidden faults that would strike after the end; nodes that have one cannot catch another."""
-        for node in np.flatnonzero(hidden_at_start(info.source, *info.prefix)).tolist():
-            mine = self.open.setdefault(node, [])
-            if not any(life.source == info.index for life in mine):
-                mine.append(Life(node, info.index, node, 0, math.inf))
 
     def _at_onset(self, info: SourceInfo, node: int, number: int, time: float) -> None:
         if time < self.failures.end:
@@ -282,12 +282,12 @@ class HiddenFaults:
 
     def _on_onset(self, call: Call) -> None:
         info, node, number = call.argument
-        if not any(life.source == info.index for life in self.open.get(node, ())):
+        has_it = any(life.source == info.index for life in self.open.get(node, ()))
+        if not has_it and node not in self.dormant[info.index]:
             first = (number + 1) * ONSET
             self.start(info, node, self.failures.life(info.index, node, first), first)
-        key = rng.stream(*info.prefix, "onset", info.source.name)
-        law = info.source.hidden.onset
-        self._at_onset(info, node, number + 1, self.kernel.now + law.ppf_one(rng.uniform_one(key, node, number + 1)))
+        u = rng.uniform_one(self.keys[info.index], node, number + 1)
+        self._at_onset(info, node, number + 1, self.kernel.now + info.source.hidden.onset.ppf_one(u))
 
     # ------------------------------------------------------------------------------------------------- lives
 
@@ -361,6 +361,8 @@ class HiddenFaults:
         """Forget the hidden faults of a node that has been repaired."""
         for life in self.open.pop(node, ()):
             self.failures.lives.void(life)
+        for nodes in self.dormant.values():
+            nodes.discard(node)
 
 
 # ----------------------------------------

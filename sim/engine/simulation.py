@@ -98,8 +98,16 @@ class Simulation:
             "fewest-failures": lambda node: failed.get(node, 0),
             "best-score": lambda node: -repair.strategy.score(repair.memory.get(node)),
         }
+        # The same keys for all nodes of the start at once.
+        rank_all: dict[str, Callable[[list[int]], list[float]]] = {
+            "longest-idle": lambda nodes: list(itertools.islice(entries, len(nodes))),
+            "random": lambda nodes: rng.uniform(
+                key, np.array(nodes, dtype=np.int64), np.fromiter(entries, np.int64, len(nodes))
+            ).tolist(),
+            "fewest-failures": lambda nodes: [0] * len(nodes),
+        }
         if pick in ranks:
-            self.cluster.rank_by(ranks[pick])
+            self.cluster.rank_by(ranks[pick], rank_all.get(pick))
 
     def _on_end(self, call: Call) -> None:
         del call
@@ -137,7 +145,7 @@ class Simulation:
     def _counts(self) -> dict[str, int]:
         """Return the events by what became of them, and what is open at the end."""
         tainted = sum(bool(job.taints) for job in self.jobs.all)
-        hidden = sum(len(lives) for lives in self.failures.hidden.open.values())
+        hidden = sum(map(len, [*self.failures.hidden.open.values(), *self.failures.hidden.dormant.values()]))
         return {
             **self.counts.as_dict(),
             "hidden_at_end": hidden,

@@ -131,5 +131,6 @@ def hidden_at_start(source: Source, seed: int, replication: int) -> NDArray[np.b
     if not source.hidden.exact:
         return number < source.hidden.share
     found = np.zeros(source.units, dtype=np.bool_)
-    found[np.argsort(number, kind="stable")[: int(source.units * source.hidden.share + 1e-9)]] = True
+    count = int(source.units * source.hidden.share + 1e-9)
+    found[np.argpartition(number, count)[:count] if count < source.units else slice(None)] = True
     return found

@@ -227,6 +227,7 @@ def _check_pools(simulation: Simulation) -> None:
             entries = {node for heap in pool.heaps.values() for node in heap}
         else:
             entries = {entry if pool.rank is None else entry[1] for entry in pool.entries}
+            entries.update(pool.run[pool.passed :])
         assert {node for node in range(cluster.nodes) if cluster.place[node] == pool.place} <= entries
     assert all(crews.free >= 0 and not (crews.free and crews.waiting) for crews in simulation.repair.crews.values())
 

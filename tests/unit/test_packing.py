@@ -351,9 +351,12 @@ def test_a_pool_against_a_plain_list(keyed: bool) -> None:
     pool = Pool(Place.IDLE, 0)
     present: dict[int, Any] = {}
     keys = dict.fromkeys(range(12), 0)
-    if keyed:
-        pool.rank = keys.__getitem__
     places = [ELSEWHERE] * 12
+    # Half of them are there from the start.
+    pool.fill(list(range(6)))
+    pool.rank_by(keys.__getitem__, [0] * 6) if keyed else None
+    for node in range(6):
+        present[node], places[node] = 0, int(Place.IDLE)
     picked = 0
     for _ in range(10_000):
         node = int(generator.integers(12))
