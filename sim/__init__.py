@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sim.prepare.placement import Placement, placement
     from sim.prepare.prepare import examine, prepare
     from sim.prepare.step import check_memory
-    from sim.run import MOST_EVENTS, Shared, WorkError, check_work, run, trace
+    from sim.run import MOST_EVENTS, EngineError, Shared, WorkError, check_work, run, trace, with_engine
     from sim.scenario.fields import PathError
     from sim.yamlfile import dump
 
@@ -59,7 +59,7 @@ import_on_use(
         "prepare.placement": "Placement placement",
         "prepare.prepare": "examine prepare",
         "prepare.step": "check_memory",
-        "run": "MOST_EVENTS Shared WorkError check_work run trace",
+        "run": "MOST_EVENTS EngineError Shared WorkError check_work run trace with_engine",
         "scenario.fields": "PathError",
         "yamlfile": "dump",
     },

@@ -106,6 +106,11 @@ ClusterSetOption = Annotated[
 
 SeedOption = Annotated[int | None, typer.Option(help="Seed of all random numbers.", min=0)]
 
+EngineOption = Annotated[
+    Literal["auto", "events", "compiled"] | None,
+    typer.Option(help="What simulates: events, machine code, or what pays. The numbers are the same."),
+]
+
 ProcessesOption = Annotated[int, typer.Option("--jobs", "-j", help="Processes; 0 for one per core.", min=0)]
 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]

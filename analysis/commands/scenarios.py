@@ -12,6 +12,7 @@ import typer
 from analysis.commands.options import (
     ClusterArgument,
     ClusterSetOption,
+    EngineOption,
     JsonOption,
     OverwriteOption,
     ProcessesOption,
@@ -65,6 +66,7 @@ def run(
         int, typer.Option(help="Draws of the failure rates from their uncertainty, for band90; 0 for none.", min=0)
     ] = 0,
     jobs: ProcessesOption = 0,
+    engine: EngineOption = None,
     as_json: JsonOption = False,
     out: Annotated[Path | None, typer.Option(help="Write the resolved scenario and the JSON to this folder.")] = None,
     node_log: Annotated[
@@ -79,7 +81,7 @@ def run(
         refuse("--band: needs at least 20 draws, or the band's ends are its extremes")
     if node_log and out is None:
         refuse("--node-log: needs --out, the folder to write nodes.csv to")
-    described = load_scenario(scenario, set_, seed)
+    described = load_scenario(scenario, set_, seed, engine=engine)
     keep = _keeping(described, out, None if precision else replications, overwrite=overwrite)
 
     import sim
@@ -99,7 +101,7 @@ def run(
         if band:
             with Progress("draws of rates", quiet=is_quiet) as progress:
                 bands = runs.band(found, band, processes=jobs, progress=progress, most_events=most)
-    except (runs.RequestError, sim.WorkError) as error:
+    except (runs.RequestError, sim.WorkError, sim.EngineError) as error:
         refuse(str(error))
     content = document(found, command=command_line(), bands=bands)
     text = render(content)

@@ -91,7 +91,10 @@ def _add_gamma(function):
 
     @overload(function)
     def replaced(a, b):
-        return lambda a, b: np.nan
+        def missing(a, b):
+            return np.nan
+
+        return missing
 
 
 for _function in _OF_GAMMA:
@@ -109,3 +112,8 @@ register_jitable(stores.whole)
 def run(address):
     """Run the loop on the scalars at an address."""
     simulate(carray(pointer(address), 1, state.SCALARS)[0])
+
+
+def prepare():
+    """Compile the loop, or load what has been compiled."""
+    run.compile((types.int64,))

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import functools
-import importlib
+import hashlib
+import importlib.util
 import math
-from typing import TYPE_CHECKING
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sim import rng
 from sim.compiled import state
-from sim.compiled.lowering import Lowered
+from sim.compiled.lowering import Lowered, uncovered
 from sim.engine.ledger import BUCKETS, check_sum
 from sim.engine.lives import Counts
 from sim.engine.nodes import POOLS
@@ -20,7 +27,7 @@ from sim.failures.spread import hidden_at_start
 from sim.policies.contracts import Bucket
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -30,16 +37,97 @@ if TYPE_CHECKING:
 _COUNTS = [name for name in sorted(Counts.__slots__) if name in state.Scalars.__annotations__]
 
 
+# ----------------------------------------
+# Whether the compiled loop is there, and worth its start.
+
+_EVENT = 2e-5
+"""What an event costs the event engine, about [s]."""
+
+_LOAD, _COMPILE = 3.0, 90.0
+"""What it costs to load the machine code, and to make it once [s]."""
+
+
+def why_events(prepared: Prepared, replications: int) -> str:
+    """Return why events are to simulate so many replications; nothing where the compiled loop does."""
+    if prepared.engine == "events":
+        return "engine: events"
+    if importlib.util.find_spec("numba") is None:
+        return "numba is not installed, see the extra 'speed'"
+    missing = uncovered(prepared)
+    if missing or prepared.engine == "compiled":
+        return missing
+    saved = prepared.expected_events * replications * _EVENT
+    if saved < _LOAD or not (is_cached() or saved > 2 * _COMPILE):
+        return "it is done before machine code would be at hand"
+    return ""
+
+
+def is_cached() -> bool:
+    """Return whether the machine code of this version is at hand, in this process or on the disk."""
+    return "sim.compiled.machine" in sys.modules or any(cache_folder().glob("*/*.nbi"))
+
+
+def cache_folder() -> Path:
+    """Return where machine code of this version of the loop is kept: one folder for each state of its source."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ettrick" / f"compiled-{_digest()}"
+
+
 @functools.cache
-def machine() -> ModuleType:
-    """Return the compiled loop.
+def _digest() -> str:
+    """Return a digest of all that is compiled: the cache of numba itself sees no change of what a function calls."""
+    folder = Path(state.__file__).parents[1]
+    files = ["quantiles.py", "rng.py", "engine/kernel.py", "engine/lives.py", "engine/silent.py", "failures/trace.py"]
+    files += ["policies/contracts.py", "policies/checkpoint/periodic.py", "policies/checkpoint/stores.py"]
+    sources = [folder / file for file in files] + sorted((folder / "compiled").glob("*.py"))
+    digest = hashlib.blake2b(digest_size=8)
+    for source in sources:
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+@functools.cache
+def machine_code() -> Callable[[int], None]:
+    """Return the compiled loop, which gets the address of its scalars.
+
+    Code that cannot be kept is made anew; code that cannot be read is thrown away.
 
     Raises
     ------
     ImportError
         If numba is not installed.
     """
-    return importlib.import_module("sim.compiled.machine")
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_writable = os.access(folder, os.W_OK)
+    except OSError:
+        is_writable = False
+    if not is_writable:
+        warnings.warn(f"{folder} cannot be written to: the simulation loop is compiled anew", stacklevel=2)
+    os.environ["NUMBA_CACHE_DIR"] = str(folder) if is_writable else tempfile.mkdtemp(prefix="ettrick-")
+    machine = importlib.import_module("sim.compiled.machine")
+    try:
+        machine.prepare()
+    except Exception as error:  # whatever a damaged file makes numba say
+        warnings.warn(f"{folder} cannot be read ({error}): the simulation loop is compiled anew", stacklevel=2)
+        shutil.rmtree(folder, ignore_errors=True)
+        machine.prepare()
+    run: Callable[[int], None] = machine.run
+    return run
+
+
+# ----------------------------------------
+# Replications of one scenario.
+
+_last: Bench | None = None
+
+
+def simulate(prepared: Prepared, replication: int, trace: FailureTrace) -> Result:
+    """Simulate one replication of a scenario that is covered; the arrays of the last scenario are kept."""
+    global _last
+    if _last is None or _last.prepared is not prepared:
+        _last = Bench(prepared)
+    return _last.run(replication, trace)
 
 
 class Bench:
@@ -55,7 +143,7 @@ class Bench:
         """Simulate one replication; where an array is too small, again with larger ones."""
         while True:
             self._reset(replication, trace, keeps_log=keeps_log)
-            machine().run(self.scalars.ctypes.data)
+            machine_code()(self.scalars.ctypes.data)
             if not self.scalars["is_full"][0]:
                 return self._result(replication)
             self.scale *= 2
@@ -111,7 +199,7 @@ class Bench:
             "piece": (state.RISK, windows + 1),
             "logged": (state.LOGGED, 0),
         }
-        self.arrays: dict[str, NDArray[np.generic]] = {
+        self.arrays: dict[str, NDArray[Any]] = {
             "origins": lowered.origins,
             "laws": lowered.law_array,
             "watchers": lowered.observers,
@@ -216,15 +304,17 @@ class Bench:
             columns = {name: column[~mine] for name, column in columns.items()}
         initial = np.zeros(len(trace.initial), state.LINK)
         for row, outage in zip(initial, trace.initial, strict=True):
-            row["source"], row["slot"], row["due"] = outage
+            row["source"], row["slot"], row["due"] = outage.source, outage.slot, outage.remaining
         sleepers: list[tuple[int, int]] = []
         onsets: list[tuple[float, int, int]] = []
         for index, source in enumerate(prepared.sources):
             if source.hidden is None:
                 continue
-            sleepers += [(index, node) for node in np.flatnonzero(hidden_at_start(source, prepared.seed, replication))]
+            sleepers += [
+                (index, node) for node in np.flatnonzero(hidden_at_start(source, prepared.seed, replication)).tolist()
+            ]
             if source.hidden.onset is not None:
-                key = rng.stream(prepared.seed, replication, "caught", source.name)
+                key = rng.stream(prepared.seed, replication, "onset", source.name)
                 lowered.origins["onset_key"][index] = np.uint64(key).astype(np.int64)
                 reach = float(source.hidden.onset.cdf(np.asarray([scalars["end"]]))[0])
                 found, numbers = rng.below(key, source.units, 0, reach)
@@ -306,7 +396,7 @@ class Bench:
             events=found["events"],
         )
 
-    def _by_cause(self, name: str, counted: str) -> dict[int, int] | dict[int, float]:
+    def _by_cause(self, name: str, counted: str) -> dict[int, Any]:
         """Return an array by index of the cause, without those of which nothing was counted."""
         values, counts = self.arrays[name].tolist(), self.arrays[counted].tolist()
         return {cause: values[cause] for cause, count in enumerate(counts) if count}
