@@ -78,7 +78,8 @@ def _digest() -> str:
     folder = Path(state.__file__).parents[1]
     files = ["quantiles.py", "rng.py", "engine/kernel.py", "engine/lives.py", "engine/silent.py", "failures/trace.py"]
     files += ["policies/contracts.py", "policies/checkpoint/periodic.py", "policies/checkpoint/stores.py"]
-    sources = [folder / file for file in files] + sorted((folder / "compiled").glob("*.py"))
+    files += [f"compiled/{name}.py" for name in ("state", "nodes", "jobs", "loop", "machine")]
+    sources = [folder / file for file in files]
     digest = hashlib.blake2b(digest_size=8)
     for source in sources:
         digest.update(source.read_bytes())
