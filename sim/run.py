@@ -112,11 +112,11 @@ def run(
         If more are.
     """
     check_work(prepared.expected_events, most_events)
-    failures = trace(prepared, replication) if failures is None else failures
     if prepared.engine == "compiled" and not keeps_log and not keeps_timeline:
         from sim.compiled.run import simulate as simulate_compiled
 
         return simulate_compiled(prepared, replication, failures)
+    failures = trace(prepared, replication) if failures is None else failures
     return simulate(prepared, replication, failures, keeps_log=keeps_log, keeps_timeline=keeps_timeline)
 
 

@@ -62,6 +62,7 @@ from sim.compiled.state import (
     IDLE_MARK,
     IN_SERVICE,
     INTERRUPTS,
+    LIFE,
     NEVER,
     NO,
     NODES,
@@ -90,6 +91,7 @@ from sim.compiled.state import (
     Failure,
     Scalars,
     draw,
+    draw_at,
     life_of,
     mark,
     schedule,
@@ -206,11 +208,13 @@ def start_lives(s: Scalars) -> None:
 
 def start_outage(s: Scalars, failure: Failure, remaining: float) -> None:
     """Begin the simulation with a node in repair; a life that begins at its return is the first."""
-    index = failure.slot // s.origins[failure.source].divisor
-    take_down(s, index, 0.0)
-    if s.nodes[index].place not in (REPAIR, WITHHELD):
-        send_to_repair(s, index, failure.source + 1, 0.0, IN_REPAIR)
-    schedule(s, remaining, RETURN, ON_RETURN, failure.source, failure.slot, -1, index, 0, 0.0)
+    first, count = nodes_of(s, failure)
+    for number in range(size_of(count)):
+        index = member_of(s, first, count, number)
+        take_down(s, index, 0.0)
+        if s.nodes[index].place not in (REPAIR, WITHHELD):
+            send_to_repair(s, index, failure.source + 1, 0.0, IN_REPAIR)
+    schedule(s, remaining, RETURN, ON_RETURN, failure.source, failure.slot, -1, first, count, 0.0)
 
 
 # ----------------------------------------
@@ -264,14 +268,7 @@ def occur(s: Scalars, failure: Failure, until: float, waited: bool) -> None:
         s.hits += 1
         hit(s, failure, s.now, detect(s, failure))
         return
-    first, count = failure.slot, 0
-    if origin.divisor:
-        first = failure.slot // origin.divisor
-    elif failure.round < RELAPSE:
-        first = s.offset[origin.first_offset + failure.slot]
-        count = s.offset[origin.first_offset + failure.slot + 1] - first
-        if count == 0:
-            count = -1
+    first, count = nodes_of(s, failure)
     inside, outside, are_withheld = 0, 0, count >= 0
     for index in range(size_of(count)):
         node = s.nodes[member_of(s, first, count, index)]
@@ -300,6 +297,18 @@ def occur(s: Scalars, failure: Failure, until: float, waited: bool) -> None:
         renew(s, failure)
         return
     strike(s, failure, until, first, count, inside, outside)
+
+
+def nodes_of(s: Scalars, failure: Failure) -> tuple[int, int]:
+    """Return the nodes that a failure of a unit takes down: the first and how many; see `size_of`."""
+    origin = s.origins[failure.source]
+    if origin.divisor:
+        return failure.slot // origin.divisor, 0
+    if failure.round >= RELAPSE:
+        return failure.slot, 0
+    first = s.offset[origin.first_offset + failure.slot]
+    count = s.offset[origin.first_offset + failure.slot + 1] - first
+    return first, count if count else -1
 
 
 def drop(s: Scalars, failure: Failure, inside: int, until: float) -> None:
@@ -394,6 +403,15 @@ def take_nodes(s: Scalars, failure: Failure, until: float, first: int, count: in
         for number in range(outside):
             send_to_repair(s, s.outside_job[number], cause, now, IN_REPAIR)
             admit(s, s.outside_job[number], failure, now, False)
+    elif origin.apart:
+        for number in range(size):
+            index = member_of(s, first, count, number)
+            law = origin.repair_law
+            seconds = origin.repair if law < 0 else draw_at(s, law, failure, REPAIR_MARK, index)
+            if seconds > 0:
+                take_out(s, failure, index, 0, now + latency + seconds)
+            else:
+                mend(s, failure, index, 0, now)
     else:
         seconds = origin.repair if origin.repair_law < 0 else draw(s, origin.repair_law, failure, REPAIR_MARK)
         if seconds > 0:
@@ -564,3 +582,31 @@ def end(s: Scalars, now: float) -> None:
     s.edge[s.edges] = now
     s.edges += 1
     s.is_open = False
+
+
+# ----------------------------------------
+# The lives of units that are all alike and new at the start, as `sim.failures.trace` draws them.
+
+
+def draw_failures(s: Scalars) -> None:
+    """Write down the lives that end before the horizon, source by source and unit by unit."""
+    for source in range(s.sources):
+        origin = s.origins[source]
+        key = s.keys[source * s.purposes + LIFE]
+        for slot in range(origin.units):
+            u = uniform_one(key, slot, 0)
+            if u >= origin.reach or (origin.hidden and not s.having[origin.first_having + slot]):
+                continue
+            time = quantile(s.laws, origin.life, u)
+            number = 0
+            while time < s.end:
+                if s.rows == s.rows_room:
+                    s.is_full = True
+                    return
+                s.row_time[s.rows], s.row_source[s.rows] = time, source
+                s.row_slot[s.rows], s.row_round[s.rows] = slot, number
+                s.rows += 1
+                if not origin.is_ahead:
+                    break
+                number += 1
+                time = time + life_of(s, source, slot, number)

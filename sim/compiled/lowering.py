@@ -77,12 +77,16 @@ def _uncovered_of_source(source: Source, prepared: Prepared) -> str:
         "hazards that depend on the version of the software": source.thinned,
         "variety between its units": later and bool(source.variety),
         "tempo": later and source.tempo is not None,
-        "repair: nodes": blast is not None and blast.repair == "nodes" and blast.spread is None,
         "size": blast is not None and blast.size is not None and blast.spread is None,
-        "units in repair at the start": prepared.stationary and source.blast is not None,
         "a law that is put together": not all(_is_plain(law) for law in laws if law is not None),
     }
     return next((name for name, is_so in checks.items() if is_so), "")
+
+
+def _is_simply_drawn(source: Source) -> bool:
+    """Return whether the lives of a source follow from one law, for units that are all alike and new."""
+    is_spread = source.blast is not None and source.blast.spread is not None
+    return not (source.law is None or source.variety or source.ages or source.tempo or is_spread)
 
 
 def _is_plain(law: LawModel) -> bool:
@@ -155,6 +159,8 @@ class Lowered:
         scalars["sources"], scalars["purposes"] = self.sources, self.purposes
         apart = [source.clock == "busy" or source.hidden is not None for source in prepared.sources]
         self.is_apart: NDArray[np.bool_] | None = np.array(apart) if any(apart) else None
+        self.draws = not prepared.stationary and all(map(_is_simply_drawn, prepared.sources))
+        """Whether the loop itself can draw the failures."""
         self.most_steps = max((count for _, count in self._plans), default=0) + 2
 
     # -------------------------------------------------------------------------------------------- random numbers
@@ -231,6 +237,10 @@ class Lowered:
             self.need(index, state.RELAPSE_AFTER, "relapse after")
         if source.hidden is not None and source.hidden.onset is not None:
             row["onset"] = self.law(source.hidden.onset)
+        row["apart"] = source.blast is not None and source.blast.repair == "nodes" and not scattered
+        if source.law is not None:
+            row["units"], row["reach"] = source.units, source.law.reach(prepared.warmup + prepared.horizon)
+            row["is_ahead"] = source.all_known_ahead and source.renews == "at_failure"
         if source.part in prepared.blast and not row["divisor"]:
             offsets, nodes = prepared.blast[source.part]
             row["first_offset"] = len(self._offsets)
@@ -259,7 +269,7 @@ class Lowered:
             edge = len(first) - min(reserve.nodes, len(first))
             kept[name], first = first[edge:], first[:edge]
         self.pool_order = np.array([POOLS[name] for name in ("idle", *kept)], dtype=np.int64)
-        self.members_of_pools = {"idle": first, **kept}
+        self.members_of_pools = {name: np.array(each, dtype=np.int64) for name, each in {"idle": first, **kept}.items()}
         for name, members in self.members_of_pools.items():
             place = POOLS[name]
             pool = self.pools[place]

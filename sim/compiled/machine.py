@@ -10,7 +10,7 @@ from numba.extending import intrinsic, overload, overload_attribute, register_ji
 
 from sim import quantiles, rng
 from sim.compiled import jobs, loop, nodes, state
-from sim.compiled.loop import simulate
+from sim.compiled.loop import draw_failures, simulate
 from sim.policies.checkpoint import periodic, stores
 
 ELEMENTS = {
@@ -114,6 +114,13 @@ def run(address):
     simulate(carray(pointer(address), 1, state.SCALARS)[0])
 
 
+@njit(cache=True)
+def draw(address):
+    """Draw the failures of the scalars at an address."""
+    draw_failures(carray(pointer(address), 1, state.SCALARS)[0])
+
+
 def prepare():
     """Compile the loop, or load what has been compiled."""
     run.compile((types.int64,))
+    draw.compile((types.int64,))

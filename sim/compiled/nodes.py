@@ -30,8 +30,10 @@ from sim.compiled.state import (
     Pool,
     Scalars,
     draw,
+    draw_at,
     life_of,
     mark,
+    mark_at,
     schedule,
 )
 from sim.engine.lives import RELAPSE
@@ -739,11 +741,11 @@ def is_up_outside(s: Scalars, index: int) -> bool:
 def mend(s: Scalars, failure: Failure, first: int, count: int, now: float) -> None:
     """Let a repair of nodes remove what is wrong with them, or leave it."""
     origin = s.origins[failure.source]
-    if origin.mends_nothing or origin.divisor == 0:
+    if origin.mends_nothing or (origin.divisor == 0 and not origin.apart):
         return
     for number in range(size_of(count)):
         index = member_of(s, first, count, number)
-        if origin.relapse > 0 and mark(s, failure, RELAPSES) < origin.relapse:
+        if origin.relapse > 0 and mark_at(s, failure, RELAPSES, index) < origin.relapse:
             remain(s, index, failure, now)
         else:
             cure(s, index)
@@ -827,7 +829,7 @@ def admit(s: Scalars, index: int, failure: Failure, now: float, is_wrong: bool) 
     patient.node, patient.source, patient.slot, patient.round = index, failure.source, failure.slot, failure.round
     patient.is_wrong, patient.visit, patient.next = is_wrong, 0, -1
     patient.first = s.visit_count
-    patient.is_fixed = plan_visits(s, failure)
+    patient.is_fixed = plan_visits(s, failure, index)
     patient.count = s.visit_count - patient.first
     if s.is_full:
         return
@@ -850,7 +852,7 @@ def admit(s: Scalars, index: int, failure: Failure, now: float, is_wrong: bool) 
     schedule(s, end, RETURN, ON_REPAIRED, number, 0, 0, 0, 0, 0.0)
 
 
-def plan_visits(s: Scalars, failure: Failure) -> bool:
+def plan_visits(s: Scalars, failure: Failure, node: int) -> bool:
     """Write down the stays of a node from its first tier on; return whether the fault is gone then."""
     tier = s.origins[failure.source].tier
     number = 0
@@ -863,17 +865,17 @@ def plan_visits(s: Scalars, failure: Failure) -> bool:
         it = s.tiers[tier]
         visit = s.visits[s.visit_count]
         s.visit_count += 1
-        visit.tier, visit.seconds = tier, draw(s, it.law, failure, purpose) * s.repair_scale
-        if it.escalates > 0 and mark(s, failure, purpose + 1) < it.escalates:
+        visit.tier, visit.seconds = tier, draw_at(s, it.law, failure, purpose, node) * s.repair_scale
+        if it.escalates > 0 and mark_at(s, failure, purpose + 1, node) < it.escalates:
             tier += 1
             continue
-        fixed = it.fixes >= 1 or mark(s, failure, purpose + 2) < it.fixes
+        fixed = it.fixes >= 1 or mark_at(s, failure, purpose + 2, node) < it.fixes
         if s.test_law < 0:
             return fixed
         visit = s.visits[s.visit_count]
         s.visit_count += 1
-        visit.tier, visit.seconds = -1, draw(s, s.test_law, failure, purpose + 4) * s.repair_scale
-        if fixed or mark(s, failure, purpose + 3) >= s.test_finds:
+        visit.tier, visit.seconds = -1, draw_at(s, s.test_law, failure, purpose + 4, node) * s.repair_scale
+        if fixed or mark_at(s, failure, purpose + 3, node) >= s.test_finds:
             return fixed
         tier = min(tier + 1, s.tier_count - 1)
 

@@ -120,6 +120,7 @@ class Scalars:
     first_free: int
     row: int
     rows: int
+    rows_room: int
     outages: int
     dormant: int
     onsets: int
@@ -248,6 +249,7 @@ class Scalars:
     sleeper: list[Link]
     caught: list[Link]
     begun_life: list[Link]
+    having: list[int]
     row_time: list[float]
     row_source: list[int]
     row_slot: list[int]
@@ -364,6 +366,11 @@ class Origin:
     first_offset: int
     onset: int
     onset_key: int
+    apart: bool
+    units: int
+    reach: float
+    is_ahead: bool
+    first_having: int
 
 
 class Observer:
@@ -646,9 +653,20 @@ def mark(s: Scalars, failure: Failure, purpose: int) -> float:
     return uniform_one(s.keys[failure.source * s.purposes + purpose], failure.slot, failure.round)
 
 
+def mark_at(s: Scalars, failure: Failure, purpose: int, node: int) -> float:
+    """Return the number for one of the nodes of a failure; where each is repaired by itself, each has its own."""
+    number = mark(s, failure, purpose)
+    return uniform_one(int(number * 2.0**53), node, 0) if s.origins[failure.source].apart else number
+
+
 def draw(s: Scalars, law: int, failure: Failure, purpose: int) -> float:
     """Return a time of a law [s]."""
     return quantile(s.laws, law, mark(s, failure, purpose))
+
+
+def draw_at(s: Scalars, law: int, failure: Failure, purpose: int, node: int) -> float:
+    """Return a time of a law [s] for one of the nodes of a failure."""
+    return quantile(s.laws, law, mark_at(s, failure, purpose, node))
 
 
 def life_of(s: Scalars, source: int, slot: int, number: int) -> float:

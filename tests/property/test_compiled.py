@@ -32,7 +32,9 @@ def covered(draw: st.DrawFn) -> Scenario:
     """Return a scenario that the compiled loop knows: one as all others, without what it does not know."""
     data = copy.deepcopy(draw(scenarios(most_jobs=1, recoveries=RECOVERIES, fewest_sources=1, alike=True)))
     data["spares"].pop("unit", None)
-    data["repair"] = {key: value for key, value in data["repair"].items() if "lemons" not in key and key != "replacement"}
+    data["repair"] = {
+        key: value for key, value in data["repair"].items() if "lemons" not in key and key != "replacement"
+    }
     data["jobs"][0].pop("periodic", None)
     data["scheduler"] = {"pick": draw(st.sampled_from(("lowest", "longest-idle", "random", "fewest-failures")))}
     times = {"interval": "900.5 s", "stall": "3.25 s", "write": "61.5 s", "restore": "45.25 s"}
