@@ -59,12 +59,12 @@ def _uncovered(prepared: Prepared) -> Iterator[str]:
     if isinstance(prepared.repair, Tiers) and prepared.repair.lemons:
         yield "repair.lemons"
     for source in prepared.sources:
-        found = _uncovered_of_source(source, prepared)
+        found = _uncovered_of_source(source)
         if found:
             yield f"failures: '{source.name}' has {found}"
 
 
-def _uncovered_of_source(source: Source, prepared: Prepared) -> str:
+def _uncovered_of_source(source: Source) -> str:
     """Return what of a source the loop does not know, by its key; nothing if it knows all."""
     later = not source.all_known_ahead or source.renews == "at_return"
     blast, laws = source.blast, [source.law, source.repair, source.away, source.store_out]

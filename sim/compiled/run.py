@@ -24,6 +24,7 @@ from sim.engine.lives import Counts
 from sim.engine.nodes import POOLS
 from sim.engine.result import JobResult, Result
 from sim.failures.spread import hidden_at_start
+from sim.failures.trace import FailureTrace, draw_trace
 from sim.policies.contracts import Bucket
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sim.engine.prepared import Prepared
-    from sim.failures import FailureTrace
 
 _COUNTS = [name for name in sorted(Counts.__slots__) if name in state.Scalars.__annotations__]
 
@@ -42,6 +42,9 @@ _COUNTS = [name for name in sorted(Counts.__slots__) if name in state.Scalars.__
 
 _EVENT = 2e-5
 """What an event costs the event engine, about [s]."""
+
+_MOST_SCALE = 1 << 12
+"""How often the arrays may be made larger [-]: a replication that needs more has a mistake."""
 
 _LOAD, _COMPILE = 3.0, 90.0
 """What it costs to load the machine code, and to make it once [s]."""
@@ -87,8 +90,8 @@ def _digest() -> str:
 
 
 @functools.cache
-def machine_code() -> Callable[[int], None]:
-    """Return the compiled loop, which gets the address of its scalars.
+def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
+    """Return the compiled loop and what draws its failures; both get the address of the scalars.
 
     Code that cannot be kept is made anew; code that cannot be read is thrown away.
 
@@ -113,8 +116,7 @@ def machine_code() -> Callable[[int], None]:
         warnings.warn(f"{folder} cannot be read ({error}): the simulation loop is compiled anew", stacklevel=2)
         shutil.rmtree(folder, ignore_errors=True)
         machine.prepare()
-    run: Callable[[int], None] = machine.run
-    return run
+    return machine.run, machine.draw
 
 
 # ----------------------------------------
@@ -123,7 +125,7 @@ def machine_code() -> Callable[[int], None]:
 _last: Bench | None = None
 
 
-def simulate(prepared: Prepared, replication: int, trace: FailureTrace) -> Result:
+def simulate(prepared: Prepared, replication: int, trace: FailureTrace | None = None) -> Result:
     """Simulate one replication of a scenario that is covered; the arrays of the last scenario are kept."""
     global _last
     if _last is None or _last.prepared is not prepared:
@@ -138,16 +140,23 @@ class Bench:
         self.prepared = prepared
         self.visits = 12
         self.scale = 1
+        self.run_code, self.draw_code = machine_code()
         self._lay_out()
 
-    def run(self, replication: int, trace: FailureTrace, *, keeps_log: bool = False) -> Result:
-        """Simulate one replication; where an array is too small, again with larger ones."""
+    def run(self, replication: int, trace: FailureTrace | None = None, *, keeps_log: bool = False) -> Result:
+        """Simulate one replication; where an array is too small, again with larger ones.
+
+        Without a `trace` its failures are drawn.
+        """
         while True:
             self._reset(replication, trace, keeps_log=keeps_log)
-            machine_code()(self.scalars.ctypes.data)
+            if not self.scalars["is_full"][0]:
+                self.run_code(self.address)
             if not self.scalars["is_full"][0]:
                 return self._result(replication)
-            self.scale *= 2
+            if self.scale > _MOST_SCALE:
+                raise MemoryError(f"'{self.prepared.name}' needs more than {self.size:.1f} GB for one replication")
+            self.scale *= 4
             self.visits *= 2
             self._lay_out()
 
@@ -167,6 +176,9 @@ class Bench:
             "seat": job_nodes,
             "outside_job": count,
             "begun": causes,
+            "row_source": room,
+            "row_slot": room,
+            "row_round": room,
             "interrupted": causes,
             "disrupted": causes,
         }
@@ -176,6 +188,7 @@ class Bench:
             "others_table": windows * BUCKETS * causes,
             "absent": BUCKETS,
             "edge": windows + 2,
+            "row_time": room,
             "down_time": count + 1,
             "latencies": causes,
         }
@@ -216,16 +229,19 @@ class Bench:
         self.arrays |= {name: np.empty(size) for name, size in floats.items()}
         self.arrays |= {name: np.empty(size, kind) for name, (kind, size) in records.items()}
         self.scalars = lowered.scalars.copy()
+        self.address = self.scalars.ctypes.data
+        self.descending = np.arange(job_nodes - 1, -1, -1)
+        self.size = sum(array.nbytes for array in self.arrays.values()) / 1e9
         template = lowered.scalars
         for name in ("room", "lives_room", "due_room", "links_room", "stays_room", "patients_room", "pool_room"):
             template[name] = room
-        for name in ("suspects_room", "waits_room"):
+        for name in ("suspects_room", "waits_room", "rows_room"):
             template[name] = room
         template["visits_room"] = 2 * room
         for name, array in self.arrays.items():
             template[f"{name}_at"] = array.ctypes.data
 
-    def _reset(self, replication: int, trace: FailureTrace, *, keeps_log: bool) -> None:
+    def _reset(self, replication: int, trace: FailureTrace | None, *, keeps_log: bool) -> None:
         """Put the arrays back to the start of a replication."""
         lowered, arrays, prepared = self.lowered, self.arrays, self.prepared
         if keeps_log:
@@ -245,7 +261,7 @@ class Bench:
         arrays["edge"][0] = prepared.warmup
         arrays["phase"][0] = (Bucket.QUEUED, math.inf, -1)
         arrays["seat"][:] = -1
-        arrays["lacking"][: lowered.job.nodes] = np.arange(lowered.job.nodes - 1, -1, -1)
+        arrays["lacking"][: lowered.job.nodes] = self.descending
         keys = arrays["keys"].view(np.uint64)
         for (source, purpose), key in zip(
             lowered.needs, rng.streams(prepared.seed, replication, lowered.needs.values()), strict=True
@@ -261,7 +277,8 @@ class Bench:
         lowered, arrays, scalars = self.lowered, self.arrays, self.scalars[0]
         entries = arrays["entry"].reshape(len(lowered.pools), -1)
         pick = scalars["pick"]
-        arrays["pool_key"][:] = math.nan
+        if pick != state.LOWEST:
+            arrays["pool_key"][:] = math.nan
         for name, members in lowered.members_of_pools.items():
             place = POOLS[name]
             chosen = entries[place, : len(members)]
@@ -273,7 +290,7 @@ class Bench:
             elif pick == state.RANDOM:
                 key = int(np.int64(scalars["pick_key"]).astype(np.uint64))
                 first = int(scalars["picks"])
-                keys = np.array([rng.uniform_one(key, node, first + at) for at, node in enumerate(members)])
+                keys = rng.uniform(key, members, np.arange(first, first + len(members)))
             else:
                 keys = np.zeros(len(members))
             scalars["picks"] += len(members)
@@ -285,9 +302,37 @@ class Bench:
                 order = np.argsort(keys, kind="stable")
                 chosen[:] = chosen[order]  # in order a list is a heap
 
-    def _fill_rows(self, replication: int, trace: FailureTrace) -> None:
+    def _draw(self) -> FailureTrace:
+        """Return the failures of the replication, drawn by machine code."""
+        arrays = self.arrays
+        self.draw_code(self.address)
+        count = int(self.scalars["rows"][0])
+        order = np.argsort(arrays["row_time"][:count], kind="stable")
+        time, source, slot, number = (arrays[f"row_{name}"][order] for name in ("time", "source", "slot", "round"))
+        return FailureTrace(time, source, slot, number, np.full(count, math.nan))
+
+    def _fill_rows(self, replication: int, trace: FailureTrace | None) -> None:
         """Write down the failures of the replication."""
         lowered, prepared, scalars = self.lowered, self.prepared, self.scalars[0]
+        hidden = {
+            index: hidden_at_start(source, prepared.seed, replication)
+            for index, source in enumerate(prepared.sources)
+            if source.hidden is not None
+        }
+        if hidden:
+            self.having = np.concatenate(list(hidden.values())).astype(np.int64)
+            scalars["having_at"] = self.having.ctypes.data
+            first = 0
+            for index, having in hidden.items():
+                lowered.origins["first_having"][index] = first
+                first += len(having)
+        if trace is None and lowered.draws:
+            trace = self._draw()
+            if scalars["is_full"]:
+                return
+        elif trace is None:
+            end = float(scalars["end"])
+            trace = draw_trace(prepared.sources, end, prepared.seed, replication, stationary=prepared.stationary)
         columns = {
             "row_time": trace.time,
             "row_source": trace.source,
@@ -311,9 +356,7 @@ class Bench:
         for index, source in enumerate(prepared.sources):
             if source.hidden is None:
                 continue
-            sleepers += [
-                (index, node) for node in np.flatnonzero(hidden_at_start(source, prepared.seed, replication)).tolist()
-            ]
+            sleepers += [(index, node) for node in np.flatnonzero(hidden[index]).tolist()]
             if source.hidden.onset is not None:
                 key = rng.stream(prepared.seed, replication, "onset", source.name)
                 lowered.origins["onset_key"][index] = np.uint64(key).astype(np.int64)
