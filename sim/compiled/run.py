@@ -122,15 +122,19 @@ def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
 # ----------------------------------------
 # Replications of one scenario.
 
-_last: Bench | None = None
+_BENCHES = 8
+
+_benches: list[Bench] = []
+"""Those used last: variants of a comparison take turns."""
 
 
 def simulate(prepared: Prepared, replication: int, trace: FailureTrace | None = None) -> Result:
-    """Simulate one replication of a scenario that is covered; the arrays of the last scenario are kept."""
-    global _last
-    if _last is None or _last.prepared is not prepared:
-        _last = Bench(prepared)
-    return _last.run(replication, trace)
+    """Simulate one replication of a scenario that is covered; the arrays of the last ones are kept."""
+    bench = next((bench for bench in _benches if bench.prepared is prepared), None)
+    if bench is None:
+        bench = Bench(prepared)
+        _benches[:] = [bench, *_benches[: _BENCHES - 1]]
+    return bench.run(replication, trace)
 
 
 class Bench:
