@@ -210,7 +210,7 @@ def compare(
     from analysis.results.run import render
     from analysis.runs import Precision, RequestError
     from analysis.terminal import Progress
-    from sim import MOST_EVENTS, WorkError
+    from sim import MOST_EVENTS, EngineError, WorkError
 
     keep = OutputFolder(out, "compare.json", overwrite=overwrite)
     try:
@@ -228,7 +228,7 @@ def compare(
                 progress=progress,
                 most_events=math.inf if yes else MOST_EVENTS,
             )
-    except (RequestError, WorkError) as error:
+    except (RequestError, WorkError, EngineError) as error:
         refuse(str(error))
     base = wishes[0].name
     content = compare_document.compare_document(

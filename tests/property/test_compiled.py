@@ -98,3 +98,63 @@ def first_difference(prepared: sim.Prepared, replication: int) -> str:
         if kernel.now != time:
             return f"event {number} is at {kernel.now!r} s by events, at {time!r} s compiled"
     return f"the {len(played)} events of the compiled loop are those of the event engine"
+
+
+# ----------------------------------------
+# Shipped scenarios, what is not covered, and what happens to the cache.
+
+
+@pytest.mark.parametrize("name", ["quickstart", "llama3-405b-16k", "llama3-405b-54d"])
+def test_shipped_scenarios_agree(name: str) -> None:
+    """Some replications of what comes with the program are equal in every number."""
+    prepared = sim.prepare(sim.load(sim.find(name)))
+    for replication in range(3):
+        assert not list(compared(prepared, replication))
+
+
+def test_a_log_agrees() -> None:
+    """The outages of a log, whose ends are known, are played alike, over windows."""
+    assert not list(compared(sim.prepare(sim.load(sim.find("replay"))), 0))
+
+
+def test_the_process_of_airesim_agrees() -> None:
+    """Busy clocks, hidden faults, tiers of repair, three pools and a job that ends."""
+    changes = ["cluster.nodes=160", "jobs.0.gpus=128", "spares.hot=2", "spares.cold.nodes=10", "jobs.0.work.time=90 d"]
+    assert not list(compared(sim.prepare(sim.load(sim.find("airesim-defaults"), changes)), 0))
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        (["recovery.use=slurm-requeue"], "recovery.use"),
+        (["scheduler.pack=leaf"], "scheduler.pack"),
+        (["checkpoint.tiers.0.retain=2"], "checkpoint.tiers"),
+        (["failures.0={use: component, name: slow, part: node, rate: 1 per node-year, effect: hang, "
+          "tempo: {trend: {exponent: 2, reference: 30 d}}, renews: at_return}"], "tempo"),
+    ],
+)  # fmt: skip
+def test_what_is_not_covered_is_refused_by_its_key(changes: list[str], key: str) -> None:
+    """Whoever insists on machine code is told what stands in the way; without insisting it is noted."""
+    scenario = sim.load(sim.find("llama3-405b-54d"), [*changes, "engine=compiled"])
+    with pytest.raises(sim.EngineError, match=key) as error:
+        sim.with_engine(sim.prepare(scenario), 1000)
+    assert "\n" not in str(error.value)
+    found = sim.with_engine(sim.prepare(sim.load(sim.find("llama3-405b-54d"), changes)), 1000)
+    assert found.engine == "events"
+    assert key in found.engine_reason
+
+
+def test_what_is_quick_is_left_to_events() -> None:
+    """Few replications are done before machine code would be loaded."""
+    found = sim.with_engine(sim.prepare(sim.load(sim.find("quickstart"))), 3)
+    assert (found.engine, found.engine_reason) == ("events", "it is done before machine code would be at hand")
+
+
+def test_arrays_that_are_too_small_are_made_larger() -> None:
+    """A replication that overflows its arrays is simulated again, to the same result."""
+    from sim.compiled.run import Bench
+
+    prepared = sim.prepare(sim.load(sim.find("quickstart"), ["failures.0.rate=200 per 1000 node-day"]))
+    bench = Bench(dataclasses.replace(prepared, expected_events=-1100.0))
+    assert bench.run(0).events == sim.run(prepared, 0).events
+    assert bench.scale > 1
