@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sim.closed_form.elastic import starved_at_most
     from sim.closed_form.renewal import ClosedForm, closed_form, job_shares
     from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology, edges
+    from sim.compiled.run import why_events
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.engine.result import JobResult, Ratio, Result, Span, Timeline
     from sim.input.scenario import Scenario, schema
@@ -48,6 +49,7 @@ import_on_use(
         "closed_form.renewal": "ClosedForm closed_form job_shares",
         "cluster.spec": "ClusterSpec",
         "cluster.topology": "FABRIC_PARTS Topology edges",
+        "compiled.run": "why_events",
         "engine.prepared": "Prepared PreparedJob",
         "engine.result": "JobResult Ratio Result Span Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"

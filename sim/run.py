@@ -68,8 +68,6 @@ def with_engine(prepared: Prepared, replications: int) -> Prepared:
     EngineError
         If the scenario insists on machine code, and something in it is unknown to that.
     """
-    if prepared.engine == "events":
-        return replace(prepared, engine_reason="engine: events")
     from sim.compiled import run as compiled
 
     reason = compiled.why_events(prepared, replications)

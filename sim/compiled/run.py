@@ -53,7 +53,7 @@ _LOAD, _COMPILE = 3.0, 90.0
 def why_events(prepared: Prepared, replications: int) -> str:
     """Return why events are to simulate so many replications; nothing where the compiled loop does."""
     if prepared.engine == "events":
-        return "engine: events"
+        return prepared.engine_reason or "engine: events"
     if importlib.util.find_spec("numba") is None:
         return "numba is not installed, see the extra 'speed'"
     missing = uncovered(prepared)

@@ -555,6 +555,10 @@ def format_explanation(content: ExplainDocument, *, width: int | None = None) ->
         _print_job(out, name, job, content.fit)
         print_recovery(out, content.jobs, name)
     print_explained(out, content.closed_form)
+    reason = content.provenance.engine_reason
+    engine = f"events: {reason}" if reason else "machine code, where many replications are wanted"
+    out.print("\nSimulation", style="bold")
+    out.print(label_grid([("engine", engine)]))
     if content.assumptions:
         out.print("\nAssumptions of the scenario", style="bold")
         out.print(label_grid([("-", " ".join(line.split())) for line in content.assumptions]))
