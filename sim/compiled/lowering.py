@@ -17,9 +17,8 @@ from sim.policies.recovery.full_restart import FullRestart
 from sim.policies.recovery.hot_spare import HotSpare
 from sim.policies.recovery.standby import Standby
 from sim.policies.repair import Tiers
-from sim.scenario.law_model import GammaPower, LawModel
-from sim.scenario.law_model import Steps as Sample
-from sim.scenario.laws import Fixed, Lognormal, Uniform
+from sim.scenario.law_model import LawModel
+from sim.scenario.laws import Fixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,9 +66,7 @@ def _uncovered(prepared: Prepared) -> Iterator[str]:
 def _uncovered_of_source(source: Source) -> str:
     """Return what of a source the loop does not know, by its key; nothing if it knows all."""
     later = not source.all_known_ahead or source.renews == "at_return"
-    blast, laws = source.blast, [source.law, source.repair, source.away, source.store_out]
-    if source.residue is not None:
-        laws.append(source.residue.after)
+    blast = source.blast
     checks = {
         f"effect: {source.effect.kind}": not source.effect.stops,
         "fix, so it is a bug": source.fix is not None,
@@ -78,7 +75,6 @@ def _uncovered_of_source(source: Source) -> str:
         "variety between its units": later and bool(source.variety),
         "tempo": later and source.tempo is not None,
         "size": blast is not None and blast.size is not None and blast.spread is None,
-        "a law that is put together": not all(_is_plain(law) for law in laws if law is not None),
     }
     return next((name for name, is_so in checks.items() if is_so), "")
 
@@ -87,10 +83,6 @@ def _is_simply_drawn(source: Source) -> bool:
     """Return whether the lives of a source follow from one law, for units that are all alike and new."""
     is_spread = source.blast is not None and source.blast.spread is not None
     return not (source.law is None or source.variety or source.ages or source.tempo or is_spread)
-
-
-def _is_plain(law: LawModel) -> bool:
-    return isinstance(law, Lognormal | Uniform | Sample) or (isinstance(law, GammaPower) and law._form()[1] == 1)
 
 
 # ----------------------------------------
