@@ -10,7 +10,7 @@ COMPILE  := $(BIN)/python -m compileall -q cli.py sim analysis
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run check house test mutants fresh validate nightly bench fit-steps validation-page pictures docs clean
+.PHONY: help run check house test mutants fresh validate nightly bench fit-steps validation-page pictures docs transcripts clean
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,7 +51,7 @@ validate: .venv/.stamp ## the validation table; SEED=n, or random, for another s
 	$(BIN)/ettrick validate $(if $(SEED),--seed $(SEED))
 
 # The seed is drawn and said unless it is given; with PART=k/n it is part k of n, from 0 on, of what `make test` leaves out.
-# The table has played the simulated rows, so the tests do not play them again.
+# The table has simulated its rows, so the tests do not simulate them again.
 nightly: SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 nightly: SEED := $(SEED)
 nightly: .venv/.stamp ## all tests, drawn anew, and the validation table; SEED=n repeats it, PART=k/n is a part of it
@@ -71,7 +71,7 @@ bench: .venv/.stamp ## time, events and memory at growing cluster sizes
 fit-steps: .venv/.stamp ## fit the step model to published steps anew; DATA=folder of the tables
 	$(BIN)/python -m analysis.calibrate $(if $(DATA),--data $(DATA))
 
-validation-page: .venv/.stamp ## play the validation table, and write its page of the reference anew
+validation-page: .venv/.stamp ## simulate the validation table, and write its page of the reference anew
 	$(BIN)/python -m analysis.validation.record
 
 # Of the shipped results; step times are drawn by docs/pictures/steps.py, which needs the published steps.
@@ -88,6 +88,10 @@ docs: .venv/.stamp ## schema and scenario reference anew, then the site in docs/
 	$(BIN)/ettrick schema > scenarios/scenario.schema.json
 	$(BIN)/python docs/_generate.py
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
+
+# A page named by PAGES: a few seconds; all of them some minutes. The tests of the documentation compare all but numbers.
+transcripts: .venv/.stamp ## run the commands of the documentation, and show what they print now; PAGES=files
+	$(BIN)/python -m tests.docs_transcripts $(PAGES)
 
 # The newcomer's way: a clone of HEAD, an empty home, nothing of this environment but the road to a package index
 # (pip's settings, proxies, certificates). The user's pip configuration lives in the home that is swapped: point at it.

@@ -38,6 +38,7 @@ def _look_for_no_garbage() -> None:
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_show_locals=False,
     help="Answer what-if questions about training on large GPU clusters.",
@@ -48,7 +49,7 @@ app.add_typer(topology, name="topology")
 
 @app.callback(invoke_without_command=True)
 def main(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    version: Annotated[bool, typer.Option("--version", "-V", "-v", help="Print the version and exit.")] = False,
 ) -> None:
     """Answer what-if questions about training on large GPU clusters."""
     if version:
@@ -77,13 +78,18 @@ for command in (
 @app.command()
 def trace(
     scenario: ScenarioArgument,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file: .json, or .json.gz to compress it.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The file: .json, or .json.gz to compress it.")
+    ],
     set_: SetOption = None,
     seed: SeedOption = None,
-    replication: Annotated[int, typer.Option(help="Which replication, counted from 0.", min=0)] = 0,
+    replication: Annotated[int, typer.Option(metavar="N", help="Which replication, counted from 0.", min=0)] = 0,
     yes: YesOption = False,
 ) -> None:
-    """Write one replication as a timeline that ui.perfetto.dev opens: jobs, phases, failures, nodes, counters."""
+    """Write one replication as a timeline for ui.perfetto.dev.
+
+    It has jobs, phases, failures, nodes and counters.
+    """
     from analysis import timeline
 
     refuse_to_write(out)
@@ -123,9 +129,11 @@ def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
 def layouts(
     scenario: ScenarioArgument,
     set_: SetOption = None,
-    job: Annotated[str | None, typer.Option(help="Which job; without it, the first.")] = None,
-    gpus: Annotated[int | None, typer.Option(help="GPUs of the job; without it, those that it asks for.")] = None,
-    top: Annotated[int, typer.Option(help="How many layouts to show.", min=1)] = 20,
+    job: Annotated[str | None, typer.Option(metavar="NAME", help="Which job; without it, the first.")] = None,
+    gpus: Annotated[
+        int | None, typer.Option(metavar="N", help="GPUs of the job; without it, those that it asks for.")
+    ] = None,
+    top: Annotated[int, typer.Option(metavar="N", help="How many layouts to show.", min=1)] = 20,
     sort: Annotated[
         Literal["goodput", "step"] | None,
         typer.Option(
@@ -142,7 +150,7 @@ def layouts(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Rank the layouts of a job by the time of a step, and by what failures leave of it."""
+    """Rank the layouts of a job by step time and goodput."""
     described = load_scenario(scenario, set_, None, must_fit=False)
 
     import sim
@@ -181,11 +189,16 @@ def list_(
     kind: Annotated[
         str | None,
         typer.Argument(
-            help="One kind alone, such as studies or models; without it, all.", autocompletion=complete_kinds
+            metavar="KIND",
+            help="One kind alone, such as studies or models; without it, all.",
+            autocompletion=complete_kinds,
         ),
     ] = None,
 ) -> None:
-    """List the scenarios, topologies and strategies that come with Ettrick, and where they come from."""
+    """List what comes with Ettrick: scenarios, studies, strategies.
+
+    With each stands where it comes from.
+    """
     from analysis.page.chapters.listing import format_inventory, kinds
     from sim.yamlfile import suggest
 

@@ -27,7 +27,7 @@ _ENERGIES = (("GWh", 3.6e12), ("MWh", 3.6e9), ("kWh", 3.6e6), ("J", 1.0))
 
 _DIGITS = 3
 
-"""Digits of a number of which nobody knows how sure it is."""
+"""Digits of a number without an interval."""
 
 _MOST = 6
 
@@ -35,7 +35,7 @@ _MOST = 6
 
 
 class Form(NamedTuple):
-    """How numbers of one kind are told.
+    """How numbers of one kind are written.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ class Form(NamedTuple):
     is_whole: bool = False
 
     def plain(self, value: float, interval: Interval | None = None, unit: str | None = None) -> str:
-        """Return a number with its unit; an interval only tells how many digits it has."""
+        """Return a number with its unit; an interval only gives the number of digits."""
         text = self._number(value, self._decimals(value, interval))
         return f"{text} {self.unit if unit is None else unit}".rstrip()
 
     def brief(self, value: float, unit: str | None = None) -> str:
-        """Return a number of which nobody knows how sure it is: whole numbers as they are, others to three digits."""
+        """Return a number without an interval: whole numbers as they are, others to three digits."""
         amount = value / self.size
         if abs(amount - round(amount)) <= 1e-9 * max(abs(amount), 1.0):
             text = f"{round(amount):,}"
@@ -81,7 +81,7 @@ class Form(NamedTuple):
         return self.plain(value, interval) + self.range(value, interval)
 
     def change(self, value: float, interval: Interval | None = None) -> str:
-        """Return a difference with its sign, its unit and its interval, such as ``+1.2 points [0.4, 2.0]``."""
+        """Return a difference with its sign, its unit and its interval, such as ``+0.12 [0.04, 0.2]``."""
         free = self._replace(least=-math.inf, most=math.inf)
         text = free.plain(value, interval, self.step or self.unit)
         sign = "+" if text.strip("0.,")[:1].isdigit() else ""
@@ -116,7 +116,7 @@ class Form(NamedTuple):
             return 0
         half = 0.0 if interval is None else (interval[1] - interval[0]) / 2 / self.size
         size = float(f"{abs(value) / self.size:.6g}")
-        # A share is never told to more than a millionth, and of other things six digits are enough.
+        # A share is never written to more than a millionth, and of other things six digits are enough.
         most = _MOST - 1 - math.floor(math.log10(max(size, half, 1e-12))) if math.isinf(self.most) else 4
         if not (math.isfinite(half) and half > 1e-9 * size):
             return min(max(_DIGITS - 1 - math.floor(math.log10(size)), 0), most) if size > 1e-12 else 1
@@ -124,9 +124,9 @@ class Form(NamedTuple):
         return min((1 if half < 3 * 10.0**place else 0) - place, most)
 
 
-PERCENT = Form("%", 0.01, 0.0, 1.0, "points")
+PERCENT = Form("%", 0.01, 0.0, 1.0, "percentage points")
 
-POINTS = Form("points", 0.01, -1.0, 1.0)
+POINTS = Form("percentage points", 0.01, -1.0, 1.0)
 
 """Differences of shares."""
 
@@ -172,7 +172,7 @@ def dimension_of(metric: str) -> Dimension | None:
 
 
 def form_of(metric: str, values: Iterable[float], currency: str = "") -> Form:
-    """Return how a metric is told, given some of its values [SI]."""
+    """Return how a metric is written, given some of its values [SI]."""
     unit = unit_of(metric)
     if unit == "share":
         return PERCENT
@@ -186,7 +186,7 @@ def form_of(metric: str, values: Iterable[float], currency: str = "") -> Form:
 
 
 def scaled_form(dimension: Dimension, largest: float, scale: float = 1.0) -> Form:
-    """Return how times or energies up to some size are told; `scale` is what one SI unit of them stands for."""
+    """Return how times or energies up to some size are written; `scale` is what one SI unit of them stands for."""
     if dimension is units.DURATION:
         unit, size = next((unit, size) for unit, size, least in _TIMES if largest >= least * size or unit == "s")
     else:
@@ -195,7 +195,7 @@ def scaled_form(dimension: Dimension, largest: float, scale: float = 1.0) -> For
 
 
 def people_form(metric: str, values: Iterable[float], currency: str = "") -> Form:
-    """Return how a metric is told to people, given some of its values [SI]; its unit tells also of what."""
+    """Return how a metric is written for people, given some of its values [SI]; its unit also says of what."""
     kept = [abs(value) for value in values if math.isfinite(value)]
     form, largest = form_of(metric, kept, currency), max(kept, default=0.0)
     unit = unit_of(metric)
@@ -213,25 +213,25 @@ def people_form(metric: str, values: Iterable[float], currency: str = "") -> For
 
 
 def gpu_hours_form(largest: float) -> Form:
-    """Return how GPU-time up to some size [GPU s] is told: in GPU-hours, or millions of them."""
+    """Return how GPU-time up to some size [GPU s] is written: in GPU-hours, or millions of them."""
     return _scaled("GPU-hours", largest, HOUR)
 
 
 def money_form(largest: float, currency: str) -> Form:
-    """Return how amounts of money up to some size are told."""
+    """Return how amounts of money up to some size are written."""
     return _scaled(currency, largest)
 
 
 def time_form(largest: float) -> Form:
-    """Return how times up to some size [s] are told: in seconds, minutes, hours or days."""
+    """Return how times up to some size [s] are written: in seconds, minutes, hours or days."""
     form = form_of("mtti", [largest])
     words = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds"}
     return form._replace(unit=words[form.unit])
 
 
 def points_form(form: Form) -> Form:
-    """Return how differences are told of what is told in a form: of percent in points, else alike."""
-    return POINTS if form.step == "points" else form._replace(least=-math.inf, most=math.inf)
+    """Return how differences are written of what is written in a form: of percent in points, else alike."""
+    return POINTS if form.step == "percentage points" else form._replace(least=-math.inf, most=math.inf)
 
 
 def _scaled(unit: str, largest: float, size: float = 1.0, words: tuple[tuple[str, float], ...] = _LARGE_WORDS) -> Form:
@@ -258,7 +258,7 @@ class Shown(NamedTuple):
     metric, name
         Its key, and what it is called in a sentence.
     form
-        How its values are told.
+        How its values are written.
     """
 
     metric: str
@@ -272,7 +272,7 @@ class Shown(NamedTuple):
 
     @property
     def step(self) -> str:
-        """What a difference of two of them is in: points of shares."""
+        """What a difference of two of them is in: percentage points of shares."""
         return self.form.step or self.unit
 
     @property
@@ -290,7 +290,7 @@ class Shown(NamedTuple):
         found = ends_of(interval)
         return None if found is None else (found[0] / self.form.size, found[1] / self.form.size)
 
-    def told(self, found: Any, interval: str = "mean_ci95") -> str:
+    def worded(self, found: Any, interval: str = "mean_ci95") -> str:
         """Return a mean with its interval, such as ``93.1 % [92.8, 93.4]``; empty without a mean."""
         mean = _part(found, "mean")
         return "" if mean is None else self.form.value(mean, ends_of(_part(found, interval)))
@@ -303,7 +303,7 @@ class Shown(NamedTuple):
     def gap(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
         """Return the interval of a difference [SI]: two shares are never more than 100 points apart."""
         ends = ends_of(interval)
-        if ends is None or self.form.step != "points":
+        if ends is None or self.form.step != "percentage points":
             return ends
         return max(ends[0], -1.0), min(ends[1], 1.0)
 
@@ -312,11 +312,11 @@ class Shown(NamedTuple):
         return self.ends(self.gap(interval))
 
     def change(self, found: Any) -> str:
-        """Return a difference with its sign and interval, such as ``+1.2 points [0.4, 2.0]``."""
+        """Return a difference with its sign and interval, such as ``+0.12 [0.04, 0.2]``."""
         return self.form.change(_part(found, "mean"), self.gap(_part(found, "ci95")))
 
     def distance(self, mean: float, interval: Sequence[float | None] | None) -> str:
-        """Return the size of a difference with its interval, such as ``1.2 points [0.4, 2.0]``."""
+        """Return the size of a difference with its interval, such as ``0.12 [0.04, 0.2]``."""
         return self.form.distance(mean, self.gap(interval))
 
     def range(self, interval: Sequence[float | None] | None) -> str:
@@ -356,7 +356,6 @@ def verb(metric: str, one: str, many: str) -> str:
     return many if metric in METRICS and METRICS[metric].is_plural else one
 
 
-# ----------------------------------------
 # GPU-time, money and shares.
 
 
@@ -381,7 +380,7 @@ def compact(seconds: float) -> str:
     for prefix, size in (("M", 1e6), ("k", 1e3)):
         if abs(amount) >= 0.9995 * size:
             return f"{amount / size:.3g} {prefix}" if abs(amount) < 999.5 * size else f"{amount / size:,.0f} {prefix}"
-    return f"{amount:.3g}" if abs(amount) >= 1 or not amount else f"{amount:.1g}"
+    return _unsigned_zero(f"{amount:.3g}" if abs(amount) >= 1 else f"{amount:.1g}")
 
 
 def hours_of(amount: float, interval: tuple[float, float] | None = None) -> str:
@@ -390,8 +389,7 @@ def hours_of(amount: float, interval: tuple[float, float] | None = None) -> str:
     return form._replace(size=form.size / HOUR).change(amount, interval)
 
 
-# ----------------------------------------
-# Numbers as pictures write them: the digits that tell them apart, and no more.
+# Numbers as pictures write them: the digits that distinguish them, and no more.
 
 NOTHING = "no value"
 
@@ -450,7 +448,6 @@ def with_unit(text: str, unit: str) -> str:
     return f"{text} %" if unit == "%" and text != NOTHING else text
 
 
-# ----------------------------------------
 # Numbers and tables as text: what the terminal shows in one cell.
 
 _BAR = 16
@@ -515,26 +512,26 @@ def amount_text(value: float) -> str:
     for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
         if value >= size:
             return f"{value / size:,.4g} {prefix}"
-    return f"{value:,.0f}"
+    return _unsigned_zero(f"{value:,.0f}")
 
 
 def short_text(value: float) -> str:
     """Return a number to four digits or more."""
-    return amount_text(value) if value >= 1000 else f"-{short_text(-value)}" if value < 0 else f"{value:.4g}"
+    return amount_text(value) if value >= 1000 else f"-{short_text(-value)}" if value < 0 else f"{abs(value):.4g}"
 
 
 def signed_text(value: float, form: Callable[[float], str] = short_text) -> str:
     """Return a number with its sign."""
-    return f"{'-' if value < 0 else '+'}{form(abs(value))}" if value else "0"
+    return _unsigned_zero(f"{'-' if value < 0 else '+'}{form(abs(value))}") if value else "0"
 
 
 def _unsigned_zero(text: str) -> str:
-    """Return a number without the sign of a zero."""
-    return text if text.strip("+-0.,") else text.lstrip("+-")
+    """Return a number, which may have a unit, without the sign of a zero."""
+    return text if text.partition(" ")[0].strip("+-0.,") else text.lstrip("+-")
 
 
 class CellForms(NamedTuple):
-    """How values of a metric, changes of it, and its spread are told in cells."""
+    """How values of a metric, changes of it, and its spread are written in cells."""
 
     value: Callable[[float], str]
     change: Callable[[float], str]
@@ -542,7 +539,7 @@ class CellForms(NamedTuple):
 
 
 def cell_forms(metric: str, currency: str = "") -> CellForms:
-    """Return how a metric, or what is none, is told on the terminal."""
+    """Return how a metric, or what is none, is written on the terminal."""
     unit = METRICS[metric].unit if metric in METRICS else ""
     if unit == "share":
         return CellForms(percent_text, points_text, lambda spread: points_text(spread, ""))
@@ -576,10 +573,9 @@ def time_text(seconds: float) -> str:
     if seconds == float("inf"):
         return "never"
     form = scaled_form(units.DURATION, seconds)
-    return f"{seconds / form.size:.3g} {form.unit}"
+    return _unsigned_zero(f"{seconds / form.size:.3g} {form.unit}")
 
 
-# ----------------------------------------
 # Where a combination is among the axes of a study, in words: ``48 hot spares, median repair 44 h``.
 
 _LONG = re.compile(r"(?<![\w.,-])\d{4,}(?![\w.,])")
@@ -607,7 +603,7 @@ def phrase(title: str, label: str, noun: str = "") -> str:
     return f"{label_text(label)} {noun}" if noun else f"{title} {label_text(label)}"
 
 
-def phrases(values: Mapping[str, str], names: Iterable[str], content: Mapping[str, Any]) -> str:
+def phrases(values: Mapping[str, str], names: Iterable[str], axes: Mapping[str, Any]) -> str:
     """Return values of some axes of a study in words.
 
     Parameters
@@ -615,9 +611,8 @@ def phrases(values: Mapping[str, str], names: Iterable[str], content: Mapping[st
     values
         Label of each axis.
     names
-        The axes that are told, in order.
-    content
-        The document of the study.
+        The axes that are stated, in order.
+    axes
+        The axes of its document.
     """
-    axes = content["axes"]
-    return ", ".join(phrase(str(axes[name]["title"]), values[name], axes[name].get("noun", "")) for name in names)
+    return ", ".join(phrase(axes[name].title, values[name], axes[name].noun) for name in names)

@@ -63,7 +63,7 @@ class Taken(NamedTuple):
 def headline_at_equal(kind: Equal, variants: Mapping[str, Prepared], differs: Sequence[str] = ()) -> str:
     """Return the metric that compares variants at equal GPUs, power or cost.
 
-    ``tokens_per_gpu_day``, ``tokens_per_mw_day`` or ``cost_per_token``. Where nobody knows the tokens of any variant,
+    ``tokens_per_gpu_day``, ``tokens_per_mw_day`` or ``cost_per_token``. Where the tokens are unknown of any variant,
     `cluster_goodput` compares at equal GPUs what does the same work on the same hardware.
 
     Parameters
@@ -118,7 +118,7 @@ def _gpus_per_node(prepared: Prepared) -> int:
 
 def at_equal_lines(kind: Equal, metric: str, of: Mapping[str, Taken], differs: Sequence[str] = ()) -> list[str]:
     """Return what was divided by what for each variant, and what that leaves open, in words."""
-    parts = [f"{name}: {_told(kind, found)}" for name, found in of.items()]
+    parts = [f"{name}: {_size_text(kind, found)}" for name, found in of.items()]
     lines = [f"at equal {_TITLES[kind]}: {_DIVIDED[metric]}. {'; '.join(parts)}"]
     sizes = {found.megawatts if kind == "power" else found.gpus for found in of.values()}
     if len(sizes) > 1:
@@ -139,20 +139,20 @@ _DIVIDED: Mapping[str, str] = MappingProxyType(
 )
 
 
-def _told(kind: Equal, found: Taken) -> str:
+def _size_text(kind: Equal, found: Taken) -> str:
     """Return what a variant has at hand, in words."""
     if kind == "gpus":
         return f"{found.gpus:,} GPUs, {found.in_jobs:,} of them in jobs"
     if kind == "power":
         return f"{found.megawatts:.4g} MW"
     if found.cost_per_day is None:
-        return "a cost that nobody knows"
+        return "an unknown cost"
     return f"{amount_text(found.cost_per_day)} {found.currency} a day"
 
 
 _MOST_NAMED = 6
 
-"""Cells of a study whose sizes are told one by one; of more, the smallest and the largest."""
+"""Cells of a study whose sizes are named one by one; of more, the smallest and the largest."""
 
 _UNLIKE = ("cluster", "cluster.accelerator", "cluster.pools")
 
@@ -202,10 +202,10 @@ def table_lines(kind: Equal, table: Table) -> list[str]:
     if not sizes:
         return [f"at equal {_TITLES[kind]}: no point has a {metric}"]
     form = _SIZES[metric]
-    told = sizes if len(sizes) <= _MOST_NAMED else [min(sizes), max(sizes)]
+    listed = sizes if len(sizes) <= _MOST_NAMED else [min(sizes), max(sizes)]
     unit = form.unit or table.currency
-    parts = "; ".join(f"{label}: {amount_text(size)} {unit}" for size, label in told)
-    between = "" if told is sizes else " (the smallest and the largest)"
+    parts = "; ".join(f"{label}: {amount_text(size)} {unit}" for size, label in listed)
+    between = "" if listed is sizes else " (the smallest and the largest)"
     lines = [f"at equal {_TITLES[kind]}: {_DIVIDED[metric]}. In a mean replication{between}: {parts}"]
     return [*lines, _AS_GIVEN] if len({size for size, _ in sizes}) > 1 else lines
 

@@ -75,7 +75,7 @@ def _sizes(ids: Any) -> dict[str, int]:
 def _failure(topology: Topology, part: str) -> dict[str, Any]:
     """Return what one failure of a unit of a part class does, alone: from the unit that does least to the worst."""
     crashed = np.diff(topology.members(part).offsets)
-    # Where nobody is left there is no bandwidth to speak of.
+    # Where no node is left there is no bandwidth to speak of.
     left = None
     if crashed.min() < topology.nodes:
         left = float(topology.paths.left(part).min()) if part in FABRIC_PARTS else 1.0
@@ -193,7 +193,6 @@ def _gigabits(bandwidth: float) -> str:
     return f"{bandwidth * 8 / 1e9:.4g} Gb/s"
 
 
-# ----------------------------------------
 # Where each job of a scenario sits in the empty cluster: as data, and as text for the terminal.
 
 _REACH_PLACEMENT = {

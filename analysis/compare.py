@@ -25,9 +25,10 @@ from analysis.results.models import (
 )
 from analysis.results.run import document, provenance
 from analysis.runs import BATCH, FEWEST, MOST, Gathering, Precision, RequestError, in_order
-from analysis.statistics.differences import Difference, Ranking, difference, ranking_of
+from analysis.statistics.differences import Difference, Ranking, difference, of_pair, ranking_of
 from analysis.statistics.estimates import means
 from sim import MOST_EVENTS, check_work, run, with_engine
+from sim.scenario.laws import LAW_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,9 +40,9 @@ _TEXTS = ("name", "description", "assumptions", "cluster.name")
 
 """Keys that no result depends on."""
 
-_LABELS = ("name", "store", "observer", "use")
+_LABELS = ("name", "store", "use")
 
-"""Keys that tell which items of two lists are the same thing."""
+"""Keys that identify the items of a list."""
 
 _BRIEF, _MOST_NAMES = 60, 4
 
@@ -64,8 +65,8 @@ class Comparison:
     names, ensembles
         The variants and their replications, in the order given; the first is what the others are compared with.
     differences
-        For each variant, how far each metric that both have is from the first's; ``None`` where the data do not tell.
-        Empty for the first.
+        For each variant, how far each metric that both have is from the first's; ``None`` where the data do not show
+        it. Empty for the first.
     headline
         Metric that they are compared by.
     differs
@@ -166,7 +167,7 @@ def compare(
         check_work(goal * sum(variant.prepared.expected_events for variant in variants), most_events)
         indices = range(len(variants) * len(rows[0]), len(variants) * goal)
         # Replication by replication, so that all variants get equally far whatever happens.
-        work = in_order(_play, cast("Any", tuple(variant.prepared for variant in variants)), indices, processes)
+        work = in_order(_simulate, cast("Any", tuple(variant.prepared for variant in variants)), indices, processes)
         with contextlib.closing(work) as source:
             for index, result in zip(indices, source, strict=True):
                 position = index % len(variants)
@@ -196,7 +197,7 @@ def headline(rows: Sequence[Mapping[str, Ratio]], differs: Sequence[str]) -> str
     """Return the metric that variants are compared by, given one replication of each.
 
     Shares of the peak rank variants of the same job on the same hardware only: elsewhere they would punish the faster
-    hardware. Then the cost of a token tells which is better, or how many a day makes; where neither is known, nothing
+    hardware. Then the cost of a token decides, or how many a day makes; where neither is known, nothing
     does, and `ettr` is shown without a rank.
     """
     known = set.intersection(*(set(row) for row in rows))
@@ -239,7 +240,8 @@ def _apart(values: Sequence[Any], path: str) -> Iterator[tuple[str, Sequence[Any
     start = f"{path}." if path else ""
     if all(value == values[0] for value in values):
         return
-    if all(isinstance(value, dict) for value in values) and len({value.get("law") for value in values}) == 1:
+    uses = {value.get("use") for value in values if isinstance(value, dict)}
+    if all(isinstance(value, dict) for value in values) and (len(uses) == 1 or not uses & LAW_NAMES):
         for key in dict.fromkeys(key for value in values for key in value):
             yield from _apart([value.get(key) for value in values], f"{start}{key}")
     elif all(isinstance(value, list) for value in values) and len({_labels(value) for value in values}) == 1:
@@ -286,7 +288,7 @@ def _at_equal(kind: Equal, variants: Sequence[Variant], differs: Sequence[str]) 
     return headline_at_equal(kind, {variant.name: variant.prepared for variant in variants}, differs)
 
 
-def _play(variants: Any, index: int) -> Result:
+def _simulate(variants: Any, index: int) -> Result:
     """Simulate one replication of one variant."""
     replication, position = divmod(index, len(variants))
     return run(variants[position], replication, most_events=math.inf)
@@ -295,11 +297,9 @@ def _play(variants: Any, index: int) -> Result:
 def _differences(ours: Ensemble, theirs: Ensemble) -> dict[str, Difference | None]:
     """Return how far each metric that both have is from the first variant's."""
     mine, first = ours.rows, theirs.rows
-    # What is common to both: the luck of one alone may hang on a few replications in which nodes ran out.
-    pairs = zip(ours.luck, theirs.luck, strict=True) if ours.luck and theirs.luck else ()
-    luck = [tuple(map(sum, zip(*pair, strict=True))) for pair in pairs]
+    controls = of_pair(ours.controls, theirs.controls)
     common = [name for name in mine[0] if name in first[0]]
-    return {name: difference([row[name] for row in mine], [row[name] for row in first], luck) for name in common}
+    return {name: difference([row[name] for row in mine], [row[name] for row in first], controls) for name in common}
 
 
 def _check_common(variants: Sequence[Variant]) -> None:
@@ -315,7 +315,7 @@ def _check_common(variants: Sequence[Variant]) -> None:
 
 
 def _check(precision: Precision, metric: str) -> None:
-    """Refuse points of what is no share."""
+    """Refuse percentage points of what is no share."""
     if not precision.relative and metric not in SHARES:
         raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
 
@@ -344,7 +344,6 @@ def _next_goal(done: int, excess: float) -> int:
     return min(max(seems, done + BATCH), 4 * done, MOST)
 
 
-# ----------------------------------------
 # Variants of scenarios: which ones a command asks for, what each is called, and reading them.
 
 _PAIRS = {"[": "]", "{": "}", "(": ")"}
@@ -498,7 +497,7 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
         name = ", ".join([scenario] * (len(scenarios) > 1) + list(combination))
         found.append(Recipe(name, scenario, tuple(common), combination))
     if len(found) < 2:
-        raise RequestError("nothing to compare with: add --vary PATH=A,B with two values or more, or another scenario")
+        raise RequestError("nothing to compare with: add --vary KEY=A,B with two values or more, or another scenario")
     if len(found) > _MOST:
         raise RequestError(f"--vary: makes more than {_MOST} variants; vary fewer values at once")
     return tuple(found)
@@ -543,7 +542,7 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
             if bare.checkpoint.tiers != loaded.checkpoint.tiers:
                 without[recipe.name] = f"{recipe.name} without its stores"
                 scenarios[without[recipe.name]] = bare
-    reasons = [_told(line, having, wanted) for line, having in found.items()]
+    reasons = [_reason(line, having, wanted) for line, having in found.items()]
     if is_wrong and len(scenarios) - len(without) < 2:
         raise sim.ScenarioError(reasons)
     if split_stores and scenarios and not without:
@@ -579,7 +578,7 @@ def _overrides(recipe: Recipe) -> list[str]:
     return [*(text for text in recipe.common if text not in inside), *recipe.varied, *inside]
 
 
-def _told(line: str, having: Sequence[Recipe], wanted: Sequence[Recipe]) -> str:
+def _reason(line: str, having: Sequence[Recipe], wanted: Sequence[Recipe]) -> str:
     """Return a mistake with the names of the variants that have it, unless it begins with what they have in common."""
     for text in having[0].varied:
         if line.startswith(f"--vary {text}: ") and all(recipe in having for recipe in wanted if text in recipe.varied):
@@ -604,7 +603,6 @@ def _as_typed(line: str, varied: Sequence[str]) -> str:
     return line
 
 
-# ----------------------------------------
 # The document of a comparison.
 
 
@@ -734,7 +732,7 @@ def _why_unranked(comparison: Comparison) -> str | None:
     names = comparison.differs
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     why = (
-        f"{listed} differ{'s' * (len(names) == 1)}, and a share of the peak does not tell which is better "
+        f"{listed} differ{'s' * (len(names) == 1)}, and a share of the peak does not show which is better "
         "(it would punish the faster hardware)"
     )
     if comparison.order:

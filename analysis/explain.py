@@ -1,4 +1,4 @@
-"""What the step of each job costs, how it comes back, and where every number comes from."""
+"""What the step of each job costs, how it recovers, and where every number comes from."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from analysis.results.explained import (
 from analysis.results.models import FORMAT
 from analysis.results.run import describe_closed_form, provenance
 from analysis.results.step import PARTS, describe_step, sizes, stores_of
-from sim import catalog, comeback
+from sim import catalog, recovery_summary
 from sim.catalog import steps
 from sim.steps import Constants, Impairment, checkpoint_size, communicator_time, flop_per_token, start_time, stated_pace
 from sim.steps.memory import CHECKPOINT_BYTES
@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from sim import Prepared, PreparedJob
     from sim.steps import Link, StepPlan
 
-# ----------------------------------------
-# How each job comes back: who notices faults, where copies are kept, which ways back there are.
+# How each job recovers: observers, checkpoint stores, recovery strategies.
 
 _SLOW = 0.9
 
@@ -68,7 +67,7 @@ _NARROW = 0.5
 def describe_recovery(prepared: Prepared, index: int) -> Recovery:
     """Return what there is to say about detection, stores and recovery of a job."""
     scenario = prepared.scenario
-    found, job = comeback(prepared, index), prepared.jobs[index]
+    found, job = recovery_summary(prepared, index), prepared.jobs[index]
     name = scenario.recovery.use
     return Recovery(
         interruptions_per_day=DAY / job.mtti,
@@ -80,7 +79,7 @@ def describe_recovery(prepared: Prepared, index: int) -> Recovery:
                 causes=list(row.causes),
                 per_day=DAY * row.rate,
                 known_after_s=row.known_after,
-                # Without a name an observer is whoever tells the time that the scenario states.
+                # Without a name an observer is whatever gives the time that the scenario states.
                 first={name or "stated": share for name, share in row.shares.items()},
             )
             for row in found.classes
@@ -104,7 +103,7 @@ def describe_recovery(prepared: Prepared, index: int) -> Recovery:
                 except_first=way.except_first,
                 phases=_phases(way.stages),
             )
-            for way in found.ways
+            for way in found.rungs
         ],
         phases=_phases(found.stages),
         human=None if found.human is None else Human(after_s=found.human.after, no_progress=found.human.no_progress),
@@ -318,7 +317,7 @@ def _efficiencies(plan: StepPlan) -> dict[str, Share]:
 
 
 def _constants(plan: StepPlan) -> dict[str, Constant]:
-    """Return the numbers of the model of steps that no data sheet gives, and whether steps or textbooks tell them."""
+    """Return the numbers of the model of steps that no data sheet gives, and whether steps or textbooks give them."""
     fitted = steps.fit()["constants"]
     return {
         entry.name: Constant(

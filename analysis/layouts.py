@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 Sort = Literal["goodput", "step"]
 
+ROOMY = 0.9
+
+"""Share of the memory up to which a layout fits with certainty: counts are some per cent off [-]."""
+
 
 class _Ranking:
     """Layouts of a search, of which the best are seated in the cluster until the order of the shown ones is final.
@@ -36,13 +40,13 @@ class _Ranking:
     def __init__(self, search: LayoutSearch, found: Sequence[Candidate]) -> None:
         self.search = search
         self.rows = list(found)
-        self.keys: dict[Sort, Callable[[Candidate], float]] = {
-            "goodput": lambda row: -(row.tokens_per_day or 0.0),
-            "step": lambda row: row.plan.time,
+        self.keys: dict[Sort, Callable[[Candidate], tuple[bool, float]]] = {
+            "goodput": lambda row: (row.plan.crowding > ROOMY, -(row.tokens_per_day or 0.0)),
+            "step": lambda row: (row.plan.crowding > ROOMY, row.plan.time),
         }
 
     def order(self, sort: Sort) -> list[int]:
-        """Return the numbers of the rows, best first; equal ones keep the order of the search."""
+        """Return the numbers of the rows, best first and last what may not fit; equal ones keep the order found."""
         return sorted(range(len(self.rows)), key=lambda number: self.keys[sort](self.rows[number]))
 
     def settle(self, top: int) -> dict[Sort, list[int]]:
@@ -84,7 +88,7 @@ def describe_layouts(
         By what: tokens of a day that survive failures, or time of a step; ``None`` for the former where a closed form
         says what failures leave, else the latter.
     progress
-        Told how many layouts there are so far.
+        Called with the number of layouts so far.
 
     Raises
     ------
@@ -202,6 +206,8 @@ def format_layouts(content: LayoutsDocument, *, width: int | None = None) -> str
 
 
 def _print(out: Console, content: LayoutsDocument) -> None:
+    from rich.measure import measure_renderables
+
     other = "step" if content.sort == "goodput" else "goodput"
     out.print(f"{content.scenario}, job {content.job}", style="bold", highlight=False)
     kinds = "tensor x context x pipeline x data" + (" (expert)" if _has_experts(content) else "")
@@ -215,13 +221,20 @@ def _print(out: Console, content: LayoutsDocument) -> None:
     )  # fmt: skip
     for column in table.columns:
         column.no_wrap = True
-    for row in content.layouts:
-        _add(table, row, content.sort, other)
     own = content.own
-    if own is not None and not any(row.is_own for row in content.layouts):
-        _add(table, own, content.sort, other)
+    rows = [*content.layouts, *([own] if own is not None and not any(row.is_own for row in content.layouts) else ())]
+    rows.sort(key=lambda row: row.memory_share > ROOMY)
+    for place, row in enumerate(rows):
+        if place and row.memory_share > ROOMY >= rows[place - 1].memory_share:
+            table.add_section()
+        _add(table, row, content.sort, other)
+    if not out.file.isatty():
+        # Who reads a pipe wants every number.
+        out.width = max(out.width, measure_renderables(out, out.options.update(max_width=1000), [table]).maximum)
     out.print()
     out.print(table)
+    if any(row.memory_share > ROOMY for row in rows):
+        out.print(f"  + may not fit: more than {percent_text(ROOMY, 0)} of the memory by our count", highlight=False)
     if own is not None:
         out.print("  * the scenario's own layout", highlight=False)
     for line in content.notes:
@@ -249,7 +262,7 @@ def _add(table: Any, row: LayoutRow, sort: str, other: str) -> None:
         row.recompute,
         f"{row.step_s:,.4g} s",
         percent_text(row.mfu, 1),
-        f"{row.memory_bytes / 1e9:,.0f} GB",
+        f"{row.memory_bytes / 1e9:,.0f} GB{' +' if row.memory_share > ROOMY else ''}",
         percent_text(row.bubble_share, 1),
         text_or_dash(row.ettr, percent_text),
         text_or_dash(row.tokens_per_day, amount_text),

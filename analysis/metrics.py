@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 
     from sim.steps.power import FacilityEnergy
 
-# ----------------------------------------
 # Buckets: where a GPU-second can land.
 
 
 class BucketWords(NamedTuple):
-    """How a bucket of the ledger is told and drawn.
+    """How a bucket of the ledger is worded and drawn.
 
     Parameters
     ----------
@@ -107,7 +106,6 @@ def bucket_label(name: str) -> str:
     return BUCKETS[name].label if name in BUCKETS else name.replace("_", " ")
 
 
-# ----------------------------------------
 # Metrics.
 
 
@@ -316,14 +314,14 @@ _OWN = (
     Metric("p_finish_by", "probability to finish in time", "the probability to finish in time", "share",
            "jobs finished within their `deadline` after arrival / jobs with a deadline",
            head="P(finish by the deadline)", needs=(_WORK, _DEADLINE), is_probability=True),
-    Metric("energy", "energy", "the energy", "J",
+    Metric("energy", "energy per run", "the energy per run", "J",
            "energy of the facility in a replication. Needs the power of a node: from the catalog of accelerators, or"
            " `power`",
-           better="lower", head="energy of the facility", needs=(_POWER,), of="cluster"),
+           better="lower", head="facility energy per run", needs=(_POWER,), of="cluster"),
     Metric("energy_per_token", "energy of a million tokens", "the energy of training", "J per token",
            "energy / tokens that survived",
            better="lower", needs=(_POWER, _TOKENS), of="cluster"),
-    Metric("cost", "cost", "the cost", "currency",
+    Metric("cost", "cost per run", "the cost per run", "currency",
            "cost of a replication. Needs `cost`",
            better="lower", needs=(_PRICES,), of="cluster"),
     Metric("cost_per_token", "cost of a million tokens", "the cost of training", "currency per token",
@@ -362,7 +360,6 @@ def lower_is_better(metric: str) -> bool:
     return metric in METRICS and METRICS[metric].better == "lower"
 
 
-# ----------------------------------------
 # What a run took: energy by what drew it, and money by what it was paid for.
 
 _KWH, _MW = ENERGY.units["kWh"], 1e6
@@ -466,7 +463,7 @@ def _tokens(prepared: Prepared, result: Result, index: int) -> float:
 
 
 def _shares(prepared: Prepared, result: Result) -> list[float] | None:
-    """Return the share of each job in what the cluster takes [-]; ``None`` if nobody says how they share it."""
+    """Return the share of each job in what the cluster takes [-]; ``None`` if it is not stated how they share it."""
     cost = prepared.upkeep.cost
     rule = cost.allocation if cost is not None else None
     if len(prepared.jobs) == 1:
@@ -527,7 +524,6 @@ def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
     }
 
 
-# ----------------------------------------
 # From what a replication counted to metrics.
 
 
@@ -616,20 +612,19 @@ def time_shares(result: Result) -> dict[str, Ratio]:
     return {f"{TIME_SHARE}{name}": Ratio(time, requested) for name, time in zip(JOB_BUCKETS, spent, strict=True)}
 
 
-# ----------------------------------------
 # How many nodes are missing at once, and how far that is from what independent nodes would do.
 
-LEVELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+LEVELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 
 
-def add_down_times(times: dict[int, float], result: Result) -> None:
-    """Add for how long how many nodes were down in a replication to what is in `times` [s]."""
-    for count, seconds in result.down_times.items():
+def add_times(times: dict[int, float], more: Mapping[int, float]) -> None:
+    """Add for how long a count had each value in a replication to what is in `times` [s]."""
+    for count, seconds in more.items():
         times[count] = times.get(count, 0.0) + seconds
 
 
-def nodes_down(times: Mapping[int, float], nodes: int) -> dict[str, Any]:
-    """Return the distribution over time of the number of nodes that are down, pooled over replications.
+def nodes_down(times: Mapping[int, float], nodes: int, gpus: int = 1, spares: int = 0) -> dict[str, Any]:
+    """Return the distribution over time of the number of nodes, or domains, that are down, pooled over replications.
 
     Parameters
     ----------
@@ -637,13 +632,18 @@ def nodes_down(times: Mapping[int, float], nodes: int) -> dict[str, Any]:
         For how long how many were down, in all replications of a scenario [s].
     nodes
         Nodes of the cluster.
+    gpus
+        GPUs of a node.
+    spares
+        A number that `more_than` has in any case.
 
     Returns
     -------
     dict
-        ``mean`` [-], the smallest numbers that are enough for 50, 90 and 99 % of the time, ``max``, the variance over
-        that of independent nodes (``dispersion``; null if no node was ever down), and under ``independent`` what
-        independent nodes with the same mean would need.
+        ``mean`` [-], the smallest numbers that are enough for 50, 90, 99 and 99.9 % of the time, ``max``, the variance
+        over that of independent nodes (``dispersion``; null if no node was ever down), under ``independent`` what
+        independent nodes with the same mean would need, and under ``more_than`` the share of the time with more than 0,
+        1, 2, 4, 8, ... down.
     """
     counts = np.array(sorted(times), dtype=np.int64)
     share = np.array([times[count] for count in counts])
@@ -658,12 +658,19 @@ def nodes_down(times: Mapping[int, float], nodes: int) -> dict[str, Any]:
     found = {name: int(counts[np.searchsorted(reached, level * (1 - 1e-12))]) for name, level in LEVELS.items()}
     law = missing_nodes_pmf(nodes, unavailability)  # its quantiles in closed form would need scipy
     chance = nodes * unavailability * (1 - unavailability)
+    most = int(counts[share > 0][-1])
+    steps = sorted({0, spares, *(2**power for power in range(most.bit_length()))})
     return {
         "mean": mean,
         **found,
-        "max": int(counts[share > 0][-1]),
+        "max": most,
         "dispersion": variance / chance if chance > 0 else None,
         "independent": {name: quantile(law, level) for name, level in LEVELS.items()},
+        "more_than": [
+            {"count": step, "gpus": step * gpus, "time_share": float(share[counts > step].sum())}
+            for step in steps
+            if step < most or step == spares
+        ],
     }
 
 

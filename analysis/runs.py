@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
-from analysis.metrics import SHARES, add_down_times, amounts_of, job_ratios, job_spending, ratios
-from analysis.statistics.differences import LUCK_SIZE, ControlVariates, controlled
+from analysis.metrics import SHARES, add_times, amounts_of, job_ratios, job_spending, ratios
+from analysis.statistics.differences import CONTROL_COUNT, ControlVariates, controlled
 from analysis.statistics.estimates import means, ratio_interval
 from analysis.statistics.intervals import unseen
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, MOST_EVENTS, Bucket, Prepared, Ratio, Result, check_work, run, with_engine
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
 
-# ----------------------------------------
 # Numbers of many replications in little memory: rows of a few numbers each, without an object for each of them.
 
 Row = TypeVar("Row", bound=tuple[float, ...])
@@ -92,7 +91,6 @@ class Rows(Sequence[Row]):
     __hash__ = None  # type: ignore[assignment]
 
 
-# ----------------------------------------
 # The same work on many indices: in order, and on all cores where that pays.
 
 Item = TypeVar("Item")
@@ -238,7 +236,6 @@ def _work_adopted(work: Callable[[Prepared, int], Any], index: int) -> Any:
     return work(_ADOPTED[0], index)
 
 
-# ----------------------------------------
 # What many replications come to, added up one by one: sums, and a few numbers of each where a spread is asked for.
 
 
@@ -357,8 +354,8 @@ class Tally:
         For each cause, the interruptions of each replication.
     counts
         Events by what became of them.
-    down_times
-        For how long how many nodes were down [s].
+    down_times, unit_down_times
+        For how long how many nodes were down, and how many units that are used as wholes [s].
     amounts
         What each replication took, by name: energy by bucket, cost by what it was paid for.
     repairs
@@ -383,6 +380,7 @@ class Tally:
         self.interruptions = [array("q") for _ in prepared.sources]
         self.counts: dict[str, int] = {}
         self.down_times: dict[int, float] = {}
+        self.unit_down_times: dict[int, float] = {}
         self.amounts: dict[str, array[float]] = {}
         self.repairs: dict[str, int] = {}
         self.windows: FloatArray = np.zeros((0, len(JOB_BUCKETS)))
@@ -410,7 +408,8 @@ class Tally:
             "merged": sum(job.merged for job in result.jobs),
         }.items():
             self.counts[name] = self.counts.get(name, 0) + number
-        add_down_times(self.down_times, result)
+        add_times(self.down_times, result.down_times)
+        add_times(self.unit_down_times, result.unit_down_times)
         amounts, repairs = amounts_of(self.prepared, result)
         for name, amount in amounts.items():
             self.amounts.setdefault(name, array("d")).append(amount)
@@ -458,7 +457,7 @@ class Precision:
     Parameters
     ----------
     width
-        In points of a share / 100, or as a part of the mean [-].
+        In percentage points / 100, or as a part of the mean [-].
     relative
         Whether it is a part of the mean.
     """
@@ -468,7 +467,7 @@ class Precision:
 
     @classmethod
     def parse(cls, text: str) -> Precision:
-        """Read ``0.1pt`` (points of a share) or ``2%`` (of the mean).
+        """Read ``0.1pt`` (percentage points) or ``2%`` (of the mean).
 
         Raises
         ------
@@ -477,12 +476,12 @@ class Precision:
         """
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(pt|%)\s*", text)
         if match is None or float(match[1]) <= 0:
-            raise RequestError(f"'{text}' is not a precision: write 0.1pt (points of a share) or 2% (of the mean)")
+            raise RequestError(f"'{text}' is not a precision: write 0.1pt (percentage points) or 2% (of the mean)")
         return cls(float(match[1]) / 100, match[2] == "%")
 
-    def is_met(self, ratios: list[Ratio], luck: Sequence[tuple[float, ...]]) -> bool:
-        """Return whether the interval of a metric's mean, with the luck taken out if that can be, is narrow enough."""
-        found = controlled(ratios, luck)
+    def is_met(self, ratios: list[Ratio], controls: Sequence[tuple[float, ...]]) -> bool:
+        """Return whether the interval of a metric's mean, with controls where they are known, is narrow enough."""
+        found = controlled(ratios, controls)
         if found is not None:
             mean, (low, high) = found.mean, found.ci95
         else:
@@ -505,8 +504,8 @@ class Ensemble:
     ----------
     rows
         Metrics, in order of replication.
-    luck
-        How lucky each replication was, by `analysis.statistics.differences`; empty where that is not known.
+    controls
+        Control variates of each replication (`analysis.statistics.differences`); empty where they are not known.
     tally
         Everything else that they came to together.
     results
@@ -517,7 +516,7 @@ class Ensemble:
 
     prepared: Prepared
     rows: Table
-    luck: Sequence[tuple[float, ...]]
+    controls: Sequence[tuple[float, ...]]
     tally: Tally
     results: tuple[Result, ...] = ()
     precise: bool | None = None
@@ -540,28 +539,28 @@ class Gathering:
         self._keeps = keeps
         self._results: list[Result] = []
         self._tally = Tally(prepared)
-        self._luck = ControlVariates(prepared)
-        self._lucky = array("d")
+        self._variates = ControlVariates(prepared)
+        self._controls = array("d")
         self._is_known = True
 
     def add(self, result: Result) -> None:
         """Add a replication."""
         self.rows.append(ratios(self.prepared, result))
         self._tally.add(result)
-        lucky = self._luck.of(result)
-        self._is_known = self._is_known and lucky is not None
-        self._lucky.extend(lucky or ())
+        controls = self._variates.of(result)
+        self._is_known = self._is_known and controls is not None
+        self._controls.extend(controls or ())
         if self._keeps:
             self._results.append(result)
 
     @property
-    def luck(self) -> Sequence[tuple[float, ...]]:
-        """How lucky each replication was; empty where that is not known of every one."""
-        return Rows(self._lucky, LUCK_SIZE, tuple) if self._is_known and self._lucky else []
+    def controls(self) -> Sequence[tuple[float, ...]]:
+        """Control variates of each replication; empty where those of one are not known."""
+        return Rows(self._controls, CONTROL_COUNT, tuple) if self._is_known and self._controls else []
 
     def ensemble(self, *, precise: bool | None = None) -> Ensemble:
         """Return what has been gathered."""
-        return Ensemble(self.prepared, self.rows, self.luck, self._tally, tuple(self._results), precise)
+        return Ensemble(self.prepared, self.rows, self.controls, self._tally, tuple(self._results), precise)
 
 
 def replicate(
@@ -612,8 +611,8 @@ def replicate(
     rows = found.rows
     precise = None if precision is None else False
     check_work(prepared.expected_events * (FEWEST if total is None else total), most_events)
-    play = functools.partial(run, keeps_log=keeps_log, most_events=math.inf)
-    with contextlib.closing(in_order(play, prepared, range(MOST if total is None else total), processes)) as source:
+    simulate = functools.partial(run, keeps_log=keeps_log, most_events=math.inf)
+    with contextlib.closing(in_order(simulate, prepared, range(MOST if total is None else total), processes)) as source:
         for result in source:
             found.add(result)
             if len(rows) == 1:
@@ -622,7 +621,7 @@ def replicate(
                 progress(len(rows), total)
             if precision is not None and len(rows) >= FEWEST and len(rows) % BATCH == 0:
                 mine = [row[metric] for row in rows]
-                precise = precision.is_met(mine, found.luck)
+                precise = precision.is_met(mine, found.controls)
                 # What was censored once has no mean, however long one goes on.
                 is_too_much = prepared.expected_events * (len(rows) + BATCH) > most_events
                 if precise or is_too_much or any(math.isinf(ratio.amount) for ratio in mine):
@@ -631,7 +630,7 @@ def replicate(
 
 
 def _check_metric(metric: str, known: Mapping[str, Ratio], precision: Precision | None) -> None:
-    """Refuse a metric that is not there, and points of one that is no share."""
+    """Refuse a metric that is not there, and percentage points of one that is no share."""
     if metric not in known:
         near = difflib.get_close_matches(metric, known, 1)
         hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(sorted(known))}"
@@ -654,7 +653,7 @@ def band(
     Each draw scales the rate of every source that states how many events it rests on by a gamma variable with shape
     ``events + 1/2`` and mean ``1 + 1 / (2 events)`` (Jeffreys' posterior of a Poisson rate), and simulates the first
     replications again. Sources without such a statement are taken as exact. Random numbers are common to all draws, so
-    the luck of a few replications cancels in what a draw moves their mean by; the band is the mean of the whole
+    the noise of a few replications cancels in what a draw moves their mean by; the band is the mean of the whole
     ensemble moved by that.
 
     Parameters

@@ -1,4 +1,4 @@
-"""A study played for its sensitivity: one axis at a time, all at once at random, or both."""
+"""A study simulated for its sensitivity: one axis at a time, all at once at random, or both."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from analysis.results.run import provenance
 from analysis.runs import RequestError
 from analysis.statistics.estimates import summarise_ratio
 from analysis.study.designs import OneAtATime, Saltelli
+from analysis.study.questions.sensitivity import tornado
 from analysis.study.questions.sobol import LEAST, indices
-from analysis.study.questions.tornado import tornado
 from analysis.study.table import Cell, Table
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from analysis.study.designs import Design
     from analysis.study.load import LoadedStudy
+    from analysis.study.questions.sensitivity import Swing, Tornado
     from analysis.study.questions.sobol import Indices
-    from analysis.study.questions.tornado import Swing, Tornado
     from analysis.study.table import Outcome
     from analysis.sweep.journal import Journal
     from analysis.sweep.workers import WorkerPool
@@ -132,7 +132,7 @@ METHODS = ("tornado", "sobol", "both")
 
 SAMPLES = 64
 
-"""Points of a set, unless told; with d axes 64 (d + 2) points are played."""
+"""Points of a set, by default; with d axes 64 (d + 2) points are simulated."""
 
 
 @dataclass(frozen=True)
@@ -206,12 +206,12 @@ def sensitivity(
 ) -> Sensitivity:
     """Return what the axes of a study do to a metric.
 
-    What is in the journal already is not played again, so that a second call with another metric simulates nothing.
+    What is in the journal already is not simulated again, so that a second call with another metric simulates nothing.
 
     Parameters
     ----------
     campaign
-        The study, its journal and who plays.
+        The study, its journal and the workers.
     method
         ``tornado``, ``sobol`` or ``both``.
     samples
@@ -239,10 +239,14 @@ def sensitivity(
     except RuleError as error:
         raise RequestError(f"--samples {samples}: {error.rule}") from None
     plans: dict[str, Design] = {"tornado": alone, "sobol": together}
-    plays = {name: replace(campaign, loaded=_derived(campaign.loaded, design)) for name, design in plans.items()}
+    loaded = campaign.loaded
+    campaigns = {
+        name: replace(campaign, loaded=replace(loaded, study=loaded.study.model_copy(update={"design": design})))
+        for name, design in plans.items()
+    }
     wanted = [name for name in plans if method in (name, "both")]
-    center = _center(plays["tornado"], metric, count)
-    tables = _simulated({name: plays[name] for name in wanted}, metric, count)
+    center = _center(campaigns["tornado"], metric, count)
+    tables = _simulated({name: campaigns[name] for name in wanted}, metric, count)
     found, missing = None, ""
     if "sobol" in tables:
         try:
@@ -258,16 +262,11 @@ def _check(method: str, replications: int) -> None:
     if method not in METHODS:
         raise RequestError(f"--method {method}: is no method{suggest(method, METHODS)}")
     if replications < LEAST:
-        raise RequestError(f"{replications} replications: needs {LEAST} at least to tell what varies from luck")
-
-
-def _derived(loaded: LoadedStudy, design: Design) -> LoadedStudy:
-    """Return a study of the same axes with another design."""
-    return replace(loaded, study=loaded.study.model_copy(update={"design": design}))
+        raise RequestError(f"{replications} replications: needs {LEAST} at least to separate what varies from noise")
 
 
 def _center(campaign: Campaign, metric: str, replications: int) -> Outcome:
-    """Return what comes of the central point, which tells soon whether the rest makes sense.
+    """Return what comes of the central point, which shows soon whether the rest makes sense.
 
     Raises
     ------
@@ -275,7 +274,7 @@ def _center(campaign: Campaign, metric: str, replications: int) -> Outcome:
         If it cannot run, or does not have the metric.
     """
     point = next(campaign.loaded.points())
-    replace(campaign, progress=lambda _done, _total: None).play([point], replications)
+    replace(campaign, progress=lambda _done, _total: None).simulate([point], replications)
     found = campaign.outcome(point, replications)
     if found.trouble:
         raise RequestError(f"the central point cannot run: {found.trouble}")
@@ -285,13 +284,13 @@ def _center(campaign: Campaign, metric: str, replications: int) -> Outcome:
 
 
 def _simulated(campaigns: dict[str, Campaign], metric: str, replications: int) -> dict[str, Table]:
-    """Return the tables of several studies, played with one progress over all of them."""
+    """Return the tables of several studies, simulated with one progress over all of them."""
     points = {name: tuple(campaign.loaded.points()) for name, campaign in campaigns.items()}
     per_point = len(blocks(0, replications))
     total, before = per_point * sum(map(len, points.values())), 0
     tables = {}
     for name, campaign in campaigns.items():
-        replace(campaign, progress=_shifted(campaign.progress, before, total)).play(points[name], replications)
+        replace(campaign, progress=_shifted(campaign.progress, before, total)).simulate(points[name], replications)
         cells = tuple(Cell(campaign.outcome(point, replications, (metric,))) for point in points[name])
         tables[name] = Table(campaign.loaded.study.vary, cells, (metric,))
         before += per_point * len(points[name])

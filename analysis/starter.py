@@ -1,4 +1,4 @@
-"""A first scenario for whoever has none: every value chosen by rule, and every choice told in a comment."""
+"""A first scenario for whoever has none: every value chosen by rule, and every choice explained in a comment."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.amounts import percent_text
+from analysis.layouts import ROOMY
 from sim import catalog, units
 from sim.catalog import steps
 from sim.yamlfile import suggest
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from sim import Candidate, LayoutSearch
     from sim.steps import Accelerator, ModelShape, Workload
 
-# ----------------------------------------
 # Lines of YAML with comments.
 
 _WIDTH = 116
@@ -54,7 +54,6 @@ def quoted(text: str) -> str:
     return text if is_plain else json.dumps(text, ensure_ascii=False)
 
 
-# ----------------------------------------
 # The text of a starter scenario: each value with what it means, what else may stand there, and where it is from.
 
 _MEBI = 2**20
@@ -110,12 +109,12 @@ class Parts(NamedTuple):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the way to come back states the width of tensor groups."""
+        """Whether the recovery states the width of tensor groups."""
         return bool(self.preset["recovery"]["use"] == "narrow")
 
     @property
     def is_elastic(self) -> bool:
-        """Whether replicas leave and come back one by one."""
+        """Whether replicas leave and return one by one."""
         return self.preset["recovery"]["use"] in ("shrink-rejoin", "restart-smaller")
 
     @property
@@ -296,7 +295,7 @@ def _failures(parts: Parts) -> list[str]:
     return [
         *note(
             "What fails: a bundle of published rates, or sources of your own, such as - {use: component, name: node, "
-            "part: node, rate: 5 per 1000 node-day}."
+            "part: node, rate: 5 per 1000 node-days}."
         ),
         "failures:",
         *note(f"{bundle['title']}. Source: {bundle['source']}. Others: ettrick list.", "  "),
@@ -340,7 +339,7 @@ def _policies(parts: Parts, work: Workload | None) -> list[str]:
         *said("      restore: 30 s", "to read it back"),
         "",
         *note(
-            f"How the job comes back: {preset['title']}. Source: {preset['source']}. It brings the phases of a restart"
+            f"How the job recovers: {preset['title']}. Source: {preset['source']}. It brings the phases of a restart"
             f"{' and who notices a failure, and when' if 'detection' in preset else ''}. Others: ettrick list.",
         ),
         f"recovery: {{use: {parts.wishes.recovery}{width}}}",
@@ -351,7 +350,7 @@ def _policies(parts: Parts, work: Workload | None) -> list[str]:
     return [
         *lines,
         *said(
-            "repair: {time: {law: lognormal, median: 22 h, sigma: 1.5}}",
+            "repair: {time: {use: lognormal, median: 22 h, sigma: 1.5}}",
             "until a node is back; source: arXiv 2502.03885, 400 servers. One time: repair: {time: 1 d}",
         ),
     ]
@@ -371,7 +370,7 @@ def _share(parts: Parts) -> str:
 
 
 def _assumptions(parts: Parts) -> list[str]:
-    """Return what every result repeats, because nobody has measured it."""
+    """Return what every result repeats, because it is not measured."""
     texts = ["checkpoint, spares, batch and layout: a starter's, to be replaced by yours"]
     if parts.chip.announced:
         texts.append(f"{parts.wishes.accelerator}: announced, not measured")
@@ -399,17 +398,13 @@ _SPARES = 64
 
 """Nodes of a job for each hot spare."""
 
-_HEADROOM = 0.9
-
-"""Share of the memory that a layout may take where another one does not need more."""
-
 _DOUBLED = 6
 
 """How often a number of GPUs is doubled at most to find one that is enough [-]."""
 
-_TRIED = 4
+_MOST_LAYOUTS = 4
 
-"""Layouts that are tried with the recovery [-]."""
+"""Layouts that are evaluated with the recovery [-]."""
 
 _LARGE = 5e10
 
@@ -455,7 +450,7 @@ def starter(wishes: Wishes, command: str = "ettrick init", progress: Progress | 
     command
         What made it, for the head of the file.
     progress
-        Told how many layouts there are so far.
+        Called with the number of layouts so far.
 
     Raises
     ------
@@ -558,7 +553,7 @@ def _laid_out(parts: Parts, command: str, progress: Progress | None) -> str:
 
 
 def _counted(search: LayoutSearch, progress: Progress | None) -> Iterator[Candidate]:
-    """Yield the layouts, and tell how many there are."""
+    """Yield the layouts, and say how many there are."""
     for number, candidate in enumerate(search.candidates()):
         if progress is not None and number % 100 == 0:
             progress(number, None)
@@ -590,12 +585,12 @@ def _enough(parts: Parts) -> str:
 
 def _best_first(candidates: Iterable[Candidate], parts: Parts) -> Sequence[Candidate]:
     """Return a few layouts: the fastest of those that leave some memory, then the fastest of all."""
-    order = sorted(candidates, key=lambda one: (one.plan.crowding > _HEADROOM, one.plan.time))
+    order = sorted(candidates, key=lambda one: (one.plan.crowding > ROOMY, one.plan.time))
     if parts.is_narrow:  # groups that can run narrower
         order = [one for one in order if one.plan.work.tensor > 1] or order
     if parts.is_rack and parts.is_elastic:
         order = [one for one in order if _has_whole_racks(parts, one)] or order
-    return order[:_TRIED]
+    return order[:_MOST_LAYOUTS]
 
 
 def _has_whole_racks(parts: Parts, candidate: Candidate) -> bool:
@@ -604,7 +599,7 @@ def _has_whole_racks(parts: Parts, candidate: Candidate) -> bool:
 
 
 def _line(error: ValueError) -> str:
-    """Return the first mistake without its place in a file that nobody has seen."""
+    """Return the first mistake without its place in a file that was not written."""
     line = error.lines[0] if isinstance(error, sim.ScenarioError) else str(error)
     return line.partition(": ")[2] if ".yaml:" in line.partition(": ")[0] else line
 

@@ -41,7 +41,7 @@ def console(file: IO[str], *, width: int | None = None) -> Console:
     from rich.console import Console
 
     if width is None and not file.isatty():
-        # Without a terminal there is no width to respect; a table that is cut helps nobody.
+        # Without a terminal there is no width to respect; a table that is cut helps no one.
         width = 120
     return Console(file=file, markup=False, highlight=False, emoji=False, width=width)
 
@@ -66,7 +66,7 @@ class Progress:
     Attributes
     ----------
     done, total
-        What was told last.
+        When it was reported last.
     """
 
     def __init__(self, what: str, *, quiet: bool, lines: bool = False) -> None:
@@ -74,7 +74,7 @@ class Progress:
         is_terminal = sys.stderr is not None and sys.stderr.isatty()
         self.enabled = not quiet and is_terminal
         self.lines = lines and not quiet and not is_terminal and sys.stderr is not None
-        self.start = self.told = time.perf_counter()
+        self.start = self.reported = time.perf_counter()
         self.first: tuple[int, float] | None = None
         self.done = 0
         self.total: int | None = None
@@ -87,8 +87,8 @@ class Progress:
         self.done, self.total = done, total
         if self.first is None or done < self.first[0]:
             self.first = done, now
-        if self.lines and now - self.told >= _EVERY:
-            self.told = now
+        if self.lines and now - self.reported >= _EVERY:
+            self.reported = now
             sys.stderr.write(f"{self.what}: {self._line(done, total, now)}\n")
             sys.stderr.flush()
         if not self.enabled or now - self.start < 1.0:
@@ -127,7 +127,7 @@ class Progress:
 
 
 def _about(seconds: float) -> str:
-    """Return a time that nobody knows to the second."""
+    """Return an approximate time."""
     if seconds < 90:
         return f"{max(round(seconds), 1)} s"
     if seconds < 90 * 60:

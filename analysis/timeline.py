@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from sim import Prepared, Result, Timeline
 
-# ----------------------------------------
 # The rows of a timeline: processes and threads for jobs, groups of replicas, domains and nodes.
 
 
@@ -145,11 +144,13 @@ def _microseconds(seconds: float) -> int:
     return max(round(seconds * 1e6), 0)
 
 
-def _complete(name: str, category: str, start: float, end: float, track: dict[str, int], **told: Any) -> Iterator[Any]:
-    """Yield a stretch of time on a thread, unless it is shorter than what can be told."""
+def _complete(
+    name: str, category: str, start: float, end: float, track: dict[str, int], **arguments: Any
+) -> Iterator[Any]:
+    """Yield a stretch of time on a thread, unless it is shorter than what can be shown."""
     first, last = _microseconds(start), _microseconds(end)
     if last > first:
-        yield {"name": name, "cat": category, "ph": "X", "ts": first, "dur": last - first, **track, "args": told}
+        yield {"name": name, "cat": category, "ph": "X", "ts": first, "dur": last - first, **track, "args": arguments}
 
 
 def _counter(name: str, time: float, pid: int, **values: float) -> dict[str, Any]:
@@ -162,9 +163,9 @@ def _phases(tracks: Tracks, timeline: Timeline, names: list[str]) -> Iterator[An
         stepping = span.bucket in STEPPING
         bucket = JOB_BUCKETS[span.bucket]
         name = span.name or ({"productive": "step", "degraded": "step slowly"}[bucket] if stepping else bucket)
-        told = {"bucket": bucket, "cause": names[span.cause]}
+        arguments = {"bucket": bucket, "cause": names[span.cause]}
         track = tracks.of_group(span.job, span.group)
-        yield from _complete(name, "step" if stepping else "wait", span.start, span.end, track, **told)
+        yield from _complete(name, "step" if stepping else "wait", span.start, span.end, track, **arguments)
 
 
 def _outages(tracks: Tracks, result: Result, names: list[str]) -> Iterator[Any]:
@@ -175,11 +176,11 @@ def _outages(tracks: Tracks, result: Result, names: list[str]) -> Iterator[Any]:
 
 def _marks(tracks: Tracks, timeline: Timeline, names: list[str]) -> Iterator[Any]:
     for mark in timeline.marks:
-        told: dict[str, Any] = {"cause": names[mark.cause]} if mark.cause else {}
+        arguments: dict[str, Any] = {"cause": names[mark.cause]} if mark.cause else {}
         if mark.node >= 0:
-            told["node"] = mark.node
+            arguments["node"] = mark.node
         if mark.text:
-            told["text"] = mark.text
+            arguments["text"] = mark.text
         track = tracks.of_group(mark.job, 0) if mark.job >= 0 else tracks.cluster
         name = f"{mark.kind}: {names[mark.cause]}" if mark.cause else mark.kind
         # Scope p draws the mark over all threads of the process.
@@ -190,7 +191,7 @@ def _marks(tracks: Tracks, timeline: Timeline, names: list[str]) -> Iterator[Any
             "ts": _microseconds(mark.time),
             "s": "p",
             **track,
-            "args": told,
+            "args": arguments,
         }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import sim
 from analysis.compare import Variant, compare
 from analysis.results.explained import (
+    OnePoint,
     WorthBase,
     WorthDocument,
     WorthGroup,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     _Values = npt.NDArray[np.float64]
 
-# ----------------------------------------
 # Changes of a scenario whose worth is asked for: a cause less, or a knob better by a tenth.
 
 _MORE, _LESS = 1.1, 0.9
@@ -57,7 +57,7 @@ class Change(NamedTuple):
     ----------
     name
         The cause that is gone, or the knob.
-    told
+    text
         What is different, in words.
     prepared
         The changed scenario, ready to run.
@@ -68,7 +68,7 @@ class Change(NamedTuple):
     """
 
     name: str
-    told: str
+    text: str
     prepared: Prepared
     has_formula: bool = True
     counts: bool = True
@@ -106,8 +106,8 @@ def changes_of(prepared: Prepared) -> Changes:
     together, at_once = held, prepared
     for name, knob in KNOBS.items():
         try:
-            changed, told = knob(held, prepared)
-            change = Change(name, told, _ready(changed, prepared))
+            changed, text = knob(held, prepared)
+            change = Change(name, text, _ready(changed, prepared))
         except (LeftOutError, sim.PathError) as error:
             left_out[name] = _reason(error)
             continue
@@ -120,8 +120,8 @@ def changes_of(prepared: Prepared) -> Changes:
         knobs.append(change)
     made = len(knobs)
     if held is not prepared.scenario and any(knob.name == "checkpoint" for knob in knobs):
-        changed, told = _checkpoint(prepared.scenario, prepared)
-        knobs.append(Change("checkpoint_by_rule", f"{told}, by its rule", sim.prepare(changed), counts=False))
+        changed, text = _checkpoint(prepared.scenario, prepared)
+        knobs.append(Change("checkpoint_by_rule", f"{text}, by its rule", sim.prepare(changed), counts=False))
     return Changes(
         tuple(causes),
         Change("all", "removed", _ready(everything, prepared)) if len(causes) > 1 else None,
@@ -338,45 +338,6 @@ SAME = 1e-9
 """Width of an interval over its mean that is but the rounding of sums."""
 
 
-class Row(NamedTuple):
-    """What a change is worth: what is gained by it over the scenario as it is.
-
-    Parameters
-    ----------
-    name, told
-        The change, and what is different.
-    gained
-        By metric, how far it is from the scenario's; ``None`` where the data do not tell.
-    money
-        What the work that is gained in a year would cost at the scenario's price of work; ``None`` without prices.
-    formula
-        By metric, the closed form of the changed scenario less that of the scenario; empty where there is none.
-    counts
-        Whether it is one of those that are made all at once.
-    """
-
-    name: str
-    told: str
-    gained: dict[str, Difference | None]
-    money: Difference | None
-    formula: dict[str, float]
-    counts: bool = True
-
-
-@dataclass(frozen=True)
-class Group:
-    """Changes of a kind, the most valuable first.
-
-    ``together`` has all of them made at once, ``added`` what they are worth one by one added up, and ``residual`` the
-    first less the second: what they are not additive by. ``None`` where there are fewer than two.
-    """
-
-    rows: tuple[Row, ...]
-    together: Row | None = None
-    added: Row | None = None
-    residual: Row | None = None
-
-
 @dataclass(frozen=True)
 class Worth:
     """What is worth what in a scenario.
@@ -401,8 +362,8 @@ class Worth:
     formula: dict[str, float]
     by: str
     price: float | None
-    causes: Group
-    knobs: Group
+    causes: WorthGroup
+    knobs: WorthGroup
     left_out: dict[str, str]
 
 
@@ -416,8 +377,8 @@ def worth(
 ) -> Worth:
     """Return what each cause and each knob of a scenario is worth.
 
-    Every change is played on the same replications as the scenario itself: lives and marks are addressed by cause, so
-    those of all other causes stay what they were.
+    Every change is simulated on the same replications as the scenario itself: lives and marks are addressed by cause,
+    so those of all other causes stay what they were.
 
     Parameters
     ----------
@@ -453,7 +414,20 @@ def worth(
     formula = _formula(base)
     rest = iter(tables)
     causes, knobs = (
-        _group([_simulated(change, next(rest), formula) for change in kind], together is not None, first, by, scale)
+        _group(
+            [
+                _Simulated(
+                    change,
+                    next(rest),
+                    _less(_formula(change.prepared), formula) if change.has_formula else {},
+                )
+                for change in kind
+            ],
+            together is not None,
+            first,
+            by,
+            scale,
+        )
         for kind, (_, together) in zip(listed, kinds, strict=True)
     )
     return Worth(ensembles[0], formula, by, price, causes, knobs, changes.left_out)
@@ -462,7 +436,7 @@ def worth(
 class _Table:
     """What each replication of a variant contributes to the metrics, shape (n,) each: their mean is the metric.
 
-    ``None`` where the data do not tell.
+    ``None`` where the data do not show it.
     """
 
     def __init__(self, rows: Sequence[Mapping[str, Ratio]]) -> None:
@@ -477,43 +451,56 @@ class _Simulated(NamedTuple):
     formula: dict[str, float]
 
 
-def _simulated(change: Change, table: _Table, formula: dict[str, float]) -> _Simulated:
-    """Return a change with what came of it, given the closed form of the scenario as it is."""
-    return _Simulated(change, table, _less(_formula(change.prepared), formula) if change.has_formula else {})
-
-
-def _group(played: list[_Simulated], has_all: bool, base: _Table, by: str, scale: float | None) -> Group:
+def _group(simulated: list[_Simulated], has_all: bool, base: _Table, by: str, scale: float | None) -> WorthGroup:
     """Return what changes of a kind are worth, alone and, if the last one is that, all at once."""
-    singles = played[:-1] if has_all else played
+    singles = simulated[:-1] if has_all else simulated
 
-    def row(name: str, told: str, more: list[_Table], less: list[_Table], formula: dict[str, float]) -> Row:
-        gained = {
-            metric: _gained([table.known[metric] for table in more], [table.known[metric] for table in less])
+    def row(
+        name: str,
+        change: str,
+        more: list[_Table],
+        less: list[_Table],
+        formula: dict[str, float],
+        *,
+        counts: bool = True,
+    ) -> WorthRow:
+        gain = {
+            metric: _gain([table.known[metric] for table in more], [table.known[metric] for table in less])
             for metric in base.known
         }
-        return Row(name, told, gained, _times(gained[by], scale), formula)
+        return WorthRow(
+            name=name,
+            change=change,
+            gain={metric: None if one is None else DifferenceFound.model_validate(one) for metric, one in gain.items()},
+            money_per_year=_times(gain[by], scale),
+            closed_form=dict(formula),
+            counts=counts,
+        )
 
-    def single(one: _Simulated) -> Row:
-        found = row(one.change.name, one.change.told, [one.table], [base], one.formula)
-        return found._replace(counts=one.change.counts)
+    def single(one: _Simulated, *, counts: bool) -> WorthRow:
+        return row(one.change.name, one.change.text, [one.table], [base], one.formula, counts=counts)
 
-    found = sorted(map(single, singles), key=lambda row: -_mean(row.gained[by]))
+    rows = [single(one, counts=one.change.counts) for one in singles]
+    rows.sort(key=lambda row: math.inf if (gain := row.gain[by]) is None else -gain.mean)
     if not has_all:
-        return Group(tuple(found))
-    together = played[-1]
+        return WorthGroup(rows=rows, together=None, added=None, residual=None)
+    together = simulated[-1]
     counted = [one for one in singles if one.change.counts]
     tables, bases = [one.table for one in counted], [base] * len(counted)
-    formula = _added([one.formula for one in counted])
+    parts = [one.formula for one in counted]
+    formula = {
+        name: math.fsum(part[name] for part in parts) for name in parts[0] if all(name in part for part in parts)
+    }
     rest = _less(together.formula, formula)
-    return Group(
-        tuple(found),
-        single(together),
-        row("added", "these added up", tables, bases, formula),
-        row("residual", "all at once less these added up", [together.table, *bases[1:]], tables, rest),
+    return WorthGroup(
+        rows=rows,
+        together=single(together, counts=True),
+        added=row("added", "these added up", tables, bases, formula),
+        residual=row("residual", "all at once less these added up", [together.table, *bases[1:]], tables, rest),
     )
 
 
-def _gained(more: Sequence[_Values | None], less: Sequence[_Values | None]) -> Difference | None:
+def _gain(more: Sequence[_Values | None], less: Sequence[_Values | None]) -> Difference | None:
     """Return the sum of some metrics less that of others, over common replications; ``None`` if one is not known."""
     ours = [values for values in more if values is not None]
     theirs = [values for values in less if values is not None]
@@ -521,26 +508,18 @@ def _gained(more: Sequence[_Values | None], less: Sequence[_Values | None]) -> D
         return None
     sums = [[Ratio(value, 1) for value in np.sum(values, axis=0).tolist()] for values in (ours, theirs)]
     found = difference(*sums)
-    return found if found is None or _varies(found) else found._replace(resolved=False, replications_to_resolve=None)
+    # Replications that all agree, because what makes the difference is rare, are no proof.
+    if found is None or found.ci95[1] - found.ci95[0] > SAME * abs(found.mean):
+        return found
+    return found._replace(resolved=False, replications_to_resolve=None)
 
 
-def _varies(found: Difference) -> bool:
-    """Return whether a difference is not the same in all replications, so that an interval says something.
-
-    A few replications may agree because what makes the difference is rare: that they do is no proof.
-    """
-    return found.ci95[1] - found.ci95[0] > SAME * abs(found.mean)
-
-
-def _times(found: Difference | None, scale: float | None) -> Difference | None:
+def _times(found: Difference | None, scale: float | None) -> DifferenceFound | None:
     """Return a difference in another unit."""
     if found is None or scale is None:
         return None
-    return found._replace(mean=scale * found.mean, ci95=(scale * found.ci95[0], scale * found.ci95[1]))
-
-
-def _mean(found: Difference | None) -> float:
-    return -math.inf if found is None else found.mean
+    scaled = found._replace(mean=scale * found.mean, ci95=(scale * found.ci95[0], scale * found.ci95[1]))
+    return DifferenceFound.model_validate(scaled)
 
 
 def _formula(prepared: Prepared) -> dict[str, float]:
@@ -561,11 +540,6 @@ def _formula(prepared: Prepared) -> dict[str, float]:
 def _less(ours: dict[str, float], theirs: dict[str, float]) -> dict[str, float]:
     """Return the difference of what both have."""
     return {name: ours[name] - theirs[name] for name in ours if name in theirs}
-
-
-def _added(parts: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Return the sum of what all have."""
-    return {name: math.fsum(part[name] for part in parts) for name in parts[0] if all(name in part for part in parts)}
 
 
 def _price(base: Ensemble, by: str) -> float | None:
@@ -604,8 +578,9 @@ def worth_document(found: Worth, *, command: str) -> WorthDocument:
         },
         currency=cost.currency if cost is not None else None,
         price_of_work=found.price,
-        causes=_group_found(found.causes),
-        knobs=_group_found(found.knobs),
+        one_point=_one_point(found.base),
+        causes=found.causes,
+        knobs=found.knobs,
         left_out=dict(found.left_out),
         closed_form_reasons=list(formula.reasons),
         closed_form_assumptions=list(formula.assumptions),
@@ -615,33 +590,13 @@ def worth_document(found: Worth, *, command: str) -> WorthDocument:
     )
 
 
-def _group_found(group: Group) -> WorthGroup:
-    return WorthGroup(
-        rows=[_row_found(row, counts=row.counts) for row in group.rows],
-        together=None if group.together is None else _row_found(group.together),
-        added=None if group.added is None else _row_found(group.added),
-        residual=None if group.residual is None else _row_found(group.residual),
-    )
-
-
-def _row_found(row: Row, **counts: bool) -> WorthRow:
-    return WorthRow(
-        name=row.name,
-        change=row.told,
-        gained={metric: _difference_found(found) for metric, found in row.gained.items()},
-        money_per_year=_difference_found(row.money),
-        closed_form=dict(row.formula),
-        **counts,
-    )
-
-
-def _difference_found(found: Difference | None) -> DifferenceFound | None:
-    """Return a difference; luck is not taken out of it."""
-    if found is None:
+def _one_point(base: Ensemble) -> OnePoint | None:
+    productive, requested = (math.fsum(row["ettr"][part] for row in base.rows) for part in (0, 1))
+    if not productive:
         return None
-    return DifferenceFound(
-        mean=found.mean,
-        ci95=found.ci95,
-        resolved=found.resolved,
-        replications_to_resolve=found.replications_to_resolve,
+    gpus = sum(job.gpus for job in base.prepared.jobs)
+    part, seconds = 0.01 * requested / productive, requested / gpus
+    money = (
+        part * math.fsum(row["cost"].amount for row in base.rows) * YEAR / seconds if "cost" in base.rows[0] else None
     )
+    return OnePoint(gpus=part * gpus, time_s=part * seconds / len(base.rows), money_per_year=money)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import sim
 from analysis.metrics import METRICS, TIME_SHARE
+from analysis.page.glossary import terms
 from sim import units
 from sim.input.scenario import DEFAULTS
+from sim.scenario.laws import LAW_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,12 +22,14 @@ PAGE = Path(__file__).parent / "reference" / "scenario.md"
 
 METRICS_PAGE = PAGE.with_name("metrics.md")
 
+GLOSSARY_PAGE = PAGE.with_name("glossary.md")
+
 Node: TypeAlias = dict[str, Any]
 
 _QUANTITIES = {
     dimension.example: dimension.name
     for dimension in (units.DURATION, units.SIZE, units.BANDWIDTH, units.FLOPS, units.POWER, units.FRACTION)
-} | {"6.5 per 1000 node-day": "rate"}
+} | {"6.5 per 1000 node-days": "rate"}
 
 _CATALOG = (
     "topologies",
@@ -49,7 +53,7 @@ How values are written:
 |---|---|
 | time | text with a unit: `30 min`, `1h30m`, `54 d`. Units: ns, us, ms, s, min, h, d, week, month, year |
 | bandwidth | text with a unit: `400 Gb/s` (bits), `50 GB/s` (bytes); k, M, G are powers of 1000, Ki, Mi, Gi of 1024 |
-| rate | events per exposure: `6.5 per 1000 node-day`, `2 per job per week`, `100 FIT` |
+| rate | events per exposure: `6.5 per 1000 node-days`, `2 per job per week`, `100 FIT` |
 | fraction | `5 %` or `0.05` |
 | whole number | `16384`, or text with a prefix: `16 Ki` |
 | law or time | a [law](#laws) of random times, or one time that is always the same: `5 min` |
@@ -99,16 +103,15 @@ class _Page:
         if not kinds:
             return
         self.written.update((path, kind) for kind in kinds)
-        tags = [self._tag(kind) for kind in kinds]
-        chosen = [self._choice(kind, tag) for kind, tag in zip(kinds, tags, strict=True)]
+        chosen = [self._choice(kind) for kind in kinds]
         if "." not in path:
             self.lines.append(f"## {path}\n")
             if chosen[0] is not None:
                 self._say_default(path)
         elif len(kinds) > 1 and chosen[0] is not None:
             self.lines.append(f"### {path}\n")
-            self.lines.append(f"`{tags[0]}` picks one of these.\n")
-        for kind, tag, use in zip(kinds, tags, chosen, strict=True):
+            self.lines.append("`use` picks one of these.\n")
+        for kind, use in zip(kinds, chosen, strict=True):
             definition = self.definitions[kind]
             heading = f"{path}: {use['const']}" if use is not None else path
             if "." in path or use is not None:
@@ -119,7 +122,7 @@ class _Page:
             if text:
                 self.lines.append(f"{text}\n")
             required = set(definition.get("required", ()))
-            inner = {name: part for name, part in definition["properties"].items() if name != tag or use is None}
+            inner = {name: part for name, part in definition["properties"].items() if name != "use" or use is None}
             if inner:
                 rows = [self._row(path, name, part, required=name in required) for name, part in inner.items()]
                 self._table(rows)
@@ -129,15 +132,10 @@ class _Page:
                 if not self._is_law(part):
                     self._part(f"{path}.{name}", part)
 
-    def _choice(self, kind: str, tag: str) -> Node | None:
-        """Return the key that names a kind; a key of the same name may also be a quantity."""
-        found: Node | None = self.definitions[kind]["properties"].get(tag)
+    def _choice(self, kind: str) -> Node | None:
+        """Return the key that names a kind, if there are several."""
+        found: Node | None = self.definitions[kind]["properties"].get("use")
         return found if found is not None and "const" in found else None
-
-    def _tag(self, kind: str) -> str:
-        """Return the key that names a kind; a key of this name may also be an ordinary one."""
-        properties = self.definitions[kind]["properties"]
-        return next((key for key in ("use", "kind", "observer") if "const" in properties.get(key, {})), "use")
 
     def _say_default(self, path: str) -> None:
         if path in DEFAULTS:
@@ -146,23 +144,23 @@ class _Page:
             self.lines.append("`use` is required: it picks one of these.\n")
         if path == "recovery":
             self.lines.append(
-                "It may also name a [preset](../explanation/how-jobs-come-back.md#the-presets), which is one of these "
+                "It may also name a [preset](../explanation/recovery.md#the-presets), which is one of these "
                 "with numbers, observers and stores; what the scenario states itself wins.\n"
             )
 
     def _laws(self) -> None:
         self.lines.append("## Laws\n")
         self.lines.append(
-            "A law says how a time varies: `{law: weibull, shape: 0.7, mean: 30 d}`. Plain text such as `30 min` is "
+            "A law says how a time varies: `{use: weibull, shape: 0.7, mean: 30 d}`. Plain text such as `30 min` is "
             "the law `fixed`.\n"
         )
         for node in self.definitions.values():
-            if "const" not in node["properties"].get("law", {}):
+            if node["properties"].get("use", {}).get("const") not in LAW_NAMES:
                 continue
-            self.lines.append(f"### law: {node['properties']['law']['const']}\n")
+            self.lines.append(f"### use: {node['properties']['use']['const']}\n")
             self.lines.append(f"{_first_paragraph(node['description'])}\n")
             required = set(node["required"])
-            inner = {name: part for name, part in node["properties"].items() if name != "law"}
+            inner = {name: part for name, part in node["properties"].items() if name != "use"}
             self._table([self._row("laws", name, part, required=name in required) for name, part in inner.items()])
             for name, part in inner.items():
                 self._part(f"laws.{name}", part)
@@ -171,7 +169,7 @@ class _Page:
         self.lines.append("## Phases\n")
         self.lines.append(
             "What a recovery takes may be one time, or a list of phases that follow on one another: "
-            "`[{name: teardown, time: 30 s}, {name: imports, time: {law: lognormal, median: 15 s, sigma: 0.3}, each: "
+            "`[{name: teardown, time: 30 s}, {name: imports, time: {use: lognormal, median: 15 s, sigma: 0.3}, each: "
             "node}]`.\n"
         )
         node = self.definitions["Phase"]
@@ -267,7 +265,7 @@ class _Page:
             yield from self._kinds(node["items"])
 
     def _is_law(self, node: Node) -> bool:
-        return any("law" in self.definitions[kind]["properties"] and kind == "Fixed" for kind in self._kinds(node))
+        return any(kind == "Fixed" for kind in self._kinds(node))
 
 
 def _limits(node: Node) -> str:
@@ -312,7 +310,32 @@ def metrics_reference(page: str) -> str:
     return page
 
 
+_GLOSSARY_HEAD = """\
+# Glossary
+
+<!-- Written by docs/_generate.py from analysis/page/glossary.yaml. Change the terms there, then run `make docs`. -->
+
+The terms of the field as Ettrick uses them. The first screen of a report explains those that stand on it.
+
+| term | meaning | page |
+|---|---|---|
+"""
+
+
+def glossary() -> str:
+    """Return the page of terms, each with a link to the page on it, which is called by its title."""
+    rows = []
+    for term in terms():
+        path = PAGE.parents[1] / term.page.partition("#")[0]
+        title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        link = path.name if path.parent == PAGE.parent else f"../{path.parent.name}/{path.name}"
+        anchor = "".join(term.page.partition("#")[1:])
+        rows.append(f"| **{term.name}** | {term.meaning} | [{title}]({link}{anchor}) |\n")
+    return _GLOSSARY_HEAD + "".join(rows)
+
+
 if __name__ == "__main__":
+    GLOSSARY_PAGE.write_text(glossary(), encoding="utf-8")
     METRICS_PAGE.write_text(metrics_reference(METRICS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     PAGE.write_text(scenario_reference(), encoding="utf-8")
     for page in ("_generate_study.py", "_generate_results.py"):

@@ -44,15 +44,15 @@ _PARTS = {
     "PrecisionSpec": ("precision", ""),
     "Optimum": ("optimize", ""),
 }
-_REGISTRIES: dict[str, tuple[str, str, Mapping[str, Any]]] = {
-    "law": (
+_REGISTRIES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
+    (
         "Distributions",
-        "`distribution: {law: ...}` of an axis: its values are not chosen but unknown.",
+        "`distribution: {use: ...}` of an axis: its values are not chosen but unknown.",
         DISTRIBUTIONS,
     ),
-    "use": ("Designs", "`design: {use: ...}` says which combinations are looked at; omitted: `grid`.", DESIGNS),
-    "ask": ("Questions", "`questions` is a list of mappings `{ask: ...}`.", QUESTIONS),
-}
+    ("Designs", "`design: {use: ...}` says which combinations are looked at; omitted: `grid`.", DESIGNS),
+    ("Questions", "`questions` is a list of mappings `{use: ...}`.", QUESTIONS),
+)
 
 
 def study_reference() -> str:
@@ -62,11 +62,11 @@ def study_reference() -> str:
     lines = [_HEAD, "## Top level\n", *_table(schema)]
     for name, (title, words) in _PARTS.items():
         lines += [f"## {title}\n", *([f"{words}\n"] if words else [f"{_summary(parts[name])}\n"]), *_table(parts[name])]
-    for tag, (title, words, registry) in _REGISTRIES.items():
+    for title, words, registry in _REGISTRIES:
         lines += [f"## {title}\n", f"{words}\n"]
         for name, kind in registry.items():
             part = parts[kind.__name__]
-            lines += [f"### {tag}: {name}\n", f"{_summary(part)}\n", *_table(part, without=tag)]
+            lines += [f"### use: {name}\n", f"{_summary(part)}\n", *_table(part, without="use")]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -101,7 +101,7 @@ def _takes(node: Node) -> str:
         kind = node["$ref"].rsplit("/", 1)[1]
         if kind in _PARTS:
             return f"[keys](#{_PARTS[kind][0].replace(': ', '-')})"
-        title = next(title for title, _, registry in _REGISTRIES.values() if kind in _names(registry))
+        title = next(title for title, _, registry in _REGISTRIES if kind in _names(registry))
         return f"[one of these](#{title.lower()})"
     if "enum" in node:
         return " or ".join(f"`{choice}`" for choice in node["enum"] if choice)

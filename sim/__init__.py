@@ -12,6 +12,7 @@ from sim.lazy import import_on_use
 
 if TYPE_CHECKING:
     from sim.closed_form.elastic import starved_at_most
+    from sim.closed_form.limits import availability
     from sim.closed_form.renewal import ClosedForm, closed_form, job_shares
     from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology, edges
     from sim.compiled.run import why_events
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         template,
     )
     from sim.policies.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
-    from sim.prepare.explained import Comeback, comeback
+    from sim.prepare.explained import RecoverySummary, recovery_summary
     from sim.prepare.placement import Placement, placement
     from sim.prepare.prepare import examine, prepare
     from sim.prepare.step import check_memory
@@ -46,6 +47,7 @@ import_on_use(
     __name__,
     {
         "closed_form.elastic": "starved_at_most",
+        "closed_form.limits": "availability",
         "closed_form.renewal": "ClosedForm closed_form job_shares",
         "cluster.spec": "ClusterSpec",
         "cluster.topology": "FABRIC_PARTS Topology edges",
@@ -57,7 +59,7 @@ import_on_use(
         "input.scenario": "Scenario schema",
         "layouts": "Candidate LayoutSearch NoLayoutError",
         "policies.contracts": "Bucket CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE",
-        "prepare.explained": "Comeback comeback",
+        "prepare.explained": "RecoverySummary recovery_summary",
         "prepare.placement": "Placement placement",
         "prepare.prepare": "examine prepare",
         "prepare.step": "check_memory",

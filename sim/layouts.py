@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from sim.scenario.model import JobSpec
     from sim.steps import Links, Workload
 
-# ----------------------------------------
 # Why a job has no layout on a number of GPUs, and which numbers and sizes are closest to having one.
 
 _FARTHEST = 4096
@@ -99,7 +98,7 @@ class Candidate:
     Parameters
     ----------
     plan
-        What the model of steps says of it.
+        What the step-time model says of it.
     sets
         Sets of replicas of which each can leave alone [-]; 1 where the recovery restarts all of them.
     ettr
@@ -211,7 +210,8 @@ class LayoutSearch:
 
     def candidate(self, work: Workload) -> Candidate | None:
         """Return a layout with all bandwidth of the NICs; ``None`` if the scenario rules it out."""
-        links = self._ideal(work)
+        # Groups get the whole bandwidth of their NICs.
+        links = self.site.ideal_links(work, self.spec.parallelism or Parallelism(), self.machine.chip)
         apart = (link.network > 0 for link in (getattr(links, kind) for kind in self._within))
         sets = self._sets_of(work)
         if any(apart) or sets < self.fewest:
@@ -255,10 +255,6 @@ class LayoutSearch:
     def prepared(self) -> Prepared | None:
         """The scenario with one of the layouts, once there is one."""
         return self._known[0] if self._known is not None else None
-
-    def _ideal(self, work: Workload) -> Links:
-        """Return the links of a layout whose groups get the whole bandwidth of their NICs."""
-        return self.site.ideal_links(work, self.spec.parallelism or Parallelism(), self.machine.chip)
 
     def _with(self, work: Workload) -> Scenario:
         """Return the scenario with another layout, modelled and not measured."""
@@ -336,7 +332,7 @@ def _index(scenario: Scenario, name: str | None) -> int:
 
 
 def _check(scenario: Scenario, spec: JobSpec, gpus: int) -> None:
-    """Refuse a job that the model of steps does not know, and GPUs that the cluster does not have.
+    """Refuse a job that the step-time model does not know, and GPUs that the cluster does not have.
 
     Raises
     ------

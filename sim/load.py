@@ -47,7 +47,7 @@ _READERS = ("replay", "graph-file")
 class ScenarioError(ValueError):
     """Everything that is wrong with a scenario, one line per mistake.
 
-    `is_answer` tells that nothing is wrong with the description: what it asks for cannot be done. `is_of_files` tells
+    `is_answer` says that nothing is wrong with the description: what it asks for cannot be done. `is_of_files` says
     that a file cannot be read which the description names: another time, or elsewhere, there may be no mistake.
     """
 
@@ -178,12 +178,12 @@ def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = Tr
 def choices_first(overrides: Iterable[str]) -> list[str]:
     """Return texts ``a.b=c`` in the order in which they are applied: what chooses before what it chooses among.
 
-    A choice is a path that ends in ``use`` or ``law``, or a mapping with one of these, and ``from_preset: true``. A
+    A choice is a path that ends in ``use``, or a mapping with this key, and ``from_preset: true``. A
     change of what a strategy brings would be lost if the strategy were named afterwards. Choices keep their order, but
     the one around another one comes first, and so does whatever else replaces the mapping of a choice, or what is
     around it. The rest keeps its order too.
     """
-    texts = list(overrides)
+    texts = [_with_use(text) for text in overrides]
     places = [_chosen_at(text) for text in texts]
     choices = [place for place, chooses in places if chooses]
     added = max((position for position, found in enumerate(places) if found == (presets.FROM_PRESET, True)), default=-1)
@@ -199,11 +199,23 @@ def choices_first(overrides: Iterable[str]) -> list[str]:
 
 
 @functools.lru_cache(maxsize=512)
+def _with_use(text: str) -> str:
+    """Return a text ``a.b=c`` with `use` at the end of its path where a former word for it stands."""
+    name, equals, value = text.partition("=")
+    *above, word = name.strip().split(".")
+    if word in yamlfile.FORMER_USE:
+        kinds = kinds_at(Scenario, {}, tuple(int(step) if step.isdecimal() else step for step in above))
+        if any("use" in kind.model_fields for kind in kinds) and not any(word in kind.model_fields for kind in kinds):
+            return f"{'.'.join((*above, 'use'))}{equals}{value}"
+    return text
+
+
+@functools.lru_cache(maxsize=512)
 def _chosen_at(text: str) -> tuple[Keys, bool]:
     """Return the path that a text ``a.b=c`` replaces or chooses for, and whether it chooses."""
     name, _, value = text.partition("=")
     path = tuple(name.strip().split("."))
-    if path[-1] in yamlfile.TAGS:
+    if path[-1] == "use":
         return path[:-1], True
     try:
         tree = yamlfile.parse(value, yamlfile.Mark("--set"))
@@ -212,7 +224,7 @@ def _chosen_at(text: str) -> tuple[Keys, bool]:
     content = tree.content if tree is not None else None
     if path == presets.FROM_PRESET:
         return path, content is True
-    return path, isinstance(content, dict) and any(tag in content for tag in yamlfile.TAGS)
+    return path, isinstance(content, dict) and "use" in content
 
 
 def parse(data: Table, folder: Path | None = None) -> Scenario:
@@ -223,8 +235,8 @@ def parse(data: Table, folder: Path | None = None) -> Scenario:
     ScenarioError
         With one line for each mistake.
     """
-    document = yamlfile.Document(data, values={(): yamlfile.Mark("scenario")})
-    return _validated(presets.lay(document.copy()), folder or Path.cwd())
+    document = yamlfile.Document(yamlfile.data_with_use(data), values={(): yamlfile.Mark("scenario")})
+    return _validated(presets.lay(document), folder or Path.cwd())
 
 
 def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Scenario:
@@ -255,7 +267,7 @@ def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Sc
 def _about_detection(lines: list[str], document: Document, data: Table) -> list[str]:
     """Return complaints with what presets have to do with a missing detection.
 
-    A preset brings it: while the name of the recovery is wrong, nobody knows whether it is missing.
+    A preset brings it: while the name of the recovery is wrong, it is unknown whether it is missing.
     """
     missing = complaints.line(document, ("detection",), "is missing")
     if "recovery" in data and value_at(data, ("recovery", "use"), "") not in tuple(REGISTRIES["recovery"]):
@@ -299,7 +311,7 @@ def completed(model: type[BaseModel], document: Document, defaults: Mapping[str,
 
 
 def _drop_leftover(model: type[BaseModel], data: Table, path: Keys) -> None:
-    """Drop a parameter of the choice that a later ``use`` or ``law`` has replaced; a name nobody knows stays."""
+    """Drop a parameter of the choice that a later ``use`` has replaced; an unknown name stays."""
     holder: Data = data
     for step in path[:-1]:
         holder = holder[step]
@@ -354,7 +366,6 @@ def _unknown_parts(source: Data, path: Keys, counts: Mapping[str, int]) -> list[
     return []
 
 
-# ----------------------------------------
 # From YAML to a cluster alone: a topology file, or the cluster of a scenario.
 
 _KEY = "cluster"
@@ -445,7 +456,6 @@ def _assigned(document: Document, text: str) -> Document:
     return assigned
 
 
-# ----------------------------------------
 # What comes with the program, one line each.
 
 _SOURCE = re.compile(r"Source: (?P<text>.+?)(?:\.(?: [A-Z]|$)|$)")
@@ -484,7 +494,7 @@ def inventory() -> dict[str, dict[str, str]]:
         },
     }
     for kind, models in strategies.items():
-        listing[kind] = {name: _first_line(model) for name, model in models.items()}
+        listing[kind] = {name: (model.__doc__ or "").strip().split("\n", 1)[0] for name, model in models.items()}
     return listing
 
 
@@ -530,7 +540,3 @@ def _stated(path: Path) -> str:
 def _comment(path: Path) -> str:
     """Return the first line of a file's opening comment."""
     return path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ").removesuffix(".")
-
-
-def _first_line(model: type) -> str:
-    return (model.__doc__ or "").strip().split("\n", 1)[0]

@@ -23,13 +23,14 @@ OOPSLA 2014 (counter plus finaliser, the golden-ratio increment). P. Evensen, "M
 from __future__ import annotations
 
 import hashlib
+import itertools
 import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,6 +45,8 @@ _KEY_FACTOR = 0xD1342543DE82EF95  # A, odd: spreads the key before it enters the
 _SUB_FACTOR = 0x9E3779B97F4A7C15  # B, odd: 2^64 / golden ratio
 
 _CHUNK = 1 << 14  # 128 KiB a buffer: the two that are in use stay in the second-level cache
+
+_STEPS = np.arange(_CHUNK, dtype=np.uint64)
 
 
 def stream(seed: int, replication: int, *names: str | int) -> int:
@@ -157,10 +160,8 @@ def uniform(key: int, index: NDArray[np.integer] | range, sub: int | NDArray[np.
     """
     if isinstance(index, np.ndarray) and not np.issubdtype(index.dtype, np.integer):
         raise TypeError(f"index must hold integers, not {index.dtype}")
-    numbers = np.empty(len(index), dtype=np.float64)
-    for start, hashes in _hash_chunks(key, index, sub):
-        _to_uniform(hashes, numbers[start : start + len(hashes)])
-    return numbers
+    chunks = [_to_uniform(hashes) for _, hashes in _hash_chunks(key, index, sub)]
+    return chunks[0] if len(chunks) == 1 else np.concatenate([np.empty(0), *chunks])
 
 
 def below(
@@ -187,25 +188,56 @@ def below(
     tuple[NDArray[np.int64], NDArray[np.float64]]
         Slots in ascending order, shape (m,), and their numbers, shape (m,).
     """
+    most = _most(threshold)
     slots = [np.empty(0, dtype=np.int64)]
     numbers = [np.empty(0, dtype=np.float64)]
-    buffer = np.empty(min(count, _CHUNK), dtype=np.float64)
     for start, hashes in _hash_chunks(key, range(count), sub):
-        chunk = buffer[: len(hashes)]
-        _to_uniform(hashes, chunk)
-        least = threshold if isinstance(threshold, float) else threshold[start : start + len(chunk)]
-        hits = np.flatnonzero(chunk < least)
+        hits = np.flatnonzero(hashes <= (most if most.ndim == 0 else most[start : start + len(hashes)]))
         if len(hits):
-            numbers.append(chunk[hits])
+            chunk = _to_uniform(hashes[hits])
             hits += start
-            slots.append(hits)
+            inside = chunk < (threshold if isinstance(threshold, float) else threshold[hits])
+            numbers.append(chunk[inside])
+            slots.append(hits[inside])
     return np.concatenate(slots), np.concatenate(numbers)
+
+
+def below_each(
+    keys: Sequence[int], count: int, sub: int, thresholds: Sequence[float]
+) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Return `below` of several streams, which is sooner than one after the other where there are few slots."""
+    together = _CHUNK // count
+    if together < 2:
+        return [below(key, count, sub, threshold) for key, threshold in zip(keys, thresholds, strict=True)]
+    found = []
+    for start in range(0, len(keys), together):
+        some, limits = keys[start : start + together], np.array(thresholds[start : start + together])
+        hashes = np.array([key & _MASK for key in some], dtype=np.uint64)[:, None] + _STEPS[:count]
+        spare = np.empty_like(hashes)
+        second = [(key * _KEY_FACTOR + (sub + 1) * _SUB_FACTOR) & _MASK for key in some]
+        _hash(hashes, np.array(second, dtype=np.uint64)[:, None], spare)
+        rows, slots = np.nonzero(hashes <= _most(limits)[:, None])
+        numbers = _to_uniform(hashes[rows, slots])
+        inside = numbers < limits[rows]
+        rows, slots, numbers = rows[inside], slots[inside], numbers[inside]
+        edges = itertools.pairwise(np.searchsorted(rows, range(len(some) + 1)).tolist())
+        found += [(slots[first:stop], numbers[first:stop]) for first, stop in edges]
+    return found
+
+
+def _most(threshold: float | NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Return the largest hash without its last step whose number may be below a threshold.
+
+    That step leaves the first 27 bits as they are: they say of nearly all that they are too large.
+    """
+    first = np.clip(np.floor(np.multiply(threshold, 2.0**27)), 0, 2**27 - 1).astype(np.uint64)
+    return np.asarray((first << np.uint64(37)) | np.uint64((1 << 37) - 1))
 
 
 def _hash_chunks(
     key: int, index: NDArray[np.integer] | range, sub: int | NDArray[np.integer]
 ) -> Iterator[tuple[int, NDArray[np.uint64]]]:
-    """Yield the position of each chunk of `index` and its hashes, in a buffer that is used again for the next."""
+    """Yield the position of each chunk of `index` and its hashes but for their last step, in a buffer for all."""
     count = len(index)
     first = np.uint64(key & _MASK)
     single = sub if isinstance(sub, int) else 0
@@ -213,8 +245,7 @@ def _hash_chunks(
     buffer = np.empty(min(count, _CHUNK), dtype=np.uint64)
     scratch = np.empty_like(buffer)
     if isinstance(index, range):
-        steps = np.arange(len(buffer), dtype=np.uint64)
-        steps *= np.uint64(index.step & _MASK)
+        steps = _STEPS if index.step == 1 else _STEPS * np.uint64(index.step & _MASK)
     for start in range(0, count, _CHUNK):
         length = min(_CHUNK, count - start)
         hashes, spare = buffer[:length], scratch[:length]
@@ -222,33 +253,43 @@ def _hash_chunks(
             np.add(steps[:length], np.uint64((index[start] + key) & _MASK), out=hashes)
         else:
             np.add(index[start : start + length].astype(np.uint64, copy=False), first, out=hashes)
-        _finalise(hashes, spare)
-        hashes += second
-        if not isinstance(sub, int):
-            hashes += sub[start : start + length].astype(np.uint64) * np.uint64(_SUB_FACTOR)
-        _finalise(hashes, spare)
+        more = (
+            np.uint64(0)
+            if isinstance(sub, int)
+            else sub[start : start + length].astype(np.uint64) * np.uint64(_SUB_FACTOR)
+        )
+        _hash(hashes, second + more, spare)
         yield start, hashes
 
 
-def _finalise(x: NDArray[np.uint64], spare: NDArray[np.uint64]) -> None:
-    """Apply the finaliser F to `x` in place, shape (n,); `spare` is overwritten."""
+def _hash(x: NDArray[np.uint64], second: NDArray[np.uint64] | np.uint64, spare: NDArray[np.uint64]) -> None:
+    """Hash sums of key and index in place but for the last step; `second` enters between, `spare` is overwritten."""
+    _mix(x, spare)
+    np.right_shift(x, np.uint64(27), out=spare)
+    x ^= spare
+    x += second
+    _mix(x, spare)
+
+
+def _mix(x: NDArray[np.uint64], spare: NDArray[np.uint64]) -> None:
+    """Apply the finaliser F but for its last step to `x` in place, shape (n,); `spare` is overwritten."""
     np.right_shift(x, np.uint64(27), out=spare)
     x ^= spare
     x *= np.uint64(_MULTIPLIER_1)
     np.right_shift(x, np.uint64(33), out=spare)
     x ^= spare
     x *= np.uint64(_MULTIPLIER_2)
-    np.right_shift(x, np.uint64(27), out=spare)
-    x ^= spare
 
 
-def _to_uniform(hashes: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
-    """Write the uniform numbers of `hashes` into `out`, both of shape (n,); `hashes` is overwritten.
+def _to_uniform(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Return the uniform numbers of hashes without their last step, shape (n,).
 
     Odd multiples of 2^-53 are exact. The usual (floor(x / 2^11) + 0.5) * 2^-53 is not: above one half the sum rounds
     to even, and the largest hash would give exactly 1.
     """
-    hashes >>= np.uint64(11)
-    hashes |= np.uint64(1)
+    last = hashes >> np.uint64(27)
+    last ^= hashes
+    last >>= np.uint64(11)
+    last |= np.uint64(1)
     # Below 2^53 the signed view is the same number, and converts several times faster.
-    np.multiply(hashes.view(np.int64), 2.0**-53, out=out)
+    return np.multiply(last.view(np.int64), 2.0**-53, dtype=np.float64)

@@ -44,7 +44,7 @@ def check_work(events: float, most_events: float = MOST_EVENTS) -> None:
     if events > most_events:
         raise WorkError(
             f"about {events:.2g} events would be simulated, and more than {most_events:.2g} only if you say so: --yes "
-            f"(most_events in Python); or take a shorter horizon, fewer replications, rarer failures"
+            f"(most_events in Python); or take a shorter horizon, fewer replications, fewer failures"
         )
 
 
@@ -118,7 +118,6 @@ def run(
     return simulate(prepared, replication, failures, keeps_log=keeps_log, keeps_timeline=keeps_timeline)
 
 
-# ----------------------------------------
 # Scenarios that differ in policies alone have the same failures: they are drawn once.
 
 TRACES = 128
@@ -142,13 +141,13 @@ class Shared:
 
 def failures_digest(prepared: Prepared) -> bytes:
     """Return a digest of everything that the failures of a replication are drawn from."""
-    told = (
+    content = (
         [_drawn_from(source, stationary=prepared.stationary) for source in prepared.sources],
         prepared.warmup + prepared.horizon,
         prepared.seed,
         prepared.stationary,
     )
-    return hashlib.blake2b(pickle.dumps(told), digest_size=16).digest()
+    return hashlib.blake2b(pickle.dumps(content), digest_size=16).digest()
 
 
 def _drawn_from(source: Source, *, stationary: bool) -> Source:

@@ -233,7 +233,7 @@ def _sum(text: str) -> float:
             raise UnitError(f'{text!r} is not a sum of durations (for example "1 h 30 min")')
         unit = term[2]
         if unit == "m" and previous in (3600.0, 86400.0):
-            unit = "min"  # after hours or days nobody means anything else
+            unit = "min"  # after hours or days it means nothing else
         factor = DURATION.units.get(unit)
         if factor is None:
             raise UnitError(unknown_unit(unit, DURATION))
@@ -301,10 +301,9 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     return f"; choose from {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}"
 
 
-# ----------------------------------------
 # Rates of events and counts of things, as people write them and as the model uses them.
 #
-# Text such as ``"6.5 per 1000 node-day"`` or ``"16 Mi"`` becomes a number and back; ``parse_rate(show_rate(x)) == x``
+# Text such as ``"6.5 per 1000 node-days"`` or ``"16 Mi"`` becomes a number and back; ``parse_rate(show_rate(x)) == x``
 # for every rate.
 
 
@@ -367,7 +366,7 @@ def parse_count(value: object) -> int:
 def parse_rate(value: object) -> Rate:
     """Return a rate of events.
 
-    Accepted are ``"6.5 per 1000 node-day"``, ``"2 per job per week"``, ``"6.5e-5 / gpu / h"``, ``"54 per 54 d"``
+    Accepted are ``"6.5 per 1000 node-days"``, ``"2 per job per week"``, ``"6.5e-5 / gpu / h"``, ``"54 per 54 d"``
     and ``"100 FIT"`` (failures in 1e9 device hours).
 
     Raises
@@ -378,7 +377,7 @@ def parse_rate(value: object) -> Rate:
     if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
         return Rate(0.0, "")
     if not isinstance(value, str):
-        raise UnitError(wrong_type(value, 'a rate (for example "6.5 per 1000 node-day")'))
+        raise UnitError(wrong_type(value, 'a rate (for example "6.5 per 1000 node-days")'))
     first, *exposures = _PER.split(value.strip())
     match = QUANTITY.fullmatch(first)
     if match is None or match[2] not in ("", "FIT") or (match[2] == "FIT") == bool(exposures):
@@ -394,13 +393,13 @@ def show_rate(rate: Rate) -> str:
     """Return the shortest text that `parse_rate` reads back as exactly `rate`."""
     per_second = checked(rate.per_second)
     texts = []
-    for unit, exposure in (("d", 1), ("d", 1000), ("week", 1), ("year", 1), ("h", 1), ("s", 1)):
+    for unit, exposure in (("day", 1), ("day", 1000), ("week", 1), ("year", 1), ("hour", 1), ("second", 1)):
         number = shortest(per_second, 1 / (exposure * DURATION.units[unit]))
         if number:
-            per = f"{exposure} " if exposure > 1 else ""
-            text = f"{number} per {per}{rate.of}{'-' if rate.of else ''}{unit}"
+            per, times = (f"{exposure} ", f"{unit}s") if exposure > 1 else ("", unit)
+            text = f"{number} per {per}{rate.of}{'-' if rate.of else ''}{times}"
             texts.append((0 < float(number) < 1e-3, len(number), text))
-    return min(texts, key=lambda text: text[:2])[2]  # never empty: per second always comes back exactly
+    return min(texts, key=lambda text: text[:2])[2]  # never empty: per second is always exact
 
 
 def _exposure(exposures: Iterable[str], text: str) -> tuple[float, str]:
@@ -430,4 +429,4 @@ def _exposure(exposures: Iterable[str], text: str) -> tuple[float, str]:
 
 
 def _no_rate(text: str) -> str:
-    return f'{text!r} is not a rate (for example "6.5 per 1000 node-day")'
+    return f'{text!r} is not a rate (for example "6.5 per 1000 node-days")'

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import logging
 import os
 import re
 import stat
@@ -22,7 +23,6 @@ import yaml
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# ----------------------------------------
 # Strict YAML 1.2 core with the place of every key and value: ``no`` and ``10:30`` are text, ``1e6`` is a number,
 # ``010`` is ten. A duplicate key, a key without a value, one that is not text and a tag are refused.
 
@@ -36,7 +36,7 @@ Table: TypeAlias = dict[str, Data]
 
 Event: TypeAlias = Any
 
-"""What PyYAML tells of a text, or a mark of its own; it has no types."""
+"""What PyYAML reports of a text, or a mark of its own; it has no types."""
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -105,7 +105,7 @@ def dotted(path: Keys) -> str:
 
 
 def has(holder: Data, step: str | int) -> bool:
-    """Tell whether there is an item or a key `step` in `holder`."""
+    """Return whether there is an item or a key `step` in `holder`."""
     if isinstance(holder, list | tuple):
         return isinstance(step, int) and step < len(holder)
     return isinstance(holder, dict) and step in holder
@@ -348,9 +348,13 @@ FILE_KEYS = ("file", "inventory")
 
 """Keys that name a file which a strategy reads."""
 
-TAGS = ("use", "law")
+FORMER_USE = ("law", "kind", "observer", "ask")
 
-"""Keys that name a choice; the other keys of their mapping are its parameters."""
+"""Former words for `use`, which names the choice whose parameters the other keys of its mapping are."""
+
+_log = logging.getLogger("ettrick")
+
+_hinted: set[str] = set()
 
 _NAMES = {"accelerator": "like"}
 
@@ -407,6 +411,48 @@ class Document:
             paths.difference_update([old for old in paths if old[: len(path)] == path])
 
 
+def _former_use(names: Mapping[str, Data]) -> str:
+    """Return the former word for `use` in a mapping whose scalars are `names`: one whose value begins as a name does.
+
+    In `{weight: 1, law: 30 min}` the key is one of its own.
+    """
+    words = [word for word in FORMER_USE if isinstance(names.get(word), str) and names[word][:1].isalpha()]
+    return words[0] if words and "use" not in names else ""
+
+
+def hint(mark: Mark, former: str, today: str) -> None:
+    """Log that something is written in another way today; the first place in a file only."""
+    if (mark.text or mark.file) not in _hinted:
+        _hinted.add(mark.text or mark.file)
+        _log.warning("%s: hint: '%s' is now written '%s'; both are read", mark, former, today)
+
+
+def with_use(tree: Tree) -> Tree:
+    """Return a tree in which `use` stands where a former word for it does; the first place in a file is logged."""
+    content = tree.content
+    if isinstance(content, list):
+        return replace(tree, content=[with_use(item) for item in content])
+    if not isinstance(content, dict):
+        return tree
+    word = _former_use({key: value.content for key, value in content.items()})
+    if word:
+        name = content[word].content
+        hint(content[word].key or tree.mark, f"{word}: {name}", f"use: {name}")
+    return replace(
+        tree, content={"use" if word and key == word else key: with_use(value) for key, value in content.items()}
+    )
+
+
+def data_with_use(data: Data) -> Data:
+    """Return a copy of plain data in which `use` stands where a former word for it does."""
+    if isinstance(data, list | tuple):
+        return [data_with_use(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    word = _former_use(data)
+    return {"use" if word and key == word else key: data_with_use(value) for key, value in data.items()}
+
+
 def load(path: Path) -> Document:
     """Return what one file says; ``extends`` is left as it stands.
 
@@ -415,7 +461,7 @@ def load(path: Path) -> Document:
     DocumentError
         If the file cannot be read, is not strict YAML, or holds no mapping.
     """
-    return _document(read(path), [path])
+    return _document(with_use(read(path)), [path])
 
 
 def extend(
@@ -492,8 +538,8 @@ def assign(
     if tree.content is None:
         return _without(result, holder, path, mark)
     reader = _Reader(frozenset(shorthand), locate, known, result.files)
-    tree = replace(reader.expand(tree, Path("--set"), path, ()), key=mark)
-    if path[-1] in TAGS and holder.get(path[-1]) != tree.content:
+    tree = replace(reader.expand(with_use(tree), Path("--set"), path, ()), key=mark)
+    if path[-1] == "use" and holder.get(path[-1]) != tree.content:
         result.stale |= {(*path[:-1], key) for key in holder}
     result.forget(path)
     holder[path[-1]] = _flatten(tree, path, result)
@@ -566,7 +612,7 @@ class _Reader:
 
     def read(self, path: Path, at: Keys, chain: tuple[Path, ...], mention: Mark | None) -> Tree:
         """Return a file, expanded, as the mapping at `at`; `chain` are the files that led here."""
-        tree = read(path, mention, (dotted(at) or "extends") if mention else "")
+        tree = with_use(read(path, mention, (dotted(at) or "extends") if mention else ""))
         if any(path.samefile(earlier) for earlier in chain):
             names = " -> ".join(shown(link) for link in (*chain, path))
             raise DocumentError(mention or tree.mark, dotted((*at, "extends")), f"files extend each other: {names}")
@@ -629,7 +675,7 @@ def _merge(base: Tree, over: Tree) -> Tree:
     if not (isinstance(base.content, dict) and isinstance(over.content, dict)):
         return over
     content = dict(base.content)
-    if any(tag in over.content and _plain(over, tag) != _plain(base, tag) for tag in TAGS):
+    if "use" in over.content and _plain(over, "use") != _plain(base, "use"):
         content = {key: replace(value, stale=True) for key, value in content.items()}
     for key, value in over.content.items():
         inherited = content.get(key)

@@ -457,7 +457,7 @@ def _check_equal(state: Any, rival: Rival) -> None:
         newest = max((copy.work for copy in rival.held(rung)), default=0.0)
         assert shelf.newest == pytest.approx(newest, abs=tolerance)
         if rung.retain is not None:
-            assert shelf.copies == len(rival.held(rung))
+            assert shelf.checkpoints == len(rival.held(rung))
 
 
 def _is_inside(rung: Rung) -> bool:

@@ -35,7 +35,7 @@ def scenario(**changes: Any) -> dict[str, Any]:
 
     Its one source never draws a failure in a test: failures come from :func:`trace`.
     """
-    cause = {"use": "component", "part": "node", "law": {"law": "exponential", "mean": "1000 d"}, "renews": "never"}
+    cause = {"use": "component", "part": "node", "law": {"use": "exponential", "mean": "1000 d"}, "renews": "never"}
     base: dict[str, Any] = {
         "name": "case",
         "cluster": {"nodes": 4, "gpus_per_node": 1, "fabric": {"rails": 1}},
@@ -291,7 +291,7 @@ def _check_no_node_is_lost(parameters: dict[str, Any], replication: int) -> None
         cluster={"nodes": 12, "gpus_per_node": 1, "fabric": {"rails": 1}},
         jobs=[{"name": "job", "gpus": 6}],
         horizon="10000 d",
-        detection={"time": {"law": "exponential", "mean": "5 s"}},
+        detection={"time": {"use": "exponential", "mean": "5 s"}},
         spares={"hot": 2},
         repair=parameters,
     )
@@ -312,7 +312,7 @@ def _check_no_node_is_lost(parameters: dict[str, Any], replication: int) -> None
 
 def _check_faults_that_stay(parameters: dict[str, Any], replication: int) -> None:
     """The ledger closes with parts that fail often and faults that come back."""
-    relapse: dict[str, Any] = {"after": {"law": "exponential", "mean": "200 s"}}
+    relapse: dict[str, Any] = {"after": {"use": "exponential", "mean": "200 s"}}
     if _repair(parameters).single_time is not None:
         relapse["probability"] = 0.3
     cause = {"use": "component", "part": "node", "relapse": relapse}
@@ -326,7 +326,7 @@ def _check_faults_that_stay(parameters: dict[str, Any], replication: int) -> Non
             {**cause, "name": "busy", "rate": "0.4 per node-h", "clock": "busy"},
             {"use": "component", "name": "rack", "part": "rack", "rate": "2 per rack-d", "repair": "100 s"},
         ],
-        detection={"time": {"law": "exponential", "mean": "5 s"}},
+        detection={"time": {"use": "exponential", "mean": "5 s"}},
         spares={"hot": 2},
         repair=parameters,
     )

@@ -75,7 +75,7 @@ CHECKPOINT = (
     ("time_to", "max(whole(needed / interval) - 1, 0)", "max(whole(needed / interval), 0)"),
     ("advance", "newest = interval * rate if cycles > 1 else first", "newest = interval * rate"),
     ("Periodic.sound", "(state.at_risk if state.stall_left > 0 else state.draining)", "state.draining"),
-    ("Ladder._filled", "min(copies - 1, self._limits[index])", "min(copies, self._limits[index])"),
+    ("Ladder._filled", "min(checkpoints - 1, self._limits[index])", "min(checkpoints, self._limits[index])"),
     ("Grid.after", "(math.floor(cycles + TIE * (2.0 + cycles)) + 1)", "math.floor(cycles + TIE * (2.0 + cycles))"),
     ("read", "source.rung.fetch if position in source.gone else source.rung.load", "source.rung.load"),
     ("missing", 'damage.lost if rung.store == "disk" else ', ""),
@@ -88,7 +88,7 @@ RECOVERY = (
     ("Rung.may_try", "tries < self.budget", "tries <= self.budget"),
     ("Backoff.seconds", "min(tries - 1, 1000)", "min(tries, 1000)"),
     ("ShrinkRejoin._fewest", "replicas // 2 + 1", "replicas // 2"),
-    ("Phase.count", "crew.joiners if self.joiners else crew.nodes", "crew.nodes"),
+    ("Phase.count", "members.joiners if self.joiners else members.nodes", "members.nodes"),
     ("RestartSmaller._plan", "spent > self.max_restarts", "spent >= self.max_restarts"),
     ("HotSpare._waits", "more=-self.reschedule.mean_value", "more=self.reschedule.mean_value"),
     ("_scaled_step", "Requeue(step.delay * factor, step.excess", "Requeue(step.delay, step.excess"),
@@ -114,12 +114,12 @@ STATISTICS = (
     ("_ranks", "-float(bdtrc(k, n, q))) + 1", "-float(bdtrc(k, n, q)))"),
     ("bca_interval", "(6 * (errors**2)", "(3 * (errors**2)"),
     ("binomial_interval", "missed, 0.975", "missed, 0.95"),
-    ("replications_to_resolve", "stdtrit(n - 1,", "stdtrit(n,"),
+    ("replications_to_resolve", "t_quantile(confidence, n - 1)", "t_quantile(confidence, n)"),
     ("of_values", "moved - basis.shape[1])", "moved)"),
     ("two_way", "shares[1] ** 2 / (columns - 1)", "shares[1] ** 2 / (rows - 1)"),
     ("_squared_error", "(parts - 1) * replicates.var(axis=0)", "replicates.var(axis=0)"),
     ("contributions", "ratio + (amounts - ratio * bases) / base", "amounts / bases"),
-    ("Luck.of", " + job.excess)", ")"),
+    ("ControlVariates.of", " + job.excess)", ")"),
 )
 
 AREAS = {"engine": ENGINE, "checkpoint": CHECKPOINT, "recovery": RECOVERY, "steps": STEPS, "statistics": STATISTICS}

@@ -77,8 +77,8 @@ def _cluster_that_fails_often(parameters: dict[str, Any]) -> dict[str, Any]:
             {"use": "component", "name": "hang", "rate": "4 per node-d", "part": "node", "fault": "hang"},
             {"use": "job", "name": "software", "rate": "1 per job-h"},
         ],
-        "detection": {"time": {"law": "exponential", "mean": "5 s"}},
-        "repair": {"time": {"law": "exponential", "mean": "300 s"}},
+        "detection": {"time": {"use": "exponential", "mean": "5 s"}},
+        "repair": {"time": {"use": "exponential", "mean": "300 s"}},
         "spares": {"hot": 2},
         "recovery": parameters,
     }

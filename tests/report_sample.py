@@ -182,7 +182,7 @@ CHARTS = {
         ("training", 93.125),
     ),
     "intervals": data.Intervals(
-        "16 spares yield 1.5 points more than none",
+        "16 spares yield 1.5 percentage points more than none",
         "%",
         (
             data.Interval("no spares", 91.5, (91.25, 91.75), (90.0, 93.0)),

@@ -1,4 +1,4 @@
-"""Small layouts and bare machines for tests of the model of steps: everything but what a test asks about is free."""
+"""Small layouts and bare machines for tests of the step-time model: everything but what a test asks about is free."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def job_of(*args: Any, **more: Any) -> sim.PreparedJob:
 
 
 def plan_of(*args: Any, **more: Any) -> StepPlan:
-    """Return what the model of steps says of its job."""
+    """Return what the step-time model says of its job."""
     plan = job_of(*args, **more).plan
     assert plan is not None
     return plan

@@ -193,5 +193,5 @@ def _fix(part: Any) -> None:
     """Give each random phase in the data of a strategy the time of `FIXED`."""
     for value in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
         _fix(value)
-    if isinstance(part, dict) and "each" in part and part["time"]["law"] != "fixed":
+    if isinstance(part, dict) and "each" in part and part["time"]["use"] != "fixed":
         part["time"] = f"{FIXED[part['name']]!r} s"

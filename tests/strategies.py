@@ -236,7 +236,7 @@ def laws(draw: Draw, mean: float, kinds: Sequence[str] = ()) -> dict[str, Any]:
             ]
         },
     }
-    return {"law": kind, **parameters[kind]()}
+    return {"use": kind, **parameters[kind]()}
 
 
 def times(*means: float) -> st.SearchStrategy[Any]:
@@ -253,8 +253,8 @@ def effects(draw: Draw, horizon: float) -> str | dict[str, Any]:
         return str(kind)
     heals = {"heals": draw(times(300, horizon / 5))} if draw(st.booleans()) else {}
     if kind == "slow":
-        return {"kind": kind, "factor": draw(st.sampled_from((0.05, 0.5, 1.0))), **heals}
-    return {"kind": kind, "bandwidth": draw(st.sampled_from((0.1, 0.5, 1.0))), **heals}
+        return {"use": kind, "factor": draw(st.sampled_from((0.05, 0.5, 1.0))), **heals}
+    return {"use": kind, "bandwidth": draw(st.sampled_from((0.1, 0.5, 1.0))), **heals}
 
 
 @st.composite
@@ -622,7 +622,7 @@ def _draw_life(draw: Draw, setting: Setting, source: dict[str, Any], life: float
         memoryless = True
     else:
         source["law"] = draw(laws(life, MEMORYLESS if bound else kinds))
-        memoryless = source["law"]["law"] == "exponential"
+        memoryless = source["law"]["use"] == "exponential"
     if memoryless or not on_wall:
         source["idle_hazard"] = draw(st.sampled_from((1.0, 0.3, 0.0)))
     if maybe(draw, 8):
@@ -696,7 +696,7 @@ def _change_hazards(draw: Draw, source: dict[str, Any], found: Sequence[Mapping[
         if other["use"] in ("component", "defect")
         and other.get("part", "node") in WITHIN_A_NODE
         and other.get("renews") != "never"
-        and ("rate" in other or other["law"]["law"] == "exponential")
+        and ("rate" in other or other["law"]["use"] == "exponential")
         and all("law" not in batch for batch in other.get("batches", ()))
     ]
     if not causes or not draw(st.booleans()):

@@ -30,10 +30,11 @@ from analysis.study.questions.kinds import QUESTIONS
 from analysis.study.table import Cell, Outcome, Table
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.document import _axes, _cell
-from analysis.sweep.task import Context, Record, Task, play
+from analysis.sweep.task import Context, Record, Task, run_task
 from analysis.sweep.workers import Backend, Processes
 from sim import Ratio
 from tests import report_sample
+from tests.typed import sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -66,8 +67,8 @@ def table_of(
     varied = {
         name: content if isinstance(content, Axis) else Axis.model_validate(content) for name, content in axes.items()
     }
-    told = {"use": "grid", **(design or {})}
-    points = DESIGNS[told["use"]].model_validate(told).points(varied, np.random.default_rng(1))
+    worded = {"use": "grid", **(design or {})}
+    points = DESIGNS[worded["use"]].model_validate(worded).points(varied, np.random.default_rng(1))
     cells: dict[int, list[Outcome]] = {}
     for point in points:
         cells.setdefault(point.cell, []).append(_outcome(varied, point, function))
@@ -101,12 +102,12 @@ def common_noise(count: int, size: float = 0.01, seed: int = 5) -> np.ndarray:
 
 def ask(table: Table, **question: Any) -> Answer:
     """Return the answer of a table to a question as a study writes it, checked as a study would."""
-    found = QUESTIONS[question["ask"]].model_validate(question)
+    found = QUESTIONS[question["use"]].model_validate(question)
     found.check(table.axes, table.metrics)
     return found.answer(table)
 
 
-def told(table: Table, **question: Any) -> tuple[str, list[list[str]]]:
+def worded(table: Table, **question: Any) -> tuple[str, list[list[str]]]:
     """Return the answer of a table in words, and the rows of its table; of a silent answer the reason."""
     answer = ask(table, **question)
     cells = [as_data(_cell(table, number, cell, None)) for number, cell in enumerate(table.cells)]
@@ -118,7 +119,7 @@ def told(table: Table, **question: Any) -> tuple[str, list[list[str]]]:
         "scenario": "today",
         "answers": [{**question, "sentences": [answer.silence], "data": answer.data}],
     }
-    found = answers_of(Places(RUN, json.loads(json.dumps(content))))
+    found = answers_of(Places(RUN, sweep_of(json.loads(json.dumps(content)))))
     if not found:
         return answer.silence, []
     ((_, one),) = found
@@ -139,15 +140,15 @@ START = {INTERVAL: "20 min", "checkpoint.tiers.0.mode": "blocking", "spares.hot"
 class FakeCampaign(Campaign):
     """Answers with ``function(settings, rng)`` for each replication; the generator is the same for all points.
 
-    ``ValueError`` of the function is a point that cannot run. Sizes of what was asked for at once are in `played`.
+    ``ValueError`` of the function is a point that cannot run. Sizes of what was asked for at once are in `simulated`.
     """
 
     function: Callable[[dict[str, Any], Any], dict[str, float]] = lambda _settings, _rng: {}
-    played: list[int] = field(default_factory=list)
+    simulated: list[int] = field(default_factory=list)
 
-    def play(self, points: Iterable[Point], replications: int, first: int = 0) -> None:
+    def simulate(self, points: Iterable[Point], replications: int, first: int = 0) -> None:
         """Note how many points were asked for."""
-        self.played.append(len(list(points)))
+        self.simulated.append(len(list(points)))
 
     def outcome(self, point: Point, replications: int, metrics: Sequence[str] = (), first: int = 0) -> Outcome:
         """Return what the function says."""
@@ -181,7 +182,7 @@ def bench_of(loaded: LoadedStudy, function: Callable[[dict[str, Any], Any], dict
 
 CONTEXT = Context(b"", "", "")
 
-"""For tasks that play no simulation."""
+"""For tasks that simulate nothing."""
 
 _STUDY = """\
 name: small
@@ -195,7 +196,7 @@ replications: 12
 
 
 def small_study(folder: Path) -> LoadedStudy:
-    """Return a study of 6 points with 12 replications each: 12 tasks, of some milliseconds each."""
+    """Return a study of 6 percentage points with 12 replications each: 12 tasks, of some milliseconds each."""
     path = folder / "small.yaml"
     path.write_text(_STUDY, encoding="utf-8")
     return load_study(path)
@@ -224,7 +225,7 @@ def comparable(record: Record) -> Record:
     return record._replace(seconds=0.0)
 
 
-def told_of_sweep_tools(context: Context, task: Task) -> Record:
+def noted_of_sweep_tools(context: Context, task: Task) -> Record:
     """Return an outcome that names its task, without a simulation."""
     return Record(task.key, task.point, task.first, task.replications, "ok", "", 0.0, {"x": [[task.point], [1]]}, {})
 
@@ -233,19 +234,19 @@ def slow(context: Context, task: Task, folder: Path) -> Record:
     """Return an outcome after a while, and leave the number of the process in a folder before."""
     (folder / str(os.getpid())).touch()
     time.sleep(0.05)
-    return told_of_sweep_tools(context, task)
+    return noted_of_sweep_tools(context, task)
 
 
 def asleep(context: Context, task: Task, folder: Path) -> Record:
     """Leave the number of the process in a folder, and do not come back."""
     (folder / str(os.getpid())).touch()
     time.sleep(300)
-    return told_of_sweep_tools(context, task)
+    return noted_of_sweep_tools(context, task)
 
 
 def soon_asleep(context: Context, task: Task, folder: Path) -> Record:
     """Return the first outcomes, but none from task 4 on."""
-    return told_of_sweep_tools(context, task) if task.point < 4 else asleep(context, task, folder)
+    return noted_of_sweep_tools(context, task) if task.point < 4 else asleep(context, task, folder)
 
 
 def kills_once(context: Context, task: Task, folder: Path) -> Record:
@@ -254,7 +255,7 @@ def kills_once(context: Context, task: Task, folder: Path) -> Record:
         with contextlib.suppress(FileExistsError):
             (folder / "killed").touch(exist_ok=False)
             os.kill(os.getpid(), signal.SIGKILL)
-    return told_of_sweep_tools(context, task)
+    return noted_of_sweep_tools(context, task)
 
 
 def kills_always(context: Context, task: Task, folder: Path) -> Record:
@@ -265,17 +266,17 @@ def kills_always(context: Context, task: Task, folder: Path) -> Record:
         os.kill(os.getpid(), signal.SIGKILL)
     if task.point == 11:
         os._exit(5)
-    return told_of_sweep_tools(context, task)
+    return noted_of_sweep_tools(context, task)
 
 
-def play_slowly(context: Context, task: Task, folder: Path) -> Record:
+def run_slowly(context: Context, task: Task, folder: Path) -> Record:
     """Return the outcome of a simulation, after a while."""
     time.sleep(0.1)
-    return play(context, task)
+    return run_task(context, task)
 
 
 class Instead(Backend):
-    """A place where something else is played than a simulation.
+    """A place where something else is simulated than a simulation.
 
     Parameters
     ----------
@@ -327,7 +328,7 @@ def main(folder: Path) -> None:
     """Play tasks that never end on two processes, for tests that interrupt or kill this program."""
     from analysis.sweep.workers import WorkerPool
 
-    for _ in WorkerPool(Instead(Processes(2), asleep, folder)).play(numbered(20), CONTEXT):
+    for _ in WorkerPool(Instead(Processes(2), asleep, folder)).run(numbered(20), CONTEXT):
         pass
 
 

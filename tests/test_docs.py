@@ -33,30 +33,36 @@ PAGES = [ROOT / "README.md", *sorted(path for path in DOCS.rglob("*.md") if "_bu
 
 FILE = re.compile(r"^```\{code-block\} \w+\n:caption: (\S+)\n\n?(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
 
 class Command(NamedTuple):
-    """A command of a page, the exit status that the page states, and the output that it shows."""
+    """A command of a page, the exit status that the page states, and the output that it shows, from line `start` on."""
 
     text: str
     status: int
     shown: list[str]
+    start: int
 
 
 def commands(text: str) -> list[Command]:
     """Return the commands of all console blocks; ``echo $?`` states the status of the one before."""
     found: list[Command] = []
-    for block in CONSOLE.findall(text):
-        for line in block.replace("\\\n> ", "").splitlines():
-            if line == "$ echo $?":
-                found[-1] = found[-1]._replace(status=-1)
-            elif line.startswith("$ "):
-                found.append(Command(line[2:], 0, []))
-            elif found[-1].status == -1:
-                found[-1] = found[-1]._replace(status=int(line))
-            else:
-                found[-1].shown.append(line)
+    inside = False
+    for number, line in enumerate(text.splitlines()):
+        last = found[-1] if found else None
+        if line.startswith("```"):
+            inside = line == "```console"
+        elif not inside:
+            continue
+        elif line == "$ echo $?":
+            found[-1] = found[-1]._replace(status=-1)
+        elif line.startswith("$ "):
+            found.append(Command(line[2:], 0, [], number + 1))
+        elif last is not None and last.text.endswith("\\"):
+            found[-1] = last._replace(text=last.text[:-1] + line.removeprefix("> "), start=number + 1)
+        elif last is not None and last.status == -1:
+            found[-1] = last._replace(status=int(line))
+        else:
+            found[-1].shown.append(line)
     return found
 
 
@@ -67,7 +73,7 @@ def skeleton(line: str) -> str:
 
 def pages_with_commands() -> list[Path]:
     """Return the pages that show at least one command."""
-    return [page for page in PAGES if CONSOLE.search(page.read_text(encoding="utf-8"))]
+    return [page for page in PAGES if commands(page.read_text(encoding="utf-8"))]
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +97,18 @@ def rows(name: str) -> set[str]:
     text = (DOCS / "reference" / name).read_text(encoding="utf-8")
     cells = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
     return {word for cell in cells for word in re.findall(r"`([^`]+)`", cell)}
+
+
+def prepare_folder(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a folder the checkout that a reader of the page stands in, with the files that the page writes."""
+    for name in ("scenarios", "topologies"):
+        shutil.copytree(ROOT / name, folder / name)
+    for name, content in FILE.findall(page.read_text(encoding="utf-8")):
+        (folder / name).write_text(content, encoding="utf-8")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("COLUMNS", raising=False)  # of the terminal of these tests: pages show what a pipe gets
 
 
 class Answer(NamedTuple):
@@ -125,16 +143,8 @@ def answer_of(line: str, monkeypatch: pytest.MonkeyPatch) -> Answer:
 )
 def test_commands_of_the_page_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command ends as stated and prints what is shown: a refusal to the letter, a result but for its numbers."""
-    for folder in ("scenarios", "topologies"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    text = path.read_text(encoding="utf-8")
-    for name, content in FILE.findall(text):
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.delenv("COLUMNS", raising=False)  # of the terminal of these tests: pages show what a pipe gets
-    for command in commands(text):
+    prepare_folder(path, tmp_path, monkeypatch)
+    for command in commands(path.read_text(encoding="utf-8")):
         assert re.match(r"(ettrick|python) ", command.text), f"not a command that the test may run: {command.text}"
         line = command.text
         if not command.shown and "--replications" not in line:  # two show as well as many that it runs
@@ -147,6 +157,15 @@ def test_commands_of_the_page_run(path: Path, tmp_path: Path, monkeypatch: pytes
         else:
             printed = {skeleton(row) for row in answer.stdout.splitlines()}
             assert {skeleton(row) for row in command.shown} - {"…", ""} <= printed, f"$ {line}"
+
+
+def test_transcripts_keep_their_elisions() -> None:
+    """What a page leaves out stays out, and a row whose numbers change is found by its label."""
+    from tests.docs_transcripts import merged
+
+    printed = ["ETTR", "15 min   95.1 %", "30 min   96.9 %", "1 h      96.0 %", "a note"]
+    assert merged(["ETTR", "…", "30 min   97.0 %", "…"], printed) == ["ETTR", "…", "30 min   96.9 %", "…"]
+    assert merged(["ETTR", "15 min   95.1 %", "old note"], printed) == printed
 
 
 def test_every_page_of_the_tutorial_and_the_how_tos_runs_something() -> None:
@@ -162,6 +181,14 @@ def test_scenario_reference_is_current(page: str) -> None:
     assert (DOCS / "reference" / "scenario.md").read_text(encoding="utf-8") == page
 
 
+def test_glossary_is_current() -> None:
+    """The committed page has the terms of the first screen, in alphabetical order."""
+    module = generator()
+    names = re.findall(r"^\| \*\*(.+?)\*\*", module.glossary(), re.MULTILINE)
+    assert names == sorted(names, key=str.casefold)
+    assert module.GLOSSARY_PAGE.read_text(encoding="utf-8") == module.glossary()
+
+
 def test_reference_of_results_is_current() -> None:
     """Page and JSON Schema of what commands print are what docs/_generate_results.py writes (make docs)."""
     module = generator("_generate_results.py")
@@ -173,7 +200,7 @@ def test_scenario_reference_names_every_key(page: str) -> None:
     """Every property of every definition in the schema has a row."""
     named = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
     for definition in sim.schema()["$defs"].values():
-        assert set(definition["properties"]) - {"use", "law", "kind", "observer"} <= named
+        assert set(definition["properties"]) - {"use"} <= named
 
 
 def documents() -> list[dict[str, Any]]:

@@ -99,9 +99,9 @@ def check_number(found: Number, folder: Path) -> None:
     match = _NUMBER.search(found.text)
     assert match is not None, f"{found}: no number in the text"
     written = match[0].replace(",", "")
-    told = float(written) * found.size
-    assert abs(told - found.value) <= (0.5 * _last_digit(written) + 1e-9 * abs(float(written))) * found.size, (
-        f"{found}: the text says {told}"
+    worded = float(written) * found.size
+    assert abs(worded - found.value) <= (0.5 * _last_digit(written) + 1e-9 * abs(float(written))) * found.size, (
+        f"{found}: the text says {worded}"
     )
 
 

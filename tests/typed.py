@@ -5,11 +5,16 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from analysis.results.models import Part
+from analysis.results.models import Part, SweepDocument
 from analysis.results.run import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+PROVENANCE = {"version": "0", "python": "3", "numpy": "2", "command": "ettrick"}
+
+"""How the numbers of a document that is written by hand were made."""
 
 
 def as_plain(build: Callable[..., Part]) -> Callable[..., dict[str, Any]]:
@@ -31,3 +36,33 @@ def of_plain(show: Callable[..., Any], model: type[Part]) -> Callable[..., Any]:
         return show(typed, *arguments, **options)
 
     return shown
+
+
+_SWEEP = {
+    "study": "by hand", "question": "", "description": "", "scenario": "today", "seed": 1, "design": {"use": "grid"},
+    "precision": None, "at_equal": None, "at_equal_lines": [], "currency": "EUR", "replications": [8], "counts": {},
+    "answers": [], "warnings": [], "notes": [], "assumptions": [], "provenance": PROVENANCE,
+}  # fmt: skip
+
+_AXIS = {"unknown": False, "basis": None, "source": ""}
+
+_CELL = {
+    "status": "ok", "trouble": "", "troubles": [], "draws": 0, "replications": 8, "precise": None, "censored": 0,
+    "never_started": 0, "closed_form": None, "gpus": None,
+}  # fmt: skip
+
+_METRIC = {
+    "mean_ci95": None, "method": None, "std": None, "p05": None, "p50": None, "p95": None, "band90": None,
+    "replications": 8, "censored": 0, "never_started": 0,
+}  # fmt: skip
+
+
+def sweep_of(content: dict[str, Any]) -> SweepDocument:
+    """Return the document of a sweep that says what a test is about; all else is as of a small sweep."""
+    axes = {name: _AXIS | {"paths": [name]} | axis for name, axis in content["axes"].items()}
+    cells = []
+    for cell in content["cells"]:
+        metrics = {name: _METRIC | found for name, found in cell["metrics"].items()}
+        cells.append(_CELL | {"point": cell["cell"]} | cell | {"metrics": metrics})
+    answers = [{"sentences": []} | answer for answer in content.get("answers", ())]
+    return SweepDocument.model_validate(_SWEEP | content | {"axes": axes, "cells": cells, "answers": answers})

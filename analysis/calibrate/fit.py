@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from analysis.calibrate.rows import Product, Row
 
-# ----------------------------------------
 # The numbers of the step model while they are being fitted, and what is known of them beforehand.
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -139,7 +138,6 @@ def expert_priors() -> dict[Key, Prior]:
     return {("constants", "expert_gemm"): Prior(0.8, 0.3), ("constants", "expert_launch"): Prior(0.5e-3, 0.3)}
 
 
-# ----------------------------------------
 # Errors of a fit as numbers and as text.
 
 LARGE = 1024

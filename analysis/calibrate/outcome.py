@@ -61,7 +61,7 @@ class Assumed(NamedTuple):
     gemm
         That mean of the best measured product, where a fitted generation has no step at a precision [-].
     gemm_share
-        Means of fitted efficiencies by precision, where nobody has measured a product [-].
+        Means of fitted efficiencies by precision, where no product is measured [-].
     attention
         Mean of the fitted ones, for other generations [-].
     """
@@ -147,7 +147,7 @@ def calibrate(folder: Path, tick: Callable[[int, int], None] | None = None) -> O
     folder
         Where the tables are.
     tick
-        Is told how many fits are done, and of how many.
+        Gets how many fits are done, and of how many.
 
     Raises
     ------
@@ -235,7 +235,6 @@ def _best_product(generation: str, precision: str, products: Sequence[Product]) 
     return fmean(found) if found else None
 
 
-# ----------------------------------------
 # The calibrated numbers as a file of the catalog.
 
 _ELSEWHERE = 0.1
@@ -415,7 +414,6 @@ def _share(value: float) -> str:
     return f"{value:.4f}"
 
 
-# ----------------------------------------
 # What the calibration has to reach, and whether it does.
 
 MEGATRON = ("megatron_sc21", "korthikanti", "mt_nlg")
@@ -519,7 +517,7 @@ def _strong_checks(rows: Sequence[Row], error: Array) -> list[Check]:
     good = abs(ours - lost) <= 2
     return [
         _below("strong scaling, worst point", float(np.abs(error).max()), 0.05),
-        Check(text, f"{ours:.1f} points", f"{lost:.1f} within 2", good),
+        Check(text, f"{ours:.1f} percentage points", f"{lost:.1f} within 2", good),
     ]
 
 
@@ -565,7 +563,6 @@ def _below(what: str, value: float, bound: float) -> Check:
     return Check(what, percent_text(value, 1), f"at most {percent_text(bound, 1)}", value <= bound)
 
 
-# ----------------------------------------
 # Published results that the fit has not seen, beside what it says of them.
 
 

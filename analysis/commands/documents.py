@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from analysis.page.model import Report
 
 FolderArgument = Annotated[
-    Path, typer.Argument(help="Folder that run, compare, sweep, sensitivity, optimize or validate filled with --out.")
+    Path,
+    typer.Argument(
+        metavar="DIR", help="Folder that run, compare, sweep, sensitivity, optimize or validate filled with --out."
+    ),
 ]
 
 
@@ -24,7 +27,9 @@ def report(
     folder: FolderArgument,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The report; without it, report.html (or .md, .pptx) in the folder."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The report; without it, report.html (or .md, .pptx) in the folder."
+        ),
     ] = None,
     format_: Annotated[
         Literal["html", "md", "pptx"] | None,
@@ -32,7 +37,10 @@ def report(
     ] = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Make a document of results for a review: the answer in plain words first, then every number and its source."""
+    """Write a report of results: HTML, Markdown or slides.
+
+    The answer in plain words comes first, then every number and its source.
+    """
     from analysis.page.build import FORMATS
     from analysis.page.report_data import ReportError, damage_in_a_line
 
@@ -58,13 +66,16 @@ def report(
 
 def plot(
     folder: FolderArgument,
-    picture: Annotated[str | None, typer.Argument(help="Which picture; without it, they are listed.")] = None,
+    picture: Annotated[
+        str | None, typer.Argument(metavar="PICTURE", help="Which picture; without it, they are listed.")
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The picture: a file that ends in .svg, .png or .pdf.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="The picture: a file that ends in .svg, .png or .pdf."),
     ] = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Draw one picture of a report, or list those that there are."""
+    """Draw one picture of a report, or list them."""
     from analysis.page import charts
     from analysis.page.chapters.listing import terminal_width, wrapped
     from analysis.page.report_data import ReportError, damage_in_a_line
@@ -109,13 +120,12 @@ def _made(folder: Path, *, quiet: bool) -> Report:
     from analysis.terminal import Progress
 
     try:
-        with damage_in_a_line(folder), Progress("replications", quiet=quiet) as progress:
+        with damage_in_a_line(folder), Progress("report", quiet=quiet) as progress:
             return report_of(folder, progress)
     except ReportError as error:
         refuse(f"{folder}: {error}")
 
 
-# ----------------------------------------
 # The command that holds Ettrick against what others found: ettrick validate.
 
 
@@ -123,22 +133,28 @@ def validate(
     only: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A group of rows, or one row by its id. Repeatable.")
     ] = None,
-    seed: Annotated[str, typer.Option(help="Seed of all scenarios: a number, or random for a new one.")] = "1",
+    seed: Annotated[
+        str, typer.Option(metavar="N", help="Seed of all scenarios: a number, or random for a new one.")
+    ] = "1",
     jobs: ProcessesOption = 0,
     as_json: JsonOption = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Write the JSON to this folder, for ettrick report."),
+        typer.Option("--out", "-o", metavar="DIR", help="Write the JSON to this folder, for ettrick report."),
     ] = None,
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Compare with published values, with theory and with other programs; status 1 if a row fails."""
+    """Compare with published values, theory and other programs.
+
+    The exit status is 1 if a row fails.
+    """
     from analysis.page.chapters import validation
     from analysis.results.run import render
     from analysis.terminal import Progress
     from analysis.validation.lab import Lab
-    from analysis.validation.run import against, describe, play, seed_of
+    from analysis.validation.run import against, describe, seed_of
+    from analysis.validation.run import validate as validate_table
     from analysis.validation.table import load_table
 
     keep = OutputFolder(out, "validate.json", overwrite=overwrite)
@@ -149,7 +165,7 @@ def validate(
         refuse(f"--seed: {error}")
     try:
         with Progress("rows", quiet=quiet or as_json) as progress:
-            found = play(load_table(), lab, only or (), progress)
+            found = validate_table(load_table(), lab, only or (), progress)
     except ValueError as error:
         refuse(f"--only: {error}")
     content = describe(found, command=command_line())

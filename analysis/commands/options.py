@@ -73,7 +73,9 @@ def complete_presets(incomplete: str) -> list[str]:
 ScenarioArgument = Annotated[
     str,
     typer.Argument(
-        help="A scenario file, or the name of one that comes with Ettrick.", autocompletion=complete_scenarios
+        help="A scenario file, or the name of one that comes with Ettrick.",
+        metavar="SCENARIO",
+        autocompletion=complete_scenarios,
     ),
 ]
 
@@ -81,37 +83,40 @@ ScenariosArgument = Annotated[
     list[str],
     typer.Argument(
         help="Scenario files, or names of ones that come with Ettrick.",
-        metavar="SCENARIO...",
+        metavar="SCENARIO",
         autocompletion=complete_scenarios,
     ),
 ]
 
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Replace a value, e.g. horizon='90 d'. Repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value, e.g. horizon='90 d'. Repeatable."),
 ]
 
 ClusterArgument = Annotated[
     str,
     typer.Argument(
         help="A topology or scenario file, or the name of one that comes with Ettrick.",
+        metavar="CLUSTER",
         autocompletion=complete_clusters,
     ),
 ]
 
 ClusterSetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Replace a value, e.g. fabric.radix=128. Repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value, e.g. fabric.radix=128. Repeatable."),
 ]
 
-SeedOption = Annotated[int | None, typer.Option(help="Seed of all random numbers.", min=0)]
+SeedOption = Annotated[int | None, typer.Option(metavar="N", help="Seed of all random numbers.", min=0)]
 
 EngineOption = Annotated[
     Literal["auto", "events", "compiled"] | None,
     typer.Option(help="What simulates: events, machine code, or what pays. The numbers are the same."),
 ]
 
-ProcessesOption = Annotated[int, typer.Option("--jobs", "-j", help="Processes; 0 for one per core.", min=0)]
+ProcessesOption = Annotated[
+    int, typer.Option("--jobs", "-j", metavar="N", help="Processes; 0 for one per core.", min=0)
+]
 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
@@ -119,16 +124,21 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 StudyArgument = Annotated[
     str,
-    typer.Argument(help="A study file, or the name of one that comes with Ettrick.", autocompletion=complete_studies),
+    typer.Argument(
+        help="A study file, or the name of one that comes with Ettrick.",
+        metavar="STUDY",
+        autocompletion=complete_studies,
+    ),
 ]
 
 StudySetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Replace a value of the study, e.g. replications=64. Repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the study, e.g. replications=64. Repeatable."),
 ]
 
 OutOption = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Keep everything in this folder; the same command again resumes.")
+    Path | None,
+    typer.Option("--out", "-o", metavar="DIR", help="Keep everything in this folder; the same command again resumes."),
 ]
 
 ExecutorOption = Annotated[
@@ -136,12 +146,19 @@ ExecutorOption = Annotated[
     typer.Option(help="Where it is simulated; without it, on all cores, or by the scheduler if one is named."),
 ]
 
-AddressOption = Annotated[str, typer.Option(help="Dask scheduler that listens, such as tcp://host:8786.")]
+AddressOption = Annotated[
+    str, typer.Option(metavar="URL", help="Dask scheduler that listens, such as tcp://host:8786.")
+]
 
-SchedulerFileOption = Annotated[str, typer.Option(help="File that a Dask scheduler has left for its clients.")]
+SchedulerFileOption = Annotated[
+    str, typer.Option(metavar="FILE", help="File that a Dask scheduler has left for its clients.")
+]
 
 StudyReplicationsOption = Annotated[
-    int | None, typer.Option(help="Replications of each point; without it, what the study says.", min=2)
+    int | None,
+    typer.Option(
+        "--replications", "-n", metavar="N", help="Replications of each point; without it, what the study says.", min=2
+    ),
 ]
 
 OverwriteOption = Annotated[

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from analysis.runs import Ensemble
     from sim import Prepared, Scenario
 
-# ----------------------------------------
 # The command that simulates a scenario: ettrick run.
 
 
@@ -57,18 +56,27 @@ def run(
     scenario: ScenarioArgument,
     set_: SetOption = None,
     seed: SeedOption = None,
-    replications: Annotated[int, typer.Option(help="How many replications.", min=1)] = 32,
+    replications: Annotated[
+        int, typer.Option("--replications", "-n", metavar="N", help="How many replications.", min=1)
+    ] = 32,
     precision: Annotated[
-        str | None, typer.Option(help="Replicate until the 95 % interval's half-width is this: 0.1pt or 2%.")
+        str | None,
+        typer.Option(metavar="WIDTH", help="Replicate until the 95 % interval's half-width is this: 0.1pt or 2%."),
     ] = None,
-    metric: Annotated[str, typer.Option(help="The metric that --precision is about.")] = "ettr",
+    metric: Annotated[str, typer.Option(metavar="NAME", help="The metric that --precision is about.")] = "ettr",
     band: Annotated[
-        int, typer.Option(help="Draws of the failure rates from their uncertainty, for band90; 0 for none.", min=0)
+        int,
+        typer.Option(
+            metavar="N", help="Draws of the failure rates from their uncertainty, for band90; 0 for none.", min=0
+        ),
     ] = 0,
     jobs: ProcessesOption = 0,
     engine: EngineOption = None,
     as_json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the resolved scenario and the JSON to this folder.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Write the resolved scenario and the JSON to this folder."),
+    ] = None,
     node_log: Annotated[
         bool, typer.Option("--node-log", help="With --out: also write when each node was down, to nodes.csv.")
     ] = False,
@@ -76,7 +84,7 @@ def run(
     yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Simulate a scenario and say where every GPU-hour went."""
+    """Simulate a scenario: where every GPU-hour goes."""
     if 0 < band < 20:
         refuse("--band: needs at least 20 draws, or the band's ends are its extremes")
     if node_log and out is None:
@@ -173,16 +181,21 @@ def compare(
     vary: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="PATH=A,B,...",
+            metavar="KEY=A,B,...",
             help="Make a variant of each value, e.g. spares.hot=0,4,16. Repeatable: all combinations.",
         ),
     ] = None,
     set_: SetOption = None,
     seed: SeedOption = None,
-    replications: Annotated[int, typer.Option(help="How many replications of each variant.", min=2)] = 32,
+    replications: Annotated[
+        int, typer.Option("--replications", "-n", metavar="N", help="How many replications of each variant.", min=2)
+    ] = 32,
     precision: Annotated[
         str | None,
-        typer.Option(help="Replicate until the half-width of each difference's 95 % interval is this: 0.1pt or 2%."),
+        typer.Option(
+            metavar="WIDTH",
+            help="Replicate until the half-width of each difference's 95 % interval is this: 0.1pt or 2%.",
+        ),
     ] = None,
     at_equal: Annotated[
         Literal["gpus", "power", "cost"] | None,
@@ -195,16 +208,17 @@ def compare(
     jobs: ProcessesOption = 0,
     as_json: JsonOption = False,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the resolved scenarios and the JSON to this folder.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Write the resolved scenarios and the JSON to this folder."),
     ] = None,
     overwrite: OverwriteOption = False,
     yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Run several variants on the same failures and say by how much they differ."""
+    """Compare variants on the same failures."""
     from analysis import compare as compare_document
     from analysis import compare as variants
-    from analysis.compare import compare as play
+    from analysis.compare import compare as compare_variants
     from analysis.page.chapters import compare as compare_text
     from analysis.results import files
     from analysis.results.run import render
@@ -219,7 +233,7 @@ def compare(
         wishes = variants.recipes(scenarios, vary or [], changes(set_, seed))
         loaded, ready = _ready(wishes, keep, asked, split_stores=split)
         with Progress("replications", quiet=quiet or as_json) as progress:
-            found = play(
+            found = compare_variants(
                 ready,
                 replications,
                 precision=wanted,
@@ -286,7 +300,6 @@ def _resolved(scenarios: Mapping[str, Scenario]) -> dict[str, str]:
     }
 
 
-# ----------------------------------------
 # The command that shows what a scenario rests on: ettrick explain.
 
 
@@ -300,8 +313,11 @@ def explain(
     replications: Annotated[
         int | None,
         typer.Option(
-            help="How many replications stand beside the closed form; 8 unless told, 0 for none. With --worth: of each "
-            "change, 16 unless told, 8 at least.",
+            "--replications",
+            "-n",
+            metavar="N",
+            help="How many replications stand beside the closed form; 8 by default, 0 for none. With --worth: of each "
+            "change, 16 by default, 8 at least.",
             min=0,
         ),
     ] = None,
@@ -310,7 +326,10 @@ def explain(
     yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Show what a scenario rests on: the step, the way back, the closed form, and where every number comes from."""
+    """Show what a scenario rests on: step, recovery, closed form.
+
+    Every number stands with where it comes from.
+    """
     import sim
 
     most = math.inf if yes else sim.MOST_EVENTS
@@ -367,7 +386,7 @@ def _explain_worth(
 
     count = 16 if replications is None else replications
     if count < 8:
-        refuse(f"--replications {count}: --worth needs at least 8, or luck could not be told from worth")
+        refuse(f"--replications {count}: --worth needs at least 8, or noise could not be separated from worth")
     try:
         with Progress("replications", quiet=quiet) as progress:
             found = worth(described, count, processes=jobs, progress=progress, most_events=most_events)
@@ -378,18 +397,21 @@ def _explain_worth(
     say(render(content) if as_json else format_worth(content))
 
 
-# ----------------------------------------
 # The command that writes a first scenario: ettrick init.
 
 
 def init(
-    path: Annotated[Path | None, typer.Argument(help="The file; without it, starter.yaml or what --name says.")] = None,
-    gpus: Annotated[int, typer.Option(help="GPUs of the job: whole nodes, or 64 for each NVL72 rack.", min=1)] = 1024,
+    path: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="The file; without it, starter.yaml or what --name says.")
+    ] = None,
+    gpus: Annotated[
+        int, typer.Option(metavar="N", help="GPUs of the job: whole nodes, or 64 for each NVL72 rack.", min=1)
+    ] = 1024,
     accelerator: Annotated[
-        str, typer.Option(help="A name from ettrick list.", autocompletion=complete_accelerators)
+        str, typer.Option(metavar="NAME", help="A name from ettrick list.", autocompletion=complete_accelerators)
     ] = "h100",
     model: Annotated[
-        str, typer.Option(help="A name from ettrick list.", autocompletion=complete_models)
+        str, typer.Option(metavar="NAME", help="A name from ettrick list.", autocompletion=complete_models)
     ] = "llama3-70b",
     failures: Annotated[
         str, typer.Option(metavar="BUNDLE", help="A name from ettrick list.", autocompletion=complete_bundles)
@@ -397,12 +419,14 @@ def init(
     recovery: Annotated[
         str, typer.Option(metavar="PRESET", help="A name from ettrick list.", autocompletion=complete_presets)
     ] = "slurm-requeue",
-    horizon: Annotated[str, typer.Option(help="How long is simulated.")] = "30 d",
-    name: Annotated[str | None, typer.Option(help="Name of the scenario; without it, that of the file.")] = None,
+    horizon: Annotated[str, typer.Option(metavar="TIME", help="How long is simulated.")] = "30 d",
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name of the scenario; without it, that of the file.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite/--no-overwrite", "--force", help="Replace the file.")] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a first scenario that runs as it is, with a comment on every value."""
+    """Write a first scenario, with a comment on every value."""
     target = path or Path(f"{name or 'starter'}.yaml")
     if target.suffix.lower() not in (".yaml", ".yml"):
         refuse(f"{target}: must end in .yaml or .yml")
@@ -428,7 +452,6 @@ def init(
     say(f"{target}: {gpus:,} {accelerator}, {model}, {failures}, {recovery}; next: ettrick run {target}")
 
 
-# ----------------------------------------
 # Commands about clusters: ettrick topology ...
 
 topology = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show, check, draw and export a cluster.")
@@ -444,7 +467,7 @@ def list_topologies() -> None:
 
 @topology.command()
 def show(cluster: ClusterArgument, set_: ClusterSetOption = None, as_json: JsonOption = False) -> None:
-    """Show what a cluster is made of, and what goes with each of its parts."""
+    """Show what a cluster is made of, and what each part takes."""
     described = load_cluster(cluster, set_)
 
     from analysis.cluster import describe, format_topology
@@ -463,7 +486,10 @@ def place(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show where the jobs of a scenario sit, what bandwidth their groups get, and what a lost node takes."""
+    """Show where jobs are placed, and the bandwidth they get.
+
+    Also what a lost node takes of it.
+    """
     described = load_scenario(scenario, set_, None)
 
     import sim
@@ -488,10 +514,12 @@ def check_topology(cluster: ClusterArgument, set_: ClusterSetOption = None) -> N
 @topology.command()
 def plot(
     cluster: ClusterArgument,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The picture: a file that ends in .svg, .png or .pdf.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The picture: a file that ends in .svg, .png or .pdf.")
+    ],
     set_: ClusterSetOption = None,
 ) -> None:
-    """Draw a cluster: every part of a small one, the tiers of a large one."""
+    """Draw a cluster: its parts, or its tiers if it is large."""
     from analysis.page import charts
 
     if out.suffix.lower() not in charts.SUFFIXES:
@@ -505,7 +533,9 @@ def plot(
 def export(
     cluster: ClusterArgument,
     format_: Annotated[Literal["graphml", "json"], typer.Option("--format", help="How the graph is written.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="A file; omitted: standard output.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="A file; omitted: standard output.")
+    ] = None,
     set_: ClusterSetOption = None,
 ) -> None:
     """Write a cluster as a graph of hosts, switches and cables."""

@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     from analysis.sweep.workers import Where
     from analysis.terminal import Progress
 
-# ----------------------------------------
-# What all commands about studies do: read the study, say where it is played, and tell who stopped it.
+# What all commands about studies do: read the study, say where it is simulated, and who stopped it.
 
 
 def load_study(
@@ -62,7 +61,7 @@ def load_study(
     precision: str | None = None,
     yes: bool = False,
 ) -> LoadedStudy:
-    """Return a study of which every value can be played, or end with one line per mistake."""
+    """Return a study of which every value can be simulated, or end with one line per mistake."""
     import sim
     from analysis.runs import Precision, RequestError
     from analysis.study import load
@@ -73,9 +72,9 @@ def load_study(
             Precision.parse(precision)
         except RequestError as error:
             refuse(f"--precision: {error}")
-    told = tuple(changes(overrides, seed))
+    options = tuple(changes(overrides, seed))
     with mistakes_in_lines(name, "study"):
-        loaded = load.load_study(load.find_study(name), told, replications=replications, precision=precision)
+        loaded = load.load_study(load.find_study(name), options, replications=replications, precision=precision)
         mistakes = first_look(loaded)
         if mistakes:
             raise sim.ScenarioError(mistakes)
@@ -83,7 +82,7 @@ def load_study(
 
 
 def where_to_run(executor: str | None, jobs: int, address: str, file: str) -> Where:
-    """Return where a study is to be played, or end with one line about options that do not go together."""
+    """Return where a study is to be simulated, or end with one line about options that do not go together."""
     from analysis.sweep.workers import Where
 
     if executor is None:
@@ -98,7 +97,7 @@ def where_to_run(executor: str | None, jobs: int, address: str, file: str) -> Wh
 
 
 def shard_of(text: str | None, out: Path | None) -> Shard | None:
-    """Return the part of a study that is to be played, or end with one line about what is wrong with it."""
+    """Return the part of a study that is to be simulated, or end with one line about what is wrong with it."""
     from analysis.sweep.task import Shard
 
     if text is None:
@@ -112,7 +111,7 @@ def shard_of(text: str | None, out: Path | None) -> Shard | None:
 
 
 @contextlib.contextmanager
-def playing(
+def running(
     loaded: LoadedStudy,
     where: Where,
     out: Path | None,
@@ -121,14 +120,14 @@ def playing(
     quiet: bool,
     shard: Shard | None = None,
 ) -> Iterator[Workplace]:
-    """Yield a study ready to be played, with a bar; end with one line about what is wrong, or about who stopped it."""
+    """Yield a study ready to be simulated, with a bar; end with one line about what is wrong, or what stopped it."""
     from analysis.sweep.command import TROUBLE, workplace
     from analysis.sweep.folder import FolderError
     from analysis.sweep.journal import JournalError
     from analysis.terminal import Progress
 
     progress = Progress("tasks", quiet=quiet, lines=True)
-    stopped = "stopped: nothing was played yet"
+    stopped = "stopped: nothing was simulated yet"
     try:
         with (
             mistakes_in_lines(),
@@ -159,7 +158,7 @@ def _stopped(out: Path | None, place: Workplace, progress: Progress) -> str:
         return "stopped: nothing is kept; with --out DIR the same command would go on from here"
     kept = len(place.campaign.journal)
     if not kept:
-        return "stopped: nothing was played yet"
+        return "stopped: nothing was simulated yet"
     of = f"{progress.done:,} of {number_of(progress.total, 'task')}" if progress.total else number_of(kept, "task")
     return f"stopped: {of} {'is' if of == '1 task' else 'are'} kept in {out}; the same command goes on from here"
 
@@ -170,12 +169,16 @@ def sweep(
     seed: SeedOption = None,
     replications: StudyReplicationsOption = None,
     precision: Annotated[
-        str | None, typer.Option(help="Replicate each point until its 95 % interval's half-width is this: 0.1pt or 2%.")
+        str | None,
+        typer.Option(
+            metavar="WIDTH", help="Replicate each point until its 95 % interval's half-width is this: 0.1pt or 2%."
+        ),
     ] = None,
     out: OutOption = None,
     overwrite: OverwriteOption = False,
     shard: Annotated[
-        str | None, typer.Option(metavar="I/N", help="Play the I-th of N parts into --out; merge puts them together.")
+        str | None,
+        typer.Option(metavar="I/N", help="Simulate the I-th of N parts into --out; merge puts them together."),
     ] = None,
     jobs: ProcessesOption = 0,
     executor: ExecutorOption = None,
@@ -200,7 +203,7 @@ def sweep(
         refuse("\n".join(missing))
     part = shard_of(shard, out)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
-    with playing(loaded, where, out, overwrite=overwrite, shard=part, quiet=quiet or as_json) as place:
+    with running(loaded, where, out, overwrite=overwrite, shard=part, quiet=quiet or as_json) as place:
         if part is not None:
             counts = command.run_shard(place)
             say(json.dumps(counts) if as_json else command.format_shard(counts, part))
@@ -212,10 +215,18 @@ def sweep(
 
 
 def merge(
-    folders: Annotated[list[Path], typer.Argument(help="Folders that shards of one study were played into.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where all of them go; sweep then goes on from there.")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR", help="Folders that shards of one study were written to.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="DIR", help="Where all of them go; sweep then goes on from there."),
+    ],
 ) -> None:
-    """Put the shards of a study together; sweep with the same folder then answers its questions."""
+    """Merge the shards of a study into one folder.
+
+    The command sweep with the same folder then answers its questions.
+    """
     from analysis.sweep.merge import MergeError
     from analysis.sweep.merge import merge as put_together
 
@@ -235,9 +246,12 @@ def sensitivity(
         typer.Option(help="Each input alone (tornado), all at once at random (sobol), or both."),
     ] = "both",
     samples: Annotated[
-        int | None, typer.Option(help="Points of a set for sobol, a power of two; there are inputs + 2 sets.", min=2)
+        int | None,
+        typer.Option(metavar="N", help="Points of a set for sobol, a power of two; there are inputs + 2 sets.", min=2),
     ] = None,
-    metric: Annotated[str, typer.Option(help="What is looked at; without it, the first metric of the study.")] = "",
+    metric: Annotated[
+        str, typer.Option(metavar="NAME", help="What is looked at; without it, the first metric of the study.")
+    ] = "",
     replications: StudyReplicationsOption = None,
     out: OutOption = None,
     overwrite: OverwriteOption = False,
@@ -249,10 +263,12 @@ def sensitivity(
     yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Say which inputs of a study matter, and how much of what a run comes to is luck."""
+    """Say which inputs of a study matter, and how much is noise.
+
+    Noise is the run-to-run variability: what no knowledge of the inputs takes away.
+    """
     from analysis.metrics import METRICS
     from analysis.page.chapters.sensitivity import against, format_sensitivity
-    from analysis.results.run import plain
     from analysis.sensitivity import run_sensitivity
     from analysis.sweep.command import keep
     from sim.yamlfile import suggest
@@ -261,7 +277,7 @@ def sensitivity(
         refuse(f"--metric {metric}: is no metric{suggest(metric, METRICS)}")
     loaded = load_study(study, set_, seed, yes=yes)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
-    with playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
+    with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
         content = run_sensitivity(
             loaded,
             place.campaign.journal,
@@ -275,7 +291,7 @@ def sensitivity(
         )
         files = keep(place, content, "sensitivity.json")
     show_document(content, format_sensitivity, out, files, as_json=as_json)
-    end(against(plain(content)))
+    end(against(content))
 
 
 def optimize(
@@ -284,7 +300,9 @@ def optimize(
     seed: SeedOption = None,
     trials: Annotated[
         int | None,
-        typer.Option(help="Points that are tried, where a search is needed; without it, the study's.", min=4),
+        typer.Option(
+            metavar="N", help="Points that are evaluated, where a search is needed; without it, the study's.", min=4
+        ),
     ] = None,
     replications: StudyReplicationsOption = None,
     out: OutOption = None,
@@ -297,18 +315,20 @@ def optimize(
     yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Find what is best within the ranges of a study, and confirm it on failures that were not used to find it."""
+    """Find the best setting within the ranges of a study.
+
+    It is confirmed on failures that were not used to find it.
+    """
     from analysis.optimize.optimize import run_optimize
     from analysis.optimize.problem import problem_of
     from analysis.page.chapters.optimum import against, format_optimum
-    from analysis.results.run import plain
     from analysis.sweep.command import keep
 
     loaded = load_study(study, set_, seed, yes=yes)
     with mistakes_in_lines():
         problem_of(loaded)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
-    with playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
+    with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
         content = run_optimize(
             loaded,
             place.campaign.journal,
@@ -320,4 +340,4 @@ def optimize(
         )
         files = keep(place, content, "optimize.json")
     show_document(content, format_optimum, out, files, as_json=as_json)
-    end(against(plain(content)))
+    end(against(content))

@@ -35,7 +35,7 @@ _MOST_MISTAKES = 20
 
 INTERRUPTED, TERMINATED = 130, 143
 
-"""Exit status: stopped by Ctrl-C; told to end, as by the end of a job of a cluster."""
+"""Exit status: stopped by Ctrl-C; asked to end, as by the end of a job of a cluster."""
 
 
 class JobEnd(KeyboardInterrupt):
@@ -44,10 +44,10 @@ class JobEnd(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def ending_tidily() -> Iterator[None]:
-    """Raise `JobEnd` where the program is told to end, so that it ends as after Ctrl-C."""
+    """Raise `JobEnd` where the program is asked to end, so that it ends as after Ctrl-C."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_IGN)  # who ends is not to be told again
+        signal.signal(number, signal.SIG_IGN)  # once is enough
         raise JobEnd
 
     if threading.current_thread() is not threading.main_thread():
@@ -115,7 +115,7 @@ def mistakes_in_lines(name: str = "", wanted: str = "") -> Iterator[None]:
 def say(text: str) -> None:
     """Print to standard output, or end with one line about why that cannot be done.
 
-    A reader that has left, such as ``head -1``, has seen enough: what was played is none the worse for it.
+    A reader that has left, such as ``head -1``, has seen enough: what was simulated is none the worse for it.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that does not know a bar shows a question mark.
@@ -168,16 +168,16 @@ def write(path: Path, content: bytes, option: str = "--out") -> None:
 
 def show_document(
     content: Document,
-    format_: Callable[[dict[str, Any]], str],
+    format_: Callable[[Any], str],
     out: Path | None,
     files: list[str],
     *,
     as_json: bool,
 ) -> None:
     """Print a document as JSON or as text, and where it is kept."""
-    from analysis.results.run import plain, render
+    from analysis.results.run import render
 
-    say(render(content) if as_json else format_(plain(content)))
+    say(render(content) if as_json else format_(content))
     if files and not as_json:
         say(f"\n{out}: {', '.join(files)}")
 
@@ -188,8 +188,7 @@ def command_line() -> str:
     return shlex.join(arguments)
 
 
-# ----------------------------------------
-# Commands whose mistakes are told as all others are: the option, the rule and the nearest choice, in one line.
+# Commands whose mistakes are reported as all others: the option, the rule and the nearest choice, in one line.
 
 _CHOICES = re.compile(r"^'(?P<given>.*)' is not one of (?P<choices>'.*')\.$")
 
@@ -226,10 +225,10 @@ class Commands(TyperGroup):
             options = [] if error.param is None else error.param.opts
             if type(error) is not typer.BadParameter or not options:  # what is missing has words of its own
                 raise
-            refuse(f"{max(options, key=len)}: {_told(error.message)}")
+            refuse(f"{max(options, key=len)}: {_in_words(error.message)}")
 
 
-def _told(message: str) -> str:
+def _in_words(message: str) -> str:
     """Return what is wrong with the value of an option."""
     for pattern, words in _WORDS:
         message = re.sub(pattern, words, message, flags=re.DOTALL)
@@ -242,8 +241,7 @@ def _told(message: str) -> str:
     return f"'{found['given']}' is not a choice{suggest(found['given'], choices)}"
 
 
-# ----------------------------------------
-# Where a command keeps its results, if it is told to: ``--out``.
+# Where a command keeps its results, with ``--out``.
 
 
 @dataclass(frozen=True)
@@ -272,7 +270,7 @@ class OutputFolder:
         Parameters
         ----------
         same
-            What tells results apart, given their document.
+            What distinguishes results, given their document.
         amount
             How much it holds: replications, or rows.
         asked

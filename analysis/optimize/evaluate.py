@@ -1,32 +1,56 @@
-"""Points being tried: played on common failures, and judged by what counts and what must hold."""
+"""Trials: simulated on common failures, and judged by what counts and what must hold."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.optimize.estimate import Estimate, estimate
 from analysis.optimize.problem import check_metrics
 from analysis.statistics.differences import Difference, difference, ranking_of, ranking_over_draws
+from analysis.statistics.intervals import mean_estimate
 from analysis.study.amounts import Point
-from analysis.study.table import Cell, drawn_table, is_probability, predictive_difference
+from analysis.study.table import Cell, drawn_table, is_probability, predictive_difference, predictive_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from analysis.optimize.problem import Aim, Problem
     from analysis.statistics.differences import Ranking
+    from analysis.statistics.estimates import Interval
     from analysis.study.amounts import Value
     from analysis.study.model import Verdict
     from analysis.sweep.campaign import Campaign
 
 
+class Estimate(NamedTuple):
+    """A metric of a point; ``None`` where the data support no mean, or no interval."""
+
+    mean: float | None
+    ci95: Interval | None
+
+
+def estimate(cell: Cell, metric: str, *, over_draws: bool) -> Estimate:
+    """Return a metric of a cell with its 95 % interval.
+
+    At the central values it is that of `analysis.statistics.intervals.mean_estimate`, over draws that of
+    `analysis.study.table.predictive_mean`.
+    """
+    outcomes = cell.drawn if over_draws else (cell.stated,)
+    if any(not outcome.metrics.get(metric) for outcome in outcomes):
+        return Estimate(None, None)
+    if over_draws:
+        predicted = predictive_mean(cell, metric)
+        return Estimate(None, None) if predicted is None else Estimate(predicted.mean, predicted.interval)
+    found = mean_estimate(cell.stated.metrics[metric], metric)
+    return Estimate(found.mean, found.interval)
+
+
 class Trial(NamedTuple):
-    """A combination that was tried.
+    """A combination that was evaluated.
 
     Parameters
     ----------
     number
-        Its position among all that were tried, from 0.
+        Its position among all trials, from 0.
     chosen
         One value for each axis that is chosen; empty for the scenario as it is.
     cell
@@ -68,14 +92,14 @@ class Trial(NamedTuple):
 
 
 class Bench:
-    """Where points are tried; what was tried before is not played again.
+    """Where combinations are evaluated, each once.
 
     Parameters
     ----------
     problem
         What is looked for.
     campaign
-        Plays the points.
+        Simulates the points.
     replications
         Of each point.
     """
@@ -88,8 +112,8 @@ class Bench:
         self._checked = False
         self._number = 0
 
-    def play(self, choices: Sequence[Sequence[Value]]) -> list[Trial]:
-        """Return a trial for each combination, in order; those that were not tried yet are played together."""
+    def evaluate(self, choices: Sequence[Sequence[Value]]) -> list[Trial]:
+        """Return a trial for each combination, in order; those without one are simulated together."""
         known = {_key(trial.chosen): trial for trial in self.trials}
         new: dict[object, tuple[Sequence[Value], list[Point]]] = {}
         for chosen in choices:
@@ -98,11 +122,11 @@ class Bench:
                 new[key] = chosen, self._points(chosen)
         points = [point for _, mine in new.values() for point in mine]
         if points and not self._checked:
-            # A metric that is misspelt is told after one point, not after the first batch.
-            self.campaign.play(points[:1], self.replications)
+            # A metric that is misspelt is refused after one point, not after the first batch.
+            self.campaign.simulate(points[:1], self.replications)
             self._check(points.pop(0))
         if points:
-            self.campaign.play(points, self.replications)
+            self.campaign.simulate(points, self.replications)
         for key, (chosen, mine) in new.items():
             trial = self._trial(chosen, mine)
             known[key] = trial
@@ -111,7 +135,7 @@ class Bench:
 
     @property
     def candidates(self) -> list[Trial]:
-        """Everything that was tried, but for the scenario as it is."""
+        """All trials but the scenario as it is."""
         return [trial for trial in self.trials if trial.chosen]
 
     def gain(self, trial: Trial, other: Trial, aim: Aim, confidence: float = 0.95) -> Difference | None:
@@ -186,12 +210,11 @@ def _key(chosen: Sequence[Value]) -> object:
     return tuple(repr(value.settings) for value in chosen)
 
 
-# ----------------------------------------
-# Which of the combinations that were tried is the best, and which others may be.
+# Which of the trials is the best, and which others may be.
 
 
 class TrialRanking(NamedTuple):
-    """What was tried and keeps the conditions, best first.
+    """The trials that keep the conditions, best first.
 
     Parameters
     ----------
@@ -200,8 +223,8 @@ class TrialRanking(NamedTuple):
     as_good
         Those that are not resolved as worse than another, the best among them.
     loss
-        The most that any of `as_good` may be worse than the best, in the units of what counts; ``None`` where nothing
-        tells it. Holds for all of them together with a probability of 95 %.
+        The most that any of `as_good` may be worse than the best, in the units of what counts; ``None`` where it is
+        unknown. Holds for all of them together with a probability of 95 %.
     replications_to_resolve
         How many replications would leave one alone; ``None`` for too many, or where nothing is left to resolve.
     """
@@ -229,7 +252,7 @@ class Member(NamedTuple):
 
 
 def rank_trials(bench: Bench) -> TrialRanking:
-    """Return the order of what was tried by the first aim, on common replications."""
+    """Return the order of the trials by the first aim, on common replications."""
     aim = bench.problem.aims[0]
     usable = [trial for trial in bench.candidates if trial.is_usable]
     if not usable:
@@ -298,7 +321,7 @@ def _dominates(bench: Bench, one: Trial, other: Trial) -> bool:
 
 
 def _is_certain(bench: Bench, trial: Trial, others: Sequence[Trial]) -> bool:
-    """Return whether no combination may be better in everything, as far as pairs of replications tell.
+    """Return whether no combination may be better in everything, as far as pairs of replications show.
 
     All paired differences of metrics hold together with a probability of 95 % (Bonferroni), as in the question
     ``pareto``.

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import number_of
 from analysis.metrics import PROBABILITIES
-from analysis.optimize.estimate import replications_to_hold
 from analysis.optimize.evaluate import Bench, front_of, rank_trials
 from analysis.optimize.problem import Line, draws_of, problem_of
-from analysis.optimize.search import ALL, climb, formula_answer, search, simulate_all, walk_to_edge
+from analysis.optimize.search import ALL, COARSE, climb, formula_answer, search, simulate_all, walk_to_edge
 from analysis.results.models import (
     FORMAT,
     Aim,
@@ -33,9 +32,11 @@ from analysis.results.models import (
     TrialFound,
 )
 from analysis.results.run import provenance
+from analysis.statistics.intervals import binomial_interval
 from analysis.study.amounts import label_of, settings_text
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
+from analysis.sweep.task import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from analysis.sweep.journal import Journal
     from analysis.sweep.workers import WorkerPool
 
-# ----------------------------------------
 # The answer on failures that had no part in finding it.
 
 
@@ -84,7 +84,7 @@ class Confirmation(NamedTuple):
 def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirmation:
     """Return what some combinations come to with another seed, beside the scenario as it is.
 
-    The best of many looks better than it is: luck that helped it is part of why it was chosen. Fresh failures owe it
+    The best of many looks better than it is: noise that helped it is part of why it was chosen. Fresh failures owe it
     nothing. An answer that was searched for at the edge of a condition lies on either side of it by chance: a mean that
     misses the bound by less than its doubt denies nothing.
 
@@ -101,13 +101,14 @@ def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirma
     ----------
     J. E. Smith, R. L. Winkler, "The Optimizer's Curse", Management Science 52 (2006), 311.
     """
-    seed = _fresh(bench.problem.loaded.scenario(found[0].cell.stated.point).seed)
+    stated = bench.problem.loaded.scenario(found[0].cell.stated.point).seed
+    seed = int.from_bytes(hashlib.blake2b(f"confirm {stated}".encode(), digest_size=8).digest(), "big") >> 1
     loaded = _with_seed(bench.problem.loaded, seed)
-    # The draws too: inputs that none of them met helped to choose the answer as luck did.
+    # The draws too: inputs that none of them met helped to choose the answer as noise did.
     draws = draws_of(loaded, over_draws=bench.problem.over_draws, fresh=seed)
     problem = dataclasses.replace(bench.problem, loaded=loaded, draws=draws)
     fresh = Bench(problem, dataclasses.replace(bench.campaign, loaded=loaded), replications)
-    *trials, start = fresh.play([*(trial.chosen for trial in found), ()])
+    *trials, start = fresh.evaluate([*(trial.chosen for trial in found), ()])
     aims = problem.aims
     gains = tuple(tuple(fresh.gain(trial, start, aim) for aim in aims) for trial in trials)
     ahead = tuple(tuple(fresh.gain(trial, trials[0], aim) for aim in aims) for trial in trials)
@@ -126,17 +127,11 @@ def _is_confirmed(answer: Trial, start: Trial, gains: Sequence[Difference | None
     return True if answer.verdict == "holds" and answer.is_usable and is_better else None
 
 
-def _fresh(seed: int) -> int:
-    """Return another seed that follows from one."""
-    return int.from_bytes(hashlib.blake2b(f"confirm {seed}".encode(), digest_size=8).digest(), "big") >> 1
-
-
 def _with_seed(loaded: LoadedStudy, seed: int) -> LoadedStudy:
     kept = (text for text in loaded.common if not text.startswith("seed="))
     return dataclasses.replace(loaded, common=(*kept, settings_text("seed", seed)))
 
 
-# ----------------------------------------
 # The document of an optimisation.
 
 
@@ -166,7 +161,7 @@ def optimum_document(found: Found, *, command: str) -> OptimizeDocument:
         top=None if found.top is None else _top(found.top, bench),
         edge=None if found.edge is None else _edge(found.edge, bench),
         front=[FrontMember(**_trial(member.trial, bench), certain=member.is_certain) for member in found.front],
-        tried=[TrialFound(**_trial(trial, bench)) for trial in _in_order(bench)],
+        trials=[TrialFound(**_trial(trial, bench)) for trial in _in_order(bench)],
         confirmation=None if found.confirmation is None else _confirmation(found.confirmation, bench),
         closed_form=None if found.formula is None else _formula(found.formula, bench),
         closed_form_left_out=_without_formula(bench),
@@ -234,7 +229,7 @@ def _settings(trial: Trial) -> list[str]:
 
 
 def _in_order(bench: Bench) -> list[Trial]:
-    """Return what was tried: along its axis if there is one alone, else as it came."""
+    """Return the trials: along its axis if there is one alone, else as it came."""
     domains = list(bench.problem.domains.values())
     if len(domains) == 1 and isinstance(domains[0], Line):
         return sorted(bench.candidates, key=lambda trial: trial.chosen[0].number or 0.0)
@@ -334,7 +329,7 @@ def _formula(found: FormulaAnswer, bench: Bench) -> FormulaFound:
         values=_labels(found.chosen, bench),
         ettr=found.ettr,
         ettr_of_answer=found.ettr_of_answer,
-        of_tried=found.is_of_tried,
+        of_trials=found.is_of_trials,
         assumptions=list(found.assumptions),
     )
 
@@ -351,11 +346,11 @@ class Found:
     Parameters
     ----------
     bench
-        What was tried.
+        Where trials are.
     method
         ``curve``, ``edge``, ``all`` or ``search``.
-    standing
-        The order of what was tried.
+    ranking
+        The order of the trials.
     front
         With several aims, what no other combination beats in all of them.
     top
@@ -388,20 +383,20 @@ def run_optimize(
     trials: int | None = None,
     replications: int | None = None,
 ) -> OptimizeDocument:
-    """Return the document of an optimisation; what the journal has is not played again.
+    """Return the document of an optimisation; what the journal has is not simulated again.
 
     Parameters
     ----------
     loaded
         The study.
-    journal, crew
-        Where outcomes are, and who plays what is not there.
+    journal, worker_pool
+        Where outcomes are, and what simulates the rest.
     progress
-        Called with the number of tasks done; how many there will be is not known.
+        Called with the number of tasks done, and about how many there will be.
     command
         The command, to be typed again.
     trials
-        Combinations that are tried where a search is needed; ``None`` as the study says.
+        Combinations that are evaluated where a search is needed; ``None`` as the study says.
     replications
         Of each combination; ``None`` as the study says.
 
@@ -412,27 +407,25 @@ def run_optimize(
     RequestError
         If a search is needed, and Optuna is not installed.
     """
-    done = 0
-
-    def count(now: int, total: int | None) -> None:
-        nonlocal done
-        progress(done + now, None)
-        if now == total:
-            done += now
-
-    found = optimize(Campaign(loaded, journal, worker_pool, count), trials=trials, replications=replications)
+    found = optimize(Campaign(loaded, journal, worker_pool, progress), trials=trials, replications=replications)
     return optimum_document(found, command=command)
 
 
 def optimize(campaign: Campaign, *, trials: int | None = None, replications: int | None = None) -> Found:
     """Return what a study asks to be optimised, found and confirmed; parameters and mistakes as `run_optimize`."""
     problem = problem_of(campaign.loaded)
-    bench = Bench(problem, campaign, replications or replications_of(campaign.loaded.study))
+    replications = replications or replications_of(campaign.loaded.study)
     top, edge = None, None
     domains = list(problem.domains.values())
     aim = problem.aims[0]
     size = problem.size
     most = trials or problem.spec.trials
+    # Of one axis what comes after the first look is not known: about as much again.
+    looks = 2 * COARSE if len(domains) == len(problem.aims) == 1 else size if size is not None and size <= ALL else most
+    confirmed = (2 if len(problem.aims) == 1 else _MOST_CONFIRMED) + 1
+    tasks = looks * len(blocks(0, replications)) + confirmed * len(blocks(0, problem.spec.confirm))
+    count = _counted(campaign.progress, tasks * len(problem.draws))
+    bench = Bench(problem, dataclasses.replace(campaign, progress=count), replications)
     if len(domains) == len(problem.aims) == 1 and isinstance(domains[0], Line):
         line = domains[0]
         if aim.is_axis:
@@ -455,53 +448,66 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     return Found(bench, method, ranking, front, top, edge, confirmation, formula)
 
 
+def _counted(progress: Callable[[int, int | None], None], expected: int) -> Callable[[int, int | None], None]:
+    """Return a progress of several orders to simulate that counts on from one to the next, to what is expected."""
+    before = 0
+
+    def count(done: int, total: int | None) -> None:
+        nonlocal before
+        progress(before + done, max(expected, before + (total or done)))
+        if done == total:
+            before += done
+
+    return count
+
+
 def _from_edge(ranking: TrialRanking, edge: Edge) -> TrialRanking:
-    """Return the standing with what keeps the conditions from somewhere on first, before what keeps them by chance."""
+    """Return the ranking with what keeps the conditions from somewhere on first, before what keeps them by chance."""
     islands = [trial for trial in ranking.order if trial in edge.islands]
     order = (*(trial for trial in ranking.order if trial not in islands), *islands)
     return ranking._replace(order=order, as_good=order[:1])
 
 
-# ----------------------------------------
-# Why fresh failures confirm an answer, deny it, or do neither, and what would tell.
+# Why fresh failures confirm an answer, deny it, or do neither, and what would resolve it.
 
 _MOST = 100_000
 
 """Replications from which on a condition is not worth being resolved."""
 
 
-def why(content: dict[str, Any]) -> Iterator[str]:
+def why(content: OptimizeDocument) -> Iterator[str]:
     """Yield for each condition and gain of a document that is not confirmed what speaks against it, a line each."""
-    fresh = content["confirmation"]
-    answer = fresh["trials"][0]
-    if answer["trouble"]:
-        yield f"the answer cannot run: {answer['trouble']}"
+    fresh = content.confirmation
+    assert fresh is not None
+    answer = fresh.trials[0]
+    if answer.trouble:
+        yield f"the answer cannot run: {answer.trouble}"
         return
-    for found in answer["conditions"]:
-        if found["verdict"] == "fails":
-            yield f"{found['condition']} fails"
-        elif found["verdict"] == "open":
-            yield f"{found['condition']} is not resolved: {_what_would_tell(found, content)}"
-    aim = content["aims"][0]
-    gain = answer["gain"][aim["name"]]
-    if gain is None or not fresh["as_it_is"]["met"]:
+    for found in answer.conditions:
+        if found.verdict == "fails":
+            yield f"{found.condition} fails"
+        elif found.verdict == "open":
+            yield f"{found.condition} is not resolved: {_what_would_tell(found, content)}"
+    aim = content.aims[0]
+    gain = answer.gain[aim.name]
+    if gain is None or (fresh.as_it_is is not None and not fresh.as_it_is.met):
         return
-    if gain["resolved"] and gain["mean"] < 0:
+    if gain.resolved and gain.mean < 0:
         yield "the scenario as it is is better"
-    elif not gain["resolved"] and gain["ci95"][0] == gain["ci95"][1]:
+    elif not gain.resolved and gain.ci95[0] == gain.ci95[1]:
         yield "the scenario as it is is as good in every replication"
-    elif not gain["resolved"]:
-        needed = gain["replications_to_resolve"]
-        told = "" if needed is None else f": confirm: {needed} would show it, if mean and spread stay as they are"
-        yield f"not resolved whether it is better than the scenario as it is{told}"
+    elif not gain.resolved:
+        needed = gain.replications_to_resolve
+        worded = "" if needed is None else f": confirm: {needed} would show it, if mean and spread stay as they are"
+        yield f"not resolved whether it is better than the scenario as it is{worded}"
 
 
-def _what_would_tell(found: dict[str, Any], content: dict[str, Any]) -> str:
+def _what_would_tell(found: ConditionFound, content: OptimizeDocument) -> str:
     """Return how many replications, or draws, would leave the bound of an open condition outside of its interval."""
-    draws, runs = content["draws"], content["confirmation"]["replications"]
-    mean, bound, ends = found["mean"], found["bound"], found["ci95"]
-    is_least = ">=" in found["condition"]
-    is_chance = found["metric"] in PROBABILITIES
+    draws, runs = content.draws, content.confirmation.replications if content.confirmation else 0
+    mean, bound, ends = found.mean or 0.0, found.bound or 0.0, found.ci95
+    is_least = ">=" in found.condition
+    is_chance = found.metric in PROBABILITIES
     if is_chance and draws:
         # Of P <= b it is the probability of the contrary that has to be at least 1 - b.
         fewest = replications_to_hold(1.0, bound if is_least else 1 - bound)
@@ -523,3 +529,20 @@ def _what_would_tell(found: dict[str, Any], content: dict[str, Any]) -> str:
         return f"about {number_of(math.ceil(draws * needed / runs), 'draw')} and {needed:,} replications would tell"
     side = "" if (mean > bound) == is_least else ", which is that it fails,"
     return f"confirm: {needed} would show it{side} if mean and spread stay as they are"
+
+
+def replications_to_hold(mean: float, bound: float) -> int | None:
+    """Return how many runs would leave a share of runs surely at or above a bound, if the share stays as it is.
+
+    ``None`` for more than 100,000, and for a share that is not above the bound.
+    """
+    if mean <= bound:
+        return None
+    low, high = 1, _MOST
+    while low < high:
+        middle = (low + high) // 2
+        if binomial_interval(mean * middle, middle)[0] >= bound:
+            high = middle
+        else:
+            low = middle + 1
+    return low if low < _MOST else None

@@ -23,16 +23,15 @@ if TYPE_CHECKING:
     from analysis.study.load import LoadedStudy
     from analysis.study.model import Condition, Optimum
 
-# ----------------------------------------
 # Where an optimum is looked for: what each chosen axis of a study may be.
 
 _NARROW = 0.01
 
-"""Share of a range, or of a value on a log scale, below which two values are not told apart [-]."""
+"""Share of a range, or of a value on a log scale, below which two values are the same [-]."""
 
 _DIGITS = 3
 
-"""Significant digits of the values that are tried: more would say nothing, and would be awkward to write down."""
+"""Significant digits of the values that are evaluated: more would say nothing, and would be awkward to write down."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class Line:
         return list({value.settings: value for value in found}.values())
 
     def between(self, low: Value, high: Value) -> Value | None:
-        """Return the value in the middle of two; ``None`` if nothing lies between them that could be told apart."""
+        """Return the value in the middle of two; ``None`` if nothing distinct lies between them."""
         if self.steps:
             first, last = self.steps.index(low), self.steps.index(high)
             return self.steps[(first + last) // 2] if last - first > 1 else None
@@ -157,7 +156,7 @@ def domain_of(name: str, axis: Axis) -> Domain:
     """Return where the values of a chosen axis lie.
 
     A range without a step stands for everything between its ends, or all whole numbers; its number of points is for
-    sweeps. With a step, and for choices that are numbers, just these are tried.
+    sweeps. With a step, and for choices that are numbers, just these are evaluated.
     """
     if axis.range is not None:
         line = Line(name, axis)
@@ -285,8 +284,8 @@ def problem_of(loaded: LoadedStudy) -> Problem:
 
     if not domains:
         complain((), "there is nothing to choose: every axis of vary has a distribution")
-    if spec.over == "luck+parameters" and not unknown:
-        complain(("over",), "luck+parameters needs an axis with a distribution, and vary has none")
+    if spec.over == "runs+parameters" and not unknown:
+        complain(("over",), "runs+parameters needs an axis with a distribution, and vary has none")
     aims = _aims(spec, domains, unknown, complain)
     conditions = []
     for index, text in enumerate(spec.subject_to):
@@ -302,7 +301,7 @@ def problem_of(loaded: LoadedStudy) -> Problem:
         complain(aims[0].key, f"{aims[0].name} is an axis, and nothing keeps it from its end: add subject_to or pareto")
     if wrong:
         raise sim.ScenarioError(wrong)
-    draws = draws_of(loaded, over_draws=spec.over == "luck+parameters")
+    draws = draws_of(loaded, over_draws=spec.over == "runs+parameters")
     return Problem(loaded, spec, domains, draws, aims, tuple(conditions))
 
 
@@ -328,7 +327,7 @@ def check_metrics(problem: Problem, known: Sequence[str]) -> None:
 def _aims(
     spec: Optimum, domains: Mapping[str, Domain], unknown: Mapping[str, object], complain: object
 ) -> tuple[Aim, ...]:
-    """Return what counts, the first one first; mistakes are told to `complain`."""
+    """Return what counts, the first one first; mistakes go to `complain`."""
     assert callable(complain)
     key = "minimize" if spec.minimize else "maximize"
     first = spec.minimize or spec.maximize

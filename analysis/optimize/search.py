@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 
 ALL = 50
 
-"""Combinations up to which all of them are played."""
+"""Combinations up to which all of them are evaluated."""
 
 BATCH = 8
 
-"""Points that are suggested at once; fixed, so that the suggestions do not depend on who plays them."""
+"""Points that are suggested at once; fixed, so that the suggestions do not depend on where they are simulated."""
 
 _SEED = 1
 
 
 def simulate_all(bench: Bench) -> None:
-    """Try every combination."""
-    bench.play(list(itertools.product(*(domain.values for domain in bench.problem.domains.values()))))
+    """Evaluate every combination."""
+    bench.evaluate(list(itertools.product(*(domain.values for domain in bench.problem.domains.values()))))
 
 
 def search(bench: Bench, trials: int) -> None:
-    """Try as many combinations as asked for, where earlier ones say that the best may be.
+    """Evaluate as many combinations as asked for, where earlier ones say that the best may be.
 
     Tree-structured Parzen estimators, asked for `BATCH` combinations at a time with a fixed seed: those of a batch
-    count as bad for each other until they are played. Of combinations that miss a condition those that miss it by less
-    are preferred. Combinations that were tried before are suggested again at times, and cost nothing.
+    count as bad for each other until they are evaluated. Of combinations that miss a condition those that miss it by
+    less are preferred. Combinations that were evaluated before are suggested again at times, and cost nothing.
 
     Raises
     ------
@@ -82,13 +82,13 @@ def _search(optuna: Any, bench: Bench, trials: int) -> None:
     done = 0
     while done < trials:
         asked = [study.ask() for _ in range(min(BATCH, trials - done))]
-        played = bench.play([_chosen(trial, bench) for trial in asked])
-        for trial, found in zip(asked, played, strict=True):
-            values = _told(found)
+        found = bench.evaluate([_chosen(trial, bench) for trial in asked])
+        for trial, outcome in zip(asked, found, strict=True):
+            values = _values(outcome)
             if values is None:
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
                 continue
-            misses[trial.number] = _misses(bench, found)
+            misses[trial.number] = _misses(bench, outcome)
             study.tell(trial, values)
         done += len(asked)
 
@@ -105,12 +105,8 @@ def _sampler(optuna: Any, bench: Bench, misses: dict[int, list[float]]) -> Any:
             n_startup_trials=2 * BATCH,
             multivariate=True,
             constant_liar=True,
-            constraints_func=_constraints(misses) if bench.problem.conditions else None,
+            constraints_func=(lambda trial: misses[trial.number]) if bench.problem.conditions else None,
         )
-
-
-def _constraints(misses: dict[int, list[float]]) -> Callable[[Any], Sequence[float]]:
-    return lambda trial: misses[trial.number]
 
 
 def _chosen(trial: Any, bench: Bench) -> tuple[Value, ...]:
@@ -130,7 +126,7 @@ def _chosen(trial: Any, bench: Bench) -> tuple[Value, ...]:
     return tuple(chosen)
 
 
-def _told(found: Trial) -> list[float] | None:
+def _values(found: Trial) -> list[float] | None:
     """Return what counts of a trial; ``None`` if any of it, or of the metrics of conditions, is not known."""
     values = [aim.mean for aim in found.aims]
     bounded = [bound.mean for bound in found.bounded]
@@ -145,7 +141,6 @@ def _misses(bench: Bench, found: Trial) -> list[float]:
     return [condition.violation(bound.mean) for condition, bound in pairs if bound.mean is not None]
 
 
-# ----------------------------------------
 # One numeric axis: the top of a curve, or the end up to which conditions hold.
 
 COARSE = 7
@@ -156,7 +151,7 @@ _ROUNDS = 16
 
 
 class Top(NamedTuple):
-    """Where the curve through what was tried is highest.
+    """Where the curve through the trials is highest.
 
     Parameters
     ----------
@@ -193,10 +188,10 @@ class Edge(NamedTuple):
 
 
 def climb(bench: Bench, line: Line, aim: Aim) -> Top | None:
-    """Try values around the best until those beside it are not resolved as worse, or nothing lies between.
+    """Evaluate values around the best until those beside it are not resolved as worse, or nothing lies between.
 
     A coarse look at the whole line, then the gaps on both sides of the best are halved, on common failures. At the end
-    the top of a curve through the values around the best is tried too.
+    the top of a curve through the values around the best is evaluated too.
 
     Returns
     -------
@@ -208,60 +203,60 @@ def climb(bench: Bench, line: Line, aim: Aim) -> Top | None:
     R. P. Brent, "Algorithms for Minimization without Derivatives" (1973), chapter 5 (bracketing); A. M. Law,
     "Simulation Modeling and Analysis", 5th ed. (2015), section 11.2 (common random numbers).
     """
-    bench.play([(value,) for value in line.spread(COARSE)])
+    bench.evaluate([(value,) for value in line.spread(COARSE)])
     for _ in range(_ROUNDS):
-        tried = _along(bench, lambda trial: place(trial))
+        trials = _along(bench, lambda trial: place(trial))
         ranking = rank_trials(bench)
         if not ranking.order:
             return None
         best = ranking.order[0]
-        at = tried.index(best)
-        sides = [tried[index] for index in (at - 1, at + 1) if 0 <= index < len(tried)]
+        at = trials.index(best)
+        sides = [trials[index] for index in (at - 1, at + 1) if 0 <= index < len(trials)]
         if all(side in ranking.as_good for side in sides):
             break
         gaps = [sorted((side, best), key=place) for side in sides]
         middles = [line.between(low.chosen[0], high.chosen[0]) for low, high in gaps]
         if not any(middles):
             break
-        bench.play([(middle,) for middle in middles if middle is not None])
+        bench.evaluate([(middle,) for middle in middles if middle is not None])
     return None if line.size is not None else _climb_to_top(bench, line, aim)
 
 
 def walk_to_edge(bench: Bench, line: Line, aim: Aim) -> Edge:
     """Return up to where the conditions hold: a coarse look at the whole line, then bisection.
 
-    Whole numbers and steps on both sides of the answer are tried too. It takes for granted that what is enough stays
-    enough further along the line, and says where it is not.
+    Whole numbers and steps on both sides of the answer are evaluated too. It takes for granted that what is enough
+    stays enough further along the line, and says where it is not.
     """
-    bench.play([(value,) for value in line.spread(COARSE)])
+    bench.evaluate([(value,) for value in line.spread(COARSE)])
     for _ in range(64):
-        tried = _along(bench, lambda trial: -aim.score(place(trial)))
-        first = _first_of_run(tried, lambda trial: trial.is_usable)
+        trials = _along(bench, lambda trial: -aim.score(place(trial)))
+        first = _first_of_run(trials, lambda trial: trial.is_usable)
         if first is None or first == 0:
             break
-        low, high = sorted((tried[first - 1], tried[first]), key=place)
+        low, high = sorted((trials[first - 1], trials[first]), key=place)
         middle = line.between(low.chosen[0], high.chosen[0])
         if middle is None:
             break
-        bench.play([(middle,)])
+        bench.evaluate([(middle,)])
     answer = edge_of(bench, aim).answer
     if answer is not None:
-        bench.play([(value,) for value in line.beside(answer.chosen[0])])
+        bench.evaluate([(value,) for value in line.beside(answer.chosen[0])])
     return edge_of(bench, aim)
 
 
 def edge_of(bench: Bench, aim: Aim) -> Edge:
-    """Return up to where the conditions hold among what was tried."""
-    tried = _along(bench, lambda trial: -aim.score(place(trial)))
-    first = _first_of_run(tried, lambda trial: trial.is_usable)
-    sure = _first_of_run(tried, lambda trial: trial.verdict == "holds")
+    """Return up to where the conditions hold among the trials."""
+    trials = _along(bench, lambda trial: -aim.score(place(trial)))
+    first = _first_of_run(trials, lambda trial: trial.is_usable)
+    sure = _first_of_run(trials, lambda trial: trial.verdict == "holds")
     # The same run from the other side: what surely fails, from the better end on.
-    failing = _first_of_run(tried[::-1], lambda trial: trial.verdict == "fails")
-    islands = tuple(trial for trial in tried[: len(tried) if first is None else first] if trial.is_usable)
+    failing = _first_of_run(trials[::-1], lambda trial: trial.verdict == "fails")
+    islands = tuple(trial for trial in trials[: len(trials) if first is None else first] if trial.is_usable)
     return Edge(
-        None if failing is None else tried[len(tried) - 1 - failing],
-        None if first is None else tried[first],
-        None if sure is None else tried[sure],
+        None if failing is None else trials[len(trials) - 1 - failing],
+        None if first is None else trials[first],
+        None if sure is None else trials[sure],
         islands,
     )
 
@@ -277,22 +272,22 @@ def _along(bench: Bench, key: Callable[[Trial], float]) -> list[Trial]:
     return sorted(bench.candidates, key=key)
 
 
-def _first_of_run(tried: Sequence[Trial], is_good: Callable[[Trial], bool]) -> int | None:
+def _first_of_run(trials: Sequence[Trial], is_good: Callable[[Trial], bool]) -> int | None:
     """Return where the run of good ones begins that reaches to the end."""
     count = 0
-    for trial in reversed(tried):
+    for trial in reversed(trials):
         if not is_good(trial):
             break
         count += 1
-    return len(tried) - count if count else None
+    return len(trials) - count if count else None
 
 
 def _climb_to_top(bench: Bench, line: Line, aim: Aim) -> Top | None:
-    """Return the top of the curve through the best, what is as good, and one value more on each side; it is tried."""
-    tried = [trial for trial in _along(bench, place) if trial.is_usable]
+    """Evaluate the top of the curve through the best, what is as good, and one value more on each side; return it."""
+    trials = [trial for trial in _along(bench, place) if trial.is_usable]
     ranking = rank_trials(bench)
-    as_good = [index for index, trial in enumerate(tried) if trial in ranking.as_good]
-    around = tried[max(min(as_good) - 1, 0) : max(as_good) + 2]
+    as_good = [index for index, trial in enumerate(trials) if trial in ranking.as_good]
+    around = trials[max(min(as_good) - 1, 0) : max(as_good) + 2]
     rows = [_table(bench, trial, aim) for trial in around]
     table = np.array([aim.score(1.0) * row for row in rows if row is not None])
     x = np.array([math.log(place(trial)) if line.is_log else place(trial) for trial in around])
@@ -304,7 +299,7 @@ def _climb_to_top(bench: Bench, line: Line, aim: Aim) -> Top | None:
     middle, error = found
     half = t_quantile(0.95, min(table.shape[1:]) - 1) * error
     number, low, high = (math.exp(end) if line.is_log else end for end in (middle, middle - half, middle + half))
-    bench.play([(line.value(number),)])
+    bench.evaluate([(line.value(number),)])
     first, last = line.ends
     return Top(number, (max(low, first), min(high, last)))
 
@@ -336,7 +331,7 @@ def _top(x: FloatArray, table: FloatArray) -> tuple[float, float] | None:
     for axis, count in enumerate(table.shape[1:], start=1):
         parts = [np.delete(table, left_out, axis=axis) for left_out in range(count)] if count > 2 else []
         tops = np.array([_highest(x, part.reshape(len(x), -1).mean(axis=1)) for part in parts], dtype=np.float64)
-        # Without a top in each of them (NaN) nobody knows how sure that of all is.
+        # Without a top in each of them (NaN) the error of that of all is unknown.
         if len(tops) < 3 or np.any(np.isnan(tops)):
             return None
         variance += (count - 1) / count * float(((tops - tops.mean()) ** 2).sum())
@@ -355,7 +350,6 @@ def _highest(x: FloatArray, y: FloatArray) -> float | None:
     return max(tops, key=lambda top: float(curve(top)), default=None)
 
 
-# ----------------------------------------
 # The closed form's answer to the same question.
 
 _OF_ETTR = ("ettr", "goodput", "effective_mfu")
@@ -374,15 +368,15 @@ class FormulaAnswer(NamedTuple):
         ETTR of the answer of the search, by the closed form [-]; ``None`` where there is none.
     assumptions
         What the closed form takes for granted and the scenario breaks.
-    is_of_tried
-        Whether only what was tried was looked at, not the whole domain.
+    is_of_trials
+        Whether only trials were looked at, not the whole domain.
     """
 
     chosen: tuple[Value, ...]
     ettr: float
     ettr_of_answer: float | None
     assumptions: tuple[str, ...]
-    is_of_tried: bool
+    is_of_trials: bool
 
 
 def formula_answer(bench: Bench, answer: Trial | None) -> FormulaAnswer | None:
@@ -434,11 +428,11 @@ def _highest_of_formula(line: Line, ettr: Callable[[Value], float | None]) -> Va
     for value in line.spread(COARSE):
         look(value)
     while known:
-        tried = sorted((value for _, value in known.values()), key=lambda value: value.number or 0.0)
+        trials = sorted((value for _, value in known.values()), key=lambda value: value.number or 0.0)
         best = max(known.values(), key=lambda pair: pair[0])[1]
-        at = tried.index(best)
-        sides = [sorted((at, index)) for index in (at - 1, at + 1) if 0 <= index < len(tried)]
-        middles = [line.between(tried[low], tried[high]) for low, high in sides]
+        at = trials.index(best)
+        sides = [sorted((at, index)) for index in (at - 1, at + 1) if 0 <= index < len(trials)]
+        middles = [line.between(trials[low], trials[high]) for low, high in sides]
         before = len(known)
         for middle in middles:
             if middle is not None:

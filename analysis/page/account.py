@@ -1,7 +1,8 @@
-"""What a scenario asked for, owned and paid, and how sections tell its phases, causes and amounts."""
+"""What sections about one scenario share: what was requested, owned and paid, and what small print and causes say."""
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -10,6 +11,9 @@ from sim import NO_FAILURE
 from sim.units import YEAR
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from analysis.page.model import Section
     from analysis.page.report_data import Focus, ReportData
     from analysis.page.sourced import SourcedNumber
 
@@ -17,14 +21,14 @@ _Share = TypeVar("_Share", float, "SourcedNumber")
 
 
 class Account(NamedTuple):
-    """What a mean replication asked for, owned and paid.
+    """What a mean replication requested, owned and paid.
 
     Parameters
     ----------
     requested
-        GPU-time that its jobs asked for [GPU s].
+        GPU-time that its jobs requested [GPU s].
     owned
-        All GPU-time of the cluster in the accounting window [GPU s]; ``None`` if nothing tells it.
+        All GPU-time of the cluster in the accounting window [GPU s]; ``None`` if it is not known.
     window
         Length of the accounting window [s]; ``None`` with `owned`.
     price
@@ -34,10 +38,10 @@ class Account(NamedTuple):
     """
 
     requested: float
-    owned: float | None
-    window: float | None
-    price: float | None
-    currency: str
+    owned: float | None = None
+    window: float | None = None
+    price: float | None = None
+    currency: str = ""
 
     @property
     def a_year(self) -> float | None:
@@ -46,32 +50,36 @@ class Account(NamedTuple):
 
 
 def account_of(focus: Focus) -> Account:
-    """Return what a mean replication asked for, owned and paid, from its document.
+    """Return what a mean replication requested, owned and paid, from its document.
 
     The document has productive GPU-time as a share of what jobs requested and of what the cluster owned, so the one
-    follows from the other; nothing tells what was owned where nothing was productive.
+    follows from the other; what was owned is not known where nothing was productive.
     """
-    content = focus.document
-    requested = sum(job.requested_gpu_s for job in content.per_job.values())
-    shares = content.time_shares["productive"], content.cluster_shares["productive"]
-    if not requested or not shares[0] or not shares[1]:
-        return Account(requested, None, None, None, "")
-    owned = requested / asked_for(*shares)
+    document = focus.document
+    requested = sum(job.requested_gpu_s for job in document.per_job.values())
+    shares = document.time_shares["productive"], document.cluster_shares["productive"]
+    if not requested or not all(shares):
+        return Account(requested)
+    owned = requested / requested_share(*shares)
     window = owned / (focus.prepared.nodes * focus.prepared.gpus_per_node)
-    cost = content.cost
-    if cost is None or not cost.total:
-        return Account(requested, owned, window, None, "")
-    return Account(requested, owned, window, cost.total / owned, cost.currency)
+    if document.cost is None or not document.cost.total:
+        return Account(requested, owned, window)
+    return Account(requested, owned, window, document.cost.total / owned, document.cost.currency)
 
 
-_ABBREVIATIONS = re.compile(r"\b(?:gpu|cpu|hbm[0-9]*|nic|nccl|sram|ssd|io|ecc|dpu|psu)\b")
-
-"""What is written in capitals in the name of a cause."""
-
-
-def asked_for(of_requested: _Share, of_owned: _Share) -> _Share:
-    """Return which share of the GPU-time owned jobs asked for, from what the same GPU-time is of either [-]."""
+def requested_share(of_requested: _Share, of_owned: _Share) -> _Share:
+    """Return which share of the GPU-time owned jobs requested, from what the same GPU-time is of either [-]."""
     return of_owned / of_requested
+
+
+def of_focus(make: Callable[[Focus], Section | None]) -> Callable[[ReportData], Section | None]:
+    """Return the section of a report that looks at one scenario; ``None`` where there is no scenario."""
+
+    @functools.wraps(make)
+    def section(report_data: ReportData) -> Section | None:
+        return None if report_data.focus is None else make(report_data.focus)
+
+    return section
 
 
 def basis(focus: Focus) -> str:
@@ -79,7 +87,12 @@ def basis(focus: Focus) -> str:
     count = focus.document.replications
     if focus.known is not None or count == focus.wanted:
         return f"Of {focus.name}: means over all {number_of(count, 'replication')}."
-    return f"Of {focus.name}: means over the first {count} of {focus.wanted} replications, played again."
+    return f"Of {focus.name}: means over the first {count} of {focus.wanted} replications, simulated again."
+
+
+_ABBREVIATIONS = re.compile(r"\b(?:gpu|cpu|hbm[0-9]*|nic|nccl|sram|ssd|io|ecc|dpu|psu)\b")
+
+"""What is written in capitals in the name of a cause."""
 
 
 def cause_name(cause: str) -> str:
@@ -89,14 +102,10 @@ def cause_name(cause: str) -> str:
     return _ABBREVIATIONS.sub(lambda found: found[0].upper(), cause.replace("_", " "))
 
 
-# ----------------------------------------
-# The currency of what is paid for.
-
-
 def currency_of(report_data: ReportData) -> str:
     """Return the currency of the prices of a study or a scenario; empty without prices."""
     if report_data.sweep is not None:
-        return str(report_data.sweep["currency"] or "")
+        return str(report_data.sweep.currency or "")
     if report_data.study is not None:
         cost = report_data.study.template.scenario(report_data.study.common).cost
     else:

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import capital, form_of, name_of, number_of
+from analysis.page.cells import summary_of
 from analysis.page.chapters import (
     answers,
     cluster,
     compare,
-    front,
+    finish,
     inputs,
     optimum,
     reproduce,
@@ -22,26 +23,11 @@ from analysis.page.chapters import (
     typical,
     validation,
 )
-from analysis.page.chapters import cluster as step
-from analysis.page.chapters import compare as bridge
-from analysis.page.chapters import compare as comparison
-from analysis.page.chapters import front as finish
-from analysis.page.chapters import inputs as basis
-from analysis.page.chapters import optimum as optimize
-from analysis.page.chapters import run as closed_form
-from analysis.page.chapters import run as losses
-from analysis.page.chapters import run as missing_nodes
-from analysis.page.chapters import run as rolling
-from analysis.page.chapters import run as where_time_goes
-from analysis.page.chapters import scale as frontier
-from analysis.page.chapters import sensitivity as tornado
-from analysis.page.chapters import sensitivity as variance
-from analysis.page.chapters import validation as validate
 from analysis.page.chapters.compare import variant_labels
 from analysis.page.chapters.reproduce import footer
 from analysis.page.formats import html, markdown, slides
 from analysis.page.model import Report, plain
-from analysis.page.report_data import ReportData, chosen_cells, read_results
+from analysis.page.report_data import ReportData, read_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +35,7 @@ if TYPE_CHECKING:
 
     from analysis.amounts import Form
     from analysis.page.model import FirstScreen, Section
+    from analysis.results.models import CellFound, CellSummary, SweepDocument
 
 # ----------------------------------------
 # The data of the explorer: all cells of a sweep, as small as they can be.
@@ -98,98 +85,98 @@ def explorer_data(report_data: ReportData) -> dict[str, Any] | None:
     if content is None:
         return None
     axes = _axes(content)
-    if not axes or not content["metrics"] or len(content["cells"]) < 2:
+    if not axes or not content.metrics or len(content.cells) < 2:
         return None
-    forms = {metric: _form(content, metric) for metric in content["metrics"]}
+    forms = {metric: _form(content, metric) for metric in content.metrics}
     return {
         "axes": [axis._asdict() | {"few": len(axis.values) <= _FEW} for axis in axes],
         "metrics": [
             {"key": metric, "title": capital(name_of(metric)), "unit": _UNITS.get(form.unit, form.unit)}
             for metric, form in forms.items()
         ],
-        "cells": [_cell(cell, axes, forms) for cell in content["cells"]],
-        "unknown": [str(axis["title"]) for axis in content["axes"].values() if axis["unknown"]],
+        "cells": [_cell(cell, axes, forms) for cell in content.cells],
+        "unknown": [str(axis.title) for axis in content.axes.values() if axis.unknown],
         "start": _start(content, axes),
     }
 
 
-def _form(content: Mapping[str, Any], metric: str) -> Form:
-    """Return how the numbers of a metric are told."""
-    means = [cell["metrics"].get(metric, {}).get("mean") for cell in content["cells"]]
-    return form_of(metric, [mean for mean in means if mean is not None], content["currency"] or "")
+def _form(content: SweepDocument, metric: str) -> Form:
+    """Return how the numbers of a metric are stated."""
+    means = [summary_of(cell, metric).mean for cell in content.cells]
+    return form_of(metric, [mean for mean in means if mean is not None], content.currency or "")
 
 
-def _axes(content: Mapping[str, Any]) -> list[_Axis]:
+def _axes(content: SweepDocument) -> list[_Axis]:
     """Return the axes along which cells differ."""
     found = []
-    for key, axis in content["axes"].items():
-        numbers: dict[str, float | None] = {value["label"]: value["number"] for value in axis.get("values") or ()}
-        present = {cell["values"][key] for cell in content["cells"] if key in cell["values"]}
-        for cell in content["cells"]:
-            if key in cell["values"]:
-                numbers.setdefault(cell["values"][key], cell["numbers"].get(key))
+    for key, axis in content.axes.items():
+        numbers: dict[str, float | None] = {value.label: value.number for value in axis.values}
+        present = {cell.values[key] for cell in content.cells if key in cell.values}
+        for cell in content.cells:
+            if key in cell.values:
+                numbers.setdefault(cell.values[key], cell.numbers.get(key))
         used = {label: number for label, number in numbers.items() if label in present}
-        if len(used) < 2 or any(key not in cell["values"] for cell in content["cells"]):
+        if len(used) < 2 or any(key not in cell.values for cell in content.cells):
             continue
         known = [number for number in used.values() if number is not None and math.isfinite(number)]
         if len(known) == len(used) == len(set(known)):
             used = dict(sorted(used.items(), key=lambda item: item[1] or 0.0))
-            found.append(_Axis(key, str(axis["title"]), tuple(used), tuple(sorted(known))))
+            found.append(_Axis(key, str(axis.title), tuple(used), tuple(sorted(known))))
         else:
-            found.append(_Axis(key, str(axis["title"]), tuple(used), None))
+            found.append(_Axis(key, str(axis.title), tuple(used), None))
     return found
 
 
-def _cell(cell: Mapping[str, Any], axes: Sequence[_Axis], forms: Mapping[str, Form]) -> dict[str, Any]:
+def _cell(cell: CellFound, axes: Sequence[_Axis], forms: Mapping[str, Form]) -> dict[str, Any]:
     """Return a cell as numbers and as texts."""
-    at = [axis.values.index(cell["values"][axis.key]) for axis in axes]
+    at = [axis.values.index(cell.values[axis.key]) for axis in axes]
     numbers, texts = [], []
     for metric, form in forms.items():
-        summary = cell["metrics"].get(metric) if cell["status"] == "ok" else None
-        numbers.append(None if summary is None or summary["mean"] is None else _numbers(summary, form))
+        summary = cell.metrics.get(metric) if cell.status == "ok" else None
+        numbers.append(None if summary is None or summary.mean is None else _numbers(summary, form))
         texts.append(_texts(cell, summary, form))
     return {"at": at, "numbers": numbers, "texts": texts}
 
 
-def _ends(summary: Mapping[str, Any], key: str) -> tuple[float, float] | None:
+def _ends(summary: CellSummary, key: str) -> tuple[float, float] | None:
     """Return an interval, if both of its ends are known."""
-    ends = summary[key] if key != "one_run" else [summary["p05"], summary["p95"]]
-    return None if ends is None or None in ends else (ends[0], ends[1])
+    low, high = (summary.p05, summary.p95) if key == "one_run" else getattr(summary, key) or (None, None)
+    return None if low is None or high is None else (low, high)
 
 
-def _numbers(summary: Mapping[str, Any], form: Form) -> list[float | None]:
+def _numbers(summary: CellSummary, form: Form) -> list[float | None]:
     """Return mean, interval, band, and quantiles of single runs, in the unit of the form."""
     ranges = [_ends(summary, key) or (None, None) for key in ("mean_ci95", "band90", "one_run")]
-    values = [summary["mean"], *(end for ends in ranges for end in ends)]
+    values = [summary.mean, *(end for ends in ranges for end in ends)]
     return [None if value is None else float(f"{value / form.size:.{_DIGITS}g}") for value in values]
 
 
-def _texts(cell: Mapping[str, Any], summary: Mapping[str, Any] | None, form: Form) -> list[str]:
+def _texts(cell: CellFound, summary: CellSummary | None, form: Form) -> list[str]:
     """Return mean, interval, band, single runs, and why there is no mean: texts, empty where there is none."""
-    if cell["status"] != "ok":
-        return ["", "", "", "", f"{cell['status']}: {cell['trouble']}".removesuffix(": ")]
-    if summary is None or summary["mean"] is None:
-        cut = 0 if summary is None else summary["censored"]
+    if cell.status != "ok":
+        return ["", "", "", "", f"{cell.status}: {cell.trouble}".removesuffix(": ")]
+    if summary is None or summary.mean is None:
+        cut = 0 if summary is None else summary.censored
         reason = (
-            f"no mean: not finished in {cut} of {number_of(summary['replications'], 'run')}" if summary and cut else ""
+            f"no mean: not finished in {cut} of {number_of(summary.replications, 'run')}" if summary and cut else ""
         )
         return ["", "", "", "", reason or "no mean: the runs do not support one"]
-    mean, ci95 = summary["mean"], _ends(summary, "mean_ci95")
+    mean, ci95 = summary.mean, _ends(summary, "mean_ci95")
     ranges = [form.range(mean, _ends(summary, key)).strip() for key in ("mean_ci95", "band90", "one_run")]
     return [form.plain(mean, ci95), *ranges, ""]
 
 
-def _start(content: Mapping[str, Any], axes: Sequence[_Axis]) -> dict[str, Any]:
+def _start(content: SweepDocument, axes: Sequence[_Axis]) -> dict[str, Any]:
     """Return what is shown first: along the axis with the most numbers, a line for each value of that with fewest."""
     order = sorted(range(len(axes)), key=lambda place: (axes[place].numbers is None, -len(axes[place].values)))
     x = order[0]
     few = [place for place in order[1:] if len(axes[place].values) <= _LINES]
     series = min(few, key=lambda place: len(axes[place].values)) if few else -1
-    chosen = chosen_cells(content)
-    is_grid = len(content["cells"]) == math.prod(len(axis.values) for axis in axes)
+    chosen = answers.chosen_cells(content)
+    is_grid = len(content.cells) == math.prod(len(axis.values) for axis in axes)
     if chosen is None or not is_grid:
         return {"x": x, "series": series, "at": [-1] * len(axes)}
-    labels = content["cells"][chosen[0]]["values"]
+    labels = content.cells[chosen[0]].values
     return {"x": x, "series": series, "at": [axis.values.index(labels[axis.key]) for axis in axes]}
 
 
@@ -200,27 +187,26 @@ def _start(content: Mapping[str, Any], axes: Sequence[_Axis]) -> dict[str, Any]:
 # ``None`` where the results have nothing for it.
 
 SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
-    where_time_goes.section,
+    run.section,
     answers.section,
-    comparison.section,
-    bridge.bridge_section,
+    compare.section,
+    compare.bridge_section,
     study.section,
     study.heat_maps_section,
-    front.section,
-    finish.finish_section,
-    tornado.section,
-    variance.variance_section,
+    finish.section,
+    sensitivity.section,
+    sensitivity.variance_section,
     optimum.section,
-    losses.losses_section,
+    run.losses_section,
     typical.section,
-    rolling.rolling_section,
-    missing_nodes.missing_nodes_section,
+    run.rolling_section,
+    run.missing_nodes_section,
     scale.scale_section,
-    frontier.section,
+    scale.section,
     cluster.section,
-    step.step_section,
-    closed_form.closed_form_section,
-    basis.basis_section,
+    cluster.step_section,
+    run.closed_form_section,
+    inputs.basis_section,
     inputs.section,
     validation.section,
     reproduce.section,
@@ -235,8 +221,8 @@ OPENINGS: dict[str, Callable[[ReportData], FirstScreen]] = {
     "compare": compare.first_screen,
     "sweep": study.first_screen,
     "sensitivity": sensitivity.first_screen,
-    "optimize": optimize.first_screen,
-    "validate": validate.first_screen,
+    "optimize": optimum.first_screen,
+    "validate": validation.first_screen,
 }
 
 
@@ -253,16 +239,28 @@ def report_of(folder: Path, progress: Callable[[int, int | None], None] | None =
     folder
         The folder.
     progress
-        Called with the number of replications done and the total, while a scenario is played again.
+        Called with the number of sections and of replications of scenarios that are done, and the total.
 
     Raises
     ------
     ReportError
         If it holds none, or they cannot be read.
     """
-    report_data = ReportData(read_results(folder), progress)
+    done = total = 0
+
+    def count(now: int, of: int | None) -> None:
+        nonlocal total
+        total = max(total, of or 0)
+        if progress is not None:
+            progress(done + now, len(SECTIONS) + total)
+
+    report_data = ReportData(read_results(folder), count)
     first_screen = OPENINGS[report_data.kind](report_data)
-    made = [make(report_data) for make in SECTIONS]
+    made = []
+    for make in SECTIONS:
+        made.append(make(report_data))
+        done += 1
+        count(total, total)
     sections = tuple(_described(section, report_data) for section in made if section is not None)
     return Report(_title(report_data), first_screen, sections, explorer_data(report_data), footer(report_data))
 

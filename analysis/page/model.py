@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 
 class Column(NamedTuple):
-    """A column of a table: its head, and whether it holds numbers, which stand at the right."""
+    """A column of a table: its head, whether it holds numbers (at the right), whether only pages have room for it."""
 
     head: str
     is_number: bool = True
+    is_gloss: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,21 @@ class Grid:
     rows: Sequence[Sequence[str]]
     shades: Sequence[Sequence[float | None]] = ()
     note: str = ""
+
+
+def grid(
+    title: str,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    words: Collection[int] = (0,),
+    *,
+    gloss: str = "",
+    note: str = "",
+    shades: Sequence[Sequence[float | None]] = (),
+) -> Grid:
+    """Return a table; columns at some positions (`words`) hold words, and so does the last one with a gloss."""
+    columns = [Column(head, at not in words) for at, head in enumerate(heads)]
+    return Grid(title, [*columns, *([Column(gloss, False, True)] if gloss else [])], rows, shades, note)
 
 
 @dataclass(frozen=True)

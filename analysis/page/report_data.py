@@ -10,16 +10,17 @@ import math
 import os
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.amounts import phrases
-from analysis.metrics import lower_is_better
 from analysis.results.models import (
     CompareDocument,
-    Document,
     DocumentMistakeError,
+    OptimizeDocument,
     RunDocument,
+    SensitivityDocument,
+    SweepDocument,
     ValidateDocument,
     read_document,
 )
@@ -32,10 +33,8 @@ from sim.scenario.fields import RuleError
 from sim.steps import checkpoint_size
 from sim.units import DAY
 
-_Typed = TypeVar("_Typed", bound=Document)
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from analysis.runs import Ensemble
@@ -43,15 +42,12 @@ if TYPE_CHECKING:
     from analysis.study.load import LoadedStudy
     from sim import Prepared, PreparedJob, Result, Scenario
 
-    Labels = Mapping[str, str]
-    Pair = tuple[Labels, Labels]
-
 # ----------------------------------------
-# One scenario of a report, looked at closely: played again, so that all can be told of it that results leave out.
+# One scenario of a report, looked at closely: simulated again, for what the results leave out.
 
 MOST_REPLICATIONS = 16
 
-"""Replications that are played again at most: enough for how a run looks; means come from the results."""
+"""Replications that are simulated again at most: enough for how a run looks; means come from the results."""
 
 
 _FEWEST_WINDOWS, _MOST_WINDOWS = 5, 10_000
@@ -59,14 +55,14 @@ _FEWEST_WINDOWS, _MOST_WINDOWS = 5, 10_000
 
 @dataclass(frozen=True)
 class Focus:
-    """One scenario, played again: the same numbers as in the results, because every replication can be replayed.
+    """One scenario, simulated again: the same numbers as in the results, because every replication can be replayed.
 
     Parameters
     ----------
     name
         What it is called: the values of its axes, or the name of the scenario.
     scenario
-        What is played.
+        What is simulated.
     wanted
         Replications in the results.
     known
@@ -83,12 +79,12 @@ class Focus:
 
     @property
     def replications(self) -> int:
-        """How many are played again: the first of those in the results."""
+        """How many are simulated again: the first of those in the results."""
         return min(self.wanted, MOST_REPLICATIONS)
 
     @functools.cached_property
     def prepared(self) -> Prepared:
-        """The scenario, ready to be played; with windows of a day where it states none and a day is short enough."""
+        """The scenario, ready to be simulated; with windows of a day where it states none and a day is short enough."""
         windows = self.scenario.windows
         if windows is None and _FEWEST_WINDOWS <= self.scenario.horizon / DAY <= _MOST_WINDOWS:
             windows = DAY
@@ -108,12 +104,12 @@ class Focus:
 
     @functools.cached_property
     def document(self) -> RunDocument:
-        """The document of a run of it: as in the results, or of the replications that are played again."""
+        """The document of a run of it: as in the results, or of the replications that are simulated again."""
         return document(self.ensemble, command="") if self.known is None else self.known
 
     @functools.cached_property
     def typical(self) -> Result:
-        """The replication whose ETTR is the median of those played again (the lower one of two), with its timeline."""
+        """The replication with the median ETTR of those simulated again (the lower one of two), with its timeline."""
         ratios = [row["ettr"] for row in self.ensemble.rows]
         each = [ratio.amount / ratio.base if ratio.base else 0.0 for ratio in ratios]
         order = sorted(range(len(each)), key=lambda index: each[index])
@@ -138,7 +134,7 @@ _KEYS = {
     "sweep": (RUN, {"study", "axes", "cells", "answers"}),
     "compare": (COMPARE, {"variants", "first", "headline"}),
     "sensitivity": (SENSITIVITY, {"study", "tornado", "indices"}),
-    "optimize": (OPTIMIZE, {"study", "aims", "tried"}),
+    "optimize": (OPTIMIZE, {"study", "aims", "trials"}),
     "validate": (VALIDATE, {"groups", "counts", "not_checked"}),
 }
 
@@ -223,9 +219,9 @@ def damage_in_a_line(folder: Path) -> Iterator[None]:
         results = read_results(folder)
         if _is_whole(results):
             raise
-        told = " ".join(f"{type(error).__name__}: {error}".split())
+        worded = " ".join(f"{type(error).__name__}: {error}".split())
         raise ReportError(
-            f"{results.file}: no report can be made of it and of what lies beside it ({told}); make the results anew"
+            f"{results.file}: no report can be made of it and of what lies beside it ({worded}); make the results anew"
         ) from None
 
 
@@ -275,120 +271,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 # ----------------------------------------
-# Which cells of a study a report looks at closely: the one that answers the question, and one to hold it against.
-
-
-def chosen_cells(content: Mapping[str, Any]) -> tuple[int, int | None] | None:
-    """Return the numbers of two cells of a sweep; the second is ``None`` where there is no other.
-
-    The first question of the study that can be answered says which: of what is best, the best of all, or at the stated
-    failure rates; of a condition, the line that takes least to meet it; else its last line. Where none does, it is the
-    cell with the best mean of the headline metric, and the first one that differs from it in nothing but one axis.
-    ``None`` for the answer if no cell ran.
-    """
-    running = [cell for cell in content["cells"] if cell["status"] == "ok"]
-    if not running:
-        return None
-    for answer in content["answers"]:
-        pair = _PAIRS[answer["ask"]](answer["data"]) if answer["ask"] in _PAIRS and answer["data"] else None
-        found = [] if pair is None else [cell_at(content, labels) for labels in pair]
-        cells = [cell for cell in found if cell is not None and cell in running]
-        if len(cells) == 2 and cells[0] is not cells[1]:
-            return cells[0]["cell"], cells[1]["cell"]
-    best = _highest(content, running)
-    others = [cell for cell in running if cell is not best and _apart(cell, best) == 1]
-    against = others[0] if others else next((cell for cell in running if cell is not best), None)
-    return best["cell"], None if against is None else against["cell"]
-
-
-def cell_at(content: Mapping[str, Any], values: Labels) -> dict[str, Any] | None:
-    """Return the first cell with these labels; axes that are not named may have any value."""
-    for cell in content["cells"]:
-        if all(cell["values"].get(axis) == label for axis, label in values.items()):
-            found: dict[str, Any] = cell
-            return found
-    return None
-
-
-def _of_best(data: Mapping[str, Any]) -> Pair | None:
-    """Return the best and the worst of the group at the stated failure rates, or else of that with the best mean."""
-    groups = [group for group in data.get("groups", ()) if group.get("order")]
-    if not groups:
-        return None
-    sign = -1 if data.get("direction") == "lowest" else 1
-    stated = [group for group in groups if set(group.get("at", {}).values()) == {"1"}]
-    group = stated[0] if stated else max(groups, key=lambda one: sign * one["order"][0].get("mean", 0.0))
-    return group["best"], group["order"][-1]["at"]
-
-
-def _of_threshold(data: Mapping[str, Any]) -> Pair | None:
-    """Return the last value that meets the condition and its neighbour that does not, of the line that takes least."""
-    lines = [line for line in data.get("lines", ()) if line["crossings"]]
-    if not lines:
-        return None
-
-    def needed(line: Mapping[str, Any]) -> float:
-        crossing = line["crossings"][-1]
-        return float(crossing["at"] if crossing["begins"] else -crossing["at"])
-
-    line = min(lines, key=needed)
-    along, crossing = data["along"], line["crossings"][-1]
-    before, behind = ({**line["at"], along: label} for label in crossing["between"])
-    return (behind, before) if crossing["begins"] else (before, behind)
-
-
-def _of_crossover(data: Mapping[str, Any]) -> Pair | None:
-    """Return the best and the second at the last value of the last line."""
-    lines = [line for line in data.get("lines", ()) if line["best"] and len(line["best"][-1]["order"]) > 1]
-    if not lines:
-        return None
-    last = lines[-1]["best"][-1]
-    here = {**lines[-1]["at"], data["along"]: last["value"]}
-    first, second = ({**here, data["between"]: name} for name in last["order"][:2])
-    return first, second
-
-
-def _of_trend(data: Mapping[str, Any]) -> Pair | None:
-    """Return the end and the beginning of the last line."""
-    lines = [line for line in data.get("lines", ()) if len(line["points"]) > 1]
-    if not lines:
-        return None
-    first, last = lines[-1]["points"][0], lines[-1]["points"][-1]
-    at = lines[-1]["at"]
-    return {**at, data["along"]: last["value"]}, {**at, data["along"]: first["value"]}
-
-
-def _of_compare(data: Mapping[str, Any]) -> Pair | None:
-    """Return the first choice of the last line, and what it is compared with."""
-    lines = [line for line in data.get("lines", ()) if line.get("differences")]
-    if not lines:
-        return None
-    at, axis = lines[-1]["at"], data["axis"]
-    return {**at, axis: next(iter(lines[-1]["differences"]))}, {**at, axis: lines[-1]["against"]}
-
-
-_PAIRS: dict[str, Callable[[Mapping[str, Any]], Pair | None]] = {
-    "best": _of_best,
-    "threshold": _of_threshold,
-    "crossover": _of_crossover,
-    "trend": _of_trend,
-    "compare": _of_compare,
-}
-
-"""By kind of question: labels of the cell that answers it, and of the one to hold it against."""
-
-
-def _highest(content: Mapping[str, Any], running: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the cell with the best mean of the headline metric."""
-    metric = content["metrics"][0]
-    sign = -1 if lower_is_better(metric) else 1
-    known = [cell for cell in running if cell["metrics"].get(metric, {}).get("mean") is not None]
-    return max(known, key=lambda cell: sign * cell["metrics"][metric]["mean"]) if known else running[0]
-
-
-def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
-    """Return in how many axes two cells differ."""
-    return sum(one["values"][axis] != other["values"][axis] for axis in one["values"])
+# All that a report is made of.
 
 
 @dataclass(frozen=True)
@@ -400,7 +283,7 @@ class ReportData:
     results
         The documents, and the command that the report is about.
     progress
-        Called with the number of replications done and the total, while a scenario is played again.
+        Called with the number of replications done and the total, while a scenario is simulated again.
     """
 
     results: Results
@@ -419,22 +302,29 @@ class ReportData:
     @functools.cached_property
     def run(self) -> RunDocument:
         """The document that the report is about, where it is of a run."""
-        return self._typed(RunDocument)
+        return RunDocument.model_validate(self.main)
 
     @functools.cached_property
     def comparison(self) -> CompareDocument:
         """The document that the report is about, where it is of a comparison."""
-        return self._typed(CompareDocument)
+        return CompareDocument.model_validate(self.main)
 
     @functools.cached_property
     def validation(self) -> ValidateDocument:
         """The document that the report is about, where it is of a validation."""
-        return self._typed(ValidateDocument)
+        return ValidateDocument.model_validate(self.main)
 
-    def _typed(self, model: type[_Typed]) -> _Typed:
-        found = read_document(self.kind, self.main)
-        assert isinstance(found, model)
-        return found
+    @functools.cached_property
+    def sensitivity(self) -> SensitivityDocument | None:
+        """The document of a sensitivity in the folder, if there is one."""
+        content = self.of(SENSITIVITY)
+        return None if content is None else SensitivityDocument.model_validate(content)
+
+    @functools.cached_property
+    def optimization(self) -> OptimizeDocument | None:
+        """The document of an optimisation in the folder, if there is one."""
+        content = self.of(OPTIMIZE)
+        return None if content is None else OptimizeDocument.model_validate(content)
 
     @property
     def folder(self) -> Path:
@@ -446,10 +336,10 @@ class ReportData:
         return self.results.documents.get(name)
 
     @functools.cached_property
-    def sweep(self) -> Any | None:
+    def sweep(self) -> SweepDocument | None:
         """The document of the sweep in the folder, if there is one."""
         found = self.of(RUN)
-        return found if found is not None and "cells" in found else None
+        return SweepDocument.model_validate(found) if found is not None and "cells" in found else None
 
     @functools.cached_property
     def study(self) -> LoadedStudy | None:
@@ -488,9 +378,15 @@ class ReportData:
         if self.kind == "validate":
             return None
         if self.sweep is not None:
-            chosen = chosen_cells(self.sweep)
-            return None if chosen is None else self.cell(chosen[0])
+            return None if self.chosen is None else self.cell(self.chosen[0])
         return self._center()
+
+    @functools.cached_property
+    def chosen(self) -> tuple[int, int | None] | None:
+        """Which cell of the sweep is looked at closely, and which one it is held against."""
+        from analysis.page.chapters.answers import chosen_cells
+
+        return None if self.sweep is None else chosen_cells(self.sweep)
 
     @functools.cached_property
     def against(self) -> Focus | None:
@@ -499,18 +395,18 @@ class ReportData:
             names, focus = list(self.comparison.variants), self.focus
             other = next((name for name in names if focus is None or name != focus.name), None)
             return None if other is None else self._variant(other)
-        chosen = chosen_cells(self.sweep) if self.kind == "sweep" and self.sweep is not None else None
+        chosen = self.chosen if self.kind == "sweep" else None
         return None if chosen is None or chosen[1] is None else self.cell(chosen[1])
 
     def cell(self, number: int) -> Focus:
         """Return a cell of the sweep, at the central values of what is unknown."""
         assert self.sweep is not None
         assert self.study is not None
-        cell = self.sweep["cells"][number]
-        point = next((point for point in self.study.points() if point.number == cell["point"]), None)
+        cell = self.sweep.cells[number]
+        point = next((point for point in self.study.points() if point.number == cell.point), None)
         if point is None:
-            raise ReportError(f"{STUDY_RESOLVED}: has no point {cell['point']}: it is not the study of {RUN}")
-        return self._focus(_name(self.sweep, cell["values"]), self.study.scenario(point), cell["replications"])
+            raise ReportError(f"{STUDY_RESOLVED}: has no point {cell.point}: it is not the study of {RUN}")
+        return self._focus(_name(self.sweep.axes, cell.values), self.study.scenario(point), cell.replications)
 
     @functools.cached_property
     def table(self) -> list[dict[str, str]]:
@@ -546,19 +442,17 @@ class ReportData:
         study = self.study
         assert study is not None
         if self.kind == "sensitivity":
-            content = self.of(SENSITIVITY)
-            assert content is not None
-            labels: Mapping[str, str] = content["center"]["values"]
-            vary = study.study.vary
+            assert self.sensitivity is not None
+            labels, vary = self.sensitivity.center.values, study.study.vary
             values = tuple(vary[axis].written(axis, [_content(vary[axis], label)])[0] for axis, label in labels.items())
             scenario = study.scenario(Point(0, 0, 0, values))
-            return self._focus("all inputs at their centres", scenario, content["replications"])
-        content = self.of(OPTIMIZE)
-        assert content is not None
-        if content["answer"] is None:
+            return self._focus("all inputs at their centres", scenario, self.sensitivity.replications)
+        found = self.optimization
+        assert found is not None
+        if found.answer is None:
             return None
-        scenario = study.template.scenario([*self.common_settings, *content["settings"]])
-        return self._focus(_name(content, content["answer"]["values"]), scenario, content["replications"])
+        scenario = study.template.scenario([*self.common_settings, *found.settings])
+        return self._focus(_name(found.axes, found.answer.values), scenario, found.replications)
 
     def _scenario(self, name: str) -> sim.Scenario:
         """Return a scenario of the folder."""
@@ -595,13 +489,13 @@ def _content(axis: Axis, label: str) -> str | float:
         return label
 
 
-def _name(content: Mapping[str, Any], values: Mapping[str, str]) -> str:
+def _name(axes: Mapping[str, Any], values: Mapping[str, str]) -> str:
     """Return what a combination is called: its values in words."""
-    return phrases(values, [axis for axis in content["axes"] if axis in values], content)
+    return phrases(values, [axis for axis in axes if axis in values], axes)
 
 
 # ----------------------------------------
-# A scenario with more of everything, or with rarer failures: for closed forms, which are worked out at once.
+# A scenario with more of everything, or with less frequent failures: for closed forms, which are worked out at once.
 
 
 class Rates(NamedTuple):
@@ -628,7 +522,7 @@ class Rates(NamedTuple):
 
 
 def interruption_rates(prepared: Prepared, counted: str = "") -> Rates | None:
-    """Return the rates of the first job; ``None`` where they cannot be told apart.
+    """Return the rates of the first job; ``None`` where they cannot be distinguished.
 
     Parameters
     ----------
@@ -649,7 +543,7 @@ def at_size(prepared: Prepared, gpus: float) -> Prepared | None:
     """Return the scenario with a first job of about so many GPUs, and as much more or less of everything else.
 
     Jobs, nodes, spares and parts grow together, replicas too; the time of a step, saves and the model stay. Intervals
-    between saves that a rule chooses are chosen anew. ``None`` where its rates cannot be told apart.
+    between saves that a rule chooses are chosen anew. ``None`` where its rates cannot be distinguished.
     """
     rates = interruption_rates(prepared)
     if rates is None:
@@ -706,7 +600,7 @@ def shares_of(prepared: Prepared) -> dict[str, float] | None:
 
 def with_nodes_at_hand(prepared: Prepared) -> Prepared:
     """Return the scenario as a formula sees it that knows of no waits for nodes."""
-    # Of a repair without a law, nobody knows how long it keeps a node away: then the formula leaves waits out.
+    # Of a repair without a law, is not known how long it keeps a node away: then the formula leaves waits out.
     sources = tuple(
         replace(source, repair=None) if source.repair is not None and source.repair.mean_value > 0 else source
         for source in prepared.sources

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from analysis.amounts import Form, Shown, capital, points_form, shown
+from analysis.amounts import Form, capital, points_form
 from analysis.page.model import Number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from analysis.page.model import Words
     from analysis.statistics.estimates import Interval
@@ -134,8 +134,8 @@ class Places:
         if mean is None:
             return None
         # An interval without a width comes from runs that were all equal, and says nothing about others.
-        is_told = ends is not None and ends[1].value - ends[0].value > 1e-9 * abs(mean.value)
-        return Estimate(mean, *ends) if ends is not None and is_told else Estimate(mean)
+        has_width = ends is not None and ends[1].value - ends[0].value > 1e-9 * abs(mean.value)
+        return Estimate(mean, *ends) if ends is not None and has_width else Estimate(mean)
 
 
 def total(parts: Iterable[SourcedNumber]) -> SourcedNumber | None:
@@ -181,13 +181,13 @@ def _written(value: float) -> str:
 
 
 # ----------------------------------------
-# How numbers of the first screen are told: units for people, and as many digits as an interval deserves.
+# How numbers of the first screen are stated: units for people, and as many digits as an interval deserves.
 
 
 def number(found: SourcedNumber, form: Form, interval: Interval | None = None, unit: str | None = None) -> Number:
-    """Return a number as it is told; an interval [SI] only tells how many digits it has.
+    """Return a number as it is stated; an interval [SI] only tells how many digits it has.
 
-    Without one, whole numbers are told to the last digit, others to three; zeros at the end of a number above a
+    Without one, whole numbers are stated to the last digit, others to three; zeros at the end of a number above a
     thousand may be rounded.
     """
     text = form.plain(found.value, interval, unit) if interval is not None else form.brief(found.value, unit)
@@ -195,14 +195,14 @@ def number(found: SourcedNumber, form: Form, interval: Interval | None = None, u
 
 
 def ranged(low: SourcedNumber, high: SourcedNumber, form: Form) -> Words:
-    """Return an interval as a text, such as ``2.1 to 2.6 points``."""
+    """Return an interval as a text, such as ``2.1 to 2.6 percentage points``."""
     ends = (low.value, high.value)
     first, last = number(low, form, ends, ""), number(high, form, ends)
     same = first.text == number(high, form, ends, "").text
     return (last,) if same else (first, " to ", last)
 
 
-def told(found: Estimate, form: Form) -> Words:
+def worded(found: Estimate, form: Form) -> Words:
     """Return a mean with its interval, such as ``93.1 % (92.9 to 93.4)``."""
     mean = number(found.mean, form, found.interval)
     if found.low is None or found.high is None:
@@ -244,14 +244,14 @@ def between(ours: Estimate, theirs: Estimate) -> Estimate:
 def bracket(
     numbers: Sequence[float], inside: tuple[int, int], ends: Sequence[float | None]
 ) -> tuple[int | None, int | None]:
-    """Return between which of the values that were tried a place lies, chance included.
+    """Return between which of the evaluated values a place lies, sampling error included.
 
-    What a metric does between two neighbours that were tried is not known, so that no place is known more closely.
+    What a metric does between two evaluated neighbours is not known, so that no place is known more closely.
 
     Parameters
     ----------
     numbers
-        The values that were tried, ascending.
+        The evaluated values, ascending.
     inside
         Positions of the neighbours between which it is best placed.
     ends
@@ -303,30 +303,3 @@ def whole(found: SourcedNumber, *, up: bool) -> SourcedNumber:
     """Return the next whole number above or below."""
     turn, name = (math.ceil, "ceil") if up else (math.floor, "floor")
     return SourcedNumber(float(turn(found.value)), found.sources, f"{name}({found.formula})")
-
-
-# ----------------------------------------
-# Metrics in the units that readers see, as numbers for pictures and as texts for tables.
-
-
-def shown_of_cells(cells: Iterable[Mapping[str, Any]], metric: str, currency: str | None = None) -> Shown:
-    """Return how a metric of cells of a study, or of variants of a comparison, is shown."""
-    return shown(metric, [cell["metrics"].get(metric, {}).get("mean") for cell in cells], currency)
-
-
-def cell_mean(cell: Mapping[str, Any], metric: Shown) -> str:
-    """Return the mean of a cell with the digits that its interval deserves; empty without one."""
-    return metric.mean(cell["metrics"][metric.metric])
-
-
-def has_bands(cells: Iterable[Mapping[str, Any]], metric: str) -> bool:
-    """Return whether any cell has a band of what the unknown inputs may be."""
-    return any(cell["metrics"].get(metric, {}).get("band90") for cell in cells)
-
-
-def band_text(cell: Mapping[str, Any], metric: Shown) -> str:
-    """Return the band of what the unknown inputs of a cell may be, or why there is none."""
-    band = cell["metrics"].get(metric.metric, {}).get("band90")
-    if band is not None and None not in band:
-        return metric.range(band) or "does not move"
-    return "unfinished in some draws" if metric.metric == "time_to_work" else "not known for all draws"

@@ -43,12 +43,12 @@ class WorthRow(Part):
 
     name: str = Field(description="The cause or the knob.")
     change: str = Field(description="What is different.")
-    gained: dict[str, DifferenceFound | None] = Field(
+    gain: dict[str, DifferenceFound | None] = Field(
         description="By metric of `base`, above the scenario as it is; what is the same in all replications is not "
-        "`resolved`; null where the data do not tell."
+        "`resolved`; null where the data do not show it."
     )
     money_per_year: DifferenceFound | None = Field(
-        description="What the work that is gained in a year would cost at `price_of_work`; null without prices."
+        description="What the additional work of a year would cost at `price_of_work`; null without prices."
     )
     closed_form: Numbers = Field(description="By metric, the formula's gain; empty where none applies.")
     counts: bool = Field(True, description="Of `rows` only: whether it is part of `together` and `added`.")
@@ -63,6 +63,14 @@ class WorthGroup(Part):
     residual: WorthRow | None = Field(description="`together` less `added`: what they are not additive by.")
 
 
+class OnePoint(Part):
+    """What does as much work at the ETTR as it is as one percentage point of ETTR: a part 0.01 / ETTR of each."""
+
+    gpus: Real = Field(description="Of the GPUs of the jobs [-].")
+    time_s: Real = Field(description="Of the length of a replication [s].")
+    money_per_year: Number = Field(description="Of the cost a year; null without prices.")
+
+
 class WorthDocument(Document):
     """`ettrick explain SCENARIO --worth --json`; see [what to improve](../howto/find-what-to-improve.md)."""
 
@@ -75,6 +83,7 @@ class WorthDocument(Document):
     base: dict[str, WorthBase] = Field(description="The scenario as it is, by metric.")
     currency: str | None = Field(description="Null without prices.")
     price_of_work: Number = Field(description="Of a token, or with `by: ettr` of a productive GPU-second.")
+    one_point: OnePoint | None = Field(None, description="What a point of ETTR is as much as; null where it is 0.")
     causes: WorthGroup = Field(description="Each cause removed in turn.")
     knobs: WorthGroup = Field(description="Each knob better by a tenth.")
     left_out: Labels = Field(description="By knob, why it does not apply, or not together with those before it.")
@@ -180,7 +189,7 @@ class Scales(Part):
 
 
 class Recovery(Part):
-    """How a job comes back."""
+    """How a job returns."""
 
     interruptions_per_day: Real = Field(description="How often it is interrupted, before any simulation.")
     detection_mean_s: Number = Field(description="Mean time until an interruption is known [s].")
@@ -190,10 +199,10 @@ class Recovery(Part):
     summary: str = Field(description="A sentence about it.")
     preset: Preset | None = Field(description="The preset that the scenario names.")
     scales: Scales = Field(description="Factors of all times.")
-    settings: dict[str, Any] = Field(description="What else the strategy is told, as the scenario writes it.")
+    settings: dict[str, Any] = Field(description="The other keys of the strategy, as the scenario writes it.")
     rungs: list[Rung] = Field(description="Of a ladder, from the first to the last.")
     phases: dict[str, Phase] = Field(description="Of other strategies, by what they are part of.")
-    human: Human | None = Field(description="Null where some rung may always be tried.")
+    human: Human | None = Field(description="Null where some rung may always be attempted.")
 
 
 class Calibration(Part):
@@ -344,7 +353,7 @@ class ExplainedJob(Part):
     power: JobPower | None = Field(description="Null if it is not known.")
     start_up: StartUp = Field(description="Published times of a start.")
     pool_paces: list[Real] = Field(description="Pace on the nodes of each pool of hosts, relative to the first.")
-    recovery: Recovery = Field(description="How it comes back.")
+    recovery: Recovery = Field(description="How it returns.")
     parts: dict[str, StepPart] | None = _NOT_KNOWN
     utilisation: dict[str, Utilisation] | None = _NOT_KNOWN
     model: ModelFound | None = _NOT_KNOWN

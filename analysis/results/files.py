@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from analysis.results.models import (
-        CompareDocument,
-        JobFound,
-    )
+    from analysis.results.models import CompareDocument, JobFound
 
 ELSEWHERE = "name another folder or add --overwrite"
 

@@ -170,7 +170,7 @@ class Summary(Part):
     band90: Pair = Field(None, description="From failure rates not known exactly, with `--band`.")
     method: str | None = Field(None, description="Interval of `mean_ci95`: `t` (Student's), `exact`, or null.")
     controlled: Controlled | None = Field(
-        None, description="With a [control](metrics.md#luck-taken-out); null where none is known, or it has no use."
+        None, description="With a [control](metrics.md#control-variates); null where none is known, or it has no use."
     )
     lower_bound95: Number = Field(
         None, description="Of `mtti` and `mtti_running` only: what it is longer than, if nothing happened."
@@ -246,20 +246,31 @@ class Quantiles(Part):
     p50: Whole = Field(description="50 % of the time.")
     p90: Whole = Field(description="90 % of the time.")
     p99: Whole = Field(description="99 % of the time.")
+    p999: Whole | None = Field(None, description="99.9 % of the time.")
+
+
+class MoreThan(Part):
+    """For how much of the time more than a number are down."""
+
+    count: Count = Field(description="The number: 0, 1, 2, 4, 8, ... below `max`, and that of the hot spares.")
+    gpus: Count = Field(description="Their GPUs.")
+    time_share: Real = Field(description="Share of the time with more.")
 
 
 class NodesDown(Part):
-    """How many nodes are down at once, over the time of all replications after warm-up."""
+    """How many nodes, or domains, are down at once, over the time of all replications after warm-up."""
 
-    mean: Real = Field(description="Mean number of nodes that are down.")
-    p50: Whole = Field(description="Fewest nodes such that no more are down for 50 % of the time.")
+    mean: Real = Field(description="Mean number that is down.")
+    p50: Whole = Field(description="Smallest number such that no more are down for 50 % of the time.")
     p90: Whole = Field(description="The same for 90 % of the time.")
     p99: Whole = Field(description="The same for 99 % of the time.")
-    max: Whole = Field(description="Most nodes that were down at once.")
+    p999: Whole | None = Field(None, description="The same for 99.9 % of the time.")
+    max: Whole = Field(description="Most that were down at once.")
     dispersion: Number = Field(
         description="Variance over that of independent nodes with the same mean; null if none was ever down."
     )
     independent: Quantiles = Field(description="Of independent nodes with the same mean (binomial).")
+    more_than: list[MoreThan] = Field([], description="The share of the time with more than so many.")
 
 
 class Nothing(Part):
@@ -322,6 +333,11 @@ class ClosedForm(Part):
     time_shares: Numbers = Field(
         description="Expected shares; `restart` is reschedule + initialize + restore, `queued` the wait after a rung's "
         "patience. Empty where no formula applies."
+    )
+    availability: Numbers = Field(
+        {},
+        description="`node_availability` and, of domains used as wholes, `domain_availability` expected in the long "
+        "run of nodes that are alike, fail one by one or as a domain, and wait for no repair; empty of others.",
     )
     assumptions: Texts = Field(description="What the formula takes for granted and the scenario breaks.")
     waste: dict[str, Numbers] | None = Field(
@@ -394,6 +410,9 @@ class RunDocument(Document):
         "[how they add up](metrics.md#counts-that-must-add-up)."
     )
     nodes_down: NodesDown | Nothing = Field(description="How many nodes are down at once; empty if no time passed.")
+    domains_down: NodesDown | None = Field(
+        None, description="The same of domains that are used as wholes and not of use; null without these."
+    )
     energy: Energy | None = Field(description="What drew how much; null if it is not known what a node draws.")
     cost: Cost | None = Field(description="What was paid for; null without prices.")
     windows: list[Window] = Field(description="One for each window if the scenario sets `windows`, else empty.")
@@ -613,7 +632,7 @@ class AnswerFound(Part):
 
     model_config = ConfigDict(extra="allow")
 
-    ask: str = Field(description="Kind of the question.")
+    use: str = Field(description="Kind of the question.")
     sentences: Texts = Field(description="The answer in words.")
     data: dict[str, Any] = Field(description="The answer in numbers, by [kind](questions.md).")
 
@@ -621,7 +640,7 @@ class AnswerFound(Part):
     def _what_was_asked_first(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         asked = self.model_extra or {}
         content = serialize(self)
-        return {"ask": self.ask, **asked, "sentences": content["sentences"], "data": content["data"]}
+        return {"use": self.use, **asked, "sentences": content["sentences"], "data": content["data"]}
 
 
 class Warned(Part):
@@ -754,7 +773,7 @@ class IndicesFound(Part):
     left_out: Count = Field(description="Rows without.")
     why_left_out: str | None = Field(description="Why.")
     mean: Number = Field(description="Mean of the metric.")
-    variance: dict[str, VariancePart] = Field(description="Of one run, by `parameters`, `luck` and `both`.")
+    variance: dict[str, VariancePart] = Field(description="Of one run, by `parameters`, `noise` and `both`.")
     noise_of_means: Number = Field(description="Variance of means that replications leave.")
     together: IndexEstimate | None = Field(description="Interactions.")
     by_axis: list[AxisIndex] = Field(description="By axis.")
@@ -818,7 +837,7 @@ class ConditionFound(Part):
 
 
 class TrialFound(Part):
-    """A combination that was tried."""
+    """A combination that was evaluated."""
 
     values: Labels = Field(description="By axis.")
     numbers: dict[str, Number] = Field(description="By axis, in SI units.")
@@ -894,7 +913,7 @@ class FormulaFound(Part):
     values: Labels = Field(description="The combination.")
     ettr: Number = Field(description="Its ETTR by the formula.")
     ettr_of_answer: Number = Field(description="ETTR of the answer by the formula.")
-    of_tried: bool = Field(description="Whether it is the best of those that were tried, or of all.")
+    of_trials: bool = Field(description="Whether it is the best of those that were evaluated, or of all.")
     assumptions: Texts = Field(description="What the formula takes for granted and the scenario breaks.")
 
 
@@ -928,7 +947,7 @@ class OptimizeDocument(Document):
     top: TopFound | None = Field(None, description="Of a curve, where it is highest.")
     edge: EdgeFound | None = Field(None, description="Of an edge, the last values on either side.")
     front: list[FrontMember] = Field(description="With several aims, what no other combination beats in all of them.")
-    tried: list[TrialFound] = Field(description="Every combination.")
+    trials: list[TrialFound] = Field(description="Every combination.")
     confirmation: ConfirmationFound | None = Field(description="On fresh seeds.")
     closed_form: FormulaFound | None = Field(None, description="What the closed form calls the best.")
     closed_form_left_out: FormulaLeftOut | None = Field(None, description="Where the closed form does not apply.")
@@ -938,7 +957,7 @@ class OptimizeDocument(Document):
 
     @model_validator(mode="after")
     def _names_are_those_of_axes(self) -> Self:
-        for trial in (*self.tried, *((self.answer,) if self.answer is not None else ())):
+        for trial in (*self.trials, *((self.answer,) if self.answer is not None else ())):
             for name in trial.values:
                 _refuse_unknown("axis", name, self.axes)
         return self
@@ -971,8 +990,8 @@ class ValidationRow(Part):
     published: Number = Field(description="`value`, or what theory expects; null for an interval.")
     ours: Number = Field(description="Our value.")
     error: Number = Field(description="Its standard error.")
-    played: Count = Field(description="Independent values behind it; 0 for a formula.")
-    luck: Number = Field(None, description="Half-width that the error rate of the table leaves to the row.")
+    simulated: Count = Field(description="Independent values behind it; 0 for a formula.")
+    noise: Number = Field(None, description="Half-width that the error rate of the table leaves to the row.")
     delta: Number = Field(None, description="Ours less what is published; of an interval, what it is outside by.")
     limit: Number = Field(
         description="How far ours may be from what is published; of an inequality, how far it must be beyond it; of a "
@@ -1052,6 +1071,37 @@ _RULES = {
 
 class DocumentMistakeError(ValueError):
     """A document is not what its command writes; the message is one line with the place in it."""
+
+
+_FORMER_NAMES = {
+    ("tried",): "trials",
+    ("closed_form", "of_tried"): "of_trials",
+    ("indices", "variance", "luck"): "noise",
+    ("answers", "*", "ask"): "use",
+    ("answers", "*", "data", "shares", "luck"): "noise",
+    ("answers", "*", "data", "lines", "*", "points", "*", "holds_for_sure"): "holds_with_certainty",
+    ("answers", "*", "data", "front", "*", "for_sure"): "certain",
+    ("groups", "*", "rows", "*", "played"): "simulated",
+    ("groups", "*", "rows", "*", "luck"): "noise",
+}
+
+
+def with_todays_names(content: dict[str, Any]) -> bool:
+    """Give the keys of a document the names of today, in place; return whether any had another one."""
+    return sum(_rename(content, path, name) for path, name in _FORMER_NAMES.items()) > 0
+
+
+def _rename(content: Any, path: tuple[str, ...], name: str) -> int:
+    """Return how many keys were renamed."""
+    key, *rest = path
+    if key == "*":
+        return sum(_rename(item, tuple(rest), name) for item in content) if isinstance(content, list) else 0
+    if not isinstance(content, dict) or key not in content:
+        return 0
+    if rest:
+        return _rename(content[key], tuple(rest), name)
+    content[name] = content.pop(key)
+    return 1
 
 
 def read_document(kind: str, content: Any) -> Document:

@@ -36,7 +36,7 @@ from analysis.results.step import describe_step
 from analysis.statistics.differences import controlled
 from analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
 from analysis.statistics.intervals import exact_interval, possible
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, closed_form, yamlfile
+from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, availability, closed_form, yamlfile
 from sim.steps.power import STATE_OF_BUCKET, STATES, facility_energy
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
         ettr=found.ettr,
         form=found.form or None,
         time_shares=dict(found.shares),
+        availability=availability(prepared),
         assumptions=list(found.assumptions),
         waste=None if waste is None else {order: _by_bucket(causes) for order, causes in waste.items()},
         waste_by_cause=None
@@ -109,7 +110,7 @@ def replays_a_log(prepared: Prepared) -> bool:
 def _simulated(ensemble: Ensemble, formula: float | None) -> Simulated:
     """Return the simulated ETTR, and how far that of the formula is from it.
 
-    There is no interval, and nothing is said of luck, where luck has no part in it or is not in the replications: where
+    There is no interval where replications do not vary, or not by chance: where
     all of them come to the same, and where a log is replayed.
     """
     amounts, bases = (np.array([getattr(row["ettr"], name) for row in ensemble.rows]) for name in ("amount", "base"))
@@ -167,7 +168,15 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
     """Return the document of a run."""
     prepared, tally = ensemble.prepared, ensemble.tally
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
-    energy, cost, down = energy_content(tally), cost_content(tally), nodes_down(tally.down_times, prepared.serving)
+    energy, cost, units, gpus = energy_content(tally), cost_content(tally), prepared.units, prepared.gpus_per_node
+    down = nodes_down(tally.down_times, prepared.serving, gpus, prepared.spares)
+    domains = (
+        {}
+        if units is None
+        else nodes_down(
+            tally.unit_down_times, len(units.nodes), gpus * len(units.nodes[0]), prepared.spares // len(units.nodes[0])
+        )
+    )
     return RunDocument(
         format=FORMAT,
         scenario=prepared.name,
@@ -178,7 +187,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         initial=prepared.scenario.initial,
         horizon_s=prepared.horizon,
         warmup_s=prepared.warmup,
-        metrics=_metrics(ensemble.rows, bands or {}, ensemble.luck),
+        metrics=_metrics(ensemble.rows, bands or {}, ensemble.controls),
         time_shares=_time_shares(tally.requested, tally.buckets),
         cluster_shares=_cluster_shares(ensemble),
         interruptions_by_cause=_by_cause(ensemble, names),
@@ -186,6 +195,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         repair_from={source.name: source.repair_from for source in prepared.sources if source.repair_from},
         counts=_counts(ensemble),
         nodes_down=NodesDown.model_validate(down) if down else Nothing(),
+        domains_down=NodesDown.model_validate(domains) if domains else None,
         energy=None if energy is None else Energy.model_validate(energy),
         cost=None if cost is None else Cost.model_validate(cost),
         windows=_windows(ensemble),
@@ -233,34 +243,27 @@ def _plain(value: Any) -> Any:
 
 
 def _metrics(
-    rows: Sequence[Mapping[str, Ratio]], bands: Mapping[str, Interval | None], luck: Sequence[tuple[float, ...]] = ()
+    rows: Sequence[Mapping[str, Ratio]],
+    bands: Mapping[str, Interval | None],
+    controls: Sequence[tuple[float, ...]] = (),
 ) -> dict[str, Summary]:
-    """Return the summaries of all metrics; with the luck taken out too, where it is known."""
+    """Return the summaries of all metrics; with control variates too, where they are known."""
     metrics = {}
     for name, summary in summaries(rows).items():
         ratios = [row[name] for row in rows]
         # Few runs that all finished are no proof that every run does.
         exact = exact_interval(ratios, name)
         interval = exact or possible(name, summary.mean_ci95)
-        found = controlled(ratios, luck) if luck else None
+        found = controlled(ratios, controls) if controls else None
         bound = {"lower_bound95": lower_bound(rows, name)} if name in ("mtti", "mtti_running") else {}
-        metrics[name] = Summary(
-            mean=summary.mean,
-            mean_ci95=interval,
-            std=summary.std,
-            p05=summary.p05,
-            p50=summary.p50,
-            p95=summary.p95,
-            p05_ci95=summary.p05_ci95,
-            p50_ci95=summary.p50_ci95,
-            p95_ci95=summary.p95_ci95,
-            band90=possible(name, bands.get(name)),
-            method="exact" if exact else "t" if interval else None,
-            controlled=None
-            if found is None
-            else Controlled(mean=found.mean, mean_ci95=possible(name, found.ci95), worth=found.worth),
-            **bound,
-        )
+        taken = found and Controlled(mean=found.mean, mean_ci95=possible(name, found.ci95), worth=found.worth)
+        more: dict[str, object] = {
+            "mean_ci95": interval,
+            "method": "exact" if exact else "t" if interval else None,
+            "controlled": taken,
+        }
+        more |= {"band90": possible(name, bands.get(name)), **bound}
+        metrics[name] = Summary.model_validate(summary).model_copy(update=more)
     return metrics
 
 
@@ -308,13 +311,7 @@ def _windows(ensemble: Ensemble) -> list[Window]:
     for sums, (replications, start, end) in zip(ensemble.tally.windows, ensemble.tally.reached, strict=True):
         shares = _time_shares(float(sums.sum()), sums)
         windows.append(
-            Window(
-                start_s=start,
-                end_s=end,
-                replications=replications,
-                ettr=shares["productive"],
-                time_shares=shares,
-            )
+            Window(start_s=start, end_s=end, replications=replications, ettr=shares["productive"], time_shares=shares)
         )
     return windows
 
@@ -405,14 +402,14 @@ def _assumptions(facility: Facility, cluster: Any) -> list[str]:
     for name, state in STATES.items():
         buckets = [bucket for bucket, of in STATE_OF_BUCKET.items() if of == name and spent[bucket]]
         if buckets and not state.measured:
-            lines.append(f"nodes in {', '.join(buckets)}: {_told(state)} ({state.basis})")
+            lines.append(f"nodes in {', '.join(buckets)}: {_worded(state)} ({state.basis})")
     lines.append(f"facility: PUE {facility.pue:g}, {facility.switches:,} switches of {facility.switch:g} W")
     if not facility.storage:
         lines.append("storage: not counted, for power.storage is 0 W")
     return lines
 
 
-def _told(state: PowerState) -> str:
+def _worded(state: PowerState) -> str:
     """Return what a node in a state draws, in words."""
     if state.utilisation is None:
         return "off"

@@ -1,16 +1,16 @@
-"""Faster answers from theory: how lucky a replication was, by numbers whose means are known.
+"""Control variates: numbers of a replication whose means are known, and differences on common failures.
 
 While a job steps, each cause c of constant rate disrupts it with the intensity ``lambda_c n(t)``, n the nodes stepping.
 So ``D_c - lambda_c * integral n dt`` has the mean zero, whatever the policies made of the past (the compensator of a
 counting process). So have sums of drawn times less the means of their laws. What a metric owes to these numbers is
 taken out by regression: they are its *control variates*.
 
-Causes whose intensity is not as simple (ages, incidents, bugs, logs, nodes that differ) are left out: their luck stays
-in. Where jobs may have to wait for nodes nothing is taken out at all: a few long waits make most of the scatter then. A
-sample without one looks surer than it is, and the narrower its interval the more often it misses the truth. The same
-holds where few replications were interrupted at all: a line through one of them and the others, which are all alike, is
-exact and says nothing of what an interruption may cost. A control then is left out, and without any the plain interval
-stands. `of_values` is the one place of this rule. Nothing of it changes what is simulated.
+Causes whose intensity is not as simple (ages, incidents, bugs, logs, nodes that differ) are left out: their noise
+stays in. Where jobs may have to wait for nodes nothing is taken out at all: a few long waits make most of the scatter
+then. A sample without one looks surer than it is, and the narrower its interval the more often it misses the truth. The
+same holds where few replications were interrupted at all: a line through one of them and the others, which are all
+alike, is exact and says nothing of what an interruption may cost. A control then is left out, and without any the plain
+interval stands. `of_values` is the one place of this rule. Nothing of it changes what is simulated.
 
 References: S. S. Lavenberg, P. D. Welch, Management Science 27 (1981), 322; B. L. Nelson, Operations Research 38
 (1990), 974. Compensators: P. K. Andersen, O. Borgan, R. D. Gill, N. Keiding, "Statistical Models Based on Counting
@@ -46,9 +46,9 @@ FEWEST_EVENTS = 10
 The slope is known from these alone: of ten costs the mean is known as well as Student's interval of ten supposes.
 """
 
-LUCK_SIZE = 6
+CONTROL_COUNT = 4
 
-"""Numbers of a replication: three controls, and the events that each rests on."""
+"""Numbers of a replication: two controls, and the events that each rests on."""
 
 _MOST_WORTH = 1000.0
 
@@ -71,7 +71,7 @@ _SAME = 1e-9
 
 
 class Controlled(NamedTuple):
-    """A mean from which the luck of the failures is taken out.
+    """A mean with control variates.
 
     Parameters
     ----------
@@ -89,15 +89,17 @@ class Controlled(NamedTuple):
 
 
 class ControlVariates:
-    """How lucky the jobs of a scenario were, compared with what was to be expected.
+    """The control variates of the jobs of a scenario.
 
-    Three numbers for each replication, all with the mean zero [GPU or GPU s]: disruptions; those of them whose node
-    is away for a while; and the time of detection and of restarts. Behind them, how many disruptions each rests on [-].
+    Two numbers for each replication, both with the mean zero: disruptions [GPU], and the time of detection and of
+    restarts [GPU s]. Behind them, how many disruptions each rests on [-]. Those whose node is away for a while, apart
+    from the others, bring nothing beside these two.
     """
 
     def __init__(self, prepared: Prepared) -> None:
         recovery = prepared.recovery
-        # Replicas that leave alone wait alone: that is common, and makes no difference between calm and unlucky runs.
+        # Replicas that leave alone wait alone: that is common, and makes no difference between runs with few failures
+        # and with many.
         self._is_rigid = not recovery.elastic
         waits = starved_at_most(prepared) if self._is_rigid else 0.0
         self._is_known = waits is not None and waits <= _RARELY
@@ -107,49 +109,60 @@ class ControlVariates:
         units = np.array([source.units if source.part == "job" else prepared.nodes for source in sources])
         self._rates = np.array([source.rate * source.interrupts for source in sources]) / units
         """Disruptions of a job in unit time, of one of its nodes where the cause is of nodes [1/s]."""
-        self._away = np.array([not _is_back_at_once(source) for source in sources], dtype=np.float64)
         self._known_after = np.array(
             [source.detection_race.mean_value if source.detection_race else 0.0 for source in sources]
         )
 
     def of(self, result: Result) -> tuple[float, ...] | None:
-        """Return the numbers of a replication, shape (6,); ``None`` where jobs waited for nodes, or might have."""
+        """Return the numbers of a replication, shape (4,); ``None`` where jobs waited for nodes, or might have."""
         waited = self._is_rigid and any(job.buckets[Bucket.STARVED] > 0 for job in result.jobs)
         if waited or not self._is_known:
             return None
-        count = away = time = 0.0
-        events = np.zeros(3)
+        count = time = known = every = 0.0
         for job in result.jobs:
             exposure = np.where(self._of_job, job.running, job.node_seconds)
             expected = self._rates * exposure
             found = np.array([job.disruptions.get(cause, 0) for cause in self._causes])
             latencies = sum(job.latencies.get(cause, 0.0) for cause in self._causes)
             count += job.gpus * float((found - expected).sum())
-            away += job.gpus * float(((found - expected) * self._away).sum())
             time += job.gpus * (latencies - float(expected @ self._known_after) + job.excess)
-            events += np.array([found.sum(), found @ self._away, sum(job.disruptions.values())])
-        return count, away, time, *events.tolist()
+            known += float(found.sum())
+            every += sum(job.disruptions.values())
+        return count, time, known, every
 
 
-def of_all(luck: Sequence[tuple[float, ...] | None]) -> list[tuple[float, ...]]:
+def of_all(controls: Sequence[tuple[float, ...] | None]) -> list[tuple[float, ...]]:
     """Return the numbers of all replications; none if they are not known of every one."""
-    known = [numbers for numbers in luck if numbers is not None]
-    return known if len(known) == len(luck) else []
+    known = [numbers for numbers in controls if numbers is not None]
+    return known if len(known) == len(controls) else []
 
 
-def controlled(ratios: Sequence[Ratio], luck: npt.ArrayLike) -> Controlled | None:
-    """Return the mean of a metric with the luck taken out, and its 95 % interval.
+def of_pair(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> FloatArray:
+    """Return the controls of a difference from those of both variants, shape (n, 6); empty if either is.
+
+    Both meet the same failures, so the sums of their numbers say what these cost one more than the other. Disruptions
+    of one that miss the other, which did not step at that moment, are a number of their own.
+    """
+    if not len(ours) or len(ours) != len(theirs):
+        return np.zeros((0, 0))
+    first, second = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
+    both, apart = first + second, (first - second)[:, [0, 2]]
+    return np.column_stack([both[:, :2], apart[:, 0], both[:, 2:], np.abs(apart[:, 1])])
+
+
+def controlled(ratios: Sequence[Ratio], controls: npt.ArrayLike) -> Controlled | None:
+    """Return the mean of a metric with control variates, and its 95 % interval.
 
     With d_i what replication i contributes to the ratio of sums the least-squares
     fit
-    ``d_i = m + b z_i`` gives the mean m at a luck of zero. Its standard error is that of the intercept, and
+    ``d_i = m + b z_i`` gives the mean m at controls of zero. Its standard error is that of the intercept, and
     Student's quantile has ``n - c - k`` degrees of freedom for k controls and c times the commonest value.
 
     Parameters
     ----------
     ratios : (n,) sequence
         The metric of each replication.
-    luck : (n, 2 k) array
+    controls : (n, 2 k) array
         Controls with the mean zero, and behind them the events that each rests on. Left out are those that do not vary,
         and those with events in fewer than `FEWEST_EVENTS` replications. Empty where they are not known.
 
@@ -162,12 +175,12 @@ def controlled(ratios: Sequence[Ratio], luck: npt.ArrayLike) -> Controlled | Non
     values = contributions(ratios)
     if values is None:
         return None
-    return of_values(values, luck)
+    return of_values(values, controls)
 
 
-def of_values(values: FloatArray, luck: npt.ArrayLike) -> Controlled | None:
+def of_values(values: FloatArray, controls: npt.ArrayLike) -> Controlled | None:
     """Return the same for values, one per replication, shape (n,)."""
-    table = np.asarray(luck, dtype=np.float64)
+    table = np.asarray(controls, dtype=np.float64)
     count = len(values)
     moved = count - _commonest(values)
     if not table.size or moved < FEWEST_EVENTS:
@@ -212,11 +225,6 @@ def _independent(controls: FloatArray) -> FloatArray:
     return found
 
 
-def _is_back_at_once(source: Any) -> bool:
-    """Return whether what a cause strikes can go on at once: no node is away."""
-    return source.part == "job" or (source.repair is not None and source.repair.mean_value == 0)
-
-
 def _is_simple(prepared: Prepared, source: Any) -> bool:
     """Return whether the rate at which a cause disrupts a stepping job is the same at any time, and known."""
     recovery = prepared.recovery
@@ -236,7 +244,6 @@ def _is_simple(prepared: Prepared, source: Any) -> bool:
     )
 
 
-# ----------------------------------------
 # What two variants of a scenario differ by, on the same failures.
 
 MANY = 10_000
@@ -258,7 +265,7 @@ class Difference(NamedTuple):
     replications_to_resolve
         How many replications would leave it out if mean and spread stay as they are; ``None`` for more than `MANY`.
     controlled
-        The same with the luck taken out that both had; ``None`` where it is not known.
+        The same with the controls of both; ``None`` where they are not known.
     """
 
     mean: float
@@ -269,7 +276,7 @@ class Difference(NamedTuple):
 
 
 def difference(
-    ours: Sequence[Ratio], theirs: Sequence[Ratio], luck: npt.ArrayLike | None = None, *, confidence: float = 0.95
+    ours: Sequence[Ratio], theirs: Sequence[Ratio], controls: npt.ArrayLike | None = None, *, confidence: float = 0.95
 ) -> Difference | None:
     """Return by how much a ratio metric of one variant is above that of another, over common replications.
 
@@ -282,8 +289,8 @@ def difference(
     ----------
     ours, theirs : (n,) sequences
         The metric of two variants; entry i of both comes from replication i.
-    luck : (n, k) array, optional
-        Numbers with the mean zero that tell how lucky both were together; see `analysis.statistics.differences`.
+    controls : (n, k) array, optional
+        Control variates of both together, with the mean zero.
     confidence
         Nominal coverage of the interval [-].
 
@@ -315,7 +322,7 @@ def difference(
         return None
     mean = (interval[0] + interval[1]) / 2
     needed = replications_to_resolve(mean, float(each.std(ddof=1)), confidence)
-    controlled = of_values(each, luck) if luck is not None else None
+    controlled = of_values(each, controls) if controls is not None else None
     return Difference(mean, interval, not interval[0] <= 0 <= interval[1], needed, controlled)
 
 
@@ -350,7 +357,6 @@ def replications_to_resolve(mean: float, spread: float, confidence: float = 0.95
     return numbers[found] if found < len(numbers) else None
 
 
-# ----------------------------------------
 # Which of many is the best, and which others may be: intervals that hold for all of them at once.
 #
 # The truly best candidate b is not known. Whoever it is, the k - 1 intervals of its paired differences from the others
@@ -379,7 +385,7 @@ class Ranking(NamedTuple):
         Positions of the candidates, best first by their means; those without a mean are left out.
     behind
         For each of `order`, how far its mean is from that of the first (never negative), and an interval of how far it
-        is from whichever is truly the best: for the first, what may be gained by another. All intervals of the list
+        is from whichever is truly the best: for the first, the possible gain of another. All intervals of the list
         hold together with a probability of 95 %.
     may_be_best
         Positions of those that are not resolved as worse than another, in the order of `order`; the first is always
@@ -431,11 +437,11 @@ def ranking_of(rows: Sequence[Sequence[Ratio]], *, lowest: bool, metric: str = "
 
 
 def ranking_over_draws(tables: Sequence[FloatArray], *, lowest: bool, is_chance: bool) -> Ranking | None:
-    """Return the ranking of several candidates by the mean over draws of what is not known and over luck.
+    """Return the ranking of several candidates by the mean over draws of what is not known and over runs.
 
     What a draw changes between two candidates is a part of the doubt, see `analysis.statistics.estimates.two_way`. How
     many
-    replications would resolve it is not told: more of them do not make the draws more.
+    replications would resolve it is not given: more of them do not make the draws more.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """From replications to statements: means, ratios, quantiles and paired differences with their intervals.
 
 The replication is the unit of evidence. Two kinds of spread are kept apart: the interval of a *mean* shrinks with more
-replications (Monte Carlo error), *quantiles* do not (the luck of one run). What the data cannot support is None, never
-NaN: no mean without data, no interval from one value, no p05 from thirty.
+replications (Monte Carlo error), *quantiles* do not (run-to-run variability). What the data cannot support is None,
+never NaN: no mean without data, no interval from one value, no p05 from thirty.
 
 An infinite value stands for "beyond what was observed" (a censored time to finish, a ratio with nothing in its
 denominator). It has a rank, so quantiles below it exist; a mean does not.
@@ -288,7 +288,6 @@ def t_upper(tail: float, degrees: float) -> float:
     return -float(stdtrit(degrees, tail))
 
 
-# ----------------------------------------
 # Metrics over replications: a ratio of sums each.
 
 
@@ -341,7 +340,6 @@ def _columns(rows: Sequence[Mapping[str, Ratio]], name: str) -> tuple[list[float
     return [row[name].amount for row in rows], [row[name].base for row in rows]
 
 
-# ----------------------------------------
 # Means over a table of points by replications, when both are samples.
 
 

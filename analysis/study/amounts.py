@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 SHORT = 4
 
-"""Digits of a label, where they tell the values of an axis apart."""
+"""Digits of a label, where they distinguish the values of an axis."""
 
 DIGITS = 12
 
-"""Digits of the numbers that are worked out: more are only noise of floats."""
+"""Digits of the numbers that are worked out: more are rounding of floats."""
 
 EXACT = 17
 
-"""Digits that tell any two numbers apart."""
+"""Digits that distinguish any two numbers."""
 
 _POWERS = tuple(10.0**digits for digits in range(EXACT))
 
@@ -92,7 +92,7 @@ def amounts_of(contents: Sequence[Any]) -> Amounts:
     ValueError
         If one of them is no number, or they are not of one kind.
     """
-    if all(_is_number(content) for content in contents):
+    if all(isinstance(content, int | float) and not isinstance(content, bool) for content in contents):
         if not all(math.isfinite(content) for content in contents):
             raise ValueError(f"{_listed(contents)}: must be finite")
         return Amounts(tuple(map(float, contents)), whole=all(isinstance(content, int) for content in contents))
@@ -102,8 +102,8 @@ def amounts_of(contents: Sequence[Any]) -> Amounts:
             raise ValueError(message)  # noqa: TRY004  (a mistake of the study, not of the program)
     texts = [content for content in contents if isinstance(content, str)]
     # Text without a unit could be a fraction, but need not.
-    told = [text for text in texts if _common_unit([text]) or not _NUMBER.fullmatch(text)]
-    dimensions = [dimension for dimension in units.DIMENSIONS if any(_reads(text, dimension) for text in told)]
+    known = [text for text in texts if _common_unit([text]) or not _NUMBER.fullmatch(text)]
+    dimensions = [dimension for dimension in units.DIMENSIONS if any(_reads(text, dimension) for text in known)]
     for dimension in dimensions:
         if all(_reads(content, dimension) for content in contents):
             numbers = tuple(units.parse(content, dimension) for content in contents)
@@ -144,10 +144,6 @@ def _with_words(texts: Sequence[str]) -> Amounts:
     return Amounts(numbers, unit=pairs[0][1])
 
 
-def _is_number(content: Any) -> bool:
-    return isinstance(content, int | float) and not isinstance(content, bool)
-
-
 def _reads(content: Any, dimension: units.Dimension) -> bool:
     """Tell whether a value is an amount of a dimension."""
     try:
@@ -177,8 +173,8 @@ def _near_unit(number: float, dimension: units.Dimension) -> str:
     """Return the unit that a label is given in: the largest of which there are some, and of which it is no fraction."""
     found = [unit for unit in dimension.show_with if dimension.units[unit] <= number]
     for unit in found:
-        told = number / dimension.units[unit]
-        if _is_short(told) and _is_exact(f"{_rounded(told, SHORT)} {unit}", number, dimension):
+        known = number / dimension.units[unit]
+        if _is_short(known) and _is_exact(f"{_rounded(known, SHORT)} {unit}", number, dimension):
             return unit
     plain = next((unit for unit in found if "iB" not in unit), "")
     if plain or not number:
@@ -216,7 +212,7 @@ def _rounded(number: float, digits: int) -> str:
 
 
 def _listed(contents: Sequence[Any]) -> str:
-    return " and ".join(f"'{content}'" if isinstance(content, str) else _told(content) for content in contents)
+    return " and ".join(f"'{content}'" if isinstance(content, str) else _in_words(content) for content in contents)
 
 
 def _plain(number: float) -> str:
@@ -224,12 +220,11 @@ def _plain(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
-def _told(content: Any) -> str:
+def _in_words(content: Any) -> str:
     names: dict[type, str] = {dict: "a mapping", list: "a list", tuple: "a list"}
     return str(content).lower() if isinstance(content, bool) else names.get(type(content), str(content))
 
 
-# ----------------------------------------
 # Values of what varies, and the points that they make.
 
 _TAGS = ("use", "law", "like")

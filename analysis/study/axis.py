@@ -13,13 +13,12 @@ from pydantic import Field, model_validator
 from analysis.study.amounts import EXACT, SHORT, Amounts, Value, amounts_of, label_of, number_of, numbers_of, rounded
 from analysis.study.distributions import AnyDistribution
 from sim.scenario.fields import Model, RuleError
-from sim.yamlfile import TAGS, suggest
+from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Self
 
-# ----------------------------------------
 # Ranges: numbers from one to another, by steps or by their number.
 
 _MOST = 10_000
@@ -148,7 +147,7 @@ class Axis(Model):
     """One thing that varies: exactly one of choices, range and distribution."""
 
     title: str = Field("", description="What it is called in tables and sentences; omitted: its name.")
-    noun: str = Field("", description="What its values count: with hot spares, 12 is told as 12 hot spares.")
+    noun: str = Field("", description="What its values count: with hot spares, 12 is written as 12 hot spares.")
     path: str = Field("", description="Path of the scenario that takes the values; omitted: the name of the axis.")
     paths: tuple[str, ...] = Field((), description="Several linked paths, which all take the same value.")
     choices: tuple[Any, ...] | dict[str, Any] | None = Field(
@@ -159,7 +158,7 @@ class Axis(Model):
     basis: Literal["measured", "published", "assumed"] | None = Field(
         None,
         description="What its values rest on: measured or counted by the source; published, without a measurement; or "
-        "assumed. Reports tell how much of the variance comes from each.",
+        "assumed. Reports say how much of the variance comes from each.",
     )
     source: str = Field("", description="Who says so: a paper, a log, a data sheet.")
 
@@ -175,8 +174,8 @@ class Axis(Model):
     def _is_one_of_three(self) -> Self:
         given = [name for name in ("choices", "range", "distribution") if getattr(self, name) is not None]
         if len(given) != 1:
-            told = f"not {' and '.join(given)} together" if given else "and none is there"
-            raise ValueError(f"give choices, a range or a distribution: exactly one, {told}")
+            found = f"not {' and '.join(given)} together" if given else "and none is there"
+            raise ValueError(f"give choices, a range or a distribution: exactly one, {found}")
         if self.path and self.paths:
             raise RuleError(("paths",), "give path or paths, not both")
         if self.basis in ("measured", "published") and not self.source.strip():
@@ -186,7 +185,7 @@ class Axis(Model):
         return self
 
     def _check_choices(self) -> None:
-        """Refuse choices that are none, or that tables could not tell apart."""
+        """Refuse choices that are none, or that tables could not distinguish."""
         assert self.choices is not None
         if not self.choices:
             raise RuleError(("choices",), "is empty: name at least one value")
@@ -317,8 +316,8 @@ class Axis(Model):
             raise RuleError((index,), str(error)) from None
         low, high = kind.support
         if not low <= number <= high:
-            told = " to ".join(kind.amounts.label(end) for end in (low, high) if math.isfinite(end))
-            raise RuleError((index,), f"{label_of(content)} is outside of {told}")
+            found = " to ".join(kind.amounts.label(end) for end in (low, high) if math.isfinite(end))
+            raise RuleError((index,), f"{label_of(content)} is outside of {found}")
         return number
 
     def _settings(self, name: str, content: Any) -> tuple[tuple[str, Any], ...]:
@@ -339,18 +338,17 @@ def _labels(amounts: Amounts, numbers: Sequence[float]) -> Callable[[float], str
     """Return how numbers are called: short, with more digits where two of them would have the same label."""
     for digits in (*range(SHORT, 13, 2), EXACT):
         label = functools.partial(amounts.label, digits=digits)
-        if _are_told_apart(numbers, label):
+        if _are_distinct(numbers, label):
             return label
     return lambda number: str(amounts.write(number))
 
 
-def _are_told_apart(numbers: Sequence[float], label: Callable[[float], str]) -> bool:
+def _are_distinct(numbers: Sequence[float], label: Callable[[float], str]) -> bool:
     """Return whether different numbers have different labels."""
     seen: dict[str, float] = {}
     return all(seen.setdefault(label(number), number) == number for number in numbers)
 
 
-# ----------------------------------------
 # Paths of the scenario that a study writes to: none twice, and none that would be lost inside of another.
 
 
@@ -406,4 +404,4 @@ def _are_choices(axis: Axis, name: str, path: str) -> bool:
     if axis.choices is None:
         return False
     contents = [content for value in axis.values(name) for target, content in value.settings if target == path]
-    return all(isinstance(content, dict) and any(tag in content for tag in TAGS) for content in contents)
+    return all(isinstance(content, dict) and "use" in content for content in contents)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from analysis.study.amounts import Value
     from analysis.study.axis import Axis
 
-# ----------------------------------------
 # What every design has: which combinations of the axes a study looks at, and how many there are.
 
 
@@ -102,7 +101,7 @@ class Grid(Drawing):
     use: Literal["grid"] = "grid"
 
     def check(self, axes: Mapping[str, Axis]) -> None:
-        """Refuse draws of nothing, and ranges of which nobody has said what values they have."""
+        """Refuse draws of nothing, and ranges whose values are not stated."""
         super().check(axes)
         for name, axis in axes.items():
             if axis.range is not None:

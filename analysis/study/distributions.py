@@ -27,9 +27,9 @@ _P95 = 1.6448536269514722
 
 
 class Distribution(Model):
-    """A distribution of one input; ``law`` picks the entry of the registry."""
+    """A distribution of one input; ``use`` picks the entry of the registry."""
 
-    law: str
+    use: str
     located: ClassVar[tuple[str, ...]]
     """Names of the parameters that are amounts of the input, in the order in which `ppf` uses them."""
 
@@ -77,7 +77,7 @@ class Distribution(Model):
 class Uniform(Distribution):
     """Anything between two values, all equally likely; between whole numbers only whole ones, both ends among them."""
 
-    law: Literal["uniform"] = "uniform"
+    use: Literal["uniform"] = "uniform"
     located: ClassVar = ("min", "max")
     min: Any = Field(description="Smallest value; 4.0 and not 4 if numbers that are not whole are meant too.")
     max: Any = Field(description="Largest value.")
@@ -98,7 +98,7 @@ class Uniform(Distribution):
 class LogUniform(Distribution):
     """Anything between two values, all orders of magnitude equally likely."""
 
-    law: Literal["loguniform"] = "loguniform"
+    use: Literal["loguniform"] = "loguniform"
     located: ClassVar = ("min", "max")
     min: Any = Field(description="Smallest value, above zero.")
     max: Any = Field(description="Largest value.")
@@ -116,7 +116,7 @@ class LogUniform(Distribution):
 class Triangular(Distribution):
     """A value that is thought most likely, and two that it will not pass."""
 
-    law: Literal["triangular"] = "triangular"
+    use: Literal["triangular"] = "triangular"
     located: ClassVar = ("min", "mode", "max")
     min: Any = Field(description="Smallest value.")
     mode: Any = Field(description="The most likely value.")
@@ -133,7 +133,7 @@ class Triangular(Distribution):
 class Lognormal(Distribution):
     """A median, and the standard deviation of the logarithm."""
 
-    law: Literal["lognormal"] = "lognormal"
+    use: Literal["lognormal"] = "lognormal"
     located: ClassVar = ("median",)
     median: Any = Field(description="Half of all values are below it.")
     sigma: float = Field(gt=0, le=10, description="Standard deviation of the natural logarithm.")
@@ -154,7 +154,7 @@ class Lognormal(Distribution):
 class Between(Distribution):
     """Two values of which the input is below the first, or above the second, once in twenty times each: log-normal."""
 
-    law: Literal["between"] = "between"
+    use: Literal["between"] = "between"
     located: ClassVar = ("p05", "p95")
     p05: Any = Field(description="Below it with a probability of 5 %.")
     p95: Any = Field(description="Above it with a probability of 5 %.")
@@ -182,7 +182,7 @@ class Counted(Distribution):
     H. Jeffreys, "Theory of Probability", 3rd ed. (1961): the prior of a Poisson rate.
     """
 
-    law: Literal["counted"] = "counted"
+    use: Literal["counted"] = "counted"
     located: ClassVar = ("factor",)
     events: int = Field(ge=1, description="Events on which the rate rests.")
     factor: float = Field(1.0, gt=0, description="Factor that the rate as it was counted has.")
@@ -211,7 +211,7 @@ DISTRIBUTIONS: Mapping[str, type[Distribution]] = {
 if TYPE_CHECKING:
     AnyDistribution = Distribution
 else:
-    AnyDistribution = Annotated[Union[tuple(DISTRIBUTIONS.values())], Field(discriminator="law")]  # noqa: UP007
+    AnyDistribution = Annotated[Union[tuple(DISTRIBUTIONS.values())], Field(discriminator="use")]  # noqa: UP007
 
 
 def _normal(u: float) -> float:

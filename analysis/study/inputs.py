@@ -29,7 +29,7 @@ def with_files(path: str, content: Any, change: Callable[[str], str]) -> Any:
 
 
 def names_files(text: str) -> bool:
-    """Return whether a text ``path=value`` may name a file; false for sure where it cannot."""
+    """Return whether a text ``path=value`` may name a file; always false where it cannot."""
     return text.partition("=")[0].rpartition(".")[2] in FILE_KEYS or any(f'"{key}"' in text for key in FILE_KEYS)
 
 
@@ -53,11 +53,11 @@ class Inputs:
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
-    def told(self, texts: Iterable[str]) -> tuple[str, ...]:
+    def with_digests(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Return texts ``path=value`` with digests in place of the names of files that are there."""
-        return tuple(self._told(text) if names_files(text) else text for text in texts)
+        return tuple(self._with_digests(text) if names_files(text) else text for text in texts)
 
-    def _told(self, text: str) -> str:
+    def _with_digests(self, text: str) -> str:
         path, _, value = text.partition("=")
         return f"{path}={json.dumps(with_files(path, json.loads(value), self._digest), ensure_ascii=False)}"
 

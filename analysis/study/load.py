@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import math
+import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from analysis.study.amounts import Point, Value
     from sim.yamlfile import Keys
 
-# ----------------------------------------
 # What a study file says, with the options that change it, and with the files in it that it names.
 
 _OPTION = Path("--set")
@@ -39,12 +39,16 @@ _SHORTHAND = ("cluster",)
 
 _LARGEST = 2**63
 
+_FORMER = re.compile(r"^(\s*(?:questions\.\d+|vary\..+\.distribution)\.)(?:ask|law)(?=\s*=)")
+
+"""Paths of options that end in a former word for ``use``."""
+
 
 def read_study(path: Path, overrides: Iterable[str] = ()) -> Document:
     """Return what a study file says.
 
     Clusters in other files, and whatever its values extend, become part of it: a study means the same wherever its
-    points are played. Other files that it names get their whole names.
+    points are simulated. Other files that it names get their whole names.
 
     Parameters
     ----------
@@ -60,7 +64,8 @@ def read_study(path: Path, overrides: Iterable[str] = ()) -> Document:
     """
     document = yamlfile.load(path)
     for text in overrides:
-        document = _changed(document, text)
+        document = _changed(document, _FORMER.sub(r"\1use", text))
+    _name_runs(document)
     for at, content in _parts(document.data, ()):
         rule = ""
         if isinstance(content, float) and not math.isfinite(content):
@@ -71,6 +76,19 @@ def read_study(path: Path, overrides: Iterable[str] = ()) -> Document:
             raise DocumentError(yamlfile.nearest_mark(document, at), yamlfile.dotted(at), rule)
     _bring_files(document, path.parent)
     return document
+
+
+def _name_runs(document: Document) -> None:
+    """Put ``runs`` where ``over`` has its former word, ``luck``."""
+    questions = document.data.get("questions")
+    asked = [("questions", index) for index in range(len(questions))] if isinstance(questions, list) else []
+    for at in [("optimize",), *asked]:
+        holder = document.data.get("optimize") if at == ("optimize",) else questions[at[1]]
+        if isinstance(holder, dict) and holder.get("over") in ("luck", "luck+parameters"):
+            former = holder["over"]
+            holder["over"] = former.replace("luck", "runs")
+            mark = yamlfile.nearest_mark(document, (*at, "over"))
+            yamlfile.hint(mark, f"over: {former}", f"over: {holder['over']}")
 
 
 def _parts(data: Any, path: Keys) -> Iterator[tuple[Keys, Any]]:
@@ -194,7 +212,6 @@ def _file_label(content: Any) -> str:
     return Path(content).stem if isinstance(content, str) else label_of(content)
 
 
-# ----------------------------------------
 # Files that settings of a scenario name: logs and graphs, which are known by what is in them and not by their names.
 #
 # The content of clusters and of what is extended is part of a study when it has been read. Files that strategies read
@@ -232,7 +249,7 @@ class LoadedStudy:
     most_events: float = sim.MOST_EVENTS
 
     def points(self) -> Iterator[Point]:
-        """Yield the points of the study in order; every time the same."""
+        """Yield the points of the study in order; the same every time."""
         from numpy.random import default_rng
 
         seed = [self.study.seed or 0, zlib.crc32(self.study.design.use.encode())]
@@ -272,8 +289,10 @@ class LoadedStudy:
     @functools.cached_property
     def digest(self) -> str:
         """SHA-256 of the scenario and of what holds at every point, the same wherever its files lie."""
-        told = json.dumps([self.template.content, self.inputs.told(self.common)], sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(told.encode()).hexdigest()
+        content = json.dumps(
+            [self.template.content, self.inputs.with_digests(self.common)], sort_keys=True, ensure_ascii=False
+        )
+        return hashlib.sha256(content.encode()).hexdigest()
 
 
 def find_study(name: str) -> Path:
@@ -366,8 +385,7 @@ def _template(study: Study, document: Document, path: Path) -> sim.Template:
     return template
 
 
-# ----------------------------------------
-# A first look at a study before it is played: every value is tried, and what no point can have is a mistake.
+# A first look at a study before it is simulated: every value is checked, and what no point can have is a mistake.
 
 MOST_POINTS = 100_000
 
@@ -375,11 +393,11 @@ MOST_POINTS = 100_000
 
 _LOADS = 60
 
-"""Values that are tried: a scenario is read in some milliseconds, and a first look takes less than a second."""
+"""Values that are checked: a scenario is read in some milliseconds, and a first look takes less than a second."""
 
 _TRIES = 3
 
-"""Points in which a value is tried before it is called a mistake."""
+"""Points in which a value is checked before it is called a mistake."""
 
 _LONGEST = 60
 
@@ -387,21 +405,21 @@ _LONGEST = 60
 
 
 def first_look(loaded: LoadedStudy) -> list[str]:
-    """Return every mistake that some points of a study show, one line each; nothing if the study can be played.
+    """Return every mistake that some points of a study show, one line each; nothing if the study can be simulated.
 
-    Of each axis all values are tried, or as many as there is time for, evenly spread. A value that can be read in none
-    of up to three points is a mistake. What merely does not fit, or fails in some combinations only, is none: these
-    points will be told to be infeasible.
+    Of each axis all values are checked, or as many as there is time for, evenly spread. A value that can be read in
+    none of up to three points is a mistake. What merely does not fit, or fails in some combinations only, is none:
+    these points will be infeasible.
     """
     study = loaded.study
     count = study.design.count(study.vary)
     if count > MOST_POINTS:
         place = "design" if "design" in loaded.document.data else "vary"
-        rule = f"makes {count:,} points, and more than {MOST_POINTS:,} are not played; vary less at once"
+        rule = f"makes {count:,} points, and more than {MOST_POINTS:,} are not simulated; vary less at once"
         return [complaints.line(loaded.document, (place,), rule)]
-    trials = _Trials(loaded)
-    found = [*trials.of_all(), *(line for position in range(len(study.vary)) for line in trials.of_axis(position))]
-    return list(dict.fromkeys(found or trials.of_first()))
+    look = _FirstLook(loaded)
+    found = [*look.of_all(), *(line for position in range(len(study.vary)) for line in look.of_axis(position))]
+    return list(dict.fromkeys(found or look.of_first()))
 
 
 class _Finding(NamedTuple):
@@ -411,50 +429,50 @@ class _Finding(NamedTuple):
     rule: str
 
 
-class _Trials:
-    """The points of a study, those that were tried, and what was said against them."""
+class _FirstLook:
+    """The points of a study, those that were checked, and what was said against them."""
 
     def __init__(self, loaded: LoadedStudy) -> None:
         self.loaded = loaded
         self.axes = list(loaded.study.vary.items())
-        # There may be many points, so none is kept but those that are tried: which these are is known once all have
-        # been counted. Values go by their labels, which tell those of an axis apart.
+        # There may be many points, so none is kept but those that are checked: which these are is known once all have
+        # been counted. Values go by their labels, which distinguish those of an axis.
         self.counts = [dict[str, int]() for _ in self.axes]
         numbers = [dict[str, float | None]() for _ in self.axes]
         for point in loaded.points():
             for count, number, value in zip(self.counts, numbers, point.values, strict=True):
                 count[value.label] = count.get(value.label, 0) + 1
                 number[value.label] = value.number
-        self.tried = [self._tried(found) for found in numbers]
+        self.looked_at = [self._chosen_values(found) for found in numbers]
         self._find_points()
         self.fine: set[tuple[int, str]] = set()
         self.found: dict[int, tuple[_Finding, ...]] = {}
         self.failed: list[list[Value]] = [self._failed(position) for position in range(len(self.axes))]
 
-    def _tried(self, numbers: dict[str, float | None]) -> dict[str, list[Point]]:
-        """Return the values of an axis that are tried, in order, each with room for points."""
+    def _chosen_values(self, numbers: dict[str, float | None]) -> dict[str, list[Point]]:
+        """Return the values of an axis that are checked, in order, each with room for points."""
         labels = list(numbers)
         if all(number is not None for number in numbers.values()):
             labels.sort(key=lambda label: numbers[label] or 0.0)
         return {label: [] for label in _spread(labels, max(_LOADS // len(self.axes), _TRIES))}
 
     def _find_points(self) -> None:
-        """Find the points in which values are tried: of each the first, the last, and one between them."""
+        """Find the points in which values are checked: of each the first, the last, and one between them."""
         wanted = [
-            {label: set(_spread(range(count[label]), _TRIES)) for label in tried}
-            for count, tried in zip(self.counts, self.tried, strict=True)
+            {label: set(_spread(range(count[label]), _TRIES)) for label in values}
+            for count, values in zip(self.counts, self.looked_at, strict=True)
         ]
-        seen = [dict.fromkeys(tried, 0) for tried in self.tried]
+        seen = [dict.fromkeys(values, 0) for values in self.looked_at]
         for point in self.loaded.points():
-            for places, before, tried, value in zip(wanted, seen, self.tried, point.values, strict=True):
+            for places, before, values, value in zip(wanted, seen, self.looked_at, point.values, strict=True):
                 if value.label in before:
                     if before[value.label] in places[value.label]:
-                        tried[value.label].append(point)
+                        values[value.label].append(point)
                     before[value.label] += 1
 
     def _failed(self, position: int) -> list[Value]:
-        """Return the values of an axis with which no point can be read, of those that are tried."""
-        values = [points[0].values[position] for points in self.tried[position].values()]
+        """Return the values of an axis with which no point can be read, of those that are checked."""
+        values = [points[0].values[position] for points in self.looked_at[position].values()]
         return [value for value in values if not self._is_fine(position, value)]
 
     def _is_fine(self, position: int, value: Value) -> bool:
@@ -469,8 +487,8 @@ class _Trials:
         return (position, value.label) in self.fine
 
     def points(self, position: int, value: Value) -> list[Point]:
-        """Return the points in which a value is tried."""
-        return self.tried[position][value.label]
+        """Return the points in which a value is checked."""
+        return self.looked_at[position][value.label]
 
     def _look(self, point: Point) -> tuple[_Finding, ...]:
         """Return what is wrong with the description of a point."""
@@ -483,7 +501,7 @@ class _Trials:
 
     @property
     def none_is_fine(self) -> bool:
-        """Whether no point that was tried can be read."""
+        """Whether no point that was checked can be read."""
         return all(self.found.values())
 
     # ------------------------------------------------------------------------------------------- mistakes
@@ -526,19 +544,19 @@ class _Trials:
         if self.none_is_fine:
             mark = yamlfile.key_mark(self.loaded.document, ("vary",))
             for finding in next(iter(self.found.values())):
-                rule = f"no point that was tried can be read; of the first one {finding.rule}"
+                rule = f"no point that was checked can be read; of the first one {finding.rule}"
                 yield str(yamlfile.DocumentError(mark, "vary", rule))
 
     def _against(self, position: int, value: Value) -> str:
-        """Return what is wrong with a value wherever it was tried; nothing if something else is to blame."""
+        """Return what is wrong with a value wherever it was checked; nothing if something else is to blame."""
         own = {settings_text(path, content) for path, content in value.settings}
-        tried = [self.found[point.number] for point in self.points(position, value)]
-        blamed = [[finding.rule for finding in findings if finding.text in own] for findings in tried]
+        values = [self.found[point.number] for point in self.points(position, value)]
+        blamed = [[finding.rule for finding in findings if finding.text in own] for findings in values]
         if all(blamed):
             return blamed[0][0]
-        if self.none_is_fine or any(finding.text for findings in tried for finding in findings):
+        if self.none_is_fine or any(finding.text for findings in values for finding in findings):
             return ""
-        return next((one.rule for one in tried[0] if all(one in findings for findings in tried)), "")
+        return next((one.rule for one in values[0] if all(one in findings for findings in values)), "")
 
 
 def _finding(line: str, texts: Sequence[str]) -> _Finding:
@@ -568,7 +586,6 @@ def _spread(items: Sequence[Any], count: int) -> list[Any]:
     return [items[round(index * (len(items) - 1) / (count - 1))] for index in range(count)]
 
 
-# ----------------------------------------
 # What a file is: a scenario, or a study of one.
 
 
@@ -590,7 +607,6 @@ def kind_of(name: str) -> str:
     return "scenario" if {"cluster", "jobs"} <= data.keys() else ""
 
 
-# ----------------------------------------
 # Which metrics the points of a study can have, known before they are simulated.
 
 _MOST_PREPARED = 60
@@ -613,7 +629,7 @@ def against_metrics(loaded: LoadedStudy) -> list[str]:
         try:
             prepared = sim.prepare(loaded.template.scenario(overrides))
         except (sim.ScenarioError, sim.PathError):
-            return []  # what such a point states is not known; after it was played it is
+            return []  # what such a point states is not known; after it was simulated it is
         needs = {need for need in needs if not need.has(prepared)}
         if not needs:
             return []
@@ -626,7 +642,7 @@ def against_metrics(loaded: LoadedStudy) -> list[str]:
 
 
 def _metrics_named(loaded: LoadedStudy) -> Iterator[tuple[Keys, str]]:
-    """Yield every place at which a study names a metric that is to be told, with the metric."""
+    """Yield every place at which a study names a metric that is to be reported, with the metric."""
     study = loaded.study
     yield from ((("metrics", index), name) for index, name in enumerate(study.metrics))
     for place, question in enumerate(study.questions):

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
-# ----------------------------------------
 # Conditions on the answer: a metric and the bound that it must keep.
 
 Verdict = Literal["holds", "fails", "open"]
@@ -104,7 +103,7 @@ def _bound(metric: str, text: str, dimension: units.Dimension | None) -> float:
 class PrecisionSpec(Model):
     """When a point has enough replications."""
 
-    width: str = Field(description="Half-width of the 95 % interval of the mean: 0.1pt (points of a share) or 2%.")
+    width: str = Field(description="Half-width of the 95 % interval of the mean: 0.1pt (percentage points) or 2%.")
     metric: str = Field("", description="The metric that it is about; omitted: the first one of the study.")
     least: int = Field(30, ge=10, multiple_of=10, description="Replications before the first decision.")
     most: int = Field(1000, ge=10, multiple_of=10, description="Replications after which a point is given up.")
@@ -127,10 +126,10 @@ class Optimum(Model):
     minimize: str = Field("", description="A metric, or the name of an axis.")
     pareto: tuple[str, ...] = Field((), description="Further metrics, weighed against the first: a front is sought.")
     subject_to: tuple[str, ...] = Field((), description="Conditions such as 'p_finish_by >= 0.95'.")
-    over: Literal["luck", "luck+parameters"] = Field(
-        "luck", description="Whether conditions hold at the central values of what is unknown, or over all draws of it."
+    over: Literal["runs", "runs+parameters"] = Field(
+        "runs", description="Whether conditions hold at the central values of what is unknown, or over all draws of it."
     )
-    trials: int = Field(40, ge=4, description="Points that are tried, where a search over several axes is needed.")
+    trials: int = Field(40, ge=4, description="Points that are evaluated, where a search over several axes is needed.")
     confirm: int = Field(64, ge=16, description="Replications of the confirmation, on fresh seeds.")
 
     @model_validator(mode="after")
@@ -214,15 +213,14 @@ class Study(Model):
                 raise RuleError(at, f"no metric is called '{name}'{suggest(name, METRICS)}")
 
     def _check_precision(self) -> None:
-        """Refuse points of a metric that is no share."""
+        """Refuse percentage points of a metric that is no share."""
         if self.precision is not None and not Precision.parse(self.precision.width).relative:
             metric = self.precision.metric or self.metrics[0]
             if metric not in SHARES:
-                rule = f"points are for shares, and {metric} is not one: write a precision such as 2%"
+                rule = f"percentage points are for shares, and {metric} is not one: write a precision such as 2%"
                 raise RuleError(("precision", "width"), rule)
 
 
-# ----------------------------------------
 # The JSON Schema of study files, for editors.
 
 
@@ -233,11 +231,11 @@ def study_schema() -> dict[str, Any]:
     `analysis.study.load.load_study` and `analysis.study.load.first_look`.
     """
     content = Study.model_json_schema()
-    tags = {"use": DESIGNS, "law": DISTRIBUTIONS, "ask": QUESTIONS}
-    for tag, registry in tags.items():
+    registries = (DESIGNS, DISTRIBUTIONS, QUESTIONS)
+    for registry in registries:
         for name, kind in registry.items():
             part = content["$defs"][kind.__name__]
             # A design that names none is a grid.
             if name != "grid":
-                part["required"] = [tag, *(key for key in part.get("required", []) if key != tag)]
+                part["required"] = ["use", *(key for key in part.get("required", []) if key != "use")]
     return {"$schema": "http://json-schema.org/draft-07/schema#", **content}

@@ -33,6 +33,14 @@ if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float64]
 
 
+class JobRate(NamedTuple):
+    """How often the only job of a point is interrupted in running time, as its failures are stated [1/s]; its size."""
+
+    per_second: float
+    gpus: int
+    nodes: int
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What came of one point.
@@ -43,8 +51,8 @@ class Outcome:
         The point.
     metrics
         For each metric that was kept, one ratio per replication; those of replication i are at i.
-    luck
-        How lucky each replication was, by `analysis.statistics.differences`; empty where that is not known.
+    controls
+        Control variates of each replication (`analysis.statistics.differences`); empty where they are not known.
     formula
         ETTR by the closed form [-]; ``None`` where there is none, or it does not apply.
     censored, never_started
@@ -59,11 +67,13 @@ class Outcome:
         What its scenario warns of.
     no_formula
         Why the closed form does not apply, a line each.
+    job_rate
+        How often its job is interrupted; ``None`` of several jobs.
     """
 
     point: Point
     metrics: Mapping[str, Sequence[Ratio]] = field(default_factory=dict)
-    luck: Sequence[tuple[float, ...]] = ()
+    controls: Sequence[tuple[float, ...]] = ()
     formula: float | None = None
     censored: int = 0
     never_started: int = 0
@@ -72,6 +82,7 @@ class Outcome:
     trouble: str = ""
     warnings: tuple[str, ...] = ()
     no_formula: tuple[str, ...] = ()
+    job_rate: JobRate | None = None
 
     @property
     def replications(self) -> int:
@@ -135,19 +146,9 @@ class Table:
         return self.axes[axis].title or axis
 
 
-# ----------------------------------------
-# What a cell of a study comes to: its mean and how sure that is, the luck of one run, and what is not known.
-#
-# * ``summary_of(cell, metric) -> CellSummary | None``: the three doubts side by side.
-# * ``predictive_mean(cell, metric) -> Predicted | None``: the mean over luck and unknown inputs together.
-# * ``predictive_difference(ours, theirs, metric) -> Difference | None``: how far two cells are apart over both.
-#
-# The mean is that of the replications as they are: the luck of the failures is not taken out of it, although that
-# would
-# make some intervals narrower. It can be taken out where no job may wait for nodes and not elsewhere, so neighbouring
-# cells would differ by an estimator as well as by what was varied, and what common replications have in common would
-# no
-# longer cancel between them. Differences are where it is taken out: `analysis.statistics.differences`.
+# The mean of a cell is that of the replications as they are, without control variates, which are known only where no
+# job may wait for nodes: neighbouring cells would differ by an estimator as well as by what was varied, and what common
+# replications have in common would no longer cancel between them. Differences use them.
 
 FEWEST_DRAWS = 20
 
@@ -167,9 +168,9 @@ class CellSummary(NamedTuple):
         How the interval was made: ``t``, ``bca`` (Student's and BCa together) or ``exact``; empty without one, as where
         all replications are equal.
     std, p05, p50, p95
-        The luck of one run.
+        Run-to-run variability.
     band90
-        Where the mean is with a probability of 90 % as far as the distributions of unknown inputs tell; ``None`` with
+        Where the mean is with a probability of 90 % as far as the distributions of unknown inputs show; ``None`` with
         fewer than `FEWEST_DRAWS` draws, or where one of them has no mean.
     replications
         How many there are at the central values.
@@ -191,14 +192,14 @@ class CellSummary(NamedTuple):
 
 
 class Predicted(NamedTuple):
-    """A mean over luck and unknown inputs together: what to expect of a run of which neither is known.
+    """A mean over runs and unknown inputs together: what to expect of a run whose inputs are not known.
 
     Parameters
     ----------
     mean
         Mean over draws of the ratio of sums.
     interval
-        Its 95 % interval, as far as draws and replications tell; ``None`` with fewer than two of either, and where all
+        Its 95 % interval, as far as draws and replications show; ``None`` with fewer than two of either, and where all
         of them are equal.
     """
 
@@ -210,23 +211,23 @@ def summary_of(cell: Cell, metric: str) -> CellSummary | None:
     """Return the summary of one metric of a cell; ``None`` if the cell has no such metric.
 
     A time to finish with a censored replication has no mean and no interval, but those quantiles that lie below what
-    was censored; `CellSummary.censored` tells how many replications that are.
+    was censored; `CellSummary.censored` says how many replications that are.
     """
     ratios = cell.stated.metrics.get(metric)
     if not ratios:
         return None
-    luck = summarise_ratio([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
+    runs = summarise_ratio([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
     estimate = mean_estimate(ratios, metric)
     return CellSummary(
         estimate.mean,
         estimate.interval,
         estimate.method,
-        luck.std,
-        luck.p05,
-        luck.p50,
-        luck.p95,
+        runs.std,
+        runs.p05,
+        runs.p50,
+        runs.p95,
         None if estimate.mean is None else _band(cell, metric, estimate.mean),
-        luck.n,
+        runs.n,
         cell.stated.censored,
         cell.stated.never_started,
     )
@@ -251,11 +252,11 @@ def _band(cell: Cell, metric: str, mean: float) -> Interval | None:
 def predictive_mean(cell: Cell, metric: str) -> Predicted | None:
     """Return the mean of a metric over all draws of what is not known, and how sure it is.
 
-    Replication i is the same luck in every draw, so neither are draws a sample of their own nor are replications: the
-    error of the mean has a part of each, as in `analysis.statistics.estimates.two_way`. Of a probability its variance
-    is turned into a number of independent trials, whose exact interval this gives. But inputs or luck that none of D
-    draws and R replications met may make all runs fail: so the interval is never surer than that of min(D, R) runs
-    which all end alike, and one run that failed cannot make it surer than none.
+    Replication i has the same failures in every draw, so neither are draws a sample of their own nor are replications:
+    the error of the mean has a part of each, as in `analysis.statistics.estimates.two_way`. Of a probability its
+    variance is turned into a number of independent trials, whose exact interval this gives. But inputs or failures that
+    none of D draws and R replications met may make all runs fail: so the interval is never surer than that of min(D, R)
+    runs which all end alike, and one run that failed cannot make it surer than none.
 
     Returns
     -------
@@ -288,7 +289,7 @@ def predictive_difference(ours: Cell, theirs: Cell, metric: str, confidence: flo
 
     The draws, and the replications of each, are the same in both cells. What a draw changes between the two is a part
     of the doubt, as is what a replication does: see `predictive_mean`. How many replications would resolve it is not
-    told: more of them do not make the draws more.
+    given: more of them do not make the draws more.
 
     Returns
     -------

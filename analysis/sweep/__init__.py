@@ -1,1 +1,1 @@
-"""Running a study: tasks, who plays them, the journal that outlives a crash, and the folder with the results."""
+"""Running a study: tasks, where they run, the journal that outlives a crash, and the folder with the results."""

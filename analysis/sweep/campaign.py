@@ -1,4 +1,4 @@
-"""A study being run: its points become tasks, what the journal has is not played again, and outcomes are read back."""
+"""A study being run: its points become tasks, those that the journal lacks are simulated, outcomes are read back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import sim
 from analysis.runs import Rows
-from analysis.study.table import Outcome
+from analysis.study.table import JobRate, Outcome
 from analysis.sweep.task import Context, Task, blocks, key_of, model_digest
 from sim import Ratio
 
@@ -48,7 +48,7 @@ class Again(Generic[Item]):
 
 @dataclass(frozen=True)
 class Campaign:
-    """A study, the journal that it is written to, and who plays it.
+    """A study, the journal that it is written to, and the workers.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ class Campaign:
         The study and its scenario.
     journal
         Where outcomes are, and come to.
-    crew
-        Who plays what is not there.
+    worker_pool
+        What simulates the rest.
     progress
         Called with the number of tasks done, and of all.
     mine
-        Whether the task with a key is for this program to play: all of them, unless others play the rest.
+        Whether the task with a key is for this program: all of them, unless others have the rest.
     """
 
     loaded: LoadedStudy
@@ -80,16 +80,16 @@ class Campaign:
     def tasks(self, point: Point, replications: int, first: int = 0) -> list[Task]:
         """Return the tasks of some replications of a point."""
         overrides, context = self.loaded.overrides(point), self.context
-        told = self.loaded.inputs.told(overrides)
+        changes = self.loaded.inputs.with_digests(overrides)
         return [
-            Task(key_of(context, told, start, count), point.number, overrides, start, count)
+            Task(key_of(context, changes, start, count), point.number, overrides, start, count)
             for start, count in blocks(first, replications)
         ]
 
-    def play(self, points: Iterable[Point], replications: int, first: int = 0) -> None:
+    def simulate(self, points: Iterable[Point], replications: int, first: int = 0) -> None:
         """Make sure that the journal has some replications of each point.
 
-        Points with the same scenario have the same outcome: it is played once, and counts once.
+        Points with the same scenario have the same outcome: it is simulated once, and counts once.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class Campaign:
         if missing:
             context = context._replace(replications=round(share * replications))
             self._choose_engine(points, context.replications)
-        for record in self.worker_pool.play(self._asked(points, replications, first, missing), context):
+        for record in self.worker_pool.run(self._asked(points, replications, first, missing), context):
             self.journal.add(record)
             done += 1
             self.progress(done, total)
@@ -137,7 +137,7 @@ class Campaign:
         found = []
         for index, point in enumerate(points):
             if index in chosen:
-                # Of what cannot run its tasks will tell.
+                # What cannot run is reported by its tasks.
                 with contextlib.suppress(sim.ScenarioError, sim.PathError):
                     scenario = self.loaded.template.scenario(self.loaded.overrides(point))
                     found.append(sim.examine(scenario).expected_events)
@@ -167,7 +167,7 @@ class Campaign:
 def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] = ()) -> Outcome:
     """Return the outcome of a point from its records, in order of replications."""
     rows: dict[str, array[float]] = {}
-    luck: list[Any] = []
+    controls: list[Any] = []
     censored = never_started = 0
     notes: dict[str, Any] = {}
     for record in records:
@@ -179,25 +179,26 @@ def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] =
                 for amount, base in zip(amounts, bases, strict=True):
                     found.append(_INFINITE if amount is None else amount)
                     found.append(base or 0.0)
-        luck += record.notes["luck"]
+        controls += record.notes["controls"]
         censored += sum(count > 0 for count in record.notes["censored"])
         never_started += sum(count > 0 for count in record.notes["never_started"])
         notes |= record.notes
     return Outcome(
         point,
         {name: Rows(numbers, 2, Ratio._make) for name, numbers in rows.items()},
-        _rows_of(luck),
+        _rows_of(controls),
         notes.get("formula"),
         censored,
         never_started,
         warnings=tuple(notes.get("warnings", ())),
         no_formula=tuple(notes.get("no_formula", ())),
+        job_rate=JobRate(*notes["job_rate"]) if notes.get("job_rate") else None,
     )
 
 
-def _rows_of(luck: Sequence[Sequence[float] | None]) -> Sequence[tuple[float, ...]]:
-    """Return the luck of all replications; empty where it is not known of every one."""
-    known = [numbers for numbers in luck if numbers is not None]
-    if not known or len(known) < len(luck):
+def _rows_of(controls: Sequence[Sequence[float] | None]) -> Sequence[tuple[float, ...]]:
+    """Return the control variates of all replications; empty where those of one are not known."""
+    known = [numbers for numbers in controls if numbers is not None]
+    if not known or len(known) < len(controls):
         return ()
     return Rows(array("d", itertools.chain.from_iterable(known)), len(known[0]), tuple)

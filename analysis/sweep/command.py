@@ -1,22 +1,22 @@
-"""What the commands about studies do between reading a study and printing: open the folder, play, write."""
+"""What the commands about studies do between reading a study and printing: open the folder, simulate, write."""
 
 from __future__ import annotations
 
 import contextlib
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import number_of
-from analysis.results.run import plain, render
+from analysis.results.run import render
 from analysis.runs import RequestError
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.document import sweep_document
 from analysis.sweep.folder import JOURNAL, FolderError, StudyFolder
 from analysis.sweep.journal import Journal, JournalError
-from analysis.sweep.sweep import kept_metrics, play, table_of
+from analysis.sweep.sweep import kept_metrics, simulate, table_of
 from analysis.sweep.task import VersionError
-from analysis.sweep.workers import WorkerError, crew_at
+from analysis.sweep.workers import WorkerError, worker_pool_at
 from sim import WorkError
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 TROUBLE = (RequestError, WorkError, JournalError, FolderError, WorkerError, VersionError)
 
-"""What may be wrong with an order to play a study, told in one line."""
+"""What may be wrong with an order to simulate a study, in one line."""
 
 
 class Workplace(NamedTuple):
-    """A study ready to be played, and the folder in which it is kept, if it is."""
+    """A study ready to be simulated, and the folder in which it is kept, if it is."""
 
     campaign: Campaign
     folder: StudyFolder | None
@@ -57,19 +57,19 @@ def workplace(
     overwrite: bool = False,
     shard: Shard | None = None,
 ) -> Iterator[Workplace]:
-    """Yield a study ready to be played: kept in a folder, or nowhere.
+    """Yield a study ready to be simulated: kept in a folder, or nowhere.
 
     Raises
     ------
     RequestError
         If a shard is asked for a precision.
-    FolderError, JournalError, CrewError
-        If the folder cannot take the study, or nobody can play it.
+    FolderError, JournalError, WorkerError
+        If the folder cannot take the study, or there is no worker.
     """
     if shard is not None and loaded.study.precision is not None:
         raise RequestError(
             "precision: is not for shards: how many replications a point needs follows from outcomes that other shards "
-            "have; give replications, or play the study in one piece"
+            "have; give replications, or simulate the study in one piece"
         )
     with contextlib.ExitStack() as stack:
         folder = None
@@ -80,7 +80,7 @@ def workplace(
             name = None if shard is None else str(shard)
             folder = stack.enter_context(StudyFolder(out, loaded, shard=name, overwrite=overwrite))
             journal = folder.journal
-        worker_pool = stack.enter_context(crew_at(where))
+        worker_pool = stack.enter_context(worker_pool_at(where))
         campaign = Campaign(loaded, journal, worker_pool, progress)
         if shard is not None:
             campaign = Campaign(loaded, journal, worker_pool, progress, shard.mine)
@@ -88,14 +88,14 @@ def workplace(
 
 
 def run_sweep(
-    place: Workplace, command: str, sentences: Callable[[dict[str, Any]], list[list[str]]]
+    place: Workplace, command: str, sentences: Callable[[SweepDocument], list[list[str]]]
 ) -> tuple[SweepDocument, list[str]]:
-    """Return the document of a study whose points are all played, and the files that were written.
+    """Return the document of a study whose points are all simulated, and the files that were written.
 
     Parameters
     ----------
     place
-        Where it is played.
+        Where it is simulated.
     command
         The command, to be typed again.
     sentences
@@ -103,37 +103,37 @@ def run_sweep(
 
     Raises
     ------
-    RequestError, JournalError, FolderError, CrewError, VersionError
-        If a precision does not suit its metric, or something cannot be played or written.
+    RequestError, JournalError, FolderError, WorkerError, VersionError
+        If a precision does not suit its metric, or something cannot be simulated or written.
     """
     campaign = place.campaign
     metrics = kept_metrics(campaign.loaded)
-    played = play(campaign)
-    table = table_of(campaign, played)
+    how_far = simulate(campaign)
+    table = table_of(campaign, how_far)
     for name in metrics:
         if table.running and not any(name in cell.stated.metrics for cell in table.running):
             raise RequestError(f"no point has a {name}")
     content = sweep_document(campaign.loaded, table, command=command)
     worded = [
         answer.model_copy(update={"sentences": words})
-        for answer, words in zip(content.answers, sentences(plain(content)), strict=True)
+        for answer, words in zip(content.answers, sentences(content), strict=True)
     ]
     content = content.model_copy(update={"answers": worded})
     files: list[str] = []
     if place.folder is not None:
-        files = place.folder.write(render(content), campaign, lambda point: played(point)[0], metrics)
+        files = place.folder.write(render(content), campaign, lambda point: how_far(point)[0], metrics)
     return content, files
 
 
 def run_shard(place: Workplace) -> dict[str, int]:
-    """Play the tasks of a shard, and return how many outcomes there are of each status.
+    """Simulate the tasks of a shard, and return how many outcomes there are of each status.
 
     Raises
     ------
-    JournalError, CrewError, VersionError
-        If something cannot be played or written.
+    JournalError, WorkerError, VersionError
+        If something cannot be simulated or written.
     """
-    play(place.campaign)
+    simulate(place.campaign)
     counts: dict[str, int] = {}
     for record in place.campaign.journal:
         counts[record.status] = counts.get(record.status, 0) + 1
@@ -155,9 +155,9 @@ def keep(place: Workplace, content: Document, name: str) -> list[str]:
 
 
 def format_shard(counts: dict[str, int], shard: Shard) -> str:
-    """Return what a shard has played, in words."""
-    told = ", ".join(f"{number:,} {status}" for status, number in sorted(counts.items())) or "none"
-    return f"shard {shard.number} of {shard.count}: {number_of(sum(counts.values()), 'outcome')} ({told})"
+    """Return what a shard has simulated, in words."""
+    listed = ", ".join(f"{number:,} {status}" for status, number in sorted(counts.items())) or "none"
+    return f"shard {shard.number} of {shard.count}: {number_of(sum(counts.values()), 'outcome')} ({listed})"
 
 
 def against_shard(counts: dict[str, int]) -> list[str]:

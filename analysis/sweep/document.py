@@ -47,7 +47,7 @@ def sweep_document(loaded: LoadedStudy, table: Table, *, command: str) -> SweepD
         The command, to be typed again.
     """
     study = loaded.study
-    scenario = _scenario(loaded, table)
+    scenario = next((loaded.scenario(cell.stated.point) for cell in table.running), None)
     gpus = _gpus(scenario, table)
     cells = [_cell(table, number, cell, gpus[number]) for number, cell in enumerate(table.cells)]
     return SweepDocument(
@@ -98,13 +98,8 @@ def _answer(question: Any, table: Table) -> AnswerFound:
     answer = question.answer(table)
     asked = question.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return AnswerFound(
-        **asked | {"ask": answer.ask, "sentences": [answer.silence] if answer.silence else [], "data": answer.data}
+        **asked | {"use": answer.use, "sentences": [answer.silence] if answer.silence else [], "data": answer.data}
     )
-
-
-def _scenario(loaded: LoadedStudy, table: Table) -> Scenario | None:
-    """Return the scenario of the first cell that has results; ``None`` without one."""
-    return next((loaded.scenario(cell.stated.point) for cell in table.running), None)
 
 
 def _gpus(scenario: Scenario | None, table: Table) -> list[int | None]:
@@ -119,8 +114,8 @@ def _gpus(scenario: Scenario | None, table: Table) -> list[int | None]:
     found: list[int | None] = []
     for cell in table.cells:
         mine = _sizes(cell)
-        is_told = first is not None and mine is not None and mine.keys() == first.keys()
-        found.append(sum((stated | (mine or {})).values()) if is_told else None)
+        is_known = first is not None and mine is not None and mine.keys() == first.keys()
+        found.append(sum((stated | (mine or {})).values()) if is_known else None)
     return found
 
 
@@ -178,17 +173,7 @@ def _cell(table: Table, number: int, cell: Cell, gpus: int | None) -> CellFound:
         never_started=outcome.never_started,
         metrics={
             name: CellSummary(
-                mean=found.mean,
-                mean_ci95=found.ci95,
-                method=found.method,
-                std=found.std,
-                p05=found.p05,
-                p50=found.p50,
-                p95=found.p95,
-                band90=found.band90,
-                replications=found.replications,
-                censored=found.censored,
-                never_started=found.never_started,
+                mean_ci95=found.ci95, **{key: value for key, value in found._asdict().items() if key != "ci95"}
             )
             for name, found in metrics.items()
         },

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from analysis.sweep.campaign import Campaign
     from sim.yamlfile import Document, Keys
 
-# ----------------------------------------
-# A study as it is played, in files that can go anywhere: with its options, its scenario, and what that reads.
+# A study as it is simulated, in files that can go anywhere: with its options, its scenario, and what that reads.
 
 STUDY_RESOLVED = "study.resolved.yaml"
 
@@ -156,8 +155,8 @@ class StudyFolder:
 
     A folder belongs to the name of a study. Whoever changes what varies, what is reported or what is asked goes on
     with the outcomes that are there; those of another scenario, seed or version of the simulator have other keys and
-    do not count. ``study.resolved.yaml`` and what lies beside it are the study as it is played: it can be played again
-    from there, on any machine, with the same keys.
+    do not count. ``study.resolved.yaml`` and what lies beside it are the study as it is simulated: it can be simulated
+    again from there, on any machine, with the same keys.
 
     Parameters
     ----------
@@ -166,7 +165,7 @@ class StudyFolder:
     loaded
         The study.
     shard
-        The part of it that is played here, such as ``3/16``; ``None`` for all of it.
+        The part of it that is simulated here, such as ``3/16``; ``None`` for all of it.
     overwrite
         Whether to throw away what a study has left here; no other files are touched.
 
@@ -194,7 +193,7 @@ class StudyFolder:
             with made_folder(path), contextlib.ExitStack() as stack:
                 is_new = not (path / JOURNAL).exists()
                 self.journal = stack.enter_context(Journal(path / JOURNAL))
-                # Once more, now that nobody else can change it.
+                # Once more, now that no other program can change it.
                 earlier = self._refuse_others(identity, overwrite=overwrite)
                 if is_new and not (path / JOURNAL).stat().st_size:
                     # Only one without outcomes: another program may have made it, and filled it, before we had it.
@@ -284,7 +283,7 @@ class StudyFolder:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Leave the folder to others; a new one in which nothing was played before an error goes away again."""
+        """Leave the folder to others; a new one in which nothing was simulated before an error goes away again."""
         is_vain = error is not None and self._new and not len(self.journal)
         self.journal.close()
         if is_vain:
@@ -309,10 +308,10 @@ def _held(path: Path) -> dict[str, Any]:
             found = json.loads((path / STUDY).read_bytes())
             if isinstance(found, dict) and isinstance(found.get("name"), str):
                 return found
-        raise ValueError(f"holds a {STUDY} that nobody can read")
+        raise ValueError(f"holds a {STUDY} that cannot be read")
     if [name for name in names if name != JOURNAL or (path / JOURNAL).stat().st_size]:
-        told = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-        raise ValueError(f"holds something else than a study ({told})")
+        listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        raise ValueError(f"holds something else than a study ({listed})")
     return {}
 
 

@@ -131,7 +131,7 @@ class Journal:
         return map(self.get, tuple(self._places))
 
     def has_result(self, key: str) -> bool:
-        """Return whether a task need not be played; what went wrong is tried again."""
+        """Return whether a task need not be simulated; what went wrong is repeated."""
         return self.status(key) in RESULTS
 
     def status(self, key: str) -> str | None:
@@ -228,19 +228,20 @@ def _is_sound(record: Record) -> bool:
     if record.status != "ok":
         return record.status in ("infeasible", "failed", "crashed")
     count, notes = record.replications, record.notes
-    luck = notes.get("luck")
+    controls = notes.get("controls")
     return (
         count > 0
         and all(
             isinstance(row, list) and len(row) == 2 and all(_are_numbers(part, count, none=True) for part in row)
             for row in record.rows.values()
         )
-        and isinstance(luck, list)
-        and len(luck) == count
-        and all(numbers is None or _are_numbers(numbers) for numbers in luck)
-        and len({len(numbers) for numbers in luck if numbers is not None}) <= 1
+        and isinstance(controls, list)
+        and len(controls) == count
+        and all(numbers is None or _are_numbers(numbers) for numbers in controls)
+        and len({len(numbers) for numbers in controls if numbers is not None}) <= 1
         and all(_are_numbers(notes.get(name), count) for name in ("censored", "never_started"))
         and _are_numbers([notes.get("formula")], none=True)
+        and _are_numbers(notes.get("job_rate") or [0.0, 0, 0], 3)
         and all(_are_texts(notes.get(name, [])) for name in ("no_formula", "warnings"))
     )
 

@@ -45,9 +45,9 @@ class Merged:
     statuses
         Number of outcomes by status.
     tasks
-        How many the study has; ``None`` where that cannot be told, because this is another version of the simulator.
+        How many the study has; ``None`` where that is unknown, because this is another version of the simulator.
     missing
-        How many of them sweep would still play; ``None`` likewise.
+        How many of them sweep would still simulate; ``None`` likewise.
     shards
         The numbers of those that no folder holds, and of how many; ``None`` if the folders are not shards of one kind.
     torn
@@ -63,9 +63,9 @@ class Merged:
 
     def lines(self) -> list[str]:
         """Return it in words, a line for each thing to be known."""
-        told = ", ".join(f"{self.statuses[status]:,} {status}" for status in _RANK if self.statuses.get(status))
+        counts = ", ".join(f"{self.statuses[status]:,} {status}" for status in _RANK if self.statuses.get(status))
         count = number_of(sum(self.statuses.values()), "outcome")
-        lines = [f"{count} from {number_of(self.folders, 'folder')}: {told or 'none'}"]
+        lines = [f"{count} from {number_of(self.folders, 'folder')}: {counts or 'none'}"]
         if self.shards is not None and self.shards[0]:
             absent, of = self.shards
             names = ", ".join(map(str, absent[:8])) + (", ..." if len(absent) > 8 else "")
@@ -73,7 +73,7 @@ class Merged:
         if self.torn:
             lines.append(f"passed over: {number_of(self.torn, 'line')} of journals that cannot be read")
         if self.missing:
-            lines.append(f"without a result: {number_of(self.missing, 'task')} of {self.tasks:,}; sweep plays them")
+            lines.append(f"without a result: {number_of(self.missing, 'task')} of {self.tasks:,}; sweep simulates them")
         return lines
 
 
@@ -97,9 +97,9 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
     """
     if not folders:
         raise MergeError("name the folders to merge")
-    told = {folder: _identity(folder) for folder in folders}
-    _refuse_strangers(told)
-    study = told[folders[0]]
+    studies = {folder: _identity(folder) for folder in folders}
+    _refuse_strangers(studies)
+    study = studies[folders[0]]
     sources = list(dict.fromkeys(folder.resolve() for folder in folders))
     if _earlier(out, study) and out.resolve() not in sources:
         sources.insert(0, out.resolve())
@@ -109,7 +109,7 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
     except OSError as error:
         raise MergeError(f"{out}: cannot be written ({error.strerror})") from None
     tasks, missing = _coverage(out, study)
-    return Merged(len(told), statuses, tasks, missing, _absent(told.values()), torn)
+    return Merged(len(studies), statuses, tasks, missing, _absent(studies.values()), torn)
 
 
 def _identity(folder: Path) -> dict[str, Any]:
@@ -127,12 +127,12 @@ def _identity(folder: Path) -> dict[str, Any]:
     return found
 
 
-def _refuse_strangers(told: Mapping[Path, dict[str, Any]]) -> None:
+def _refuse_strangers(studies: Mapping[Path, dict[str, Any]]) -> None:
     """Raise an error unless all folders hold the same study."""
-    first = next(iter(told))
+    first = next(iter(studies))
     text = _resolved(first)
-    for folder, found in told.items():
-        difference = _difference(told[first], found)
+    for folder, found in studies.items():
+        difference = _difference(studies[first], found)
         if difference is None and _resolved(folder) != text:
             difference = f"its {_RESOLVED} is another one"
         if difference is not None:
@@ -144,7 +144,7 @@ def _difference(study: dict[str, Any], found: dict[str, Any]) -> str | None:
     if found["name"] != study["name"]:
         return f"it holds '{found['name']}', not '{study['name']}'"
     if found["model"] != study["model"]:
-        return "it was played by another version of the simulator"
+        return "it was simulated by another version of the simulator"
     return None if found["digest"] == study["digest"] else "it has another scenario or seed"
 
 
@@ -222,21 +222,21 @@ def _is_better(record: Record, journal: Journal, source: Path) -> bool:
     return _RANK.get(record.status, -1) > _RANK.get(known, -1)
 
 
-def _absent(told: Any) -> tuple[tuple[int, ...], int] | None:
+def _absent(studies: Any) -> tuple[tuple[int, ...], int] | None:
     """Return the numbers of the shards that no folder holds, and of how many they are."""
     shards = set()
-    for found in told:
+    for found in studies:
         with contextlib.suppress(ValueError, TypeError):
             shards.add(Shard.parse(found.get("shard") or ""))
     counts = {shard.count for shard in shards}
-    if len(counts) != 1 or len(shards) != len({found.get("shard") for found in told}):
+    if len(counts) != 1 or len(shards) != len({found.get("shard") for found in studies}):
         return None
     (count,) = counts
     return tuple(sorted({*range(1, count + 1)} - {shard.number for shard in shards})), count
 
 
 def _coverage(out: Path, study: dict[str, Any]) -> tuple[int | None, int | None]:
-    """Return the number of tasks of a study, and of those that are still to be played."""
+    """Return the number of tasks of a study, and of those that are still to be simulated."""
     import sim
     from analysis.study.load import load_study
     from analysis.sweep.campaign import Campaign

@@ -1,7 +1,7 @@
 """The results of a study as two tables: a row for each replication, and a row for each point.
 
 Both are read from the journal in the order of points and replications, a cell at a time: what is in them does not
-depend on who played what, or when.
+depend on who simulated what, or when.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def write_tables(
         rows.writerow([column.name for column in by_replication])
         sums.writerow([column.name for column in by_point])
         for cell in _cells(campaign, count):
-            for played in cell:
-                rows.writerows(_result_rows(axes, played, names, metrics))
+            for simulated in cell:
+                rows.writerows(_result_rows(axes, simulated, names, metrics))
             sums.writerows(_point_rows(axes, cell, metrics))
     return by_replication, by_point
 
@@ -157,7 +157,7 @@ def _summary_columns(name: str) -> list[Column]:
 def _axis_columns(axes: Mapping[str, Axis], others: Iterable[Column]) -> list[Column]:
     """Return a column for the label of each axis, and one for its number if it has one.
 
-    No name is there twice, whatever an axis is called: databases do not tell capitals from small letters.
+    No name is there twice, whatever an axis is called: databases do not distinguish capitals from small letters.
     """
     taken = {column.name.casefold() for column in others}
     found = []
@@ -195,11 +195,11 @@ def _place(axes: Mapping[str, Axis], point: Point) -> list[Any]:
 
 
 def _result_rows(
-    axes: Mapping[str, Axis], played: _Simulated, names: Sequence[str], metrics: Sequence[str]
+    axes: Mapping[str, Axis], simulated: _Simulated, names: Sequence[str], metrics: Sequence[str]
 ) -> Iterator[list[Any]]:
-    """Yield a row for each replication that was played to its end."""
-    place = _place(axes, played.point)
-    for record in played.records:
+    """Yield a row for each replication that was simulated to its end."""
+    place = _place(axes, simulated.point)
+    for record in simulated.records:
         if record.status != "ok":
             continue
         for index in range(record.replications):
@@ -216,25 +216,27 @@ def _result_rows(
 
 def _point_rows(axes: Mapping[str, Axis], cell: Sequence[_Simulated], metrics: Sequence[str]) -> Iterator[list[Any]]:
     """Yield a row for each point of a cell; what the unknown does to it stands at the central one."""
-    first, *drawn = [_outcome(played, metrics) for played in cell]
-    for played, outcome in zip(cell, [Cell(first, tuple(drawn)), *map(Cell, drawn)], strict=True):
-        whole = [record for record in played.records if record.status == "ok"]
-        bad = next((record for record in played.records if record.status != "ok"), None)
+    first, *drawn = [_outcome(simulated, metrics) for simulated in cell]
+    for simulated, outcome in zip(cell, [Cell(first, tuple(drawn)), *map(Cell, drawn)], strict=True):
+        whole = [record for record in simulated.records if record.status == "ok"]
+        bad = next((record for record in simulated.records if record.status != "ok"), None)
         status, reason = (bad.status, bad.reason) if bad is not None else ("ok", "")
-        if bad is None and len(whole) < played.wanted:
+        if bad is None and len(whole) < simulated.wanted:
             status, reason = "missing", outcome.trouble
         counts = [_hit(whole, "censored"), _hit(whole, "never_started")]
-        row = [*_place(axes, played.point), status, reason, sum(record.replications for record in whole), *counts]
+        row = [*_place(axes, simulated.point), status, reason, sum(record.replications for record in whole), *counts]
         row.append(outcome.stated.formula)
         for metric in metrics:
             row += _summary(outcome, metric)
         yield row
 
 
-def _outcome(played: _Simulated, metrics: Sequence[str]) -> Outcome:
-    if all(record.status == "ok" for record in played.records) and len(played.records) < played.wanted:
-        return Outcome(played.point, trouble=f"{played.wanted - len(played.records)} of its tasks were not played")
-    return outcome_of(played.point, played.records, metrics)
+def _outcome(simulated: _Simulated, metrics: Sequence[str]) -> Outcome:
+    if all(record.status == "ok" for record in simulated.records) and len(simulated.records) < simulated.wanted:
+        return Outcome(
+            simulated.point, trouble=f"{simulated.wanted - len(simulated.records)} of its tasks were not simulated"
+        )
+    return outcome_of(simulated.point, simulated.records, metrics)
 
 
 def _hit(records: Iterable[Record], what: str) -> int:

@@ -1,4 +1,4 @@
-"""All points of a study, played and put into a table."""
+"""All points of a study, simulated and put into a table."""
 
 from __future__ import annotations
 
@@ -27,15 +27,13 @@ if TYPE_CHECKING:
     from analysis.sweep.campaign import Campaign
     from analysis.sweep.task import Record, Task
 
-# ----------------------------------------
 # Replications until every point is precise enough: more where the mean is not sure, none where it is.
 #
 # A point is looked at only when all replications up to a goal are there, and the next goal follows from what these
 # say.
-# So nothing depends on who played them, on how many at once, or on what the journal had before. The interval is the
-# one
-# that is shown: see `analysis.statistics.intervals`. It is nominal: who stops when a sample looks calm stops a little
-# too early.
+# So nothing depends on where they were simulated, on how many at once, or on what the journal had before. The interval
+# is the one that is shown: see `analysis.statistics.intervals`. It is nominal: who stops when a sample looks calm stops
+# a little too early.
 
 _FASTER = 4
 
@@ -43,7 +41,7 @@ _FASTER = 4
 
 
 class Simulated(NamedTuple):
-    """How far a point was played.
+    """How far a point was simulated.
 
     Parameters
     ----------
@@ -58,7 +56,7 @@ class Simulated(NamedTuple):
 
 
 class _Pursuit:
-    """A point on its way: up to where it is played, and what of that is still missing."""
+    """A point on its way: up to where it is simulated, and what of that is still missing."""
 
     def __init__(self, point: Point, goal: int) -> None:
         self.point = point
@@ -70,7 +68,7 @@ class _Pursuit:
 def simulate_until(
     campaign: Campaign, points: Iterable[Point], spec: PrecisionSpec, default_metric: str
 ) -> dict[int, Simulated]:
-    """Play the points of a study until each is precise enough, and return how far that was, by number of the point.
+    """Simulate the points of a study until each is precise enough, and return how far that was, by number of the point.
 
     Central points decide for themselves: first at ``least`` replications, then at goals that seem to be enough, of
     whole blocks, at ``most``. A point that has trouble, or whose metric has no mean (a censored replication, or no such
@@ -96,7 +94,7 @@ def simulate_until(
     if not precision.relative and metric not in SHARES:
         raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
     chase = _Chase(campaign, spec, metric, precision)
-    with contextlib.closing(campaign.worker_pool.play(chase.first(points), campaign.context, chase.more)) as records:
+    with contextlib.closing(campaign.worker_pool.run(chase.first(points), campaign.context, chase.more)) as records:
         for record in records:
             chase.take(record)
     if chase.known and metric not in chase.known:
@@ -152,11 +150,11 @@ class _Chase:
             self._decide(pursuit)
 
     def _ask(self, pursuit: _Pursuit) -> None:
-        """Have played what the journal lacks of a point up to its goal."""
+        """Have what the journal lacks simulated of a point up to its goal."""
         for task in self._campaign.tasks(pursuit.point, pursuit.goal - pursuit.done, pursuit.done):
             if task.key not in self._lost and not self._campaign.journal.has_result(task.key):
                 pursuit.missing.add(task.key)
-                # Points with the same scenario have the same outcome: it is played once.
+                # Points with the same scenario have the same outcome: it is simulated once.
                 if task.key not in self._waiting:
                     self._next.append(task)
                 self._waiting.setdefault(task.key, []).append(pursuit)
@@ -226,34 +224,34 @@ def replications_of(study: Study) -> int:
     return study.replications or REPLICATIONS
 
 
-def play(campaign: Campaign) -> HowFar:
-    """Play every point of a study, but for what the journal has, and return how far each was played.
+def simulate(campaign: Campaign) -> HowFar:
+    """Simulate every point of a study, but for what the journal has, and return how far each was simulated.
 
     Raises
     ------
     RequestError
         If a precision does not suit its metric.
-    JournalError, CrewError, VersionError
-        If an outcome cannot be written, or nobody can play.
+    JournalError, WorkerError, VersionError
+        If an outcome cannot be written, or there is no worker.
     """
     study, points = campaign.loaded.study, Again(campaign.loaded.points)
     if study.precision is None:
         count = replications_of(study)
-        campaign.play(points, count)
+        campaign.simulate(points, count)
         return lambda _point: (count, None)
     found = simulate_until(campaign, points, study.precision, study.metrics[0])
     return lambda point: found[point.number]
 
 
-def table_of(campaign: Campaign, played: HowFar) -> Table:
-    """Return the table of a study that was played."""
+def table_of(campaign: Campaign, how_far: HowFar) -> Table:
+    """Return the table of a study that was simulated."""
     study = campaign.loaded.study
     metrics = kept_metrics(campaign.loaded)
     cells: list[list[Outcome]] = []
     for point in campaign.loaded.points():
         if point.draw == 0:
             cells.append([])
-        count, precise = played(point)
+        count, precise = how_far(point)
         outcome = campaign.outcome(point, count, metrics)
         cells[-1].append(outcome if precise is None else replace(outcome, precise=precise))
     found = tuple(Cell(first, tuple(drawn)) for first, *drawn in cells)
@@ -261,8 +259,8 @@ def table_of(campaign: Campaign, played: HowFar) -> Table:
 
 
 def sweep(campaign: Campaign) -> Table:
-    """Play every point of a study, but for what the journal has, and return the table; errors as those of `play`."""
-    return table_of(campaign, play(campaign))
+    """Return the table of a study after `simulate`."""
+    return table_of(campaign, simulate(campaign))
 
 
 def _currency(loaded: LoadedStudy, cells: Sequence[Cell]) -> str:

@@ -1,4 +1,4 @@
-"""The unit of work of a study: some replications of one point, played anywhere, always with the same outcome."""
+"""The unit of work of a study: some replications of one point, simulated anywhere, always with the same outcome."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from sim import units
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim import Prepared, Result
+    from sim import Prepared
 
 RESULTS = ("ok", "infeasible")
 
-"""Statuses of tasks that need not be played again."""
+"""Statuses of tasks that need not be simulated again."""
 
 BLOCK = 10
 
@@ -82,7 +82,7 @@ class Context(NamedTuple):
     digest
         SHA-256 of its content.
     model
-        Which version of the simulator the outcome is of; others refuse to play.
+        Which version of the simulator the outcome is of; others refuse to run.
     replications
         How many of all points together are wanted, about: what decides whether machine code is worth its start.
     """
@@ -97,10 +97,10 @@ class Record(NamedTuple):
     """What came of a task, as it stands in the journal.
 
     ``status`` is ``ok``; ``infeasible`` where the scenario of the point cannot run; ``failed`` where a file could not
-    be read, or the simulation raised an error; ``crashed`` where every process that played it died. `reason` tells why
+    be read, or the simulation raised an error; ``crashed`` where every process that ran it died. `reason` says why
     it is not ``ok``. `rows` has for each metric the amounts and the bases, one each per replication; an infinite amount
-    (censored) is ``None``. `notes` has the rest: ``luck``, ``formula``, ``no_formula`` and ``warnings`` of the
-    point, ``censored`` and ``never_started`` by replication.
+    (censored) is ``None``. `notes` has the rest: ``controls``, ``formula``, ``no_formula``, ``job_rate`` and
+    ``warnings`` of the point, ``censored`` and ``never_started`` by replication.
     """
 
     key: str
@@ -144,11 +144,11 @@ def key_of(context: Context, changes: Sequence[str], first: int, count: int) -> 
 
     The changes have digests in place of names of files, see `analysis.study.load`.
     """
-    told = json.dumps([context.model, context.digest, list(changes), first, count], ensure_ascii=False)
-    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+    content = json.dumps([context.model, context.digest, list(changes), first, count], ensure_ascii=False)
+    return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
 
 
-def play(context: Context, task: Task) -> Record:
+def run_task(context: Context, task: Task) -> Record:
     """Return the outcome of a task.
 
     Raises
@@ -188,7 +188,7 @@ def _is_of_the_same_files(context: Context, task: Task) -> bool:
     """Return whether the files that the changes name are here and now what they were when the task was made."""
     if not any(map(names_files, task.overrides)):
         return True
-    return task.key == key_of(context, Inputs().told(task.overrides), task.first, task.replications)
+    return task.key == key_of(context, Inputs().with_digests(task.overrides), task.first, task.replications)
 
 
 def _verdict(error: sim.ScenarioError | sim.PathError) -> str:
@@ -198,8 +198,8 @@ def _verdict(error: sim.ScenarioError | sim.PathError) -> str:
 
 def _without_option(line: str, overrides: Sequence[str]) -> str:
     """Return a complaint about a setting without the setting as a whole, which may be very long."""
-    told = next((f"--set {text}: " for text in overrides if line.startswith(f"--set {text}: ")), "")
-    return line.removeprefix(told)
+    option = next((f"--set {text}: " for text in overrides if line.startswith(f"--set {text}: ")), "")
+    return line.removeprefix(option)
 
 
 def _line(error: Exception) -> str:
@@ -216,9 +216,9 @@ class _Desk:
 
     def prepared(self, overrides: tuple[str, ...], replications: int) -> Prepared:
         """Return the scenario of a point, ready to run and its engine chosen; that of the last task is kept."""
-        told = Inputs().told(overrides)
-        if self.last is None or self.last[0] != told:
-            self.last = told, sim.with_engine(sim.prepare(self.template.scenario(overrides)), replications)
+        changes = Inputs().with_digests(overrides)
+        if self.last is None or self.last[0] != changes:
+            self.last = changes, sim.with_engine(sim.prepare(self.template.scenario(overrides)), replications)
         return self.last[1]
 
 
@@ -232,9 +232,9 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
     """Return rows and notes of a task."""
     desk = _desk(context.packed, context.digest)
     prepared = desk.prepared(task.overrides, max(context.replications, task.replications))
-    how_lucky = ControlVariates(prepared)
+    variates = ControlVariates(prepared)
     rows: dict[str, list[list[float | None]]] = {}
-    notes: dict[str, Any] = {"luck": [], "censored": [], "never_started": []}
+    notes: dict[str, Any] = {"controls": [], "censored": [], "never_started": []}
     for replication in range(task.first, task.first + task.replications):
         # Machine code draws faster than failures are looked up.
         failures = desk.shared.trace(prepared, replication) if prepared.engine == "events" else None
@@ -242,23 +242,21 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
         result = sim.run(prepared, replication, failures, most_events=math.inf)
         for name, ratio in (ratios(prepared, result) | time_shares(result)).items():
             amounts, bases = rows.setdefault(name, [[], []])
-            amounts.append(_amount(ratio.amount, name, replication))
+            # What was censored is infinite.
+            amounts.append(None if ratio.amount == math.inf else _number(ratio.amount, name, replication))
             bases.append(_number(ratio.base, f"the base of {name}", replication))
-        luck = how_lucky.of(result)
-        notes["luck"].append(luck and [_number(number, "luck", replication) for number in luck])
+        controls = variates.of(result)
+        notes["controls"].append(controls and [_number(number, "controls", replication) for number in controls])
         notes["censored"].append(sum(job.censored for job in result.jobs))
-        notes["never_started"].append(_never_started(result))
+        notes["never_started"].append(sum(math.isnan(job.start) and job.arrival < job.end for job in result.jobs))
     if task.first == 0:
         formula = sim.closed_form(prepared)
         notes["formula"] = None if formula.ettr is None else _number(formula.ettr, "the closed form", 0)
         notes["no_formula"] = list(formula.reasons)
+        job = prepared.jobs[0]
+        notes["job_rate"] = [1 / job.mtti, job.gpus, job.nodes] if len(prepared.jobs) == 1 else None
         notes["warnings"] = list(prepared.warnings)
     return rows, notes
-
-
-def _amount(amount: float, name: str, replication: int) -> float | None:
-    """Return an amount; ``None`` where it is infinite, which is what was censored."""
-    return None if amount == math.inf else _number(amount, name, replication)
 
 
 def _number(value: float, what: str, replication: int) -> float:
@@ -274,13 +272,7 @@ def _number(value: float, what: str, replication: int) -> float:
     return float(value)
 
 
-def _never_started(result: Result) -> int:
-    """Return the jobs that arrived and never got their nodes."""
-    return sum(math.isnan(job.start) and job.arrival < job.end for job in result.jobs)
-
-
-# ----------------------------------------
-# A shard: the part of a study that one of several programs plays, none of which knows of the others.
+# A shard: the part of a study that one of several programs simulates, none of which knows of the others.
 
 _FORM = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 

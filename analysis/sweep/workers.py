@@ -1,4 +1,4 @@
-"""Executors: where tasks are played. All of them are `concurrent.futures.Executor`, and all give the same outcomes."""
+"""Executors: where tasks run. All of them are `concurrent.futures.Executor`, and all give the same outcomes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.runs import begin_as_worker, cores, deaf, start_method
-from analysis.sweep.task import Record, VersionError, play
+from analysis.sweep.task import Record, VersionError, run_task
 from sim.yamlfile import content_of
 
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ KINDS = ("serial", "process", "dask")
 
 AHEAD = 4
 
-"""Tasks in flight for each that is played, so that nobody idles."""
+"""Tasks in flight for each that runs, so that no worker idles."""
 
 
 class WorkerError(ValueError):
-    """Tasks cannot be played where they should; the message is one line."""
+    """Tasks cannot run where they should; the message is one line."""
 
 
 class Where(NamedTuple):
-    """Where the tasks of a study are played.
+    """Where the tasks of a study run.
 
     Parameters
     ----------
@@ -68,16 +68,16 @@ class Where(NamedTuple):
 
 
 class Death(NamedTuple):
-    """How a task ended the process that played it: how many times, and in which way."""
+    """How a task ended the process that ran it: how many times, and in which way."""
 
     times: int
     how: str
 
 
 class Backend(Executor):
-    """An executor with what a crew has to know of it.
+    """An executor with what a worker pool has to know of it.
 
-    ``name`` is how messages call it, and ``attempts`` how often a task that is alone is played before it is given up.
+    ``name`` is how messages call it, and ``attempts`` how often a task that is alone is run before it is given up.
     """
 
     name = "this process"
@@ -96,15 +96,15 @@ class Backend(Executor):
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[Backend]:
-        """Yield a place where one task is played at a time."""
+        """Yield a backend where one task runs at a time."""
         yield self
 
     def stop(self) -> None:
-        """Drop what is in flight, at once; what is sent next is played again."""
+        """Drop what is in flight, at once; what is sent next runs again."""
 
 
 class Serial(Backend):
-    """Plays each task at once, in this process."""
+    """Runs each task at once, in this process."""
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Return the outcome of a call, as a future that is done."""
@@ -217,7 +217,7 @@ def _cannot_start(error: BaseException) -> WorkerError:
 
 
 class _Noting:
-    """How processes are started; each is noted, because a pool does not tell how its processes ended."""
+    """How processes are started; each is noted, because a pool does not say how its processes ended."""
 
     def __init__(self) -> None:
         self.started: list[BaseProcess] = []
@@ -240,57 +240,56 @@ def _end(processes: list[BaseProcess]) -> str:
     """Return how the last of some processes ended."""
     code = processes[-1].exitcode if processes else None
     if code is None:
-        return "nobody knows how"
+        return "unknown how"
     return f"signal {-code}" if code < 0 else f"exit status {code}"
 
 
 @contextlib.contextmanager
-def crew_at(where: Where) -> Iterator[WorkerPool]:
-    """Yield the crew of a place; whatever it still does is stopped afterwards.
+def worker_pool_at(where: Where) -> Iterator[WorkerPool]:
+    """Yield the worker pool of a backend; what it still does is stopped afterwards.
 
     Raises
     ------
-    CrewError
-        If there is no such place, or it cannot be reached.
+    WorkerError
+        If there is no such backend, or it cannot be reached.
     """
     with contextlib.ExitStack() as stack:
-        place: Backend
+        backend: Backend
         if where.kind == "serial":
-            place = Serial()
+            backend = Serial()
         elif where.kind == "process":
-            place = Processes(where.jobs or cores())
+            backend = Processes(where.jobs or cores())
         elif where.kind == "dask":
-            place = stack.enter_context(dask_at(where))
+            backend = stack.enter_context(dask_at(where))
         else:
             raise WorkerError(f"no executor {where.kind!r}: there are {', '.join(KINDS)}")
-        stack.callback(place.stop)
-        yield WorkerPool(place)
+        stack.callback(backend.stop)
+        yield WorkerPool(backend)
 
 
-# ----------------------------------------
-# Who plays the tasks of a study: a place, a window of tasks in flight, and patience with processes that die.
+# What runs the tasks of a study: a backend, a window of tasks in flight, and retries when processes die.
 
 _LOOK = 2.0
 
-"""Seconds without an outcome after which the place is asked whether any can still come [s]."""
+"""Seconds without an outcome after which the backend is asked whether any can still come [s]."""
 
 
 class WorkerPool:
-    """Plays tasks at a place.
+    """Runs tasks on a backend.
 
-    When a process dies, nobody can tell which of the tasks in flight it was. They all become suspects, and each is
-    played alone, where a death has one cause; the others are then innocent, and nothing of theirs is lost.
+    When a process dies, it is unknown which of the tasks in flight it was. They all become suspects, and each is
+    run alone, where a death has one cause; the others are then innocent, and nothing of theirs is lost.
 
     Parameters
     ----------
-    place
-        Where `analysis.sweep.task.play` is called; closed by whoever opened it.
+    backend
+        Where `analysis.sweep.task.run_task` is called; closed by whoever opened it.
     """
 
-    def __init__(self, place: Backend) -> None:
-        self.place = place
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
 
-    def play(
+    def run(
         self, tasks: Iterable[Task], context: Context, more: Callable[[], Iterable[Task]] = tuple
     ) -> Generator[Record]:
         """Yield the outcome of every task as it comes.
@@ -308,8 +307,8 @@ class WorkerPool:
 
         Raises
         ------
-        CrewError
-            If nobody is there, or nobody is left, to play them.
+        WorkerError
+            If there is no worker, or none is left.
         """
         flying: dict[Future[Record], Task] = {}
         suspects: deque[Task] = deque()
@@ -332,7 +331,7 @@ class WorkerPool:
                     following.extend(more())
         finally:
             if not ended:
-                self.place.stop()
+                self.backend.stop()
 
     def _send(
         self,
@@ -342,41 +341,41 @@ class WorkerPool:
         waiting: Iterator[Task],
     ) -> None:
         """Fill the window: first with what follows from earlier outcomes."""
-        window = self.place.window()
+        window = self.backend.window()
         while len(flying) < window:
             task = following.popleft() if following else next(waiting, None)
             if task is None:
                 return
-            flying[self.place.submit(play, context, task)] = task
+            flying[self.backend.submit(run_task, context, task)] = task
 
     def _landed(self, flying: dict[Future[Record], Task], suspects: deque[Task]) -> Iterator[Record]:
         """Yield the next outcomes; tasks that a death may have come from become suspects."""
         done, _ = wait(flying, timeout=_LOOK, return_when=FIRST_COMPLETED)
         if not done:
-            self.place.check()
+            self.backend.check()
         for future in done:
             task = flying.pop(future)
-            found = _outcome(future, self.place)
+            found = _outcome(future, self.backend)
             if isinstance(found, Record):
                 yield found
             else:
                 suspects.append(task)
 
     def _one_by_one(self, suspects: deque[Task], context: Context) -> Iterator[Record]:
-        """Yield the outcome of each suspect, played alone: what it gives, or that it crashed."""
-        with self.place.alone() as place:
+        """Yield the outcome of each suspect, run alone: what it gives, or that it crashed."""
+        with self.backend.alone() as backend:
             while suspects:
-                yield _patiently(place, context, suspects.popleft())
+                yield _patiently(backend, context, suspects.popleft())
 
 
-def _patiently(place: Backend, context: Context, task: Task) -> Record:
+def _patiently(backend: Backend, context: Context, task: Task) -> Record:
     """Return the outcome of a task that is alone, after some attempts if its process dies."""
     deaths: list[Death] = []
-    while len(deaths) < place.attempts:
-        future: Future[Record] = place.submit(play, context, task)
+    while len(deaths) < backend.attempts:
+        future: Future[Record] = backend.submit(run_task, context, task)
         while not wait([future], timeout=_LOOK).done:
-            place.check()
-        found = _outcome(future, place)
+            backend.check()
+        found = _outcome(future, backend)
         if isinstance(found, Record):
             return found
         deaths.append(found)
@@ -385,28 +384,25 @@ def _patiently(place: Backend, context: Context, task: Task) -> Record:
     return Record(task.key, task.point, task.first, task.replications, "crashed", reason, 0.0, {}, {})
 
 
-def _outcome(future: Future[Record], place: Backend) -> Record | Death:
-    """Return the outcome of a task, or how the process died that may have played it."""
+def _outcome(future: Future[Record], backend: Backend) -> Record | Death:
+    """Return the outcome of a task, or how the process died that may have run it."""
     try:
         return future.result()
     except CancelledError:
-        message = f"{place.name}: it has ended, or cannot be reached any more; run again to go on from here"
+        message = f"{backend.name}: it has ended, or cannot be reached any more; run again to go on from here"
         raise WorkerError(message) from None
     except Exception as error:
-        death = place.death(error)
+        death = backend.death(error)
         if death is None:
-            # Whatever goes wrong in a simulation is an outcome: this is the place, not the task.
-            told = str(error) if isinstance(error, VersionError) else f"cannot play tasks ({_told(error)})"
-            raise WorkerError(f"{place.name}: {told}") from error
+            # Whatever goes wrong in a simulation is an outcome: this is the backend, not the task.
+            reason = (
+                str(error) if isinstance(error, VersionError) else f"cannot run tasks ({type(error).__name__}: {error})"
+            )
+            raise WorkerError(" ".join(f"{backend.name}: {reason}".split())) from error
         return death
 
 
-def _told(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())
-
-
-# ----------------------------------------
-# The Dask executor: the workers of a scheduler that somebody else has started.
+# The Dask executor: the workers of a scheduler that is running already.
 
 _CONNECT = 5.0
 
@@ -426,7 +422,7 @@ _LOUD = ("asyncio", "distributed", "tornado")
 
 _TURN = threading.Lock()
 
-"""Held by the thread of a worker that plays: a process keeps scenarios from task to task, for one thread."""
+"""Held by the thread of a worker that runs a task: a process keeps scenarios from task to task, for one thread."""
 
 
 def one_at_a_time(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -455,14 +451,14 @@ class Dask(Backend):
         self._seen = time.monotonic()
 
     def window(self) -> int:
-        """Return how many tasks should be in flight: a worker plays one at a time, however many threads it has."""
+        """Return how many tasks should be in flight: a worker runs one at a time, however many threads it has."""
         if time.monotonic() - self._counted >= _COUNT:
             self._count()
         return AHEAD * max(1, self._workers)
 
     def _count(self) -> None:
         self._counted = time.monotonic()
-        # If the scheduler has gone, the tasks in flight will tell.
+        # If the scheduler has gone, the tasks in flight will fail.
         with contextlib.suppress(OSError, RuntimeError, ValueError, TimeoutError):
             self._workers = len(self._client.nthreads())
         if self._workers:
@@ -522,7 +518,7 @@ def dask_at(where: Where) -> Iterator[Dask]:
 
     Raises
     ------
-    CrewError
+    WorkerError
         If Dask is not installed, no scheduler answers, or it has no workers.
     """
     name = where.address or where.file
@@ -588,7 +584,7 @@ def _no_workers(name: str) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Let nothing of the library's log through: what matters is told by our own errors."""
+    """Let nothing of the library's log through: what matters is in our own errors."""
     known = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in _LOUD]
     before = {name: logging.getLogger(name).level for name in (*_LOUD, *known)}
     for name in before:

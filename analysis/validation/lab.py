@@ -27,9 +27,9 @@ class Estimate(NamedTuple):
     value
         Ours, in the unit of the row.
     error
-        Standard error of the mean [unit of the row]; 0 for what no luck is in.
+        Standard error of the mean [unit of the row]; 0 for what is not random.
     replications
-        Independent replications behind it; 0 for what no luck is in.
+        Independent replications behind it; 0 for what is not random.
     expected
         What theory says, where the row leaves its value to be computed.
     """

@@ -14,7 +14,7 @@ from analysis.results.files import in_lines
 from analysis.results.run import plain
 from analysis.terminal import Progress, console
 from analysis.validation.lab import Lab
-from analysis.validation.run import HEADS, LABELS, against, cells_of, describe, in_words, play
+from analysis.validation.run import HEADS, LABELS, against, cells_of, describe, in_words, validate
 from analysis.validation.table import load_table
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         ValidationRow,
     )
 
-# ----------------------------------------
 # The page of a validation in the reference: Markdown.
 
 _HEAD = """\
@@ -38,10 +37,11 @@ how to read it and how to add to it; [validation.json](validation.json) holds al
 """
 
 _LIMITS = """\
-The limit of a row is the tolerance that it states, and what luck may add: a quantile of Student's t times the standard
-error over independent replications. All rows with luck in them share one probability of a false alarm, so that many
-rows do not make one likely. Where luck would be more than the tolerance, or more than a tenth of what theory expects
-where nothing but luck is allowed (a row may state another share, and why), the row fails.
+The limit of a row is the tolerance that it states, and the sampling error: a quantile of Student's t times the standard
+error over independent replications. All rows with random numbers in them share one probability of a false alarm, so
+that many rows do not make one likely. Where the sampling error would be more than the tolerance, or more than a tenth
+of what theory expects where nothing but sampling error is allowed (a row may state another share, and why), the row
+fails.
 """
 
 
@@ -93,13 +93,13 @@ REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Play the table with the default seed and write both files; return 0, or 1 if a row fails."""
+    """Simulate the table with the default seed and write both files; return 0, or 1 if a row fails."""
     parser = argparse.ArgumentParser(prog="record", description="Record a run of the validation table.")
     parser.add_argument("--out", type=Path, default=REFERENCE, metavar="DIR", help="where to write (the reference)")
     parser.add_argument("--jobs", type=int, default=0, help="processes; 0 for one per core")
     options = parser.parse_args(arguments)
     with Progress("rows", quiet=False) as progress:
-        found = play(load_table(), Lab(processes=options.jobs), progress=progress)
+        found = validate(load_table(), Lab(processes=options.jobs), progress=progress)
     content = describe(found, command="")
     recorded = {key: value for key, value in plain(content).items() if key != "provenance"}
     (options.out / "validation.json").write_text(in_lines(recorded, 4) + "\n", encoding="utf-8")

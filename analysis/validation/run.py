@@ -33,15 +33,15 @@ class Findings(NamedTuple):
     Parameters
     ----------
     table
-        The rows that were played.
+        The rows that were simulated.
     stochastic
-        Rows of the whole table with luck in them, played or not: they share its error rate.
+        Rows of the whole table with random numbers in them, simulated or not: they share its error rate.
     seed
         Of all scenarios.
     verdicts
         One for each row, in the order of the table.
     together
-        The p-value of those that are independent; ``None`` if none of them was played.
+        The p-value of those that are independent; ``None`` if none of them was simulated.
     """
 
     table: Table
@@ -51,7 +51,7 @@ class Findings(NamedTuple):
     together: Combined | None
 
 
-def play(
+def validate(
     table: Table,
     lab: Lab,
     only: Iterable[str] = (),
@@ -69,7 +69,7 @@ def play(
     only
         Groups and ids; without any, all rows.
     progress
-        Told after each row how many are done, of how many.
+        Called after each row with how many are done, and of how many.
     measures
         What makes our values.
 
@@ -88,7 +88,7 @@ def play(
 
 
 def seed_of(text: str) -> int:
-    """Return a seed as it was typed: a number below 2**63, or ``random`` for one that nobody has seen.
+    """Return a seed as it was typed: a number below 2**63, or ``random`` for a new one.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def _verdict(row: Row, lab: Lab, measure: Callable[..., Estimate], stochastic: i
         estimate = measure(lab, row.replications, **row.arguments)
     except FileNotFoundError as error:
         return skipped(row) if row.needs_data else failed(row, _line(error))
-    except Exception as error:  # of a row like any other, to be told beside those that hold
+    except Exception as error:  # of a row like any other, to be shown beside those that hold
         return failed(row, _line(error))
     return judge(row, estimate, stochastic)
 
@@ -153,8 +153,8 @@ def described_row(row: Row, verdict: Verdict) -> ValidationRow:
         published=verdict.published,
         ours=None if ours is None else ours.value,
         error=None if ours is None else ours.error,
-        played=0 if ours is None else ours.replications,
-        luck=verdict.luck,
+        simulated=0 if ours is None else ours.replications,
+        noise=verdict.noise,
         delta=verdict.delta,
         limit=verdict.limit,
         p_value=verdict.p_value,
@@ -173,13 +173,12 @@ def against(found: ValidateDocument) -> list[str]:
     together = found.together
     if together is not None and not together.holds:
         lines.append(
-            f"the {together.rows} independent rows together are too far off for luck: "
+            f"the {together.rows} independent rows together are too far off for sampling error: "
             f"p = {together.p_value:.2g}, below {together.least:g}"
         )
     return lines
 
 
-# ----------------------------------------
 # What one cell of the table shows: numbers with their units, limits, conventions in words.
 
 HEADS = ("published", "ours", "delta", "limit", "verdict", "label", "replications", "conventions")
@@ -244,7 +243,7 @@ def in_words(content: ValidateDocument) -> list[str]:
         f"{counts['pass']} of {sum(counts.values())} rows pass; failed: {counts['fail']}; "
         f"skipped: {counts['skipped']}{why}.",
         f"Seed {content.seed}; probability of a false alarm in the whole table: {content.family_wise_error:g}; "
-        f"rows with luck in them: {content.stochastic_rows}.",
+        f"rows with random numbers in them: {content.stochastic_rows}.",
     ]
     reading = sum(row.only_reads for group in content.groups for row in group.rows)
     if reading:

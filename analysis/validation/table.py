@@ -26,25 +26,25 @@ class _Stated(BaseModel):
 class Tolerance(_Stated):
     """How near ours must be, and why so near.
 
-    ``luck`` below is the half-width that the error rate of the whole table leaves to a row.
+    ``noise`` below is the half-width that the error rate of the whole table leaves to a row.
     """
 
     kind: Kind = Field(
         description=(
             "`printed`: as printed, within half a digit (`size`). `relative`, `absolute`: within `size`. `interval`: "
-            "between `low` and `high`. To these four luck is added, and must not be larger than the tolerance. "
-            "`sampling`: equal but for luck, and an edge of `size`; luck at most `most_luck`. `at_least`, `at_most`: "
-            "an inequality that luck does not explain. `must_miss`: a model that is known to be wrong is off by more "
-            "than `size` and luck."
+            "between `low` and `high`. To these four the sampling error is added, which must not be larger than the "
+            "tolerance. `sampling`: equal but for sampling error of at most `most_noise`, and an edge of `size`. "
+            "`at_least`, `at_most`: an inequality that sampling error does not explain. `must_miss`: a wrong model is "
+            "off by more than `size` and sampling error."
         )
     )
     size: float = Field(0.0, ge=0, description="How much [unit of the row; of the value for `relative`].")
     low: float | None = None
     high: float | None = None
-    most_luck: float = Field(
+    most_noise: float = Field(
         0.1,
         gt=0,
-        description="Largest luck of `sampling` [of the expected value; where that is 0, unit of the row].",
+        description="Largest sampling error of `sampling` [of the expected value; where that is 0, unit of the row].",
     )
     why: str = Field(min_length=1, description="Why so much and not less.")
 
@@ -56,8 +56,10 @@ class Tolerance(_Stated):
             raise ValueError("low is above high")
         if self.kind in ("printed", "relative", "absolute", "must_miss") and not self.size:
             raise ValueError(f"kind: {self.kind} needs a size")
-        if self.kind != "sampling" and "most_luck" in self.model_fields_set:
-            raise ValueError("most_luck belongs to kind: sampling; elsewhere luck is at most the tolerance")
+        if self.kind != "sampling" and "most_noise" in self.model_fields_set:
+            raise ValueError(
+                "most_noise belongs to kind: sampling; elsewhere the sampling error is at most the tolerance"
+            )
         return self
 
 
@@ -129,7 +131,7 @@ class Row(_Stated):
     def _can_be_judged(self) -> Self:
         kind = self.tolerance.kind
         if self.replications == 1 or (kind == "sampling" and not self.replications):
-            raise ValueError("needs two replications or more: one does not say how much luck is in it")
+            raise ValueError("needs two replications or more: one does not say how much it varies")
         if self.independent and kind != "sampling":
             raise ValueError("independent belongs to kind: sampling, of which alone there is a p-value")
         if self.only_reads and not (self.needs_data and self.label == "sanity" and not self.replications):
@@ -138,7 +140,7 @@ class Row(_Stated):
 
     @property
     def is_stochastic(self) -> bool:
-        """Whether luck is in it."""
+        """Whether it is random."""
         return self.replications > 0
 
 
@@ -178,7 +180,7 @@ class Table(NamedTuple):
 
     @property
     def stochastic(self) -> int:
-        """Number of rows with luck in them: they share the error rate of the table."""
+        """Number of rows with random numbers in them: they share the error rate of the table."""
         return sum(row.is_stochastic for row in self.rows)
 
 
@@ -286,7 +288,7 @@ def _unchecked(path: Path, content: dict[str, Any]) -> list[Unchecked]:
 
 
 def _made(kind: type[Stated], content: Any, where: str) -> Stated:
-    """Return a model of plain data; the first thing that is wrong with it is told in one line."""
+    """Return a model of plain data; the first thing that is wrong with it is in one line."""
     try:
         return kind.model_validate(content)
     except ValidationError as error:

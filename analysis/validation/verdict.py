@@ -1,7 +1,8 @@
-r"""Whether a row holds: what luck leaves to it, its limit, and one p-value of all rows that are independent.
+r"""Whether a row holds: its sampling error, its limit, and one p-value of all rows that are independent.
 
-One family-wise error rate is shared by all rows of the table with luck in them, also when only some of them are played:
-of m such rows each may be a false alarm with a probability of ``FAMILY / m`` (Bonferroni). Luck is then
+One family-wise error rate is shared by all rows of the table with random numbers in them, also when only some of them
+are simulated: of m such rows each may be a false alarm with a probability of ``FAMILY / m`` (Bonferroni). The sampling
+error is then
 
 .. math:: L = t_{n - 1}(1 - \text{FAMILY} / 2m) \cdot s / \sqrt{n}
 
@@ -37,7 +38,7 @@ LEAST = 1e-4
 
 SKIPPED = "reference data not present"
 
-_TOO_FEW = "too few replications: luck is larger than the tolerance"
+_TOO_FEW = "too few replications: the sampling error is larger than the tolerance"
 
 
 class Verdict(NamedTuple):
@@ -53,14 +54,14 @@ class Verdict(NamedTuple):
         What others state: the value of the row, or what theory expects.
     estimate
         Ours; ``None`` where there is none.
-    luck
-        Half-width that the error rate of the table leaves to the row [unit of the row]; 0 where no luck is in it.
+    noise
+        Half-width that the error rate of the table leaves to the row [unit of the row]; 0 where nothing is random.
     limit
         How far ours may be from what is published [unit of the row]. Of an inequality, how far it must be beyond it,
         and of a model that must miss, how far off it must be.
     p_value
-        Probability of being off as far or farther by luck alone, for a row that is equal but for luck [-]. The edge
-        that the row states is taken off before, so that it is an upper bound.
+        Probability of being off as far or farther by sampling error alone, for a row that is equal but for it [-]. The
+        edge that the row states is taken off before, so that it is an upper bound.
     reason
         Why it failed or was skipped, where the numbers do not say it.
     """
@@ -69,7 +70,7 @@ class Verdict(NamedTuple):
     state: Literal["pass", "fail", "skipped"]
     published: float | None = None
     estimate: Estimate | None = None
-    luck: float = 0.0
+    noise: float = 0.0
     limit: float | None = None
     p_value: float | None = None
     reason: str = ""
@@ -93,7 +94,7 @@ class Combined(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether luck may explain all of them together."""
+        """Whether sampling error may explain all of them together."""
         return self.p_value >= LEAST
 
 
@@ -107,22 +108,22 @@ def judge(row: Row, estimate: Estimate, stochastic: int) -> Verdict:
     estimate
         Ours.
     stochastic
-        Rows of the whole table with luck in them, m.
+        Rows of the whole table with random numbers in them, m.
     """
     published = row.value if row.value is not None else estimate.expected
     complaint = _unfit(row, estimate, published)
     if complaint:
         return failed(row, complaint, estimate)
-    luck = luck_of(row, estimate, stochastic)
-    limit = _limit(row, published, luck)
-    verdict = Verdict(row, "pass", published, estimate, luck, limit)
+    noise = noise_of(row, estimate, stochastic)
+    limit = _limit(row, published, noise)
+    verdict = Verdict(row, "pass", published, estimate, noise, limit)
     delta = verdict.delta
     assert delta is not None, "a published value or an interval is there"
     if row.tolerance.kind == "sampling":
         verdict = verdict._replace(p_value=_p_value(abs(delta) - row.tolerance.size, estimate))
     if not _holds(row, delta, limit):
         return verdict._replace(state="fail")
-    return verdict._replace(state="fail", reason=_TOO_FEW) if _is_drowned(row, published, luck) else verdict
+    return verdict._replace(state="fail", reason=_TOO_FEW) if _is_drowned(row, published, noise) else verdict
 
 
 def failed(row: Row, reason: str, estimate: Estimate | None = None) -> Verdict:
@@ -135,7 +136,7 @@ def skipped(row: Row) -> Verdict:
     return Verdict(row, "skipped", row.value, reason=SKIPPED)
 
 
-def luck_of(row: Row, estimate: Estimate, stochastic: int) -> float:
+def noise_of(row: Row, estimate: Estimate, stochastic: int) -> float:
     """Return the half-width that the error rate of the table leaves to a row [unit of the row]."""
     if estimate.error == 0:
         return 0.0
@@ -167,14 +168,14 @@ def _unfit(row: Row, estimate: Estimate, published: float | None) -> str:
     if published is not None and not math.isfinite(published):
         return "what is expected is not a number"
     if row.is_stochastic and estimate.replications < 2:
-        return "luck is in it, and it takes two replications to say how much"
+        return "it is random, and it takes two replications to say how much"
     if not row.is_stochastic and estimate.replications:
         return "its measure simulates, and the row states no replications"
     return ""
 
 
 def _size(row: Row, published: float | None) -> float:
-    """Return the tolerance without luck [unit of the row]."""
+    """Return the tolerance without sampling error [unit of the row]."""
     tolerance = row.tolerance
     if tolerance.kind == "relative":
         assert published is not None
@@ -184,11 +185,11 @@ def _size(row: Row, published: float | None) -> float:
     return tolerance.size
 
 
-def _limit(row: Row, published: float | None, luck: float) -> float:
+def _limit(row: Row, published: float | None, noise: float) -> float:
     """Return how far ours may be, or must be, from what is published [unit of the row]."""
     if row.tolerance.kind in ("at_least", "at_most", "interval"):
-        return luck
-    return _size(row, published) + luck
+        return noise
+    return _size(row, published) + noise
 
 
 def _holds(row: Row, delta: float, limit: float) -> bool:
@@ -204,18 +205,18 @@ def _holds(row: Row, delta: float, limit: float) -> bool:
     return abs(delta) <= edge
 
 
-def _is_drowned(row: Row, published: float | None, luck: float) -> bool:
-    """Return whether luck is larger than the tolerance that it is added to, or than an equality allows."""
+def _is_drowned(row: Row, published: float | None, noise: float) -> bool:
+    """Return whether the sampling error is larger than the tolerance it is added to, or than an equality allows."""
     if row.tolerance.kind == "sampling":
         assert published is not None
         # A share of nothing is nothing: where 0 is expected, the allowance is in the unit of the row.
-        return luck > row.tolerance.most_luck * (abs(published) or 1.0)
+        return noise > row.tolerance.most_noise * (abs(published) or 1.0)
     added = row.tolerance.kind in ("printed", "relative", "absolute", "interval")
-    return added and luck > _size(row, published)
+    return added and noise > _size(row, published)
 
 
 def _p_value(beyond: float, estimate: Estimate) -> float:
-    """Return the probability that luck puts a mean as far off, on either side [-]."""
+    """Return the probability that sampling error puts a mean as far off, on either side [-]."""
     if beyond <= 0:
         return 1.0
     if estimate.error == 0:

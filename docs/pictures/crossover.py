@@ -44,14 +44,14 @@ _PLANNED = 47
 
 STORES: Mapping[str, str] = {"remote": "a remote store, every 10 min", "peer-host": "a peer's memory, every 2 min"}
 
-"""Where copies of the state are kept, by the names of the stores."""
+"""Where checkpoints are kept, by the names of the stores."""
 
 
 def at_scale(replicas: int, store: str = "remote") -> Rivals:
     """Return the rivals on 16,384 GPUs at the rates of Llama 3.
 
     The restart in place is the first rung of `nvrx-in-job`, the absence and the stall of a return are those of
-    `torchft-hsdp` for so many replicas, and copies of the state are kept as in `llama3-405b-54d` (``remote``) or in
+    `torchft-hsdp` for so many replicas, and checkpoints are kept as in `llama3-405b-54d` (``remote``) or in
     `nvrx-in-job` (``peer-host``). Times are means. Both detect in a minute, and any one replica may go on alone.
     """
     restart, tiers, step = _restart()
@@ -160,9 +160,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _print_store(out: Console, store: str, replications: int, horizon: float) -> None:
-    """Print the crossovers with copies of the state in one store."""
+    """Print the crossovers with checkpoints in one store."""
     first = at_scale(2, store)
-    out.print(f"{GPUS:,} GPUs, copies in {STORES[store]}, restart in {first.restart:.0f} s", style="bold")
+    out.print(f"{GPUS:,} GPUs, checkpoints in {STORES[store]}, restart in {first.restart:.0f} s", style="bold")
     table = empty_table("replicas", "away", "closed form", "simulation", "apart", f"at {preset_reconfigure(2):.0f} s")
     for replicas in _REPLICAS:
         rivals = at_scale(replicas, store)

@@ -163,7 +163,7 @@ def _scenario(interval: float, mtti: float) -> dict[str, Any]:
         "cluster": {"nodes": 2, "gpus_per_node": 1, "fabric": {"rails": 1}},
         "horizon": exact(_FAILURES * mtti),
         "jobs": [{"name": "job", "gpus": 2}],
-        "failures": [{"use": "job", "name": "failure", "law": {"law": "exponential", "mean": exact(mtti)}}],
+        "failures": [{"use": "job", "name": "failure", "law": {"use": "exponential", "mean": exact(mtti)}}],
         "detection": {"time": exact(_DETECTION)},
         "checkpoint": {"tiers": [saves]},
         "recovery": {"use": "hot-spare", "initialize": exact(_RESTART)},

@@ -1,4 +1,4 @@
-"""Draw how a job comes back with each recovery preset: ``python docs/pictures/recovery.py FOLDER``.
+"""Draw how a job recovers with each recovery preset: ``python docs/pictures/recovery.py FOLDER``.
 
 A process that ends with an error, a GPU that is lost and a node that is lost strike the job of the scenario
 ``recovery-16k``, hours apart; what follows is simulated, and drawn as it was. A table of the times goes beside the
@@ -124,7 +124,7 @@ def _name(span: Span) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Draw every preset; return 0, or 2 if a picture cannot be written."""
-    parser = argparse.ArgumentParser(prog="recovery-pictures", description="Draw how a job comes back, by preset.")
+    parser = argparse.ArgumentParser(prog="recovery-pictures", description="Draw how a job recovers, by preset.")
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the pictures go")
     options = parser.parse_args(arguments)
     presets = list(sim.inventory()["recovery presets (recovery.use)"])

@@ -32,7 +32,7 @@ __all__ = [
     "unknown",
 ]
 
-SWITCH_TRAYS = "{use: component, name: switch_tray, part: switch_tray, rate: 0.1 per 1000 switch_tray-day}"
+SWITCH_TRAYS = "{use: component, name: switch_tray, part: switch_tray, rate: 0.1 per 1000 switch_tray-days}"
 
 """An assumed source of failures of trays of scale-up switches, as a scenario states it: no rate is published."""
 
@@ -77,7 +77,7 @@ def causes(name: str) -> list[str]:
 def counted_on(name: str) -> tuple[int, int] | None:
     """Return the GPUs of the smallest and the largest job that the failures of a bundle were counted on [-].
 
-    ``None`` for a bundle that nobody has counted.
+    ``None`` for a bundle without counts.
     """
     jobs = bundle(name).get("jobs")
     return None if jobs is None else (jobs["smallest"], jobs["largest"])

@@ -38,7 +38,7 @@ def efficiencies(chip: Accelerator, precision: str, *, experts: bool = False) ->
     """Return what an accelerator reaches of its peak, and how sure that is.
 
     Fitted to measured steps where there are any. Else the share that fitted accelerators reach of their best measured
-    matrix product, of this one's; and where nobody has measured one, a share of the peak.
+    matrix product, of this one's; and where none is measured, a share of the peak.
 
     Parameters
     ----------

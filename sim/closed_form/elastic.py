@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from sim.engine.prepared import Reserve
 from sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
-from sim.formulas.nodes import gives_up, missing_nodes_pmf, starvation
+from sim.formulas.nodes import domain_law, expected_pace, gives_up, missing_nodes_pmf, starvation
 from sim.policies.contracts import OF_ONE_RANK, Pace
 from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import QUEUE, Hit
@@ -79,6 +81,52 @@ def _elastic(
     return found
 
 
+def narrow_form(
+    prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]]
+) -> Callable[[PreparedJob], dict[str, float]] | None:
+    r"""Return the function from a job whose domains run narrower while GPUs are repaired to its expected shares [-].
+
+    Of the time that a rigid job is productive by `shares` it is so at the pace of the mean failure,
+
+    .. math:: f = \frac{\lambda f^+ + \mu f^0}{\lambda + \mu}
+
+    just after one domain lost a GPU (at the rate lambda), and at any time (other failures, at mu); the rest is
+    degraded. ``None`` where a repair of GPUs has no law.
+
+    References
+    ----------
+    Own: the time to the next failure does not depend on the pace, so that the pace of the time is that of the failures
+    (R. W. Wolff, "Poisson arrivals see time averages", Operations Research 30 (1982)).
+    """
+    recovery: Any = prepared.recovery
+    rows = repairs_by_cause(prepared.with_sources(tuple(filter(narrows(prepared), prepared.sources))))
+    rate = sum(each for each, _ in (rows or {}).values())
+    if rows is None:
+        return None
+
+    def found(job: PreparedJob) -> dict[str, float]:
+        known = shares(job)
+        if not rate:
+            return known
+        repair = sum(each * seconds for each, seconds in rows.values()) / rate
+        paces, lost = recovery.paces, rate * job.nodes
+        law = domain_law(recovery.tensor, len(paces) - 1, recovery.tensor / rate, repair + job.detection_mean)
+        # One more is missing of the domain that was struck, and none of one that is replaced.
+        struck, usual = (
+            expected_pace(paces, law, job.replicas, job.nodes // job.replicas, after=one, reshard=recovery.reshard)
+            for one in (np.roll(law, 1), law)
+        )
+        pace = usual + (struck - usual) * min(lost * job.mtti, 1.0)
+        return known | {"productive": pace * known["productive"], "degraded": (1 - pace) * known["productive"]}
+
+    return found
+
+
+def narrows(prepared: Prepared) -> Callable[[Source], bool]:
+    """Return whether a source leaves nodes in their job with fewer GPUs."""
+    return lambda source: takes_nodes(source) and source.fault in prepared.recovery.narrows_on
+
+
 def _kept(job: PreparedJob, absent: float, fewest: int, *, reroutes: bool) -> float:
     """Return what a kept batch gets done, relative to the replicas that are there [-].
 
@@ -120,7 +168,7 @@ def interrupts(prepared: Prepared, sources: Iterable[Source], nodes: int) -> tup
 
 def takes_nodes(source: Source) -> bool:
     """Return whether a node that fails is away for a while."""
-    # A log says itself how long; with tiers of repair, nobody knows beforehand.
+    # A log says itself how long; with tiers of repair, it is unknown beforehand.
     return source.part != "job" and (
         source.recorded is not None or source.repair is None or source.repair.mean_value > 0
     )
@@ -132,7 +180,7 @@ def _sends_away(source: Source) -> bool:
 
 
 def _wait(prepared: Prepared) -> float:
-    """Return the mean time until there is a node for one that failed [s]; 0 where nobody knows."""
+    """Return the mean time until there is a node for one that failed [s]; 0 where unknown."""
     lives = lives_and_repairs(prepared)
     if lives is None:
         return 0.0
@@ -172,12 +220,11 @@ def idle_nodes(prepared: Prepared) -> int:
     return max(prepared.serving - needed - sum(reserve.nodes for reserve in prepared.reserves.values()), 0)
 
 
-# ----------------------------------------
 # For which share of time a job has too few nodes, as far as theory knows it of a scenario.
 
 _NEVER = 1e-6
 
-"""Share of time that nobody would see in a result [-]."""
+"""Share of time that is negligible in a result [-]."""
 
 _MOSTLY = 0.95
 
@@ -223,7 +270,7 @@ class Waits(NamedTuple):
 
 
 def waits_for_nodes(prepared: Prepared, job: PreparedJob) -> Waits | None:
-    """Return what a lack of nodes costs a job, nothing if nobody would see it; ``None`` if that is not known.
+    """Return what a lack of nodes costs a job, nothing if it is negligible; ``None`` if that is not known.
 
     It is known (`sim.formulas.nodes`) of a scenario's only job that can take any healthy node at once, and whose
     failures are all waited for in the same way: for as long as it takes, or for some time and then in the queue. Where

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sim import catalog, steps
-from sim.closed_form.elastic import interrupts, lives_and_repairs, pools_of, rungs_of, takes_nodes
+from sim.closed_form.elastic import (
+    interrupts,
+    lives_and_repairs,
+    narrows,
+    pools_of,
+    repairs_by_cause,
+    rungs_of,
+    takes_nodes,
+)
 from sim.failures.bundle import Bundle
 from sim.failures.source import OF_ONE_NODE
-from sim.formulas.nodes import starvation
+from sim.formulas.nodes import missing_nodes_pmf, starvation, steady_unavailability
 from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import QUEUE
 from sim.scenario.laws import Fixed
@@ -29,7 +38,6 @@ if TYPE_CHECKING:
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.failures import Source
 
-# ----------------------------------------
 # What a closed form takes for granted and a scenario breaks.
 
 
@@ -43,10 +51,10 @@ def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Wai
         if prepared.recovery.elastic:
             yield "the remote store is the only one"
         else:
-            yield "each store saves by itself, and a failure takes the copies of one node"
-            yield "the store whose copies are newest on average is read, though another may have a newer one"
+            yield "each store saves by itself, and a failure takes the shards of one node"
+            yield "the store whose checkpoints are newest on average is read, though another may have a newer one"
     if any(rung.corrupt for job in prepared.jobs for rung in job.checkpoint.rungs):
-        yield "every copy can be read"
+        yield "every checkpoint can be read"
     if any(source.saves for source in prepared.sources):
         yield "stops that are announced cost what failures cost: nothing is saved before"
     if any(source.away is not None for source in prepared.sources):
@@ -130,12 +138,11 @@ def _of_repairs(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | No
         return
     climbs = any(rung.budget is not None or rung.backoff is not None for rung in recovery.rungs)
     if len(recovery.rungs) > 1 or climbs or recovery.no_progress is not None:
-        yield "failures are over before the next: no budget is spent, no way back in vain, no human is called"
+        yield "no failed recovery attempt, no budget spent, no operator escalation"
     if recovery.evict is not None:
         yield "healthy nodes stay in their job, but those that are evicted need others"
 
 
-# ----------------------------------------
 # Failure rates used on jobs of other sizes than those that they were counted on, and two ways to let them grow.
 
 SUPERLINEAR = 1.9
@@ -247,6 +254,9 @@ def why_not(
 
 def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> Iterator[str]:
     """Yield that nodes are too few, or not yet in their long run."""
+    stays = narrows(prepared)
+    if prepared.recovery.narrows_on:
+        prepared = prepared.with_sources(tuple(source for source in prepared.sources if not stays(source)))
     recovery, lives = prepared.recovery, lives_and_repairs(_with_mean_repairs(prepared))
     if recovery.elastic or lives is None:
         return
@@ -262,7 +272,7 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
                 f"repair has no long run in it, and in the long run the job waits {_percent(waits.total)} of the time"
             )
         return
-    # From the start on nobody is in repair for longer than the time so far.
+    # From the start on no node is in repair for longer than the time so far.
     mean = repair if prepared.stationary else min(repair, length / 2)
     takers = [source for source in prepared.sources if takes_nodes(source)]
     cold = any(source.idle_hazard < 1 or source.clock == "busy" for source in takers)
@@ -327,6 +337,54 @@ def _with_mean_repairs(prepared: Prepared) -> Prepared:
     return prepared.with_sources(sources)
 
 
+def availability(prepared: Prepared) -> dict[str, float]:
+    r"""Return the availability of nodes and of domains in the long run, as the metrics of these names [-].
+
+    A cause that takes a node every t and has it repaired in r leaves the part ``t / (t + r)``; those of single nodes
+    are one cause, with the sum of their rates. Of a domain of m nodes, each down with probability q, jobs need n:
+
+    .. math:: A = \sum_{k = 0}^{m - n} \binom{m}{k} q^k (1 - q)^{m - k} \prod_c \frac{t_c}{t_c + r_c}
+
+    with the causes c that take the whole domain, and k = 0 alone where a repair drains it. Empty where nodes are not
+    alike, wait for a repair, or fail together in other ways.
+    """
+    known = _with_mean_repairs(prepared)
+    takers = [source for source in known.sources if takes_nodes(source)]
+    shared = [source for source in takers if _takes_several(source)]
+    repair: Any = prepared.repair
+    if (
+        any(source.idle_hazard != 1 or source.clock == "busy" or source.renews == "never" for source in takers)
+        or any(source.variety or source.tempo is not None for source in takers)
+        or any(tier.crews for tier in getattr(repair, "tiers", ()))
+        or not all(_takes_a_unit(prepared, source) for source in shared)
+    ):
+        return {}
+    rest = known.with_sources(tuple(source for source in known.sources if source not in shared))
+    lives, together = lives_and_repairs(rest), repairs_by_cause(known.with_sources(tuple(shared)))
+    if lives is None or together is None:
+        return {}
+    unavailability = float(steady_unavailability(*lives))
+    units = prepared.units
+    size = 1 if units is None else len(units.nodes[0])
+    # The rate of a shared part counts once for all its nodes.
+    whole = math.prod(1 / (1 + size * rate * seconds) for rate, seconds in together.values())
+    found = {"node_availability": (1 - unavailability) * whole}
+    if units is not None:
+        spares = 0 if units.drains else size - units.needed
+        found["domain_availability"] = float(missing_nodes_pmf(size, unavailability)[: spares + 1].sum()) * whole
+    return found
+
+
+def _takes_a_unit(prepared: Prepared, source: Source) -> bool:
+    """Return whether each failure of a shared part takes all nodes of one unit that is used as a whole."""
+    units, (offsets, nodes) = prepared.units, prepared.blast.get(source.part, ((), ()))
+    if units is None or source.blast is not None or not len(nodes):
+        return False
+    unit_of = {node: index for index, unit in enumerate(units.nodes) for node in unit}
+    hit = [{unit_of.get(int(node), -1) for node in nodes[start:end]} for start, end in pairwise(offsets)]
+    return all(len(each) == 1 for each in hit) and set(np.diff(offsets).tolist()) == {len(units.nodes[0])}
+
+
 def _queue(prepared: Prepared, shares: Sequence[dict[str, float]]) -> Iterator[str]:
     """Yield that jobs wait for one another, if each runs as the form says and starts once there are nodes for it."""
     room = prepared.serving - sum(pool.nodes for pool in prepared.reserves.values())
@@ -335,7 +393,7 @@ def _queue(prepared: Prepared, shares: Sequence[dict[str, float]]) -> Iterator[s
     for job, mine in sorted(zip(prepared.jobs, shares, strict=True), key=lambda each: each[0].arrival):
         begun = max(begun, job.arrival)
         ends.sort()
-        # First in, first out: nobody starts before who came earlier.
+        # First in, first out: no repair starts before an earlier one.
         while ends and sum(nodes for end, nodes in ends if end > begun) + job.nodes > room:
             later = [end for end, _ in ends if end > begun]
             if not later:
@@ -414,7 +472,7 @@ def _of_sources(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
 def _slower(source: Source, job: PreparedJob) -> float:
     """Return the part of a job's progress that a fault takes which does not stop it [-]."""
     effect = source.effect
-    if effect.kind in ("corrupt", "spike"):
+    if effect.use in ("corrupt", "spike"):
         return 1.0
     if effect.bandwidth_left < 1:
         waits = job.communication
@@ -435,7 +493,7 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
     if length > 0:
         yield "the first start", min(shares.get("restart", 0.0) * job.mtti / length, 1.0)
     if len(job.checkpoint.rungs) == 1 and job.checkpoint.rungs[0].corrupt:
-        # With several stores another one may have a copy that is nearly as new.
+        # With several stores another one may have a checkpoint that is nearly as new.
         (rung,) = job.checkpoint.rungs
         again = rung.corrupt / (1 - rung.corrupt) if rung.corrupt < 1 else math.inf
         lost = min(rate * again * rung.period(job.step_time) * productive, 1.0)
@@ -444,27 +502,30 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
 
 
 def _climbs(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) -> Iterator[tuple[str, float]]:
-    """Yield what it costs that recoveries fail until a rung has no budget left, or a human is called."""
+    """Yield what it costs that recoveries fail until a rung has no budget left, or the operator is called."""
     recovery = prepared.recovery
     if not isinstance(recovery, Ladder):
         return
     rungs = recovery.rungs
     rate = 1 / job.mtti
     there = 1 - shares.get("starved", 0.0) - shares.get("queued", 0.0)
-    # Of failures at a constant rate so many fall into a recovery, which is then tried again.
+    # Of failures at a constant rate so many fall into a recovery, which is then attempted again.
     again = min((shares["detection"] + shares["restart"]) / there, 1.0) if there > 0 else 1.0
-    human = recovery.exhausted.mean_value
+    operator = recovery.exhausted.mean_value
     first, last = (sum(rung.mean_times(job.gpus, job.nodes)) for rung in (rungs[0], rungs[-1]))
     budget = rungs[0].budget
     if budget:
         beyond = again**budget
         if not recovery.resets_on_progress:
             beyond = max(beyond, 1 - budget / max(rate * prepared.horizon, budget))
-        dear = human if rungs[-1].budget is not None else max(last - first, 0.0)
+        dear = operator if rungs[-1].budget is not None else max(last - first, 0.0)
         yield "recovery after the budget of the first rung is spent", _part(beyond * rate * dear * recovery.scale)
     if recovery.no_progress is not None:
         called = again**recovery.no_progress
-        yield "waiting for a human after restarts without progress", _part(called * rate * human * recovery.scale)
+        yield (
+            "waiting for the operator after restarts without progress",
+            _part(called * rate * operator * recovery.scale),
+        )
 
 
 def _part(ratio: float) -> float:

@@ -1,4 +1,4 @@
-"""The closed form of a job that restarts from copies: each cause with its own detection, ways back and copies."""
+"""The closed form of a job that restarts from checkpoints: each cause with its own detection, recovery and store."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sim.closed_form.elastic import (
     Waits,
     elastic_form,
     interrupts,
+    narrow_form,
     repairs_by_cause,
     takes_nodes,
     waits_for_nodes,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from sim.policies.detection.race import DetectionRace
     from sim.policies.recovery.base import Return
 
-# ----------------------------------------
 # How long a failure stays unknown when others may follow: whatever is found first ends the wait for all of them.
 #
 # With S_c(t) the probability that a failure of cause c is still unknown t after it, and F the probability that one of
@@ -58,7 +58,7 @@ class Unknown:
     Parameters
     ----------
     races
-        Who notices each cause; ``None`` where the job steps on until it is known, or nobody knows.
+        Who notices each cause; ``None`` where the job steps on until it is known, or it is unknown.
     shares
         Share of each cause of all failures [-].
     """
@@ -123,8 +123,8 @@ _AT_ONCE = 1e-6
 """Interval that stands for the steps of a job whose progress is continuous [s]."""
 
 
-class _Way(NamedTuple):
-    """A way back from a cause, by the place of that among all, and what it is of all failures [-]."""
+class _Recovery(NamedTuple):
+    """A recovery from a cause, by the place of that among all, and what it is of all failures [-]."""
 
     source: Source
     cause: int
@@ -133,9 +133,9 @@ class _Way(NamedTuple):
 
 
 class _Size(NamedTuple):
-    """What depends on the size of a job alone: ways back, and how long failures stay unknown."""
+    """What depends on the size of a job alone: recoveries, and how long failures stay unknown."""
 
-    ways: tuple[_Way, ...]
+    recoveries: tuple[_Recovery, ...]
     unknown: Unknown
 
 
@@ -146,13 +146,13 @@ class Renewal:
     prepared: Prepared
     _sizes: dict[tuple[int, int], _Size | None] = field(default_factory=dict)
     _survivals: dict[tuple[int, int, int, Number], tuple[Number, Number]] = field(default_factory=dict)
-    _copies: dict[tuple[int, int, int, tuple[Rung, ...]], tuple[int, float]] = field(default_factory=dict)
+    _newest: dict[tuple[int, int, int, tuple[Rung, ...]], tuple[int, float]] = field(default_factory=dict)
     _waits: dict[int, Waits | None] = field(default_factory=dict)
 
     @property
     def applies(self) -> bool:
-        """Whether every failure of the first job has a way back that the form describes."""
-        return self._of(self.prepared.jobs[0]) is not None
+        """Whether every failure of the first job has a recovery that the form describes."""
+        return self._known_size(self.prepared.jobs[0]) is not None
 
     @property
     def name(self) -> str:
@@ -194,7 +194,7 @@ class Renewal:
         if not waits.total:
             return tables
         scale, unknown = self._beside_waits(job, orders["exact"])
-        hits = {way.source.name: waits.unknown(way.source) for way in self._size(job).ways}
+        hits = {path.source.name: waits.unknown(path.source) for path in self._size(job).recoveries}
         repaired = {name: rate * repair for name, (rate, repair) in (repairs_by_cause(self.prepared) or {}).items()}
         for table in tables.values():
             for name, row in table.items():
@@ -214,7 +214,9 @@ class Renewal:
         """
         waits = self._waiting(job)
         each = [real(share) for share in found.detection]
-        unknown = sum(share * waits.unknown(way.source) for share, way in zip(each, self._size(job).ways, strict=True))
+        unknown = sum(
+            share * waits.unknown(path.source) for share, path in zip(each, self._size(job).recoveries, strict=True)
+        )
         scale = 1 / (1 - sum(each) + unknown)
         return scale, unknown * scale
 
@@ -231,16 +233,14 @@ class Renewal:
     def _by_cause(self, job: PreparedJob, found: ClassShares) -> dict[str, dict[str, float]]:
         """Return shares of classes as those of their causes; what no failure costs is a cause too."""
         table: dict[str, dict[str, float]] = {NO_FAILURE: {"checkpoint_stall": real(found.checkpoint_stall)}}
-        for index, way in enumerate(self._size(job).ways):
-            cause = table.setdefault(way.source.name, dict.fromkeys(("lost_work", "detection", "restart"), 0.0))
+        for index, path in enumerate(self._size(job).recoveries):
+            cause = table.setdefault(path.source.name, dict.fromkeys(("lost_work", "detection", "restart"), 0.0))
             cause["lost_work"] += real(found.lost_work[index])
             cause["detection"] += real(found.detection[index])
             cause["restart"] += real(found.restart[index])
         return table
 
-    # ------------------------------------------------------------------------------------------------ classes
-
-    def _of(self, job: PreparedJob) -> _Size | None:
+    def _known_size(self, job: PreparedJob) -> _Size | None:
         """Return what jobs as large as this one have in common; ``None`` where the form does not describe them."""
         size = job.gpus, job.nodes
         if size not in self._sizes:
@@ -249,34 +249,34 @@ class Renewal:
 
     def _size(self, job: PreparedJob) -> _Size:
         """Return the same of a job that the form describes."""
-        found = self._of(job)
+        found = self._known_size(job)
         assert found is not None, "the form does not apply"
         return found
 
     def _classes(self, job: PreparedJob, rate: Number) -> list[FailureClass]:
-        """Return the classes of failures of a job at a rate [1/s], one for each way back."""
+        """Return the classes of failures of a job at a rate [1/s], one for each recovery."""
         rungs = tuple(_rungs(job))
         size, found = self._size(job), []
         downtimes = size.unknown.means(rate)
-        for index, way in enumerate(size.ways):
-            place, load = self._copy(job, index, way, rungs)
-            survival, pause = self._survived(job, index, way.back, rate)
-            if way.back.exposed:
+        for index, path in enumerate(size.recoveries):
+            place, load = self._newest_of(job, index, path, rungs)
+            survival, pause = self._survived(job, index, path.back, rate)
+            if path.back.exposed:
                 survival = survival * decay(rate * load)
             else:
                 pause = pause + survival * load
-            found.append(FailureClass(way.share, downtimes[way.cause], survival, pause, place))
+            found.append(FailureClass(path.share, downtimes[path.cause], survival, pause, place))
         return found
 
-    def _copy(self, job: PreparedJob, index: int, way: _Way, rungs: tuple[Rung, ...]) -> tuple[int, float]:
-        """Return which store has the newest copy that a way back can read, and how long it reads [s]."""
+    def _newest_of(self, job: PreparedJob, index: int, path: _Recovery, rungs: tuple[Rung, ...]) -> tuple[int, float]:
+        """Return which store has the newest checkpoint that a recovery can read, and how long it reads [s]."""
         key = job.nodes, job.replicas, index, rungs
-        if key not in self._copies:
-            self._copies[key] = _copy(way, job, rungs)
-        return self._copies[key]
+        if key not in self._newest:
+            self._newest[key] = _newest_of(path, job, rungs)
+        return self._newest[key]
 
     def _survived(self, job: PreparedJob, index: int, back: Return, rate: Number) -> tuple[Number, Number]:
-        """Return the probability that nothing interrupts a way back [-], and its mean pause [s]; no restore."""
+        """Return the probability that nothing interrupts a recovery [-], and its mean pause [s]; no restore."""
         key = job.gpus, job.nodes, index, rate
         if key not in self._survivals:
             survival: Number = 1.0
@@ -299,11 +299,11 @@ def _add(shares: dict[str, float], waits: Waits, part: float) -> None:
 
 
 def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:
-    """Return the ways back of a job from all its causes; ``None`` where one has none that is described."""
+    """Return the recoveries of a job from all its causes; ``None`` where one has none that is described."""
     recovery = prepared.recovery
     rates = [1 / interrupts(prepared, [source], job.nodes)[0] for source in prepared.sources]
     total = sum(rates)
-    # Without any failure there is nothing to come back from; but whether there could be is asked all the same.
+    # Without any failure there is nothing to recover from; but whether there could be is asked all the same.
     shares = [rate / total if total > 0 else 1 / len(rates) for rate in rates]
     found = []
     for cause, (source, share) in enumerate(zip(prepared.sources, shares, strict=True)):
@@ -312,13 +312,13 @@ def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:
         if backs is None:
             return None
         if share > 0:
-            found += [_Way(source, cause, share * back.chance, back) for back in backs]
+            found += [_Recovery(source, cause, share * back.chance, back) for back in backs]
     races = [source.detection_race if source.effect.stops else None for source in prepared.sources]
     return _Size(tuple(found), Unknown(races, shares))
 
 
 def _rungs(job: PreparedJob) -> list[Rung]:
-    """Return the stores of a job, the one whose copies are newest first."""
+    """Return the stores of a job, the one whose checkpoints are newest first."""
     rungs = list(job.checkpoint.rungs)
     return sorted(rungs, key=lambda rung: _interval(rung, job) / 2 + rung.drain)
 
@@ -329,13 +329,13 @@ def _stores(job: PreparedJob) -> list[Store]:
 
 
 def _interval(rung: Rung, job: PreparedJob) -> float:
-    """Return how long a job steps between two copies [s]; a live peer has every step."""
+    """Return how long a job steps between two checkpoints [s]; a live peer has every step."""
     return rung.period(job.step_time) if rung.store != "peer" else job.step_time or _AT_ONCE
 
 
-def _copy(way: _Way, job: PreparedJob, rungs: Sequence[Rung]) -> tuple[int, float]:
-    """Return which store has the newest copy that a way back can read, and how long it reads [s]."""
-    damage = _damage(way, job)
+def _newest_of(path: _Recovery, job: PreparedJob, rungs: Sequence[Rung]) -> tuple[int, float]:
+    """Return which store has the newest checkpoint that a recovery can read, and how long it reads [s]."""
+    damage = _damage(path, job)
     damaged = damage.lost | damage.rebooted
     for place, rung in enumerate(rungs):
         if rung.store == "peer":
@@ -349,9 +349,9 @@ def _copy(way: _Way, job: PreparedJob, rungs: Sequence[Rung]) -> tuple[int, floa
     raise AssertionError("a job has a store outside its nodes")
 
 
-def _damage(way: _Way, job: PreparedJob) -> Damage:
+def _damage(path: _Recovery, job: PreparedJob) -> Damage:
     """Return what has happened to the nodes of a job: those that a cause takes, or that leave with them, come first."""
-    source, back = way.source, way.back
+    source, back = path.source, path.back
     lost = frozenset(range(min(back.joiners, job.nodes)))
     reboots = source.damage == "reboot" and not takes_nodes(source)
     rebooted = frozenset(range(job.nodes if source.part == "job" else 1) if reboots else ())
@@ -363,10 +363,11 @@ def _damage(way: _Way, job: PreparedJob) -> Damage:
     return Damage(back.keeps, lost, rebooted, live)
 
 
-# ----------------------------------------
 # The closed form that stands beside a simulation: which one applies, what it assumes, what it says of each cause.
 
 _ELASTIC = "elastic replicas"
+
+_NARROW = ", narrow domains"
 
 
 @dataclass(frozen=True)
@@ -387,7 +388,7 @@ class ClosedForm:
         What the formula takes for granted and this scenario breaks.
     waste
         Shares that are not productive [-] by order of the failure rate (`sim.formulas.goodput.ORDERS`), cause and
-        bucket; empty where the formula does not tell causes apart.
+        bucket; empty where the formula does not distinguish causes.
     extrapolated
         Bundles of the catalog whose rates were counted on jobs of other sizes.
     """
@@ -418,8 +419,8 @@ def closed_form(prepared: Prepared) -> ClosedForm:
         shares["productive"],
         shares,
         tuple(broken_assumptions(prepared, renewal.waits)),
-        renewal.name if renewal.applies else _ELASTIC,
-        _waste(prepared, renewal) if renewal.applies else None,
+        (renewal.name + (_NARROW if prepared.recovery.narrows_on else "")) if renewal.applies else _ELASTIC,
+        _waste(prepared, renewal) if renewal.applies and not prepared.recovery.narrows_on else None,
         extrapolated(prepared, _ettr),
     )
 
@@ -449,7 +450,7 @@ def job_shares(
 def _formula(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], dict[str, float]] | None:
     """Return the formula that describes the recovery, if one does."""
     if renewal.applies:
-        return renewal.shares
+        return narrow_form(prepared, renewal.shares) if prepared.recovery.narrows_on else renewal.shares
     one = prepared.jobs[0]
     absence = prepared.recovery.absence_for(one.gpus, one.nodes, one.replicas)
     return None if absence is None else elastic_form(prepared)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sim.cluster.paths import Paths
     from sim.cluster.switches import Capacity, Span, Switches, Touched
 
-# ----------------------------------------
 # What bandwidth is left to each class of nodes, and to each node with dead access cables, kept up to date.
 
 _FEW = 4
@@ -126,7 +125,6 @@ class Shares:
                 self.look(kind, self._hurt[kind])
 
 
-# ----------------------------------------
 # Which leaf switches are cut off, kept up to date while switches and the cables between them fail and return.
 
 _CACHED = 256

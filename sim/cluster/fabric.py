@@ -76,8 +76,8 @@ class FabricKind(Strategy, abc.ABC):
     def nodes_behind(self, part: str, hosts: Hosts) -> int:
         """Return how many nodes one failed unit of a part, alone, cuts off, where its domain is full [-].
 
-        0 for parts of which a single failure cuts nobody off. Only asked of fabrics with two disjoint paths or more;
-        of others the cables tell.
+        0 for parts of which a single failure cuts no node off. Only asked of fabrics with two disjoint paths or more;
+        of others the cables decide.
         """
         raise NotImplementedError
 
@@ -88,7 +88,6 @@ def check_rails(hosts: Hosts, rails: int) -> None:
         raise RuleError(("rails",), f"{hosts.gpus} GPUs per node do not divide evenly over {rails} rails")
 
 
-# ----------------------------------------
 # Folded Clos networks of two or three tiers of switches: one, or several side by side.
 
 
@@ -426,7 +425,7 @@ class FatTree(Clos):
     def bandwidth(self, hosts: Hosts) -> dict[str, float]:
         """Return what one NIC gets when all send at once [B/s].
 
-        Where nothing lies beyond a tier, its oversubscription slows nobody.
+        Where nothing lies beyond a tier, its oversubscription slows no node.
         """
         plan = plan_of(self, hosts)
         down = self.leaf.nodes * (self.rails // plan.leaf_switches)
@@ -441,7 +440,7 @@ class FatTree(Clos):
     def nodes_behind(self, part: str, hosts: Hosts) -> int:
         """Return how many nodes one failed unit, alone, cuts off, where its domain is full [-].
 
-        Spines, cores and cables between switches cut nobody off: there are at least two disjoint paths.
+        Spines, cores and cables between switches cut no node off: there are at least two disjoint paths.
         """
         plan = plan_of(self, hosts)
         keeps_on = self.reroute == "scale_up" and plan.leaf_switches > 1
@@ -499,7 +498,6 @@ def _joins(tree: FatTree, hosts: Hosts) -> bool:
     return True
 
 
-# ----------------------------------------
 # Two networks side by side.
 
 _PLANES = 2
@@ -607,7 +605,7 @@ class DualPlane(Clos):
     def bandwidth(self, hosts: Hosts) -> dict[str, float]:
         """Return what one NIC gets of both planes together when all send at once [B/s].
 
-        Where nothing lies beyond a tier, its oversubscription slows nobody.
+        Where nothing lies beyond a tier, its oversubscription slows no node.
         """
         plan, down = plan_of(self, hosts), float(self.segment.nodes)
         pod = min(1.0, plan.leaf_up * plan.width / down) if plan.groups > 1 else 1.0
@@ -616,7 +614,7 @@ class DualPlane(Clos):
         return {"leaf": self.nic, "pod": self.nic * pod, "cluster": self.nic * cluster}
 
     def nodes_behind(self, part: str, hosts: Hosts) -> int:
-        """Return how many nodes one failed unit, alone, cuts off [-]: a NIC its own, anything else nobody."""
+        """Return how many nodes one failed unit, alone, cuts off [-]: a NIC its own, anything else none."""
         if part == "nic" and not (self.reroute == "scale_up" and self.rails > 1):
             return 1
         return 0

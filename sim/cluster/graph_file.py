@@ -95,7 +95,7 @@ class GraphFile(FabricKind):
         """Return what the NIC that fares worst gets when all send at once [B/s].
 
         A leaf switch passes the smaller of its bandwidths down and up, and a block of leaves and spines the smaller of
-        what its leaves and what its spines pass. Where nothing lies beyond a tier, it slows nobody.
+        what its leaves and what its spines pass. Where nothing lies beyond a tier, it slows no node.
         """
         network = self._network()
         edges, vertices = network.edges, network.plane.size
@@ -145,7 +145,6 @@ def _bandwidth(network: Network, tier: int, ends: NDArray[np.int32]) -> NDArray[
     return np.asarray(total, dtype=np.float64)
 
 
-# ----------------------------------------
 # The tiered network that a file describes, reduced to arrays.
 
 
@@ -345,7 +344,6 @@ def _pods(path: str, understood: Understood, edges: Edges, hosts: int, block: ND
     return np.array(pod, dtype=np.int32)
 
 
-# ----------------------------------------
 # What a file says, understood: which tier and number each vertex has, and what each edge is.
 
 MOST_CABLES = 65536
@@ -389,7 +387,7 @@ def understand(path: str, description: Description) -> Understood:
     """
     joins = [_join(path, link) for link in description.links]
     if description.directed:
-        joins = _without_way_back(path, joins)
+        joins = _without_reverse(path, joins)
     tiers = _tiers(path, description, joins)
     for join in joins:
         _check_tiers(path, join, tiers)
@@ -453,7 +451,7 @@ def _pod(path: str, name: Name, said: Said) -> str | int | float | None:
     return pod
 
 
-def _without_way_back(path: str, joins: list[Join]) -> list[Join]:
+def _without_reverse(path: str, joins: list[Join]) -> list[Join]:
     """Return the edges of a directed graph with one entry for each cable whose two directions are both given."""
     ways: dict[tuple[Name, Name], list[Join]] = {}
     for join in joins:
@@ -531,7 +529,6 @@ def _numbered(path: str, description: Description, tiers: dict[Name, int]) -> tu
     return tuple(names)
 
 
-# ----------------------------------------
 # Reading: GraphML, and JSON with a list of nodes and one of edges (node-link).
 
 
@@ -773,7 +770,6 @@ def _converted(path: str, title: str, text: str, name: str, kind: str) -> object
         refuse(path, f"{title or 'a default'}: {name} = {quoted(text)} is not of type {kind}")
 
 
-# ----------------------------------------
 # Writing, as a networkx graph and as text: for files, pictures and checks, never for a simulation.
 
 _KINDS = {int: "long", float: "double", str: "string"}

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from sim.cluster.switches import Span, Switches
     from sim.cluster.topology import Edges, Topology
 
-# ----------------------------------------
 # The access cables of the hosts, sorted by who can stand in for whom.
 #
 # A *line* of a host is a set of access cables that stand in for one another: those of one rail, or all of them where
@@ -344,7 +343,7 @@ class Paths(ReadOnly):
     def left(self, part: str) -> NDArray[np.float64]:
         """Return the smallest share of bandwidth that one failure of each unit, alone, leaves to a node not cut off.
 
-        For traffic that goes as far as the cluster goes, all nodes sending at once; 1 where nobody notices.
+        For traffic that goes as far as the cluster goes, all nodes sending at once; 1 where no node is slower.
 
         Parameters
         ----------
@@ -417,7 +416,7 @@ class Paths(ReadOnly):
         """Return what each cable between switches leaves, (units,) [-].
 
         Cables of one speed do the same if their spines pass alike and their lower ends are the same leaf switch, or
-        spines of the same block. So one of each kind is tried.
+        spines of the same block. So one of each kind is evaluated.
         """
         network = self.switches
         units, critical = units_of(network, part), set(network.critical(part))

@@ -163,7 +163,7 @@ class Span(NamedTuple):
     domain_gpus : int
         GPUs of the largest scale-up domain of the cluster [-].
     leaves, pods : int
-        Sets of leaf switches, and pods, that a group has ranks in, at most [-]; as many as ranks if nobody has looked.
+        Sets of leaf switches, and pods, that a group has ranks in, at most [-]; as many as ranks if unknown.
     """
 
     kind: GroupKind

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from sim.cluster.fabric import FabricKind
 
-# ----------------------------------------
 # Scale-up domains: GPUs that share memory-like links, such as the eight of a board or the 72 of an NVL72 rack.
 
 
@@ -92,7 +91,6 @@ class ScaleUp(Model):
                 raise RuleError((key,), rule)
 
 
-# ----------------------------------------
 # The kinds of fabric by name; adding one is a file and a line here.
 
 FABRICS: dict[str, type[FabricKind]] = {
@@ -296,7 +294,7 @@ class ClusterSpec(Model):
             return 1
         if part in FABRIC_PARTS:
             if self.fabric.disjoint_paths(self.hosts) < 2:
-                # One switch or cable may hold all the others together: only the cables tell who is behind it.
+                # One switch or cable may hold all the others together: only the cables say who is behind it.
                 return int(np.diff(self._built.members(part).offsets).max(initial=0))
             return self.fabric.nodes_behind(part, self.hosts)
         if part == "pod":

@@ -63,7 +63,7 @@ class Rows(NamedTuple):
 
 
 class ReadOnly:
-    """Base of frozen dataclasses whose arrays nobody may write, not even in a copy in another process."""
+    """Base of frozen dataclasses whose arrays are read-only, not even in a copy in another process."""
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: replications share them."""
@@ -119,7 +119,6 @@ def _arrays(values: Iterable[object]) -> list[NDArray[np.generic]]:
     return found + [array for value in values if isinstance(value, tuple) for array in _arrays(value)]
 
 
-# ----------------------------------------
 # What is left of the switches, in whole units of bandwidth, so that what failed and was mended leaves no trace.
 
 _FASTEST = 2.0**30
@@ -157,7 +156,6 @@ def whole_units(bandwidth: NDArray[np.float64]) -> NDArray[np.float64]:
     return units
 
 
-# ----------------------------------------
 # The network of switches.
 
 
@@ -407,17 +405,15 @@ def switches(topology: Topology, cables: Edges) -> Switches:
         block=block,
         tiers=tiers,
         ceiling=np.where(passed > 0, passed, 1.0)[:leaves],
-        pod_share=np.where(level, 1.0, _part(by_spines, offered)),
+        # What part of what is offered the spines pass: 1 at most, and where nothing is offered.
+        pod_share=np.where(
+            level, 1.0, np.divide(by_spines, offered, out=np.ones(offered.size), where=offered > by_spines)
+        ),
         lonely=(alone | (passed[:leaves] == 0)).astype(np.float64),
         level=level.astype(np.float64),
         up_cables=rows(lower, number),
         down_cables=rows(upper, number),
     )
-
-
-def _part(passed: NDArray[np.float64], offered: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what part of what is offered is passed: 1 at most, and where nothing is offered [-]."""
-    return np.divide(passed, offered, out=np.ones(offered.size), where=offered > passed)
 
 
 def components(lower: NDArray[np.int32], upper: NDArray[np.int32], number: int) -> NDArray[np.int32]:
@@ -430,7 +426,6 @@ def components(lower: NDArray[np.int32], upper: NDArray[np.int32], number: int) 
     return label
 
 
-# ----------------------------------------
 # How much the switches let through, kept up to date while parts fail and return.
 
 

@@ -140,7 +140,7 @@ class Topology:
 
     @cached_property
     def paths(self) -> Paths:
-        """The cables, reduced to what tells who is cut off and how much bandwidth is left."""
+        """The cables, reduced to who is cut off and how much bandwidth is left."""
         from sim.cluster.paths import paths
 
         return paths(self)

@@ -68,7 +68,7 @@ def _uncovered_of_source(source: Source) -> str:
     later = not source.all_known_ahead or source.renews == "at_return"
     blast = source.blast
     checks = {
-        f"effect: {source.effect.kind}": not source.effect.stops,
+        f"effect: {source.effect.use}": not source.effect.stops,
         "fix, so it is a bug": source.fix is not None,
         "a rollout": source.rollout is not None,
         "hazards that depend on the version of the software": source.thinned,

@@ -33,10 +33,10 @@ Inside = list[tuple["Group", int]]
 
 
 class Failures:
-    """Plays the trace, adds the candidates that follow from what happens, and lets faults happen.
+    """Runs through the trace, adds the candidates that follow from what happens, and lets faults happen.
 
     Repair asks for the next life (:meth:`renew`, :meth:`replace`), says what it has mended (:meth:`cure`) or not
-    (``remain``), and when nodes go down and come back. Jobs ask how fast they can step (:meth:`slowest`) and what is
+    (``remain``), and when nodes go down and return. Jobs ask how fast they can step (:meth:`slowest`) and what is
     wrong with the work that they do from now on (``silent.taint``), and tell when they meet a bug (``bugs.meet``), when
     candidates can happen that had to wait (:meth:`happen_later`), and when a rollout can change their nodes
     (``rollouts.visit``).
@@ -67,7 +67,7 @@ class Failures:
         """Lives of the slots of those sources whose lives are not all in the trace [s]."""
         columns = (trace.time, trace.source, trace.slot, trace.round, trace.until)
         self.rows: list[tuple[float, int, int, int, float]] = list(zip(*map(np.ndarray.tolist, columns), strict=True))
-        """What of the trace is played row by row: time [s], source, slot, round, end of a window [s]."""
+        """What of the trace is processed row by row: time [s], source, slot, round, end of a window [s]."""
         self.row = 0
         self.renewals: dict[int, list[Renewal]] = {}
         """Lives that begin when a node returns."""
@@ -88,7 +88,7 @@ class Failures:
         self.rollouts = Rollouts(self)
 
     def start(self, trace: FailureTrace) -> None:
-        """Hand out what is not a plain row of the trace, and begin to play."""
+        """Hand out what is not a plain row of the trace, and begin."""
         self._start_lives()
         for outage in trace.initial:
             self._start_outage(self.infos[outage.source], outage.slot, outage.remaining)
@@ -406,7 +406,7 @@ class Failures:
                     self.lives.void_slot(node, info.index, slot)
                     self.lives.begin(Life(node, info.index, slot, generation, 0.0), seconds, self.kernel.now)
 
-    # ------------------------------------------------------------------------------- nodes that go and come back
+    # ------------------------------------------------------------------------------- nodes that leave and return
 
     def node_down(self, node: int, now: float) -> None:
         """Let the clock in_service of a node stand still."""

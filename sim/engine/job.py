@@ -156,7 +156,7 @@ class Group:
     suspects: list[tuple[int, Failure]] = field(default_factory=list)
     """Nodes that failed and that the job does not know of yet, with the failure."""
     saves: bool = False
-    """Whether the job was told beforehand and saves before it stops."""
+    """Whether the job was notified and saves before it stops."""
     ready_at: float = -math.inf
     """When nodes that had to be got ready are there [s]."""
     called: bool = False
@@ -245,9 +245,9 @@ class Job:
     reads: int = 0
     """How often it has looked for a copy to go back to."""
     read_from: str = ""
-    """Store that the job reads on its way back; nothing while it has not begun to."""
+    """Store that the job restores from; nothing while it has not begun to."""
     restores: dict[str, int] = field(default_factory=dict)
-    """How often the job came back from each store."""
+    """Restores of the job from each store."""
     accepted: int = 0
     """Faults of which wrong work has stayed, because no copy from before them was left."""
     fraction: float = 1.0

@@ -152,7 +152,7 @@ class Jobs:
 
         It cannot be read, or is wrong where older ones are not, or the work before a loss spike is given up too.
         """
-        wrong = [source.effect for source in self.prepared.sources if source.effect.kind in ("corrupt", "spike")]
+        wrong = [source.effect for source in self.prepared.sources if source.effect.use in ("corrupt", "spike")]
         if isinstance(job.checkpoint, Ladder):
             return bool(wrong) or any(rung.corrupt for rung in job.checkpoint.rungs)
         return any(effect.undone for effect in wrong)
@@ -371,7 +371,7 @@ class Jobs:
 
 
 # ----------------------------------------
-# Replicas that leave the others and come back.
+# Replicas that leave the others and rejoin.
 
 
 class Replicas:

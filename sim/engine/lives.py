@@ -65,7 +65,7 @@ class Lives:
     """
 
     occur: Callable[[Life], Life | None]
-    """Told each life that ends; returns the next one of its slot."""
+    """Gets each life that ends; returns the next one of its slot."""
     group_of: Callable[[int], Group | None]
     """Which group a node is in, of one that holds its nodes or not."""
 

@@ -246,7 +246,7 @@ class Pool(Level):
     def pop(self, places: list[int]) -> int:
         """Return the first node that is still here, or -1 if no entry is left."""
         run, entries, keys, place = self.run, self.entries, self.keys, self.place
-        # A node that failed and came back meanwhile stands here twice; its place decides, or its key.
+        # A node that failed and returned meanwhile stands here twice; its place decides, or its key.
         while self.passed < len(run) and (places[run[self.passed]] != place or run[self.passed] in keys):
             self.passed += 1
         while entries:
@@ -551,7 +551,7 @@ class Cluster:
         self.gpus_per_node = prepared.gpus_per_node
         self.account = account
         self.lives = lives
-        """Told who joins and leaves which group."""
+        """Informed who joins and leaves which group."""
         self.place = [int(Place.IDLE)] * nodes
         self.narrow: set[int] = set()
         """Nodes of jobs that step on although a part of them is out."""
@@ -574,7 +574,7 @@ class Cluster:
         """Healthy nodes of units that are not of use."""
         self.mates = Level()
         """Healthy nodes that wait as spares inside their unit."""
-        self.units_whole = Level()
+        self.units_whole = Tally()
         """Units that are of use."""
         serving, withheld, packed_by = prepared.serving, prepared.withheld, prepared.packed_by
         self.withheld = Level()

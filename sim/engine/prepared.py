@@ -113,7 +113,7 @@ class PreparedJob:
     communication
         Share of a healthy step that waits for communication between nodes [-], where the scenario states it.
     plan
-        What the model of steps says of its step, if it was told enough.
+        What the step-time model says of its step, if it has its inputs.
     is_measured
         Whether the time of a step is a measurement, and not the model's.
     planned_bandwidth

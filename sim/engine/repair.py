@@ -72,7 +72,7 @@ class Repair:
         self.memory: dict[int, Memory] = {}
         """What the repair strategy remembers of each node."""
         self.returned: dict[int, float] = {}
-        """When a node last came back [s]."""
+        """When a node last returned to service [s]."""
 
     # ---------------------------------------------------------------------------------------------- outages
 
@@ -152,7 +152,7 @@ class Repair:
         if residue is None and not self.failures.is_any_unwell:
             return
         if source.recorded is not None or source.rollout is not None:
-            return  # maintenance mends nothing, and of a log nobody knows
+            return  # maintenance mends nothing, and for a log it is unknown
         if not failure.info.divisor and not failure.info.apart:
             return  # it is the shared part that was repaired
         for node in nodes:
@@ -178,7 +178,7 @@ class Repair:
         if self.log is not None:
             start, cause = self.since.pop(node)
             self.log.append((node, start, now, cause))
-        # A node that came back before the job knew of its failure never left its place.
+        # A node that returned before the job knew of its failure never left its place.
         if cluster.place[node] == Place.REPAIR:
             cluster.bring_back(node, now)
         self.failures.node_up(node, now)
@@ -232,7 +232,7 @@ class Repair:
         return range(first, min(first + step.nodes, len(group.job.nodes)))
 
     def evict(self, group: Group, step: Evict, now: float) -> bool:
-        """Take healthy nodes out of a job and test them: nobody knows which of them failed, or whether one did."""
+        """Take healthy nodes out of a job and test them: which of them failed, or whether one did, is unknown."""
         cluster = self.cluster
         places = [group.job.nodes[position] for position in self.evicted(group, step)]
         nodes = [node for node in places if node >= 0 and cluster.group[node] is group and not cluster.outages[node]]

@@ -67,7 +67,7 @@ class JobResult:
     excess
         By how much the drawn times of restarts were above the means of their laws, all together [s].
     restores
-        How often it came back from each store.
+        How often it returned from each store.
     accepted
         Faults of which wrong work has stayed, because no copy from before them was left.
     """
@@ -137,9 +137,9 @@ class Result:
     repairs
         Repairs that began in the accounting window, by index of the cause. What strikes a node that is out begins none.
     events
-        Events that the kernel played.
-    down_times
-        For how long how many nodes were down [s].
+        Events of the kernel.
+    down_times, unit_down_times
+        For how long how many nodes were down, and how many units that are used as wholes were not of use [s].
     outages
         When each node was down, if that was asked for.
     timeline
@@ -161,6 +161,7 @@ class Result:
     whole_unit_seconds: float = 0.0
     repairs: Mapping[int, int] = field(default_factory=dict)
     down_times: Mapping[int, float] = field(default_factory=dict)
+    unit_down_times: Mapping[int, float] = field(default_factory=dict)
     outages: tuple[Outage, ...] = ()
     timeline: Timeline | None = None
 

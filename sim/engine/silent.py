@@ -1,4 +1,4 @@
-"""Faults that nobody notices at once: nodes that are slow or compute wrongly, hidden faults, and bugs of jobs."""
+"""Faults that are not detected at once: nodes that are slow or compute wrongly, hidden faults, and bugs of jobs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SilentFault:
         self.nodes = nodes
         self.speed = effect.speed
         self.bandwidth = effect.bandwidth_left
-        self.corrupts = effect.kind in ("corrupt", "spike")
+        self.corrupts = effect.use in ("corrupt", "spike")
         self.is_open = True
         self.is_counted = False
         """Whether it has been counted as noticed, or as gone."""

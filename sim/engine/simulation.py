@@ -70,7 +70,7 @@ class Simulation:
             self._next_window(prepared.warmup + prepared.windows)
 
     def run(self) -> Result:
-        """Play until the horizon or the end of the last job."""
+        """Run until the horizon or the end of the last job."""
         step = self.kernel.step
         events = 0
         while self.is_open:
@@ -118,6 +118,7 @@ class Simulation:
         del call
         self.cluster.settle(self.kernel.now)
         self.cluster.units_whole.collect(self.kernel.now)
+        self.cluster.units_whole.times.clear()
         self.counts.clear()
         self.repair.begun[:] = [0] * len(self.repair.begun)
         self.cluster.down_times.clear()
@@ -204,6 +205,7 @@ class Simulation:
                     accepted=job.accepted,
                 )
             )
+        units = len(prepared.units.nodes) if prepared.units is not None else 0
         outside = self.outside.totals()
         cluster = held + outside.sum(axis=(0, 2))
         self.outside.close(owned - float(held.sum()), "the cluster", owned)
@@ -217,11 +219,14 @@ class Simulation:
             outside=outside,
             node_seconds=prepared.serving * (end - prepared.warmup),
             down_node_seconds=self.down_node_seconds,
-            unit_seconds=len(prepared.units.nodes) * (end - prepared.warmup) if prepared.units is not None else 0.0,
+            unit_seconds=units * (end - prepared.warmup),
             whole_unit_seconds=self.cluster.units_whole.collect(end),
             counts=self._counts(),
             repairs={cause: number for cause, number in enumerate(self.repair.begun) if number},
             down_times=dict(self.cluster.down_times),
+            unit_down_times={
+                units - whole: seconds for whole, seconds in self.cluster.units_whole.times.items() if units
+            },
             outages=self._outages(end),
             timeline=self.recorder.timeline() if self.recorder is not None else None,
             events=self.events,

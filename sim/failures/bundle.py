@@ -57,7 +57,7 @@ class Bundle(Strategy):
         content
             The file.
         stated
-            The repair of the scenario, if it states one. Causes to which it applies come back without a repair.
+            The repair of the scenario, if it states one. Causes to which it applies return without a repair.
 
         Raises
         ------

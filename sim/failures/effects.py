@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from sim.scenario.law_model import LawModel
 
-# ----------------------------------------
-# The class of a fault: what those who watch can see of it.
-
 Fault: TypeAlias = Literal[
     "process",
     "gpu",
@@ -64,17 +61,17 @@ _OF_EFFECT: dict[str, Fault] = {
 
 
 def fault_of(part: str, effect: EffectModel, *, planned: bool = False) -> Fault:
-    """Return the class of the faults of a part, where nobody has stated it: by the effect, else by the part.
+    """Return the class of the faults of a part, where it is not stated: by the effect, else by the part.
 
     Nodes, and what only they share (racks, power, cooling), are of the class ``host``.
     """
-    return "planned" if planned else _OF_EFFECT.get(effect.kind) or _OF_PART.get(part, "host")
+    return "planned" if planned else _OF_EFFECT.get(effect.use) or _OF_PART.get(part, "host")
 
 
 class EffectModel(Model):
     """What every effect has."""
 
-    kind: str
+    use: str
 
     stops: ClassVar[bool] = False
     """Whether the nodes stop at once; if not, the job steps on until the fault is noticed."""
@@ -106,21 +103,21 @@ class EffectModel(Model):
 class Crash(EffectModel):
     """The nodes stop, and something reports an error."""
 
-    kind: Literal["crash"] = "crash"
+    use: Literal["crash"] = "crash"
     stops = True
 
 
 class Hang(EffectModel):
     """The nodes stop, and nothing reports it: a time-out has to find out."""
 
-    kind: Literal["hang"] = "hang"
+    use: Literal["hang"] = "hang"
     stops = True
 
 
 class Slow(EffectModel):
     """The nodes step on more slowly, and a synchronous job with them."""
 
-    kind: Literal["slow"] = "slow"
+    use: Literal["slow"] = "slow"
     saves = True
     factor: Fraction = Field(gt=0, description="Pace relative to a healthy node [-].")
     heals: Law | None = Field(None, description="Time after which it goes away by itself; without it, never.")
@@ -139,7 +136,7 @@ class Slow(EffectModel):
 class Degrade(EffectModel):
     """The nodes lost bandwidth; the part of a step that waits for communication (``jobs.communication``) grows."""
 
-    kind: Literal["degrade"] = "degrade"
+    use: Literal["degrade"] = "degrade"
     saves = True
     bandwidth: Fraction = Field(gt=0, description="Bandwidth that is left [-].")
     heals: Law | None = Field(None, description="Time after which it goes away by itself; without it, never.")
@@ -158,7 +155,7 @@ class Degrade(EffectModel):
 class Corrupt(EffectModel):
     """The nodes compute wrongly and say nothing: every step since then is worthless once it is found."""
 
-    kind: Literal["corrupt"] = "corrupt"
+    use: Literal["corrupt"] = "corrupt"
 
 
 class Spike(EffectModel):
@@ -167,7 +164,7 @@ class Spike(EffectModel):
     Only the source ``loss-spike`` has it: no node is at fault.
     """
 
-    kind: Literal["spike"] = "spike"
+    use: Literal["spike"] = "spike"
     rewind: Duration = Field("0 s", description="Work before it that is given up too.")  # type: ignore[assignment]
 
     @property
@@ -176,12 +173,12 @@ class Spike(EffectModel):
         return self.rewind
 
 
-class _TextIsKind:
+class _TextIsEffect:
     """Annotation of `Effect`: plain text is an effect without parameters."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         def expand(value: Any) -> Any:
-            return {"kind": value} if isinstance(value, str) else value
+            return {"use": value} if isinstance(value, str) else value
 
         return core_schema.no_info_before_validator_function(expand, handler(source))
 
@@ -193,6 +190,6 @@ class _TextIsKind:
 
 AnyEffect: TypeAlias = Crash | Hang | Slow | Degrade | Corrupt
 
-Effect = Annotated[AnyEffect, OneOf("kind"), _TextIsKind()]
+Effect = Annotated[AnyEffect, OneOf("use"), _TextIsEffect()]
 
 CRASH = Crash()

@@ -22,16 +22,13 @@ if TYPE_CHECKING:
     from sim.scenario.law_model import LawModel
     from sim.yamlfile import Table
 
-# ----------------------------------------
-# What a user says of every cause with a law, whatever it strikes.
-
 
 class Cause(Strategy, ABC):
     """A cause with a constant rate or a law of lives."""
 
     name: str = Field(min_length=1, description="The cause, as it appears in the results.")
     rate: Rate | None = Field(
-        None, description="Constant rate, for example '6.5 per 1000 node-day' or '1 per job-day'."
+        None, description="Constant rate, for example '6.5 per 1000 node-days' or '1 per job-day'."
     )
     law: Law | None = Field(None, description="Law of the lives, in place of a constant rate.")
     scale: float = Field(1.0, gt=0, description="Multiplies the rate.")
@@ -39,7 +36,7 @@ class Cause(Strategy, ABC):
     planned: bool = Field(False, description="Whether its interruptions count as planned.")
     fault: Fault | None = Field(
         None,
-        description="Class of its faults: what those who watch see of them, and strategies of recovery answer to. "
+        description="Class of its faults: what observers see of them, and what recovery strategies answer to. "
         "Without it: planned for what is planned; hang, slow (degrade too), corrupt or spike by the effect; else by "
         "the part: process for a job, gpu, nic, switch for switches and the cables between them, host for all others.",
     )
@@ -70,7 +67,7 @@ class Cause(Strategy, ABC):
             If a fault of the class stated does not stop a job, and the effect does.
         """
         if effect.stops and self.fault in ("slow", "corrupt", "spike"):
-            rule = f"'{self.name}': a fault of class {self.fault} does not stop a job, and effect {effect.kind} does"
+            rule = f"'{self.name}': a fault of class {self.fault} does not stop a job, and effect {effect.use} does"
             raise RuleError(("fault",), rule)
         return {
             "fault": self.fault or fault_of(part, effect, planned=self.planned),
@@ -183,7 +180,7 @@ def _thinned(law: Law | None) -> str:
     assert law is not None, "a law that ages"
     return (
         f"idle_hazard below 1 thins the failures, which is right only for a constant rate; "
-        f"with law '{law.law}' let the life run on clock: busy instead"
+        f"with law '{law.use}' let the life run on clock: busy instead"
     )
 
 
@@ -193,7 +190,7 @@ class Component(Struck):
     use: Literal["component"] = "component"
     part: str = Field("node", description="Class of part: gpu, node, nic, leaf, rack, pdu, ...")
     renews: Renews = Field("at_failure", description="When the next life begins.")
-    frailty: Frailty | None = Field(None, description="Some nodes are worse than others, nobody knows why.")
+    frailty: Frailty | None = Field(None, description="Some nodes are worse than others, for unknown reasons.")
     batches: tuple[Batch, ...] = Field((), description="Parts of the fleet with another law or another hazard.")
     covariates: tuple[Covariate, ...] = Field((), description="Known properties that change the hazard.")
 
@@ -232,10 +229,6 @@ class Component(Struck):
             slots_per_node=slots_per_node(part, counts),
             **self.common(self.part),
         )
-
-
-# ----------------------------------------
-# Hidden faults: some nodes have them, fail again and again, and are healthy once a repair has found them.
 
 
 class Defect(Struck):
@@ -280,10 +273,6 @@ class Defect(Struck):
         return replace(source, hidden=Hidden(self.share, self.exact, onset))
 
 
-# ----------------------------------------
-# Incidents in a shared part that take some or all of its nodes: a rack, a cooling loop, a switch, a whole hall.
-
-
 class Incident(Struck):
     """Something that happens to a domain and takes a random part of its nodes, at once or one after another.
 
@@ -322,10 +311,6 @@ class Incident(Struck):
         law = self.life(self.part, counts)
         source = Source(part=self.part, units=counts[self.part], law=law, **self.common(self.part))
         return replace(source, blast=Blast(counts["node"], self.size, self.spread, self.repaired))
-
-
-# ----------------------------------------
-# Failures of a job as a whole: software, dependencies, an operator's stop.
 
 
 class OfJob(Cause):
@@ -374,10 +359,6 @@ class JobLevel(OfJob):
         return Hang() if self.effect == "hang" else CRASH
 
 
-# ----------------------------------------
-# Bugs of a job's software that strike again at the same step until somebody mends them.
-
-
 class Bug(OfJob):
     """A deterministic fault: the job fails at one point of its work, and again each time it gets there, until mended.
 
@@ -385,15 +366,11 @@ class Bug(OfJob):
     """
 
     use: Literal["bug"] = "bug"
-    fix: Law = Field(description="From the first failure to the mended program.")
+    fix: Law = Field(description="From the first failure to the fixed program.")
 
     def build(self, counts: Mapping[str, int], jobs: int) -> Source:
         """Return the runtime source for `jobs` jobs."""
         return replace(super().build(counts, jobs), fix=self.fix)
-
-
-# ----------------------------------------
-# Loss spikes: training leaves its course, somebody notices, and the job goes back to before it did.
 
 
 class LossSpike(OfJob):
@@ -417,17 +394,13 @@ class LossSpike(OfJob):
         return Spike(rewind=f"{self.rewind!r} s")
 
 
-# ----------------------------------------
-# Preemption: somebody else needs the nodes of a job, and says so beforehand.
-
-
 class Preemption(OfJob):
     """A job gives all its nodes back for a while; with enough notice it saves first."""
 
     use: Literal["preemption"] = "preemption"
     notice: Duration = Field(
         "0 s",
-        description="Time between being told and being stopped: the job saves if a save takes no longer.",
+        description="Time between notice and stop: the job saves if a save takes no longer.",
     )  # type: ignore[assignment]
     away: Law = Field(description="How long its nodes are taken: it is eligible in the queue again after that.")
     planned: bool = Field(True, description="Whether its interruptions count as planned.")

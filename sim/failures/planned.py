@@ -39,7 +39,7 @@ class Maintenance(Strategy):
     saves: bool = Field(True, description="Whether jobs save before they stop.")
     notice: Duration | None = Field(
         None,
-        description="Time between being told and being stopped: a job saves only if a save takes no longer. Without "
+        description="Time between notice and stop: a job saves only if a save takes no longer. Without "
         "it, there is time enough.",
     )
 
@@ -100,7 +100,6 @@ class Maintenance(Strategy):
         )
 
 
-# ----------------------------------------
 # A change that is brought to the nodes one after another, such as a new driver.
 
 

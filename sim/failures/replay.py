@@ -243,7 +243,7 @@ def read_log(
         last = open_rows.get(row.unit)
         if last is not None and math.isinf(last.end) and math.isfinite(row.end):
             raise TraceError(
-                f"{_shown(path)}:{row.line}: '{list(names)[row.unit]}' comes back, but its outage of line "
+                f"{_shown(path)}:{row.line}: '{list(names)[row.unit]}' returns, but its outage of line "
                 f"{last.line} has no end; say when that was over"
             )
         if last is not None and row.start <= last.end and last.end > last.start:

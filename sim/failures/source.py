@@ -168,8 +168,8 @@ class Source:
         unit is back), of the ``entry`` of ``failures`` that uses a bundle, of the ``scenario``, or of the ``bundle``.
         Empty where no node is away.
     detection_race
-        Who notices a fault, and when; ``None`` for nobody. Worked out from the scenario's detection, or `detection`.
-    fault
+        Who notices a fault, and when; ``None`` if it stays undetected. Worked out from the scenario's detection, or
+        `detection`. fault
         Class of its faults, one of :data:`sim.policies.contracts.FAULTS`.
     damage
         What a failure does to the nodes that it does not take out of their job.
@@ -194,7 +194,7 @@ class Source:
     saves
         Whether a job that it hits knows beforehand and saves its state.
     notice
-        Time between being told and being stopped [s]: a job saves only if a save takes no longer.
+        Time between notice and stop [s]: a job saves only if a save takes no longer.
     away
         Law of the time for which a job is not eligible for nodes again; ``None`` where it is at once.
     store_out

@@ -87,7 +87,6 @@ class Size(Model):
         return float(np.minimum(self.values, members) @ weights / weights.sum())
 
 
-# ----------------------------------------
 # Which nodes: those that an incident takes, and those that have a hidden fault at the start.
 
 

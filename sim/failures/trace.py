@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -14,11 +14,13 @@ from sim.failures.variety import BANDS, Fleet, fleet_of
 from sim.quantiles import biased_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from sim.failures.source import Source
+
+    _Numbers: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 ROUNDS = 1 << 20
 
@@ -27,6 +29,9 @@ ROUNDS = 1 << 20
 PARTS = 1 << 24
 
 """Units of one class of part; far beyond any cluster."""
+
+_FEW = 40
+"""Look-ups that are sooner made one by one."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +96,14 @@ def draw_trace(
         first life is here: the engine adds the later ones. Of a hidden fault only the nodes that have it at the start.
         Bugs and rollouts depend on what jobs do, and are not here.
     """
+    numbers = {} if stationary else _numbers(sources, horizon, seed, replication)
     parts: list[tuple[int, _Rows]] = []
     initial: list[InitialOutage] = []
     for index, source in enumerate(sources):
         if source.recorded is not None:
             parts.append((index, _recorded(source, horizon, seed, replication)))
         elif source.law is not None and source.units and source.fix is None:
-            rows = _draw_source(source, horizon, seed, replication, stationary=stationary)
+            rows = _draw_source(source, horizon, seed, replication, numbers.get(index), stationary=stationary)
             if stationary:
                 outages = _initial_outages(source, index, seed, replication)
                 initial += outages
@@ -140,11 +146,27 @@ def _recorded(source: Source, horizon: float, seed: int, replication: int) -> _R
     return _Rows(rows.start[inside], unit, number, rows.end[inside])
 
 
-def _draw_source(source: Source, horizon: float, seed: int, replication: int, *, stationary: bool) -> _Rows:
+def _numbers(sources: Sequence[Source], horizon: float, seed: int, replication: int) -> dict[int, _Numbers]:
+    """Return slots and numbers of the first lives of sources of equal new units; of all with as many units at once."""
+    alike: dict[int, list[int]] = {}
+    for index, source in enumerate(sources):
+        if source.law is not None and source.units and not (source.variety or source.ages or source.tempo):
+            alike.setdefault(source.units, []).append(index)
+    found: dict[int, _Numbers] = {}
+    for units, indices in alike.items():
+        keys = [life_key(sources[index], seed, replication) for index in indices]
+        reach = [law.reach(horizon) for index in indices if (law := sources[index].law) is not None]
+        found.update(zip(indices, rng.below_each(keys, units, 0, reach), strict=True))
+    return found
+
+
+def _draw_source(
+    source: Source, horizon: float, seed: int, replication: int, numbers: _Numbers | None, *, stationary: bool
+) -> _Rows:
     """Return the candidates of a source with a law."""
     tempo = source.tempo.realise(horizon, seed, replication) if source.tempo is not None else None
     times, slots, rounds = _draw_lives(
-        source, horizon if tempo is None else tempo.total, seed, replication, stationary=stationary
+        source, horizon if tempo is None else tempo.total, seed, replication, numbers, stationary=stationary
     )
     if tempo is not None:
         times = np.fromiter(map(tempo.moment, times.tolist()), np.float64, len(times))
@@ -160,7 +182,7 @@ def _draw_source(source: Source, horizon: float, seed: int, replication: int, *,
 
 
 def _draw_lives(
-    source: Source, horizon: float, seed: int, replication: int, *, stationary: bool
+    source: Source, horizon: float, seed: int, replication: int, numbers: _Numbers | None, *, stationary: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
     """Return times, slots and rounds of the lives that end before the horizon, round by round.
 
@@ -168,14 +190,17 @@ def _draw_lives(
     """
     fleet = fleet_of(source, seed, replication)
     key = life_key(source, seed, replication)
-    times, slots = _first_lives(source, fleet, key, horizon, seed, replication, stationary=stationary)
+    times, slots = _first_lives(source, fleet, key, horizon, seed, replication, numbers, stationary=stationary)
     all_times, all_slots = [times], [slots]
     all_rounds = [np.zeros(len(times), dtype=np.int64)]
     number = 0
     while len(slots) and source.all_known_ahead and source.renews == "at_failure":
         number += 1
-        lives = map(fleet.life, slots.tolist(), rng.uniform(key, slots, number).tolist())
-        times = times + np.fromiter(lives, np.float64, len(slots))
+        if len(slots) > _FEW:
+            lives = fleet.lives(slots, rng.uniform(key, slots, number))
+        else:
+            lives = np.array([fleet.life(slot, rng.uniform_one(key, slot, number)) for slot in slots.tolist()])
+        times = times + lives
         inside = times < horizon
         slots, times = slots[inside], times[inside]
         all_times.append(times)
@@ -185,26 +210,29 @@ def _draw_lives(
 
 
 def _first_lives(
-    source: Source, fleet: Fleet, key: int, horizon: float, seed: int, replication: int, *, stationary: bool
+    source: Source,
+    fleet: Fleet,
+    key: int,
+    horizon: float,
+    seed: int,
+    replication: int,
+    numbers: _Numbers | None,
+    *,
+    stationary: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return ends and slots of the first lives that end before the horizon; the others are not even worked out."""
-    lives: Iterable[float]
     if stationary:
         number, split = _met(source, seed, replication)
         slots = np.flatnonzero(split * fleet.least_met_lives(number) < horizon)
-        lives = (
-            part * fleet.met_life(slot, u)
-            for slot, u, part in zip(slots.tolist(), number[slots].tolist(), split[slots].tolist(), strict=True)
-        )
+        times = split[slots] * np.fromiter(map(fleet.met_life, slots.tolist(), number[slots].tolist()), np.float64)
     elif source.ages:
         counts, years = zip(*source.ages, strict=True)
         ages = np.repeat(np.asarray(years), np.asarray(counts) * source.slots_per_node)
-        slots, numbers = rng.below(key, source.units, 0, fleet.reach(horizon, source.units, ages))
-        lives = map(fleet.residual, slots.tolist(), numbers.tolist(), ages[slots].tolist())
+        slots, some = rng.below(key, source.units, 0, fleet.reach(horizon, source.units, ages))
+        times = np.fromiter(map(fleet.residual, slots.tolist(), some.tolist(), ages[slots].tolist()), np.float64)
     else:
-        slots, numbers = rng.below(key, source.units, 0, fleet.reach(horizon, source.units))
-        lives = map(fleet.life, slots.tolist(), numbers.tolist())
-    times = np.fromiter(lives, np.float64, len(slots))
+        slots, some = numbers or rng.below(key, source.units, 0, fleet.reach(horizon, source.units))
+        times = fleet.lives(slots, some)
     inside = times < horizon
     return times[inside], slots[inside]
 

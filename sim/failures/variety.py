@@ -16,11 +16,12 @@ Journal of the Royal Statistical Society B 17 (1955): random swings of a rate.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from bisect import bisect_right
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -169,6 +170,13 @@ class Fleet:
             return quantile(p, 0, number) * float(self.factor[slot])
         return quantile(p, 0, hazard_number(number, float(self.ratio[slot])))
 
+    def lives(self, slots: NDArray[np.int64], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return `life` of many units [s], shape (n,), to the bit."""
+        if self.which is None and (self.factor is None or self._stretches[0]):
+            lives = self.laws[0].ppf(numbers)
+            return lives if self.factor is None else lives * self.factor[slots]
+        return np.fromiter(map(self.life, slots.tolist(), numbers.tolist()), np.float64, len(slots))
+
     def residual(self, slot: int, number: float, age: float) -> float:
         """Return what is left of the life [s] of a unit that has lived to some age [s].
 
@@ -237,19 +245,20 @@ def fleet_of(source: Source, seed: int, replication: int) -> Fleet:
     if not variety:
         return Fleet((law,), None, None)
     slots = np.arange(source.units, dtype=np.int64)
-    # A rack is no node: where a part belongs to no single node, it shares no bad luck with the node of its number.
-    kind, nodes = ("node", slots // source.slots_per_node) if source.slots_per_node else (source.part, slots)
+    # A rack is no node: where a part belongs to no single node, it shares no frailty with the node of its number.
+    kind = "node" if source.slots_per_node else source.part
+    nodes = slots // max(source.slots_per_node, 1)
     ratio = np.ones(source.units)
     which = np.zeros(source.units, dtype=np.int64)
-    if variety.frailty is not None:
-        whose, units = (kind, nodes) if variety.frailty.of == "node" else (source.part, slots)
-        ratio *= _frailties(
-            variety.frailty, rng.stream(seed, replication, "frailty", whose, variety.frailty.shared), units
-        )
+    frailty = variety.frailty
+    if frailty is not None:
+        whose, units = (kind, nodes) if frailty.of == "node" else (source.part, slots)
+        key = rng.stream(seed, replication, "frailty", whose, frailty.shared)
+        ratio *= _frailties(frailty.shape, key, int(units[-1]) + 1)[units]
     for covariate in variety.covariates:
         ratio *= np.asarray(covariate.ratios)[(nodes // covariate.stride) % len(covariate.ratios)]
     if variety.batches:
-        number = rng.uniform(rng.stream(seed, replication, "batch", kind), nodes)
+        number = rng.uniform(rng.stream(seed, replication, "batch", kind), range(int(nodes[-1]) + 1))[nodes]
         edge = 0.0
         law_number = 0
         for batch in variety.batches:
@@ -263,15 +272,18 @@ def fleet_of(source: Source, seed: int, replication: int) -> Fleet:
     return Fleet(variety.laws(law), which if which.any() else None, None if (ratio == 1).all() else ratio)
 
 
-def _frailties(frailty: Frailty, key: int, units: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the hazard ratios of units [-], shape (n,); never zero, which would be a unit that lives for ever."""
+@functools.lru_cache(maxsize=8)
+def _frailties(shape: float, key: int, count: int) -> NDArray[np.float64]:
+    """Return the hazard ratios of units [-], shape (count,); never zero, which would be a unit that lives for ever.
+
+    Sources that share a frailty ask for the same ones, and the inverse is dear: a microsecond a unit.
+    """
     from scipy.special import gammaincinv
 
-    ratio: Any = gammaincinv(frailty.shape, rng.uniform(key, units)) / frailty.shape
-    return np.maximum(np.asarray(ratio, dtype=np.float64), 1e-12)
+    ratio = np.asarray(gammaincinv(shape, rng.uniform(key, range(count))), dtype=np.float64) / shape
+    return np.maximum(ratio, 1e-12)
 
 
-# ----------------------------------------
 # How the hazard of a source changes in time for all its units alike: trend, calendar, slow swings.
 
 

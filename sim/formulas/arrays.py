@@ -9,7 +9,6 @@ from typing import Any, TypeAlias, TypeVar, Union
 import numpy as np
 import numpy.typing as npt
 
-# ----------------------------------------
 # Checked arguments: scalars in, float out; arrays in, array out.
 
 FloatArray = npt.NDArray[np.float64]
@@ -79,7 +78,6 @@ def plain(result: npt.ArrayLike) -> Any:
     return float(array) if array.ndim == 0 else array
 
 
-# ----------------------------------------
 # The law of a count: the probabilities of 0, 1, 2, ...; how to build one from its ratios, and how to read it.
 
 # A law that sums to more than this above 1 is no law.
@@ -214,7 +212,6 @@ def _law(law: npt.ArrayLike) -> FloatArray:
     return array
 
 
-# ----------------------------------------
 # Numbers that know how they change with the rate of failures, to the second order.
 
 

@@ -144,7 +144,7 @@ def elastic_shares(
     empty = (again * idle / pause if pause > 0 else 0.0) * (fewest - 1) / groups
     # Work is at risk while the groups stand still too, so that restarts come sooner in the time in which they step.
     apart = float(stepping) / float(restarts) if restarts > 0 else math.inf
-    # Where nobody ever steps, it does not matter how that time would be spent.
+    # Where no replica ever steps, it does not matter how that time would be spent.
     work = expected_shares(interval, write, apart if apart > 0 else math.inf, 0.0, 0.0, drain)
     # The share of time for which a group is away, the detection of its failures left out.
     gone = up * (-math.expm1(-leaving * away) / (1.0 + leaving * downtime))
@@ -205,7 +205,7 @@ def mean_wait(needed: int, extra: int, life: float, repair: float, idle: int = 0
 
     N nodes are needed and s are there beyond them; X of all are down, each independently for the share that its life L
     and repair give. By Little's law m empty places are m L / N of waiting for each failure. The logarithm lets
-    ``exp(-n W / L)`` be the probability that none of n places is empty: exact without extra nodes, if each comes back
+    ``exp(-n W / L)`` be the probability that none of n places is empty: exact without extra nodes, if each returns
     to its own place. Where it goes to whoever waits longest, empty places gather, and a little more is whole.
 
     Parameters
@@ -215,8 +215,8 @@ def mean_wait(needed: int, extra: int, life: float, repair: float, idle: int = 0
     life, repair
         Mean time between the failures of a node that is up, and mean time until it is back [s].
     idle
-        Nodes that may not, but that join those when they come back from repair while some of those are away [-]. Of i
-        idle nodes I stay idle, as many as fail as often as one comes back to a full pool: ``I / N = P(X < i - I)``; the
+        Nodes that may not, but that join those when they return from repair while some of those are away [-]. Of i
+        idle nodes I stay idle, as many as fail as often as one returns to a full pool: ``I / N = P(X < i - I)``; the
         others count as extra. That holds to about a fifth of the wait.
 
     Raises

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-# ----------------------------------------
 # Best time between blocking checkpoints.
 #
 # The *interval* tau [s] is useful computing between two saves; the save itself is not part of it (Daly's convention;
@@ -159,7 +158,6 @@ def _never_if_no_failures(tau: FloatArray, m: FloatArray) -> FloatArray:
     return np.where(np.isinf(m), np.inf, tau)
 
 
-# ----------------------------------------
 # Expected goodput: renewal theory of the model above.
 
 
@@ -371,8 +369,7 @@ def _mean_survival(x: FloatArray) -> FloatArray:
     return np.divide(-np.expm1(-x), x, out=np.ones_like(x), where=x > 0)
 
 
-# ----------------------------------------
-# Expected goodput of a job whose failures differ: classes of them, each with its own times and its own copies.
+# Expected goodput of a job whose failures differ: classes of them, each with its own times and its own checkpoints.
 #
 # The model is that of this module, but a failure belongs to a class c with the probability p_c, whatever came before
 # (independent Poisson processes of rates ``lambda_c = p_c lambda`` are one process whose points are of classes).
@@ -383,7 +380,7 @@ def _mean_survival(x: FloatArray) -> FloatArray:
 # * A failure that ends running takes the job back to the newest durable copy in the store of its class.
 #
 # A restart is survived with the probability ``E exp(-lambda U_c)``, the Laplace transform of its law: its mean alone
-# does not tell. With ``phi = sum p_c E exp(-lambda U_c)`` and ``D`` the mean of downtimes and pauses,
+# does not give. With ``phi = sum p_c E exp(-lambda U_c)`` and ``D`` the mean of downtimes and pauses,
 #
 # .. math::
 #
@@ -394,7 +391,6 @@ def _mean_survival(x: FloatArray) -> FloatArray:
 # stragglers, lost domains.
 #
 # References
-# ----------
 # Own derivation, by the memorylessness of the time to the next failure and of its class. Several stores: own, as first
 # by A. Moody et al., "Design, modeling, and evaluation of a scalable multi-level checkpointing system", SC 2010; here
 # the saves of one store need not be multiples of another's.
@@ -405,7 +401,7 @@ _ROUNDING = 1e-9
 
 
 class Store(NamedTuple):
-    """Where copies are kept.
+    """Where checkpoints are kept.
 
     Parameters
     ----------
@@ -480,13 +476,13 @@ def _cut(value: Number, order: int) -> float:
 def shares_of_classes(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store]) -> ClassShares:
     r"""Return where the time of a job goes whose failures are of several classes [-].
 
-    Of one store it is exact. Of several, an incident leaves all stores that any of its failures leaves, and comes back
+    Of one store it is exact. Of several, an incident leaves all stores that any of its failures leaves, and recovers
     as those failures do. Quickest first, each store is then taken by itself: with g the pace at which work comes about
     under all incidents that end with quicker stores, its saves are ``P = tau / g`` apart in running time, and of each
     second ``tau lambda_s a exp(-lambda_s w) / (1 - a)`` is durable, ``a = exp(-lambda_s P)``; times ``s / (1 - (1 - s)
     a)`` where a save, with the chance 1 - s, is cut off in its drain by a failure that leaves quicker stores alone, and
-    the next one is an interval away. That is approximate: P is taken as fixed, and a store that has lost its copies as
-    filled again at once. While 0.9 of the time is productive it errs by less than 0.001, and at 0.7 by
+    the next one is an interval away. That is approximate: P is taken as fixed, and a store that has lost its
+    checkpoints as filled again at once. While 0.9 of the time is productive it errs by less than 0.001, and at 0.7 by
     less than 0.01.
 
     Parameters
@@ -496,7 +492,7 @@ def shares_of_classes(rate: Number, classes: Sequence[FailureClass], stores: Seq
     classes
         The classes of failures; their shares sum to 1. Without failures it does not matter which.
     stores
-        The stores, the one whose copies are newest first.
+        The stores, the one whose checkpoints are newest first.
 
     Raises
     ------
@@ -507,12 +503,12 @@ def shares_of_classes(rate: Number, classes: Sequence[FailureClass], stores: Seq
     _check(rate, classes, stores)
     levels = _levels(classes, len(stores))
     tries = [_tries(levels, place) for place in range(len(stores))]
-    # Of an incident, by the store that it has come to: how often a restart is tried, and how often in vain [-].
-    tried = [_dot((level.share for level in levels), (row[place] for row in tries)) for place in range(len(stores))]
-    failed = [number * (1.0 - level.survival) for number, level in zip(tried, levels, strict=True)]
+    # Of an incident, by the store that it has come to: restart attempts, and failed ones [-].
+    attempts = [_dot((level.share for level in levels), (row[place] for row in tries)) for place in range(len(stores))]
+    failed = [number * (1.0 - level.survival) for number, level in zip(attempts, levels, strict=True)]
     failures = 1.0 + _dot(failed)
     down = failures * _dot((row.share for row in classes), (row.downtime for row in classes))
-    running = 1.0 / (failures + rate * (down + _dot(tried, (level.pause for level in levels))))
+    running = 1.0 / (failures + rate * (down + _dot(attempts, (level.pause for level in levels))))
     ends = [[number * level.survival for number, level in zip(row, levels, strict=True)] for row in tries]
     stepping, losses = _losses(rate, levels, ends, stores)
     lost = tuple(running * (row.share * _dot(ends[row.store], losses)) for row in classes)
@@ -651,7 +647,6 @@ def _check(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store
             raise ValueError(f"drain must not exceed interval (one save would overtake the next), got {store}")
 
 
-# ----------------------------------------
 # Where the time that is not productive goes, by cause: to the first and second order in the failure rate, and exact.
 #
 # To the first order each cause c costs, of each second, its rate times what one of its failures costs,
@@ -665,7 +660,6 @@ def _check(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store
 # strike restarts, and the saves and losses that a job does not have while it is down. The second order has most of it.
 #
 # References
-# ----------
 # J. W. Young, "A first order approximation to the optimum checkpoint interval", Communications of the ACM 17 (1974):
 # the first order of a job without downtime. T. Herault, Y. Robert (editors), "Fault-Tolerance Techniques for High-
 # Performance Computing", Springer, 2015, chapter 1: the waste of periodic saves.

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-# ----------------------------------------
 # How many nodes are down at once in the long run: independent nodes, and nodes that share a changing environment.
 #
 # A node is down with *unavailability* q [-]. The *dispersion* D [-] is the variance of the number down over the
@@ -120,7 +119,7 @@ def repairs_pmf(offered: float, largest: int, dispersion: float = 1.0) -> FloatA
     Parameters
     ----------
     offered : float
-        Mean number in repair when nobody waits for a crew, a [nodes]: failures in unit time times the mean repair.
+        Mean number in repair when no repair waits for a crew, a [nodes]: failures in unit time times the mean repair.
     largest : int
         Last number asked for [nodes].
     dispersion : float
@@ -158,7 +157,6 @@ def _dispersion(values: npt.ArrayLike, nodes: npt.ArrayLike = np.inf) -> FloatAr
     return array
 
 
-# ----------------------------------------
 # How many spare nodes keep a fixed number of nodes running for a given share of time, with and without repair crews.
 #
 # A pool is R *required* nodes and s *spares*; it is short when more than s nodes are down. The *level* [-] is the share
@@ -276,13 +274,107 @@ def _fewest(enough: Callable[[int], float], level: float) -> int:
 
 
 # ----------------------------------------
+# Domains (tensor-parallel groups) that go on with fewer GPUs until these are repaired: how many are missing; the pace.
+#
+# A domain of T GPUs loses one at the rate T / L, whatever it misses already, and has it back after r; it is replaced as
+# a whole, at once, when it would miss more than it may. Each failure restarts the job, and ranks are laid out anew: the
+# domains with gaps are in the fewest replicas, the worst together. A repaired GPU counts from the next restart on. All
+# is exact for exponential repairs, and for others as far as nothing is replaced (M/G/infinity).
+
+
+def domain_law(tensor: int, most: int, life: float, outage: float) -> FloatArray:
+    r"""Return the probabilities that 0, 1, ..., `most` GPUs of a domain are missing.
+
+    From k to k + 1 at ``T / L``, but from *most* to 0 (a new domain), and back at ``k / r``. Without the reset it is
+    the Poisson law with mean ``T r / L``, cut off.
+
+    Parameters
+    ----------
+    tensor, most : int
+        GPUs of a domain, T, and most that it may miss.
+    life, outage : float
+        Mean time between the failures of a GPU, L, and from one to its return, r [s].
+
+    Returns
+    -------
+    (most + 1,) array
+        Probabilities [-].
+
+    References
+    ----------
+    Own: every cut of the chain is crossed upwards as often as downwards, resets included.
+    """
+    weights = np.ones(most + 1)
+    for lost in range(most - 1, -1, -1):
+        # What leaves by the reset comes down past every cut.
+        weights[lost] = weights[lost + 1] * (lost + 1) / outage * life / tensor + 1.0
+    return np.asarray(weights / weights.sum())
+
+
+def expected_pace(
+    paces: npt.ArrayLike,
+    law: FloatArray,
+    replicas: int,
+    domains: int,
+    *,
+    after: FloatArray | None = None,
+    reshard: float = 0.0,
+) -> float:
+    r"""Return the expected pace of a job with domains of one law, the worst together [-].
+
+    .. math:: 1 - \frac{1}{R} \sum_{m \ge 1} (f_{m - 1} - f_m)\, E \left\lceil \frac{B_m}{g} \right\rceil, \quad
+        B_m \sim \mathrm{Bin}(R g, P(X \ge m))
+
+    and, while some domain misses a GPU, a share rho of that less for resharding. With one replica of all domains it is
+    the pace of the slowest.
+
+    Parameters
+    ----------
+    paces : (n,) array
+        What a replica does whose worst domain misses 0, 1, ... GPUs, f [-], from 1 and not rising.
+    law : (n,) array
+        Probabilities that a domain misses 0, 1, ... GPUs [-].
+    replicas, domains : int
+        Replicas, R, and domains of one, g.
+    after : (n,) array, optional
+        Law of one domain if it is another than that of the others.
+    reshard : float
+        Share of the time that resharding takes while some domain is narrow, rho [-].
+
+    Returns
+    -------
+    float
+        Pace relative to the healthy one [-].
+
+    References
+    ----------
+    Own; the packing is that of arXiv 2504.06095.
+    """
+    one = law if after is None else after
+    number = np.arange(replicas * domains)
+    missing = 0.0
+    for lost, drop in enumerate(-np.diff(paces), start=1):
+        with_others, alone = _at_least(law, lost), _at_least(one, lost)
+        others = missing_nodes_pmf(number.size - 1, with_others) if number.size > 1 else np.ones(1)
+        mean = others @ ((1.0 - alone) * np.ceil(number / domains) + alone * np.ceil((number + 1) / domains))
+        missing += drop * float(mean)
+    nobody = (1.0 - _at_least(law, 1)) ** (number.size - 1) * (1.0 - _at_least(one, 1))
+    return float((1.0 - reshard) * (1.0 - missing / replicas) + reshard * nobody)
+
+
+def _at_least(law: FloatArray, lost: int) -> float:
+    """Return the probability that a domain misses so many GPUs or more [-]."""
+    return min(float(law[lost:].sum()), 1.0)
+
+
+# ----------------------------------------
 # A rigid job that replaces failed nodes by hot spares and waits when there is none left.
 #
 # The model, in the order in which a failure is lived through. R nodes are needed, s stand by, and each that is up fails
 # at the rate ``1 / L``; k of all are in repair, each for r.
 #
 # * Everybody waits for a *downtime* d, until the failure is known; failures meanwhile merge into it. Its repair begins.
-# * If a spare is up it steps in at once. If none is, the job is *starved*: it waits for the first node that comes back.
+# * If a spare is up it steps in at once. If none is, the job is *starved*: it waits for the first node that returns.
 # * A *restart* u follows, and cycles of computing and saving, as in `sim.formulas.goodput`.
 #
 # Without downtime this is exact. Nodes fail whatever the job does, so k is a birth-death chain of its own (its law
@@ -351,7 +443,7 @@ def starvation(
         Whether the job's other nodes can fail while it waits. If they cannot, one node is missing at most, and with
         cold spares the share is Erlang's loss formula.
     standby, delay
-        Nodes that step in after a delay [s] when no hot spare is left; nodes that come back are hot spares first. With
+        Nodes that step in after a delay [s] when no hot spare is left; repaired nodes are hot spares first. With
         `standby` the chain has two dimensions, the hot spares being the other one, and is solved as linear equations,
         for repairs and delays that are exponential. For pools of some hundred nodes.
 
@@ -379,7 +471,7 @@ def starvation(
     if late == 0.0:
         s, c = s + c, 0
     if rate == 0.0 or mean_repair == 0.0:
-        # Nobody is ever in repair: a failed node takes its own place again, or a standby node would not be asked for.
+        # No node is ever in repair: a failed node takes its own place again, or a standby node would not be asked for.
         s, c, mean_repair = max(s, 1), 0, 0.0
     states = _states(r, s, c)
     waits = (states.missing > 0) | (states.coming > 0)
@@ -476,7 +568,7 @@ class _States(NamedTuple):
 
 
 def _states(required: int, spares: int, standby: int) -> _States:
-    """Return the states that can be reached: hot spares go first and come back first."""
+    """Return the states that can be reached: hot spares go first and return first."""
     rows = []
     for down in range(spares + standby + 1):
         left = spares + standby - down

@@ -64,7 +64,7 @@ def complaints(model: type[BaseModel], document: Document, data: Data, error: Va
 
 
 class _Finding(NamedTuple):
-    """One error of the validator; ``branch`` is where a union was entered, and which part of it was tried."""
+    """One error of the validator; ``branch`` is where a union was entered, and which part of it was validated."""
 
     path: Keys
     kind: str
@@ -104,13 +104,13 @@ def _one_per_choice(findings: list[_Finding]) -> list[_Finding]:
             unions[finding.branch[0]][finding.branch[1]].append(finding)
     kept = [finding for finding in findings if not finding.branch]
     for path, branches in unions.items():
-        strangers = [tried for tried in branches.values() if tried[0].path == path and tried[0].kind in _WANTED]
+        strangers = [branch for branch in branches.values() if branch[0].path == path and branch[0].kind in _WANTED]
         if len(branches) == len(strangers) > 1:
-            wanted = " or ".join(_WANTED[tried[0].kind] for tried in strangers)
+            wanted = " or ".join(_WANTED[branch[0].kind] for branch in strangers)
             kept.append(_Finding(path, "none_of", {**strangers[0][0].error, "wanted": wanted}, None))
         else:
-            resembling = [tried for tried in branches.values() if tried not in strangers] or strangers
-            kept += [finding for tried in resembling for finding in tried]
+            resembling = [branch for branch in branches.values() if branch not in strangers] or strangers
+            kept += [finding for branch in resembling for finding in branch]
     return kept
 
 
@@ -167,7 +167,7 @@ def _rule(model: type[BaseModel], data: Data, finding: _Finding) -> tuple[Keys, 
 
 
 def _other(kind: str, context: Data, error: Data, given: str) -> str:
-    """Return the rule of the rarer kinds, the validator's own words for those that no field can break today."""
+    """Return the rule of the other kinds, the validator's own words for those that no field can break today."""
     if kind == "finite_number":
         return f"must be a finite number, not {given}"
     if kind == "string_too_short":
@@ -207,7 +207,7 @@ def _about(field: FieldInfo | None) -> str:
     names = names_of(models)
     schemas = [part.json_schema or {} for part in field.metadata if isinstance(part, WithJsonSchema)]
     examples = [schema["examples"] for schema in schemas if "examples" in schema]
-    if len(names) > 1 and tag_of(models[0])[0] == "law":
+    if len(names) > 1 and "fixed" in names:
         words += "; a time such as 30 min, or a law"
     elif len(names) > 1:
         words += f"; choose 'use' from {', '.join(names)}"
@@ -243,15 +243,14 @@ def _given(value: Data) -> str:
     return {dict: "a mapping", list: "a list", tuple: "a list", type(None): "nothing"}.get(type(value), "this")
 
 
-# ----------------------------------------
 # Which models may stand at a place of a scenario: the way from a path in the data to the models behind it.
 
 Kinds: TypeAlias = tuple[type[BaseModel], ...]
 
 
 def tag_of(kind: type[BaseModel]) -> tuple[str, tuple[str, ...]]:
-    """Return the key that names a strategy, law, effect or observer (``use``, ``law``, ...), and its names."""
-    for key in ("use", "law", "kind", "observer", "ask"):
+    """Return the key that names a strategy, law, effect or observer, which is ``use``, and its names."""
+    for key in ("use", "law", "ask"):
         # A key of this name may also hold a law instead of naming one.
         if key in kind.model_fields and get_origin(kind.model_fields[key].annotation) is Literal:
             return key, get_args(kind.model_fields[key].annotation)
@@ -259,7 +258,7 @@ def tag_of(kind: type[BaseModel]) -> tuple[str, tuple[str, ...]]:
 
 
 def kinds_at(model: type[BaseModel], data: Data, path: Keys) -> Kinds:
-    """Return the models that may stand at a path of `data`; ``use`` and ``law`` on the way narrow them."""
+    """Return the models that may stand at a path of `data`; ``use`` on the way narrows them."""
     found: Kinds = (model,)
     here = data
     is_name = False  # of a mapping whose keys are names, and whose values the models
@@ -292,7 +291,7 @@ def models_in(annotation: Any) -> Kinds:
 
 
 def field_at(model: type[BaseModel], data: Data, path: Keys) -> FieldInfo | None:
-    """Return the field at a path, if one model alone tells what it is."""
+    """Return the field at a path, if one model alone determines it."""
     holder = data
     for step in path[:-1]:
         holder = holder[step] if yamlfile.has(holder, step) else None
@@ -310,6 +309,6 @@ def keys_at(model: type[BaseModel], data: Data, path: Keys) -> list[str]:
 
 
 def names_of(kinds: Iterable[type[BaseModel]]) -> list[str]:
-    """Return the names that ``use`` or ``law`` may have for these models: their own first, then their other ones."""
+    """Return the names that ``use`` may have for these models: their own first, then their other ones."""
     names = [tag_of(kind)[1] for kind in kinds]
     return [name[0] for name in names if name] + [other for name in names for other in name[1:]]

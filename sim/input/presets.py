@@ -1,7 +1,7 @@
 """Recovery presets: what a name under ``recovery.use`` stands for, laid under what the scenario says itself.
 
 A preset is data of the catalog: a strategy of recovery with its numbers, and what usually goes with it, that is who
-detects faults and where copies of the state are kept. Whatever the scenario states wins, key by key.
+detects faults and where checkpoints are kept. Whatever the scenario states wins, key by key.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def lay(document: Document) -> Document:
         So does what it states of who detects faults, unless the scenario says ``use`` or a key of another strategy.
     ``checkpoint``
         With ``from_preset: true`` its stores follow those of the scenario, but for the ones that the scenario describes
-        itself. Nobody has a store because of the name of a recovery: that of a preset is in a result only if asked for.
+        itself. The name of a recovery adds no store: that of a preset is in a result only if asked for.
     """
     name = _chosen_of_presets(document)
     if not name and not document.preset:
@@ -74,7 +74,7 @@ def _stores(content: Table) -> list[Table]:
 
 
 def _adds_stores(document: Document) -> bool:
-    """Tell whether a document asks for the stores of its preset."""
+    """Return whether a document asks for the stores of its preset."""
     return value_at(document.data, FROM_PRESET, False) is True
 
 
@@ -118,13 +118,9 @@ def _lay_mapping(document: Document, path: Keys, content: Table, mark: Mark) -> 
     for key, value in content.items():
         if key not in holder:
             _write(document, (*path, key), value, mark)
-        elif isinstance(holder[key], dict) and isinstance(value, dict) and _same_choice(holder[key], value):
-            _lay_mapping(document, (*path, key), value, mark)
-
-
-def _same_choice(own: Table, other: Table) -> bool:
-    """Tell whether two mappings may be parameters of the same law or strategy."""
-    return all(key not in own or own[key] == other.get(key) for key in ("use", "law"))
+        elif isinstance(own := holder[key], dict) and isinstance(value, dict):
+            use = value.get("use")
+            _lay_mapping(document, (*path, key), value if own.get("use", use) == use else {}, mark)
 
 
 def _write(document: Document, path: Keys, value: Data, mark: Mark) -> None:

@@ -116,12 +116,13 @@ class Scenario(Model):
     seed: int = Field(1, ge=0, lt=2**63, description="Seed of all random numbers.")
     jobs: tuple[JobSpec, ...] = Field(min_length=1, description="The jobs, in order of submission.")
     failures: tuple[AnySource, ...] = Field((), description="Failure sources.")
-    checkpoint: AnyCheckpoint = Field(description="How progress is made durable.")
-    detection: AnyDetection = Field(description="When the job knows of a failure.")
-    recovery: AnyRecovery = Field(description="How a job comes back.")
+    checkpoint: AnyCheckpoint = Field(description="Checkpointing: where progress is saved, and how often.")
+    detection: AnyDetection = Field(description="Failure detection: when the job knows of a failure.")
+    recovery: AnyRecovery = Field(description="How a job recovers.")
     spares: Spares = Field(default_factory=lambda: Spares.model_validate({}), description="Nodes kept ready.")
     repair: AnyRepair | None = Field(
-        None, description="How nodes come back; without it every source that takes nodes needs a repair of its own."
+        None,
+        description="How nodes return to service; without it every source that takes nodes needs a repair of its own.",
     )
     scheduler: AnyScheduler = Field(default_factory=Fifo, description="How queued jobs get nodes.")
     power: PowerSpec | None = Field(None, description="What the cluster draws, where the usual values are not right.")
@@ -138,7 +139,7 @@ class Scenario(Model):
         first: dict[str, int] = {}
         for index, job in enumerate(self.jobs):
             if job.name in first:
-                message = f"'{job.name}' is also the name of jobs.{first[job.name]}; results are told apart by name"
+                message = f"'{job.name}' is also the name of jobs.{first[job.name]}; results are distinguished by name"
                 raise RuleError(("jobs", index, "name"), message)
             first[job.name] = index
         return self
@@ -198,7 +199,7 @@ def schema() -> Table:
 
 
 def _add_presets(content: Table) -> None:
-    """Part the names of presets from those of their strategies: a preset need not be told anything else."""
+    """Part the names of presets from those of their strategies: a preset needs nothing else."""
     choices = content["properties"]["recovery"]
     for kind in dict.fromkeys(REGISTRIES["recovery"].values()):
         part = content["$defs"][kind.__name__]

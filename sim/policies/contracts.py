@@ -14,14 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# ----------------------------------------
 # What a checkpoint strategy is asked, and what it answers.
 
 
 class Pace(NamedTuple):
     """How fast a group steps.
 
-    ``rate`` [-] is healthy seconds of work gained in a second of stepping; ``step`` [s] is the wall time of one
+    ``rate`` [-] is healthy seconds of work done in a second of stepping; ``step`` [s] is the wall time of one
     step (0: continuous progress).
     """
 
@@ -31,7 +30,7 @@ class Pace(NamedTuple):
 
 State: TypeAlias = Any
 
-"""The state of a checkpoint strategy, whatever it holds beside what :class:`Progress` tells."""
+"""The state of a checkpoint strategy, beside :class:`Progress`."""
 
 
 class CheckpointState(NamedTuple):
@@ -147,9 +146,9 @@ class CheckpointStrategy(Protocol):
         damage
             What has happened to the nodes. With ``keeps`` of ``live``, only the step in flight is lost.
         sound
-            Work up to which the state is known to be right [s]; later copies are of no use.
+            Work up to which the state is known to be right [s]; later checkpoints are of no use.
         mark
-            Numbers that decide whether a copy can be read; without them every copy can.
+            Numbers that decide whether a checkpoint can be read; without them all can.
         """
         ...
 
@@ -162,11 +161,10 @@ class CheckpointStrategy(Protocol):
         ...
 
     def sound(self, state: State) -> float:
-        """Return the work that a copy holds which was begun before now [s]: what happens now cannot spoil it."""
+        """Return the work that a checkpoint holds which was begun before now [s]: what happens now cannot spoil it."""
         ...
 
 
-# ----------------------------------------
 # Where time can land, and what can break, by name.
 
 NO_FAILURE = "no_failure"
@@ -208,7 +206,7 @@ FAULTS: dict[str, str] = {
     "host": "kernel panic, power, reboot: the node is gone",
     "nic": "a NIC or its cable is down",
     "switch": "a switch, or the cables behind it, is down",
-    "hang": "a collective hangs and nothing tells which node it is",
+    "hang": "a collective hangs and which node it is is unknown",
     "slow": "a node or its network is slow",
     "corrupt": "a node computes wrongly and says nothing",
     "spike": "the loss leaves its course, for no fault of the hardware",
@@ -223,7 +221,6 @@ OF_ONE_RANK = frozenset({"process", "gpu", "driver", "host", "nic"})
 """Classes of faults that strike one rank: replicas that can do without it may go on."""
 
 
-# ----------------------------------------
 # What a strategy answers: a plan, a tuple of steps. The engine alone carries it out.
 
 PoolName: TypeAlias = Literal["spare", "warm", "idle", "cold"]
@@ -242,9 +239,9 @@ their lives on the clock ``busy`` stand still.
 
 
 class Stall(NamedTuple):
-    """The group waits; the time goes to `bucket`. `exposed` tells who can fail meanwhile.
+    """The group waits; the time goes to `bucket`. `exposed` says who can fail meanwhile.
 
-    ``excess`` is by how much a drawn time is above the mean of its law [s]: what luck has to do with it.
+    ``excess`` is by how much a drawn time is above the mean of its law [s]: its random part.
     """
 
     bucket: Bucket
@@ -347,10 +344,6 @@ Memory: TypeAlias = Any
 """A frozen value that a strategy keeps per job; ``None`` at the start."""
 
 
-# ----------------------------------------
-# What repair answers.
-
-
 class Visit(NamedTuple):
     """A stay in one tier of repair, or in qualification (tier -1)."""
 
@@ -361,7 +354,7 @@ class Visit(NamedTuple):
 class Course(NamedTuple):
     """What repair will do to a node, all of it: the stays one after another, and how it ends.
 
-    ``fixed`` tells whether the fault is gone, which nobody knows; ``retires`` whether the node is given up.
+    ``fixed`` says whether the fault is gone, which is unknown to the policy; ``retires`` whether the node is given up.
     """
 
     visits: tuple[Visit, ...]
@@ -369,7 +362,6 @@ class Course(NamedTuple):
     retires: bool = False
 
 
-# ----------------------------------------
 # What a strategy sees: what an operator would know, never the hidden truth.
 
 
@@ -427,7 +419,7 @@ class NodeView(NamedTuple):
     tier: str
     """Where repair begins: the name of a tier, or nothing for the first."""
     uptime: float
-    """How long the node has been up since it last came back [s]."""
+    """How long the node has been up since it last returned to service [s]."""
     mark: Callable[[str], float]
     """Uniform numbers that belong to this failure."""
 

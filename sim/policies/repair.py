@@ -1,4 +1,4 @@
-"""Repair kinds: how a failed node comes back."""
+"""Repair kinds: how a failed node returns to service."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from sim.policies.contracts import Memory, NodeView
     from sim.scenario.law_model import LawModel
-
-# ----------------------------------------
-# Every repair succeeds after a time drawn from one law.
 
 
 class Simple(Strategy):
@@ -75,7 +72,6 @@ class Simple(Strategy):
         return 0.0
 
 
-# ----------------------------------------
 # Lemon policies: when a node that was blamed again and again is given up, judged by what operators see.
 
 
@@ -123,7 +119,6 @@ LEMONS = {"threshold": Threshold, "score": Score}
 LemonPolicy: TypeAlias = Threshold | Score
 
 
-# ----------------------------------------
 # Tiers of repair: from a reset to a replacement, with repairs that do not repair and crews that are busy.
 
 _MOST_ROUNDS = 1000
@@ -166,7 +161,7 @@ class Diagnosis(Model):
 
 
 class Tiers(Strategy):
-    """A blamed node goes through tiers of repair, one after another, and comes back healthy, or seemingly so."""
+    """A blamed node goes through tiers of repair, one after another, and returns, with or without its fault."""
 
     use: Literal["tiers"] = "tiers"
     tiers: tuple[Tier, ...] = Field(min_length=1, description="The tiers, lightest first.")
@@ -217,7 +212,7 @@ class Tiers(Strategy):
 
     @property
     def success(self) -> float:
-        """Probability that a node which begins at the first tier comes back without the fault [-]."""
+        """Probability that a node which begins at the first tier returns without the fault [-]."""
         finds = self.qualification.finds if self.qualification is not None else 0.0
         last = self.tiers[-1].fixes
         success = last / (1 - (1 - last) * finds)

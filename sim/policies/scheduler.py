@@ -11,9 +11,6 @@ from sim.scenario.fields import Strategy
 if TYPE_CHECKING:
     from sim.policies.contracts import QueuedJob
 
-# ----------------------------------------
-# First in, first out: the whole gang or nothing, and nobody overtakes.
-
 
 class Fifo(Strategy):
     """Start jobs in the order in which they became eligible; stop at the first that does not fit."""

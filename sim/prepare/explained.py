@@ -1,4 +1,4 @@
-"""How a job comes back, in means: who notices what, which ways there are, how long their phases take at its size."""
+"""How a job recovers, in means: detection, recovery strategies, and how long their phases take at its size."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from sim.policies.contracts import FAULTS
 from sim.policies.recovery import RECOVERIES, Ladder
-from sim.policies.recovery.phases import Crew, mean
+from sim.policies.recovery.phases import Members, mean
 from sim.prepare.failures import prior
 from sim.scenario.law_model import LawModel
 from sim.scenario.laws import Fixed
@@ -40,7 +40,7 @@ STAGES: dict[str, dict[str, _Who]] = {
     "standby": {"recovery": "swapped", "selection": "swapped"},
 }
 
-"""Who goes through the phases of each strategy, by the names of these: all of the job, nobody of whom is new; all, with
+"""Who goes through the phases of each strategy, by the names of these: all of the job, none of them new; all, with
 one node that is; one replica, with such a node; or all, who start from nothing. Those of a ladder are in its rungs."""
 
 
@@ -61,7 +61,7 @@ class FaultClass:
     known_after
         Mean time until they are known [s]; infinite if they never are.
     shares
-        Probability that each observer is the first to know, by name [-]; without a name where a time alone is stated.
+        Probability that each observer is the first detector, by name [-]; without a name where a time alone is stated.
     """
 
     fault: str
@@ -91,7 +91,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Way:
+class RungTimes:
     """One rung of a ladder.
 
     Parameters
@@ -119,10 +119,10 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Human:
+class Escalation:
     """Who is called when no rung is left: after how long the job starts again, in the mean [s]; infinite if never.
 
-    ``no_progress`` restarts in a row without new work call the human too [-]; ``None`` if any number may.
+    ``no_progress`` restarts in a row without new work escalate to the operator too [-]; ``None`` if any number may.
     """
 
     after: float
@@ -130,8 +130,8 @@ class Human:
 
 
 @dataclass(frozen=True)
-class Comeback:
-    """How a job comes back.
+class RecoverySummary:
+    """How a job recovers.
 
     Parameters
     ----------
@@ -139,12 +139,12 @@ class Comeback:
         Name of the strategy, and a sentence about it.
     classes
         The faults of the scenario by class, in the order of :data:`sim.policies.contracts.FAULTS`.
-    ways
+    rungs
         Rungs of a ladder; empty for other strategies.
     stages
         What the strategy takes, if it is not a ladder.
     human
-        Who is called when no rung is left; ``None`` where nobody ever is.
+        Operator escalation when no rung is left; ``None`` where there is none.
     settings
         What else the scenario states of the strategy, where it is not the default.
     """
@@ -152,29 +152,30 @@ class Comeback:
     strategy: str
     summary: str
     classes: tuple[FaultClass, ...]
-    ways: tuple[Way, ...]
+    rungs: tuple[RungTimes, ...]
     stages: tuple[Stage, ...]
-    human: Human | None
+    human: Escalation | None
     settings: Table
 
 
-def comeback(prepared: Prepared, index: int) -> Comeback:
-    """Return how a job of a scenario comes back, by its index.
+def recovery_summary(prepared: Prepared, index: int) -> RecoverySummary:
+    """Return how a job of a scenario recovers, by its index.
 
     Times are means at the size of the job, of a fault that takes one of its nodes, or none where nothing is replaced.
     All factors are in them.
     """
     job, recovery = prepared.jobs[index], prepared.recovery
     name = next(name for name, kind in RECOVERIES.items() if isinstance(recovery, kind))
-    told = {"use", "scale", "rungs", "exhausted", "no_progress", "gives_up", *STAGES[name]}
-    return Comeback(
+    ladder = recovery if isinstance(recovery, Ladder) else None
+    explained = {"use", "scale", "rungs", "exhausted", "no_progress", "gives_up", *STAGES[name]}
+    return RecoverySummary(
         strategy=name,
         summary=(type(recovery).__doc__ or "").strip().split("\n", 1)[0],
         classes=_classes(prepared, job),
-        ways=tuple(_way(rung, job, recovery.scale) for rung in recovery.rungs) if isinstance(recovery, Ladder) else (),
+        rungs=tuple(_rung_times(rung, job, ladder.scale) for rung in ladder.rungs) if ladder else (),
         stages=tuple(_stages(recovery, STAGES[name], job)),
-        human=_human(recovery) if isinstance(recovery, Ladder) else None,
-        settings=recovery.model_dump(mode="json", exclude_defaults=True, exclude=told),
+        human=_escalation(ladder) if ladder else None,
+        settings=recovery.model_dump(mode="json", exclude_defaults=True, exclude=explained),
     )
 
 
@@ -204,11 +205,11 @@ def _class(fault: str, stops: bool, sources: list[Source], prepared: Prepared, j
     return FaultClass(fault, stops, tuple(source.name for source in sources), sum(rates), after, shares)
 
 
-def _crew(who: _Who, job: PreparedJob) -> Crew:
+def _members(who: _Who, job: PreparedJob) -> Members:
     """Return who goes through phases, of a job that has lost one node at most."""
     if who == "replica":
-        return Crew(job.gpus / job.replicas, max(job.nodes // job.replicas, 1), 1)
-    return Crew(job.gpus, job.nodes, {"job": 0, "swapped": 1, "start": job.nodes}[who])
+        return Members(job.gpus / job.replicas, max(job.nodes // job.replicas, 1), 1)
+    return Members(job.gpus, job.nodes, {"job": 0, "swapped": 1, "start": job.nodes}[who])
 
 
 def _stages(recovery: AnyRecovery, parts: Mapping[str, _Who], job: PreparedJob) -> Iterable[Stage]:
@@ -217,28 +218,28 @@ def _stages(recovery: AnyRecovery, parts: Mapping[str, _Who], job: PreparedJob) 
         held = getattr(recovery, name)
         if held is not None:
             law = Fixed.from_seconds(value=held) if isinstance(held, float) else held
-            yield _stage(name, law, _crew(who, job), recovery.scale)
+            yield _stage(name, law, _members(who, job), recovery.scale)
 
 
-def _stage(name: str, held: Held, crew: Crew, scale: float, more: tuple[PhaseTime, ...] = ()) -> Stage:
+def _stage(name: str, held: Held, members: Members, scale: float, more: tuple[PhaseTime, ...] = ()) -> Stage:
     """Return phases with their means, and `more` behind them, whose times are as they stand."""
     if isinstance(held, LawModel):
         phases = [PhaseTime(name, scale * held.mean_value)]
     else:
         phases = [
-            PhaseTime(phase.name, scale * phase.mean_seconds(crew), phase.faults)
+            PhaseTime(phase.name, scale * phase.mean_seconds(members), phase.faults)
             for phase in held
-            if not phase.joiners or crew.joiners
+            if not phase.joiners or members.joiners
         ]
-    total = scale * sum(mean(held, crew)) + sum(phase.mean for phase in more)
+    total = scale * sum(mean(held, members)) + sum(phase.mean for phase in more)
     return Stage(name, total, (*phases, *more))
 
 
-def _way(rung: Rung, job: PreparedJob, scale: float) -> Way:
+def _rung_times(rung: Rung, job: PreparedJob, scale: float) -> RungTimes:
     """Return a rung of a ladder, with its times for a job; one that keeps nodes replaces one of them."""
-    crew = _crew("start" if rung.keeps == "nothing" else "swapped", job)
+    members = _members("start" if rung.keeps == "nothing" else "swapped", job)
     backoff = () if rung.backoff is None else (PhaseTime("first back-off", scale * rung.backoff.seconds(1)),)
-    return Way(
+    return RungTimes(
         name=rung.name,
         keeps=rung.keeps,
         pools=rung.pools if rung.keeps != "nothing" else (),
@@ -247,21 +248,21 @@ def _way(rung: Rung, job: PreparedJob, scale: float) -> Way:
         except_first=rung.except_first,
         patience=None if rung.patience is None else scale * rung.patience,
         stages=(
-            _stage("stop", rung.stop, crew, scale),
-            _stage("delay", rung.delay, crew, scale, backoff),
-            _stage("launch", rung.launch, crew, scale),
+            _stage("stop", rung.stop, members, scale),
+            _stage("delay", rung.delay, members, scale, backoff),
+            _stage("launch", rung.launch, members, scale),
         ),
     )
 
 
-def _human(ladder: Ladder) -> Human | None:
-    """Return who is called when a ladder has no rung left; ``None`` if some rung may always be tried."""
+def _escalation(ladder: Ladder) -> Escalation | None:
+    """Return the operator escalation of a ladder without a rung left; ``None`` if some rung always applies."""
     if ladder.no_progress is None and any(_always(rung) for rung in ladder.rungs):
         return None
-    return Human(math.inf if ladder.gives_up else ladder.scale * ladder.exhausted.mean_value, ladder.no_progress)
+    return Escalation(math.inf if ladder.gives_up else ladder.scale * ladder.exhausted.mean_value, ladder.no_progress)
 
 
 def _always(rung: Rung) -> bool:
-    """Return whether a rung may be tried after every failure, and is never given up."""
+    """Return whether a rung applies to every failure, and is never given up."""
     waits = rung.keeps == "nothing" or rung.patience is None
     return rung.budget is None and rung.handles is None and not rung.except_first and waits

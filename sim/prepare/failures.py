@@ -73,7 +73,7 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
     def notice(source: Source) -> DetectionRace | None:
         if source.detection is not None:
             return DetectionRace.by(source.detection).scaled(detection.scale)
-        fault, kind = source.fault, source.effect.kind
+        fault, kind = source.fault, source.effect.use
         return _NOTICING.get((described, fault, kind), lambda: detection.detection_race(fault, kind))
 
     found = [
@@ -86,8 +86,8 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         for source, index in zip(sources, origins, strict=True)
     ]
     for source, index in zip(found, origins, strict=True):
-        if source.detection_race is None and source.effect.kind == "spike":
-            rule = f"'{source.name}': nobody notices a loss spike here; give it a detection time"
+        if source.detection_race is None and source.effect.use == "spike":
+            rule = f"'{source.name}': a loss spike stays undetected here; give it a detection time"
             raise PathError(("failures", index, "detection"), rule)
     return found, merged
 
@@ -216,13 +216,13 @@ def _with_ages(source: Source, cluster: ClusterSpec) -> Source:
 
 
 def _check_part(source: Source, index: int, stopping: tuple[str, ...], scenario: Scenario) -> None:
-    """Refuse parts that stop nobody and slow nobody, and lost bandwidth that nobody needs."""
+    """Refuse parts that neither stop nor slow a job, and lost bandwidth that no job needs."""
     communicates = any(job.may_wait for job in scenario.jobs)
     wanted = (
-        "no job says what share of its step waits for communication (jobs.0.communication), or lets the model of steps "
+        "no job says what share of its step waits for communication (jobs.0.communication), or lets the step model "
         "tell (model, batch, parallelism)"
     )
-    if source.effect.kind == "degrade" and not communicates:
+    if source.effect.use == "degrade" and not communicates:
         raise PathError(("failures", index, "effect"), f"'{source.name}' takes bandwidth, and {wanted}")
     if source.part == "job" or source.part in stopping or (source.of_fabric and communicates):
         return
@@ -308,7 +308,7 @@ def _check_clock(source: Source, index: int, recovery: AnyRecovery) -> None:
 
 
 def _check_repair(source: Source, index: int, scenario: Scenario, repair: AnyRepair) -> None:
-    """Refuse repairs that nobody has described."""
+    """Refuse missing repairs."""
     path = ("failures", index)
     choice = scenario.failures[index]
     if not repair.is_stated and _repair_from(source, choice) == "scenario":
@@ -346,7 +346,7 @@ def _check_repair(source: Source, index: int, scenario: Scenario, repair: AnyRep
 
 
 def _check_tempo(source: Source, index: int, length: float) -> None:
-    """Refuse patterns so fine that a simulation of some `length` [s] would have more pieces than memory holds."""
+    """Refuse patterns so fine that a simulation of some `length` [s] would have more steps than memory holds."""
     if source.tempo is None:
         return
     swings, calendar = source.tempo.swings, source.tempo.calendar
@@ -386,7 +386,7 @@ def prior(sources: Iterable[Source], share: float, horizon: float, success: floa
     """Return the mean time to interrupt [s] of a job on a share of the nodes, and the mean detection time [s].
 
     Exact for constant rates. A unit that takes several nodes down is counted by the share of the cluster, and an
-    incident in which nodes fail one after another by each of them. What nobody notices interrupts nobody. `success` [-]
+    incident in which nodes fail one after another by each of them. What is undetected interrupts no job. `success` [-]
     is the probability that a repair removes a fault.
     """
     total = 0.0

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from sim.steps import Accelerator, Link, Links, Workload
     from sim.steps.workload import GroupKind
 
-# ----------------------------------------
 # What scenarios that differ in a few values have in common is kept: points of a study come one after another.
 
 _Value = TypeVar("_Value")
@@ -90,7 +89,6 @@ layout_of = lru_cache(maxsize=8)(Layout)
 """The ranks of a layout on nodes of so many GPUs; those asked for last are kept."""
 
 
-# ----------------------------------------
 # From a cluster to its accelerators.
 
 
@@ -132,7 +130,6 @@ def _resolved(accelerator: AnyAccelerator) -> Accelerator | None:
     return accelerator.changed(base) if base is not None else None
 
 
-# ----------------------------------------
 # The racks or scale-up domains that jobs use as wholes.
 
 
@@ -261,7 +258,6 @@ def _check_amounts(scenario: Scenario, units: Units, per_node: int, unit: str) -
                 )
 
 
-# ----------------------------------------
 # From the layout of a job to its place in the cluster.
 
 
@@ -522,7 +518,7 @@ def seats(
 ) -> tuple[int, tuple[int, ...]]:
     """Return how many sets of replicas can leave alone, and the position of each host in the order of ranks.
 
-    Positions are empty where they follow the ranks. Replicas that share a host leave together. A job of which nobody
+    Positions are empty where they follow the ranks. Replicas that share a host leave together. A job of which no one
     asks for its replicas has one.
 
     Raises
@@ -536,7 +532,7 @@ def seats(
         store = "a store of checkpoints" if checkpoint.by_replica else f"recovery '{recovery.use}'"
         raise PathError(("jobs", index), f"{store} works by replica: give the job parallelism with its data width")
     if recovery.reroutes and spec.lacks:
-        raise PathError(("recovery", "reroute"), f"needs the model of steps, and job '{spec.name}' lacks {spec.lacks}")
+        raise PathError(("recovery", "reroute"), f"needs the step-time model, and job '{spec.name}' lacks {spec.lacks}")
     layout = layout_of(spec.parallelism, gpus_per_node)
     groups = layout.failure_groups
     if isinstance(recovery, Narrow) and recovery.tensor != spec.parallelism.tensor:

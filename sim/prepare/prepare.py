@@ -1,7 +1,7 @@
 """From a scenario to what all its replications share: topology arrays, sources, job plans, closed form.
 
 Each fact is worked out once and passed on: counts, sources, units, the site, and of each job its place, step and
-checkpoint. `examine` needs no cables; `prepare` adds what only they tell.
+checkpoint. `examine` needs no cables; `prepare` adds what only they give.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def _check_pools(scenario: Scenario) -> None:
 
 
 def _idle_warnings(scenario: Scenario, surplus: int) -> tuple[str, ...]:
-    """Return that idle nodes serve like spares, where spares are stated and nobody says what idle nodes do.
+    """Return that idle nodes serve like spares, where spares are stated and nothing says what idle nodes do.
 
     The line says no number: it is the same for all points of a sweep.
     """
@@ -205,7 +205,7 @@ def _idle_warnings(scenario: Scenario, surplus: int) -> tuple[str, ...]:
 
 
 def _check_pick(scenario: Scenario) -> None:
-    """Refuse to pick nodes by a score that nobody keeps."""
+    """Refuse to pick nodes by a score that is not kept."""
     scheduler = scenario.scheduler
     if scheduler.pick == "best-score" and not getattr(scenario.repair, "lemons", ()):
         raise PathError(("scheduler", "pick"), "best-score needs repair with lemons: their policy keeps the score")

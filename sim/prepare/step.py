@@ -1,4 +1,4 @@
-"""From a job to what its step costs: by the model of steps, by a measurement, or by both."""
+"""From a job to what its step costs: by the step-time model, by a measurement, or by both."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class JobStep(NamedTuple):
     Parameters
     ----------
     time
-        Time of a healthy step [s]; 0 when nothing tells it.
+        Time of a healthy step [s]; 0 where it is unknown.
     mfu
         Model FLOP utilisation at the precision of the step [-], if model and time are known.
     plan
-        What the model of steps says, scaled to `time`; ``None`` where it is not told enough.
+        What the step-time model says, scaled to `time`; ``None`` where it lacks inputs.
     measured
         Whether `time` is a measurement of this very job.
     """
@@ -113,7 +113,7 @@ class PlacedJob:
 
     @cached_property
     def work(self) -> Workload | None:
-        """The step as the model of steps takes it, if it is told enough."""
+        """The step as the step-time model takes it, if it has its inputs."""
         if self.spec.batch is None or self.spec.parallelism is None or self.shape is None:
             return None
         return self.workload(self.spec.batch, self.spec.parallelism, self.spec.execution)
@@ -152,7 +152,7 @@ class PlacedJob:
 
     @cached_property
     def plan(self) -> StepPlan | None:
-        """What the model of steps says, if it is told enough.
+        """What the step-time model says, if it has its inputs.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class PlacedJob:
         return self._calibrated(plan) if spec.calibration is not None else plan
 
     def _calibrated(self, plan: StepPlan) -> StepPlan:
-        """Return a plan scaled by what a measured step took over what the model of steps says of it."""
+        """Return a plan scaled by what a measured step took over what the step-time model says of it."""
         spec, row = self.spec, self.spec.calibration
         assert row is not None, "a job with a calibration"
         assert spec.batch is not None, "a planned job has a batch"
@@ -195,7 +195,7 @@ class PlacedJob:
         return replace(plan, scale=row.step_time / modelled, sigma=sigma)
 
     def step(self, longest: float) -> JobStep:
-        """Return what a step costs, as it is stated or as the model of steps says; `longest` is the horizon [s].
+        """Return what a step costs, as it is stated or as the step-time model says; `longest` is the horizon [s].
 
         Raises
         ------
@@ -264,12 +264,12 @@ def step_warnings(case: PlacedJob, job: PreparedJob, slow: Iterable[str]) -> lis
     """Return what to know about the time of a step, one line each; `slow` names the sources that slow nodes down."""
     spec, plan, names = case.spec, job.plan, ", ".join(slow)
     what = "mfu" if spec.mfu is not None else "step_time"
-    kept = f"the stated {what} is kept for a layout that the model of steps rules out"
+    kept = f"the stated {what} is kept for a layout that the step-time model rules out"
     found = [*(f"{kept}: {rule}" for rule in _broken(case)), *_low_mfu(job)]
     if job.is_measured and names:
         found.append(f"a measured {what} holds what slow nodes cost; {names} would count it twice")
     if job.step_time == 0 and spec.model is not None:
-        found.append(f"no time of a step; the model of steps would give it, but lacks {spec.lacks}")
+        found.append(f"no time of a step; the step-time model would give it, but lacks {spec.lacks}")
     if plan is not None and not job.is_measured:
         chip, shares, (low, high) = plan.machine.chip, plan.machine.shares, plan.band90
         if shares.basis != "fitted" and spec.calibration is None:
@@ -280,7 +280,7 @@ def step_warnings(case: PlacedJob, job: PreparedJob, slow: Iterable[str]) -> lis
             )
         if plan.is_far:
             found.append(
-                f"the calibration is {plan.scale:,.3g} times what the model of steps says: another step was measured, "
+                f"the calibration is {plan.scale:,.3g} times what the step-time model says: another step was measured, "
                 "or it was executed in another way"
             )
         if 1 < plan.crowding <= _SLACK:
@@ -290,7 +290,7 @@ def step_warnings(case: PlacedJob, job: PreparedJob, slow: Iterable[str]) -> lis
 
 
 def _broken(case: PlacedJob) -> list[str]:
-    """Return what the model of steps has against the layout of a job whose step is stated."""
+    """Return what the step-time model has against the layout of a job whose step is stated."""
     work, chips = case.work, case.site.chips
     if (case.spec.step_time is None and case.spec.mfu is None) or work is None or chips is None:
         return []
@@ -302,13 +302,13 @@ def _broken(case: PlacedJob) -> list[str]:
 
 
 def _low_mfu(job: PreparedJob) -> list[str]:
-    """Return that a job makes little of its GPUs, and what the model of steps says of that."""
+    """Return that a job makes little of its GPUs, and what the step-time model says of that."""
     if job.mfu is None or job.mfu >= _LOW:
         return []
     line = f"an MFU of {100 * job.mfu:.2g} % is low"
     if job.is_measured:
         return [
-            line + (f"; the model of steps says {100 * replace(job.plan, scale=1.0).mfu:.2g} %" if job.plan else "")
+            line + (f"; the step-time model says {100 * replace(job.plan, scale=1.0).mfu:.2g} %" if job.plan else "")
         ]
     assert job.plan is not None, "what is not stated is modelled"
     terms = job.plan.breakdown._asdict()
@@ -323,7 +323,7 @@ def _low_mfu(job: PreparedJob) -> list[str]:
 def pool_paces(cluster: ClusterSpec, precision: str, plan: StepPlan | None = None) -> tuple[float, ...]:
     """Return the pace of a job on the nodes of each pool of hosts, relative to the first [-].
 
-    As the model of steps says of its layout, or else as their dense peaks.
+    As the step-time model says of its layout, or else as their dense peaks.
 
     Raises
     ------

@@ -89,7 +89,7 @@ class Strategy(Model):
 
 
 class OneOf:
-    """Annotation of a union of models that a key tells apart, each with a validator of its own.
+    """Annotation of a union of models that a key distinguishes, each with a validator of its own.
 
     pydantic's ``Discriminator`` puts the validators of all of them into the one around them. Here a model is built when
     the key first names it: of some hundred kinds, a scenario names ten. JSON Schema and complaints are the same.
@@ -172,13 +172,9 @@ Rate = Annotated[
     BeforeValidator(lambda value: value if isinstance(value, units.Rate) else units.parse_rate(value)),
     PlainSerializer(units.show_rate),
     WithJsonSchema(
-        {"anyOf": [{"type": "string"}, {"const": 0}], "description": "a rate", "examples": ["6.5 per 1000 node-day"]}
+        {"anyOf": [{"type": "string"}, {"const": 0}], "description": "a rate", "examples": ["6.5 per 1000 node-days"]}
     ),
 ]
-
-
-# ----------------------------------------
-# A mistake at a place of a scenario.
 
 
 class PathError(ValueError):

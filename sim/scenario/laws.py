@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
@@ -62,7 +62,7 @@ Sample = Annotated[tuple[Duration, ...], AfterValidator(_sorted_sample)]
 class Exponential(GammaPower):
     """Constant hazard: f(x) = exp(-x / mean) / mean."""
 
-    law: Literal["exponential"] = "exponential"
+    use: Literal["exponential"] = "exponential"
     mean: PositiveDuration = Field(description="Mean.")
     _times = ("mean",)
     # A constant rate of failures may be as small as one likes: then nothing fails.
@@ -80,7 +80,7 @@ class Exponential(GammaPower):
 class Weibull(GammaPower):
     """Hazard as a power of the age: P(X > x) = exp(-(x / scale)^shape)."""
 
-    law: Literal["weibull"] = "weibull"
+    use: Literal["weibull"] = "weibull"
     shape: Shape = Field(description="Shape [-]: below 1 infant mortality, above 1 wear-out.")
     mean: PositiveDuration | None = Field(None, description="Mean; or give the scale.")
     scale: PositiveDuration | None = Field(None, description="Scale: 63 % of all lives are shorter.")
@@ -102,7 +102,7 @@ class Weibull(GammaPower):
 class Gamma(GammaPower):
     """A sum of exponential stages where the shape is whole: f(x) ~ x^(shape - 1) exp(-x shape / mean)."""
 
-    law: Literal["gamma"] = "gamma"
+    use: Literal["gamma"] = "gamma"
     shape: Shape = Field(description="Shape [-]: 1 / squared coefficient of variation.")
     mean: PositiveDuration = Field(description="Mean.")
     _times = ("mean",)
@@ -119,7 +119,7 @@ class Gamma(GammaPower):
 class Lognormal(LawModel):
     """ln X is normal with mean mu and standard deviation sigma; median exp(mu), mean exp(mu + sigma^2 / 2)."""
 
-    law: Literal["lognormal"] = "lognormal"
+    use: Literal["lognormal"] = "lognormal"
     median: PositiveDuration | None = Field(None, description="Median; or give the mean.")
     mean: PositiveDuration | None = Field(None, description="Mean.")
     sigma: float = Field(gt=0, le=10, description="Standard deviation of ln X [-].")
@@ -154,7 +154,7 @@ class Lognormal(LawModel):
 class Uniform(LawModel):
     """Every time between two limits is equally likely."""
 
-    law: Literal["uniform"] = "uniform"
+    use: Literal["uniform"] = "uniform"
     low: Duration = Field(description="Shortest time; may be 0.")
     high: PositiveDuration = Field(description="Longest time.")
     _times = ("low", "high")
@@ -187,7 +187,7 @@ class Uniform(LawModel):
 class Empirical(Steps):
     """A sample taken as it is: each value with the same probability."""
 
-    law: Literal["empirical"] = "empirical"
+    use: Literal["empirical"] = "empirical"
     values: Sample = Field(description="The sample, in any order.")
     _times = ("values",)
 
@@ -198,7 +198,7 @@ class Empirical(Steps):
 class Fixed(Steps):
     """Always the same time; plain text such as ``30 min`` means this law."""
 
-    law: Literal["fixed"] = "fixed"
+    use: Literal["fixed"] = "fixed"
     value: Duration = Field(description="The time; may be 0.")
     _times = ("value",)
 
@@ -211,8 +211,8 @@ class TextIsFixed:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         def expand(value: Data) -> Data:
-            # Bare numbers too, so that they are told that they need a unit.
-            return {"law": "fixed", "value": value} if isinstance(value, str | int | float) else value
+            # Bare numbers too, so that they are said to need a unit.
+            return {"use": "fixed", "value": value} if isinstance(value, str | int | float) else value
 
         return core_schema.no_info_before_validator_function(expand, handler(source))
 
@@ -234,7 +234,7 @@ def _parse(value: object) -> float:
     try:
         rate = units.parse_rate(value)
     except units.UnitError as error:
-        raise units.UnitError(str(error).replace("6.5 per 1000 node-day", _EXAMPLE)) from None
+        raise units.UnitError(str(error).replace("6.5 per 1000 node-days", _EXAMPLE)) from None
     if rate.of:
         message = f"a hazard is that of one unit: write '{_EXAMPLE}', without '{rate.of}'"
         raise units.UnitError(message)
@@ -265,7 +265,7 @@ class HazardPiece(Model):
 class Piecewise(LawModel):
     """Constant hazard between given ages: burn-in, wear-out, a bathtub."""
 
-    law: Literal["piecewise"] = "piecewise"
+    use: Literal["piecewise"] = "piecewise"
     hazards: tuple[HazardPiece, ...] = Field(min_length=1, description="Hazards by age; the last has no end.")
 
     def _check(self) -> None:
@@ -341,11 +341,11 @@ class Piecewise(LawModel):
             return np.asarray(hazard[piece] + rate[piece] * (time - start[piece]), dtype=np.float64)
 
 
-# Lives of several kinds of units that nobody can tell apart: each kind with a share and a law of its own.
+# Lives of several kinds of units that nobody can distinguish: each kind with a share and a law of its own.
 
 PlainLaws: TypeAlias = Exponential | Weibull | Gamma | Lognormal | Uniform | Empirical | Fixed | Piecewise
 
-PlainLaw = Annotated[PlainLaws, OneOf("law"), TextIsFixed()]
+PlainLaw = Annotated[PlainLaws, OneOf("use"), TextIsFixed()]
 
 _ROUNDING = 1e-9
 
@@ -360,7 +360,7 @@ class MixturePart(Model):
 class Mixture(LawModel):
     """A unit belongs to one of several populations by chance, and lives by that one's law."""
 
-    law: Literal["mixture"] = "mixture"
+    use: Literal["mixture"] = "mixture"
     parts: tuple[MixturePart, ...] = Field(min_length=2, description="The populations: weights and laws.")
 
     def _check(self) -> None:
@@ -420,7 +420,9 @@ class Mixture(LawModel):
         return hazard_of(below, above)
 
 
-Law = Annotated[PlainLaws | Mixture, OneOf("law"), TextIsFixed()]
+LAW_NAMES = frozenset(law.model_fields["use"].default for law in (*get_args(PlainLaws), Mixture))
+
+Law = Annotated[PlainLaws | Mixture, OneOf("use"), TextIsFixed()]
 
 
 def draw(law: LawModel, mark: Callable[[str], float], purpose: str) -> float:

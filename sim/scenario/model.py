@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from sim.steps.hardware import Accelerator
     from sim.yamlfile import Table
 
-# ----------------------------------------
 # What a user may say of a model that is not in the catalog.
 
 
@@ -36,16 +35,16 @@ class ExpertsSpec(Model):
     count: Count = Field(gt=0, le=10**6, description="Experts of a layer.")
     active: Count = Field(gt=0, description="Experts that a token is sent to.")
     ffn: Count = Field(gt=0, description="Feed-forward width of one expert.")
-    shared: Count = Field(0, description="Feed-forward width that all tokens meet beside the experts.")
+    shared: Count = Field(0, description="Feed-forward width of the shared experts.")
     dense_layers: Count = Field(0, description="Layers without experts.")
     domains: Count = Field(0, description="Scale-up domains that a token is sent to at most; 0 for any.")
 
 
 class LatentSpec(Model):
-    """Attention with keys and values through a narrow waist."""
+    """Multi-head latent attention (MLA): low-rank keys and values."""
 
-    query_rank: Count = Field(gt=0, description="Width of the compressed queries.")
-    kv_rank: Count = Field(gt=0, description="Width of the compressed keys and values.")
+    query_rank: Count = Field(gt=0, description="Rank of the low-rank queries.")
+    kv_rank: Count = Field(gt=0, description="Rank of the low-rank keys and values.")
     head: Count = Field(gt=0, description="Width of a head's queries and keys without position.")
     rotary: Count = Field(gt=0, description="Width of a head's queries and keys with rotary position.")
     value: Count = Field(gt=0, description="Width of a head's values.")
@@ -58,14 +57,14 @@ class ModelSpec(Model):
     hidden: Count = Field(gt=0, description="Width of the hidden state.")
     ffn: Count = Field(gt=0, description="Feed-forward width, of layers without experts.")
     heads: Count = Field(gt=0, le=10**6, description="Attention heads.")
-    kv_heads: Count | None = Field(None, gt=0, description="Heads of keys and values; without it, one for each head.")
+    kv_heads: Count | None = Field(None, gt=0, description="Key-value heads (GQA); without it, one for each head.")
     vocabulary: Count = Field(gt=0, description="Entries of the vocabulary, as padded.")
     gated: bool = Field(True, description="Whether the feed-forward part has a gate: three matrices instead of two.")
     tied: bool = Field(False, description="Whether input and output share one table of embeddings.")
     head: Count | None = Field(None, gt=0, description="Width of a head; without it, hidden / heads.")
     experts: ExpertsSpec | None = Field(None, description="Mixture of experts.")
     latent: LatentSpec | None = Field(None, description="Latent attention.")
-    depths: Count = Field(0, description="Modules that predict tokens further ahead.")
+    depths: Count = Field(0, description="Multi-token prediction (MTP) heads.")
 
     @model_validator(mode="after")
     def _can_be(self) -> Self:
@@ -83,7 +82,7 @@ class ModelSpec(Model):
         return self
 
     def shape(self) -> ModelShape:
-        """Return it as the model of steps takes it."""
+        """Return it as the step-time model takes it."""
         return ModelShape(
             layers=self.layers,
             hidden=self.hidden,
@@ -102,7 +101,6 @@ class ModelSpec(Model):
         )
 
 
-# ----------------------------------------
 # What a user may say of an accelerator that the catalog does not have: what differs from one that it has.
 
 
@@ -144,7 +142,7 @@ class AcceleratorSpec(Model):
 
 
 def _form(value: object) -> str:
-    """Tell a word (a name of the catalog, horizon) from a description, so that a value is judged as that alone."""
+    """Return whether a value is a word (a name of the catalog, horizon) or a description, and judged as that alone."""
     return "word" if isinstance(value, str) else "description"
 
 
@@ -153,7 +151,6 @@ AnyAccelerator: TypeAlias = Annotated[
 ]
 
 
-# ----------------------------------------
 # What a user may say of the power and the price of a cluster.
 
 Money = Annotated[float, Field(ge=0, le=1e15)]
@@ -168,7 +165,7 @@ _OWNED = ("capex", "years", "energy", "storage", "repair", "labour")
 class PowerSpec(Model):
     """What the cluster draws; what is not said is taken from the catalog of accelerators."""
 
-    pue: float = Field(1.2, ge=1, le=10, description="Power of the facility over that of what stands in it.")
+    pue: float = Field(1.2, ge=1, le=10, description="Power usage effectiveness (PUE): facility power over IT power.")
     switch: Power = Field("690 W", le=1e9, description="What one switch of the fabric draws.")  # type: ignore[assignment]
     storage: Power = Field("0 W", le=1e12, description="What all storage draws.")  # type: ignore[assignment]
     idle: Power | None = Field(None, description="What a node draws without work; omitted: that of the catalog.")
@@ -213,7 +210,6 @@ class CostSpec(Model):
         return self
 
 
-# ----------------------------------------
 # Blocking work that a job does again and again: evaluation, checks for corruption, loading of data.
 
 
@@ -281,15 +277,15 @@ class Batch(Model):
 class Parallelism(Model):
     """How the model is laid out: gpus = tensor x context x pipeline x data."""
 
-    tensor: int = Field(1, ge=1, le=_MOST, description="GPUs that share each layer.")
-    context: int = Field(1, ge=1, le=_MOST, description="GPUs that share each sequence.")
-    pipeline: int = Field(1, ge=1, le=_MOST, description="Pipeline stages.")
-    data: int = Field(1, ge=1, le=_MOST, description="Data-parallel replicas.")
+    tensor: int = Field(1, ge=1, le=_MOST, description="Tensor parallelism (TP): GPUs that share each layer.")
+    context: int = Field(1, ge=1, le=_MOST, description="Context parallelism (CP): GPUs that share each sequence.")
+    pipeline: int = Field(1, ge=1, le=_MOST, description="Pipeline parallelism (PP): stages.")
+    data: int = Field(1, ge=1, le=_MOST, description="Data parallelism (DP): replicas.")
     expert: int = Field(
         1,
         ge=1,
         le=_MOST,
-        description="GPUs that share the experts of each layer: GPUs of data, or of data and context.",
+        description="Expert parallelism (EP): GPUs that share the experts of a layer; of data, or of data and context.",
     )
     order: tuple[GroupKind, ...] = Field(
         ORDER,
@@ -299,7 +295,7 @@ class Parallelism(Model):
         1,
         ge=1,
         le=_MOST,
-        description="Pieces of the model that each pipeline stage holds; above 1 they are interleaved.",
+        description="Model chunks of each pipeline stage (virtual pipeline); above 1 they are interleaved.",
     )
     within_domain: tuple[GroupKind, ...] = Field(
         (), description="Kinds of groups that must fit into a scale-up domain; others may be cut, with a warning."
@@ -333,12 +329,12 @@ class Parallelism(Model):
 
 
 class Execution(Model):
-    """How a step is executed; it matters where the model of steps gives its time."""
+    """How a step is executed; it matters where the step-time model gives its time."""
 
-    microbatch: Count = Field(1, gt=0, description="Sequences that a replica works on at once.")
-    schedule: Schedule = Field("1f1b", description="Order of the pipeline's passes; 1f1b interleaves virtual stages.")
+    microbatch: Count = Field(1, gt=0, description="Microbatch size in sequences.")
+    schedule: Schedule = Field("1f1b", description="Pipeline schedule; 1f1b interleaves model chunks.")
     recompute: Recompute = Field(
-        "none", description="What the backward pass computes again: nothing, the core of attention, or whole layers."
+        "none", description="Activation recomputation: none, selective (the core of attention), or full layers."
     )
     sharding: Sharding = Field(
         "optimizer",
@@ -349,15 +345,13 @@ class Execution(Model):
         None, gt=0, description="Ranks that parameters are divided among (hybrid sharding); without it, all replicas'."
     )
     sequence_parallel: bool = Field(
-        True, description="Whether tensor ranks also divide what lies between the matrix products."
+        True, description="Sequence parallelism: tensor ranks also divide what lies between the matrix products."
     )
-    fused_attention: bool = Field(
-        True, description="Whether attention keeps no scores in memory and skips the masked half."
-    )
-    overlap_tensor: bool = Field(True, description="Whether the traffic of tensor ranks runs beside computing.")
-    overlap_data: bool = Field(True, description="Whether the traffic of replicas runs beside computing.")
+    fused_attention: bool = Field(True, description="FlashAttention: no scores in memory, the masked half skipped.")
+    overlap_tensor: bool = Field(True, description="Whether tensor-parallel communication overlaps with computing.")
+    overlap_data: bool = Field(True, description="Whether data-parallel communication overlaps with computing.")
     overlap_expert: bool = Field(
-        False, description="Whether tokens travel to experts and back while another microbatch computes (DualPipe)."
+        False, description="Whether the expert all-to-all overlaps with the computing of another microbatch (DualPipe)."
     )
 
     @model_validator(mode="after")
@@ -373,7 +367,7 @@ class Calibration(Model):
 
     step_time: Duration = Field(gt=0, description="What was measured.")
     batch: Batch | None = Field(None, description="The global batch that was measured.")
-    parallelism: Parallelism | None = Field(None, description="The layout that was measured; tells the GPUs too.")
+    parallelism: Parallelism | None = Field(None, description="The layout that was measured; gives the GPUs too.")
     execution: Execution | None = Field(None, description="How the measured step was executed.")
 
 
@@ -410,11 +404,11 @@ class JobSpec(Model):
     gpus: Count = Field(gt=0, description="GPUs that the job asks for; a whole number of nodes.")
     model: AnyModel | None = Field(None, description="A model of the catalog, or its shape; gives the FLOP of a step.")
     step_time: Duration | None = Field(
-        None, description="Measured time of a healthy step; without it the model of steps gives it."
+        None, description="Measured time of a healthy step; without it the step-time model gives it."
     )
     mfu: Fraction | None = Field(None, description="Published model FLOP utilisation; gives the time of a step.")
     calibration: Calibration | None = Field(
-        None, description="A measured step of this model and cluster; scales what the model of steps says."
+        None, description="A measured step of this model and cluster; scales what the step-time model says."
     )
     batch: Batch | None = Field(None, description="The global batch; needed for tokens and steps.")
     parallelism: Parallelism | None = Field(None, description="Layout; its product must be the number of GPUs.")
@@ -425,10 +419,10 @@ class JobSpec(Model):
     communication: Fraction | None = Field(
         None,
         description="Share of a healthy step that waits for communication between nodes; lost bandwidth stretches it. "
-        "Without it the model of steps tells, and where there is none, nothing waits.",
+        "Without it the step-time model gives it, and where there is none, nothing waits.",
     )
     periodic: tuple[PeriodicWork, ...] = Field(
-        (), description="Blocking work that comes again and again: evaluation, checks for corruption, loading of data."
+        (), description="Periodic blocking work: evaluation, checks for corruption, loading of data."
     )
     arrival: Duration = Field("0 s", description="When the job enters the queue.")  # type: ignore[assignment]
     deadline: Duration | None = Field(None, description="For p_finish_by: time from arrival to finish.")
@@ -436,12 +430,12 @@ class JobSpec(Model):
 
     @property
     def may_wait(self) -> bool:
-        """Whether less bandwidth may slow it: as it states, or as the model of steps will tell."""
+        """Whether less bandwidth may slow it: as it states, or as the step-time model will say."""
         return self.communication > 0 if self.communication is not None else not self.lacks
 
     @property
     def lacks(self) -> str:
-        """What the model of steps would have to know and is not told, in words; empty where it knows all."""
+        """What the step-time model lacks, in words; empty where it knows all."""
         missing = [name for name in ("model", "batch", "parallelism") if getattr(self, name) is None]
         return " and ".join(missing)
 
@@ -468,10 +462,10 @@ class JobSpec(Model):
             message = "give calibration or a measured step of this very job (step_time, mfu), not both"
             raise RuleError(("calibration",), message)
         if self.calibration is not None and self.lacks:
-            raise RuleError(("calibration",), f"scales what the model of steps says, and that lacks {self.lacks}")
+            raise RuleError(("calibration",), f"scales what the step-time model says, and that lacks {self.lacks}")
         if isinstance(self.work, Work):
             if self.work.tokens is not None and self.batch is None:
-                raise RuleError(("work", "tokens"), "work in tokens needs batch: it tells the tokens of a step")
+                raise RuleError(("work", "tokens"), "work in tokens needs batch: it states the tokens of a step")
             if self.work.time is None and self.step_time is None and self.mfu is None and self.lacks:
                 raise RuleError(
                     ("work",),
@@ -484,21 +478,17 @@ class JobSpec(Model):
         return self
 
 
-# ----------------------------------------
-# Nodes that wait for a job to lose one.
-
-
 class StandbyNodes(Model):
     """Nodes outside the allocation that take a while to be of use."""
 
     nodes: Count = Field(gt=0, description="How many.")
-    delay: Duration = Field(description="From being asked for to being ready.")
-    one_by_one: bool = Field(False, description="Whether several are got ready one after another, or all at once.")
-    refills: bool = Field(True, description="Whether nodes that come back from repair fill it up again.")
+    delay: Duration = Field(description="Time from request to ready.")
+    one_by_one: bool = Field(False, description="Whether several are made ready one after another, or all at once.")
+    refills: bool = Field(True, description="Whether repaired nodes fill it up again.")
 
 
 class Spares(Model):
-    """Nodes kept ready for jobs that lose one; all jobs share them. Nodes that come back fill them in this order."""
+    """Nodes kept ready for jobs that lose one; all jobs share them. Repaired nodes fill them in this order."""
 
     hot: Count = Field(0, description="Healthy nodes in the allocation, of use at once.")
     warm: StandbyNodes | None = Field(None, description="Nodes that are powered, but outside the allocation.")
@@ -508,7 +498,7 @@ class Spares(Model):
     )
     idle: Literal["serve", "withhold"] = Field(
         "serve",
-        description="Nodes beyond those of all jobs and these spares: they serve like spares, or nobody gets them.",
+        description="Nodes beyond those of all jobs and these spares: they serve like spares, or stay unused.",
     )
 
     @property

@@ -81,7 +81,6 @@ class Accelerator:
     announced: bool = False
 
 
-# ----------------------------------------
 # What the groups of a layout communicate over: scale-up links inside a domain, NICs between domains.
 
 
@@ -166,7 +165,6 @@ def ideal_links(
     )
 
 
-# ----------------------------------------
 # The numbers of the step model that no data sheet gives: fitted to measured steps, or from textbooks.
 
 

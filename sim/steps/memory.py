@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from sim.steps.shape import ModelShape
     from sim.steps.workload import Workload
 
-# ----------------------------------------
-# What a layer keeps of a token for its backward pass.
-
 
 class Activations(NamedTuple):
     """Bytes of one token in one layer, at 16 bits.
@@ -126,8 +123,8 @@ def activation_memory(work: Workload, *, last: bool = False) -> float:
 
     With 1F1B the first stage holds p microbatches of L / p layers, as much as one of all layers; interleaving makes it
     :math:`1 + (p - 1) / (p v)` times as much, and zero bubble H2 twice. The last stage holds one microbatch; p of all
-    pieces but one, and one of that, when interleaved; with zero bubble, as much as the first, less one with H2. Of
-    layers that are recomputed in full their input stays, 2 h bytes a token, and
+    model chunks but one, and one of that, when interleaved; with zero bubble, as much as the first, less one with H2.
+    Of layers that are recomputed in full their input stays, 2 h bytes a token, and
     the whole of one layer at a time.
 
     References
@@ -140,7 +137,7 @@ def activation_memory(work: Workload, *, last: bool = False) -> float:
     if work.recompute == "full":
         kept = 2 * shape.hidden / work.split
         one, layer = layer - kept, kept
-    # Pieces of microbatches that a stage has begun and not finished, in the steady state.
+    # Model chunks of microbatches that a stage has begun and not finished, in the steady state.
     if work.schedule == "1f1b":
         first = virtual * stages + (stages - 1 if virtual > 1 else 0)
         pieces = (virtual - 1) * stages + 1 if last else first

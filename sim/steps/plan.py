@@ -112,7 +112,6 @@ class StepPlan:
         return found if self.scale == 1.0 else Breakdown(*(self.scale * term for term in found))
 
 
-# ----------------------------------------
 # How long it takes until a job steps, as a function of its size.
 
 
@@ -145,7 +144,6 @@ def start_time(gpus: float) -> tuple[float, float]:
     return 170.0 + 22e-3 * more, 290.0 + 48e-3 * more
 
 
-# ----------------------------------------
 # Every way to lay a step out on a number of GPUs: the sizes of the groups, and what the memory has room for.
 
 _FEWEST_TOKENS = 4096
@@ -177,15 +175,18 @@ class Bounds(NamedTuple):
 def layouts(base: Workload, bounds: Bounds) -> Iterator[Workload]:
     """Yield the layouts of a step that are possible and fit, each once and always in the same order.
 
-    Tried are all sizes of tensor, context, pipeline, data and expert groups, virtual stages, microbatches, and what the
-    backward pass computes again. Model, batch, precision, schedule and overlaps are those of `base`.
+    Evaluated are all sizes of tensor, context, pipeline, data and expert groups, virtual stages, microbatches, and what
+    the backward pass computes again. Model, batch, precision, schedule and overlaps are those of `base`.
 
     Notes
     -----
     What a GPU holds never falls when a microbatch grows, so that the first one that does not fit ends its row.
     """
+    recomputes: tuple[Recompute, ...] = ("none", "selective", "full")
+    if base.fused_attention and not base.shape.gated:  # where selective recomputation drops nothing
+        recomputes = ("none", "full")
     for group in groupings(base, bounds):
-        for sharding, recompute in product(bounds.shardings, _recomputes(base)):
+        for sharding, recompute in product(bounds.shardings, recomputes):
             start = replace(group, sharding=sharding, shard_ranks=_ranks(base, sharding), recompute=recompute)
             for virtual in _virtuals(start):
                 for microbatch in divisors(start.sequences // start.data):
@@ -239,11 +240,6 @@ def smallest(base: Workload, bounds: Bounds) -> Workload | None:
     return min((work for work in found if not problems(work)), key=lambda work: memory_use(work).total, default=None)
 
 
-def _recomputes(base: Workload) -> tuple[Recompute, ...]:
-    """Return what can be computed again: selectively only where that drops anything."""
-    return ("none", "selective", "full") if base.shape.gated or not base.fused_attention else ("none", "full")
-
-
 def _ranks(base: Workload, sharding: Sharding) -> int:
     """Return how many ranks divide parameters [-]: as many as now, where they do."""
     return base.shard_ranks if sharding == "parameters" else 0
@@ -258,7 +254,7 @@ def _experts(base: Workload, context: int, data: int) -> list[int]:
 
 
 def _virtuals(work: Workload) -> list[int]:
-    """Return the numbers of pieces that a stage can hold."""
+    """Return the numbers of model chunks that a stage can hold."""
     if work.pipeline == 1 or work.schedule != "1f1b":
         return [1]
     return sorted({1, *even_pieces(work.shape.layers, work.pipeline)})

@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class LatentAttention:
-    """Keys and values through a narrow waist, as in DeepSeek-V2 (arXiv 2405.04434, section 2.1).
+    """Multi-head latent attention (MLA): low-rank keys and values, as in DeepSeek-V2 (arXiv 2405.04434, section 2.1).
 
     Parameters
     ----------
@@ -175,17 +175,17 @@ class ModelShape:
 
     @cached_property
     def all_layers(self) -> int:
-        """Layers, those of further depths too [-]."""
+        """Layers, those of MTP heads too [-]."""
         return self.layers + self.depths
 
     @cached_property
     def expert_layers(self) -> int:
-        """Layers with experts, those of further depths too [-]."""
+        """Layers with experts, those of MTP heads too [-]."""
         return self.all_layers - self.experts.dense_layers if self.experts is not None else 0
 
     @cached_property
     def dense_layers(self) -> int:
-        """Layers without experts, those of further depths too [-]."""
+        """Layers without experts, those of MTP heads too [-]."""
         return self.all_layers - self.expert_layers
 
     @cached_property
@@ -229,7 +229,6 @@ class ModelShape:
         return (1 + self.depths) * self.embedding / layer
 
 
-# ----------------------------------------
 # Floating-point operations of decoder models, and the time of a step that a published MFU implies.
 
 

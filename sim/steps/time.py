@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sim.steps.hardware import Accelerator, Constants, Efficiencies, Link, Links
     from sim.steps.workload import Workload
 
-# ----------------------------------------
 # The time of one layer and one microbatch on one GPU, forward and backward together, term by term.
 #
 # Symbols: T tokens of a microbatch and context rank, h hidden width, s sequence, t tensor ranks, n passes (3, or 4 with
@@ -319,7 +318,7 @@ def breakdown(work: Workload, machine: Machine) -> Breakdown:
 def _fill(work: Workload, found: Stages) -> float:
     """Return what each further stage adds to filling and draining the pipeline [s].
 
-    1F1B: a stage's time for a microbatch, over the interleaved pieces. Zero bubble puts gradients of weights into the
+    1F1B: a stage's time for a microbatch, over its model chunks. Zero bubble puts gradients of weights into the
     gap: once (H1), or twice with more microbatches in flight (H2).
 
     References
@@ -374,7 +373,7 @@ def _reduced(work: Workload, machine: Machine, size: float) -> float:
 
 
 def _between_copies(work: Workload, machine: Machine) -> float:
-    """Return the time of the all-reduce between groups that hold copies of divided parameters [s]."""
+    """Return the time of the all-reduce between groups that hold replicas of divided parameters [s]."""
     found = 0.0
     for parameters, ranks, copies, link in _shared(work, machine.links):
         groups = copies // ranks
@@ -404,7 +403,6 @@ def _optimizer(work: Workload, machine: Machine) -> float:
     return constants.optimizer * (shared + experts) / (constants.memory * machine.chip.memory_bandwidth)
 
 
-# ----------------------------------------
 # The time of a step when something is slow, narrow or missing, to first order.
 #
 # A synchronous step waits for its slowest member: a slow GPU holds up its tensor group, that one its stage, the stage

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from sim.steps.shape import ModelShape
 
-# ----------------------------------------
 # How the ranks of a layout are numbered and divided: coordinates, divisors, and what divides next to what does not.
 
 GroupKind: TypeAlias = Literal["tensor", "context", "expert", "data", "pipeline"]
@@ -85,7 +84,7 @@ class Workload:
     tensor, context, pipeline, data, expert
         Sizes of the groups [-]; GPUs = tensor x context x pipeline x data, experts are spread over others' GPUs.
     virtual
-        Pieces of the model that each pipeline stage holds; above 1 they are interleaved [-].
+        Model chunks of each pipeline stage; above 1 they are interleaved [-].
     precision
         Arithmetic of the matrix products; attention and logits stay at 16 bits.
     schedule
@@ -96,7 +95,7 @@ class Workload:
         What data-parallel ranks divide among them: nothing, the optimizer's state, or parameters and gradients too.
     shard_ranks
         Ranks that parameters are divided among [-]; 0 for all of a data-parallel group. With fewer, several groups
-        hold copies of each other.
+        hold replicas of each other.
     sequence_parallel
         Whether tensor-parallel GPUs also share what is between the matrix products.
     fused_attention
@@ -217,7 +216,7 @@ def _replica_problems(work: Workload) -> list[Problem]:
     # A causal ring gives each rank one piece from the front and one from the back.
     if work.context > 1 and work.sequence % (2 * work.context):
         nearest = near_divisors(work.sequence // 2, work.context) if work.sequence % 2 == 0 else "1"
-        rule = f"sequences of {work.sequence} tokens do not divide into 2 x {work.context} pieces; nearest: {nearest}"
+        rule = f"sequences of {work.sequence} tokens do not divide into 2 x {work.context} chunks; nearest: {nearest}"
         found.append(Problem("context", rule))
     return found
 
@@ -234,7 +233,7 @@ def _pipeline_problems(work: Workload) -> list[Problem]:
     if stages == 1:
         return [Problem("virtual", "a pipeline of one stage has nothing to interleave")]
     if work.schedule != "1f1b":
-        return [Problem("virtual", f"schedule {work.schedule} does not interleave; use 1f1b, or 1 piece a stage")]
+        return [Problem("virtual", f"schedule {work.schedule} does not interleave; use 1f1b, or 1 model chunk a stage")]
     if layers % (stages * virtual) and (layers + 2) % (stages * virtual):
         ends = f"{layers} layers (or {layers + 2} with embedding and logits)"
         rule = f"{ends} do not divide into {stages} stages x {virtual}; nearest: {_even(layers, stages, virtual)}"
@@ -263,13 +262,13 @@ def _expert_problems(work: Workload) -> list[Problem]:
 
 
 def even_pieces(layers: int, stages: int) -> list[int]:
-    """Return the numbers of pieces per stage that divide a model evenly, its ends counted as two layers or as none."""
+    """Return the numbers of model chunks per stage that divide a model evenly, its ends being two layers or none."""
     wholes = (whole // stages for whole in (layers, layers + 2) if whole % stages == 0)
     return sorted({part for whole in wholes for part in divisors(whole)})
 
 
 def _even(layers: int, stages: int, virtual: int) -> str:
-    """Return the numbers of pieces per stage that divide a model evenly, next to one, in words."""
+    """Return the numbers of model chunks per stage that divide a model evenly, next to one, in words."""
     nearest = sorted(even_pieces(layers, stages) or [1], key=lambda each: (abs(each - virtual), each))[:2]
     return " or ".join(str(each) for each in sorted(nearest))
 

@@ -104,7 +104,7 @@ def at_llama_rates(nodes: int, scale: float = 1.0, **changes: Any) -> sim.Prepar
         },
         "recovery": {"use": "hot-spare", "reschedule": "30 s", "initialize": "200 s"},
         "spares": {"hot": spares},
-        "repair": {"time": {"law": "lognormal", "median": "22 h", "sigma": 1.5}},
+        "repair": {"time": {"use": "lognormal", "median": "22 h", "sigma": 1.5}},
     }
     return sim.prepare(sim.parse(content | changes))
 
@@ -124,20 +124,20 @@ def everything(nodes: int) -> sim.Prepared:
         "rate": "2.2 per 1000 node-day",
         "frailty": {"shape": 0.9},
         "tempo": swings,
-        "relapse": {"after": {"law": "lognormal", "median": "4.8 h", "sigma": 2.5}},
+        "relapse": {"after": {"use": "lognormal", "median": "4.8 h", "sigma": 2.5}},
     }
     burst = {
         "use": "incident",
         "name": "burst",
         "rate": "2.5 per cluster-day",
         "size": {"mean": 5, "least": 2},
-        "spread": {"law": "exponential", "mean": "5 min"},
+        "spread": {"use": "exponential", "mean": "5 min"},
         "tempo": swings,
     }
     tiers = [
         {"name": "reboot", "time": "20 min", "fixes": 0.5},
-        {"name": "automated", "time": {"law": "exponential", "mean": "2 h"}, "fixes": 0.8},
-        {"name": "manual", "time": {"law": "lognormal", "median": "22 h", "sigma": 1.5}, "fixes": 0.95},
+        {"name": "automated", "time": {"use": "exponential", "mean": "2 h"}, "fixes": 0.8},
+        {"name": "manual", "time": {"use": "lognormal", "median": "22 h", "sigma": 1.5}, "fixes": 0.95},
     ]
     repair = {"use": "tiers", "tiers": tiers, "qualification": {"time": "15 min", "finds": 0.7}}
     return at_llama_rates(nodes, name="every mechanism", failures=[node, burst], repair=repair, horizon="365 d")

@@ -17,7 +17,7 @@ from analysis.statistics.differences import controlled
 from analysis.study.load import load_study
 from analysis.sweep.campaign import Again, Campaign
 from analysis.sweep.journal import Journal
-from analysis.sweep.workers import Where, crew_at
+from analysis.sweep.workers import Where, worker_pool_at
 
 # ----------------------------------------
 # What control variates are worth: replications that the same interval takes without, relative to with.
@@ -59,7 +59,7 @@ def precision_rows() -> list[str]:
     worth = {}
     for case in _MEANS:
         found = replicate(case.prepared(), REPLICATIONS)
-        taken = controlled([row["ettr"] for row in found.rows], found.luck)
+        taken = controlled([row["ettr"] for row in found.rows], found.controls)
         if taken is None:
             lines.append(f"  ETTR: {case.title:58} {'none':>8}")
         else:
@@ -88,8 +88,8 @@ vary:
 metrics: [ettr, scheduling_goodput]
 replications: 4
 questions:
-  - {ask: best}
-  - {ask: trend, along: repair.time}
+  - {use: best}
+  - {use: trend, along: repair.time}
 """
 
 _POINTS = 1000
@@ -109,7 +109,7 @@ def report_rows() -> list[str]:
         megabytes = (folder / "results" / "report.html").stat().st_size / 1e6
     return [
         f"{'reports':66} {'measured':>9}  {'target':>9}",
-        f"  {f'page about a study of {_POINTS:,} points, the command':64} {seconds:7.1f} s  {'<= 10 s':>9}",
+        f"  {f'page about a study of {_POINTS:,} percentage points, the command':64} {seconds:7.1f} s  {'<= 10 s':>9}",
         f"  {'its size':64} {megabytes:6.2f} MB  {'<= 8 MB':>9}",
     ]
 
@@ -152,9 +152,9 @@ def study_rows() -> list[str]:
         f"{'studies':66} {'measured':>9}  {'target':>9}",
         f"  {'two processes over one':64} {gain:8.2f}x  {'>= 1.8x':>9}",
         f"  {'overhead of a task on one process':64} {1e3 * overhead:6.1f} ms  {'<= 5 ms':>9}",
-        f"  {f'{many.tasks:,} points of Llama 3, {10 * many.tasks:,} replications, two processes':64} "
+        f"  {f'{many.tasks:,} percentage points of Llama 3, {10 * many.tasks:,} replications, two processes':64} "
         f"{many.seconds:7.0f} s  {'<= 120 s':>9}",
-        f"  {f'largest process with {many.tasks:,} points over {few.tasks} points':64} "
+        f"  {f'largest process with {many.tasks:,} percentage points over {few.tasks} percentage points':64} "
         f"{many.megabytes / few.megabytes:8.2f}x  {'flat':>9}",
     ]
     return [*lines, f"  ({few.megabytes:.0f} MB and {many.megabytes:.0f} MB; a process starts with what it imports)"]
@@ -169,15 +169,15 @@ def _study(folder: Path, name: str, intervals: int, least: int) -> Path:
 def _library(folder: Path, where: Where, intervals: int, least: int) -> _Run:
     """Play a small study once the processes are there."""
     loaded = load_study(_study(folder, "small", intervals, least))
-    with Journal(folder / f"journal-{where.jobs}") as journal, crew_at(where) as worker_pool:
+    with Journal(folder / f"journal-{where.jobs}") as journal, worker_pool_at(where) as worker_pool:
         campaign = Campaign(loaded, journal, worker_pool)
         # The first tasks of a process also pay for its start.
-        campaign.play(Again(loaded.points), 2, first=1_000_000)
+        campaign.simulate(Again(loaded.points), 2, first=1_000_000)
         start = time.perf_counter()
-        campaign.play(Again(loaded.points), _REPLICATIONS)
+        campaign.simulate(Again(loaded.points), _REPLICATIONS)
         seconds = time.perf_counter() - start
-        played = [record for record in journal if record.first == 0]
-    return _Run(seconds, sum(record.seconds for record in played), len(played))
+        simulated = [record for record in journal if record.first == 0]
+    return _Run(seconds, sum(record.seconds for record in simulated), len(simulated))
 
 
 def _command(folder: Path, name: str, intervals: int, least: int) -> _Run:

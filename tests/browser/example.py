@@ -97,7 +97,7 @@ def example_report(explorer: bool = True) -> Report:
         key: Picture(key, chart, f"A picture of the kind {key}: {EVIL}", f"How to read {key}.", grid)
         for key, chart in _charts().items()
     }
-    gain = Number("2.4 points", 0.024, 0.01, ("run.json#/a/mean", "run.json#/b/mean"), "b - a")
+    gain = Number("2.4 percentage points", 0.024, 0.01, ("run.json#/a/mean", "run.json#/b/mean"), "b - a")
     first_screen = FirstScreen(
         question=f"Does it pay to save remotely? {EVIL}",
         answer=("Saving remotely would add ", gain, " of goodput, [", "1.9 to 2.9 at 95 % confidence", "]."),

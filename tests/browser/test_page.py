@@ -361,7 +361,12 @@ def test_print(printed: Path) -> None:
     ).stdout
     said = "".join(text.split())
     titles = [section.title for section in REPORT.sections]
-    for words in (REPORT.title, REPORT.first_screen.question, "Saving remotely would add 2.4 points", *titles):
+    for words in (
+        REPORT.title,
+        REPORT.first_screen.question,
+        "Saving remotely would add 2.4 percentage points",
+        *titles,
+    ):
         assert "".join(words.split()) in said, words
     # A long table is for a screen too: paper says where it is.
     assert "Allinputs(60rows):onascreen" in said

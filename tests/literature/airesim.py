@@ -64,7 +64,7 @@ class Knobs:
             "weibull": {"shape": self.weibull_shape},
             "lognormal": {"sigma": self.lognormal_sigma},
         }
-        return {"law": self.failure_distribution, "mean": mean, **shapes[self.failure_distribution]}
+        return {"use": self.failure_distribution, "mean": mean, **shapes[self.failure_distribution]}
 
     def failures(self) -> list[dict[str, Any]]:
         """Return the sources: what hits every node, and what hits the bad ones beside it."""
@@ -89,8 +89,8 @@ class Knobs:
         """Return the two tiers."""
         e, auto, manual = self.prob_auto_to_manual, self.auto_repair_fail_prob, self.manual_repair_fail_prob
         kind, value = self.repair_law, "mean" if self.repair_law == "exponential" else "value"
-        first = {"law": kind, value: f"{self.auto_repair_time!r} min"}
-        second = {"law": kind, value: f"{self.manual_repair_time!r} min"}
+        first = {"use": kind, value: f"{self.auto_repair_time!r} min"}
+        second = {"use": kind, value: f"{self.manual_repair_time!r} min"}
         return {
             "use": "tiers",
             "tiers": [

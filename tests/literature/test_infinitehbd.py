@@ -118,8 +118,8 @@ def test_independent_model_fails(infinitehbd_runs: list[sim.Result]) -> None:
     node = {
         "use": "component",
         "name": "node",
-        "law": {"law": "exponential", "mean": f"{life!r} d"},
-        "repair": {"law": "exponential", "mean": f"{repair!r} d"},
+        "law": {"use": "exponential", "mean": f"{life!r} d"},
+        "repair": {"use": "exponential", "mean": f"{repair!r} d"},
         "renews": "at_return",
     }
     case = fault_cluster([node], seed=SEED)

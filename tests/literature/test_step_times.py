@@ -110,7 +110,7 @@ def test_megatron_on_a100(dense: Steps, error: Array) -> None:
 
 @needs_tables
 def test_strong_scaling(dense: Steps, error: Array) -> None:
-    """Emergent: each point from 96 to 4,608 GPUs within 5 %, and the MFU that is lost, 4.8 points, within 2.
+    """Emergent: each point from 96 to 4,608 GPUs within 5 %, and the MFU that is lost, 4.8 percentage points, within 2.
 
     Megatron-LM README, Megatron-Core r0.8.0, a 177B model at a fixed batch; 46.6 and 41.8 % are read off its chart.
     """

@@ -21,7 +21,7 @@ from analysis.validation.lab import Lab
 from analysis.validation.measures import MEASURES
 from analysis.validation.measures.nodes import LOG, STATISTICS, Faults
 from analysis.validation.measures.recovery import HOST, SOFTWARE, failures_at, phases, small
-from analysis.validation.run import play
+from analysis.validation.run import validate
 from analysis.validation.table import load_table
 from analysis.validation.verdict import judge
 from tests.cases import cases
@@ -58,7 +58,7 @@ def verdict_on(row: Row, lab: Lab = LAB, **arguments: Any) -> Verdict:
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_formula(name: str) -> None:
-    """A row without luck: ours is the stated value within the stated tolerance, or misses it where it should."""
+    """A row without random numbers: ours is as stated within the stated tolerance, or misses it where it should."""
     row = ROWS[name]
     if row.needs_data and not default_folder().exists():
         pytest.skip("skipped: reference data not present")
@@ -70,7 +70,7 @@ def test_formula(name: str) -> None:
     "name", [*one_in(10, QUICK), *(pytest.param(n, marks=pytest.mark.nightly) for n in SIMULATED if n not in QUICK)]
 )
 def test_simulated(name: str) -> None:
-    """A simulated row: ours is the stated or expected value within tolerance and luck, and luck is the smaller."""
+    """A simulated row: ours is the stated or expected value within tolerance and sampling error, which is smaller."""
     verdict = verdict_on(ROWS[name])
     assert verdict.state == "pass", verdict
 
@@ -162,7 +162,7 @@ def test_another_input_is_seen(name: str) -> None:
 
 
 def test_too_few_crews_are_seen() -> None:
-    """With 2 crews the share of time is not that which a crew for each node would leave."""
+    """With 2 crews the share of time is not that which a pool for each node would leave."""
     crowded, free = (ROWS[name] for name in ("down-2-crews-p90", "down-40-crews-p90"))
     ours = MEASURES[crowded.measure](LAB, crowded.replications, **crowded.arguments)
     theirs = MEASURES[free.measure](LAB, 2, **free.arguments).expected
@@ -199,7 +199,7 @@ def test_rows_are_played_without_reference_data(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(steps, "default_folder", lambda: tmp_path)
     steps.forget()
     try:
-        findings = play(TABLE, LAB, ["steps", "sizes"])
+        findings = validate(TABLE, LAB, ["steps", "sizes"])
     finally:
         steps.forget()
     states = {verdict.row.id: verdict.state for verdict in findings.verdicts}
@@ -225,7 +225,6 @@ def test_errors_are_those_of_the_shipped_numbers(monkeypatch: pytest.MonkeyPatch
     assert states == dict.fromkeys(states, "fail")
 
 
-# ----------------------------------------
 # Rows of the validation table for Daly, INRIA, Meta RSC, Llama 3, AIReSim and InfiniteHBD: each holds.
 #
 # A tenth of the simulated rows is tried per push, `make validate` plays them all. What a row asks for and why
@@ -264,7 +263,7 @@ def check(row: Row, lab: Lab = LAB) -> None:
 
 @pytest.mark.parametrize("name", FORMULAS_TEST_VALIDATION_PUBLISHED)
 def test_formula_of_test_validation_published(name: str) -> None:
-    """A row without luck: ours is the stated value, or the wrong formula misses it, within the stated tolerance."""
+    """A row without random numbers: ours is as stated, or the wrong formula misses it, within the stated tolerance."""
     row = ROWS_TEST_VALIDATION_PUBLISHED[name]
     if row.needs_data and not LOG.exists():
         pytest.skip("skipped: reference data not present")
@@ -284,7 +283,7 @@ def test_formula_of_test_validation_published(name: str) -> None:
     ],
 )
 def test_simulated_of_test_validation_published(name: str) -> None:
-    """A simulated row: ours is the stated or expected value within tolerance and luck, and luck is the smaller."""
+    """A simulated row: ours is the stated or expected value within tolerance and sampling error, which is smaller."""
     check(ROWS_TEST_VALIDATION_PUBLISHED[name])
 
 

@@ -351,7 +351,7 @@ class Rigid:
             {"stall": exact(write), "write": exact(drain)} if drain else {"mode": "blocking", "write": exact(write)}
         )
         node = {"use": "component", "name": "node", "part": "node", "rate": f"{86400 / MTTI / NODES!r} per node-day"}
-        whole = {"use": "job", "name": "failure", "law": {"law": "exponential", "mean": exact(MTTI)}}
+        whole = {"use": "job", "name": "failure", "law": {"use": "exponential", "mean": exact(MTTI)}}
         pauses = {
             "hot-spare": {"reschedule": self.law(pause), "exposed": False},
             "full-restart": {"delay": exact(pause)},
@@ -380,12 +380,12 @@ SPREAD = (0.2, 0.2, 0.4, 0.8, 3.4)
 
 def exponential(mean: float) -> Any:
     """Return the exponential law."""
-    return {"law": "exponential", "mean": exact(mean)} if mean else exact(0.0)
+    return {"use": "exponential", "mean": exact(mean)} if mean else exact(0.0)
 
 
 def table(mean: float) -> Any:
     """Return the law of a table."""
-    return {"law": "empirical", "values": [exact(mean * part) for part in SPREAD]} if mean else exact(0.0)
+    return {"use": "empirical", "values": [exact(mean * part) for part in SPREAD]} if mean else exact(0.0)
 
 
 RIGID = {

@@ -133,14 +133,14 @@ def two_classes(scale: float, law: dict[str, Any]) -> sim.Prepared:
 @pytest.mark.parametrize("scale", one_in(3, [1.0, 4.0, 10.0]))
 def test_random_restarts_by_class(scale: float) -> None:
     """Exact for one store: exponential diagnoses of 20 min after every third failure, light to heavy."""
-    case = two_classes(scale, {"law": "exponential", "mean": "20 min"})
+    case = two_classes(scale, {"use": "exponential", "mean": "20 min"})
     closed = sim.closed_form(case)
     assert closed.form == "renewal, classes of failures"
     mean, error = simulated(case, 12)
     for name, share in closed.shares.items():
         assert abs(mean[name] - share) <= student(12) * error[name] + 3000 * scale / (400 * DAY), name
     if scale > 1:
-        fixed = sim.closed_form(two_classes(scale, {"law": "fixed", "value": "20 min"})).ettr
+        fixed = sim.closed_form(two_classes(scale, {"use": "fixed", "value": "20 min"})).ettr
         assert fixed is not None
         assert abs(mean["productive"] - fixed) > Z * error["productive"], "the mean of a restart does not tell"
 

@@ -1,6 +1,7 @@
-"""Means with the luck taken out, where the truth is known: Daly's wall clock of a fixed amount of work.
+"""Means with control variates, where the truth is known: Daly's wall clock of a fixed amount of work.
 
-The expected wall clock is exact, start and last segment included, so that nothing but luck lies between it and a mean.
+The expected wall clock is exact, start and last segment included, so that nothing but sampling error lies between it
+and a mean.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pytest
 from scipy.stats import binom
 
 import sim
-from analysis.statistics.differences import ControlVariates, of_values
+from analysis.statistics.differences import ControlVariates, of_pair, of_values
 from analysis.statistics.estimates import mean_interval
 from tests.harness import prepared
 from tests.pace import SEED
@@ -32,48 +33,53 @@ FEW, EACH = 6, 30
 """Segments of a job that is rarely interrupted, and its replications."""
 
 
-def truth(segments: int = SEGMENTS, mtti: float = MTTI) -> float:
+def truth(segments: int = SEGMENTS, mtti: float = MTTI, restart: float = RESTART, write: float = WRITE) -> float:
     """Return the exact mean wall clock of so much work [s].
 
     A segment of length x that is restarted until it fits takes M e^(R/M) (e^(x/M) - 1); the start is a restart too,
     and the last segment needs no save.
     """
-    growth = math.exp(RESTART / mtti)
+    growth = math.exp(restart / mtti)
 
     def fits(length: float) -> float:
         return mtti * math.expm1(length / mtti)
 
-    return fits(RESTART) + growth * ((segments - 1) * fits(TAU + WRITE) + fits(TAU))
+    return fits(restart) + growth * ((segments - 1) * fits(TAU + write) + fits(TAU))
 
 
-def played(
-    repetitions: int, replications: int, segments: int = SEGMENTS, mtti: float = MTTI
+def simulated(
+    repetitions: int,
+    replications: int,
+    segments: int = SEGMENTS,
+    mtti: float = MTTI,
+    restart: float = RESTART,
+    write: float = WRITE,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return wall clocks, shape (repetitions, replications), and the controls of each run."""
     case = prepared(
         horizon="60 d",
         jobs=[{"name": "job", "gpus": 2, "work": {"time": f"{segments * TAU!r} s"}}],
-        failures=[{"use": "job", "name": "failure", "law": {"law": "exponential", "mean": f"{mtti!r} s"}}],
-        checkpoint={"tiers": [{"interval": "20 min", "mode": "blocking", "write": "1 min", "restore": "0 s"}]},
-        recovery={"use": "hot-spare", "initialize": "5 min"},
+        failures=[{"use": "job", "name": "failure", "law": {"use": "exponential", "mean": f"{mtti!r} s"}}],
+        checkpoint={"tiers": [{"interval": "20 min", "mode": "blocking", "write": f"{write!r} s", "restore": "0 s"}]},
+        recovery={"use": "hot-spare", "initialize": f"{restart!r} s"},
         seed=SEED,
     )
-    luck = ControlVariates(case)
+    variates = ControlVariates(case)
     ends: list[float] = []
-    lucky: list[Any] = []
+    controls: list[Any] = []
     for number in range(repetitions * replications):
         result = sim.run(case, number)
         assert result.jobs[0].finished
         ends.append(result.jobs[0].end)
-        lucky.append(luck.of(result))
+        controls.append(variates.of(result))
     shape = (repetitions, replications)
-    return np.array(ends).reshape(shape), np.array(lucky).reshape(*shape, -1)
+    return np.array(ends).reshape(shape), np.array(controls).reshape(*shape, -1)
 
 
 @pytest.fixture(scope="module")
 def runs() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the same of the job that is often interrupted, a fifth of the repetitions."""
-    return played(REPETITIONS // 5, REPLICATIONS)
+    return simulated(REPETITIONS // 5, REPLICATIONS)
 
 
 def covered(intervals: list[Any], mean: float) -> int:
@@ -83,24 +89,61 @@ def covered(intervals: list[Any], mean: float) -> int:
 
 @pytest.mark.nightly
 def test_intervals_contain_the_truth() -> None:
-    """Nominal 95 % intervals contain it in 92 to 98 % of 400 repetitions, with the luck taken out and without."""
-    ends, lucky = played(REPETITIONS, REPLICATIONS)
-    taken = [of_values(values, luck) for values, luck in zip(ends, lucky, strict=True)]
+    """Nominal 95 % intervals contain it in 92 to 98 % of 400 repetitions, with control variates and without."""
+    ends, controls = simulated(REPETITIONS, REPLICATIONS)
+    taken = [of_values(values, known) for values, known in zip(ends, controls, strict=True)]
     assert all(found is not None for found in taken)
     plain = covered([mean_interval(values) for values in ends], truth())
-    with_luck_out = covered([found.ci95 for found in taken if found is not None], truth())
-    print(f"coverage {plain / REPETITIONS:.3f} plain, {with_luck_out / REPETITIONS:.3f} with the luck taken out")  # noqa: T201
+    with_controls = covered([found.ci95 for found in taken if found is not None], truth())
+    print(f"coverage {plain / REPETITIONS:.3f} plain, {with_controls / REPETITIONS:.3f} with control variates")  # noqa: T201
     low, high = 0.92 * REPETITIONS, 0.98 * REPETITIONS
     # The bounds are far enough out that chance alone leaves them in one of two hundred seeds.
     assert binom.cdf(low - 1, REPETITIONS, 0.95) + binom.sf(high, REPETITIONS, 0.95) < 0.01
-    for count in (plain, with_luck_out):
+    for count in (plain, with_controls):
         assert low <= count <= high
+
+
+VARIANTS = {"restart": {"restart": 10 * MINUTE}, "write": {"write": 3 * MINUTE}}
+
+
+def paired(name: str, repetitions: int) -> tuple[NDArray[np.float64], list[NDArray[np.float64]], float]:
+    """Return by how much a variant takes longer on the same failures [s], the controls of that, and the truth."""
+    ends, controls = simulated(repetitions, REPLICATIONS)
+    slower, theirs = simulated(repetitions, REPLICATIONS, **VARIANTS[name])
+    pairs = [of_pair(first, second) for first, second in zip(theirs, controls, strict=True)]
+    return slower - ends, pairs, truth(**VARIANTS[name]) - truth()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", VARIANTS)
+def test_intervals_of_differences_contain_the_truth(name: str) -> None:
+    """Nominal 95 % intervals of paired differences contain it in 92 to 98 % of 400 repetitions, with controls too."""
+    moves, pairs, mean = paired(name, REPETITIONS)
+    found = [of_values(values, controls) for values, controls in zip(moves, pairs, strict=True)]
+    assert all(each is not None for each in found)
+    plain = covered([mean_interval(values) for values in moves], mean)
+    with_controls = covered([each.ci95 for each in found if each is not None], mean)
+    print(f"{name}: coverage {plain / REPETITIONS:.3f} plain, {with_controls / REPETITIONS:.3f} with controls")  # noqa: T201
+    for count in (plain, with_controls):
+        assert 0.92 * REPETITIONS <= count <= 0.98 * REPETITIONS
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_mean_of_a_difference_is_not_moved(name: str) -> None:
+    """All pairs together: within five standard errors of the truth, and narrower than with sums of controls alone."""
+    moves, pairs, mean = paired(name, REPETITIONS // 10)
+    found = of_values(moves.ravel(), np.concatenate(pairs))
+    assert found is not None
+    assert abs(found.mean - mean) <= 5 / 1.96 * (found.ci95[1] - found.ci95[0]) / 2
+    sums = of_values(moves.ravel(), np.concatenate(pairs)[:, [0, 1, 3, 4]])
+    assert sums is not None
+    assert found.worth > 1.1 * sums.worth > 1.0
 
 
 def test_the_mean_is_not_moved(runs: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
     """All runs together: within five standard errors of the truth, which are a fraction of what they are without."""
-    ends, lucky = runs
-    found = of_values(ends.ravel(), lucky.reshape(ends.size, -1))
+    ends, controls = runs
+    found = of_values(ends.ravel(), controls.reshape(ends.size, -1))
     assert found is not None
     half = (found.ci95[1] - found.ci95[0]) / 2
     assert abs(found.mean - truth()) <= 5 / 1.96 * half
@@ -110,8 +153,8 @@ def test_the_mean_is_not_moved(runs: tuple[NDArray[np.float64], NDArray[np.float
 
 def test_a_wrong_compensator_is_seen(runs: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
     """Controls whose mean is a tenth of a standard deviation off move the mean out of its interval."""
-    ends, lucky = runs
-    wrong = lucky.reshape(ends.size, -1) + 0.1 * lucky.std(axis=(0, 1)) * ([1.0] * 3 + [0.0] * 3)
+    ends, controls = runs
+    wrong = controls.reshape(ends.size, -1) + 0.1 * controls.std(axis=(0, 1)) * ([1.0] * 2 + [0.0] * 2)
     found = of_values(ends.ravel(), wrong)
     assert found is not None
     assert not found.ci95[0] <= truth() <= found.ci95[1]
@@ -131,12 +174,12 @@ def test_where_interruptions_are_rare(mtti: float, repetitions: int) -> None:
     """
     mean = truth(FEW, mtti)
     used = []
-    for values, luck in zip(*played(repetitions, EACH, FEW, mtti), strict=True):
-        taken, plain = of_values(values, luck), mean_interval(values)
+    for values, controls in zip(*simulated(repetitions, EACH, FEW, mtti), strict=True):
+        taken, plain = of_values(values, controls), mean_interval(values)
         assert plain is not None
         # Runs that are all alike have no interval: they do not say how far another one may be from them.
         if plain[0] < plain[1]:
-            assert taken is None or np.count_nonzero(luck[:, 3]) >= 10
+            assert taken is None or np.count_nonzero(controls[:, 2]) >= 10
             used.append(taken.ci95 if taken is not None else plain)
     assert len(used) > repetitions / 2
     assert covered(used, mean) >= binom.ppf(1e-4, len(used), 0.9)

@@ -43,7 +43,7 @@ def one_job(
     return prepared(
         horizon=exact(horizon),
         jobs=[{"name": "job", "gpus": 2, **(job or {})}],
-        failures=[{"use": "job", "name": "failure", "law": {"law": "exponential", "mean": exact(mtti)}}],
+        failures=[{"use": "job", "name": "failure", "law": {"use": "exponential", "mean": exact(mtti)}}],
         checkpoint={"tiers": [saves | (tier or {})]},
         seed=SEED,
         **changes,

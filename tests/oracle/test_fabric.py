@@ -50,15 +50,15 @@ def chain(part: str, mtbf: float, mttr: float) -> dict[str, Any]:
         "use": "component",
         "name": part,
         "part": part,
-        "law": {"law": "exponential", "mean": f"{mtbf!r} s"},
-        "repair": {"law": "exponential", "mean": f"{mttr!r} s"},
+        "law": {"use": "exponential", "mean": f"{mtbf!r} s"},
+        "repair": {"use": "exponential", "mean": f"{mttr!r} s"},
         "renews": "at_return",
     }
 
 
 def at_rate(part: str, mtbf: float) -> dict[str, Any]:
     """Return a source of a part that fails at a constant rate and is mended at once."""
-    law = {"law": "exponential", "mean": f"{mtbf!r} s"}
+    law = {"use": "exponential", "mean": f"{mtbf!r} s"}
     return {"use": "component", "name": part, "part": part, "law": law, "repair": "0 s"}
 
 

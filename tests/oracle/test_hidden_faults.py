@@ -49,7 +49,7 @@ def counts(case: sim.Prepared, replications: int, name: str = "failures") -> NDA
 
 P = 0.4
 
-AFTER = {"law": "weibull", "shape": 2, "mean": "10 min"}
+AFTER = {"use": "weibull", "shape": 2, "mean": "10 min"}
 
 LEFT_BY: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a probability": ({"after": AFTER, "probability": P}, MINUTE),
@@ -218,14 +218,14 @@ def test_a_defect_that_stays_strikes_by_its_own_law() -> None:
 
     At 120 s the node is down for another cause; the fault then waits for the return at 150 s and begins again.
     """
-    cause = {"use": "defect", "name": "sick", "share": 0, "law": {"law": "fixed", "value": "120 s"}}
+    cause = {"use": "defect", "name": "sick", "share": 0, "law": {"use": "fixed", "value": "120 s"}}
     found = starts(two_causes(cause, tiers(0.0, "50 s")), [(120.0, 0, 1), (100.0, 1, 1)])
     assert found == [(float(time), 1) for time in (100, 270, 390, 510, 630, 750, 870, 990)]
 
 
 def test_any_successful_repair_removes_a_defect() -> None:
     """A repair for another cause, before the fault strikes for the first time, cures the node."""
-    cause = {"use": "defect", "name": "sick", "share": 0, "law": {"law": "fixed", "value": "500 s"}}
+    cause = {"use": "defect", "name": "sick", "share": 0, "law": {"use": "fixed", "value": "500 s"}}
     case = two_causes(cause, {"time": "50 s"})
     assert starts(case, [(500.0, 0, 1), (500.0, 0, 2), (100.0, 1, 1)]) == [(100.0, 1), (500.0, 2)]
     assert play(case, [(500.0, 0, 1), (500.0, 0, 2), (100.0, 1, 1)]).counts["hidden_at_end"] == 0
@@ -275,7 +275,7 @@ def test_onset_and_cure_alternate(share: float, catch: float, strike: float, rep
 def test_what_a_node_catches_strikes_by_the_law_on_the_busy_clock() -> None:
     """Onset is on the wall clock; the life that begins then counts the time in which the node serves a job."""
     cause = {"use": "defect", "name": "sick", "share": 0, "clock": "busy", "onset": "1000 per node-d"}
-    cause["law"] = {"law": "fixed", "value": "1 d"}
+    cause["law"] = {"use": "fixed", "value": "1 d"}
     save = {"interval": "1 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}
     jobs = [{"name": "job", "gpus": 4, "arrival": "1 d"}]
     case = idle(cause, 2.5, 8, jobs=jobs, checkpoint={"tiers": [save]})

@@ -28,7 +28,7 @@ from analysis.study.questions.sobol import Indices, indices, variance_parts
 from analysis.study.table import Cell, Outcome, Table
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
-from analysis.sweep.workers import Serial, Where, WorkerPool, crew_at
+from analysis.sweep.workers import Serial, Where, WorkerPool, worker_pool_at
 from analysis.validation.measures.crossover import (
     Crossing,
     Rivals,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Function = Callable[[Floats], Floats]
 
-# ----------------------------------------
 # The interval at which the simulator gets most done is the one that theory calls the best.
 #
 # Jobs fail at a constant rate and save with blocking writes, which is what the formulas assume. The same failures hit
@@ -81,7 +80,7 @@ def shares(interval: float, replications: int, write: float, restart: float) -> 
     case = prepared(
         horizon=f"{FAILURES * MTTI!r} s",
         jobs=[{"name": "job", "gpus": 1}],
-        failures=[{"use": "job", "name": "failure", "law": {"law": "exponential", "mean": f"{MTTI!r} s"}}],
+        failures=[{"use": "job", "name": "failure", "law": {"use": "exponential", "mean": f"{MTTI!r} s"}}],
         checkpoint={
             "tiers": [{"interval": f"{interval!r} s", "mode": "blocking", "write": f"{write!r} s", "restore": "0 s"}]
         },
@@ -169,7 +168,6 @@ def test_the_search_finds_the_top_of_a_known_curve(ratio: float) -> None:
     assert seen == pytest.approx(optimal_interval(ratio * MTTI, MTTI), rel=0.002)
 
 
-# ----------------------------------------
 # Elastic replicas against a restart in place: the crossover of the simulator is that of the closed form.
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
@@ -356,7 +354,7 @@ SAVING: dict[str, Any] = {
     "cluster": {"name": "one", "nodes": 1, "gpus_per_node": 1, "fabric": {"rails": 1}},
     "horizon": f"{100 * MTTI_TEST_OPTIMUM!r} s",
     "jobs": [{"name": "job", "gpus": 1}],
-    "failures": [{"use": "job", "name": "failure", "law": {"law": "exponential", "mean": f"{MTTI_TEST_OPTIMUM!r} s"}}],
+    "failures": [{"use": "job", "name": "failure", "law": {"use": "exponential", "mean": f"{MTTI_TEST_OPTIMUM!r} s"}}],
     "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": f"{WRITE!r} s", "restore": "0 s"}]},
     "recovery": {"use": "hot-spare", "initialize": "0 s"},
     "detection": {"time": "0 s"},
@@ -441,7 +439,6 @@ def finished(scenario: dict[str, Any], nodes: int, replications: int) -> float:
     return sum(done) / replications
 
 
-# ----------------------------------------
 # Sobol indices and parts of variance, against functions with known indices and noise of known variances.
 
 FEW = 4
@@ -505,7 +502,7 @@ KNOWN: dict[str, tuple[Function, tuple[list[float], list[float]]]] = {
     "linear": (linear, linear_indices()),
 }
 
-AXES = {name: Axis.model_validate({"distribution": {"law": "uniform", "min": 0.0, "max": 1.0}}) for name in "abc"}
+AXES = {name: Axis.model_validate({"distribution": {"use": "uniform", "min": 0.0, "max": 1.0}}) for name in "abc"}
 
 
 @functools.cache
@@ -515,10 +512,10 @@ def design(samples: int, seed: int) -> tuple[tuple[Point, ...], Floats]:
     return points, np.array([[value.number for value in point.values] for point in points], dtype=np.float64)
 
 
-def table_of(function: Function, samples: int, seed: int, luck: Callable[[Floats], Floats] | None = None) -> Table:
-    """Return the table of a function over a Saltelli design; luck returns what is added, (n, 3) to (n, R)."""
+def table_of(function: Function, samples: int, seed: int, added: Callable[[Floats], Floats] | None = None) -> Table:
+    """Return the table of a function over a Saltelli design; `added` returns the noise, (n, 3) to (n, R)."""
     points, inputs = design(samples, seed)
-    values = function(inputs)[:, None] + (np.zeros((len(points), FEW)) if luck is None else luck(inputs))
+    values = function(inputs)[:, None] + (np.zeros((len(points), FEW)) if added is None else added(inputs))
     rows = ([Ratio(value, 1.0) for value in row] for row in values.tolist())
     cells = tuple(Cell(Outcome(point, {"y": row})) for point, row in zip(points, rows, strict=True))
     return Table(AXES, cells, ("y",))
@@ -547,7 +544,7 @@ def test_indices_of_known_functions(name: str) -> None:
 def test_intervals_of_indices_cover(samples: int) -> None:
     """Over 40 designs the 95 % intervals miss Ishigami's indices no more often than 5 % allows.
 
-    With 512 points of a set too, where a Sobol sequence of so many axes may be no more even than chance.
+    With 512 percentage points of a set too, where a Sobol sequence of so many axes may be no more even than chance.
     """
     from scipy.stats import binom
 
@@ -598,9 +595,9 @@ def test_one_axis_that_brings_nearly_everything_is_sharper_than_with_scipy() -> 
 
 
 def noise(seed: int, replications: int, common: float, own: float, tilt: float = 0.0) -> Callable[[Floats], Floats]:
-    """Return luck with known standard deviations: common to all points, of each point, and one that grows with a."""
+    """Return noise with known standard deviations: common to all points, of each point, and one that grows with a."""
 
-    def luck(inputs: Floats) -> Floats:
+    def draw(inputs: Floats) -> Floats:
         rng = np.random.default_rng([seed, 99])
         shared, slope = rng.standard_normal((2, replications))
         white = own * rng.standard_normal((len(inputs), replications))
@@ -608,7 +605,7 @@ def noise(seed: int, replications: int, common: float, own: float, tilt: float =
         found: Floats = common * shared + white + tilt * math.sqrt(12) * (inputs[:, :1] - 0.5) * slope
         return found
 
-    return luck
+    return draw
 
 
 def test_variance_parts_are_unbiased() -> None:
@@ -628,9 +625,9 @@ def test_variance_parts_are_unbiased() -> None:
 
 @pytest.mark.parametrize(("own", "tilt"), [(0.6, 0.0), (0.0, 0.6)])
 def test_parts_of_variance_are_recovered(own: float, tilt: float) -> None:
-    """Over 40 studies the shares of parameters, luck and both are in their 95 % intervals as often as these say.
+    """Over 40 studies the shares of parameters, noise and both are in their 95 % intervals as often as these say.
 
-    Luck that differs may be each point's own, or grow with an input.
+    Noise that differs may be each point's own, or grow with an input.
     """
     from scipy.stats import binom
 
@@ -640,7 +637,7 @@ def test_parts_of_variance_are_recovered(own: float, tilt: float) -> None:
     for seed in range(40):
         found = indices(table_of(linear, 32, seed, noise(seed, 12, 0.7, own, tilt)), "y")
         assert found.shares is not None
-        ends = [found.shares[name].ci95 for name in ("parameters", "luck", "both")]
+        ends = [found.shares[name].ci95 for name in ("parameters", "noise", "both")]
         misses += [not low <= share <= high for (low, high), share in zip(ends, truth, strict=True)]
     # Student's intervals of variances of few replications are known to miss somewhat more often: one in ten.
     assert np.all(misses <= binom.ppf(1 - LEAST, 40, 0.1))
@@ -674,8 +671,8 @@ def test_noise_of_the_means_does_not_bias_indices() -> None:
     assert np.all(far(plain)[1:] > 2 * Z)
 
 
-def test_an_input_that_only_tilts_luck_is_seldom_taken_for_one_that_matters() -> None:
-    """Where an input changes what luck does but not the mean, 40 studies report indices no more often than 5 %."""
+def test_an_input_that_only_tilts_noise_is_seldom_taken_for_one_that_matters() -> None:
+    """Where an input changes what noise does but not the mean, 40 studies report indices no more often than 5 %."""
     from scipy.stats import binom
 
     tables = (table_of(lambda u: 0 * u[:, 0], 32, seed, noise(seed, 6, 1.0, 0.0, 1.0)) for seed in range(40))
@@ -683,14 +680,14 @@ def test_an_input_that_only_tilts_luck_is_seldom_taken_for_one_that_matters() ->
     assert sum(bool(found.axes) for found in studies) <= binom.ppf(1 - LEAST, 40, 0.05)
 
 
-def test_luck_that_all_points_share_does_not_touch_indices() -> None:
+def test_noise_that_all_points_share_does_not_touch_indices() -> None:
     """What is added to all points of a replication alike leaves every index as it is."""
     calm = indices(table_of(ishigami, 32, 1), "y")
-    lucky = indices(table_of(ishigami, 32, 1, noise(1, FEW, 5.0, 0.0)), "y")
+    noisy = indices(table_of(ishigami, 32, 1, noise(1, FEW, 5.0, 0.0)), "y")
     for which in ("first", "total"):
-        ours, theirs = by_axis(lucky, which), by_axis(calm, which)
+        ours, theirs = by_axis(noisy, which), by_axis(calm, which)
         assert [value for value, _ in ours] == pytest.approx([value for value, _ in theirs], abs=1e-9)
-    assert lucky.parts.luck > 0 == calm.parts.luck
+    assert noisy.parts.noise > 0 == calm.parts.noise
 
 
 @pytest.mark.nightly
@@ -702,10 +699,10 @@ def test_indices_of_the_simulator_are_those_of_its_closed_form(tmp_path: Path) -
     """
     (tmp_path / "s.yaml").write_text(
         "name: s\nscenario: quickstart\nset: {horizon: 10 d, spares.hot: 4, repair.time: 6 h}\nvary:\n"
-        "  failures.0.scale: {distribution: {law: counted, events: 40}}\n"
-        "  recovery.initialize: {distribution: {law: between, p05: 2 min, p95: 40 min}}\n"
+        "  failures.0.scale: {distribution: {use: counted, events: 40}}\n"
+        "  recovery.initialize: {distribution: {use: between, p05: 2 min, p95: 40 min}}\n"
     )
-    with Journal(tmp_path / "journal.jsonl") as journal, crew_at(Where("process")) as worker_pool:
+    with Journal(tmp_path / "journal.jsonl") as journal, worker_pool_at(Where("process")) as worker_pool:
         document = run_sensitivity(
             load_study(tmp_path / "s.yaml"),
             journal,

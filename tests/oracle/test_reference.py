@@ -55,7 +55,7 @@ def _plain(setup: Setup) -> dict[str, Any]:
         "jobs": [job],
         "failures": [
             {"use": "component", "name": "node", "rate": "1 per node-day", "idle_hazard": setup.idle_hazard},
-            {"use": "job", "name": "software", "law": {"law": "fixed", "value": "1000 d"}},
+            {"use": "job", "name": "software", "law": {"use": "fixed", "value": "1000 d"}},
         ],
         "checkpoint": {"tiers": [{"interval": text(setup.interval), "restore": text(setup.restore), **mode}]},
         "detection": {"time": text(setup.detection)},

@@ -28,7 +28,7 @@ def shares_of_time(repair: dict[str, Any], **changes: Any) -> np.ndarray[Any, An
     """Return the shares of time with 0, 1, ... nodes down, shape (replications, nodes + 1), after a warm-up."""
     case = prepared(
         cluster={"nodes": NODES, "gpus_per_node": 1, "fabric": {"rails": 1}},
-        failures=[{"use": "component", "name": "fault", "law": {"law": "exponential", "mean": f"{LIFE} s"}}],
+        failures=[{"use": "component", "name": "fault", "law": {"use": "exponential", "mean": f"{LIFE} s"}}],
         horizon="150000 s",
         warmup="20000 s",
         repair=repair,
@@ -58,7 +58,7 @@ def test_nodes_wait_for_crews(crews: int) -> None:
     C. Palm, Industritidningen Norden 75 (1947); W. Feller, An Introduction to Probability Theory I, XVII.7. A job on
     some of the nodes changes nothing: each failure is known at once.
     """
-    tier = {"name": "repair", "time": {"law": "exponential", "mean": "200 s"}, "crews": crews}
+    tier = {"name": "repair", "time": {"use": "exponential", "mean": "200 s"}, "crews": crews}
     found = shares_of_time({"use": "tiers", "tiers": [tier]})
     check_shares(found, crew_limited_pmf(NODES, 0, 1 / LIFE, 1 / 200, crews))
 
@@ -88,7 +88,7 @@ def test_two_tiers_with_crews(qualification: str | None) -> None:
 
     Nodes go on because the reset says so, or because tests that take no time find what it did not mend.
     """
-    exponential = {"law": "exponential"}
+    exponential = {"use": "exponential"}
     reset = {"name": "reset", "time": {**exponential, "mean": "100 s"}, "crews": 2}
     manual = {"name": "manual", "time": {**exponential, "mean": "250 s"}, "crews": 1}
     repair: dict[str, Any] = {"use": "tiers", "tiers": [{**reset, "escalates": 0.4}, manual]}
@@ -100,7 +100,7 @@ def test_two_tiers_with_crews(qualification: str | None) -> None:
 
 def test_with_crews_enough_the_law_does_not_matter() -> None:
     """Insensitivity: any law of the same mean gives the binomial with q = 200 / 1200."""
-    tier = {"name": "repair", "time": {"law": "lognormal", "mean": "200 s", "sigma": 1.0}}
+    tier = {"name": "repair", "time": {"use": "lognormal", "mean": "200 s", "sigma": 1.0}}
     q = 200.0 / (LIFE + 200.0)
     binomial = [math.comb(NODES, down) * q**down * (1 - q) ** (NODES - down) for down in range(NODES + 1)]
     check_shares(shares_of_time({"use": "tiers", "tiers": [tier]}), np.asarray(binomial))
@@ -124,16 +124,16 @@ def test_repairs_that_do_not_repair(crews: int | None) -> None:
             {
                 "use": "component",
                 "name": "fault",
-                "law": {"law": "uniform", "low": "1 h", "high": "10 d"},
+                "law": {"use": "uniform", "low": "1 h", "high": "10 d"},
                 "renews": "never",
-                "relapse": {"after": {"law": "exponential", "mean": "1 h"}},
+                "relapse": {"after": {"use": "exponential", "mean": "1 h"}},
             }
         ],
         repair={
             "use": "tiers",
             "tiers": [
                 {"name": "reset", "time": "10 min", "escalates": 0.3, "fixes": 0.5, "crews": crews},
-                {"name": "manual", "time": {"law": "exponential", "mean": "1 h"}, "fixes": 0.8},
+                {"name": "manual", "time": {"use": "exponential", "mean": "1 h"}, "fixes": 0.8},
             ],
             "qualification": {"time": "10 min", "finds": 0.6},
         },

@@ -14,7 +14,7 @@ from scipy import integrate, stats
 import sim
 from sim import rng
 from sim.engine.simulation import Simulation
-from sim.failures import SOURCES, Blast, Component, Replay, draw_trace
+from sim.failures import SOURCES, Blast, Component, draw_trace
 from sim.failures.source import Domains
 from sim.failures.spread import Size, Victims
 from sim.failures.variety import Tempo, fleet_of
@@ -27,7 +27,6 @@ from tests.source_checks import check_source, counts_of, pooled, size_law, with_
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -57,12 +56,12 @@ NODES = 20_000
 
 COUNTS = {"node": NODES, "gpu": 8 * NODES, "nic": 8 * NODES, "rack": NODES}
 
-WEIBULL_OLD = {"law": "weibull", "shape": 3, "scale": "500 d"}
+WEIBULL_OLD = {"use": "weibull", "shape": 3, "scale": "500 d"}
 
-WEIBULL_YOUNG = {"law": "weibull", "shape": 0.7, "scale": "500 d"}
+WEIBULL_YOUNG = {"use": "weibull", "shape": 0.7, "scale": "500 d"}
 
 BATHTUB = {
-    "law": "piecewise",
+    "use": "piecewise",
     "hazards": [
         {"until": "30 d", "rate": "2 per year"},
         {"until": "600 d", "rate": "0.1 per year"},
@@ -71,10 +70,10 @@ BATHTUB = {
 }
 
 MIXTURE = {
-    "law": "mixture",
+    "use": "mixture",
     "parts": [
-        {"weight": 0.3, "law": {"law": "weibull", "shape": 0.6, "scale": "20 d"}},
-        {"weight": 0.7, "law": {"law": "lognormal", "median": "1000 d", "sigma": 0.5}},
+        {"weight": 0.3, "law": {"use": "weibull", "shape": 0.6, "scale": "20 d"}},
+        {"weight": 0.7, "law": {"use": "lognormal", "median": "1000 d", "sigma": 0.5}},
     ],
 }
 
@@ -184,21 +183,6 @@ def test_all_parts_of_a_node_have_its_age(part: str) -> None:
     assert agrees(survival(age + lives[8 * 15_000 :]) / survival(np.array([age])))
 
 
-def test_ages_meet_the_same_numbers() -> None:
-    """Residual lives are look-ups like all others: an older unit with the same number has less left if it wears out.
-
-    A pool of the age zero has the lives of new units.
-    """
-    new = first_lives(source_of(WEIBULL_OLD))
-    zero = first_lives(source_of(WEIBULL_OLD, ((NODES, 0.0),)))
-    assert zero == pytest.approx(new, rel=1e-9)
-    older = [first_lives(source_of(WEIBULL_OLD, ((NODES, age * DAY),))) for age in (100, 200, 400)]
-    for one, other in zip([new, *older], older, strict=False):
-        assert (other < one).all()
-    younger = first_lives(source_of(WEIBULL_YOUNG, ((NODES, 100 * DAY),)))
-    assert (younger > first_lives(source_of(WEIBULL_YOUNG))).all(), "who burns in has the longer the more to come"
-
-
 def test_later_lives_are_new() -> None:
     """The second life of a unit is drawn as without an age: whole, and the very same one."""
     old = source_of(WEIBULL_OLD, ((NODES, 400 * DAY),), renews="at_failure")
@@ -236,26 +220,7 @@ def test_frail_nodes_of_some_age(name: str) -> None:
     assert failed > 100
 
 
-def test_batches_of_some_age() -> None:
-    """A third of the fleet has another law, a fifth three times the hazard: each its own residual life."""
-    other = {"law": "weibull", "shape": 2, "scale": "200 d"}
-    age = 250 * DAY
-    source = source_of(WEIBULL_OLD, ((NODES, age),), batches=[{"share": 0.3, "law": other}, {"share": 0.2, "ratio": 3}])
-    fleet = fleet_of(source, 1, 0)
-    assert fleet.which is not None
-    assert fleet.ratio is not None
-    lives = first_lives(source)
-    usual, theirs = stats.weibull_min(3, scale=500 * DAY), stats.weibull_min(2, scale=200 * DAY)
-    for mine, law, ratio in (
-        (fleet.which == 1, theirs, 1.0),
-        (fleet.ratio == 3, usual, 3.0),
-        ((fleet.which == 0) & (fleet.ratio == 1), usual, 1.0),
-    ):
-        assert mine.sum() > 3000
-        assert agrees((law.sf(age + lives[mine]) / law.sf(age)) ** ratio)
-
-
-@pytest.mark.parametrize("law", [WEIBULL_YOUNG, BATHTUB, MIXTURE], ids=lambda law: str(law["law"]))
+@pytest.mark.parametrize("law", [WEIBULL_YOUNG, BATHTUB, MIXTURE], ids=lambda law: str(law["use"]))
 @pytest.mark.parametrize(
     ("entry", "ages", "stationary"),
     [
@@ -282,7 +247,7 @@ def test_a_short_horizon_misses_no_life(
         assert np.array_equal(drawn.slot, every.slot[inside])
 
 
-@pytest.mark.parametrize("law", [WEIBULL_OLD, MIXTURE], ids=lambda law: str(law["law"]))
+@pytest.mark.parametrize("law", [WEIBULL_OLD, MIXTURE], ids=lambda law: str(law["use"]))
 def test_repairs_at_the_start_are_those_of_every_unit(law: dict[str, Any]) -> None:
     """A unit is in repair at the start if the repair that began with its life lasts longer than the life's age."""
     repair = Lognormal.from_seconds(median=30 * DAY, sigma=1.5)
@@ -338,7 +303,7 @@ def test_failures_of_old_nodes_in_a_replication() -> None:
     "law",
     [
         {"rate": "10 per 1000 node-day"},
-        {"law": {"law": "weibull", "shape": 1, "scale": "100 d"}},
+        {"law": {"use": "weibull", "shape": 1, "scale": "100 d"}},
         {"rate": "10 per 1000 node-day", "renews": "at_return", "frailty": {"shape": 0.7}},
         {"rate": "10 per 1000 node-day", "batches": [{"share": 0.3, "ratio": 4}]},
     ],
@@ -360,7 +325,7 @@ def test_a_constant_rate_knows_no_age(law: dict[str, Any]) -> None:
     assert not np.array_equal(sim.trace(new, 0).time, sim.trace(old, 0).time)
 
 
-HUNDRED = {"law": {"law": "fixed", "value": "500 s"}}
+HUNDRED = {"law": {"use": "fixed", "value": "500 s"}}
 
 """Lives of 500 s each: of a node that is 400 s old, 100 s are left."""
 
@@ -383,14 +348,6 @@ def failures_of(one: sim.Prepared) -> list[tuple[float, int]]:
     return [(round(outage.start, 6), outage.node) for outage in result.outages]
 
 
-def test_old_nodes_fail_first_and_then_like_new_ones() -> None:
-    """Nodes 0 and 1 at 100 s; 50 s of repair; then after 500 s more, and the new nodes at 500 s."""
-    expected = [(100.0, 0), (100.0, 1), (500.0, 2), (500.0, 3), (650.0, 0), (650.0, 1)]
-    assert failures_of(by_hand({"renews": "at_return"})) == expected
-    # Renewed at the failure itself, the next life ends at 600 s.
-    assert failures_of(by_hand({"renews": "at_failure"}))[4:] == [(600.0, 0), (600.0, 1)]
-
-
 def test_a_replaced_node_is_new() -> None:
     """Every blamed node is retired and replaced 50 s later by a new one, which lives for 500 s from then on."""
     repair = {
@@ -404,13 +361,6 @@ def test_a_replaced_node_is_new() -> None:
     assert found == expected
     # Without a replacement there is no second life.
     assert failures_of(by_hand({"renews": "never"})) == expected[:4]
-
-
-def test_who_is_older_than_any_life_fails_at_once() -> None:
-    """A node that has outlived a law of 500 s fails as soon as it may."""
-    pools = [{"count": 4, "accelerator": "h100", "age": "600 s"}]
-    cluster = {"pools": pools, "gpus_per_node": 1, "fabric": {"rails": 1}}
-    assert failures_of(by_hand({"renews": "never"}, cluster=cluster)) == [(0.0, node) for node in range(4)]
 
 
 def test_ages_on_the_clock_of_busy_time() -> None:
@@ -431,7 +381,7 @@ def test_the_stationary_state_of_known_ages_is_not_known() -> None:
 # ----------------------------------------
 # Incidents of shared parts: who is taken, how many, when, and how they come back.
 
-EXPONENTIAL = {"law": "exponential", "mean": "1 h"}
+EXPONENTIAL = {"use": "exponential", "mean": "1 h"}
 
 
 def idle(failure: dict[str, Any], days: int, **changes: Any) -> sim.Prepared:
@@ -460,15 +410,6 @@ def test_every_subset_is_equally_likely() -> None:
     for number in range(6000):
         observed[pairs.index(victims.nodes(0, number))] += 1  # type: ignore[arg-type]
     assert stats.chisquare(observed).pvalue > LEAST
-
-
-def test_incidents_choose_anew() -> None:
-    """Two incidents in a row have no more nodes in common than chance gives: 4 of 64 share 1/4 of a node."""
-    domains = Domains(np.array([0, 64]), np.arange(64))
-    victims = Victims(Blast(64, Size(nodes=4), domains=domains), "incident", 1, 0)
-    sets = [set(victims.nodes(0, number)) for number in range(4000)]
-    common = np.array([len(one & other) for one, other in itertools.pairwise(sets)])
-    assert close(common, 0.25, float(stats.hypergeom(64, 4, 4).var()))
 
 
 @cases("part", ["rack", "leaf", "pdu", "cluster"])
@@ -509,7 +450,7 @@ def test_a_part_is_repaired_once() -> None:
 
 def test_each_node_is_repaired_by_itself() -> None:
     """With ``repaired: nodes`` one failure takes four nodes, each with an independent draw of the repair."""
-    failure = {"part": "cluster", "law": {"law": "fixed", "value": "2 d"}, "size": {"nodes": 4}}
+    failure = {"part": "cluster", "law": {"use": "fixed", "value": "2 d"}, "size": {"nodes": 4}}
     case = idle(failure, 1000, repair={"time": EXPONENTIAL})
     result = sim.run(case, 0, keeps_log=True)
     assert result.counts["failures"] == 499
@@ -525,9 +466,9 @@ def test_each_node_is_repaired_by_itself() -> None:
 def test_only_nodes_that_the_repair_left_broken_relapse() -> None:
     """A relapse takes its node alone: of four nodes each comes back broken with p, so 4 / (1 - p) outages in all."""
     p = 0.5
-    after = {"law": "uniform", "low": "1 min", "high": "2 h"}
+    after = {"use": "uniform", "low": "1 min", "high": "2 h"}
     relapse = {"after": after, "probability": p}
-    failure = {"law": {"law": "fixed", "value": "10 d"}, "size": {"nodes": 4}, "relapse": relapse}
+    failure = {"law": {"use": "fixed", "value": "10 d"}, "size": {"nodes": 4}, "relapse": relapse}
     case = idle(failure, 4000)
     result = sim.run(case, 0, keeps_log=True)
     rounds: list[list[Outage]] = [[] for _ in range(400)]
@@ -549,9 +490,9 @@ def test_only_nodes_that_the_repair_left_broken_relapse() -> None:
 
 def test_clusters_have_the_stated_size_and_delays() -> None:
     """Played by the engine, each incident makes nodes fail one after another: size and delays follow their laws."""
-    spread = {"law": "weibull", "shape": 2, "mean": "1 h"}
-    failure = {"law": {"law": "fixed", "value": "2 d"}, "size": {"mean": 4, "least": 2}, "spread": spread}
-    result = sim.run(idle(failure, 4001, repair={"time": {"law": "exponential", "mean": "10 s"}}), 0, keeps_log=True)
+    spread = {"use": "weibull", "shape": 2, "mean": "1 h"}
+    failure = {"law": {"use": "fixed", "value": "2 d"}, "size": {"mean": 4, "least": 2}, "spread": spread}
+    result = sim.run(idle(failure, 4001, repair={"time": {"use": "exponential", "mean": "10 s"}}), 0, keeps_log=True)
     start = np.array([outage.start for outage in result.outages])
     incident = (start // (2 * DAY)).astype(np.int64)
     assert incident.min() == 1
@@ -584,7 +525,7 @@ def test_failures_of_incidents_are_overdispersed() -> None:
 def test_a_spread_incident_is_played_as_it_was_drawn() -> None:
     """Each row of the trace is an outage of its node at its time, with all the marks that a failure has."""
     failure = {"part": "rack", "rate": "1 per 10 rack-d", "spread": EXPONENTIAL, "detection": EXPONENTIAL}
-    case = idle(failure, 30, repair={"time": {"law": "exponential", "mean": "1 ms"}})
+    case = idle(failure, 30, repair={"time": {"use": "exponential", "mean": "1 ms"}})
     drawn = sim.trace(case, 3)
     found = outages(case, 3)
     assert len(found) > 100
@@ -596,24 +537,24 @@ def test_a_spread_incident_is_played_as_it_was_drawn() -> None:
 
 HORIZON = 40 * DAY
 
-COUNTS_TEST_SOURCE_KINDS = {"node": 128, "gpu": 1024, "nic": 1024, "leaf": 16, "rack": 32, "pdu": 8}
+PARTS = {"node": 128, "gpu": 1024, "nic": 1024, "leaf": 16, "rack": 32, "pdu": 8}
 
-WEIBULL = {"law": "weibull", "shape": 0.7, "mean": "60 d"}
+WEIBULL = {"use": "weibull", "shape": 0.7, "mean": "60 d"}
 
-LAWS_TEST_SOURCE_KINDS: dict[str, dict[str, Any]] = {
+KIND_LAWS: dict[str, dict[str, Any]] = {
     "weibull": WEIBULL,
-    "wear-out": {"law": "weibull", "shape": 3, "scale": "60 d"},
-    "lognormal": {"law": "lognormal", "median": "40 d", "sigma": 1.3},
-    "gamma": {"law": "gamma", "shape": 0.6, "mean": "60 d"},
+    "wear-out": {"use": "weibull", "shape": 3, "scale": "60 d"},
+    "lognormal": {"use": "lognormal", "median": "40 d", "sigma": 1.3},
+    "gamma": {"use": "gamma", "shape": 0.6, "mean": "60 d"},
     "piecewise": {
-        "law": "piecewise",
+        "use": "piecewise",
         "hazards": [{"until": "5 d", "rate": "1 per 20 d"}, {"until": "30 d", "rate": 0}, {"rate": "1 per 60 d"}],
     },
     "mixture": {
-        "law": "mixture",
-        "parts": [{"weight": "20 %", "law": {"law": "exponential", "mean": "8 d"}}, {"weight": 0.8, "law": WEIBULL}],
+        "use": "mixture",
+        "parts": [{"weight": "20 %", "law": {"use": "exponential", "mean": "8 d"}}, {"weight": 0.8, "law": WEIBULL}],
     },
-    "empirical": {"law": "empirical", "values": ["3 d", "20 d", "21 d", "90 d", "150 d"]},
+    "empirical": {"use": "empirical", "values": ["3 d", "20 d", "21 d", "90 d", "150 d"]},
 }
 
 NODE = {"use": "component", "name": "node", "part": "node"}
@@ -628,17 +569,17 @@ SICK = {"use": "defect", "name": "sick", "share": "20 %", "rate": "5 per 100 nod
 
 HOURS = {"period": "1 d", "factors": [0, 0.5, 2.5]}
 
-LATE = {"law": "lognormal", "mean": "2 h", "sigma": 1}
+LATE = {"use": "lognormal", "mean": "2 h", "sigma": 1}
 
 CASES: dict[str, dict[str, Any]] = {
     "folded gpu": {"use": "component", "name": "gpu", "part": "gpu", "rate": "3 per 1000 gpu-d"},
-    "part of no node": {**NODE, "part": "rack", "law": LAWS_TEST_SOURCE_KINDS["wear-out"]},
+    "part of no node": {**NODE, "part": "rack", "law": KIND_LAWS["wear-out"]},
     "scaled": {**NODE, **RATE, "scale": 2.5},
     "at return": {**NODE, "law": WEIBULL, "renews": "at_return"},
     "busy": {**NODE, "law": WEIBULL, "clock": "busy"},
-    **{f"{name} node": {**NODE, "law": law} for name, law in LAWS_TEST_SOURCE_KINDS.items()},
+    **{f"{name} node": {**NODE, "law": law} for name, law in KIND_LAWS.items()},
     **{
-        f"{name} frailty": {**NODE, "law": LAWS_TEST_SOURCE_KINDS[name], "frailty": {"shape": 0.8}}
+        f"{name} frailty": {**NODE, "law": KIND_LAWS[name], "frailty": {"shape": 0.8}}
         for name in ("weibull", "lognormal", "piecewise", "empirical")
     },
     "frailty of nodes": {**NODE, "part": "gpu", "law": WEIBULL, "scale": 0.2, "frailty": {"shape": 2}},
@@ -649,13 +590,13 @@ CASES: dict[str, dict[str, Any]] = {
         "frailty": {"shape": 0.5, "of": "part", "shared": "parts"},
     },
     "batch with a law": {**NODE, **RATE, "batches": [{"share": "30 %", "law": WEIBULL}]},
-    "batch with a ratio": {**NODE, "law": LAWS_TEST_SOURCE_KINDS["gamma"], "batches": [{"share": 0.25, "ratio": 6}]},
+    "batch with a ratio": {**NODE, "law": KIND_LAWS["gamma"], "batches": [{"share": 0.25, "ratio": 6}]},
     "batches": {
         **NODE,
         **RATE,
         "batches": [
             {"share": 0.2, "ratio": 0.1},
-            {"share": 0.3, "law": LAWS_TEST_SOURCE_KINDS["mixture"]},
+            {"share": 0.3, "law": KIND_LAWS["mixture"]},
             {"share": 0.5, "ratio": 3},
         ],
     },
@@ -664,14 +605,14 @@ CASES: dict[str, dict[str, Any]] = {
         "name": "gpu",
         "part": "gpu",
         "rate": "2 per 1000 gpu-d",
-        "batches": [{"share": 0.3, "law": {"law": "exponential", "mean": "90 d"}}],
+        "batches": [{"share": 0.3, "law": {"use": "exponential", "mean": "90 d"}}],
     },
     "covariate": {**NODE, "law": WEIBULL, "covariates": [{"name": "cooling", "ratios": [0.5, 1, 4], "stride": 8}]},
     "all differences": {
         **NODE,
-        "law": LAWS_TEST_SOURCE_KINDS["lognormal"],
+        "law": KIND_LAWS["lognormal"],
         "frailty": {"shape": 3},
-        "batches": [{"share": 0.4, "law": LAWS_TEST_SOURCE_KINDS["wear-out"]}, {"share": 0.1, "ratio": 5}],
+        "batches": [{"share": 0.4, "law": KIND_LAWS["wear-out"]}, {"share": 0.1, "ratio": 5}],
         "covariates": [{"name": "row", "ratios": [1, 2]}, {"name": "supply", "ratios": [0.5, 1.5], "stride": 3}],
     },
     "trend down": {**NODE, **RATE, "tempo": {"trend": {"exponent": 0.6, "reference": "60 d"}}},
@@ -680,7 +621,7 @@ CASES: dict[str, dict[str, Any]] = {
     "swings": {**NODE, **RATE, "tempo": {"swings": {"every": "3 d", "cv": 0.8, "shared": "room"}}},
     "all tempos": {
         **NODE,
-        "law": LAWS_TEST_SOURCE_KINDS["gamma"],
+        "law": KIND_LAWS["gamma"],
         "frailty": {"shape": 1},
         "tempo": {
             "trend": {"exponent": 0.8, "reference": "30 d", "age": "1 d"},
@@ -696,33 +637,33 @@ CASES: dict[str, dict[str, Any]] = {
     "values of a cluster": {**CLUSTER, "size": {"values": [1, 2, 200], "weights": [5, 2, 1]}},
     "equal values": {**CLUSTER, "size": {"values": [3, 3, 9]}},
     "rack with spread": {**RACK, "spread": LATE},
-    "some of a rack with spread": {**RACK, "size": {"values": [1, 3]}, "spread": {"law": "exponential", "mean": "3 d"}},
+    "some of a rack with spread": {**RACK, "size": {"values": [1, 3]}, "spread": {"use": "exponential", "mean": "3 d"}},
     "cluster with spread": {
         **CLUSTER,
         "size": {"mean": 5},
-        "spread": {"law": "mixture", "parts": [{"weight": 0.4, "law": "0 s"}, {"weight": 0.6, "law": LATE}]},
+        "spread": {"use": "mixture", "parts": [{"weight": 0.4, "law": "0 s"}, {"weight": 0.6, "law": LATE}]},
         "tempo": {"swings": {"every": "5 d", "cv": 1}},
     },
     "share of a cluster with spread": {
         **CLUSTER,
         "size": {"share": 0.01, "least": 3},
-        "spread": {"law": "empirical", "values": ["0 s", "1 h", "2 d"]},
+        "spread": {"use": "empirical", "values": ["0 s", "1 h", "2 d"]},
     },
     "defect": SICK,
     "exact defect": {**SICK, "exact": True},
     "defect that ages": {**SICK, "rate": None, "law": WEIBULL, "onset": "1 per 100 d"},
     "busy defect": {**SICK, "clock": "busy"},
     "job": {"use": "job", "name": "software", "rate": "2 per job-d"},
-    "ageing job": {"use": "job", "name": "software", "law": {"law": "lognormal", "mean": "3 d", "sigma": 1}},
+    "ageing job": {"use": "job", "name": "software", "law": {"use": "lognormal", "mean": "3 d", "sigma": 1}},
     "preemption": {"use": "preemption", "name": "others", "rate": "1 per job-d", "away": "4 h"},
     "ageing preemption": {
         "use": "preemption",
         "name": "others",
-        "law": {"law": "lognormal", "mean": "3 d", "sigma": 1},
+        "law": {"use": "lognormal", "mean": "3 d", "sigma": 1},
         "away": "4 h",
     },
     "loss spike": {"use": "loss-spike", "name": "spike", "rate": "1 per job-d"},
-    "ageing loss spike": {"use": "loss-spike", "name": "spike", "law": {"law": "gamma", "shape": 0.6, "mean": "4 d"}},
+    "ageing loss spike": {"use": "loss-spike", "name": "spike", "law": {"use": "gamma", "shape": 0.6, "mean": "4 d"}},
     "bug": {"use": "bug", "name": "bug", "rate": "1 per job-d", "fix": "1 d"},
     "ageing bug": {"use": "bug", "name": "bug", "law": WEIBULL, "fix": "1 d"},
     "maintenance": {
@@ -747,8 +688,8 @@ def build(entry: dict[str, Any]) -> Source:
     """Return the source of an entry of a scenario, incidents with their domains."""
     kind: Any = SOURCES[entry["use"]]
     model = kind.model_validate({key: value for key, value in entry.items() if value is not None})
-    source: Source = model.build(COUNTS_TEST_SOURCE_KINDS, 3)
-    return source if source.blast is None else with_domains(source, COUNTS_TEST_SOURCE_KINDS["node"])
+    source: Source = model.build(PARTS, 3)
+    return source if source.blast is None else with_domains(source, PARTS["node"])
 
 
 @pytest.mark.parametrize("name", one_in(2, CASES))
@@ -757,43 +698,7 @@ def test_a_source_draws_what_it_says(name: str) -> None:
     check_source(build(CASES[name]), HORIZON, grows=name not in SHRINKING)
 
 
-def test_a_log_is_played_as_it_is(tmp_path: Path) -> None:
-    """Each cause of a log is a source with its rows."""
-    path = tmp_path / "log.csv"
-    path.write_text("unit,start,end,cause\na,100,400,gpu\nb,200,300,nic\na,90000,95000,nic\nc,4000000,4000100,gpu\n")
-    log = {"use": "replay", "file": str(path), "map": "first-appearance"}
-    sources, merged = Replay.model_validate(log).build_all(COUNTS_TEST_SOURCE_KINDS)
-    assert merged == 0
-    assert [source.name for source in sources] == ["gpu", "nic"]
-    for source in sources:
-        check_source(source, HORIZON)
-
-
-WHAT_HAPPENS_LATER = {
-    *("use", "name", "source", "events", "planned", "detection"),
-    *("fault", "damage", "notice", "away", "store_out", "rewind"),
-    *("idle_hazard", "interrupts", "defer", "effect", "repair", "tier", "relapse", "saves", "fix"),
-}
-
 """Fields that shape no draw: the engine's tests deal with them."""
-
-
-@cases("use", sorted(set(SOURCES) - {"replay", "rollout"}))
-def test_no_option_is_left_out(use: str) -> None:
-    """Each field of each kind that shapes draws is in some case above.
-
-    A log has no option but its file, and a rollout draws nothing.
-    """
-    kind: Any = SOURCES[use]
-    stated = {key for entry in CASES.values() if entry["use"] == use for key in entry}
-    assert stated, f"no case of {use}"
-    asked = set(kind.model_fields) - WHAT_HAPPENS_LATER
-    if use == "defect":
-        asked.remove("tempo")  # refused
-    if use == "incident":
-        asked.remove("clock")  # must be wall
-    # One line multiplies the rates of all kinds.
-    assert asked <= stated | {"scale"}
 
 
 @pytest.mark.parametrize(
@@ -804,25 +709,6 @@ def test_the_rate_of_a_source_is_its_mean_count(name: str) -> None:
     source = build(CASES[name])
     counts = np.array([len(draw_trace([source], HORIZON, 5, number).time) for number in range(100)])
     assert close(counts, source.rate * HORIZON)
-
-
-def test_a_bug_strikes_although_it_is_not_in_the_trace() -> None:
-    """A bug with a mean life of 100 s strikes a job of 1000 s, again and again until it is mended."""
-    failures = [{"use": "bug", "name": "bug", "rate": "1 per 100 s", "fix": "300 s"}]
-    case = prepared(
-        failures=failures,
-        checkpoint={"tiers": [{"interval": "100 s", "mode": "blocking", "write": "0 s", "restore": "0 s"}]},
-    )
-    assert sum(sim.run(case, number).jobs[0].interruptions.get(1, 0) for number in range(20)) > 20
-
-
-def test_a_rollout_takes_each_node_once() -> None:
-    """Every node is out for its 60 s, although the trace knows of nothing."""
-    failures = [{"use": "rollout", "name": "driver", "nodes_per_day": 86400 / 100, "duration": "60 s"}]
-    case = prepared(failures=failures, jobs=[{"name": "job", "gpus": 2, "arrival": "999 s"}])
-    result = sim.run(case, 0, keeps_log=True)
-    assert sorted(outage.node for outage in result.outages) == [0, 1, 2, 3]
-    assert all(outage.end - outage.start == pytest.approx(60.0) for outage in result.outages)
 
 
 SHAPES = [0.5, 0.7, 1.0, 2.0]
@@ -839,7 +725,7 @@ def weibull(shape: float, mean: float) -> Weibull:
     return Weibull.from_seconds(shape=shape, mean=mean)
 
 
-LAWS_TEST_SOURCES: list[LawModel] = [
+LIFE_LAWS: list[LawModel] = [
     Exponential.from_seconds(mean=100 * DAY),
     weibull(0.7, 100 * DAY),
     weibull(2.0, 100 * DAY),
@@ -850,7 +736,7 @@ LAWS_TEST_SOURCES: list[LawModel] = [
 
 
 @pytest.mark.parametrize(
-    "law", LAWS_TEST_SOURCES, ids=["exponential", "weibull 0.7", "weibull 2", "gamma", "lognormal", "uniform"]
+    "law", LIFE_LAWS, ids=["exponential", "weibull 0.7", "weibull 2", "gamma", "lognormal", "uniform"]
 )
 @pytest.mark.parametrize(
     "changes",
@@ -944,14 +830,6 @@ def test_renewal_at_return(shape: float) -> None:
     assert not agree(ours, renewals(law, 0.0, 30 * DAY, (400, 512), 2)), "a repair of zero must fall outside"
 
 
-def test_renewal_at_return_with_no_repair_goes_on() -> None:
-    """A source that renews at return keeps failing when its repairs take no time."""
-    law = weibull(0.7, 20 * DAY)
-    source = nodes_with(law, repair=Fixed.from_seconds(value=0.0), renews="at_return")
-    ours = count_failures(idle_cluster(source, 30), 40)
-    assert agree(ours, renewals(law, 0.0, 30 * DAY, (400, 512), 3))
-
-
 def test_never_renews() -> None:
     """A unit that never renews fails once at most: 512 (1 - exp(-3)) of 512 in three mean lives."""
     case = idle_cluster(nodes_with(renews="never", repair=Fixed.from_seconds(value=DAY)), 300)
@@ -965,7 +843,7 @@ def test_never_renews() -> None:
 def test_a_constant_rate_counts_by_its_parts(part: str, renews: str) -> None:
     """However memoryless lives are drawn, n parts fail n t / L times, and at most once each if they never renew."""
     counts = {"node": 32, "gpu": 256}
-    law = {"law": "exponential", "mean": "100 d"}
+    law = {"use": "exponential", "mean": "100 d"}
     entry = {"name": "fault", "part": part, "law": law, "renews": renews}
     source = Component.model_validate(entry).build(counts, 1)
     drawn = np.array([draw_trace([source], 200 * DAY, 1, number).time.size for number in range(200)])
@@ -981,22 +859,6 @@ def test_in_service_clock_stops_while_the_node_is_down(shape: float) -> None:
     source = nodes_with(law, repair=Fixed.from_seconds(value=2 * DAY), clock="in_service")
     ours = count_failures(idle_cluster(source, 30), 60)
     assert agree(ours, renewals(law, 2 * DAY, 30 * DAY, (400, 512), 4))
-
-
-def test_in_service_clock_stops_for_another_cause_too() -> None:
-    """A life of 50 s in service ends at 50 s plus the 20 s that another cause kept the node down."""
-    case = prepared(horizon="200 s", jobs=[{"name": "job", "gpus": 1, "arrival": "200 s"}])
-    life = Fixed.from_seconds(value=50.0)
-    wear = nodes_with(life, units=1, clock="in_service", renews="never", repair=Fixed.from_seconds(value=1.0))
-    other = replace(nodes_with(units=1), name="other")
-    case = replace(case, sources=(wear, other))
-    simulation = Simulation(case, 0, trace([(50.0, 0, 0), (30.0, 1, 0, 50.0)]))
-    downs: list[tuple[float, int]] = []
-    while simulation.is_open:
-        simulation.kernel.step()
-        if not downs or downs[-1][1] != simulation.cluster.outages[0]:
-            downs.append((simulation.kernel.now, simulation.cluster.outages[0]))
-    assert [time for time, count in downs if count] == [30.0, 70.0]
 
 
 def busy_case(source: sim.failures.Source, **recovery: Any) -> sim.Prepared:
@@ -1148,7 +1010,7 @@ def test_a_failure_takes_its_domain(part: str, slot: int, expected: list[int]) -
         cluster=TREE,
         jobs=[{"name": "job", "gpus": 2, "arrival": "900 s"}],
         failures=[
-            {"use": "component", "name": "fault", "part": part, "law": {"law": "gamma", "shape": 2, "mean": "9 d"}}
+            {"use": "component", "name": "fault", "part": part, "law": {"use": "gamma", "shape": 2, "mean": "9 d"}}
         ],
         repair={"time": "50 s"},
     )
@@ -1226,7 +1088,7 @@ def test_doubling_the_rate_turns_it_red() -> None:
 # freedom. D. R. Cox, P. A. W. Lewis, *The Statistical Analysis of Series of Events*, Methuen, 1966.
 
 
-def source_of_of_test_tempo(tempo: dict[str, Any], units: int = 512, **entry: Any) -> Source:
+def source_with_tempo(tempo: dict[str, Any], units: int = 512, **entry: Any) -> Source:
     """Return a component source of nodes; without a law one failure in a hundred days."""
     base: dict[str, Any] = {"name": "fault", "part": "node", "tempo": tempo}
     if "law" not in entry:
@@ -1238,9 +1100,7 @@ def source_of_of_test_tempo(tempo: dict[str, Any], units: int = 512, **entry: An
 def test_crow_amsaa_finds_the_exponent(exponent: float) -> None:
     """The maximum-likelihood exponent of the failures of a new cluster is the stated one, within its chi-square law."""
     horizon = 300 * DAY
-    times = draw_trace(
-        [source_of_of_test_tempo({"trend": {"exponent": exponent, "reference": "100 d"}})], horizon, 1, 0
-    ).time
+    times = draw_trace([source_with_tempo({"trend": {"exponent": exponent, "reference": "100 d"}})], horizon, 1, 0).time
     estimate = len(times) / float(np.log(horizon / times).sum())
     law = stats.chi2(2 * len(times))
     low, high = law.ppf(LEAST / 2), law.ppf(1 - LEAST / 2)
@@ -1253,14 +1113,12 @@ def test_crow_amsaa_finds_the_exponent(exponent: float) -> None:
 def test_counts_of_a_trend(exponent: float, age: float) -> None:
     """A rate r gives r R ((T + age)^b - age^b) / R^b failures on average; a new cluster r R up to the reference R."""
     tempo = {"trend": {"exponent": exponent, "reference": "100 d", "age": f"{age} d"}}
-    counts = np.array(
-        [len(draw_trace([source_of_of_test_tempo(tempo)], 80 * DAY, 2, number).time) for number in range(40)]
-    )
+    counts = np.array([len(draw_trace([source_with_tempo(tempo)], 80 * DAY, 2, number).time) for number in range(40)])
     expected = 5.12 * 100 * (((80 + age) / 100) ** exponent - (age / 100) ** exponent)
     assert close(counts, expected, expected)
     if age == 0:
         whole = np.array(
-            [len(draw_trace([source_of_of_test_tempo(tempo)], 100 * DAY, 3, number).time) for number in range(40)]
+            [len(draw_trace([source_with_tempo(tempo)], 100 * DAY, 3, number).time) for number in range(40)]
         )
         assert close(whole, 512, 512)
 
@@ -1272,9 +1130,7 @@ def test_calendar_counts_follow_the_factors(period: str, factors: list[float]) -
     """Failures in each phase are Poisson with rate x factor; a phase with the factor 0 has none."""
     length = 7 * DAY if period == "7 d" else DAY
     days = 280.0
-    times = draw_trace(
-        [source_of_of_test_tempo({"calendar": {"period": period, "factors": factors}})], days * DAY, 1, 0
-    ).time
+    times = draw_trace([source_with_tempo({"calendar": {"period": period, "factors": factors}})], days * DAY, 1, 0).time
     phase = (times % length / length * len(factors)).astype(np.int64)
     observed = np.bincount(phase, minlength=len(factors)).astype(np.float64)
     expected = 5.12 * days / len(factors) * np.array(factors)
@@ -1291,7 +1147,7 @@ def stretch_counts(*names: str, cv: float = 0.7, days: float = 2.0) -> list[NDAr
     """Return the failures in each of many stretches, of one source for each name of swings."""
     horizon = STRETCHES * days * DAY
     sources = [
-        source_of_of_test_tempo(
+        source_with_tempo(
             {"swings": {"every": f"{days} d", "cv": cv, "shared": name}}, units=300, name=f"fault {index}"
         )
         for index, name in enumerate(names)
@@ -1318,12 +1174,6 @@ def test_swings_make_counts_overdispersed() -> None:
     expected = STRETCHES * law.pmf(np.arange(61))
     expected[60] += STRETCHES * law.sf(60)
     assert stats.chisquare(*pooled(observed, expected)).pvalue > LEAST
-
-
-def test_neighbouring_stretches_are_independent() -> None:
-    """The autocorrelation of the counts at lag one is zero."""
-    (counts,) = stretch_counts("cluster")
-    assert abs(float(np.corrcoef(counts[1:], counts[:-1])[0, 1])) <= Z / math.sqrt(STRETCHES)
 
 
 def test_sources_with_one_name_swing_together() -> None:
@@ -1389,20 +1239,12 @@ def test_moments_are_the_inverse_of_operational_time(name: str) -> None:
     assert [clock.moment(each) for each in (clock.total, 1.1 * clock.total)] == [math.inf, math.inf]
 
 
-@cases("name", ["falling", "growing", "calendar"])
-@cases("days", [1.0, 9.0, 27.0])
-def test_mean_tempo(name: str, days: float) -> None:
-    """The mean of m that plans rest on is M(T) / T, over whole periods."""
-    tempo = Tempo.model_validate(TEMPOS[name])
-    assert tempo.mean(days * DAY) == pytest.approx(tempo.realise(days * DAY, 1, 0).total / (days * DAY))
-
-
 @pytest.mark.parametrize("renews", ["at_failure", "at_return"])
 def test_ageing_units_run_in_operational_time(renews: str) -> None:
     """Played by the engine, lives that renew at once count like a renewal process in operational time."""
-    law = {"law": "weibull", "shape": 3, "mean": "20 d"}
+    law = {"use": "weibull", "shape": 3, "mean": "20 d"}
     tempo = {"calendar": {"period": "10 d", "factors": [0.2, 1.8]}, "trend": {"exponent": 2, "reference": "20 d"}}
-    source = source_of_of_test_tempo(tempo, law=law, renews=renews)
+    source = source_with_tempo(tempo, law=law, renews=renews)
     source = replace(source, repair=Fixed.from_seconds(value=0.0))
     case = prepared(
         cluster={"nodes": 512, "gpus_per_node": 1, "fabric": {"rails": 1}},
@@ -1428,7 +1270,7 @@ def test_ageing_units_run_in_operational_time(renews: str) -> None:
 # "Regression models and life-tables", Journal of the Royal Statistical Society B 34 (1972): proportional hazards.
 
 
-def source_of_of_test_variety(**entry: Any) -> Source:
+def source_with_variety(**entry: Any) -> Source:
     """Return a component source; without a law one failure in a hundred days."""
     base: dict[str, Any] = {"name": "fault", "part": "node"}
     if "law" not in entry:
@@ -1464,7 +1306,7 @@ def test_gamma_frailty_makes_counts_negative_binomial(entry: dict[str, Any], sha
     Eight frail GPUs of a node add up to a Gamma law with eight times the shape.
     """
     mean = 1.5
-    counts = by_node(source_of_of_test_variety(**entry), 100 * mean)[0]
+    counts = by_node(source_with_variety(**entry), 100 * mean)[0]
     law = stats.nbinom(shape, shape / (shape + mean))
     variance, excess = float(law.var()), float(law.stats(moments="k"))
     assert variance / mean == pytest.approx(1 + mean / shape)
@@ -1479,13 +1321,6 @@ def test_gamma_frailty_makes_counts_negative_binomial(entry: dict[str, Any], sha
     assert stats.chisquare(*pooled(observed, expected)).pvalue > LEAST
 
 
-def test_equal_nodes_count_as_poisson() -> None:
-    """Without frailty variance over mean is 1."""
-    counts = by_node(source_of_of_test_variety(), 150)[0]
-    # The variance of a Poisson sample variance is (1 / mean + 2) mean^2 / n.
-    assert abs(counts.var(ddof=1) - 1.5) <= Z * 1.5 * math.sqrt((1 / 1.5 + 2) / NODES)
-
-
 def covariance(one: NDArray[np.int64], other: NDArray[np.int64]) -> tuple[float, float]:
     """Return the covariance of two counts over nodes, and its standard error."""
     products = (one - one.mean()) * (other - other.mean())
@@ -1496,8 +1331,8 @@ def covariance(one: NDArray[np.int64], other: NDArray[np.int64]) -> tuple[float,
 def test_a_shared_frailty_meets_the_same_bad_nodes(part: str) -> None:
     """Two sources with one frailty have the covariance mean x mean / shape over nodes."""
     rate = "1 per 100 d" if part == "node" else "1 per 800 d"
-    one = source_of_of_test_variety(frailty={"shape": 0.8})
-    other = source_of_of_test_variety(name="other", part=part, rate=rate, frailty={"shape": 0.8})
+    one = source_with_variety(frailty={"shape": 0.8})
+    other = source_with_variety(name="other", part=part, rate=rate, frailty={"shape": 0.8})
     found, error = covariance(*by_node(one, 150, other))
     assert abs(found - 1.5 * 1.5 / 0.8) <= Z * error
     assert found > 2 * Z * error
@@ -1515,9 +1350,7 @@ def test_a_shared_frailty_meets_the_same_bad_nodes(part: str) -> None:
 def test_other_sources_have_nothing_to_do_with_it(changes: dict[str, Any]) -> None:
     """Frailties with different names, of different parts, or none at all, are uncorrelated over nodes."""
     found, error = covariance(
-        *by_node(
-            source_of_of_test_variety(frailty={"shape": 0.8}), 150, source_of_of_test_variety(name="other", **changes)
-        )
+        *by_node(source_with_variety(frailty={"shape": 0.8}), 150, source_with_variety(name="other", **changes))
     )
     assert abs(found) <= Z * error
 
@@ -1525,7 +1358,7 @@ def test_other_sources_have_nothing_to_do_with_it(changes: dict[str, Any]) -> No
 @cases("replication", [0, 1])
 def test_frailties_follow_the_gamma_law_with_mean_one(replication: int) -> None:
     """Hazard ratios are Gamma distributed, and drawn anew in each replication."""
-    source = source_of_of_test_variety(frailty={"shape": 0.7})
+    source = source_with_variety(frailty={"shape": 0.7})
     ratio = fleet_of(source, 1, replication).ratio
     assert ratio is not None
     assert stats.kstest(ratio, stats.gamma(0.7, scale=1 / 0.7).cdf).pvalue > LEAST
@@ -1538,28 +1371,28 @@ def test_frailties_follow_the_gamma_law_with_mean_one(replication: int) -> None:
 @cases("ratio", [0.25, 8.0])
 def test_a_hazard_ratio_scales_a_weibull_law(shape: float, ratio: float) -> None:
     """With the hazard ratio h, Weibull lives keep their shape and have the scale times h^(-1 / shape)."""
-    law = {"law": "weibull", "shape": shape, "scale": "50 d"}
-    source = source_of_of_test_variety(law=law, batches=[{"share": 1, "ratio": ratio}], renews="never")
+    law = {"use": "weibull", "shape": shape, "scale": "50 d"}
+    source = source_with_variety(law=law, batches=[{"share": 1, "ratio": ratio}], renews="never")
     drawn = draw_trace([source], math.inf, 3, 0)
     assert stats.kstest(drawn.time, stats.weibull_min(shape, scale=50 * DAY * ratio ** (-1 / shape)).cdf).pvalue > LEAST
-    plain = draw_trace([source_of_of_test_variety(law=law, renews="never")], math.inf, 3, 0)
+    plain = draw_trace([source_with_variety(law=law, renews="never")], math.inf, 3, 0)
     assert stats.kstest(plain.time, stats.weibull_min(shape, scale=50 * DAY).cdf).pvalue > LEAST
 
 
 @cases("ratio", [0.25, 8.0])
 def test_a_hazard_ratio_is_a_power_of_survival(ratio: float) -> None:
     """Whatever the law, a unit with the hazard ratio h survives x with P(X > x)^h: here a lognormal life."""
-    law = {"law": "lognormal", "median": "50 d", "sigma": 0.8}
-    source = source_of_of_test_variety(law=law, batches=[{"share": 1, "ratio": ratio}], renews="never")
+    law = {"use": "lognormal", "median": "50 d", "sigma": 0.8}
+    source = source_with_variety(law=law, batches=[{"share": 1, "ratio": ratio}], renews="never")
     survival = stats.lognorm(0.8, scale=50 * DAY).sf(draw_trace([source], math.inf, 4, 0).time) ** ratio
     assert stats.kstest(survival, "uniform").pvalue > LEAST
 
 
 def test_batches_are_shares_of_the_nodes() -> None:
     """Each node is in a batch with its share; all its GPUs are, and it is in the same for every source."""
-    law = {"law": "weibull", "shape": 2, "mean": "30 d"}
+    law = {"use": "weibull", "shape": 2, "mean": "30 d"}
     batches = [{"share": 0.2, "law": law}, {"share": "5 %", "ratio": 10}]
-    fleet = fleet_of(source_of_of_test_variety(part="gpu", law=law, batches=batches), 1, 0)
+    fleet = fleet_of(source_with_variety(part="gpu", law=law, batches=batches), 1, 0)
     assert fleet.which is not None
     assert fleet.ratio is not None
     which, ratio = fleet.which.reshape(NODES, 8), fleet.ratio.reshape(NODES, 8)
@@ -1568,7 +1401,7 @@ def test_batches_are_shares_of_the_nodes() -> None:
     for found, share in ((which[:, 0] == 1, 0.2), (ratio[:, 0] == 10, 0.05), (ratio[:, 0] == 1, 0.95)):
         assert abs(found.mean() - share) <= Z * math.sqrt(share * (1 - share) / NODES)
     assert not ((which == 1) & (ratio == 10)).any()
-    other = fleet_of(source_of_of_test_variety(name="other", batches=batches), 1, 0)
+    other = fleet_of(source_with_variety(name="other", batches=batches), 1, 0)
     assert other.which is not None
     assert other.ratio is not None
     assert np.array_equal(other.which, which[:, 0])
@@ -1577,8 +1410,8 @@ def test_batches_are_shares_of_the_nodes() -> None:
 
 def test_batches_fail_by_their_own_rates() -> None:
     """Three batches with hazards 1, 5 and 0.2 of the source's: counts of nodes are a mixture of Poisson laws."""
-    entry = [{"share": 0.3, "ratio": 5}, {"share": 0.2, "law": {"law": "exponential", "mean": "500 d"}}]
-    counts = by_node(source_of_of_test_variety(batches=entry), 100)[0]
+    entry = [{"share": 0.3, "ratio": 5}, {"share": 0.2, "law": {"use": "exponential", "mean": "500 d"}}]
+    counts = by_node(source_with_variety(batches=entry), 100)[0]
     law = 0.5 * stats.poisson(1).pmf(np.arange(31)) + 0.3 * stats.poisson(5).pmf(np.arange(31))
     law += 0.2 * stats.poisson(0.2).pmf(np.arange(31))
     observed = np.bincount(np.minimum(counts, 30), minlength=31).astype(np.float64)
@@ -1589,7 +1422,7 @@ def test_covariates_go_round_the_nodes() -> None:
     """Node i has level (i // stride) mod levels; ratios of several covariates multiply."""
     row = {"name": "row", "ratios": [1, 2, 4], "stride": 10}
     supply = {"name": "supply", "ratios": [0.5, 1.5]}
-    counts = by_node(source_of_of_test_variety(covariates=[row, supply]), 100)[0]
+    counts = by_node(source_with_variety(covariates=[row, supply]), 100)[0]
     node = np.arange(NODES)
     expected = np.array([1.0, 2.0, 4.0])[node // 10 % 3] * np.array([0.5, 1.5])[node % 2]
     cell = node // 10 % 3 * 2 + node % 2

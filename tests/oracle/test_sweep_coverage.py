@@ -42,7 +42,7 @@ SAMPLES: dict[str, tuple[Any, float]] = {
 
 
 def disasters(rng: np.random.Generator, count: int, often: float) -> NDArray[np.float64]:
-    """Return shares of 95 ∓ 1 %, less 30 points in runs with a disaster."""
+    """Return shares of 95 ∓ 1 %, less 30 percentage points in runs with a disaster."""
     return 0.95 + 0.01 * rng.normal(size=count) - 0.3 * (rng.random(count) < often)
 
 
@@ -110,12 +110,12 @@ def test_coverage_of_all_samples_is_as_stated(name: str, size: int) -> None:
 
 
 def simulated(changes: tuple[str, ...], count: int, first: int = 0) -> tuple[list[Ratio], list[Any]]:
-    """Return the ETTR of replications of `quickstart`, and how lucky they were."""
+    """Return the ETTR of replications of `quickstart`, and their control variates."""
     template = sim.template(sim.shipped("scenarios")["quickstart"])
     prepared = sim.prepare(template.scenario((*changes, f"seed={SEED}")))
-    luck = ControlVariates(prepared)
+    variates = ControlVariates(prepared)
     results = [sim.run(prepared, number) for number in range(first, first + count)]
-    return [ratios(prepared, result)["ettr"] for result in results], [luck.of(result) for result in results]
+    return [ratios(prepared, result)["ettr"] for result in results], [variates.of(result) for result in results]
 
 
 @pytest.mark.nightly
@@ -128,12 +128,12 @@ def simulated(changes: tuple[str, ...], count: int, first: int = 0) -> tuple[lis
     ],
 )
 def test_coverage_of_simulations_is_as_stated(name: str, changes: tuple[str, ...]) -> None:
-    """400 repetitions of 16 replications against the mean of 20,000 others: as on the page; luck taken out, 95 %."""
+    """400 repetitions of 16 replications against the mean of 20,000 others: as on the page; with controls, 95 %."""
     repetitions, size = 400, 16
     others = contributions(simulated(changes, 20_000, repetitions * size)[0])
     assert others is not None
     truth = float(others.mean())
-    found, luck = simulated(changes, repetitions * size)
+    found, controls = simulated(changes, repetitions * size)
     parts = [slice(start, start + size) for start in range(0, len(found), size)]
     values = [np.array([ratio.amount / ratio.base for ratio in found[part]]) for part in parts]
     student, shown = coverage(values, truth)
@@ -142,7 +142,7 @@ def test_coverage_of_simulations_is_as_stated(name: str, changes: tuple[str, ...
     assert_as_stated(shown, repetitions, second)
     assert shown >= student
     if "944" in name:
-        taken = [controlled(found[part], luck[part]) for part in parts]
+        taken = [controlled(found[part], controls[part]) for part in parts]
         held = [one.ci95[0] <= truth <= one.ci95[1] for one in taken if one is not None]
         assert len(held) == repetitions
         assert_as_stated(sum(held), repetitions, 0.946)
@@ -153,7 +153,7 @@ def test_coverage_of_simulations_is_as_stated(name: str, changes: tuple[str, ...
         ]
         assert np.mean(narrower) == pytest.approx(1 / 3, rel=0.1), "three times narrower"
     else:
-        assert set(luck) == {None}, "where nodes may run out the luck is not known"
+        assert set(controls) == {None}, "where nodes may run out controls are not known"
 
 
 @pytest.mark.nightly
@@ -161,8 +161,8 @@ def test_coverage_of_simulations_is_as_stated(name: str, changes: tuple[str, ...
 @pytest.mark.parametrize("count", [2, 5, 20])
 @pytest.mark.parametrize("lead", [0.0, 0.05])
 @pytest.mark.parametrize("size", [10, 32])
-def test_rankings_hold_with_skewed_luck(count: int, lead: float, size: int) -> None:
-    """Rare bad luck in common and of each: all intervals of a ranking hold together in at least 95 % of 2,000."""
+def test_rankings_hold_with_skewed_noise(count: int, lead: float, size: int) -> None:
+    """Rare bad runs in common and of each: all intervals of a ranking hold together in at least 95 % of 2,000."""
     rng = np.random.default_rng([SEED, 72, count, size, int(100 * lead)])
     truth = np.full(count, 0.9)
     truth[0] += lead

@@ -87,7 +87,7 @@ def case(**changes: Any) -> sim.Prepared:
         {"use": "component", "name": "node", "part": "node", "rate": f"{given['rate']!r} per node-day"}
     ]
     if given["bugs"] < math.inf:
-        law = {"law": "exponential", "mean": exact(given["bugs"])}
+        law = {"use": "exponential", "mean": exact(given["bugs"])}
         # Of a hang nobody knows where it is: all replicas start again.
         failures.append({"use": "job", "name": "bug", "law": law, "fault": "hang"})
     recovery = {"stall": "reconfigure", "away": "initialize", "catch_up": "catch_up", "rejoin": "rejoin"}

@@ -92,13 +92,13 @@ class Setting(NamedTuple):
             | {"restore": exact(restart - initialize)}
             for store, spacing, write, drain, restart in rows
         ]
-        laws = [{"law": "exponential", "mean": exact(mtti)} for mtti in self.mttis]
+        laws = [{"use": "exponential", "mean": exact(mtti)} for mtti in self.mttis]
         failures = [
             {"use": "job", "name": "software", "law": laws[0]},
             {"use": "job", "name": "reboot", "damage": "reboot", "law": laws[1]},
         ]
         if len(laws) == 3:
-            law = {"law": "exponential", "mean": exact(4 * self.mttis[2])}
+            law = {"use": "exponential", "mean": exact(4 * self.mttis[2])}
             failures.append({"use": "component", "name": "node", "part": "node", "law": law})
         return prepared(
             cluster={"nodes": 8, "gpus_per_node": 1, "fabric": {"rails": 1}},
@@ -294,7 +294,7 @@ def test_copies_in_memory(life: float, clique: int) -> None:
         jobs=[{"name": "job", "gpus": nodes}],
         horizon=exact(horizon),
         failures=[
-            {"use": "component", "name": "node", "part": "node", "law": {"law": "exponential", "mean": exact(life)}}
+            {"use": "component", "name": "node", "part": "node", "law": {"use": "exponential", "mean": exact(life)}}
         ],
         checkpoint={
             "tiers": [

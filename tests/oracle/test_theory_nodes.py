@@ -20,6 +20,8 @@ from sim.formulas.arrays import enough_probability, exceedance, expected_shortfa
 from sim.formulas.goodput import expected_shares
 from sim.formulas.nodes import (
     crew_limited_pmf,
+    domain_law,
+    expected_pace,
     gives_up,
     missing_nodes_pmf,
     repairs_pmf,
@@ -33,7 +35,7 @@ from sim.scenario.laws import Weibull
 from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import Z, rival_seed
-from tests.oracle.theory.narrow import domain_law, expected_pace, narrow_paces, narrow_shares
+from tests.oracle.theory.narrow import narrow_paces, narrow_shares
 from tests.oracle.theory.nodes import (
     cold_start_share,
     domain_missing_pmf,
@@ -103,7 +105,7 @@ def times_fit(results: list[sim.Result], law: NDArray[np.float64]) -> bool:
 
 def exponential(days: float) -> dict[str, Any]:
     """Return an exponential law by its mean [day]."""
-    return {"law": "exponential", "mean": f"{days!r} d"}
+    return {"use": "exponential", "mean": f"{days!r} d"}
 
 
 def fault(life: float, repair: dict[str, Any] | None, part: str = "node", **changes: Any) -> dict[str, Any]:
@@ -151,18 +153,6 @@ def test_the_mean_over_a_horizon_from_new(horizon: float) -> None:
     assert not near(ours, theory(life / 1.5), 3)
 
 
-@pytest.mark.parametrize("warmup", [1.0, 4.0])
-def test_a_warm_up_hides_the_cold_start(warmup: float) -> None:
-    """The window after a warm-up sees more of the long run, as much as theory says."""
-    nodes, life, repair, horizon = 300, 20.0, 3.3, 2.0
-    case = idle(nodes, horizon, [fault(life, exponential(repair))], warmup=f"{warmup!r} d")
-    results = [sim.run(case, number) for number in range(100)]
-    ours = np.array([result.down_node_seconds / result.node_seconds for result in results])
-    tau, limit = relaxation_time(life, repair), steady_unavailability(life, repair)
-    assert near(ours, limit * cold_start_share(horizon, tau, warmup))
-    assert not near(ours, limit * cold_start_share(horizon, tau))
-
-
 @pytest.mark.parametrize("day", [0.5, 3.0, 12.0])
 def test_nodes_down_at_a_time_are_binomial(day: float) -> None:
     """Of 100 nodes the number down at t is binomial with q(t); at twice the failure rate it is not."""
@@ -173,32 +163,10 @@ def test_nodes_down_at_a_time_are_binomial(day: float) -> None:
     assert not counts_fit(counts, missing_nodes_pmf(nodes, unavailability_at(day, life / 2, repair)))
 
 
-@pytest.mark.parametrize("renews", one_in(2, ["at_return", "at_failure"]))
-@pytest.mark.parametrize(
-    ("repair", "law"),
-    [
-        ({"law": "lognormal", "median": "1 d", "sigma": 1.3}, stats.lognorm(1.3)),
-        ({"law": "fixed", "value": "3 d"}, stats.uniform(3.0, 1e-9)),
-        ({"law": "weibull", "shape": 0.6, "scale": "2 d"}, stats.weibull_min(0.6, scale=2.0)),
-    ],
-)
-def test_any_law_of_repair_on_the_way(repair: dict[str, Any], law: stats.distributions.rv_frozen, renews: str) -> None:
-    """Repairs of any law: binomial with the unavailability of the renewal equation, whenever the next life begins.
-
-    An exponential repair of the same mean does not fit.
-    """
-    nodes, life, horizon = 100, 15.0, 10.0
-    counts = down_at(idle(nodes, horizon / 4 + 0.1, [fault(life, repair, renews=renews)]), horizon / 4, 500)
-    curve = unavailability_curve(horizon, life, law.sf, 400)
-    assert counts_fit(counts, missing_nodes_pmf(nodes, float(curve[100])))
-    wrong = unavailability_at(horizon / 4, life, float(law.mean()))
-    assert not counts_fit(counts, missing_nodes_pmf(nodes, wrong))
-
-
 def test_repairs_behind_a_job_that_has_just_begun() -> None:
     """A full job, and nodes that fail only in it: the number in repair at t is Poisson with a(t), long tail or not."""
     nodes, life, sigma = 50, 20.0, 1.5
-    repair = {"law": "lognormal", "median": "1 d", "sigma": sigma}
+    repair = {"use": "lognormal", "median": "1 d", "sigma": sigma}
     case = prepared(
         cluster={"nodes": 150, "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}},
         horizon="12 d",
@@ -442,10 +410,10 @@ def exact(seconds: float) -> str:
 def scenario_of(given: dict[str, Any]) -> sim.Prepared:
     """Return a job of nodes that are domains, with some nodes to replace them."""
     nodes = given["replicas"] * given["domains"]
-    law = {"law": "exponential", "mean": exact(given["life"])}
+    law = {"use": "exponential", "mean": exact(given["life"])}
     failures: list[dict[str, Any]] = [{"use": "component", "name": "gpu", "part": "gpu", "law": law}]
     if given["others"] < math.inf:
-        law = {"law": "exponential", "mean": exact(given["others"])}
+        law = {"use": "exponential", "mean": exact(given["others"])}
         failures.append({"use": "job", "name": "bug", "law": law})
     layout = {"data": given["replicas"], "tensor": given["tensor"], "pipeline": given["domains"]}
     return prepared(
@@ -464,7 +432,7 @@ def scenario_of(given: dict[str, Any]) -> sim.Prepared:
             "give_up_below": given["tensor"] - given["most"],
             **({"allowed": given["allowed"]} if given["allowed"] else {}),
         },
-        repair={"time": {"law": "exponential", "mean": exact(given["repair"])}},
+        repair={"time": {"use": "exponential", "mean": exact(given["repair"])}},
         seed=SEED,
     )
 
@@ -505,6 +473,15 @@ def test_every_share_is_that_of_theory(name: str) -> None:
         )
     other = theory(given | {"life": given["life"] / 2})
     assert abs(table[:, 0].mean() - other["productive"]) > LUCK * errors["productive"], "twice the rate"
+
+
+@cases("name", list(CASES))
+def test_the_closed_form_of_a_scenario_is_theory(name: str) -> None:
+    """What stands beside the simulated shares is what the simulator is held against here."""
+    given = BASE | CASES[name]
+    found = sim.closed_form(scenario_of(given))
+    assert found.reasons == ()
+    assert found.shares == pytest.approx(theory(given), abs=1e-6)
 
 
 def strategy(**keys: Any) -> Narrow:
@@ -583,13 +560,13 @@ def test_a_thousandth_of_all_gpus_costs_a_high_tensor_degree_a_tenth() -> None:
 # with the restart where that is exposed, and with the first step after it where it is not. Tolerances come from the
 # spread of independent replications, by Student's law, and from what the ends of a run can hold.
 
-REPLICATIONS_TEST_THEORY_RENEWAL = 16
+REPLICATIONS_OF_GAPS = 16
 
 FAILURES = 1000
 
 """Mean failures of a run."""
 
-LIMIT = float(stats.t.isf(1e-5 / 2, REPLICATIONS_TEST_THEORY_RENEWAL - 1))
+LIMIT = float(stats.t.isf(1e-5 / 2, REPLICATIONS_OF_GAPS - 1))
 
 """Half width of an interval in standard errors: with five shares a false alarm in 20,000 tests."""
 
@@ -646,11 +623,11 @@ def shares_of(law: dict[str, Any], times: Times) -> tuple[np.ndarray[Any, Any], 
         },
         seed=SEED,
     )
-    jobs = [sim.run(case, number).jobs[0] for number in range(REPLICATIONS_TEST_THEORY_RENEWAL)]
+    jobs = [sim.run(case, number).jobs[0] for number in range(REPLICATIONS_OF_GAPS)]
     table = np.array([[sum(job.buckets[one] for one in NAMES[name]) / job.requested for name in NAMES] for job in jobs])
     # A gap and a cycle of saves may be cut off at the end.
     ends = (MEAN + times.interval + times.write + times.drain) / horizon
-    return table.mean(axis=0), LIMIT * table.std(axis=0, ddof=1) / math.sqrt(REPLICATIONS_TEST_THEORY_RENEWAL) + ends
+    return table.mean(axis=0), LIMIT * table.std(axis=0, ddof=1) / math.sqrt(REPLICATIONS_OF_GAPS) + ends
 
 
 # By what is at stake between two failures, from a sixtieth of the mean gap to more than all of it.
@@ -669,7 +646,7 @@ def test_weibull_gaps(name: str, shape: float) -> None:
     """Every share of a job with Weibull gaps is that of theory, and the theory of Poisson failures is seen to fail."""
     times = TIMES[name]
     scale = MEAN / math.gamma(1 + 1 / shape)
-    mean, allowed = shares_of({"law": "weibull", "shape": shape, "scale": exact(scale)}, times)
+    mean, allowed = shares_of({"use": "weibull", "shape": shape, "scale": exact(scale)}, times)
     theory = times.of_law(shape)
     apart = mean - np.array([theory[share] for share in NAMES])
     assert np.all(np.abs(apart) <= allowed), dict(zip(NAMES, (apart / allowed).round(2), strict=True))
@@ -684,7 +661,7 @@ def test_measured_gaps(name: str) -> None:
     gaps = [100.0, 250.0, 400.0, 700.0, 900.0, 1300.0, 2500.0, 3600.0, 6250.0, 20_000.0]
     assert sum(gaps) == 10 * MEAN
     times = TIMES[name]
-    law = {"law": "empirical", "values": [exact(gap) for gap in gaps]}
+    law = {"use": "empirical", "values": [exact(gap) for gap in gaps]}
     mean, allowed = shares_of(law, times)
     theory = times.of_table(gaps)
     apart = mean - np.array([theory[share] for share in NAMES])
@@ -711,9 +688,9 @@ def test_a_fixed_gap_by_hand() -> None:
 # ----------------------------------------
 # Nodes down at once and the spares for them, against brute force, linear algebra, known limits and Monte Carlo.
 
-Z_TEST_THEORY_SPARES = 4.0
+Z_OF_EVENTS = 4.0
 
-LEVELS_TEST_THEORY_SPARES = (0.01, 0.3, 0.5, 0.9, 0.99, 0.9999, 1.0 - 1e-9)
+EXTREME_LEVELS = (0.01, 0.3, 0.5, 0.9, 0.99, 0.9999, 1.0 - 1e-9)
 
 # InfiniteHBD (SIGCOMM 2025, arXiv:2502.03885; data Apache-2.0), 400 nodes from the first fault to day 348, weighted by
 # time: the mean of the nodes down is 9.385, their variance 53.26, their P99 31.
@@ -755,14 +732,6 @@ def test_independent_nodes_are_counted_by_brute_force(nodes: int) -> None:
     assert missing_nodes_pmf(nodes, 0.8125) == pytest.approx(values[::-1], rel=1e-13)
 
 
-def test_nodes_that_never_or_always_fail() -> None:
-    """At q = 0 and q = 1 the law is a point, at every dispersion."""
-    for dispersion in (1.0, 2.5):
-        assert missing_nodes_pmf(4, 0.0, dispersion).tolist() == [1.0, 0.0, 0.0, 0.0, 0.0]
-        assert missing_nodes_pmf(4, 1.0, dispersion).tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
-        assert repairs_pmf(0.0, 2, dispersion).tolist() == [1.0, 0.0, 0.0]
-
-
 @pytest.mark.parametrize(
     ("nodes", "unavailability", "dispersion"),
     [
@@ -799,36 +768,6 @@ def test_environments_mix_independent_nodes() -> None:
         assert repairs_pmf(offered, 30, d)[k] == pytest.approx(by_rate, rel=1e-6, abs=1e-13)
 
 
-@pytest.mark.parametrize("offered", [0.02, 1.0, 9.385, 2300.0])
-@pytest.mark.parametrize("dispersion", [1.0, 1.5, 5.7, 200.0])
-def test_repairs_follow_poisson_and_negative_binomial(offered: float, dispersion: float) -> None:
-    """Equal to scipy's laws; what a cut-off array lacks to 1 is the probability beyond it."""
-    known = stats.poisson(offered) if dispersion == 1.0 else stats.nbinom(offered / (dispersion - 1.0), 1 / dispersion)
-    largest = int(offered + 40.0 * math.sqrt(offered * dispersion) + 40.0 * dispersion)
-    k = np.arange(largest + 1)
-    law = repairs_pmf(offered, largest, dispersion)
-    assert law == pytest.approx(known.pmf(k), rel=1e-8, abs=1e-290)
-    assert law @ k == pytest.approx(offered, rel=1e-9)
-    assert law @ (k - offered) ** 2 == pytest.approx(dispersion * offered, rel=1e-9)
-    half = int(offered / 2.0)
-    assert 1.0 - repairs_pmf(offered, half, dispersion).sum() == pytest.approx(known.sf(half), abs=1e-12)
-
-
-def test_limits_join_the_laws() -> None:
-    """D to 1 is independence, and many nodes with a small unavailability are Poisson or negative binomial."""
-    near = 1.0 + 1e-9
-    assert missing_nodes_pmf(50, 0.1, near) == pytest.approx(missing_nodes_pmf(50, 0.1), abs=1e-9)
-    assert repairs_pmf(5.0, 60, near) == pytest.approx(repairs_pmf(5.0, 60), abs=1e-9)
-    for dispersion in (1.0, 3.0):
-        distances = []
-        for nodes in (1000, 10_000, 100_000):
-            law = missing_nodes_pmf(nodes, 5.0 / nodes, dispersion)[:200]
-            distances.append(float(np.abs(law - repairs_pmf(5.0, 199, dispersion)).sum()))
-        # Le Cam: the distance of binomial and Poisson is at most 2 N q^2, falling as 1 / N.
-        assert distances[-1] < 2.0 * 25.0 / 100_000
-        assert distances[0] / distances[2] == pytest.approx(100.0, rel=0.02)
-
-
 def test_quantiles_of_nodes_are_the_smallest_counts() -> None:
     """``P(X <= m) >= p > P(X <= m - 1)`` by scipy's distribution functions, up to 100,000 nodes."""
     for nodes in (1, 3, 40, 400, 100_000):
@@ -836,7 +775,7 @@ def test_quantiles_of_nodes_are_the_smallest_counts() -> None:
             for dispersion in {1.0, min(1.7, (1.0 + nodes) / 2.0)} if nodes < 1000 else {1.0}:
                 known = stats.binom(nodes, q) if dispersion == 1.0 else beta_binomial(nodes, q, dispersion)
                 law = missing_nodes_pmf(nodes, q, dispersion)
-                for p in LEVELS_TEST_THEORY_SPARES:
+                for p in EXTREME_LEVELS:
                     m = quantile(law, p)
                     assert known.cdf(m) >= p - 1e-13
                     assert m == 0 or known.cdf(m - 1) < p + 1e-13
@@ -857,7 +796,7 @@ def test_the_law_of_repair_times_does_not_matter(wrong: float, passes: bool) -> 
     counts = sampled_in_repair(rate, n, 3)
     tail = exceedance(repairs_pmf(wrong * rate * 3.0, 60))[[2, 4, 6, 8, 10, 12]]
     seen = np.array([(counts > k).mean() for k in (2, 4, 6, 8, 10, 12)])
-    inside = np.abs(seen - tail) < Z_TEST_THEORY_SPARES * np.sqrt(tail * (1.0 - tail) / n)
+    inside = np.abs(seen - tail) < Z_OF_EVENTS * np.sqrt(tail * (1.0 - tail) / n)
     assert bool(np.all(inside)) is passes
 
 
@@ -869,25 +808,8 @@ def test_unavailability_needs_only_the_means() -> None:
     up, down = rng.uniform(0.0, 2.0 * life, n), rng.lognormal(math.log(2.0), sigma, n)
     seen = down.sum() / (up + down).sum()
     error = np.std(down - seen * (up + down)) / math.sqrt(n) / (life + repair)
-    assert abs(seen - steady_unavailability(life, repair)) < Z_TEST_THEORY_SPARES * error
-    assert abs(seen - steady_unavailability(life, 1.05 * repair)) > Z_TEST_THEORY_SPARES * error
-
-
-def test_lasting_differences_between_nodes_narrow_the_law() -> None:
-    """Nodes of unequal q, that never change, have a lower P99 than equal ones: they do not explain a wide one."""
-    q = np.minimum(stats.gamma(0.9, scale=0.2 / 0.9).ppf((np.arange(100) + 0.5) / 100.0), 1.0)
-    law = np.ones(1)
-    for each in q:
-        law = np.convolve(law, [1.0 - each, each])
-    assert quantile(law, 0.99) < quantile(missing_nodes_pmf(100, float(q.mean())), 0.99)
-
-
-def test_infinitehbd_is_not_independent() -> None:
-    """Independent nodes have a P99 of 17 where the trace has 31; its own dispersion of 5.8 brings 31 within 10 %."""
-    assert quantile(missing_nodes_pmf(HBD_NODES, HBD_UNAVAILABILITY), 0.99) == 17
-    wide = missing_nodes_pmf(HBD_NODES, HBD_UNAVAILABILITY, HBD_DISPERSION)
-    assert quantile(wide, 0.99) == pytest.approx(HBD_P99, rel=0.1)
-    assert quantile(repairs_pmf(9.385, 400, 53.26 / 9.385), 0.99) == pytest.approx(HBD_P99, rel=0.1)
+    assert abs(seen - steady_unavailability(life, repair)) < Z_OF_EVENTS * error
+    assert abs(seen - steady_unavailability(life, 1.05 * repair)) > Z_OF_EVENTS * error
 
 
 def test_dispersion_needed_for_infinitehbd() -> None:
@@ -923,15 +845,6 @@ def test_machine_interference_of_the_textbook() -> None:
     ]
     exact = [float(weight / sum(weights)) for weight in weights]
     assert crew_limited_pmf(6, 2, 0.25, 1.0, crews) == pytest.approx(exact, rel=1e-13)
-
-
-def test_a_crew_for_every_node_is_independence() -> None:
-    """Hot with crews enough: binomial with q = lambda / (lambda + mu); one crew fewer already is not."""
-    fails, repairs = 0.2, 0.9
-    q = steady_unavailability(1.0 / fails, 1.0 / repairs)
-    for crews in (12, 1000):
-        assert crew_limited_pmf(9, 3, fails, repairs, crews) == pytest.approx(missing_nodes_pmf(12, q), rel=1e-12)
-    assert crew_limited_pmf(9, 3, fails, repairs, 11)[12] > 1.05 * missing_nodes_pmf(12, q)[12]
 
 
 def test_cold_spares_with_crews_enough_are_poisson_while_they_last() -> None:
@@ -988,16 +901,6 @@ def test_hot_spares_one_by_one(required: int, level: float) -> None:
         spares_needed(required, 1.0, level)
 
 
-@cases("dispersion", [1.5, 5.8])
-def test_hot_spares_in_a_common_environment_one_by_one(dispersion: float) -> None:
-    """As spares are added the Beta law of q stays as it is for the required nodes."""
-    total = (400 - dispersion) / (dispersion - 1.0)
-    a, b = HBD_UNAVAILABILITY * total, (1.0 - HBD_UNAVAILABILITY) * total
-    for level in (0.5, 0.99, 0.9999):
-        expected = first_enough(lambda s: stats.betabinom.cdf(s, 400 + s, a, b), level)
-        assert spares_needed(400, HBD_UNAVAILABILITY, level, dispersion) == expected
-
-
 @cases(
     ("function", "arguments", "text"),
     [
@@ -1031,9 +934,9 @@ def test_impossible_input_is_refused(function: Callable[..., object], arguments:
     assert "\n" not in str(caught.value)
 
 
-HOUR, DAY_TEST_THEORY_STARVED = 3600.0, 86400.0
+HOUR, DAY = 3600.0, 86400.0
 
-BUCKETS_TEST_THEORY_STARVED = {
+STARVED_BUCKETS = {
     "productive": [Bucket.PRODUCTIVE],
     "checkpoint_stall": [Bucket.CHECKPOINT_STALL],
     "lost_work": [Bucket.LOST_WORK],
@@ -1042,10 +945,10 @@ BUCKETS_TEST_THEORY_STARVED = {
     "restart": [Bucket.RESCHEDULE, Bucket.INITIALIZE, Bucket.RESTORE],
 }
 
-BASE_TEST_THEORY_STARVED: dict[str, Any] = {
+STARVED_BASE: dict[str, Any] = {
     "required": 20,
     "spares": 3,
-    "life": 5 * DAY_TEST_THEORY_STARVED,
+    "life": 5 * DAY,
     "repair": 12 * HOUR,
     "interval": 1200.0,
     "write": 20.0,
@@ -1054,7 +957,7 @@ BASE_TEST_THEORY_STARVED: dict[str, Any] = {
     "days": 200,
 }
 
-CASES_TEST_THEORY_STARVED: dict[str, dict[str, Any]] = {
+STARVED_CASES: dict[str, dict[str, Any]] = {
     "plenty": {"spares": 12},
     "enough nearly always": {"spares": 6},
     "now and then too few": {"spares": 4, "random": True},
@@ -1064,7 +967,7 @@ CASES_TEST_THEORY_STARVED: dict[str, dict[str, Any]] = {
     "failures in the hour": {
         "spares": 8,
         "required": 64,
-        "life": 3 * DAY_TEST_THEORY_STARVED,
+        "life": 3 * DAY,
         "repair": 4 * HOUR,
         "days": 100,
     },
@@ -1078,14 +981,14 @@ CASES_TEST_THEORY_STARVED: dict[str, dict[str, Any]] = {
 """Repairs are fixed unless `random`: without a delay the formula needs their mean only."""
 
 
-def scenario_of_of_test_theory_starved(given: dict[str, Any]) -> sim.Prepared:
+def starved_scenario(given: dict[str, Any]) -> sim.Prepared:
     """Return a rigid job of nodes of one GPU, its spares, and nothing else."""
     time = exact(given["repair"])
     source = {
         "use": "component",
         "name": "node",
         "part": "node",
-        "rate": f"{DAY_TEST_THEORY_STARVED / given['life']!r} per node-day",
+        "rate": f"{DAY / given['life']!r} per node-day",
     }
     spares: dict[str, Any] = {"hot": given["spares"]}
     if given.get("standby"):
@@ -1096,7 +999,7 @@ def scenario_of_of_test_theory_starved(given: dict[str, Any]) -> sim.Prepared:
             "gpus_per_node": 1,
             "fabric": {"rails": 1, "radix": 1024},
         },
-        horizon=exact(given["days"] * DAY_TEST_THEORY_STARVED),
+        horizon=exact(given["days"] * DAY),
         jobs=[{"name": "job", "gpus": given["required"]}],
         failures=[source | ({"idle_hazard": "0 %"} if given.get("cold") else {})],
         detection={"time": exact(given["downtime"])},
@@ -1112,12 +1015,12 @@ def scenario_of_of_test_theory_starved(given: dict[str, Any]) -> sim.Prepared:
         },
         recovery={"use": "hot-spare", "initialize": exact(given["restart"])},
         spares=spares,
-        repair={"time": {"law": "exponential", "mean": time} if given.get("random") else time},
+        repair={"time": {"use": "exponential", "mean": time} if given.get("random") else time},
         seed=SEED,
     )
 
 
-def theory_of_test_theory_starved(given: dict[str, Any]) -> dict[str, float]:
+def starved_theory(given: dict[str, Any]) -> dict[str, float]:
     """Return the shares of the formula."""
     names = ("restart", "downtime", "cold", "standby", "delay")
     return starved_shares(
@@ -1135,31 +1038,31 @@ def seen(case: sim.Prepared) -> tuple[dict[str, float], dict[str, float]]:
         job = sim.run(case, number).jobs[0]
         rows.append(job.buckets / job.requested)
     table = np.array(rows)
-    columns = {name: table[:, indices].sum(axis=1) for name, indices in BUCKETS_TEST_THEORY_STARVED.items()}
+    columns = {name: table[:, indices].sum(axis=1) for name, indices in STARVED_BUCKETS.items()}
     return (
         {name: float(column.mean()) for name, column in columns.items()},
         {name: float(column.std(ddof=1)) / math.sqrt(REPLICATIONS) for name, column in columns.items()},
     )
 
 
-@pytest.mark.parametrize("name", one_in(4, CASES_TEST_THEORY_STARVED))
-def test_every_share_is_that_of_theory_of_test_theory_starved(name: str) -> None:
+@pytest.mark.parametrize("name", one_in(4, STARVED_CASES))
+def test_every_share_of_a_starved_job_is_that_of_theory(name: str) -> None:
     """From plenty of spares to none: all six shares, and neither twice the rate nor one spare more would pass."""
-    given = BASE_TEST_THEORY_STARVED | CASES_TEST_THEORY_STARVED[name]
-    means, errors = seen(scenario_of_of_test_theory_starved(given))
-    shares = theory_of_test_theory_starved(given)
+    given = STARVED_BASE | STARVED_CASES[name]
+    means, errors = seen(starved_scenario(given))
+    shares = starved_theory(given)
     assert sum(shares.values()) == pytest.approx(1, abs=1e-12)
     # A fresh cluster has nobody in repair for a repair time; a delay or downtime errs by its part of a repair.
-    begin = (given["repair"] + given["restart"] + given["interval"]) / (given["days"] * DAY_TEST_THEORY_STARVED)
+    begin = (given["repair"] + given["restart"] + given["interval"]) / (given["days"] * DAY)
     order = max(given["downtime"], given.get("delay", 0.0)) / given["repair"]
     waiting = shares["starved"] + shares["detection"]
     for key, share in shares.items():
         left_out = begin * (1 - shares["productive"]) + order * waiting * 0.15
         assert abs(means[key] - share) <= LUCK * errors[key] + left_out, (key, means[key], share, errors[key], left_out)
-    other = theory_of_test_theory_starved(given | {"life": given["life"] / 2})
+    other = starved_theory(given | {"life": given["life"] / 2})
     assert abs(means["productive"] - other["productive"]) > 2 * LUCK * errors["productive"], "twice the rate"
     if shares["starved"] > 0.01:
-        more = theory_of_test_theory_starved(given | {"spares": given["spares"] + 1})
+        more = starved_theory(given | {"spares": given["spares"] + 1})
         assert abs(means["starved"] - more["starved"]) > LUCK * errors["starved"], "one spare more"
 
 
@@ -1183,9 +1086,9 @@ def test_a_job_that_fails_only_while_it_runs() -> None:
         seed=SEED,
     )
     means, errors = seen(case)
-    hidden = starvation(5 * DAY_TEST_THEORY_STARVED, 12 * HOUR, 20, 1, cold=True, exposed=False)
-    open_ = starvation(5 * DAY_TEST_THEORY_STARVED, 12 * HOUR, 20, 1, cold=True)
-    begin = 12 * HOUR / (200 * DAY_TEST_THEORY_STARVED)
+    hidden = starvation(5 * DAY, 12 * HOUR, 20, 1, cold=True, exposed=False)
+    open_ = starvation(5 * DAY, 12 * HOUR, 20, 1, cold=True)
+    begin = 12 * HOUR / (200 * DAY)
     assert abs(means["starved"] - hidden.share) <= LUCK * errors["starved"] + begin
     assert abs(means["starved"] - open_.share) > 3 * LUCK * errors["starved"], "the difference can be seen"
 
@@ -1211,7 +1114,7 @@ RECOVERIES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def short_of_nodes(given: dict[str, Any], life: float = 10 * DAY_TEST_THEORY_STARVED) -> sim.Prepared:
+def short_of_nodes(given: dict[str, Any], life: float = 10 * DAY) -> sim.Prepared:
     """Return a job of 20 nodes with so many others beside it, each up for `life` and in repair for 12 h on average."""
     return prepared(
         cluster={"nodes": 20 + given.get("spares", 1), "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}},
@@ -1222,14 +1125,14 @@ def short_of_nodes(given: dict[str, Any], life: float = 10 * DAY_TEST_THEORY_STA
                 "use": "component",
                 "name": "node",
                 "part": "node",
-                "rate": f"{DAY_TEST_THEORY_STARVED / life!r} per node-day",
+                "rate": f"{DAY / life!r} per node-day",
             }
         ],
         detection={"time": "0 s"},
         checkpoint={"tiers": [{"interval": "20 min", "mode": "blocking", "write": "20 s", "restore": "0 s"}]},
         recovery=given["recovery"],
         spares={"hot": 0},
-        repair={"time": {"law": "exponential", "mean": "12 h"}},
+        repair={"time": {"use": "exponential", "mean": "12 h"}},
         seed=SEED,
     )
 
@@ -1252,36 +1155,27 @@ def test_what_a_lack_of_nodes_costs_other_recoveries(name: str) -> None:
     table = np.array([job.buckets / job.requested for job in runs])
     closed, lighter = (
         sim.closed_form(case).shares,
-        sim.closed_form(short_of_nodes(given, 20 * DAY_TEST_THEORY_STARVED)).shares,
+        sim.closed_form(short_of_nodes(given, 20 * DAY)).shares,
     )
     waits = sum(closed.get(key, 0.0) for key in ("starved", "queued"))
     assert waits > 0.1
-    begin = 12 * HOUR / (400 * DAY_TEST_THEORY_STARVED)
+    begin = 12 * HOUR / (400 * DAY)
     for parts, slack in (
         (("productive",), begin),
         (
             ("starved",),
-            begin + given.get("before", 0.0) * (20 / (10 * DAY_TEST_THEORY_STARVED) + 1 / (10 * HOUR)) * waits,
+            begin + given.get("before", 0.0) * (20 / (10 * DAY) + 1 / (10 * HOUR)) * waits,
         ),
         (
             ("queued", "restart"),
-            begin + given.get("before", 0.0) * (20 / (10 * DAY_TEST_THEORY_STARVED) + 1 / (10 * HOUR)) * waits,
+            begin + given.get("before", 0.0) * (20 / (10 * DAY) + 1 / (10 * HOUR)) * waits,
         ),
     ):
-        column = sum(table[:, BUCKETS_TEST_THEORY_STARVED.get(part, [Bucket.QUEUED])].sum(axis=1) for part in parts)
+        column = sum(table[:, STARVED_BUCKETS.get(part, [Bucket.QUEUED])].sum(axis=1) for part in parts)
         error = float(column.std(ddof=1)) / math.sqrt(REPLICATIONS)
         theirs, light = (sum(shares.get(part, 0.0) for part in parts) for shares in (closed, lighter))
         assert abs(float(column.mean()) - theirs) <= LUCK * error + slack, (parts, column.mean(), theirs, error)
         assert parts != ("productive",) or abs(float(column.mean()) - light) > 3 * LUCK * error, "half the failures"
-
-
-def test_plenty_of_spares_is_the_renewal_formula() -> None:
-    """With more spares than ever fail the shares are those of a node always at hand, downtime and all."""
-    ours = starved_shares(1200, 10, 5 * DAY_TEST_THEORY_STARVED, 3600, 20, 40, restart=300, downtime=60, drain=30)
-    theirs = expected_shares(1200, 10, DAY_TEST_THEORY_STARVED / 4, 300, 60, 30)
-    for name, share in theirs.items():
-        assert ours[name] == pytest.approx(share, rel=1e-12), name
-    assert ours["starved"] == pytest.approx(0, abs=1e-12)
 
 
 def test_the_starved_share_is_the_tail_of_independent_nodes() -> None:
@@ -1302,29 +1196,6 @@ def test_cold_spares_are_the_closed_network_and_the_loss_formula() -> None:
     assert found.share == pytest.approx(terms[4] / sum(terms), rel=1e-12)
     # A failure without a spare waits for the first of four repairs.
     assert found.wait / found.probability == pytest.approx(4.0 / 4, rel=1e-12)
-
-
-def test_a_wait_is_what_little_says() -> None:
-    """The share starved is the failures of a running job per second, times the mean wait."""
-    found = starvation(100.0, 4.0, 20, 2, downtime=0.05)
-    running = 1 - found.share - found.detection
-    assert found.share == pytest.approx(running * 20 / 100.0 * found.wait, rel=1e-12)
-
-
-def test_a_node_without_spares_is_an_alternating_renewal_process() -> None:
-    """One node and no spare: up for L, down for r, and in detection for d."""
-    found = starvation(100.0, 4.0, 1, 0, downtime=2.0)
-    assert found.share == pytest.approx(4 / 106, rel=1e-12)
-    assert found.detection == pytest.approx(2 / 106, rel=1e-12)
-    assert (found.probability, found.wait) == pytest.approx((1.0, 4.0), rel=1e-12)
-
-
-def test_without_failures_or_repairs_nobody_waits() -> None:
-    """Nodes that never fail, or are back at once, starve no job; a downtime is left."""
-    assert starvation(math.inf, 4.0, 20, 0) == (0, 0, 0, 0)
-    found = starvation(100.0, 0.0, 20, 0, downtime=1.0)
-    assert (found.share, found.wait) == (0, 0)
-    assert found.detection == pytest.approx(0.2 / 1.2, rel=1e-12)
 
 
 @cases("load", [1e6, 1e8, 1e12])
@@ -1442,24 +1313,13 @@ def test_giving_up_by_events(exposed: bool) -> None:
         assert found == pytest.approx((1 - rest, 2 / 10.0 * rest), rel=1e-9)
 
 
-def test_more_spares_and_shorter_repairs_starve_less() -> None:
-    """Each spare, hot or standby, each hour of repair and each life helps."""
-    shares = [starvation(100.0, 4.0, 20, spares, downtime=0.1).share for spares in range(8)]
-    assert all(after < before for before, after in itertools.pairwise(shares))
-    behind = [starvation(100.0, 4.0, 20, 1, standby=standby, delay=1.0).share for standby in range(6)]
-    assert all(after < before for before, after in itertools.pairwise(behind))
-    repairs = [starvation(100.0, repair, 20, 2).share for repair in (1, 2, 4, 8)]
-    assert all(after > before for before, after in itertools.pairwise(repairs))
-    assert starvation(100.0, 4.0, 20, 2, cold=True).share < starvation(100.0, 4.0, 20, 2).share
-
-
 def test_large_pools_are_quick_and_keep_their_digits() -> None:
     """Twelve thousand nodes: shares sum to 1, and both ways to solve give the same small tail."""
     big = starved_shares(
         1800,
         5,
-        500 * DAY_TEST_THEORY_STARVED,
-        3 * DAY_TEST_THEORY_STARVED,
+        500 * DAY,
+        3 * DAY,
         12_000,
         60,
         restart=300,
@@ -1468,10 +1328,8 @@ def test_large_pools_are_quick_and_keep_their_digits() -> None:
     )
     assert sum(big.values()) == pytest.approx(1, abs=1e-12)
     assert all(share >= 0 for share in big.values())
-    chain = starvation(500 * DAY_TEST_THEORY_STARVED, 3 * DAY_TEST_THEORY_STARVED, 12_000, 60, standby=60, delay=1e-6)
-    assert chain.share == pytest.approx(
-        starvation(500 * DAY_TEST_THEORY_STARVED, 3 * DAY_TEST_THEORY_STARVED, 12_000, 120).share, rel=1e-3
-    )
+    chain = starvation(500 * DAY, 3 * DAY, 12_000, 60, standby=60, delay=1e-6)
+    assert chain.share == pytest.approx(starvation(500 * DAY, 3 * DAY, 12_000, 120).share, rel=1e-3)
 
 
 @cases(

@@ -77,7 +77,7 @@ VALUES: tuple[Any, ...] = (
     [[]],
     {"use": "x"},
     {"a": {"b": ["c"]}},
-    {"law": "weibull", "mean": "1 d", "shape": 0.7},
+    {"use": "weibull", "mean": "1 d", "shape": 0.7},
     {"extends": "quickstart"},
 )
 
@@ -282,7 +282,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """Return a small folder of each of three kinds of results."""
     scenario = report_sample.write(tmp_path, monkeypatch)
     study = "name: s\nscenario: small.yaml\nvary: {spares.hot: {choices: [0, 2]}}\nreplications: 4\n"
-    Path("study.yaml").write_text(study + "questions: [{ask: best, metric: ettr}]\n")
+    Path("study.yaml").write_text(study + "questions: [{use: best, metric: ettr}]\n")
     commands = {
         "ran": ("run", scenario, "--replications", "3"),
         "compared": ("compare", scenario, "--vary", "spares.hot=0,2", "--replications", "3"),

@@ -25,7 +25,7 @@ RARELY = {"tiers": [{"interval": "10 d", "mode": "blocking", "write": "0 s", "re
 
 OFTEN = {"tiers": [{"interval": "200 s", "mode": "blocking", "write": "1 s", "restore": "1 s"}]}
 
-NEVER = {"law": {"law": "exponential", "mean": "100000 d"}}
+NEVER = {"law": {"use": "exponential", "mean": "100000 d"}}
 
 
 @examples(50)
@@ -46,7 +46,7 @@ def _of_fabric(data: Scenario, repair: str) -> Scenario:
             "name": part,
             "part": part,
             "effect": "hang",
-            "law": {"law": "exponential", "mean": f"{counts[part] * horizon / 30!r} s"},
+            "law": {"use": "exponential", "mean": f"{counts[part] * horizon / 30!r} s"},
             "repair": repair,
         }
         # A NIC that its node cannot do without is repaired with the node.

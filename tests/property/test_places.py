@@ -34,14 +34,14 @@ KINDS = ("tensor", "context", "expert", "data", "pipeline")
 
 LEVELS = ("scale_up", "leaf", "pod")
 
-Group_of_test_placement = tuple[int, ...]
+Ranks = tuple[int, ...]
 
 
 class Walk(NamedTuple):
     """What a walk over all ranks finds: replicas in the order in which they are met, and groups of each kind."""
 
     replica: list[int]
-    groups: dict[str, list[Group_of_test_placement]]
+    groups: dict[str, list[Ranks]]
 
 
 def walk(shape: Parallelism) -> Walk:
@@ -55,7 +55,7 @@ def walk(shape: Parallelism) -> Walk:
     slowest_first = shape.order[::-1]
     met: dict[tuple[int, int], int] = {}
     replica = []
-    rows: dict[str, dict[Group_of_test_placement, list[int]]] = {kind: {} for kind in KINDS}
+    rows: dict[str, dict[Ranks, list[int]]] = {kind: {} for kind in KINDS}
     for rank, values in enumerate(itertools.product(*(range(sizes[kind]) for kind in slowest_first))):
         at = dict(zip(slowest_first, values, strict=True))
         replica.append(met.setdefault((at["expert"], at["data"]), len(met)))
@@ -392,8 +392,8 @@ def test_lives_that_are_due_at_the_same_time_are_told_apart() -> None:
         "horizon": "12000 s",
         "jobs": [{"name": "small", "gpus": 1}, {"name": "large", "gpus": 3}],
         "failures": [
-            {"use": "component", "name": "node", "clock": "busy", "law": {"law": "fixed", "value": "600 s"}},
-            {"use": "job", "name": "software", "law": {"law": "exponential", "mean": "1200 s"}},
+            {"use": "component", "name": "node", "clock": "busy", "law": {"use": "fixed", "value": "600 s"}},
+            {"use": "job", "name": "software", "law": {"use": "exponential", "mean": "1200 s"}},
         ],
         "detection": {"time": "0 s"},
         "checkpoint": {"tiers": [{"interval": "30 s", "write": "0 s", "restore": "0 s"}]},
@@ -428,7 +428,7 @@ def test_a_job_that_ends_where_a_save_begins_does_not_wait_for_it(every: int) ->
 def test_who_is_not_blamed_and_down_for_something_else_is_repaired(diagnosis: dict[str, float], repair: float) -> None:
     """Node 0 fails at 300 s and is not blamed at 350 s; its rack, down since 320 s, keeps it out until 470 s."""
     causes = [{"part": "node"}, {"part": "rack", "repair": "100 s"}]
-    law = {"law": "exponential", "mean": "1000 d"}
+    law = {"use": "exponential", "mean": "1000 d"}
     case = harness.prepared(
         cluster={"nodes": 8, "gpus_per_node": 1, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
         jobs=[{"name": "job", "gpus": 3}],

@@ -45,7 +45,7 @@ FAILURES: list[dict[str, Any]] = [
         "use": "component",
         "name": "slow",
         "part": "node",
-        "effect": {"kind": "slow", "factor": 0.6},
+        "effect": {"use": "slow", "factor": 0.6},
         "rate": "1 per node-d",
     },
     {"use": "component", "name": "wrong", "part": "gpu", "effect": "corrupt", "rate": "0.1 per gpu-d"},
@@ -84,7 +84,7 @@ def _scenario(name: str, number: int) -> dict[str, Any]:
         checkpoint={"tiers": [REMOTE] if plain else MORE_STORES, "from_preset": True},
         recovery={"use": name},
         spares={"hot": 1 if few else 3},
-        repair={"time": {"law": "exponential", "mean": "3 min" if short else "20 min"}},
+        repair={"time": {"use": "exponential", "mean": "3 min" if short else "20 min"}},
     )
     del data["detection"]
     return data

@@ -139,7 +139,7 @@ def _ladders(draw: Draw, launch: Any, patience: dict[str, Any]) -> dict[str, Any
 
 def _sources(draw: Draw, horizon: float, *, everything: bool) -> list[dict[str, Any]]:
     """Return what happens to jobs, often: everything, or two of three. What tiers do not repair has its own time."""
-    often = {"law": "exponential", "mean": f"{horizon / 6!r} s"}
+    often = {"use": "exponential", "mean": f"{horizon / 6!r} s"}
     of_job = [
         {"use": "preemption", "name": "preempted", "away": draw(times(60, 400)), "notice": draw(moments(1, 90))},
         {"use": "loss-spike", "name": "spike", "rewind": draw(moments(1, 400)), "detection": draw(times(200, 900))},
@@ -152,7 +152,7 @@ def _sources(draw: Draw, horizon: float, *, everything: bool) -> list[dict[str, 
         {**a_node, "name": "crash"},
         {**a_node, "name": "boot", "repair": "0 s", "damage": "reboot"},
         {**a_node, "name": "wrong", "effect": "corrupt", "detection": draw(times(200, 900))},
-        {**a_node, "name": "slow", "effect": {"kind": "slow", "factor": 0.5}, "detection": draw(times(200, 900))},
+        {**a_node, "name": "slow", "effect": {"use": "slow", "factor": 0.5}, "detection": draw(times(200, 900))},
         {**a_gpu, "damage": draw(st.sampled_from(("process", "reboot"))), "repair": draw(times(60, 600))},
         {"use": "component", "name": "rack", "part": "rack", "rate": f"{86_400 / horizon!r} per rack-day"}
         | {"repair": draw(times(60, 600))},

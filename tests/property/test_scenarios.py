@@ -110,7 +110,7 @@ def test_events_are_conserved(data: Scenario) -> None:
 def _strikes_one_job(source: Source) -> bool:
     """Return whether no failure of a source can interrupt several jobs."""
     one_node = source.part in ("node", "gpu", "nic", "job") and source.rollout is None
-    return one_node and source.effect.kind != "corrupt"
+    return one_node and source.effect.use != "corrupt"
 
 
 @examples(80)

@@ -35,9 +35,9 @@ def times() -> st.SearchStrategy[dict[str, Any]]:
         st.sampled_from(["linear", "log"]),
     )
     laws = st.one_of(
-        ends("min", "max").map(lambda both: {"law": "uniform", **both}),
-        ends("p05", "p95").map(lambda both: {"law": "between", **both}),
-        st.sampled_from(TIMES).map(lambda time: {"law": "lognormal", "median": time, "sigma": 0.5}),
+        ends("min", "max").map(lambda both: {"use": "uniform", **both}),
+        ends("p05", "p95").map(lambda both: {"use": "between", **both}),
+        st.sampled_from(TIMES).map(lambda time: {"use": "lognormal", "median": time, "sigma": 0.5}),
     )
     choices = st.lists(st.sampled_from(TIMES), min_size=1, max_size=4, unique=True).map(lambda all_: {"choices": all_})
     return st.one_of(choices, ranges, laws.map(lambda law: {"distribution": law}))

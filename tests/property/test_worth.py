@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 
 import sim
-from analysis.worth import KNOBS, METRICS, Group, changes_of, worth
+from analysis.worth import KNOBS, METRICS, changes_of, worth
 from tests.property.common import Scenario, examples, prepare
 from tests.strategies import scenarios
 
 if TYPE_CHECKING:
+    from analysis.results.explained import WorthGroup
     from sim.failures import Source
 
 Life = tuple[str, int, int]
@@ -100,20 +101,20 @@ def test_what_is_gained_adds_up(data: Scenario) -> None:
         for metric in METRICS:
             check_sums(group, metric)
     for row in (*found.causes.rows, *found.knobs.rows):
-        for gained in row.gained.values():
+        for gained in row.gain.values():
             if gained is not None:
                 assert gained.ci95[0] <= gained.mean <= gained.ci95[1]
                 assert np.isfinite(gained.mean)
-        assert row.money is None
+        assert row.money_per_year is None
 
 
-def check_sums(group: Group, metric: str) -> None:
+def check_sums(group: WorthGroup, metric: str) -> None:
     """The sum is that of the rows that count, and with the residual it is all of them at once."""
     if group.together is None or group.added is None or group.residual is None:
         assert sum(row.counts for row in group.rows) < 2
         return
-    sums = [row.gained.get(metric) for row in (group.together, group.added, group.residual)]
-    rows = [row.gained.get(metric) for row in group.rows if row.counts]
+    sums = [row.gain.get(metric) for row in (group.together, group.added, group.residual)]
+    rows = [row.gain.get(metric) for row in group.rows if row.counts]
     if None in sums or None in rows:
         return
     together, added, residual = (each.mean for each in sums if each is not None)

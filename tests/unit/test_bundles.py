@@ -65,14 +65,6 @@ def interruptions(bundle: str) -> float:
 
 
 @cases("bundle", catalog.bundles())
-def test_every_bundle_expands(bundle: str) -> None:
-    """Each cause of the catalog is a source, under its name, and can fail."""
-    sources = prepared(bundle).sources
-    assert [source.name for source in sources] == [entry["name"] for entry in entries(bundle)]
-    assert all(source.rate > 0 for source in sources)
-
-
-@cases("bundle", catalog.bundles())
 def test_every_number_has_a_source(bundle: str) -> None:
     """The bundle and each of its causes say where the numbers come from; what is counted says how much was seen."""
     content = catalog.bundle(bundle)
@@ -149,14 +141,6 @@ def test_scale_of_one_cause_and_of_all(bundle: str) -> None:
         assert (after.repair, after.effect, after.part) == (before.repair, before.effect, before.part)
 
 
-def test_scale_multiplies_that_of_the_catalog() -> None:
-    """A scale in the catalog is kept; the user's comes on top."""
-    model = REGISTRIES["failures"]["meta-rsc-1"]
-    content = {"sources": [{"use": "component", "name": "node", "rate": "1 per node-day", "scale": 2.0}]}
-    (kind,) = model.model_validate({"use": "meta-rsc-1", "scale": 3.0}).expand(content)  # type: ignore[attr-defined]
-    assert kind.scale == 6
-
-
 @cases(("bundle", "key"), REACHED)
 def test_overrides_reach_every_source_that_has_the_key(bundle: str, key: str) -> None:
     """What is stated for the bundle holds for each of its causes, except where its kind lacks the key."""
@@ -229,17 +213,6 @@ def test_a_bundle_whose_causes_all_have_repairs_needs_no_other() -> None:
     assert [source.repair for source in sources] == [kind.repair for kind in kinds("infinitehbd")]
 
 
-def test_a_scale_alone_states_no_repair() -> None:
-    """A repair that only says a scale replaces nothing, multiplies what causes have, and is none for those without."""
-    halved = sim.prepare(sim.load(sim.find("quickstart"), ["failures=[{use: infinitehbd}]", "repair={scale: 0.5}"]))
-    assert not halved.warnings
-    for source, kind in zip(halved.sources, kinds("infinitehbd"), strict=True):
-        assert source.repair is not None
-        assert source.repair.mean_value == pytest.approx(0.5 * kind.repair.mean_value, rel=1e-12)
-    with pytest.raises(sim.ScenarioError, match="'node' has no repair time"):
-        sim.load(sim.find("quickstart"), ["repair={scale: 0.5}"])
-
-
 def test_every_failure_of_hardware_goes_through_the_tiers_that_are_stated() -> None:
     """Each node that fails is repaired in the tiers, whatever the bundle says; with keeps_repair only some are."""
     for entry, all_of_them in (("", True), (", keeps_repair: true", False)):
@@ -248,14 +221,6 @@ def test_every_failure_of_hardware_goes_through_the_tiers_that_are_stated() -> N
         assert begun > 100
         # A repair of a second that has begun is over, but for those of the last second.
         assert (begun - result.counts["repairs"] <= 1) is all_of_them
-
-
-def test_tiers_decide_whether_a_fault_is_left() -> None:
-    """A bundle's probability of a relapse belongs to its repairs: where tiers replace these, tiers decide."""
-    for entry, probability in (("", None), (", keeps_repair: true", 0.37)):
-        overrides = [f"failures=[{{use: infinitehbd{entry}}}]", f"repair={TIERS}"]
-        sources = sim.prepare(sim.load(sim.find("quickstart"), overrides)).sources
-        assert {source.residue.probability for source in sources if source.residue is not None} == {probability}
 
 
 def test_a_replaced_repair_is_told() -> None:

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from sim.formulas.goodput import daly_interval, optimal_interval, young_interval
-from sim.policies.checkpoint import Ladder, Pause, Periodic, Rung, Tiers, cliques
+from sim.policies.checkpoint import Ladder, Periodic, Rung, Tiers, cliques
 from sim.policies.checkpoint.ladder import choose
-from sim.policies.checkpoint.stores import STORES, Shelf, Source, clique_of, missing
+from sim.policies.checkpoint.stores import Shelf, Source, clique_of, missing
 from sim.policies.contracts import CheckpointState, Damage, Pace
 from sim.scenario.fields import RuleError
 from tests.cases import cases
-from tests.checkpoint_checks import check_checkpoint, step_by_step
-from tests.intervals import Z
+from tests.checkpoint_checks import check_checkpoint
 from tests.pace import one_in
 
 FREE = Pace(1.0)
@@ -51,41 +50,9 @@ def test_closed_form(periodic: Periodic, step: float) -> None:
 
 
 # Blocking: 100 s of stepping, 10 s of stall. Time, committed, at risk, time spent stepping.
-BLOCKING = [
-    (0.0, 0.0, 0.0, 0.0),
-    (60.0, 0.0, 60.0, 60.0),
-    (100.0, 0.0, 100.0, 100.0),
-    (109.0, 0.0, 100.0, 100.0),
-    (110.0, 100.0, 0.0, 100.0),
-    (215.0, 100.0, 100.0, 200.0),
-    (335.0, 300.0, 5.0, 305.0),
-]
-
-
-@cases(("time", "committed", "at_risk", "stepped"), BLOCKING)
-def test_blocking_by_hand(time: float, committed: float, at_risk: float, stepped: float) -> None:
-    """A blocking save is durable when its stall ends, not when it begins."""
-    state, spent, _ = Periodic(100.0, 10.0, 0.0, 20.0).advance(CheckpointState(), FREE, time)
-    assert (state.committed, state.at_risk, spent) == (committed, at_risk, stepped)
 
 
 # Asynchronous: 100 s of stepping, 2 s of stall, 60 s of drain; durable at 162, 264, 366 s.
-ASYNC = [
-    (101.0, 0.0, 100.0, 0.0, 0.0),
-    (102.0, 0.0, 100.0, 100.0, 60.0),
-    (161.0, 0.0, 159.0, 100.0, 1.0),
-    (162.0, 100.0, 60.0, 0.0, 0.0),
-    (204.0, 100.0, 100.0, 100.0, 60.0),
-    (263.0, 100.0, 159.0, 100.0, 1.0),
-    (264.0, 200.0, 60.0, 0.0, 0.0),
-]
-
-
-@cases(("time", "committed", "at_risk", "draining", "left"), ASYNC)
-def test_async_by_hand(time: float, committed: float, at_risk: float, draining: float, left: float) -> None:
-    """An asynchronous save holds what there was at its stall, and is durable a drain after it."""
-    state, _, _ = Periodic(100.0, 2.0, 60.0, 20.0).advance(CheckpointState(), FREE, time)
-    assert (state.committed, state.at_risk, state.draining, state.drain_left) == (committed, at_risk, draining, left)
 
 
 def test_a_save_waits_for_the_one_before_it() -> None:
@@ -95,12 +62,6 @@ def test_a_save_waits_for_the_one_before_it() -> None:
     # The stalls end at 255 s and 510 s, the drains at 505 s and 760 s.
     for time, committed in ((504.0, 0.0), (505.0, 250.0), (759.0, 250.0), (760.0, 500.0)):
         assert periodic.advance(CheckpointState(), FREE, time)[0].committed == committed
-
-
-@cases(("step", "stepping"), [(0.0, 100.0), (1.0, 100.0), (30.0, 120.0), (100.0, 100.0), (130.0, 130.0), (0.1, 100.0)])
-def test_saves_commit_whole_steps(step: float, stepping: float) -> None:
-    """The interval is rounded up to whole steps; a multiple is not rounded further by floating point."""
-    assert Periodic(100.0, 10.0, 0.0, 20.0).stepping(Pace(1.0, step)) == pytest.approx(stepping, rel=1e-12)
 
 
 def test_a_rollback_to_peers_loses_the_step_in_flight() -> None:
@@ -113,20 +74,6 @@ def test_a_rollback_to_peers_loses_the_step_in_flight() -> None:
     # In the stall nothing is in flight; the cycle begins anew, because the save was not finished.
     state, _, _ = periodic.advance(CheckpointState(), pace, 125.0)
     assert periodic.restore(state, pace, Damage("live")).state == CheckpointState(at_risk=120.0, position=120.0)
-
-
-@cases("interval", [60.0, 100.0, 130.0])
-def test_a_shorter_interval_in_the_middle_of_a_longer_one(interval: float) -> None:
-    """When the pace changes while the position is beyond the new interval, no second is counted twice.
-
-    Steps of 60 s round 100 s up to 120 s; after 115 s of those, steps of 10 s make the interval 100 s.
-    """
-    periodic = Periodic(100.0, 2.0, 0.0, 20.0)
-    state, _, _ = periodic.advance(CheckpointState(), Pace(1.0, 60.0), 115.0)
-    for span in (0.5, 1.0, interval):
-        after, stepped, _ = periodic.advance(state, Pace(1.0, 10.0), span)
-        assert 0 <= stepped <= span
-        assert after.committed + after.at_risk == pytest.approx(115.0 + stepped, rel=1e-12)
 
 
 def test_every_k_steps() -> None:
@@ -199,11 +146,6 @@ def test_optimum_beats_its_neighbours_in_the_closed_form() -> None:
     assert kept(best.interval) > max(kept(best.interval * 0.4), kept(best.interval * 2.5))
 
 
-def test_the_stepper_itself() -> None:
-    """The rival of the closed form, on one number by hand: 335 s hold three saves of 100 s and 5 s."""
-    assert step_by_step(Periodic(100.0, 10.0, 0.0, 20.0), FREE, [335.0]) == pytest.approx((300.0, 5.0, 305.0))
-
-
 # ----------------------------------------
 # Which copy survives what, shard by shard: cliques, replicas, and the published chance that memory has a copy left.
 
@@ -271,46 +213,7 @@ def test_gemini_bound_by_counting() -> None:
     assert all(survives(rung("peer-host", clique=3), pair, 16) for pair in pairs)
 
 
-def test_gemini_bound_by_sampling() -> None:
-    """Of 1024 machines in pairs, four lose no copy with 0.994: bound, exact count and draws agree."""
-    one = rung("peer-host")
-    bound = 1 - 1024 * math.comb(1022, 2) / (2 * math.comb(1024, 4))
-    exact = math.comb(512, 4) * 2**4 / math.comb(1024, 4)
-    assert bound == pytest.approx(0.994, abs=5e-4)
-    assert bound <= exact <= bound + math.comb(512, 2) / math.comb(1024, 4) * (1 + 1e-9)
-    generator = np.random.default_rng(4)
-    draws = 20_000
-    left = sum(survives(one, tuple(generator.choice(1024, size=4, replace=False).tolist()), 1024) for _ in range(draws))
-    assert abs(left / draws - exact) <= Z * math.sqrt(exact * (1 - exact) / draws)
-
-
 # Stores that are left after an event of node 2 of 8, in cliques of two neighbours.
-EVENTS = {
-    "process": (Damage("processes", live=True), {"peer", "host", "peer-host", "disk", "remote"}),
-    "process of every replica": (Damage("processes"), {"host", "peer-host", "disk", "remote"}),
-    "restart of the processes": (Damage("hosts", live=True), {"host", "peer-host", "disk", "remote"}),
-    "reboot": (Damage("hosts", rebooted=frozenset({2})), {"peer-host", "disk", "remote"}),
-    "reboot of a clique": (Damage("hosts", rebooted=frozenset({2, 3})), {"disk", "remote"}),
-    "other node": (Damage("hosts", lost=frozenset({2})), {"peer-host", "remote"}),
-    "loss of half a clique, reboot of the rest": (Damage("hosts", frozenset({2}), frozenset({3})), {"remote"}),
-    "rack": (Damage("hosts", lost=frozenset({0, 1, 2, 3})), {"remote"}),
-    "every other node": (Damage("hosts", lost=frozenset({0, 2, 4, 6})), {"peer-host", "remote"}),
-    "requeue": (Damage("stores"), {"remote"}),
-}
-
-
-@cases("event", EVENTS)
-@cases("store", STORES)
-def test_what_survives_what(store: str, event: str) -> None:
-    """A store that survives is read from: beside a remote store that has nothing yet, or the job starts anew."""
-    damage, left = EVENTS[event]
-    far = rung("remote") if store == "remote" else rung("remote", interval=1e6)
-    ladder = Ladder((far,) if store == "remote" else (rung(store), far), (), 8)
-    pace = Pace(1.0, 5.0)
-    state, _, _ = ladder.advance(ladder.begin, pace, 33.0)
-    found = ladder.restore(state, pace, damage)
-    assert (found.state.work > 0) == (store in left)
-    assert found.store == (store if store in left else "remote")
 
 
 @cases(
@@ -389,35 +292,6 @@ def tiers(*stores: dict[str, Any], **more: Any) -> Tiers:
     return Tiers.model_validate({"tiers": list(stores)} | more)
 
 
-def test_a_plain_remote_store_takes_the_short_way() -> None:
-    """One remote store without conditions is `Periodic`; any of them, and periodic work, make a `Ladder`."""
-    assert tiers(REMOTE).build(3600.0, 1.0) == Periodic(600.0, 0.0, 60.0, 20.0)
-    for extra in ({"retain": 3}, {"corrupt": "1 %"}, {"when_busy": "skip"}):
-        assert isinstance(tiers(REMOTE | extra).build(3600.0, 1.0), Ladder)
-    assert isinstance(tiers(REMOTE).build(3600.0, 1.0, periodic=[Pause(100.0, 0, 5.0)]), Ladder)
-    assert isinstance(tiers(HOST, REMOTE).build(3600.0, 1.0), Ladder)
-
-
-def test_a_ladder_in_numbers() -> None:
-    """Each store has its own interval, stall and drain; one copy is kept in nodes, and all of them outside."""
-    built = tiers(HOST, REMOTE | {"mode": "blocking"}, {"store": "peer", "restore": "3 s"}).build(
-        3600.0, 5.0, nodes=6, replicas=3
-    )
-    assert isinstance(built, Ladder)
-    assert (built.nodes, built.replicas) == (6, 3)
-    host, remote, peer = built.rungs
-    assert (host.interval, host.stall, host.drain, host.load, host.retain) == (10.0, 0.01, 1.0, 4.0, 1)
-    assert (remote.interval, remote.stall, remote.drain, remote.load, remote.retain) == (600.0, 60.0, 0.0, 20.0, None)
-    assert (peer.interval, peer.stall, peer.load) == (0.0, 0.0, 3.0)
-    assert (built.interval, built.stall, built.drain, built.load) == (600.0, 60.0, 0.0, 20.0)
-
-
-def test_rules_go_by_the_stall_of_their_own_store() -> None:
-    """Young's interval of a store is sqrt(2 x stall x MTTI), whatever the others do."""
-    built = tiers(HOST | {"interval": "young"}, REMOTE | {"interval": "young", "stall": "2 s"}).build(3600.0, 5.0)
-    assert [rung.interval for rung in built.rungs] == pytest.approx([math.sqrt(7200 * stall) for stall in (0.01, 2.0)])
-
-
 def test_times_from_bandwidths() -> None:
     """1.6 TB of 8 nodes at 10 GB/s each: 20 s; a store of 50 GB/s takes 64 s with half of it, and gives in 32 s."""
     ladder = tiers(FAST | {"network": "5 GB/s"}, STORE | {"save_share": "50 %", "read_in": "3 s"}, size="1.6 TB").build(
@@ -437,13 +311,6 @@ def test_times_from_bandwidths() -> None:
     built = tiers(alone).build(3600.0, 5.0, nodes=2, size=1.6e12)
     assert (built.load, built.transfer) == (pytest.approx(32.0), pytest.approx((0.0, 32.0)))
     assert tiers(REMOTE).build(3600.0, 5.0).transfer == (0.0, 0.0)
-
-
-def test_every_replica_reads_and_writes_all_of_it() -> None:
-    """Four replicas that each hold the whole state move four times as much."""
-    for every, times in ((False, 1.0), (True, 4.0)):
-        built = tiers(FAST | {"every_replica": every}, REMOTE).build(3600.0, 5.0, nodes=8, replicas=4, size=1.6e12)
-        assert built.rungs[0].load == pytest.approx(20.0 * times)
 
 
 def test_what_is_written_is_read_again() -> None:
@@ -501,3 +368,17 @@ def test_what_cannot_be_worked_out(stores: list[dict[str, Any]], at: tuple[str |
     with pytest.raises(RuleError, match=match) as found:
         tiers(*stores).build(3600.0, 0.0)
     assert found.value.at == at
+
+
+@cases("interval", [60.0, 100.0, 130.0])
+def test_a_shorter_interval_in_the_middle_of_a_longer_one(interval: float) -> None:
+    """When the pace changes while the position is beyond the new interval, no second is counted twice.
+
+    Steps of 60 s round 100 s up to 120 s; after 115 s of those, steps of 10 s make the interval 100 s.
+    """
+    periodic = Periodic(100.0, 2.0, 0.0, 20.0)
+    state, _, _ = periodic.advance(CheckpointState(), Pace(1.0, 60.0), 115.0)
+    for span in (0.5, 1.0, interval):
+        after, stepped, _ = periodic.advance(state, Pace(1.0, 10.0), span)
+        assert 0 <= stepped <= span
+        assert after.committed + after.at_risk == pytest.approx(115.0 + stepped, rel=1e-12)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 from typing import Any
 
 import pytest
@@ -109,19 +108,6 @@ def test_stepping_is_the_inverse_of_wall_time(case: tuple[Grid, list[float], flo
     assert bool(due) == (left > 0)
 
 
-def test_many_short_stops_between_long_ones() -> None:
-    """1 s of stepping and 0.01 s of stall, 1000 s and 600 s: after 1000 s of stepping come 610 s of stops.
-
-    The long one begins at 1000 + 999 x 0.01 s; it and the thousandth short one are over together.
-    """
-    grid = Grid.of([1.0, 1000.0], [0.01, 600.0])
-    begin = 1000.0 + 9.99
-    for wall, stepped, left in ((begin + 1.0, 1000.0, 599.01), (begin + 600.01 + 0.5, 1000.5, 0.0)):
-        found = grid.reach([1.0, 1000.0], wall)
-        assert (found[0], found[3]) == pytest.approx((stepped, left), abs=1e-6)
-        assert found[1] == [1000, 1]
-
-
 @settings(max_examples=150, deadline=None)
 @given(
     st.tuples(st.floats(5.0, 300.0), st.sampled_from((0.0, 2.0, 90.0)), st.sampled_from((0.0, 30.0, 400.0))),
@@ -163,13 +149,6 @@ def test_one_remote_store_is_periodic(
         assert ladder.sound(ours) == pytest.approx(periodic.sound(theirs), abs=1e-6)
 
 
-def test_a_ladder_can_be_sent_to_another_process() -> None:
-    """A ladder that has been used is equal to itself after pickling."""
-    ladder = Ladder((HOST, REMOTE), PAUSES, 4)
-    ladder.advance(ladder.begin, FREE, 1000.0)
-    assert pickle.loads(pickle.dumps(ladder)) == ladder
-
-
 # Host: every 10 s of stepping, 1 s. Remote: every 30 s, 2 s, and 20 s to drain. Evaluation: every 40 s, 5 s.
 MIXED = Ladder(
     (Rung("host", 10.0, 1.0, 0.0, 4.0, 4.0, retain=1), Rung("remote", 30.0, 2.0, 20.0, 20.0, 20.0)),
@@ -177,31 +156,6 @@ MIXED = Ladder(
 )
 
 # Wall time; work, held by remote and host, stepping and pauses so far.
-TIMELINE = [
-    (10.5, 10.0, 0.0, 0.0, 10.0, 0.0),
-    (11.0, 10.0, 0.0, 10.0, 10.0, 0.0),
-    # At 32 s both saves are due: they take 3 s together, and are taken when all is over.
-    (33.5, 30.0, 0.0, 20.0, 30.0, 0.0),
-    (35.0, 30.0, 0.0, 30.0, 30.0, 0.0),
-    # At 45 s a save and the evaluation: the save comes first, and is taken when both are over.
-    (45.5, 40.0, 0.0, 30.0, 40.0, 0.0),
-    (48.0, 40.0, 0.0, 30.0, 40.0, 2.0),
-    (51.0, 40.0, 0.0, 40.0, 40.0, 5.0),
-    # The remote copy drains through stepping and stops alike, 20 s from 35 s on.
-    (54.9, 43.9, 0.0, 40.0, 43.9, 5.0),
-    (55.0, 44.0, 30.0, 40.0, 44.0, 5.0),
-]
-
-
-@cases(("time", "work", "remote", "host", "stepped", "paused"), TIMELINE)
-def test_concurrent_stops_by_hand(
-    time: float, work: float, remote: float, host: float, stepped: float, paused: float
-) -> None:
-    """What is due at once stops the job once, for as long as all of it takes."""
-    state, spent, idle = MIXED.advance(MIXED.begin, FREE, time)
-    held = [shelf.newest for shelf in state.shelves]
-    assert (state.work, *held, spent, idle) == pytest.approx((work, remote, host, stepped, paused), abs=1e-9)
-    assert (state.committed, state.at_risk) == pytest.approx((remote, work - remote), abs=1e-9)
 
 
 def test_a_save_is_put_off_or_left_out() -> None:
@@ -213,13 +167,6 @@ def test_a_save_is_put_off_or_left_out() -> None:
         assert ladder.stepping(Pace(1.0, 30.0)) == steps
         state, _, _ = ladder.advance(ladder.begin, FREE, free + 3.0 + 150.0)
         assert state.committed == free
-
-
-def test_pauses_count_time_or_steps() -> None:
-    """'Every 5 steps' is five steps at any pace; a time is rounded up to whole steps."""
-    assert [pause.period(0.0) for pause in PAUSES] == [130.0, 70.0]
-    assert [pause.period(14.0) for pause in PAUSES] == [140.0, 70.0]
-    assert [pause.period(28.0) for pause in PAUSES] == [140.0, 140.0]
 
 
 def test_periodic_work_is_done_again_with_the_work_before_it() -> None:
@@ -323,19 +270,6 @@ def test_the_schedule_goes_on_from_where_a_job_goes_back_to() -> None:
     assert [shelf.newest for shelf in back.shelves] == [100.0, 0.0]
     assert ladder.advance(back, FREE, 19.0)[0].shelves[1].newest == 0.0
     assert ladder.advance(back, FREE, 21.0)[0].shelves[1].newest == 120.0
-
-
-def test_a_copy_that_is_read_is_not_taken_again_soon() -> None:
-    """After a change of pace too, the save after one that a job goes back to is a whole interval of stepping later."""
-    ladder, _ = held()
-    state, _, _ = ladder.advance(ladder.begin, FREE, 150.0)
-    slow = Pace(0.5)
-    state, _, _ = ladder.advance(state, slow, 40.0)
-    assert (state.work, state.since[0]) == (170.0, 90.0)
-    back = ladder.restore(state, slow, Damage("stores")).state
-    assert back.work == 100.0
-    assert ladder.advance(back, slow, 99.0)[0].committed == 100.0
-    assert ladder.advance(back, slow, 101.0)[0].committed == 150.0
 
 
 def test_what_was_saved_before_now_is_sound() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import cli
@@ -109,13 +111,20 @@ def test_version() -> None:
     assert (result.exit_code, result.stdout) == (DONE, metadata.version("ettrick") + "\n")
 
 
-def test_help_keeps_brackets() -> None:
-    """Help is printed without a command (as a usage error) and on request, for every command."""
+def test_options_are_named_as_elsewhere() -> None:
+    """-h is help, -o out, -n replications, -V version; no summary is cut, no metavar is a type."""
+    group: Any = typer.main.get_command(cli.app)
+    commands = {(name,): command for name, command in group.commands.items()}
+    commands |= {("topology", name): command for name, command in group.commands["topology"].commands.items()}
+    for path, command in commands.items():
+        shown = call(*path, "-h")
+        assert (shown.exit_code, shown.stdout) == (DONE, call(*path, "--help").stdout)
+        assert not re.search(r"^  -.*<(str|path|int)", shown.stdout, re.MULTILINE), path
+        flags = {flag for option in command.params for flag in option.opts}
+        assert ("--out" in flags, "--replications" in flags) == ("-o" in flags, "-n" in flags), path
+    assert "..." not in call("-h").stdout.partition("Commands:")[2] + call("topology", "-h").stdout.partition("ds:")[2]
+    assert call("-V").stdout == call("-v").stdout == call("--version").stdout
     assert call().exit_code == WRONG
-    for command in ("run", "check", "schema", "list"):
-        result = call(command, "--help")
-        assert result.exit_code == DONE
-        assert "Usage:" in result.stdout
 
 
 def test_band_is_in_the_document(scenario: str) -> None:

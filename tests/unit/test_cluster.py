@@ -44,20 +44,6 @@ def tray_fabric(nodes: int) -> dict[str, Any]:
     return {"use": "fat-tree", "rails": 4, "leaf": {"nodes": nodes}}
 
 
-def test_hosts_have_eight_gpus_unless_they_are_trays() -> None:
-    """The number of GPUs of a host is as given, else that of a tray, else eight."""
-    assert cluster(nodes=3).hosts == (3, 8)
-    assert cluster(nodes=3, gpus_per_node=4).hosts == (3, 4)
-    assert cluster(nodes=18, scale_up=NVL72).hosts == (18, 4)
-    assert cluster(nodes=9, scale_up={"gpus": 72}).hosts == (9, 8)
-
-
-def test_hosts_that_are_all_alike_are_one_pool() -> None:
-    """An accelerator may be left out; h100 is then meant."""
-    assert [(pool.count, pool.accelerator, pool.age) for pool in cluster(nodes=3).all_pools] == [(3, "h100", 0.0)]
-    assert [pool.accelerator for pool in cluster(nodes=3, accelerator="b200").all_pools] == ["b200"]
-
-
 def test_pools_follow_one_another() -> None:
     """Nodes of several kinds are counted together; racks, leaf groups and domains do not heed where a pool ends."""
     mixed = cluster(
@@ -87,14 +73,6 @@ def test_racks_power_and_cooling_are_consecutive_blocks() -> None:
     assert cluster(nodes=2).nodes_behind("pdu") == 2, "never more than there are"
 
 
-def test_without_scale_up_domains_each_node_is_one() -> None:
-    """Then there is no part class of them: what would fail is the node."""
-    spec = cluster(nodes=5)
-    assert {"scale_up", "switch_tray"} & set(spec.counts()) == set()
-    assert spec.nodes_per_domain == 1
-    assert spec.build().domains["scale_up"].tolist() == list(range(5))
-
-
 def test_nvl72_domain_has_18_trays_and_9_switch_trays() -> None:
     """A switch tray that fails stops all 18 trays of its domain (NVIDIA, DGX GB200 SuperPOD, network fabrics)."""
     spec = cluster(nodes=36, scale_up=NVL72, rack={"nodes": 18}, fabric=tray_fabric(18))
@@ -107,37 +85,6 @@ def test_nvl72_domain_has_18_trays_and_9_switch_trays() -> None:
     assert np.diff(offsets).tolist() == [18] * 18
     assert nodes[offsets[8] : offsets[9]].tolist() == list(range(18))
     assert nodes[offsets[17] : offsets[18]].tolist() == list(range(18, 36))
-
-
-def test_domains_without_switch_trays_have_no_such_part() -> None:
-    """Eight GPUs of two hosts, wired to each other."""
-    counts = cluster(nodes=4, gpus_per_node=4, scale_up={"gpus": 8}, fabric=tray_fabric(4)).counts()
-    assert counts["scale_up"] == 2
-    assert "switch_tray" not in counts
-
-
-@cases(
-    ("words", "used", "drains"),
-    [
-        ({}, 72, False),
-        ({"use": 64}, 64, False),
-        ({"use": 64, "drain_unit": "domain"}, 64, True),
-        ({"use": 64, "drain_unit": "rack", "swap_unit": "rack"}, 64, True),
-        ({"swap_unit": "tray"}, 72, False),
-    ],
-    ids=str,
-)
-def test_what_a_job_takes_of_a_domain(words: dict[str, Any], used: int, drains: bool) -> None:
-    """All GPUs of a domain unless said otherwise; where a repair drains it, the domain is out with its tray."""
-    scale_up = cluster(nodes=18, scale_up={**NVL72, **words}, rack={"nodes": 18}, fabric=tray_fabric(18)).scale_up
-    assert scale_up is not None
-    assert (scale_up.used, scale_up.drains) == (used, drains)
-
-
-def test_tiers_with_transceivers() -> None:
-    """Copper access cables have none; all cables above have."""
-    assert cluster(nodes=3).optical == (0, 1, 2)
-    assert cluster(nodes=3, fabric={"use": "fat-tree", "copper": True}).optical == (1, 2)
 
 
 TRAYS = {"nodes": 36, "rack": {"nodes": 18}, "fabric": tray_fabric(18)}
@@ -260,25 +207,6 @@ def test_the_slowest_member_sets_the_pace() -> None:
     )
 
 
-def test_the_pace_is_that_of_the_slowest_of_three_kinds() -> None:
-    """An A100 has 312 TFLOP/s: with all three kinds, only the A100 counts."""
-    assert case([B200, H100, A100], 6).jobs[0].pool_paces == pytest.approx((1.0, SLOW, 312 / 2250))
-    assert work(case([B200, H100, A100], 6)) == pytest.approx([970 * 312 / 2250], rel=1e-9)
-    assert work(case([B200, A100, H100], 2, 2, 2)) == pytest.approx([970, 969 * 312 / 2250, 968 * SLOW], rel=1e-9)
-
-
-def test_nobody_is_faster_than_the_plan() -> None:
-    """The step is that of the first pool: on faster nodes a job does not go faster than it was planned."""
-    assert work(case([H100, B200], 2, 2)) == pytest.approx([970, 969], rel=1e-9)
-    assert work(case([H100, B200], 4)) == pytest.approx([970], rel=1e-9)
-
-
-def test_the_peak_at_the_precision_of_the_job_counts() -> None:
-    """With fp8 an H100 has 1,979 of the 4,500 TFLOP/s of a B200; with bf16 989 of 2,250."""
-    one = case([B200, H100], jobs=[{"name": "job", "gpus": 3, "precision": "fp8"}])
-    assert work(one) == pytest.approx([970 * 1979 / 4500], rel=1e-9)
-
-
 def test_the_pace_changes_with_the_nodes() -> None:
     """A B200 fails at 130 s, an H100 replaces it; that fails at 400 s, and the B200, back at 330 s, takes over again.
 
@@ -294,7 +222,7 @@ def test_the_pace_changes_with_the_nodes() -> None:
 @cases("share", [0.3, 1.0])
 def test_lost_bandwidth_and_a_slow_pool_do_not_add_up(first: str, second: str, pace: float, share: float) -> None:
     """A synchronous job waits for the slower of the two: while half the spines are out, for the one or the other."""
-    never = {"law": {"law": "exponential", "mean": "100000 d"}}
+    never = {"law": {"use": "exponential", "mean": "100000 d"}}
     spine = {"use": "component", "name": "spine", "part": "spine", "repair": "200 s", **never}
     fabric = {"rails": 1, "leaf": {"nodes": 2}, "spine": {"switches": 2}}
     jobs = [{"name": "job", "gpus": 4, "communication": share}]
@@ -307,19 +235,6 @@ def test_lost_bandwidth_and_a_slow_pool_do_not_add_up(first: str, second: str, p
     assert ("degraded", "spine") in lost if narrow < pace else ("degraded", "spine") not in lost
 
 
-ELASTIC = {"use": "shrink-rejoin", "reconfigure": "10 s", "initialize": "300 s"}
-
-
-def test_a_replica_that_is_away_slows_nobody() -> None:
-    """Of two replicas on a B200 each one fails at 400 s; it is back on an H100 at 700 s, and only then both are slow.
-
-    The job steps from 300 to 400 s, half of it at full pace from 410 to 700 s, and all of it like H100s from then on.
-    """
-    jobs = [{"name": "job", "gpus": 2, "parallelism": {"data": 2}}]
-    one = case([B200, H100], jobs=jobs, recovery=ELASTIC)
-    assert work(one, [(400.0, 0, 0)]) == pytest.approx([100 + 290 / 2 + 300 * SLOW], rel=1e-9)
-
-
 def test_pools_follow_one_another_in_the_numbers_of_the_nodes() -> None:
     """Three, one and two nodes: a job of four has the first two kinds, the second job the third."""
     pools = [{"count": 3, "accelerator": "b200"}, {"count": 1, "accelerator": "h100"}, A100]
@@ -330,14 +245,6 @@ def test_pools_follow_one_another_in_the_numbers_of_the_nodes() -> None:
     simulation.run()
     assert [job.nodes for job in simulation.jobs.all] == [[0, 1, 2, 3], [4, 5]]
     assert [job.footprint.pools for job in simulation.jobs.all if job.footprint] == [[3, 1, 0], [0, 0, 2]]
-
-
-def test_spares_are_the_last_nodes_whatever_they_are() -> None:
-    """The hot spares come from the last pool, and the job on them is as slow as they are."""
-    one = case([B200, H100], 2, spares={"hot": 1})
-    simulation = _Watched(one, 0, trace([(130.0, 0, 1)]))
-    simulation.run()
-    assert simulation.jobs.all[0].nodes == [0, 3]
 
 
 def results(one: sim.Prepared, replication: int) -> list[bytes]:
@@ -402,18 +309,6 @@ def test_a_precision_without_a_peak_is_named_with_its_pool() -> None:
     assert "fp8" not in catalog.accelerators()["a100"].peak
     line = refusal([H100, A100], jobs=[{"name": "job", "gpus": 2, "precision": "fp8"}])
     assert line.endswith("cluster.pools.1.accelerator: the catalog has no fp8 peak of a100 (it has bf16)")
-
-
-def test_a_single_pool_needs_no_peak() -> None:
-    """As without pools: the pace of one kind relates to nothing."""
-    assert work(case([{"count": 4, "accelerator": "mine"}], 2)) == pytest.approx([970])
-
-
-def test_cluster_goodput_of_pools_that_are_alike() -> None:
-    """Two of four nodes step for 970 of 1000 s: productive over owned, to which equal weights change nothing."""
-    one = case([H100, H100], 2)
-    found = ratios(one, play(one))["cluster_goodput"]
-    assert found.amount / found.base == pytest.approx(2 * 970 / 4000, rel=1e-9)
 
 
 def test_cluster_goodput_counts_gpus_by_their_peaks() -> None:
@@ -484,13 +379,6 @@ PUBLISHED = [
 ]
 
 COLUMNS = ("leaf", "spine", "core", "cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
-
-
-@cases(("units", "nodes", "expected"), [(row[0], row[1], row[2:]) for row in PUBLISHED])
-def test_superpod_counts_equal_the_published_ones(units: int, nodes: int, expected: tuple[int, ...]) -> None:
-    """Switches and cables follow from 32 nodes per unit and 64 ports alone."""
-    counts = superpod(units, nodes).counts()
-    assert tuple(counts[column] for column in COLUMNS) == expected
 
 
 def test_superpod_counts_equal_the_reference_table() -> None:
@@ -568,14 +456,6 @@ def test_llama3_cluster_has_the_pods_of_its_paper() -> None:
     # Seven does not divide the spines' ports; cables are whole, so the ratio may fall short by less than one cable.
     assert topology.bandwidth["cluster"] == pytest.approx(GB_400 / 7, rel=0.01)
     assert topology.bandwidth["cluster"] >= GB_400 / 7
-
-
-def test_buildings_are_pods_of_full_bisection() -> None:
-    """Four pods of the 24,576 GPUs of Meta's published clusters, 1:7 between them to within one cable."""
-    topology = load(ROOT / "topologies" / "h100-100k-buildings.yaml").build()
-    assert (np.bincount(topology.domains["pod"]) * 8).tolist() == [24576] * 4
-    assert topology.bandwidth["pod"] == GB_400
-    assert GB_400 / 7 <= topology.bandwidth["cluster"] <= GB_400 / 7 * 1.01
 
 
 @cases(("name", "racks"), [("gb200-nvl72-8rack", 8), ("gb200-nvl72-10k", 128)])

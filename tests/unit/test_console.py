@@ -21,7 +21,7 @@ from analysis.page.chapters.run import format_run as typed_format_run
 from analysis.results.models import RunDocument
 from analysis.results.run import document as typed_document
 from analysis.runs import band, replicate
-from analysis.terminal import Progress, console
+from analysis.terminal import Progress
 from cli import app
 from tests import report_sample
 from tests.cases import cases
@@ -35,7 +35,7 @@ document = as_plain(typed_document)
 format_run = of_plain(typed_format_run, RunDocument)
 
 
-def show(prepared: sim.Prepared, replications: int = 3, width: int | None = None, draws: int = 0) -> str:
+def show(prepared: sim.Prepared, replications: int = 3, width: int = 120, draws: int = 0) -> str:
     """Return what is printed for a scenario."""
     found = replicate(prepared, replications)
     bands = band(found, draws, replications=1) if draws else None
@@ -70,7 +70,7 @@ def test_all_parts_are_there() -> None:
     assert re.search(r"ETTR \(productive / requested\) +\d\d\.\d\d % +\d\d\.\d\d\.\.\d\d\.\d\d %", text)
     assert "x runtime goodput" in text
     assert row(text, "Interruptions by cause", "node")
-    assert row(text, "Closed form beside the simulation", "productive")
+    assert re.search(r"reschedule \+ initialize \+ restore +[\d.]+ % +[\d.]+ % +[+-][\d.]+ pt", text)
 
 
 def test_shares_add_up() -> None:
@@ -99,16 +99,15 @@ def test_no_markup() -> None:
     assert row(text, "Jobs", job)
 
 
-@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("width", [80, 200])
 def test_width_is_respected(width: int) -> None:
-    """No line is wider than asked for; at 80 columns and more no table is folded."""
+    """No line is wider than asked for, and no table is folded."""
     jobs = [
         {**report_sample.SMALL["jobs"][0], "name": name, "gpus": 64, "work": {"time": "1 d"}} for name in ("a", "b")
     ]
     text = show(report_sample.prepare(jobs=jobs, windows="12 h"), width=width)
     assert max(len(line) for line in text.splitlines()) <= width
-    if width >= 80:
-        assert len(section(text, "Jobs")) == 4
+    assert len(section(text, "Jobs")) == 4
 
 
 def test_no_failures() -> None:
@@ -133,11 +132,6 @@ def test_several_jobs_have_a_row_each() -> None:
     assert "job 'long' was not finished at the horizon in 3 of 3 replications" in text
 
 
-def test_one_job_to_the_horizon_needs_no_list() -> None:
-    """A single job without an end is the scenario: its numbers are not repeated."""
-    assert "\nJobs" not in show(report_sample.prepare())
-
-
 def test_a_fabric_that_nobody_stated_is_printed() -> None:
     """Which one was chosen is in the head, and a warning where it is more than the plain one."""
     assert "  fabric " not in show(report_sample.prepare())
@@ -149,32 +143,11 @@ def test_a_fabric_that_nobody_stated_is_printed() -> None:
     assert "300 nodes get a fat tree of 3 tiers" in "".join(larger.warnings)
 
 
-def test_whose_nodes_a_cluster_has_is_printed() -> None:
-    """That they are those of jobs and spares, or that some are withheld."""
-    derived = report_sample.prepare(cluster={"gpus_per_node": 8})
-    assert "128 GPUs (h100) in 16 nodes, those of jobs and spares\n" in show(derived)
-    withheld = report_sample.prepare(spares={"hot": 0, "idle": "withhold"})
-    assert "128 GPUs (h100) in 16 nodes, 2 of them withheld\n" in show(withheld)
-    alone = report_sample.prepare(spares={"hot": 0}, cluster={**report_sample.SMALL["cluster"], "nodes": 14})
-    down = [document(replicate(each, 3), command="")["nodes_down"] for each in (withheld, alone)]
-    assert down[0] == down[1], "nodes that nobody gets are not among those that are independent"
-
-
 def test_all_null() -> None:
     """A job that never arrives leaves dashes, and no table of its hours."""
     text = show(report_sample.prepare(jobs=[{**report_sample.SMALL["jobs"][0], "arrival": "3 d"}]))
     assert re.search(r"ETTR \(productive / requested\) +- +- +-", text)
     assert "Where every GPU-hour went" not in text
-    assert re.search(r"initialize \+ restore +[\d.]+ % +-$", text, re.MULTILINE)
-
-
-def test_replay(tmp_path: Path) -> None:
-    """A replayed log shows its causes, and how many of its intervals were joined."""
-    (tmp_path / "log.csv").write_text("unit,start,end,cause\nn0,1,3,gpu\nn0,2,4,gpu\nn1,5,9,nic\n")
-    prepared = report_sample.prepare(failures=[{"use": "replay", "file": str(tmp_path / "log.csv"), "time_unit": "h"}])
-    text = show(prepared)
-    assert re.search(r"gpu +1\.0 +1\.0\.\.1\.0", row(text, "Interruptions by cause", "gpu"))
-    assert "  - intervals of the log that were joined because they overlap: 1" in text
 
 
 def policies(**changes: object) -> str:
@@ -197,34 +170,18 @@ def test_policies_of_one_store() -> None:
     )
 
 
-def test_policies_of_several_stores() -> None:
-    """Of several stores each is named with its rhythm, the quickest first; a live peer has none."""
-    tiers = [
-        {"interval": "10 min", "write": "30 s", "restore": "1 min"},
-        {"store": "peer-host", "interval": "2 min", "write": "10 s", "restore": "5 s"},
-    ]
-    assert policies(checkpoint={"tiers": tiers}) == (
-        "copies: peer-host every 2 min, remote every 10 min; recovery hot-spare; 2 hot spares"
-    )
-    job = {**report_sample.SMALL["jobs"][0], "parallelism": {"tensor": 8, "data": 14}}
-    live = {"tiers": [*tiers, {"store": "peer", "restore": "1 s"}]}
-    assert policies(jobs=[job], checkpoint=live) == (
-        "copies: peer, peer-host every 2 min, remote every 10 min; recovery hot-spare; 2 hot spares"
-    )
-
-
 def test_causes_by_whose_repair_applies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run and check say which causes have a repair other than the scenario's, and the document says it of each."""
     bundle = "failures=[{use: component-rates, keeps_repair: true}]"
-    told = (
+    worded = (
         "repair  the bundle's: gpu, hbm, gpu_sram, gpu_system_processor and 4 more; "
         "the scenario's: silent_data_corruption, cpu, system_memory, ssd and 2 more"
     )
     name = report_sample.write(tmp_path, monkeypatch)
     found = report_sample.call("check", name, "--set", bundle)
-    assert [" ".join(line.split()) for line in found.stdout.splitlines()[1:]] == [" ".join(told.split())]
+    assert [" ".join(line.split()) for line in found.stdout.splitlines()[1:]] == [" ".join(worded.split())]
     printed = show(report_sample.prepare(failures=[{"use": "component-rates", "keeps_repair": True}]), 1)
-    assert " ".join(told.split()) in " ".join(printed.split())
+    assert " ".join(worded.split()) in " ".join(printed.split())
     plain = report_sample.call("check", name)
     assert len(plain.stdout.splitlines()) == 1
     ran = json.loads(report_sample.call("run", name, "--set", bundle, "--replications", "1", "--json").stdout)[
@@ -233,96 +190,16 @@ def test_causes_by_whose_repair_applies(tmp_path: Path, monkeypatch: pytest.Monk
     assert (ran["gpu"], ran["cpu"], "software" in ran) == ("bundle", "scenario", False)
 
 
-def test_windows_one_row_each() -> None:
-    """Four windows of half a day are four rows with their times."""
-    rows = section(show(report_sample.prepare(windows="12 h")), "ETTR over time")[2:]
-    times = [line.split("  ")[0] for line in rows]
-    assert times == ["0 s to 12 h", "12 h to 24 h", "24 h to 36 h", "36 h to 2 d"]
-    assert all(re.search(r"\d\d\.\d\d %", line) for line in rows)
-
-
-def test_many_windows_are_thinned() -> None:
-    """Of 48 windows an even choice of twelve is shown, and the title says so."""
-    text = show(report_sample.prepare(windows="1 h"))
-    assert "ETTR over time (12 of 48 windows)" in text
-    rows = section(text, "ETTR over time")[2:]
-    assert len(rows) == 12
-    assert rows[1].startswith("4 h to 5 h")
-
-
-def test_quantiles_only_where_supported() -> None:
-    """Three runs show no column of quantiles; eighty do."""
-    assert "of runs" not in show(report_sample.prepare())
-    assert "5 %..95 % of runs" in show(report_sample.prepare(horizon="3 h"), replications=80)
-
-
 def test_band_is_said() -> None:
     """A band of the rates is one line under the table, apart from the interval of the mean."""
     text = show(report_sample.prepare(failures=[{**report_sample.SMALL["failures"][0], "events": 5}]), draws=20)
-    assert re.search(r"failure rates known only from their counts: ETTR \d\d\.\d\d\.\.\d\d\.\d\d % \(90 %\)", text)
+    assert re.search(r"Failure rates known only from their counts: ETTR \d\d\.\d\d\.\.\d\d\.\d\d % \(90 %\)", text)
     assert "known only" not in show(report_sample.prepare())
-
-
-def test_model_and_tokens() -> None:
-    """With a model the chain ends in goodput, and tokens per day have a prefix."""
-    job = {
-        **report_sample.SMALL["jobs"][0],
-        "model": "llama3-405b",
-        "batch": {"tokens": "1 Mi", "sequence": 8192},
-        "parallelism": {"tensor": 8, "data": 14},
-        "step_time": "60 s",
-    }
-    text = show(report_sample.prepare(jobs=[job]))
-    assert "tensor 8 x context 1 x pipeline 1 x data 14" in text
-    assert re.search(r"= goodput \(effective MFU\) +\d", text)
-    assert re.search(r"tokens per day +1\.\d+ G", text)  # 2^20 tokens a minute are 1.51e9 a day
-
-
-class Terminal(io.StringIO):
-    """A stream that says that it is a terminal."""
-
-    def isatty(self) -> bool:
-        """Return true."""
-        return True
-
-
-def test_color_only_on_a_terminal_without_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal gets colour, unless NO_COLOR is set; a pipe gets none."""
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "100")
-    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
-        monkeypatch.delenv(name, raising=False)
-    texts = []
-    for stream, no_color in ((io.StringIO(), ""), (Terminal(), ""), (Terminal(), "1")):
-        monkeypatch.setenv("NO_COLOR", no_color)
-        out = console(stream)
-        out.print("text", style="red")
-        texts.append(stream.getvalue())
-    assert "\x1b" not in texts[0]
-    assert "\x1b[31m" in texts[1]
-    assert "\x1b[31m" not in texts[2]
-
-
-def test_bar_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bar appears on a terminal after a second; never in a file, never when quiet, never at once."""
-    shown = []
-    for stream, quiet, waited in (
-        (Terminal(), False, 2.0),
-        (io.StringIO(), False, 2.0),
-        (Terminal(), True, 2.0),
-        (Terminal(), False, 0.0),
-    ):
-        monkeypatch.setattr(sys, "stderr", stream)
-        with Progress("replications", quiet=quiet) as progress:
-            progress.start -= waited
-            progress(3, 10)
-        shown.append((progress.bar is not None, "3/10" in stream.getvalue()))
-    assert shown == [(True, True), (False, False), (False, False), (False, False)]
 
 
 def test_lines_where_nobody_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     """What may take hours writes a line now and then into a log, with the time that is left; not when quiet."""
-    told = []
+    worded = []
     for quiet in (False, True):
         stream = io.StringIO()
         monkeypatch.setattr(sys, "stderr", stream)
@@ -330,11 +207,11 @@ def test_lines_where_nobody_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
             progress(40, 100)
             assert stream.getvalue() == ""
             assert progress.first is not None
-            progress.told -= 60.0
+            progress.worded -= 60.0
             progress.first = 40, progress.first[1] - 60.0
             progress(70, 100)
-        told.append(stream.getvalue())
-    assert told == ["tasks: 70 of 100, about 60 s left\n", ""]
+        worded.append(stream.getvalue())
+    assert worded == ["tasks: 70 of 100, about 60 s left\n", ""]
 
 
 # ----------------------------------------
@@ -441,14 +318,6 @@ def completed(*words: str) -> list[str]:
     return result.output.split()
 
 
-def test_the_script_for_bash_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`--show-completion` prints a script that a shell can read; which shell asks is told by the processes above."""
-    monkeypatch.setattr("shellingham.detect_shell", lambda: ("bash", "/bin/bash"))
-    result = CliRunner().invoke(app, ["--show-completion"], prog_name="ettrick", env={"SHELL": "/bin/bash"})
-    assert result.exit_code == 0
-    assert "_ETTRICK_COMPLETE=complete_" in result.output
-
-
 @cases(
     ("words", "wanted"),
     [
@@ -464,13 +333,3 @@ def test_the_script_for_bash_is_printed(monkeypatch: pytest.MonkeyPatch) -> None
 def test_words_are_completed(words: tuple[str, ...], wanted: list[str]) -> None:
     """Commands, options, and names of scenarios, studies and clusters; paths are left to the shell."""
     assert completed(*words) == wanted
-
-
-def test_names_of_the_catalog_are_completed() -> None:
-    """The names that `ettrick init` takes are those of the catalog."""
-    from analysis.commands import options
-
-    assert options.complete_accelerators("h") == ["h100", "h200"]
-    assert options.complete_models("kimi") == ["kimi-k2"]
-    assert options.complete_bundles("meta") == ["meta-rsc-1", "meta-rsc-2"]
-    assert options.complete_presets("ntp") == ["ntp", "ntp-power-boost"]

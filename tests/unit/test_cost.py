@@ -21,7 +21,7 @@ from analysis.results.models import RunDocument
 from analysis.results.run import cost_content, energy_content
 from analysis.results.run import document as typed_document
 from analysis.runs import replicate
-from sim import CLUSTER_BUCKETS, catalog
+from sim import catalog
 from sim.steps.hardware import NodePower
 from sim.steps.power import STATE_OF_BUCKET, STATES, energy_by_bucket, facility_energy, node_power
 from tests import report_sample
@@ -88,15 +88,6 @@ def test_two_nodes_to_the_cent(tmp_path: Path) -> None:
     assert content["repairs"] == {"node": 3}
     tokens = 9 * 86_400 / 10 * 1_000_000
     assert spending(prepared, result)["cost_per_token"] == pytest.approx((6085.82, tokens), rel=1e-5)
-
-
-def test_rent_is_a_price_per_hour() -> None:
-    """128 GPUs for two days at 2.50 an hour cost 15,360, whatever happens to them; nothing else is paid for."""
-    prepared = report_sample.prepare(cost={"gpu_hour": 2.5, "currency": "EUR"})
-    content = parts(prepared, sim.run(prepared, 0))
-    assert content.pop("currency") == "EUR"
-    assert (content["rent"], content["total"]) == (pytest.approx(128 * 48 * 2.5), pytest.approx(15_360))
-    assert [content[name] for name in ("capex", "energy", "storage", "repair", "labour")] == [0, 0, 0, 0, 0]
 
 
 @cases("part", ["node", "gpu"])
@@ -210,21 +201,6 @@ def test_jobs_share_the_whole_cost(rule: str) -> None:
     assert mine[1]["cost_per_token"].base == pytest.approx(result.jobs[1].work * 1e5)
 
 
-def test_one_job_bears_everything() -> None:
-    """The only job has the cost of the whole cluster, its idle nodes included."""
-    prepared = report_sample.prepare(cost=OWNED)
-    result = sim.run(prepared, 0)
-    assert job_spending(prepared, result) == [spending(prepared, result)]
-
-
-def test_several_jobs_without_a_rule_have_no_energy_of_their_own() -> None:
-    """Where nobody says how jobs share the cluster, energy is the cluster's alone."""
-    prepared = report_sample.prepare(jobs=PAIR)
-    result = sim.run(prepared, 0)
-    assert job_spending(prepared, result) == [{}, {}]
-    assert spending(prepared, result)["energy"].amount > 0
-
-
 def test_only_what_is_known_is_there() -> None:
     """Without prices there is no cost, and without tokens nothing is per token."""
     prepared = report_sample.prepare()
@@ -251,15 +227,8 @@ def test_prices_change_nothing_else() -> None:
     assert {name: ratios(priced, second)[name] for name in common} == common
 
 
-def test_prices_are_written_back() -> None:
-    """What is read is written so that it is read the same again, for both ways and for power."""
-    for cost in ({"gpu_hour": 2.5}, {**OWNED, "repair": {"gpu": 3000}, "allocation": "gpus"}):
-        scenario = report_sample.parse(cost=cost, power={"switch": "1 kW"})
-        assert sim.parse(scenario.dump()) == scenario
-
-
 def test_the_table_shows_what_a_run_takes() -> None:
-    """Energy, cost and the cost of a million tokens are rows of the table; without prices there is only energy."""
+    """Energy and cost per run and the cost of a million tokens are rows; without prices there is only energy."""
 
     def show(**changes: Any) -> str:
         prepared = report_sample.prepare(**changes)
@@ -267,8 +236,8 @@ def test_the_table_shows_what_a_run_takes() -> None:
         return format_run(content, prepared)
 
     text = show(jobs=[TRAIN], cost={"gpu_hour": 2.5, "currency": "EUR"})
-    assert re.search(r"^energy of the facility +[\d.]+ MWh", text, re.MULTILINE)
-    assert re.search(r"^cost +15,360 EUR", text, re.MULTILINE)
+    assert re.search(r"^facility energy per run +[\d.]+ MWh", text, re.MULTILINE)
+    assert re.search(r"^cost per run +15,360 EUR", text, re.MULTILINE)
     assert re.search(r"^cost of a million tokens +[\d.]+ EUR", text, re.MULTILINE)
     assert not re.search(r"^cost", show(), re.MULTILINE)
 
@@ -318,13 +287,6 @@ def joules(**changes: Any) -> float:
     return spending(prepared, sim.run(prepared, 0))["energy"].amount
 
 
-def test_every_bucket_has_a_state() -> None:
-    """No GPU-second is without a power state, and no state is without a bucket."""
-    assert set(STATE_OF_BUCKET) == set(CLUSTER_BUCKETS)
-    assert set(STATE_OF_BUCKET.values()) == set(STATES)
-    assert all(state.basis for state in STATES.values())
-
-
 def test_power_of_a_node_is_a_line() -> None:
     """Idle power at 0, training power at 1, their mean in the middle, and nothing when it is off."""
     assert node_power(NODE, 0.0) == 2600
@@ -363,11 +325,6 @@ def test_board_power_of_llama_3_1() -> None:
     assert energy / 3.6e12 == pytest.approx(21.6, rel=0.001)
 
 
-def test_idle_cluster_draws_its_floor() -> None:
-    """A cluster whose only job never comes takes floor x nodes x time, exactly."""
-    assert joules(jobs=LATE, power=ALONE, **QUIET) == pytest.approx(2600 * 16 * DAYS, rel=1e-12)
-
-
 def test_cluster_that_only_trains_draws_its_training_power() -> None:
     """With every node productive all the time, the energy is training power x nodes x time."""
     assert joules(jobs=ALL, spares={"hot": 0}, power=ALONE, **QUIET) == pytest.approx(8000 * 16 * DAYS, rel=1e-12)
@@ -390,20 +347,6 @@ def test_switches_storage_and_pue_add_up() -> None:
     assert switches > 0
     expected = 1.3 * (2600 * 16 + 500 * switches + 10_000) * DAYS
     assert joules(jobs=LATE, power=power, **QUIET) == pytest.approx(expected, rel=1e-12)
-
-
-def test_power_of_the_scenario_replaces_the_catalogs() -> None:
-    """Idle and training power may be stated, each by itself or both, and only the idle one counts for idle nodes."""
-    both = {"idle": "0 W", "training": "9 kW"}
-    for power, floor in (({"idle": "1 kW"}, 1000), ({"training": "9 kW"}, 2600), (both, 0)):
-        assert joules(jobs=LATE, power={**ALONE, **power}, **QUIET) == pytest.approx(floor * 16 * DAYS)
-
-
-def test_smaller_nodes_draw_their_part() -> None:
-    """A node with half of the GPUs of the one in the catalog draws half of its power."""
-    cluster = {"nodes": 16, "gpus_per_node": 4, "fabric": {"rails": 4}}
-    jobs = [{**LATE[0], "gpus": 56}]
-    assert joules(cluster=cluster, jobs=jobs, power=ALONE, **QUIET) == pytest.approx(1300 * 16 * DAYS)
 
 
 def test_pools_are_weighed_by_their_nodes() -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 import pickle
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from sim import catalog
 from sim.cluster import FABRIC_PARTS
 from sim.failures import SOURCES
-from sim.failures.effects import Fault
-from sim.input.scenario import REGISTRIES
-from sim.policies.contracts import FAULTS
-from sim.policies.detection import DETECTIONS, Latency, Observers
+from sim.policies.detection import Latency, Observers
 from sim.scenario.fields import RuleError
 from sim.scenario.laws import Fixed
 from tests.cases import cases
@@ -24,8 +20,6 @@ from tests.intervals import Z
 from tests.pace import one_in
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sim.failures import Source
     from sim.policies.detection.kinds import Detection
 
@@ -46,7 +40,7 @@ STOPS = ("process", "gpu", "driver", "host", "nic", "switch", "hang", "storage")
 
 def observers(*names: str | dict[str, Any], **changes: Any) -> Observers:
     """Return a detection with observers, each a name or what would be written of it."""
-    entries = [{"observer": name} if isinstance(name, str) else name for name in names]
+    entries = [{"use": name} if isinstance(name, str) else name for name in names]
     return Observers.model_validate({"observers": entries, **changes})
 
 
@@ -72,8 +66,8 @@ def sole(name: str | dict[str, Any], fault: str, kind: str = "crash") -> np.ndar
         2,
         [
             Latency.model_validate({}),
-            Latency.model_validate({"time": {"law": "exponential", "mean": "5 min"}, "hang": "10 min", "slow": "1 d"}),
-            Latency.model_validate({"corrupt": {"law": "lognormal", "median": "1 h", "sigma": 1}, "scale": 0.5}),
+            Latency.model_validate({"time": {"use": "exponential", "mean": "5 min"}, "hang": "10 min", "slow": "1 d"}),
+            Latency.model_validate({"corrupt": {"use": "lognormal", "median": "1 h", "sigma": 1}, "scale": 0.5}),
             observers(),
             observers(*ALL),
             observers("in-band", "collective-timeout", "slurm", scale=2.0),
@@ -87,11 +81,6 @@ def test_every_detection(detection: Detection) -> None:
     check_detection(detection)
     assert pickle.loads(pickle.dumps(detection)) == detection
     assert type(detection).model_validate(detection.model_dump(mode="json")) == detection
-
-
-def test_every_kind_is_checked() -> None:
-    """No detection is left out above."""
-    assert set(DETECTIONS) == {"latency", "observers"}
 
 
 def test_latency_by_effect() -> None:
@@ -113,7 +102,7 @@ def test_slurm_marks_nodes_down_after_300_to_500_seconds() -> None:
     error = 200 / math.sqrt(12 * drawn.size)
     assert Z * error < 2
     assert abs(drawn.mean() - 400) <= Z * error
-    assert mean(observers({"observer": "slurm", "timeout": "60 s"}), "host") == pytest.approx(80)
+    assert mean(observers({"use": "slurm", "timeout": "60 s"}), "host") == pytest.approx(80)
 
 
 def test_kubernetes_evicts_after_340_to_355_seconds() -> None:
@@ -126,7 +115,7 @@ def test_kubernetes_evicts_after_340_to_355_seconds() -> None:
     exact = np.quantile((50 - renewed + looked + 300).ravel(), (np.arange(200) + 0.5) / 200)
     assert np.abs(drawn[50::100] - exact).max() < 0.8
     assert drawn.std() == pytest.approx(math.sqrt((10**2 + 5**2) / 12), rel=0.01)
-    ready = sole({"observer": "kubernetes", "toleration": "0 s"}, "host")
+    ready = sole({"use": "kubernetes", "toleration": "0 s"}, "host")
     assert ready.min() >= 40
     assert ready.max() <= 55
 
@@ -137,20 +126,6 @@ def test_a_silent_hang_costs_the_timeout_of_a_collective(fault: str) -> None:
     assert mean(observers("collective-timeout"), fault, "hang") == 615
 
 
-@cases(("fault", "active"), [("nic", 30), ("switch", 60), ("driver", 10), ("gpu", 10), ("host", 2)])
-def test_inspections_against_timeouts(fault: str, active: float) -> None:
-    """With inspections faults are found in 2 to 60 s, without them after some 10 min (ByteRobust)."""
-    assert mean(observers("collective-timeout", "node-agent"), fault) == active
-    assert mean(observers("collective-timeout"), fault) == pytest.approx(600, rel=0.05)
-
-
-def test_a_process_that_ends_is_known_long_before_a_node_is_missed() -> None:
-    """With a launcher and the timeout of collectives, the end of a process costs seconds, the end of a node minutes."""
-    detection = observers("in-band", "collective-timeout")
-    assert mean(detection, "process") < 6
-    assert mean(detection, "host") > 600
-
-
 def test_in_process_watchdogs() -> None:
     """A hang is interrupted after 60 s, a stuck process killed after 90 s, a dead rank missed after 30 s."""
     detection = observers("nvrx")
@@ -159,7 +134,7 @@ def test_in_process_watchdogs() -> None:
 
 def test_heartbeats_are_missed_a_timeout_after_the_last() -> None:
     """The fault falls between two reports, so that the time is timeout - U(0, period)."""
-    drawn = sole({"observer": "heartbeat", "timeout": "60 s", "period": "20 s"}, "hang", "hang")
+    drawn = sole({"use": "heartbeat", "timeout": "60 s", "period": "20 s"}, "hang", "hang")
     assert drawn.min() >= 40
     assert drawn.max() <= 60
     assert drawn.mean() == pytest.approx(50)
@@ -168,7 +143,7 @@ def test_heartbeats_are_missed_a_timeout_after_the_last() -> None:
 def test_stragglers_are_reported_a_few_times() -> None:
     """With k confirmations a slow node is found between k - 1 and k periods after it became slow."""
     for count in (1, 3):
-        drawn = sole({"observer": "straggler", "confirmations": count}, "slow", "slow")
+        drawn = sole({"use": "straggler", "confirmations": count}, "slow", "slow")
         assert drawn.min() >= 300 * (count - 1)
         assert drawn.max() <= 300 * count
         assert drawn.mean() == pytest.approx(300 * (count - 0.5))
@@ -206,23 +181,9 @@ def test_who_sees_what_does_not_stop(name: str, kind: str) -> None:
     assert [observer.name for observer in seen.observers] == [name] * (kind in sees)
 
 
-def test_a_rule_in_the_loop_covers_loss_spikes() -> None:
-    """An observer of the job sees what does not stop it if it is said to cover that class."""
-    rule = {"observer": "in-band", "covers": {"spike": "100 %"}, "latency": "1 min"}
-    assert mean(observers(rule), "spike", "spike") == 60
-    assert mean(observers("in-band", human={"latency": "1 d"}), "spike", "spike") == 86_400
-
-
-def test_planned_stops_are_known() -> None:
-    """Nobody has to notice what somebody plans."""
-    detection_race = observers(*ALL).detection_race("planned", "crash")
-    assert detection_race is not None
-    assert detection_race.fixed == 0
-
-
 def test_coverage_replaces_single_classes() -> None:
     """A coverage or a time that is stated replaces that of its class alone; a coverage of zero is none."""
-    agent = {"observer": "node-agent", "covers": {"nic": "50 %", "gpu": "0 %"}, "latency": {"nic": "20 s"}}
+    agent = {"use": "node-agent", "covers": {"nic": "50 %", "gpu": "0 %"}, "latency": {"nic": "20 s"}}
     detection = observers(agent, "collective-timeout")
     assert mean(detection, "nic") == pytest.approx(0.5 * 20 + 0.5 * 615)
     assert mean(detection, "gpu") == 615
@@ -233,9 +194,9 @@ def test_coverage_replaces_single_classes() -> None:
 def test_the_earliest_wins() -> None:
     """Of all that cover a class, the earliest notices it: with Slurm, an agent of partial coverage, and a timeout."""
     detection = observers(
-        {"observer": "node-agent", "covers": {"host": "30 %"}},
+        {"use": "node-agent", "covers": {"host": "30 %"}},
         "slurm",
-        {"observer": "collective-timeout", "timeout": "400 s", "dump": "0 s"},
+        {"use": "collective-timeout", "timeout": "400 s", "dump": "0 s"},
     )
     # Without the agent it is min(U(300, 500), 400): half below 400, with the mean 350.
     assert mean(detection, "host") == pytest.approx(0.3 * 2 + 0.7 * (0.5 * 350 + 0.5 * 400))
@@ -260,7 +221,7 @@ def test_one_more_observer_is_never_later(fault: str) -> None:
 
 def test_shipped_scenarios_ask_for_the_same_numbers() -> None:
     """A latency of one law asks for the number called ``detection`` alone, as a law by itself does."""
-    law = {"law": "exponential", "mean": "5 min"}
+    law = {"use": "exponential", "mean": "5 min"}
     detection_race = Latency.model_validate({"time": law}).detection_race("gpu", "crash")
     asked: list[str] = []
 
@@ -300,17 +261,6 @@ def built(use: str, **fields: Any) -> Source:
     return source
 
 
-def of_bundle(name: str) -> dict[str, Source]:
-    """Return the runtime sources of a bundle by name."""
-    bundle: Any = REGISTRIES["failures"][name].model_validate({"use": name})
-    return {cause.name: cause.build(COUNTS, 1) for cause in bundle.expand(catalog.bundle(name))}
-
-
-def test_classes_are_those_of_the_contract() -> None:
-    """A user can state every class that the contract knows, and no other."""
-    assert get_args(Fault) == tuple(FAULTS)
-
-
 @cases(
     ("part", "fault"),
     [
@@ -337,17 +287,12 @@ def test_class_by_part(part: str, fault: str) -> None:
     assert built("incident", part=part).fault == fault
 
 
-def test_every_part_of_a_fabric_has_a_class() -> None:
-    """No part of a fabric is taken for a host."""
-    assert {built("component", part=part).fault for part in FABRIC_PARTS} == {"nic", "switch"}
-
-
 @cases(
     ("effect", "fault"),
     [
         ("hang", "hang"),
-        ({"kind": "slow", "factor": 0.5}, "slow"),
-        ({"kind": "degrade", "bandwidth": 0.5}, "slow"),
+        ({"use": "slow", "factor": 0.5}, "slow"),
+        ({"use": "degrade", "bandwidth": 0.5}, "slow"),
         ("corrupt", "corrupt"),
     ],
 )
@@ -367,25 +312,7 @@ def test_class_of_jobs() -> None:
     assert bug.build(COUNTS, 1).fault == "process"
     spike: Any = SOURCES["loss-spike"].model_validate({"name": "spike", "rate": "1 per job-day"})
     source = spike.build(COUNTS, 1)
-    assert (source.fault, source.effect.kind) == ("spike", "spike")
-
-
-def test_class_of_what_is_planned() -> None:
-    """Maintenance and changes are planned."""
-    windows = [{"start": "1 d", "duration": "1 h"}]
-    maintenance: Any = SOURCES["maintenance"].model_validate({"name": "windows", "windows": windows})
-    rollout: Any = SOURCES["rollout"].model_validate({"name": "driver", "nodes_per_day": 4, "duration": "1 h"})
-    assert maintenance.build(COUNTS, 1).fault == rollout.build(COUNTS, 1).fault == "planned"
-
-
-def test_class_of_a_log(tmp_path: Path) -> None:
-    """The outages of a log are of hosts, unless another class is stated."""
-    path = tmp_path / "log.csv"
-    path.write_text("unit,start,end,cause\nn0,0,10,gpu\n", encoding="utf-8")
-    for stated, fault in (({}, "host"), ({"fault": "gpu"}, "gpu")):
-        replay: Any = SOURCES["replay"].model_validate({"file": str(path), **stated})
-        sources, _ = replay.build_all(COUNTS)
-        assert [source.fault for source in sources] == [fault]
+    assert (source.fault, source.effect.use) == ("spike", "spike")
 
 
 def test_what_is_stated_wins() -> None:
@@ -404,78 +331,3 @@ def test_what_does_not_stop_a_job_cannot_crash_it(fault: str) -> None:
     with pytest.raises(RuleError, match="does not stop a job, and effect hang does"):
         built("job", fault=fault, effect="hang")
     assert built("component", fault=fault, effect="corrupt").fault == fault
-
-
-@cases(
-    ("bundle", "faults"),
-    [
-        (
-            "llama3-table5",
-            {
-                "faulty_gpu": "gpu",
-                "gpu_hbm3": "gpu",
-                "software_bug": "process",
-                "network_switch_cable": "switch",
-                "host_maintenance": "host",
-                "gpu_sram": "gpu",
-                "gpu_system_processor": "driver",
-                "nic": "nic",
-                "nccl_watchdog_timeout": "hang",
-                "silent_data_corruption": "gpu",
-                "gpu_thermal_interface_sensor": "gpu",
-                "ssd": "host",
-                "power_supply": "host",
-                "server_chassis": "host",
-                "io_expansion_board": "host",
-                "dependency": "process",
-                "cpu": "host",
-                "system_memory": "host",
-            },
-        ),
-        (
-            "component-rates",
-            {
-                "gpu": "gpu",
-                "hbm": "gpu",
-                "gpu_sram": "gpu",
-                "gpu_system_processor": "driver",
-                "gpu_thermal": "gpu",
-                "silent_data_corruption": "gpu",
-                "nic": "nic",
-                "network_switch_or_cable": "switch",
-                "power_supply": "host",
-                "cpu": "host",
-                "system_memory": "host",
-                "ssd": "host",
-                "chassis_or_io_board": "host",
-                "host_maintenance": "host",
-                "software": "process",
-                "nccl_watchdog_timeout": "hang",
-            },
-        ),
-        (
-            "infinitehbd",
-            {
-                "gpu": "gpu",
-                "unknown_error": "host",
-                "stress_test": "host",
-                "cable": "nic",
-                "fan": "host",
-                "nic": "nic",
-                "power_supply": "host",
-                "other": "host",
-                "incident": "host",
-            },
-        ),
-    ],
-)
-def test_classes_of_the_catalog(bundle: str, faults: dict[str, str]) -> None:
-    """Every cause of the catalog has the class of what it says it is."""
-    assert {name: source.fault for name, source in of_bundle(bundle).items()} == faults
-
-
-def test_other_bundles_are_of_hosts() -> None:
-    """The other bundles count nodes that fail, whatever of them it was."""
-    named = {"llama3-table5", "component-rates", "infinitehbd"}
-    for name in set(catalog.bundles()) - named:
-        assert {source.fault for source in of_bundle(name).values()} == {"host"}

@@ -11,12 +11,12 @@ import pytest
 import sim
 from sim.policies.contracts import Bucket
 from tests.cases import cases
-from tests.harness import _Watched, losses, play, prepared, seconds, trace
+from tests.harness import _Watched, losses, play, prepared, seconds
 from tests.intervals import Z
 
 EXACT = 1e-9
 
-NEVER: dict[str, Any] = {"law": {"law": "exponential", "mean": "1000 d"}, "renews": "never"}
+NEVER: dict[str, Any] = {"law": {"use": "exponential", "mean": "1000 d"}, "renews": "never"}
 
 RARE_SAVES: dict[str, Any] = {
     "tiers": [{"interval": "1 d", "mode": "blocking", "write": "10 s", "restore": "20 s"}],
@@ -38,7 +38,7 @@ def cause(name: str, effect: Any = "crash", **more: Any) -> dict[str, Any]:
 
 def slow(factor: float, name: str = "slow", heals: str | None = None, **more: Any) -> dict[str, Any]:
     """Return a source of slow nodes."""
-    effect: dict[str, Any] = {"kind": "slow", "factor": factor}
+    effect: dict[str, Any] = {"use": "slow", "factor": factor}
     if heals is not None:
         effect["heals"] = heals
     return cause(name, effect, **more)
@@ -81,23 +81,6 @@ def test_of_two_slow_nodes_the_slower_one_counts_and_is_charged() -> None:
     assert result.counts["healed"] == 1
 
 
-def test_two_faults_of_one_node_are_as_slow_as_the_worse_of_them() -> None:
-    """The lesser one is left when the worse one heals, whichever came first."""
-    one = case(slow(0.8), slow(0.5, "slower", heals="300 s"))
-    lesser_first = play(one, [(100, 0, 0), (200, 1, 0)])
-    assert lesser_first.jobs[0].work == pytest.approx(70 + 100 * 0.8 + 300 * 0.5 + 500 * 0.8, rel=EXACT)
-    worse_first = play(one, [(100, 1, 0), (200, 0, 0)])
-    assert worse_first.jobs[0].work == pytest.approx(70 + 300 * 0.5 + 600 * 0.8, rel=EXACT)
-
-
-def test_a_slow_node_that_heals_leaves_no_trace() -> None:
-    """It slowed the job for exactly as long as it was slow."""
-    result = play(case(slow(0.25, heals="200 s")), [(130, 0, 1)])
-    assert seconds(result) == pytest.approx({"initialize": 30.0, "productive": 820.0, "degraded": 150.0}, rel=EXACT)
-    assert result.counts["faults"] == result.counts["healed"] == 1
-    assert result.counts["failures"] == 0
-
-
 @cases("recovery", ["full-restart", "hot-spare"])
 def test_the_pace_changes_at_the_moment_of_the_fault_even_after_a_silent_start(recovery: str) -> None:
     """No event marks the end of a start; what was stepped before the fault was healthy, and what came after was not."""
@@ -107,15 +90,6 @@ def test_the_pace_changes_at_the_moment_of_the_fault_even_after_a_silent_start(r
     # The same with the fault there from before the start, and only its end inside.
     result = play(one, [(10, 0, 0)])
     assert seconds(result) == pytest.approx({"initialize": 30.0, "productive": 930.0, "degraded": 40.0}, rel=EXACT)
-
-
-def test_a_node_that_becomes_slow_while_the_job_starts_slows_its_first_step() -> None:
-    """Nothing is degraded before there is a step."""
-    result = play(case(slow(0.5)), [(10, 0, 0)])
-    assert seconds(result) == pytest.approx({"initialize": 30.0, "productive": 485.0, "degraded": 485.0}, rel=EXACT)
-    late = case(slow(0.5), jobs=[{"name": "job", "gpus": 2, "arrival": "100 s"}])
-    result = play(late, [(10, 0, 0)])
-    assert seconds(result) == pytest.approx({"initialize": 30.0, "productive": 435.0, "degraded": 435.0}, rel=EXACT)
 
 
 def test_a_slow_idle_node_slows_a_job_only_once_it_joins_it() -> None:
@@ -163,7 +137,7 @@ def test_the_repair_of_a_shared_part_mends_no_node(use: str) -> None:
 def test_an_incident_slows_all_its_nodes_and_each_repair_mends_one() -> None:
     """Both nodes of the job are slow; one crashes and is mended, the other one still sets the pace."""
     heat = {"use": "incident", "name": "heat", "part": "rack", "rate": "1e-6 per rack-d"}
-    one = case({**heat, "effect": {"kind": "slow", "factor": 0.5}}, cause("crash"), cluster=nodes(2, rack=2))
+    one = case({**heat, "effect": {"use": "slow", "factor": 0.5}}, cause("crash"), cluster=nodes(2, rack=2))
     rows = [(100.0, 0, 0), (400.0, 1, 0)]
     result = play(one, rows)
     assert seconds(result) == pytest.approx(
@@ -256,19 +230,6 @@ def test_full_restart_saves_before_it_gives_its_nodes_back() -> None:
     )
 
 
-def test_a_save_cut_off_before_the_queue_is_void_too() -> None:
-    """With a full restart the loss shows when the nodes are given back."""
-    one = case(
-        slow(0.5),
-        cause("crash"),
-        detection={"slow": "300 s"},
-        recovery={"use": "full-restart", "delay": "40 s", "initialize": "30 s"},
-    )
-    result = play(one, [(100, 0, 0), (405, 1, 1)])
-    assert seconds(result)["lost_work"] == pytest.approx(370.0, rel=EXACT)
-    assert seconds(result)["productive"] == pytest.approx(1000 - 405 - 70.0, rel=EXACT)
-
-
 def test_a_slow_node_that_is_noticed_outside_a_job_is_repaired_there() -> None:
     """The job has finished by then; another one keeps the simulation open."""
     jobs = [{"name": "short", "gpus": 2, "work": {"time": "200 s"}}, {"name": "long", "gpus": 2}]
@@ -281,37 +242,17 @@ def test_a_slow_node_that_is_noticed_outside_a_job_is_repaired_there() -> None:
     assert result.outside.sum(axis=(0, 2))[Bucket.REPAIR] == pytest.approx(200.0, rel=EXACT)
 
 
-def test_a_slow_node_that_is_noticed_in_repair_is_one_that_was_down_already() -> None:
-    """It is masked: the repair that is under way mends it, or the failure is over with nothing to see."""
-    windows = [{"start": "300 s", "duration": "300 s"}]
-    care = {"use": "maintenance", "name": "care", "windows": windows}
-    one = case(slow(0.5, detection="300 s"), care, cluster=nodes(2))
-    result = sim.run(one, 0, trace([(100, 0, 0), (300, 1, 0, 600)]))
-    # The job waits from 310 s to 600 s and runs at full pace from 650 s on.
-    assert result.counts["masked"] == 1
-    assert seconds(result)["degraded"] == pytest.approx(100.0, rel=EXACT)
-    assert seconds(result)["productive"] == pytest.approx(70 + 100 + 350.0, rel=EXACT)
-
-
-def test_what_heals_first_is_never_noticed() -> None:
-    """And what is noticed first never heals by itself."""
-    first = play(case(slow(0.5, heals="200 s", detection="300 s")), [(130, 0, 0)])
-    assert (first.counts["healed"], first.counts["failures"]) == (1, 0)
-    second = play(case(slow(0.5, heals="300 s", detection="200 s")), [(130, 0, 0)])
-    assert (second.counts["healed"], second.counts["failures"]) == (0, 1)
-
-
 def test_a_unit_that_renews_at_return_has_one_life_at_a_time() -> None:
     """Its next life begins when the fault is over: healed, or repaired. Never earlier, and never twice."""
-    law = {"law": "fixed", "value": "100 s"}
+    law = {"use": "fixed", "value": "100 s"}
     component: dict[str, Any] = {"use": "component", "name": "slow", "part": "node", "law": law, "renews": "at_return"}
-    effect = {"kind": "slow", "factor": 0.5, "heals": "60 s"}
+    effect = {"use": "slow", "factor": 0.5, "heals": "60 s"}
     one = case({**component, "effect": effect}, cluster=nodes(1), jobs=[{"name": "job", "gpus": 1}])
     result = sim.run(one, 0)
     # Healthy for 100 s, slow for 60 s: faults at 100, 260, ..., 900 s.
     assert result.counts["faults"] == 6
     assert result.counts["healed"] == 6
-    effect = {"kind": "slow", "factor": 0.5}
+    effect = {"use": "slow", "factor": 0.5}
     one = case(
         {**component, "effect": effect, "detection": "50 s"}, cluster=nodes(1), jobs=[{"name": "job", "gpus": 1}]
     )
@@ -324,22 +265,6 @@ def test_a_unit_that_renews_at_return_has_one_life_at_a_time() -> None:
     result = play(one, [(100, 0, 0), (300, 1, 0)])
     assert result.counts["faults"] == 3
     assert result.counts["healed"] == 1
-
-
-def test_fixed_work_ends_when_the_slow_seconds_say() -> None:
-    """600 s of work with saves every 100 s, at half the pace from 80 s to 230 s."""
-    job = [{"name": "job", "gpus": 2, "work": {"time": "600 s"}}]
-    saves = prepared().scenario.model_dump(mode="json")["checkpoint"]
-    result = play(case(slow(0.5, heals="150 s"), jobs=job, checkpoint=saves), [(80, 0, 1)])
-    # 75 s of work by 130 s, 130 s by 240 s; from 250 s on 470 s are left, with four saves between.
-    assert result.jobs[0].end == pytest.approx(250 + 470 + 40.0, rel=EXACT)
-    assert result.jobs[0].work == pytest.approx(600.0, rel=EXACT)
-    assert seconds(result)["degraded"] == pytest.approx(25 + 45.0, rel=EXACT)
-    # A node that is slow before the first step, and one that never heals.
-    result = play(case(slow(0.75), jobs=job), [(10, 0, 0)])
-    assert result.jobs[0].end == pytest.approx(30 + 800.0, rel=EXACT)
-    result = play(case(slow(0.5, heals="100 s"), jobs=job), [(10, 0, 0)])
-    assert result.jobs[0].end == pytest.approx(110 + 560.0, rel=EXACT)
 
 
 def test_degraded_time_falls_into_the_windows_in_which_it_was_spent() -> None:
@@ -390,32 +315,15 @@ def test_with_the_batch_kept_a_slow_survivor_makes_the_long_steps_longer() -> No
     assert result.jobs[0].end == pytest.approx(150 + (200 - 55) * 4, rel=EXACT)
 
 
-def test_two_jobs_each_have_their_own_pace() -> None:
-    """A slow node slows the job that it serves, and no other."""
-    jobs = [{"name": "one", "gpus": 2}, {"name": "two", "gpus": 2}]
-    result = play(case(slow(0.5), jobs=jobs), [(500, 0, 2)])
-    assert [job.work for job in result.jobs] == pytest.approx([970.0, 470 + 250.0], rel=EXACT)
-
-
 @cases(("bandwidth", "communication"), [(0.25, 0.4), (0.5, 0.1), (0.01, 1.0), (1.0, 0.3)])
 def test_a_degraded_link_stretches_the_part_of_a_step_that_communicates(bandwidth: float, communication: float) -> None:
     """By Amdahl: a step takes 1 - c + c / b of its healthy time."""
     stretch = 1 - communication + communication / bandwidth
-    effect = {"kind": "degrade", "bandwidth": bandwidth}
+    effect = {"use": "degrade", "bandwidth": bandwidth}
     jobs = [{"name": "job", "gpus": 2, "communication": communication}]
     result = play(case(cause("link", effect), jobs=jobs), [(130, 0, 0)])
     assert result.jobs[0].work == pytest.approx(100 + 870 / stretch, rel=EXACT)
     assert seconds(result).get("degraded", 0.0) == pytest.approx(870 * (1 - 1 / stretch), rel=EXACT, abs=1e-9)
-
-
-def test_a_degraded_link_is_noticed_and_heals_like_a_slow_node() -> None:
-    """The scenario's detection has a law for it; what heals is healthy again."""
-    effect = {"kind": "degrade", "bandwidth": 0.5}
-    jobs = [{"name": "job", "gpus": 2, "communication": 1.0}]
-    one = case(cause("link", effect), jobs=jobs, detection={"slow": "1 s", "degrade": "300 s"})
-    assert losses(one, play(one, [(100, 0, 0)]))["degraded", "link"] == pytest.approx(150.0, rel=EXACT)
-    one = case(cause("link", {**effect, "heals": "100 s"}), jobs=jobs)
-    assert losses(one, play(one, [(100, 0, 0)]))["degraded", "link"] == pytest.approx(50.0, rel=EXACT)
 
 
 def test_a_hang_waits_for_its_own_time_out() -> None:
@@ -436,20 +344,20 @@ def _noisy(recovery: dict[str, Any], repair: dict[str, Any]) -> sim.Prepared:
     """Return a cluster in which every kind of fault happens often."""
     often: dict[str, Any] = {"use": "component", "part": "node", "rate": "0.3 per node-h"}
     sources = [
-        {**often, "name": "slow", "effect": {"kind": "slow", "factor": 0.5, "heals": "900 s"}, "detection": "1000 s"},
-        {**often, "name": "link", "effect": {"kind": "degrade", "bandwidth": 0.5}},
-        {**often, "name": "wrong", "effect": "corrupt", "detection": {"law": "exponential", "mean": "1500 s"}},
+        {**often, "name": "slow", "effect": {"use": "slow", "factor": 0.5, "heals": "900 s"}, "detection": "1000 s"},
+        {**often, "name": "link", "effect": {"use": "degrade", "bandwidth": 0.5}},
+        {**often, "name": "wrong", "effect": "corrupt", "detection": {"use": "exponential", "mean": "1500 s"}},
         {
             **often,
             "name": "again",
             "renews": "at_return",
-            "effect": {"kind": "slow", "factor": 0.9},
+            "effect": {"use": "slow", "factor": 0.9},
             "detection": "1 h",
         },
         {**often, "name": "crash", "interrupts": 0.5},
         {**often, "name": "hang", "effect": "hang", "clock": "busy"},
         {"use": "incident", "name": "heat", "part": "rack", "rate": "0.2 per rack-h", "detection": "600 s"}
-        | {"effect": {"kind": "slow", "factor": 0.7}},
+        | {"effect": {"use": "slow", "factor": 0.7}},
         {"use": "bug", "name": "bug", "rate": "1 per job-h", "fix": "300 s"},
         {"use": "maintenance", "name": "care", "part": "rack", "windows": [{"start": "1 h", "duration": "10 min"}]},
         {"use": "rollout", "name": "driver", "nodes_per_day": 200, "duration": "5 min", "hazard": {"crash": 0.5}},
@@ -461,7 +369,7 @@ def _noisy(recovery: dict[str, Any], repair: dict[str, Any]) -> sim.Prepared:
         horizon="20000 s",
         windows="3000 s",
         failures=sources,
-        detection={"time": {"law": "exponential", "mean": "5 s"}, "hang": "60 s"},
+        detection={"time": {"use": "exponential", "mean": "5 s"}, "hang": "60 s"},
         checkpoint={"tiers": [tier]},
         recovery=recovery,
         repair=repair,
@@ -479,7 +387,7 @@ def test_every_fault_comes_to_one_end(recovery: str) -> None:
         "standby": {"use": "standby", "recovery": "20 s", "selection": "50 s"},
     }[recovery]
     tiers = [{"name": "reset", "time": "300 s", "fixes": 0.7}, {"name": "swap", "time": "1 h"}]
-    single = {"time": {"law": "exponential", "mean": "600 s"}}
+    single = {"time": {"use": "exponential", "mean": "600 s"}}
     by_tiers: dict[str, Any] = {"use": "tiers", "tiers": tiers, "qualification": {"time": "60 s", "finds": 0.8}}
     kinds = dict.fromkeys(("healed", "harmless", "failures", "masked", "outside", "hits"), 0)
     for repair, replication in itertools.product((single, by_tiers), range(3)):
@@ -505,8 +413,8 @@ def test_every_fault_comes_to_one_end(recovery: str) -> None:
 
 def test_the_share_of_slow_time_is_that_of_an_alternating_renewal_process() -> None:
     """Nodes that are slow for a mean of 1 h after a mean of 9 h leave a job of two at full pace for 0.9 ** 2 of it."""
-    law = {"law": "exponential", "mean": "9 h"}
-    effect = {"kind": "slow", "factor": 0.5, "heals": {"law": "exponential", "mean": "1 h"}}
+    law = {"use": "exponential", "mean": "9 h"}
+    effect = {"use": "slow", "factor": 0.5, "heals": {"use": "exponential", "mean": "1 h"}}
     source = {"use": "component", "name": "slow", "part": "node", "law": law, "renews": "at_return", "effect": effect}
     one = case(
         source, cluster=nodes(2), horizon="20 d", warmup="2 d", recovery={"use": "hot-spare", "initialize": "0 s"}
@@ -517,3 +425,11 @@ def test_the_share_of_slow_time_is_that_of_an_alternating_renewal_process() -> N
         shares.append(1 - job.work / job.elapsed)
     error = float(np.std(shares, ddof=1)) / len(shares) ** 0.5
     assert abs(float(np.mean(shares)) - 0.5 * (1 - 0.9**2)) <= Z * error
+
+
+def test_what_heals_first_is_never_noticed() -> None:
+    """And what is noticed first never heals by itself."""
+    first = play(case(slow(0.5, heals="200 s", detection="300 s")), [(130, 0, 0)])
+    assert (first.counts["healed"], first.counts["failures"]) == (1, 0)
+    second = play(case(slow(0.5, heals="300 s", detection="200 s")), [(130, 0, 0)])
+    assert (second.counts["healed"], second.counts["failures"]) == (0, 1)

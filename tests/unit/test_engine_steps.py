@@ -22,7 +22,7 @@ from tests.engine_watch import Watch, watch
 from tests.harness import losses, play, prepared, seconds, trace
 from tests.intervals import Z
 from tests.unit.test_detection_race import preemption
-from tests.unit.test_effects import NEVER, RARE_SAVES, SHRINK, cause, nodes, slow
+from tests.unit.test_effects import NEVER, RARE_SAVES, SHRINK, cause, nodes
 from tests.unit.test_engine_stores import CLIQUE, HOST, REMOTE, software
 from tests.unit.test_plan_steps import Scripted
 
@@ -83,26 +83,6 @@ def test_with_defer_it_happens_at_the_end_of_the_phase() -> None:
     assert (result.counts["candidates"], result.counts["suppressed"], result.counts["hits"]) == (2, 0, 2)
 
 
-def test_the_repair_counts_from_when_it_happens() -> None:
-    """Two nodes, no spare: the first is back at 500 s; the second fails 100 s later than its life ended."""
-    one = case(cause("first", repair="0 s"), cause("second", defer=True), cluster=nodes(2))
-    result = play(one, [(300, 0, 0), (310, 1, 1)])
-    # Node 1 is out from 400 s to 600 s; swap and start take until 730 s.
-    assert losses(one, result)["starved", "second"] == pytest.approx(200.0, rel=EXACT)
-    assert result.jobs[0].work == pytest.approx(270.0, rel=EXACT)
-    assert seconds(result)["productive"] == pytest.approx(270.0, rel=EXACT)
-
-
-def test_what_waits_for_one_moment_happens_in_its_order() -> None:
-    """Of two crashes of one node the second finds it down; another node is hit as well."""
-    one = case(cause("first"), cause("second", defer=True), jobs=[{"name": "job", "gpus": 3}], cluster=nodes(8))
-    result = play(one, [(300, 0, 0), (320, 1, 1), (330, 1, 1), (340, 1, 2)])
-    assert result.jobs[0].interruptions == {1: 1, 2: 2}
-    assert result.counts["masked"] == 1
-    # Both nodes are swapped at once, from 400 s on.
-    assert losses(one, result)["reschedule", "second"] == pytest.approx(100.0, rel=EXACT)
-
-
 def test_a_phase_that_does_not_end_defers_for_ever() -> None:
     """What still waits at the horizon is no candidate yet."""
     one = case(cause("first"), cause("second", defer=True), horizon="380 s")
@@ -114,7 +94,7 @@ def test_nodes_outside_jobs_are_hit_at_once() -> None:
     """A phase protects those who are in it; what idle_hazard thins does not wait either."""
     one = case(cause("first"), cause("second", defer=True))
     assert play(one, [(300, 0, 0), (350, 1, 3)]).counts["outside"] == 1
-    law = {"law": {"law": "exponential", "mean": "1000 d"}}
+    law = {"law": {"use": "exponential", "mean": "1000 d"}}
     one = case(cause("first"), cause("second", defer=True, idle_hazard=0.0, **law))
     assert play(one, [(300, 0, 0), (350, 1, 3)]).counts["suppressed"] == 1
 
@@ -135,17 +115,9 @@ def test_standby_protects_recovery_and_selection(*, defer: bool, interruptions: 
     assert result.jobs[0].interruptions == ({2: 1} if defer else {})
 
 
-def test_a_slow_node_may_wait_too() -> None:
-    """It becomes slow when the swap is over, and heals as long after that."""
-    one = case(cause("first"), cause("slow", {"kind": "slow", "factor": 0.5, "heals": "100 s"}, defer=True))
-    result = play(one, [(300, 0, 0), (350, 1, 1)])
-    # Slow from 400 s to 500 s; the job steps from 430 s on.
-    assert losses(one, result)["degraded", "slow"] == pytest.approx(35.0, rel=EXACT)
-
-
 def test_a_life_in_service_waits_and_goes_on_once() -> None:
     """It ends at 350 s and strikes at 400 s; the next one of 350 s of service ends at 900 s, and there is only one."""
-    law = {"law": "fixed", "value": "350 s"}
+    law = {"use": "fixed", "value": "350 s"}
     service = cause("service", clock="in_service", law=law, renews="at_failure", defer=True)
     one = case(cause("first"), service, cluster=nodes(3))
     result = play(one, [(300, 0, 1), (350, 1, 0)])
@@ -156,15 +128,6 @@ def test_a_life_in_service_waits_and_goes_on_once() -> None:
     assert result.counts["candidates"] == result.counts["faults"] == 3
 
 
-def test_a_life_that_renews_at_return_begins_after_the_failure_that_waited() -> None:
-    """It strikes at 400 s, is repaired at 600 s, and ends again 300 s later."""
-    law = {"law": "fixed", "value": "300 s"}
-    component = cause("return", law=law, renews="at_return", defer=True)
-    one = case(cause("first"), component, cluster=nodes(6))
-    result = play(one, [(300, 0, 1), (350, 1, 0)])
-    assert result.counts["faults"] == 3
-
-
 @pytest.mark.parametrize("defer", [False, True])
 def test_how_many_failures_there_are(*, defer: bool) -> None:
     """Failures that wait all happen: a Poisson number. Those that do not leave a renewal process with a dead time.
@@ -173,7 +136,7 @@ def test_how_many_failures_there_are(*, defer: bool) -> None:
     cycles are 100 s and an exponential time with a mean of 200 s.
     """
     source = {"use": "component", "name": "crash", "part": "node", "repair": "0 s", "defer": defer}
-    source["law"] = {"law": "exponential", "mean": "2000 s"}
+    source["law"] = {"use": "exponential", "mean": "2000 s"}
     one = case(
         source,
         cluster=nodes(10),
@@ -207,7 +170,7 @@ SWAP: Plan = (STOP, Evict(2, 100.0), Acquire(), Stall(Bucket.INITIALIZE, 30.0), 
 BEGIN: Plan = (Stall(Bucket.INITIALIZE, 30.0), Restore("stores"), Run())
 
 
-def case_of_test_engine_evict(plan: Plan = SWAP, count: int = 6, second: Plan = (), **changes: Any) -> sim.Prepared:
+def evict_case(plan: Plan = SWAP, count: int = 6, second: Plan = (), **changes: Any) -> sim.Prepared:
     """Return the job that this file is about."""
     base: dict[str, Any] = {
         "cluster": nodes(count),
@@ -224,7 +187,7 @@ def in_test(result: sim.Result) -> float:
 
 def test_the_neighbour_of_a_node_that_failed_is_tested() -> None:
     """Node 1 crashes, node 0 leaves with it at 315 s and is free again at 415 s; both are replaced at once."""
-    one = case_of_test_engine_evict()
+    one = evict_case()
     result = watch(one, [(305, 0, 1)])
     assert losses(one, result) == pytest.approx(
         {
@@ -247,7 +210,7 @@ def test_the_neighbour_of_a_node_that_failed_is_tested() -> None:
 
 def test_who_is_evicted_has_not_failed() -> None:
     """One failure, one interruption, one repair; the node comes back at the end of its test."""
-    result = watch(case_of_test_engine_evict(), [(305, 0, 1)])
+    result = watch(evict_case(), [(305, 0, 1)])
     assert result.counts["evicted"] == 1
     assert result.counts["failures"] == result.counts["hits"] == 1
     assert result.counts["repairs"] == 0, "tiers of repair count those that they mend"
@@ -255,52 +218,29 @@ def test_who_is_evicted_has_not_failed() -> None:
     assert result.repairs == {1: 1}
 
 
-def test_a_scheduler_does_not_hold_a_test_against_a_node() -> None:
-    """Of the idle nodes the one with the fewest failures is taken: node 0, which was only tested, before node 1."""
-    one = case_of_test_engine_evict(count=7, scheduler={"use": "fifo", "pick": "fewest-failures"})
-    played = Watch(one, 0, trace([(305, 0, 1)]))
-    played.run()
-    assert played.cluster.failed == {1: 1}
-
-
 @cases(("failed", "evicted"), [((0,), 1), ((3,), 1), ((0, 1), 0), ((1, 2), 1), ((), 2)], ids=str)
 def test_which_nodes_leave(failed: tuple[int, ...], evicted: int) -> None:
     """The block with the first node that failed; where none did, as when a job hangs, the first block."""
-    one = case_of_test_engine_evict(count=8, detection={"time": "1 s"})
+    one = evict_case(count=8, detection={"time": "1 s"})
     rows = [(305.0, 0, node) for node in failed] or [(305.0, 1, 0)]
     result = watch(one, rows)
     assert result.counts["evicted"] == evicted
     assert "starved" not in seconds(result)
 
 
-@cases(("size", "failed", "evicted"), [(3, 3, 0), (3, 1, 2), (4, 2, 3), (9, 2, 3), (1, 2, 0)])
-def test_blocks_of_other_sizes(size: int, failed: int, evicted: int) -> None:
-    """The last block may be smaller, and no block is larger than the job."""
-    plan = (Evict(size, 100.0), *SWAP[2:])
-    assert watch(case_of_test_engine_evict(plan, count=9), [(305, 0, failed)]).counts["evicted"] == evicted
-
-
-def test_with_too_few_nodes_the_job_waits_for_the_tests() -> None:
-    """One of two is there at 315 s; the next is node 0, when it has passed at 415 s."""
-    one = case_of_test_engine_evict(count=5)
-    result = watch(one, [(305, 0, 1)])
-    assert losses(one, result)["starved", "first"] == pytest.approx(100.0, abs=EXACT)
-    assert in_test(result) == pytest.approx(100.0, abs=EXACT)
-
-
 def test_what_evicted_nodes_held_in_memory_is_gone() -> None:
     """Without the eviction node 0 would still have the copy of both; the memory of the other clique is of no use."""
     checkpoint = {"tiers": [CLIQUE, REMOTE]}
-    alone = watch(case_of_test_engine_evict((STOP, *SWAP[2:]), checkpoint=checkpoint), [(305, 0, 1)])
+    alone = watch(evict_case((STOP, *SWAP[2:]), checkpoint=checkpoint), [(305, 0, 1)])
     assert alone.jobs[0].restores == {"peer-host": 1}
-    together = watch(case_of_test_engine_evict(checkpoint=checkpoint), [(305, 0, 1)])
+    together = watch(evict_case(checkpoint=checkpoint), [(305, 0, 1)])
     assert together.jobs[0].restores == {"remote": 1}
     assert seconds(together)["lost_work"] == pytest.approx(55.0, abs=EXACT)
 
 
 def test_a_failure_during_the_stop_starts_it_again() -> None:
     """The plan that is cut off at 310 s has evicted nobody; the next one evicts at 320 s."""
-    one = case_of_test_engine_evict(second=SWAP)
+    one = evict_case(second=SWAP)
     result = watch(one, [(305, 0, 1), (310, 1, 0)])
     assert result.counts["evicted"] == 1
     assert losses(one, result)["reschedule", "first"] == pytest.approx(5.0, abs=EXACT)
@@ -309,17 +249,9 @@ def test_a_failure_during_the_stop_starts_it_again() -> None:
     assert float(result.outside.sum(axis=0)[Bucket.QUALIFICATION, 2]) == pytest.approx(100.0, abs=EXACT)
 
 
-def test_a_failure_after_the_eviction_evicts_the_same_places_again() -> None:
-    """Their nodes are new; with none missing it is the first block that goes."""
-    one = case_of_test_engine_evict(count=8, second=SWAP)
-    result = watch(one, [(305, 0, 1), (330, 1, 0)])
-    assert result.counts["evicted"] == 1 + 2
-    assert "starved" not in seconds(result)
-
-
 def test_a_job_may_go_back_to_the_queue_without_them() -> None:
     """Two nodes are left of five, and one that is idle: the job waits for the end of the test at 415 s."""
-    one = case_of_test_engine_evict((STOP, Evict(2, 100.0), Requeue(20.0)), count=5)
+    one = evict_case((STOP, Evict(2, 100.0), Requeue(20.0)), count=5)
     result = watch(one, [(305, 0, 1)])
     table = losses(one, result)
     assert table["reschedule", "first"] == pytest.approx(30.0, abs=EXACT)
@@ -329,26 +261,17 @@ def test_a_job_may_go_back_to_the_queue_without_them() -> None:
 
 def test_a_node_may_fail_in_its_test() -> None:
     """It is masked: the node is out already, and its test is over at the same time."""
-    result = watch(case_of_test_engine_evict(), [(305, 0, 1), (350, 0, 0)])
+    result = watch(evict_case(), [(305, 0, 1), (350, 0, 0)])
     assert result.counts["masked"] == 1
     assert in_test(result) == pytest.approx(100.0, abs=EXACT)
     assert result.jobs[0].interruptions == {1: 1}
-
-
-def test_a_test_may_take_no_time() -> None:
-    """The nodes are swapped all the same."""
-    plan = (STOP, Evict(2, 0.0), *SWAP[2:])
-    result = watch(case_of_test_engine_evict(plan), [(305, 0, 1)])
-    assert result.counts["evicted"] == 1
-    assert in_test(result) == 0.0
-    assert "starved" not in seconds(result)
 
 
 @cases("size", [1, 2, 3])
 def test_racks_that_are_used_as_wholes(size: int) -> None:
     """Who takes a node out of a rack takes the whole rack out; it comes back when all its nodes have."""
     plan = (Evict(size, 100.0), *SWAP[2:])
-    one = case_of_test_engine_evict(plan, cluster=nodes(8, rack=2), spares={"unit": "rack"})
+    one = evict_case(plan, cluster=nodes(8, rack=2), spares={"unit": "rack"})
     hang = watch(one, [(305, 1, 0)])
     assert hang.counts["evicted"] == size
     assert "starved" not in seconds(hang), "two other racks are there"
@@ -382,7 +305,7 @@ def failing(name: str, part: str, **more: Any) -> dict[str, Any]:
 GPU = failing("gpu", "gpu")
 
 
-def case_of_test_engine_narrow(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
+def narrow_case(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
     """Return the job that this file is about."""
     base: dict[str, Any] = {
         "cluster": {"nodes": 5, "gpus_per_node": 4, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
@@ -400,7 +323,7 @@ def outside(result: sim.Result, bucket: Bucket) -> float:
 
 def test_a_node_that_lost_a_gpu_stays() -> None:
     """At 350 s the job goes on at three quarters of its pace, and does so although the GPU is repaired at 500 s."""
-    one = case_of_test_engine_narrow(GPU)
+    one = narrow_case(GPU)
     result = watch(one, [(300, 0, 5)])
     # 650 s hold five saves; of 600 s of stepping a quarter is degraded.
     assert losses(one, result) == pytest.approx(
@@ -419,28 +342,6 @@ def test_a_node_that_lost_a_gpu_stays() -> None:
     assert outside(result, Bucket.UNALLOCATED) == pytest.approx(1000.0, abs=EXACT), "the fifth node is not needed"
 
 
-def test_its_outage_lasts_until_it_is_repaired() -> None:
-    """The node counts as down from 300 to 500 s, although it works."""
-    one = case_of_test_engine_narrow(GPU)
-    watched = Watch(one, 0, trace([(300, 0, 5)]))
-    result = watched.run()
-    assert result.down_node_seconds == pytest.approx(200.0, abs=EXACT)
-    assert watched.cluster.failed == {}, "it has not gone to repair"
-    assert not watched.cluster.narrow
-
-
-@cases(("at", "pace"), [(450.0, 0.75), (600.0, 1.0)])
-def test_a_repaired_gpu_counts_from_the_next_restart_on(at: float, pace: float) -> None:
-    """At 500 s the GPU is whole: a restart at 450 s is still too early."""
-    one = case_of_test_engine_narrow(GPU, software())
-    result = watch(one, [(300, 0, 5), (at, 1, 0)])
-    # The first restart is over at 350 s, the second 50 s after its failure; then 550 or 400 s, with a save in each 110.
-    stepping = {450.0: 500 - 40.0, 600.0: 350 - 30.0}[at]
-    # One save was complete in between, at 460 s, for the later one.
-    between = {450.0: 0.0, 600.0: 75 + 75.0}[at]
-    assert result.jobs[0].work == pytest.approx(200 + between + stepping * pace, abs=EXACT)
-
-
 @cases(
     ("slots", "degraded", "swapped"),
     [((5, 9), 0.25, 0), ((5, 6), 0.5, 0), ((5, 6, 7), 0.0, 1), ((5, 6, 9), 0.5, 0), ((4, 5, 6, 9), 0.25, 1)],
@@ -448,7 +349,7 @@ def test_a_repaired_gpu_counts_from_the_next_restart_on(at: float, pace: float) 
 )
 def test_more_gpus(slots: tuple[int, ...], degraded: float, swapped: int) -> None:
     """The worst group decides, until it is given up: its node is replaced, and the pace is that of the others."""
-    one = case_of_test_engine_narrow(GPU, software(), repair={"time": "2000 s"})
+    one = narrow_case(GPU, software(), repair={"time": "2000 s"})
     result = watch(one, [(300.0 + number, 0, slot) for number, slot in enumerate(slots)])
     last = 300.0 + len(slots) - 1
     stepped = 1000 - (last + 50)
@@ -461,13 +362,13 @@ def test_more_gpus(slots: tuple[int, ...], degraded: float, swapped: int) -> Non
 
 def test_a_gpu_that_is_whole_again_is_not_missing() -> None:
     """At 430 s a third GPU of a node is lost, but the first is repaired since 400 s: two are missing, and it stays."""
-    one = case_of_test_engine_narrow(GPU, repair={"time": "100 s"})
+    one = narrow_case(GPU, repair={"time": "100 s"})
     strikes = [(300.0, 0, 4), (360.0, 0, 5), (430.0, 0, 6)]
     result = watch(one, strikes)
     assert outside(result, Bucket.REPAIR) == 0.0, "nobody has replaced it"
     # Half of what is stepped from 480 s on, a save in each 110 s; what was done at three quarters before is lost.
     assert seconds(result)["degraded"] == pytest.approx((1000 - 480 - 40) * 0.5, abs=EXACT)
-    late = watch(case_of_test_engine_narrow(GPU, repair={"time": "131 s"}), strikes)
+    late = watch(narrow_case(GPU, repair={"time": "131 s"}), strikes)
     assert outside(late, Bucket.REPAIR) > 0.0, "at 431 s it would be too late"
 
 
@@ -491,7 +392,7 @@ def test_a_tensor_group_over_two_nodes_counts_what_both_have_lost(
 
     Some seconds apart, or all at once: each failure is counted beside those before it.
     """
-    one = case_of_test_engine_narrow(
+    one = narrow_case(
         GPU,
         jobs=[{"name": "job", "gpus": 16, "parallelism": {"data": 1, "tensor": 8, "pipeline": 2}}],
         recovery={"use": "narrow", "tensor": 8, "give_up_below": give_up_below, "launch": "30 s"},
@@ -507,24 +408,9 @@ def test_a_tensor_group_over_two_nodes_counts_what_both_have_lost(
     assert "starved" not in seconds(result)
 
 
-@cases(("give_up_below", "swapped"), [(6, 0), (7, 1)])
-def test_two_nodes_of_a_tensor_group_that_are_found_together(give_up_below: int, swapped: int) -> None:
-    """Both GPUs fail before anybody looks."""
-    one = case_of_test_engine_narrow(
-        {**GPU, "detection": "20 s"},
-        jobs=[{"name": "job", "gpus": 16, "parallelism": {"data": 1, "tensor": 8, "pipeline": 2}}],
-        recovery={"use": "narrow", "tensor": 8, "give_up_below": give_up_below, "launch": "30 s"},
-        repair={"time": "5000 s"},
-    )
-    watched = Watch(one, 0, trace([(300, 0, 0), (310, 0, 4)]))
-    # From 370 s on there are 580 s of stepping, and five saves.
-    assert losses(one, watched.run())["degraded", "gpu"] == pytest.approx((2 - swapped) / 8 * 580, abs=EXACT)
-    assert (len(watched.cluster.repairing), len(watched.cluster.narrow)) == (swapped, 2 - swapped)
-
-
 def test_a_narrow_node_whose_host_fails_is_replaced() -> None:
     """From the swap at 400 s on no GPU is missing; the node is back when both repairs are over."""
-    one = case_of_test_engine_narrow(GPU, failing("host", "node"))
+    one = narrow_case(GPU, failing("host", "node"))
     result = watch(one, [(300, 0, 5), (400, 1, 1)])
     # 350 to 400 s at three quarters are lost.
     assert losses(one, result)["lost_work", "host"] == pytest.approx(50.0, abs=EXACT)
@@ -532,7 +418,7 @@ def test_a_narrow_node_whose_host_fails_is_replaced() -> None:
     assert outside(result, Bucket.REPAIR) == pytest.approx(200.0, abs=EXACT)
     assert result.down_node_seconds == pytest.approx(300.0, abs=EXACT)
     # The repair of the GPU may also take longer than that of the host.
-    slow = case_of_test_engine_narrow({**GPU, "repair": "500 s"}, failing("host", "node"))
+    slow = narrow_case({**GPU, "repair": "500 s"}, failing("host", "node"))
     assert outside(watch(slow, [(300, 0, 5), (400, 1, 1)]), Bucket.REPAIR) == pytest.approx(400.0, abs=EXACT)
 
 
@@ -551,7 +437,7 @@ def test_a_narrow_node_in_the_tiers_of_repair(own: float, tier: float) -> None:
 
     The node is in repair from then on until both are over, and down once, from 300 s on.
     """
-    one = case_of_test_engine_narrow(
+    one = narrow_case(
         {**GPU, "repair": f"{own} s"},
         failing("host", "node"),
         repair={"use": "tiers", "tiers": [{"name": "bench", "time": f"{tier} s"}]},
@@ -567,31 +453,13 @@ def test_a_narrow_node_in_the_tiers_of_repair(own: float, tier: float) -> None:
     assert "degraded" not in seconds(result), "what was stepped narrow is lost"
 
 
-def test_a_rack_with_a_narrow_node_fails() -> None:
-    """Nodes 0 and 1 leave; node 4 and the first that is back take their places."""
-    one = case_of_test_engine_narrow(GPU, failing("rack", "rack"))
-    result = watch(one, [(300, 0, 5), (400, 1, 0)])
-    assert result.counts["hits"] == 2
-    assert losses(one, result)["starved", "rack"] == pytest.approx(200.0, abs=EXACT)
-    assert outside(result, Bucket.REPAIR) == pytest.approx(2 * 200.0, abs=EXACT)
-    assert "degraded" not in seconds(result)
-
-
-def test_a_node_that_comes_in_is_whole() -> None:
-    """A GPU of the node that replaced a narrow one fails: one is missing, whatever its predecessor lacked."""
-    one = case_of_test_engine_narrow(GPU, failing("host", "node"), repair={"time": "2000 s"})
-    result = watch(one, [(300, 0, 4), (301, 0, 5), (400, 1, 1), (600, 0, 16)])
-    # Narrow by two at 351 s, all of it lost at 400 s; whole at 450 s; narrow by one at 650 s.
-    assert losses(one, result)["degraded", "gpu"] == pytest.approx(0.25 * (350 - 30), abs=EXACT)
-
-
 def test_the_end_of_a_job_sends_its_narrow_nodes_to_repair() -> None:
     """300 s of work end at 493 s or so; the next job gets four whole nodes, and the narrow one is back at 500 s."""
     jobs = [
         {"name": "a", "gpus": 16, "parallelism": LAYOUT, "work": {"time": "300 s"}},
         {"name": "b", "gpus": 16, "parallelism": LAYOUT, "arrival": "1 s"},
     ]
-    one = case_of_test_engine_narrow({**GPU, "repair": "400 s"}, jobs=jobs)
+    one = narrow_case({**GPU, "repair": "400 s"}, jobs=jobs)
     result = watch(one, [(300, 0, 5)])
     # From 350 s: 100 s at three quarters, a save, and a third of a second for each quarter that is left of 25 s.
     end = 350 + 100 + 10 + 25 / 0.75
@@ -603,41 +471,22 @@ def test_the_end_of_a_job_sends_its_narrow_nodes_to_repair() -> None:
 
 def test_a_job_that_goes_back_to_the_queue_leaves_its_narrow_nodes_behind() -> None:
     """Preempted at 400 s for 20 s, it starts again on the four nodes that are whole."""
-    one = case_of_test_engine_narrow(GPU, preemption("20 s"))
+    one = narrow_case(GPU, preemption("20 s"))
     result = watch(one, [(300, 0, 5), (400, 1, 0)])
     assert losses(one, result)["reschedule", "preempted"] == pytest.approx(20.0, abs=EXACT)
     assert "queued" not in seconds(result)
     assert outside(result, Bucket.REPAIR) == pytest.approx(100.0, abs=EXACT)
     assert "degraded" not in seconds(result), "what was stepped narrow is lost"
     # With no other node the job waits for its repair.
-    small = case_of_test_engine_narrow(
-        GPU, preemption("20 s"), cluster={"nodes": 4, "gpus_per_node": 4, "fabric": {"rails": 1}}
-    )
+    small = narrow_case(GPU, preemption("20 s"), cluster={"nodes": 4, "gpus_per_node": 4, "fabric": {"rails": 1}})
     assert losses(small, watch(small, [(300, 0, 5), (400, 1, 0)]))["queued", "preempted"] == pytest.approx(
         80.0, abs=EXACT
     )
 
 
-def test_a_job_that_waits_for_a_host_in_vain_lets_go_of_its_narrow_nodes() -> None:
-    """Node 0 fails at 400 s in a cluster of four; after 30 s the job gives up, and node 1 goes to repair."""
-    recovery = {"use": "narrow", "tensor": 4, "launch": "30 s", "patience": "30 s", "requeue": "5 s"}
-    one = case_of_test_engine_narrow(
-        GPU,
-        failing("host", "node"),
-        cluster={"nodes": 4, "gpus_per_node": 4, "fabric": {"rails": 1}},
-        recovery=recovery,
-    )
-    result = watch(one, [(300, 0, 5), (400, 1, 0)])
-    table = losses(one, result)
-    assert table["starved", "host"] == pytest.approx(30.0, abs=EXACT)
-    assert table["reschedule", "host"] == pytest.approx(5.0, abs=EXACT)
-    assert table["queued", "host"] == pytest.approx(600 - 435.0, abs=EXACT)
-    assert outside(result, Bucket.REPAIR) == pytest.approx(200 + 70.0, abs=EXACT)
-
-
 def test_until_it_is_known_a_lost_gpu_is_a_failure_like_others() -> None:
     """A second failure of the node before anybody looks finds it down: it is masked."""
-    one = case_of_test_engine_narrow({**GPU, "detection": "40 s"})
+    one = narrow_case({**GPU, "detection": "40 s"})
     result = watch(one, [(300, 0, 5), (320, 0, 6)])
     assert losses(one, result)["detection", "gpu"] == pytest.approx(40.0, abs=EXACT)
     assert result.counts["masked"] == 1
@@ -645,45 +494,29 @@ def test_until_it_is_known_a_lost_gpu_is_a_failure_like_others() -> None:
     assert losses(one, result)["degraded", "gpu"] == pytest.approx(0.25 * 560, abs=EXACT)
 
 
-def test_lives_that_are_put_together_are_those_of_gpus_still() -> None:
-    """With a constant rate the GPUs of a node have one life together: what fails is a GPU all the same."""
-    rate = {"use": "component", "name": "gpu", "part": "gpu", "rate": "1 per 1000 gpu-d"}
-    apart, together = case_of_test_engine_narrow(GPU), case_of_test_engine_narrow(rate)
-    assert (apart.sources[0].part, together.sources[0].part) == ("gpu", "node")
-    assert seconds(watch(together, [(300, 0, 1)])) == pytest.approx(seconds(watch(apart, [(300, 0, 5)])), abs=EXACT)
-
-
 def test_what_is_no_failure_of_a_gpu_narrows_nothing() -> None:
     """A GPU whose failure is stated to take its host does so; a strategy that keeps no parts swaps the node."""
     for one in (
-        case_of_test_engine_narrow({**GPU, "fault": "host"}),
-        case_of_test_engine_narrow(GPU, recovery={"use": "hot-spare", "initialize": "30 s"}),
+        narrow_case({**GPU, "fault": "host"}),
+        narrow_case(GPU, recovery={"use": "hot-spare", "initialize": "30 s"}),
     ):
         result = watch(one, [(300, 0, 5)])
         assert "degraded" not in seconds(result)
         assert outside(result, Bucket.REPAIR) == pytest.approx(200.0, abs=EXACT)
 
 
-def test_a_failure_without_a_repair_takes_nothing() -> None:
-    """Nothing is missing when the job starts again."""
-    one = case_of_test_engine_narrow({**GPU, "repair": "0 s"})
-    result = watch(one, [(300, 0, 5)])
-    assert "degraded" not in seconds(result)
-    assert result.down_node_seconds == 0.0
-
-
 @cases("replication", range(6))
 def test_a_cluster_that_fails_often(replication: int) -> None:
     """After every event each node is in one place, and who works with something open against it is narrow."""
-    one = case_of_test_engine_narrow(
+    one = narrow_case(
         {"use": "component", "name": "gpu", "part": "gpu", "rate": "1 per gpu-h"},
-        {"use": "component", "name": "aging", "part": "gpu", "law": {"law": "weibull", "scale": "1 h", "shape": 2}},
+        {"use": "component", "name": "aging", "part": "gpu", "law": {"use": "weibull", "scale": "1 h", "shape": 2}},
         {"use": "component", "name": "host", "part": "node", "rate": "1 per node-h"},
         {"use": "component", "name": "rack", "part": "rack", "rate": "1 per rack-h", "repair": "50 s"},
         {"use": "preemption", "name": "preempted", "rate": "2 per job-h", "away": "60 s", "notice": "15 s"},
         {"use": "job", "name": "software", "rate": "2 per job-h"},
-        detection={"time": {"law": "exponential", "mean": "5 s"}},
-        repair={"time": {"law": "exponential", "mean": "300 s"}},
+        detection={"time": {"use": "exponential", "mean": "5 s"}},
+        repair={"time": {"use": "exponential", "mean": "300 s"}},
         cluster={"nodes": 8, "gpus_per_node": 4, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
         jobs=[
             {"name": "a", "gpus": 16, "parallelism": LAYOUT},
@@ -712,9 +545,7 @@ def work(every: str, time: str, name: str = "evaluation") -> dict[str, Any]:
     return {"name": name, "every": every, "time": time}
 
 
-def case_of_test_engine_periodic(
-    *series: dict[str, Any], sources: Sequence[dict[str, Any]] = (), **changes: Any
-) -> sim.Prepared:
+def periodic_case(*series: dict[str, Any], sources: Sequence[dict[str, Any]] = (), **changes: Any) -> sim.Prepared:
     """Return the job that this file is about."""
     job: dict[str, Any] = {"name": "job", "gpus": 2, "step_time": "5 s", "periodic": list(series)}
     job |= changes.pop("job", {})
@@ -724,44 +555,18 @@ def case_of_test_engine_periodic(
 @cases("every", ["20 steps", "100 s", "96 s"])
 def test_work_that_is_due_with_a_save_follows_it(every: str) -> None:
     """Cycles of 100 + 10 + 15 s: seven of them and 95 s are left of 970 s. Times are rounded up to whole steps."""
-    assert seconds(play(case_of_test_engine_periodic(work(every, "15 s")))) == pytest.approx(
+    assert seconds(play(periodic_case(work(every, "15 s")))) == pytest.approx(
         {"initialize": 30, "productive": 795, "checkpoint_stall": 70, "auxiliary": 105}, abs=EXACT
     )
 
 
-def test_work_with_a_rhythm_of_its_own() -> None:
-    """Every 150 s of stepping: of 970 s 815 s are stepped, with eight saves and five times of 15 s."""
-    one = case_of_test_engine_periodic(work("150 s", "15 s"))
-    result = play(one)
-    assert seconds(result) == pytest.approx(
-        {"initialize": 30, "productive": 815, "checkpoint_stall": 80, "auxiliary": 75}, abs=EXACT
-    )
-    assert losses(one, result)["auxiliary", "no_failure"] == pytest.approx(75.0, abs=EXACT)
-    assert result.jobs[0].running == pytest.approx(970.0, abs=EXACT)
-
-
 def test_several_series() -> None:
     """Every 150 s for 15 s, and every 200 s for 7 s: 796 s are stepped, with seven saves, five times and three."""
-    result = play(case_of_test_engine_periodic(work("30 steps", "15 s"), work("200 s", "7 s", "check")))
+    result = play(periodic_case(work("30 steps", "15 s"), work("200 s", "7 s", "check")))
     # To 800 s of stepping it takes 70 + 75 + 21 s: at 966 s. The last save has begun 4 s before the horizon.
     assert seconds(result) == pytest.approx(
         {"initialize": 30, "productive": 800, "checkpoint_stall": 70 + 4, "auxiliary": 75 + 21}, abs=EXACT
     )
-
-
-def test_hours() -> None:
-    """Every 2 h for 5 min, for ten days."""
-    one = case_of_test_engine_periodic(
-        work("2 h", "5 min"),
-        checkpoint={"tiers": [{"interval": "1 h", "mode": "blocking", "write": "1 min", "restore": "1 min"}]},
-        horizon="10 d",
-    )
-    found = seconds(play(one))
-    # Each cycle: two hours, two saves and an evaluation; 864000 - 30 s hold 113 and 2370 s.
-    cycle = 7200 + 120 + 300
-    assert (864_000 - 30) // cycle == 113
-    assert found["auxiliary"] == pytest.approx(113 * 300.0, abs=1e-6)
-    assert found["checkpoint_stall"] == pytest.approx(113 * 120.0, abs=1e-6)
 
 
 @cases(
@@ -777,7 +582,7 @@ def test_hours() -> None:
 def test_without_failures_the_rest_is_stalls_and_the_start(recovery: dict[str, Any]) -> None:
     """Once it has its nodes, a job loses time to its start, its saves and this work, and to nothing else."""
     checkpoint = {"tiers": [{**HOST, "interval": "35 s", "stall": "1 s"}, REMOTE]}
-    one = case_of_test_engine_periodic(
+    one = periodic_case(
         work("7 steps", "3 s"),
         work("1 min", "2 s", "check"),
         job={"parallelism": {"data": 2}},
@@ -794,28 +599,13 @@ def test_without_failures_the_rest_is_stalls_and_the_start(recovery: dict[str, A
 
 def test_a_fixed_amount_of_work_ends_on_time() -> None:
     """500 s of work: four whole cycles of 125 s and 100 s; the stop that would follow is not waited for."""
-    result = play(
-        case_of_test_engine_periodic(work("20 steps", "15 s"), job={"work": {"time": "500 s"}}, horizon="2000 s")
-    )
+    result = play(periodic_case(work("20 steps", "15 s"), job={"work": {"time": "500 s"}}, horizon="2000 s"))
     assert result.jobs[0].end == pytest.approx(30 + 500 + 4 * 25.0, abs=EXACT)
     assert result.jobs[0].finished
     assert seconds(result)["auxiliary"] == pytest.approx(60.0, abs=EXACT)
     # Within a cycle as well.
-    result = play(case_of_test_engine_periodic(work("150 s", "15 s"), job={"work": {"steps": 91}}, horizon="2000 s"))
+    result = play(periodic_case(work("150 s", "15 s"), job={"work": {"steps": 91}}, horizon="2000 s"))
     assert result.jobs[0].end == pytest.approx(30 + 455 + 40 + 45.0, abs=EXACT)
-
-
-def test_replicas_that_are_away_do_not_take_part() -> None:
-    """One of two replicas is away from 80 s on: the other's evaluation costs half of the job's GPUs."""
-    jobs = {"parallelism": {"data": 2}}
-    one = case_of_test_engine_periodic(
-        work("100 s", "15 s"), sources=[cause("first")], job=jobs, recovery=SHRINK, cluster=nodes(2)
-    )
-    result = play(one, [(80, 0, 0, 5000)])
-    # Starts at 60 s, stalls to 90 s; 15 of 20 s are whole steps. 910 s: seven cycles of 125 s and 35 s, from 20 s on.
-    found = seconds(result)
-    assert found["auxiliary"] == pytest.approx(7 * 15 / 2, abs=EXACT)
-    assert found["checkpoint_stall"] == pytest.approx(7 * 10 / 2, abs=EXACT)
 
 
 def test_work_that_a_rollback_takes_back_is_done_again() -> None:
@@ -824,7 +614,7 @@ def test_work_that_a_rollback_takes_back_is_done_again() -> None:
     The evaluation at 210 s of work has been and comes again. Of the 659 s from 341 s on 552 s are stepped, with five
     saves, and evaluations at 210, 240, ..., 750 s of work.
     """
-    one = case_of_test_engine_periodic(work("6 steps", "3 s"), sources=[software()])
+    one = periodic_case(work("6 steps", "3 s"), sources=[software()])
     result = play(one, [(291, 0, 0)])
     assert seconds(result) == pytest.approx(
         {
@@ -845,7 +635,7 @@ def test_a_failure_in_the_middle_of_it() -> None:
 
     From 275 s on there are five cycles of 100 s of stepping, two evaluations and a save, and 25 s.
     """
-    one = case_of_test_engine_periodic(work("50 s", "15 s"), sources=[software()])
+    one = periodic_case(work("50 s", "15 s"), sources=[software()])
     assert seconds(play(one, [(225, 0, 0)])) == pytest.approx(
         {
             "initialize": 60,
@@ -863,7 +653,7 @@ def test_a_save_because_of_a_notice_does_not_evaluate() -> None:
     """At 300 s the job saves for 10 s and leaves its node; the evaluation keeps its rhythm."""
     window = {"start": "200 s", "duration": "100 s"}
     care = {"use": "maintenance", "name": "care", "windows": [window]}
-    one = case_of_test_engine_periodic(work("50 s", "5 s"), sources=[care])
+    one = periodic_case(work("50 s", "5 s"), sources=[care])
     result = sim.run(one, 0)
     # To 200 s: 30 + 50 + 5 + 50 + 15 + 50 = 200: the third evaluation is due. Saved to 210, restarted to 260 s.
     assert losses(one, result)["checkpoint_stall", "care"] == pytest.approx(10.0, abs=EXACT)
@@ -876,15 +666,15 @@ def test_steps_need_the_time_of_a_step() -> None:
     with pytest.raises(
         ValueError, match=r"periodic.*'20 steps' needs the time of a step: give the job step_time or mfu"
     ):
-        case_of_test_engine_periodic(work("20 steps", "15 s"), job={"step_time": None})
-    seconds(play(case_of_test_engine_periodic(work("100 s", "15 s"), job={"step_time": None})))
+        periodic_case(work("20 steps", "15 s"), job={"step_time": None})
+    seconds(play(periodic_case(work("100 s", "15 s"), job={"step_time": None})))
 
 
 @cases("every", ["0 steps", "1.5 steps", "0 s", "-1 s", "steps", "often"])
 def test_a_rhythm_has_to_be_one(every: str) -> None:
     """A whole number of steps above zero, or a time above zero."""
     with pytest.raises(ValueError, match="every"):
-        case_of_test_engine_periodic(work(every, "15 s"))
+        periodic_case(work(every, "15 s"))
 
 
 LEAVE: Plan = (Background((Acquire(),)), Restore("live"), Run())
@@ -894,7 +684,7 @@ RESTART: Plan = (Restore(), Run())
 NEVER_BACK = 5000.0
 
 
-def case_of_test_engine_steps(on_loss: str = "shrink", **changes: Any) -> sim.Prepared:
+def steps_case(on_loss: str = "shrink", **changes: Any) -> sim.Prepared:
     """Return the job that this file is about; its first cause makes a replica leave, its second one a restart."""
     batch = {"tokens": 1024, "sequence": 128, "on_loss": on_loss}
     job = {"name": "job", "gpus": 2, "step_time": "10 s", "parallelism": {"data": 2}, "batch": batch}
@@ -910,12 +700,10 @@ def case_of_test_engine_steps(on_loss: str = "shrink", **changes: Any) -> sim.Pr
 
 def test_without_failures() -> None:
     """Ten cycles of nine steps; those of a job that is done add up to its work."""
-    result = play(case_of_test_engine_steps())
+    result = play(steps_case())
     assert result.jobs[0].steps == pytest.approx(90.0, abs=EXACT)
-    assert means([ratios(case_of_test_engine_steps(), result)])["steps_per_day"] == pytest.approx(
-        90 / 1000 * 86_400, rel=EXACT
-    )
-    done = play(case_of_test_engine_steps(job={"work": {"steps": 37}}))
+    assert means([ratios(steps_case(), result)])["steps_per_day"] == pytest.approx(90 / 1000 * 86_400, rel=EXACT)
+    done = play(steps_case(job={"work": {"steps": 37}}))
     assert done.jobs[0].finished
     assert done.jobs[0].steps == pytest.approx(37.0, abs=EXACT)
 
@@ -930,7 +718,7 @@ def test_without_a_step_time_nobody_counts() -> None:
 
 def test_a_step_with_a_replica_less_counts_one() -> None:
     """From 200 s on the other one steps alone, as fast as ever: 18 steps, and 72 that do half of the work each."""
-    one = case_of_test_engine_steps()
+    one = steps_case()
     result = play(one, [(200, 0, 0, NEVER_BACK)])
     assert result.jobs[0].steps == pytest.approx(18 + 72.0, abs=EXACT)
     assert result.jobs[0].work == pytest.approx(180 + 360.0, abs=EXACT)
@@ -939,25 +727,9 @@ def test_a_step_with_a_replica_less_counts_one() -> None:
     assert found["tokens_per_day"] == pytest.approx(54 * 1024 / 1000 * 86_400, rel=EXACT)
 
 
-def test_a_step_with_the_batch_kept_takes_longer() -> None:
-    """From 200 s on a step takes 20 s: seven cycles of five steps and a save, and 30 s. Each does all of its work."""
-    one = case_of_test_engine_steps("keep")
-    result = play(one, [(200, 0, 0, NEVER_BACK)])
-    assert result.jobs[0].steps == pytest.approx(18 + 35 + 1.5, abs=EXACT)
-    assert result.jobs[0].work == pytest.approx(10 * result.jobs[0].steps, abs=EXACT)
-
-
-def test_a_slow_node_makes_longer_steps() -> None:
-    """At half the pace from 400 s on: 36 steps, and five cycles of 110 s with five steps of 20 s each, and 50 s."""
-    one = case_of_test_engine_steps(failures=[slow(0.5)])
-    result = play(one, [(400, 0, 0)])
-    assert result.jobs[0].steps == pytest.approx(36 + 25 + 2.5, abs=EXACT)
-    assert result.jobs[0].work == pytest.approx(10 * result.jobs[0].steps, abs=EXACT)
-
-
 def test_a_rollback_takes_steps_back() -> None:
     """At 185 s 17.5 steps are done, 9 of them saved; from then on 815 s hold eight cycles and 15 s."""
-    result = play(case_of_test_engine_steps(), [(185, 1, 0)])
+    result = play(steps_case(), [(185, 1, 0)])
     assert seconds(result)["lost_work"] == pytest.approx(85.0, abs=EXACT)
     assert result.jobs[0].steps == pytest.approx(9 + 72 + 1.5, abs=EXACT)
 
@@ -968,27 +740,16 @@ def test_a_rollback_takes_back_the_steps_that_were_made() -> None:
     Lost are 5 steps of both and 3.5 of one: 67.5 s of work. The replica goes on alone: eight cycles of nine steps of
     half the work, and 15 s.
     """
-    result = play(case_of_test_engine_steps(), [(150, 0, 0, NEVER_BACK), (185, 1, 0)])
+    result = play(steps_case(), [(150, 0, 0, NEVER_BACK), (185, 1, 0)])
     assert seconds(result)["lost_work"] == pytest.approx(67.5, abs=EXACT)
     assert result.jobs[0].steps == pytest.approx(9 + 72 + 1.5, abs=EXACT)
     assert result.jobs[0].work == pytest.approx(90 + 0.5 * 735, abs=EXACT)
 
 
-def test_a_rollback_beyond_a_change_and_back() -> None:
-    """Alone from 30 to 60 s, then both: 9.5 steps at 95 s, worth 80 s of work; a restart takes all of them."""
-    one = case_of_test_engine_steps(
-        checkpoint={"tiers": [{"interval": "1 d", "mode": "blocking", "write": "10 s", "restore": "0 s"}]}
-    )
-    result = play(one, [(30, 0, 0, 60), (95, 1, 0)])
-    assert seconds(result)["lost_work"] == pytest.approx(80.0, abs=EXACT)
-    assert result.jobs[0].steps == pytest.approx(90.5, abs=EXACT)
-    assert result.jobs[0].work == pytest.approx(905.0, abs=EXACT)
-
-
 @cases(("at", "steps"), [(205.0, 18.0), (195.0, 18.0), (207.0, 18.0)])
 def test_a_step_in_flight_does_not_count(at: float, steps: float) -> None:
     """Who goes on from the last step has lost what it has of the next one: at 205 s half a step, at 195 s none."""
-    one = case_of_test_engine_steps()
+    one = steps_case()
     recovery = Scripted((Restore("live"), Run()), (Restore("live"), Run()), elastic=True)
     result = play(one, [(at, 1, 0)], recovery)
     lost = max(at - 200.0, 0.0)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.policies.contracts import Acquire, Background, Bucket, Requeue, Restore, Run, Stall
+from sim.policies.contracts import Acquire, Background, Bucket, Restore, Run, Stall
 from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds, trace
 from tests.intervals import Z
@@ -108,18 +108,6 @@ def test_two_nodes_at_once(other: int, store: str, lost: float, restore: float) 
     check(play(one, [(305, 0, 0), (305, 0, other)]), store, lost, restore)
 
 
-@cases(("other", "store", "lost", "restore"), [(2, "peer-host", 15, 2), (1, "remote", 55, 20)])
-def test_two_nodes_one_after_the_other(other: int, store: str, lost: float, restore: float) -> None:
-    """The second one fails while the first restart initializes: what it goes back to is worked out again."""
-    one = case(cause("crash"), cause("second"), tiers=ALL)
-    result = play(one, [(305, 0, 0), (320, 1, other)])
-    check(result, store, lost, restore)
-    table = losses(one, result)
-    assert table["lost_work", "crash"] == pytest.approx(lost, abs=EXACT), "all of it is the incident's first failure's"
-    assert table["initialize", "crash"] == pytest.approx(15.0, abs=EXACT)
-    assert table["initialize", "second"] == pytest.approx(30.0, abs=EXACT)
-
-
 def test_two_nodes_in_two_incidents() -> None:
     """The job steps again from 337 s on: what the first node held has been restored to its place.
 
@@ -154,34 +142,10 @@ def test_a_failure_of_the_job_may_start_all_its_nodes_anew(
     check(play(case(software(damage="reboot"), tiers=tiers), [(305, 0, 0)]), store, lost, restore)
 
 
-def test_nodes_that_start_anew_while_a_failure_is_being_found() -> None:
-    """The second failure is part of the same incident, and it empties what the first one left."""
-    one = case(cause("crash"), software("boot", damage="reboot"), tiers=ALL, detection={"time": "20 s"})
-    check(play(one, [(305, 0, 0), (310, 1, 0)]), "remote", 55, 20)
-
-
 def test_the_queue_leaves_only_the_remote_store() -> None:
     """Nodes that were given back hold nothing of the job, even if they are the same ones."""
     one = case(software(), tiers=ALL, recovery={"use": "full-restart", "initialize": "30 s"})
     check(play(one, [(305, 0, 0)]), "remote", 55, 20)
-
-
-def test_a_plan_may_give_up_what_is_left() -> None:
-    """Who keeps stores only reads the remote one, whatever else there is."""
-    plan = (Stall(Bucket.INITIALIZE, 30.0), Restore("stores"), Run())
-    one = case(software(), tiers=ALL)
-    result = play(one, [(305, 0, 0)], Scripted(plan, begin=(Stall(Bucket.INITIALIZE, 30.0), Restore("stores"), Run())))
-    check(result, "remote", 55, 20)
-
-
-def test_a_plan_without_a_restore_comes_back_from_nowhere() -> None:
-    """The first failure is restored from, the second one is not: one restore, not two."""
-    restart = (Stall(Bucket.INITIALIZE, 30.0), Restore(), Run())
-    one = case(software("first"), software("second"), tiers=(REMOTE,))
-    recovery = Scripted(restart, (Stall(Bucket.RESCHEDULE, 7.0), Run()), begin=restart)
-    result = play(one, [(305, 0, 0), (500, 1, 0)], recovery)
-    assert result.jobs[0].restores == {"remote": 1}
-    assert losses(one, result)["reschedule", "second"] == pytest.approx(7.0, abs=EXACT)
 
 
 def in_process(*sources: dict[str, Any], replicas: int = 2) -> tuple[sim.Prepared, Scripted]:
@@ -236,13 +200,6 @@ def test_processes_of_several_replicas_end_before_anybody_knows(
     assert result.down_node_seconds == 0.0
 
 
-def test_whoever_has_stepped_again_holds_the_state_again() -> None:
-    """The process of one replica ends, is started again, and is the only one that outlives the next incident."""
-    one, recovery = in_process(cause("crash", repair="0 s", detection="10 s"), replicas=4)
-    result = play(one, [(305, 0, 0), *((400.0, 0, number) for number in (1, 2, 3))], recovery)
-    assert result.jobs[0].restores == {"peer": 2}
-
-
 def test_a_job_of_one_replica_has_no_live_peer() -> None:
     """Who keeps its processes reads the newest copy all the same: nobody else has held what the dead one did."""
     rungs = [{"name": "in-process", "keeps": "processes", "launch": "30 s"}]
@@ -279,18 +236,6 @@ def test_after_a_restore_from_outside_nobody_holds_the_state_until_it_steps() ->
     # Once it steps again, somebody does.
     later = play(one, [(305, 0, 0), (305, 0, 2), (400, 1, 0)], recovery)
     assert later.jobs[0].restores == {"remote": 1, "peer": 1}
-
-
-def test_a_job_that_comes_from_the_queue_has_no_live_replica() -> None:
-    """It gave its nodes back at 305 s; a failure at 330 s, while it starts, finds processes that hold nothing yet."""
-    one, recovery = in_process(software("first"), software("second"))
-    again = Scripted((Requeue(10.0),), recovery.first, begin=recovery.begin)
-    result = play(one, [(305, 0, 0), (320, 1, 0)], again)
-    # The clock of both stands still while it is away: the second one strikes 15 s after 315 s.
-    assert result.jobs[0].interruptions == {1: 1, 2: 1}
-    assert losses(one, result)["initialize", "first"] == pytest.approx(15.0, abs=EXACT)
-    assert result.jobs[0].restores == {"remote": 1}
-    assert losses(one, result)["lost_work", "first"] == pytest.approx(59.0, abs=EXACT)
 
 
 @cases(("every_replica", "store"), [(True, "host"), (False, "remote")])
@@ -330,17 +275,6 @@ def while_away(every_replica: bool, time: float) -> tuple[sim.Prepared, sim.Resu
     return one, result
 
 
-def test_software_fails_while_nobody_is_there() -> None:
-    """Both replicas wait for nodes; a failure of the job as a whole finds no rank that it could strike."""
-    jobs = [{"name": "job", "gpus": 2, "parallelism": {"data": 2}}]
-    recovery = {"use": "shrink-rejoin", "reconfigure": "1 s", "initialize": "5 s"}
-    sources = (cause("crash", detection="1 s"), software())
-    one = case(*sources, tiers=(REMOTE,), cluster=nodes(2), jobs=jobs, recovery=recovery)
-    result = play(one, [(300, 0, 0), (300, 0, 1), (350, 1, 0)])
-    assert result.jobs[0].interruptions == {1: 2, 2: 1}
-    assert result.jobs[0].restores == {"remote": 1}
-
-
 @cases("catch_up", ["0 s", "15 s"])
 def test_what_waits_for_a_replica_that_is_away_strikes_it_when_it_is_back(catch_up: str) -> None:
     """Its new node fails at 330 s, in a phase from 305 to 365 s that nothing can hit: at 365 s it does.
@@ -363,21 +297,6 @@ def test_what_waits_for_a_replica_that_is_away_strikes_it_when_it_is_back(catch_
     # One of four replicas, from 305 to 365 s and for 60 s more.
     assert table["initialize", "crash"] == pytest.approx(60 / 4, abs=EXACT)
     assert table["initialize", "second"] == pytest.approx(60 / 4, abs=EXACT)
-
-
-def test_what_waits_goes_on_waiting_with_those_whom_nothing_can_hit() -> None:
-    """The replica is back at 365 s, while the others are out of reach from 340 to 380 s, for another one's sake."""
-    hidden = [{"name": "phase", "time": "60 s", "exposed": False}]
-    reconfigure = [{"name": "phase", "time": "40 s", "exposed": False}]
-    recovery = {"use": "shrink-rejoin", "reconfigure": reconfigure, "initialize": hidden}
-    jobs = [{"name": "job", "gpus": 4, "parallelism": {"data": 4}}]
-    one = case(
-        cause("crash"), cause("second", defer=True), tiers=(REMOTE,), jobs=jobs, recovery=recovery, horizon="400 s"
-    )
-    result = play(one, [(300, 0, 1), (330, 1, 4), (340, 0, 2)])
-    assert result.jobs[0].interruptions == {1: 2, 2: 1}
-    # Known at 380 s, when their phase is over; the next one lasts beyond the horizon.
-    assert losses(one, result)["reschedule", "second"] == pytest.approx(20 * 2 / 4, abs=EXACT)
 
 
 @cases(
@@ -482,7 +401,7 @@ def storage(out: Any, name: str = "storage", **more: Any) -> dict[str, Any]:
     return {"use": "job", "name": name, "law": NEVER["law"], "fault": "storage", "store_out": out, **more}
 
 
-def case_of_test_engine_storage(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
+def storage_case(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
     """Return the job that this file is about."""
     return prepared(**{"failures": list(sources), **changes})
 
@@ -492,7 +411,7 @@ def case_of_test_engine_storage(*sources: dict[str, Any], **changes: Any) -> sim
 def test_a_restore_waits_for_its_store(out: str, waits: float, retain: int | None) -> None:
     """Processes are up at 330 s: what is left of the outage then is waited for, and charged to restore."""
     tier = REMOTE if retain is None else {**REMOTE, "retain": retain}
-    one = case_of_test_engine_storage(storage(out), checkpoint={"tiers": [tier]})
+    one = storage_case(storage(out), checkpoint={"tiers": [tier]})
     result = play(one, [(300, 0, 0)])
     assert losses(one, result)["restore", "storage"] == pytest.approx(20 + waits, abs=EXACT)
     assert losses(one, result)["initialize", "storage"] == pytest.approx(30.0, abs=EXACT)
@@ -503,26 +422,10 @@ def test_a_restore_waits_for_its_store(out: str, waits: float, retain: int | Non
 
 def test_the_outage_counts_from_the_failure() -> None:
     """Known at 350 s and initialized at 380 s: 20 s of 100 s are left."""
-    one = case_of_test_engine_storage(storage("100 s"), detection={"time": "50 s"})
+    one = storage_case(storage("100 s"), detection={"time": "50 s"})
     table = losses(one, play(one, [(300, 0, 0)]))
     assert table["detection", "storage"] == pytest.approx(50.0, abs=EXACT)
     assert table["restore", "storage"] == pytest.approx(20 + 20.0, abs=EXACT)
-
-
-def test_an_outage_that_is_over_before_the_nodes_are_there_costs_nothing() -> None:
-    """A node crashes at 305 s, and no other is there until 505 s: by then the store is back."""
-    one = case_of_test_engine_storage(storage("100 s"), cause("crash"), cluster=nodes(2))
-    table = losses(one, play(one, [(300, 0, 0), (305, 1, 0)]))
-    assert table["starved", "crash"] == pytest.approx(200.0, abs=EXACT)
-    assert table["restore", "crash"] == pytest.approx(20.0, abs=EXACT)
-
-
-def test_an_outage_may_outlast_a_wait_for_nodes() -> None:
-    """The store is back at 600 s; the node at 505 s, and the processes at 535 s."""
-    one = case_of_test_engine_storage(storage("300 s"), cause("crash"), cluster=nodes(2))
-    table = losses(one, play(one, [(300, 0, 0), (305, 1, 0)]))
-    assert table["starved", "crash"] == pytest.approx(200.0, abs=EXACT)
-    assert table["restore", "crash"] == pytest.approx(65 + 20.0, abs=EXACT)
 
 
 @cases(("again", "waited"), [("10 s", 10.0), ("50 s", 20.0), ("200 s", 170.0)])
@@ -531,23 +434,15 @@ def test_of_two_outages_the_one_that_ends_later_counts(again: str, waited: float
 
     The first restart waits from 330 to 360 s; the second is at its restore at 390 s.
     """
-    one = case_of_test_engine_storage(storage("100 s"), storage(again, "second"))
+    one = storage_case(storage("100 s"), storage(again, "second"))
     table = losses(one, play(one, [(300, 0, 0), (360, 1, 0)]))
     assert table["restore", "storage"] == pytest.approx(30.0, abs=EXACT)
     assert table["restore", "second"] == pytest.approx(waited + 20.0, abs=EXACT)
 
 
-def test_a_second_fault_of_another_kind_waits_for_what_is_left() -> None:
-    """A crash at 340 s starts the restart again: at 370 s there are 30 s of the first outage left."""
-    one = case_of_test_engine_storage(storage("100 s"), cause("crash"))
-    table = losses(one, play(one, [(300, 0, 0), (340, 1, 0)]))
-    assert table["restore", "storage"] == pytest.approx(10.0, abs=EXACT)
-    assert table["restore", "crash"] == pytest.approx(30 + 20.0, abs=EXACT)
-
-
 def test_memory_can_be_read() -> None:
     """The hosts hold 250 s of work in a save that began at 300 s; nobody asks the store. The next crash does."""
-    one = case_of_test_engine_storage(storage("1000 s"), cause("crash"), checkpoint={"tiers": [HOST, REMOTE]})
+    one = storage_case(storage("1000 s"), cause("crash"), checkpoint={"tiers": [HOST, REMOTE]})
     result = play(one, [(305, 0, 0)])
     assert losses(one, result)["restore", "storage"] == pytest.approx(1.0, abs=EXACT)
     assert result.jobs[0].restores == {"host": 1}
@@ -556,40 +451,23 @@ def test_memory_can_be_read() -> None:
     assert table["restore", "crash"] == pytest.approx(1000 - 380.0, abs=EXACT), "to the horizon"
 
 
-def test_who_has_nothing_to_read_does_not_wait() -> None:
-    """Before the first save the job begins anew."""
-    one = case_of_test_engine_storage(storage("500 s"))
-    result = play(one, [(100, 0, 0)])
-    assert "restore" not in seconds(result)
-    assert result.jobs[0].restores == {}
-
-
-def test_a_job_that_comes_from_the_queue_waits_too() -> None:
-    """Eligible at 340 s, initialized at 370 s; the store is back at 400 s."""
-    restart = {"use": "full-restart", "delay": "40 s", "initialize": "30 s"}
-    one = case_of_test_engine_storage(storage("100 s"), recovery=restart)
-    table = losses(one, play(one, [(300, 0, 0)]))
-    assert table["reschedule", "storage"] == pytest.approx(40.0, abs=EXACT)
-    assert table["restore", "storage"] == pytest.approx(30 + 20.0, abs=EXACT)
-
-
 def test_an_outage_may_be_random() -> None:
     """It belongs to its failure: it repeats, and differs between replications."""
-    one = case_of_test_engine_storage(storage({"law": "uniform", "low": "50 s", "high": "150 s"}))
+    one = storage_case(storage({"use": "uniform", "low": "50 s", "high": "150 s"}))
     waits = [losses(one, play(one, [(300, 0, 0)], replication=number))["restore", "storage"] for number in range(6)]
     assert all(20 + 20 <= wait <= 20 + 120 for wait in waits)
     assert len(set(waits)) == 6
     assert waits[0] == losses(one, play(one, [(300, 0, 0)]))["restore", "storage"]
 
 
-EXACT_TEST_ENGINE_STORES = 1e-6
+SHARED_EXACT = 1e-6
 
 """Seconds; a time of a thousand seconds is rounded much less than that."""
 
 STORE: dict[str, Any] = {"interval": "100 s", "mode": "async", "aggregate": "10 MB/s"}
 
 
-def case_of_test_engine_stores(*sources: dict[str, Any], sizes: Sequence[int] = (2, 2), **changes: Any) -> sim.Prepared:
+def shared_case(*sources: dict[str, Any], sizes: Sequence[int] = (2, 2), **changes: Any) -> sim.Prepared:
     """Return jobs with some nodes each."""
     base: dict[str, Any] = {
         "cluster": nodes(16),
@@ -616,42 +494,20 @@ def restoring(one: sim.Prepared, rows: Sequence[tuple[float, ...]]) -> list[floa
 @cases("mode", ["async", "blocking"])
 def test_who_reads_alone_has_the_whole_store(sizes: tuple[int, ...], mode: str) -> None:
     """1 GB at 10 MB/s; jobs that only train take nothing of it."""
-    one = case_of_test_engine_stores(sizes=sizes, checkpoint=of_store(mode=mode))
-    assert restoring(one, [(1000, 0, 0)]) == pytest.approx(
-        [100.0, *(0.0 for _ in sizes[1:])], abs=EXACT_TEST_ENGINE_STORES
-    )
+    one = shared_case(sizes=sizes, checkpoint=of_store(mode=mode))
+    assert restoring(one, [(1000, 0, 0)]) == pytest.approx([100.0, *(0.0 for _ in sizes[1:])], abs=SHARED_EXACT)
 
 
 @cases("jobs", [2, 3, 5])
 def test_who_reads_together_has_equal_shares(jobs: int) -> None:
     """Each of n jobs takes n times as long, and all of it is restore."""
-    one = case_of_test_engine_stores(sizes=(2,) * jobs)
+    one = shared_case(sizes=(2,) * jobs)
     result = play(one, [(1000, 0, job) for job in range(jobs)])
     for job in range(jobs):
-        assert losses(one, result, job)["restore", "software"] == pytest.approx(
-            100.0 * jobs, abs=EXACT_TEST_ENGINE_STORES
-        )
-        assert losses(one, result, job)["initialize", "software"] == pytest.approx(30.0, abs=EXACT_TEST_ENGINE_STORES)
-        assert sum(seconds(result, job).values()) == pytest.approx(3000.0, abs=EXACT_TEST_ENGINE_STORES)
+        assert losses(one, result, job)["restore", "software"] == pytest.approx(100.0 * jobs, abs=SHARED_EXACT)
+        assert losses(one, result, job)["initialize", "software"] == pytest.approx(30.0, abs=SHARED_EXACT)
+        assert sum(seconds(result, job).values()) == pytest.approx(3000.0, abs=SHARED_EXACT)
         assert result.jobs[job].restores == {"remote": 1}
-
-
-@cases("recovery", ["full-restart", "ladder"])
-def test_whatever_way_they_come_back(recovery: str) -> None:
-    """From the queue, or up a ladder: it is the same store."""
-    rungs = [{"name": "in-job", "keeps": "hosts", "launch": "30 s"}]
-    given = {"full-restart": {"delay": "5 s", "initialize": "30 s"}, "ladder": {"rungs": rungs}}[recovery]
-    one = case_of_test_engine_stores(recovery={"use": recovery, **given})
-    assert restoring(one, [(1000, 0, 0), (1000, 0, 1)]) == pytest.approx([200.0, 200.0], abs=EXACT_TEST_ENGINE_STORES)
-
-
-@cases("later", [1, 25, 50, 99, 100, 130])
-def test_one_begins_while_another_reads(later: float) -> None:
-    """With d s of 100 read alone, the rest of it takes twice as long; the other one has d s left then, alone again."""
-    each = 200.0 - min(later, 100.0)
-    assert restoring(case_of_test_engine_stores(), [(1000, 0, 0), (1000 + later, 0, 1)]) == pytest.approx(
-        [each, each], abs=EXACT_TEST_ENGINE_STORES
-    )
 
 
 @cases("number", range(5))
@@ -659,15 +515,13 @@ def test_the_store_never_idles_while_somebody_reads(number: int) -> None:
     """From the first who begins to the last who ends, as long as somebody reads, each job takes 100 s of its time."""
     generator = np.random.default_rng(number)
     starts = np.sort(generator.uniform(1000.0, 1300.0, size=5))
-    one = case_of_test_engine_stores(sizes=(2,) * 5)
+    one = shared_case(sizes=(2,) * 5)
     rows = [(float(start), 0, int(job)) for start, job in zip(starts, generator.permutation(5), strict=True)]
     result = sim.run(one, 0, trace(rows), keeps_timeline=True)
     assert result.timeline is not None
     restore = sim.JOB_BUCKETS.index("restore")
     spans = sorted((span.start, span.end) for span in result.timeline.spans if span.bucket == restore)
-    assert [start for start, _ in spans] == pytest.approx(
-        [start + 30 for start in starts], abs=EXACT_TEST_ENGINE_STORES
-    )
+    assert [start for start, _ in spans] == pytest.approx([start + 30 for start in starts], abs=SHARED_EXACT)
     free = [spans[0][0]]
     for start, _ in spans:
         # Whoever finds the store free begins a new time of its being read.
@@ -676,8 +530,8 @@ def test_the_store_never_idles_while_somebody_reads(number: int) -> None:
         free[-1] += 100.0
     ends = sorted(end for _, end in spans)
     for end in free[1:]:
-        assert min(abs(end - other) for other in ends) < EXACT_TEST_ENGINE_STORES
-    assert ends[-1] == pytest.approx(free[-1], abs=EXACT_TEST_ENGINE_STORES)
+        assert min(abs(end - other) for other in ends) < SHARED_EXACT
+    assert ends[-1] == pytest.approx(free[-1], abs=SHARED_EXACT)
 
 
 @cases(
@@ -696,9 +550,9 @@ def test_the_store_never_idles_while_somebody_reads(number: int) -> None:
 )
 def test_what_nodes_cannot_take_is_for_the_others(sizes: tuple[int, ...], expected: tuple[float, ...]) -> None:
     """A node reads at 2.5 MB/s: a job of one node takes a quarter of the store, and the others share the rest."""
-    one = case_of_test_engine_stores(sizes=sizes, checkpoint=of_store(node_bandwidth="2.5 MB/s"))
+    one = shared_case(sizes=sizes, checkpoint=of_store(node_bandwidth="2.5 MB/s"))
     rows = [(1000, 0, job) for job in range(len(sizes))]
-    assert restoring(one, rows) == pytest.approx(expected, abs=EXACT_TEST_ENGINE_STORES)
+    assert restoring(one, rows) == pytest.approx(expected, abs=SHARED_EXACT)
 
 
 def test_what_is_left_is_shared_anew_when_somebody_ends() -> None:
@@ -707,28 +561,26 @@ def test_what_is_left_is_shared_anew_when_somebody_ends() -> None:
     It has read three quarters in those 150 s, at half the store, and takes 75 s for the rest at a third. The others
     have a quarter by then, and half the store each again: 150 s more.
     """
-    one = case_of_test_engine_stores(sizes=(2, 2, 2), checkpoint=of_store(node_bandwidth="2.5 MB/s"))
+    one = shared_case(sizes=(2, 2, 2), checkpoint=of_store(node_bandwidth="2.5 MB/s"))
     found = restoring(one, [(1000, 0, 0), (1150, 0, 1), (1150, 0, 2)])
-    assert found == pytest.approx([150 + 75.0, 75 + 150.0, 75 + 150.0], abs=EXACT_TEST_ENGINE_STORES)
+    assert found == pytest.approx([150 + 75.0, 75 + 150.0, 75 + 150.0], abs=SHARED_EXACT)
 
 
 def test_without_an_aggregate_nobody_is_in_the_way() -> None:
     """Two nodes read at 10 MB/s together, whoever else does; and times that are stated are nobody else's either."""
-    one = case_of_test_engine_stores(
-        checkpoint={"size": "1 GB", "tiers": [{"interval": "100 s", "node_bandwidth": "5 MB/s"}]}
-    )
-    assert restoring(one, [(1000, 0, 0), (1000, 0, 1)]) == pytest.approx([100.0, 100.0], abs=EXACT_TEST_ENGINE_STORES)
-    stated = case_of_test_engine_stores(checkpoint={"tiers": [REMOTE]})
-    assert restoring(stated, [(1000, 0, 0), (1000, 0, 1)]) == pytest.approx([20.0, 20.0], abs=EXACT_TEST_ENGINE_STORES)
+    one = shared_case(checkpoint={"size": "1 GB", "tiers": [{"interval": "100 s", "node_bandwidth": "5 MB/s"}]})
+    assert restoring(one, [(1000, 0, 0), (1000, 0, 1)]) == pytest.approx([100.0, 100.0], abs=SHARED_EXACT)
+    stated = shared_case(checkpoint={"tiers": [REMOTE]})
+    assert restoring(stated, [(1000, 0, 0), (1000, 0, 1)]) == pytest.approx([20.0, 20.0], abs=SHARED_EXACT)
 
 
 def test_copies_on_nodes_are_nobody_elses() -> None:
     """Job 0 has lost a node and reads the store; job 1 reads its own memory in 1 s, and is not in the way."""
-    one = case_of_test_engine_stores(cause("crash"), software(), checkpoint={"size": "1 GB", "tiers": [HOST, STORE]})
+    one = shared_case(cause("crash"), software(), checkpoint={"size": "1 GB", "tiers": [HOST, STORE]})
     result = play(one, [(1005, 0, 0), (1005, 1, 1)])
     assert [job.restores for job in result.jobs] == [{"remote": 1}, {"host": 1}]
-    assert seconds(result, 0)["restore"] == pytest.approx(100.0, abs=EXACT_TEST_ENGINE_STORES)
-    assert seconds(result, 1)["restore"] == pytest.approx(1.0, abs=EXACT_TEST_ENGINE_STORES)
+    assert seconds(result, 0)["restore"] == pytest.approx(100.0, abs=SHARED_EXACT)
+    assert seconds(result, 1)["restore"] == pytest.approx(1.0, abs=SHARED_EXACT)
 
 
 @cases("second", [software("second"), cause("second", repair="100 s")], ids=["its processes", "a node of it"])
@@ -737,75 +589,34 @@ def test_a_failure_in_mid_restore_gives_its_share_to_the_other(second: dict[str,
 
     By then job 0 has 0.45 left: 90 s at half. Job 1 has 0.55 left after those: 55 s.
     """
-    one = case_of_test_engine_stores(software("first"), second)
+    one = shared_case(software("first"), second)
     slot = 1 if second["use"] == "job" else 2
     found = restoring(one, [(1000, 0, 0), (1000, 0, 1), (1080, 1, slot)])
-    assert found == pytest.approx([50 + 30 + 90.0, 50 + 90 + 55.0], abs=EXACT_TEST_ENGINE_STORES)
-
-
-def test_nobody_reads_while_a_failure_is_being_found() -> None:
-    """The second failure is known after 45 s: job 0 has read everything before job 1 begins anew."""
-    one = case_of_test_engine_stores(software("first"), software("second", detection="45 s"))
-    table = [(1000, 0, 0), (1000, 0, 1), (1080, 1, 1)]
-    assert restoring(one, table) == pytest.approx([50 + 75.0, 50 + 100.0], abs=EXACT_TEST_ENGINE_STORES)
+    assert found == pytest.approx([50 + 30 + 90.0, 50 + 90 + 55.0], abs=SHARED_EXACT)
 
 
 def test_who_gives_its_nodes_back_reads_no_longer() -> None:
     """Job 1 is preempted 50 s after both began; the clock of its failures stands still while it is away."""
-    one = case_of_test_engine_stores(software(), preemption("500 s"))
+    one = shared_case(software(), preemption("500 s"))
     found = restoring(one, [(1000, 0, 0), (1000, 0, 1), (1080, 1, 1)])
-    assert found == pytest.approx([50 + 75.0, 50 + 100.0], abs=EXACT_TEST_ENGINE_STORES)
-
-
-def test_both_are_cut_off() -> None:
-    """Both fail again, one 20 s and one 40 s after they began; both begin anew, 20 s apart."""
-    found = restoring(case_of_test_engine_stores(), [(1000, 0, 0), (1000, 0, 1), (1050, 0, 0), (1070, 0, 1)])
-    # Job 1 reads alone from 1050 to 1070 s; job 0 alone from 1080 to 1100 s.
-    assert found == pytest.approx([20 + 180.0, 40 + 180.0], abs=EXACT_TEST_ENGINE_STORES)
+    assert found == pytest.approx([50 + 75.0, 50 + 100.0], abs=SHARED_EXACT)
 
 
 @cases("later", [0, 20, 50, 110])
 def test_reading_in_is_not_shared(later: float) -> None:
     """It takes 20 s whoever else does it, and the store is free for others meanwhile."""
-    one = case_of_test_engine_stores(checkpoint=of_store(read_in="20 s"))
+    one = shared_case(checkpoint=of_store(read_in="20 s"))
     each = 20 + 200.0 - min(later, 100.0)
-    assert restoring(one, [(1000, 0, 0), (1000 + later, 0, 1)]) == pytest.approx(
-        [each, each], abs=EXACT_TEST_ENGINE_STORES
-    )
-
-
-def test_a_failure_before_the_transfer_takes_nothing_from_the_other() -> None:
-    """Job 1 fails again after 10 s of its 20 s, and transfers from 1090 s on; job 0 has done so from 1050 s on."""
-    one = case_of_test_engine_stores(checkpoint=of_store(read_in="20 s"))
-    found = restoring(one, [(1000, 0, 0), (1000, 0, 1), (1040, 0, 1)])
-    assert found == pytest.approx([20 + 40 + 120.0, 10 + 20 + 120 + 40.0], abs=EXACT_TEST_ENGINE_STORES)
+    assert restoring(one, [(1000, 0, 0), (1000 + later, 0, 1)]) == pytest.approx([each, each], abs=SHARED_EXACT)
 
 
 def test_an_outage_of_the_store_is_one_for_all_jobs() -> None:
     """A fault of storage strikes job 0 at 300 s; job 1, which fails at 400 s, waits until 800 s as well."""
-    one = case_of_test_engine_stores(storage("500 s"), software(), checkpoint={"tiers": [REMOTE]})
-    assert restoring(one, [(300, 0, 0), (400, 1, 1)]) == pytest.approx(
-        [470 + 20.0, 370 + 20.0], abs=EXACT_TEST_ENGINE_STORES
-    )
-
-
-def test_who_fails_later_than_the_outage_does_not_wait() -> None:
-    """At 830 s the store has been back for 30 s."""
-    one = case_of_test_engine_stores(storage("500 s"), software(), checkpoint={"tiers": [REMOTE]})
-    assert restoring(one, [(300, 0, 0), (800, 1, 1)]) == pytest.approx([470 + 20.0, 20.0], abs=EXACT_TEST_ENGINE_STORES)
-
-
-def test_all_who_have_waited_read_together() -> None:
-    """The store is back at 1100 s, and gives each half."""
-    one = case_of_test_engine_stores(storage("100 s"), software())
-    assert restoring(one, [(1000, 0, 0), (1060, 1, 1)]) == pytest.approx(
-        [70 + 200.0, 10 + 200.0], abs=EXACT_TEST_ENGINE_STORES
-    )
+    one = shared_case(storage("500 s"), software(), checkpoint={"tiers": [REMOTE]})
+    assert restoring(one, [(300, 0, 0), (400, 1, 1)]) == pytest.approx([470 + 20.0, 370 + 20.0], abs=SHARED_EXACT)
 
 
 def test_of_outages_of_two_jobs_the_one_that_ends_later_counts() -> None:
     """Both strike before anybody reads: the second, of 100 s only, does not bring the store back at 1110 s."""
-    one = case_of_test_engine_stores(storage("300 s"), storage("100 s", "second"), checkpoint={"tiers": [REMOTE]})
-    assert restoring(one, [(1000, 0, 0), (1010, 1, 1)]) == pytest.approx(
-        [270 + 20.0, 260 + 20.0], abs=EXACT_TEST_ENGINE_STORES
-    )
+    one = shared_case(storage("300 s"), storage("100 s", "second"), checkpoint={"tiers": [REMOTE]})
+    assert restoring(one, [(1000, 0, 0), (1010, 1, 1)]) == pytest.approx([270 + 20.0, 260 + 20.0], abs=SHARED_EXACT)

@@ -34,12 +34,9 @@ from sim import Prepared, Ratio
 from tests import report_sample
 from tests.cases import cases
 from tests.pace import one_in
-from tests.typed import as_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-document = as_plain(typed_document)
 
 
 @pytest.mark.parametrize("name", sim.shipped("scenarios"))
@@ -205,9 +202,9 @@ def test_sums_are_those_of_the_replications() -> None:
         assert (start, end) == (those[0].edges[index], max(result.edges[index + 1] for result in those))
         tables = [job.totals[index, :12].sum(axis=1) for result in those for job in result.jobs]
         assert tally.windows[index].tolist() == np.sum(tables, axis=0).tolist()
-    luck = ControlVariates(ready)
-    known = [luck.of(result) for result in results]
-    assert list(found.luck) == (known if None not in known else [])
+    variates = ControlVariates(ready)
+    known = [variates.of(result) for result in results]
+    assert list(found.controls) == (known if None not in known else [])
 
 
 @cases(
@@ -330,13 +327,6 @@ def test_points_are_for_shares() -> None:
         replicate(report_sample.prepare(), 2, metric="mtti", precision=Precision.parse("1pt"))
     found = replicate(report_sample.prepare(), 2, metric="mtti", precision=Precision.parse("50%"))
     assert found.precise is True
-
-
-def test_progress_is_told_every_replication() -> None:
-    """The number done is counted up to the total."""
-    seen: list[tuple[int, int | None]] = []
-    replicate(report_sample.prepare(), 3, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
 @pytest.fixture
@@ -480,13 +470,13 @@ def test_fewer_events_make_a_wider_band() -> None:
 
 
 def test_band_is_linear_in_a_linear_world(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where ettr = 1 - c x rate + luck, the band is the mean of all replications -/+ c x rate x the gamma's spread."""
-    luck = [0.02, -0.01, 0.03, 0.005]
+    """Where ettr = 1 - c x rate + noise, the band is the mean of all replications -/+ c x rate x the gamma's spread."""
+    noise = [0.02, -0.01, 0.03, 0.005]
     cost = 0.05
 
     def ratios(prepared: Prepared, replication: int) -> dict[str, Ratio]:
         (source,) = prepared.sources
-        return {"ettr": Ratio(1 - cost * source.rate / rate + luck[replication], 1.0)}
+        return {"ettr": Ratio(1 - cost * source.rate / rate + noise[replication], 1.0)}
 
     events = 30
     prepared = with_events(events)
@@ -497,7 +487,7 @@ def test_band_is_linear_in_a_linear_world(monkeypatch: pytest.MonkeyPatch) -> No
     found = replicate(prepared, 4)
     bands = band(found, 2000, replications=2)["ettr"]
     assert bands is not None
-    mean = 1 - cost + sum(luck) / 4
+    mean = 1 - cost + sum(noise) / 4
     law = stats.gamma(events + 0.5, scale=1 / events)
     expected = [mean - cost * (law.ppf(q) - 1) for q in (0.95, 0.05)]
     # The ends are quantiles of 2,000 draws: their standard errors are below 5 % of the spread of one draw.
@@ -510,7 +500,7 @@ def test_band_agrees_with_the_delta_method() -> None:
     events = 100
     recovery = {**report_sample.SMALL["recovery"], "initialize": "10 min"}
     cause = {"use": "job", "name": "crash", "rate": "6 per job-day", "events": events}
-    # Many failures, so that the luck of four replications moves what a draw changes by a few percent only.
+    # Many failures, so that the noise of four replications moves what a draw changes by a few percent only.
     prepared = report_sample.prepare(failures=[cause], recovery=recovery, horizon="60 d")
 
     def formula(factor: float) -> float:

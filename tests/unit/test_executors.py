@@ -1,16 +1,14 @@
-"""Executors: the same outcomes wherever tasks are played, and a line where they cannot be."""
+"""Executors: the same outcomes wherever tasks are simulated, and a line where they cannot be."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import CancelledError
 from pathlib import Path
@@ -18,13 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis import runs
-from analysis.commands.terminal import JobEnd, ending_tidily
 from analysis.sweep import workers
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
 from analysis.sweep.task import VersionError
-from analysis.sweep.workers import Backend, Processes, Serial, Where, WorkerError, WorkerPool, crew_at
+from analysis.sweep.workers import Backend, Processes, Serial, Where, WorkerError, WorkerPool, worker_pool_at
 from tests import sweep_tools
 from tests.cases import cases
 from tests.pace import one_in
@@ -35,7 +31,7 @@ from tests.sweep_tools import (
     kills_always,
     kills_once,
     numbered,
-    play_slowly,
+    run_slowly,
     slow,
     small_study,
     tasks_of,
@@ -48,8 +44,7 @@ if TYPE_CHECKING:
 
     from analysis.sweep.task import Task
 
-# ----------------------------------------
-# The crew: what becomes of tasks, whatever becomes of the processes that play them.
+# The pool: what becomes of tasks, whatever becomes of the processes that play them.
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,12 +59,12 @@ def processes() -> Iterator[Processes]:
 
 def quick(context: object, task: Task, folder: Path) -> object:
     """Return an outcome in this process."""
-    return sweep_tools.told_of_sweep_tools(CONTEXT, task)
+    return sweep_tools.noted_of_sweep_tools(CONTEXT, task)
 
 
 def test_a_task_that_kills_its_process_once_is_like_any_other(processes: Processes, tmp_path: Path) -> None:
     """Of 200 tasks, one of which kills its process the first time, each has exactly one outcome, and it is ok."""
-    records = list(WorkerPool(Instead(processes, kills_once, tmp_path)).play(numbered(200), CONTEXT))
+    records = list(WorkerPool(Instead(processes, kills_once, tmp_path)).run(numbered(200), CONTEXT))
     assert (tmp_path / "killed").exists()
     assert sorted(record.point for record in records) == list(range(200))
     assert {record.status for record in records} == {"ok"}
@@ -78,7 +73,7 @@ def test_a_task_that_kills_its_process_once_is_like_any_other(processes: Process
 @pytest.mark.nightly
 def test_a_task_that_always_kills_its_process_is_named(processes: Processes, tmp_path: Path) -> None:
     """Two such tasks are crashed, with how their processes ended; the others, some with them in flight, are ok."""
-    records = list(WorkerPool(Instead(processes, kills_always, tmp_path)).play(numbered(40), CONTEXT))
+    records = list(WorkerPool(Instead(processes, kills_always, tmp_path)).run(numbered(40), CONTEXT))
     crashed = {record.point: record.reason for record in records if record.status == "crashed"}
     assert crashed == {7: "its process died 3 times (signal 9)", 11: "its process died 3 times (exit status 5)"}
     assert sorted(record.point for record in records) == list(range(40))
@@ -97,7 +92,7 @@ def test_no_more_tasks_are_taken_than_are_in_flight(tmp_path: Path) -> None:
             yield task
 
     place = Processes(2)
-    records = WorkerPool(Instead(place, sweep_tools.slow, tmp_path)).play(endless(), CONTEXT)
+    records = WorkerPool(Instead(place, sweep_tools.slow, tmp_path)).run(endless(), CONTEXT)
     with contextlib.closing(records):
         assert [next(records).status for _ in range(12)] == ["ok"] * 12
         assert len(taken) <= 12 + place.window()
@@ -111,35 +106,20 @@ def test_tasks_that_follow_are_played_first_and_asked_for_after_each_outcome() -
     def more() -> list[Task]:
         return [later.pop(0)] if later else []
 
-    records = WorkerPool(Instead(Serial(), quick, Path())).play(first, CONTEXT, more)  # type: ignore[arg-type]
+    records = WorkerPool(Instead(Serial(), quick, Path())).run(first, CONTEXT, more)  # type: ignore[arg-type]
     assert [record.point for record in records] == [0, 3, 4, 5, 1, 2]
 
 
-def test_many_outcomes_do_not_pile_up() -> None:
-    """An outcome costs as much at the end as at the beginning, however often what follows was asked for."""
-    records = WorkerPool(Instead(Serial(), quick, Path())).play(numbered(50_000), CONTEXT)  # type: ignore[arg-type]
-
-    def spent(count: int) -> float:
-        start = time.process_time()
-        assert len(list(itertools.islice(records, count))) == count
-        return time.process_time() - start
-
-    # The least of four: one of them may hold a collection of garbage.
-    first = min(spent(500) for _ in range(4))
-    spent(46_000)
-    assert min(spent(500) for _ in range(4)) < 5 * first
-
-
 def test_a_generator_that_is_closed_ends_what_is_in_flight(processes: Processes, tmp_path: Path) -> None:
-    """Tasks that would take minutes are not waited for, their processes are gone, and the crew can go on."""
-    records = WorkerPool(Instead(processes, sweep_tools.soon_asleep, tmp_path)).play(numbered(20), CONTEXT)
+    """Tasks that would take minutes are not waited for, their processes are gone, and the pool can go on."""
+    records = WorkerPool(Instead(processes, sweep_tools.soon_asleep, tmp_path)).run(numbered(20), CONTEXT)
     assert {next(records).point for _ in range(4)} == {0, 1, 2, 3}
     until(lambda: len(list(tmp_path.iterdir())) == 2)
     start = time.monotonic()
     records.close()
     assert time.monotonic() - start < 60  # they sleep for 300 s
     until(lambda: not running(tmp_path))
-    assert len(list(WorkerPool(Instead(processes, sweep_tools.slow, tmp_path)).play(numbered(3), CONTEXT))) == 3
+    assert len(list(WorkerPool(Instead(processes, sweep_tools.slow, tmp_path)).run(numbered(3), CONTEXT))) == 3
 
 
 def running(folder: Path) -> set[int]:
@@ -187,18 +167,17 @@ class Broken(Backend):
 @cases(
     ("error", "line"),
     [
-        (ModuleNotFoundError("No module named\n'x'"), "cannot play tasks (ModuleNotFoundError: No module named 'x')"),
+        (ModuleNotFoundError("No module named\n'x'"), "cannot run tasks (ModuleNotFoundError: No module named 'x')"),
         (VersionError("another version"), "another version"),
     ],
 )
 def test_a_place_that_cannot_play_ends_the_study_with_a_line(error: Exception, line: str) -> None:
     """What is raised outside of a simulation is the fault of the place: nothing is written in the name of a task."""
     with pytest.raises(WorkerError) as raised:
-        list(WorkerPool(Broken(error)).play(numbered(3), CONTEXT))
+        list(WorkerPool(Broken(error)).run(numbered(3), CONTEXT))
     assert str(raised.value) == f"over there: {line}"
 
 
-# ----------------------------------------
 # The Dask executor, on a real scheduler with two real workers on loopback.
 
 distributed = pytest.importorskip("distributed")
@@ -249,15 +228,15 @@ def test_a_worker_that_is_killed_loses_nothing(
     """One of two workers is killed in the middle: each task has one outcome, the same to the last bit as in series."""
     loaded = small_study(tmp_path)
     with Journal(tmp_path / "journal") as journal:
-        with crew_at(Where("serial")) as worker_pool:
+        with worker_pool_at(Where("serial")) as worker_pool:
             campaign = Campaign(loaded, journal, worker_pool)
             tasks = tasks_of(campaign)
-            expected = sorted(map(comparable, worker_pool.play(tasks, campaign.context)))
-        with crew_at(Where("dask", file=str(scheduler))) as worker_pool:
-            client = client_of(worker_pool.place)
+            expected = sorted(map(comparable, worker_pool.run(tasks, campaign.context)))
+        with worker_pool_at(Where("dask", file=str(scheduler))) as worker_pool:
+            client = client_of(worker_pool.backend)
             client.wait_for_workers(2, timeout=60)
             workers = client.run(os.getpid)
-            records = WorkerPool(Instead(worker_pool.place, play_slowly, tmp_path)).play(tasks, campaign.context)
+            records = WorkerPool(Instead(worker_pool.backend, run_slowly, tmp_path)).run(tasks, campaign.context)
             found = [next(records) for _ in range(3)]
             victim = next(worker for worker, running in client.processing().items() if running)
             os.kill(workers[victim], signal.SIGKILL)
@@ -272,14 +251,14 @@ def test_a_worker_that_is_killed_loses_nothing(
 def test_a_task_that_kills_workers_is_named(scheduler: Path, tmp_path: Path) -> None:
     """A task that takes its workers with it is crashed; what was with them then is not lost."""
     address = json.loads(scheduler.read_bytes())["address"]
-    with crew_at(Where("dask", address=address)) as worker_pool:
-        client = client_of(worker_pool.place)
+    with worker_pool_at(Where("dask", address=address)) as worker_pool:
+        client = client_of(worker_pool.backend)
 
         def be_strict(dask_scheduler: Any) -> None:
             dask_scheduler.allowed_failures = 0
 
         client.run_on_scheduler(be_strict)
-        records = list(WorkerPool(Instead(worker_pool.place, kills_always, tmp_path)).play(numbered(10), CONTEXT))
+        records = list(WorkerPool(Instead(worker_pool.backend, kills_always, tmp_path)).run(numbered(10), CONTEXT))
     crashed = {record.point: record.reason for record in records if record.status == "crashed"}
     assert crashed == {7: "its process died once (on Dask workers, whose logs may say more)"}
     assert sorted(record.point for record in records) == list(range(10))
@@ -290,11 +269,11 @@ def test_a_scheduler_that_ends_is_told_in_a_line(
     scheduler: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """When the scheduler goes in the middle, the study ends at once with a line, and the library is silent."""
-    with crew_at(Where("dask", file=str(scheduler))) as worker_pool:
-        client_of(worker_pool.place).wait_for_workers(1, timeout=60)
-        records = WorkerPool(Instead(worker_pool.place, slow, tmp_path)).play(numbered(1000), CONTEXT)
+    with worker_pool_at(Where("dask", file=str(scheduler))) as worker_pool:
+        client_of(worker_pool.backend).wait_for_workers(1, timeout=60)
+        records = WorkerPool(Instead(worker_pool.backend, slow, tmp_path)).run(numbered(1000), CONTEXT)
         next(records)
-        pid = client_of(worker_pool.place).run_on_scheduler(os.getpid)
+        pid = client_of(worker_pool.backend).run_on_scheduler(os.getpid)
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(
             WorkerError, match="it has ended, or cannot be reached any more; run again to go on from here"
@@ -308,28 +287,13 @@ def test_outcomes_do_not_depend_on_who_plays(tmp_path: Path) -> None:
     found = []
     with Journal(tmp_path / "journal") as journal:
         for where in (Where("serial"), Where("process", 1), Where("process", 2), Where("process", 3)):
-            with crew_at(where) as worker_pool:
+            with worker_pool_at(where) as worker_pool:
                 campaign = Campaign(small_study(tmp_path), journal, worker_pool)
-                records = list(worker_pool.play(tasks_of(campaign), campaign.context))
+                records = list(worker_pool.run(tasks_of(campaign), campaign.context))
             found.append(sorted(map(comparable, records)))
     assert len(found[0]) == 12
     assert all(record.rows["ettr"][0] for record in found[0])
     assert found[0] == found[1] == found[2] == found[3]
-
-
-def test_no_process_is_left_behind(tmp_path: Path) -> None:
-    """When a crew is not needed any more its processes have ended, and before it plays there are none."""
-    with crew_at(Where("process", 2)) as worker_pool:
-        place = worker_pool.place
-        assert isinstance(place, Processes)
-        assert not place._started
-        list(worker_pool.play(numbered(0), CONTEXT))
-        assert not place._started
-        assert place.submit(os.getpid).result() != os.getpid()
-        assert [process.is_alive() for process in place._started] == [True]
-    for process in place._started:
-        process.join(30)
-        assert not process.is_alive()
 
 
 def test_a_pool_that_breaks_while_tasks_are_sent_loses_none(tmp_path: Path) -> None:
@@ -353,117 +317,28 @@ def test_processes_that_cannot_start_are_no_fault_of_a_task(monkeypatch: pytest.
     place = Processes(1)
     monkeypatch.setattr(workers, "begin_as_worker", sys.exit)
     with pytest.raises(WorkerError, match=r"^processes: they end as soon as they are started \(exit status \d+\)$"):
-        next(WorkerPool(place).play(numbered(1), CONTEXT))
+        next(WorkerPool(place).run(numbered(1), CONTEXT))
 
     def refuse(*args: object, **kwargs: object) -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(workers, "ProcessPoolExecutor", refuse)
     with pytest.raises(WorkerError, match=r"^processes: cannot be started here \(.*unavailable\); the serial executor"):
-        next(WorkerPool(place).play(numbered(1), CONTEXT))
-
-
-def test_an_interruption_while_processes_start_is_not_lost() -> None:
-    """Ctrl-C at that moment comes a moment later, and what is being started does not hear it."""
-    reached = False
-    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
-        with runs.deaf():
-            signal.raise_signal(signal.SIGINT)
-            reached = True
-        pytest.fail("nothing came")
-    assert reached
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_the_end_of_a_job_is_heard_where_it_has_ended_the_start_of_processes() -> None:
-    """Who ends everybody ends the starter of processes too: what fails by that is not what is told."""
-    with pytest.raises(JobEnd), ending_tidily(), runs.deaf():  # noqa: PT012
-        signal.raise_signal(signal.SIGTERM)
-        raise ConnectionResetError
-
-
-def test_a_process_that_does_not_start_is_a_line_and_the_others_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second of two cannot be started: nobody kills what never lived, and the first does not go on alone."""
-    place = Processes(2)
-    try:
-        assert place.submit(os.getpid).result() != os.getpid()
-        (first,) = place._started
-
-        def refuse(_process: object) -> None:
-            raise EOFError
-
-        monkeypatch.setattr(type(first), "_Popen", staticmethod(refuse))
-        with pytest.raises(WorkerError, match=r"^processes: cannot be started here \(who starts them has ended\)"):
-            for _ in WorkerPool(place).play(numbered(5), CONTEXT):
-                pass
-        first.join(30)
-        assert not first.is_alive()
-        assert [process.pid for process in place._started[1:]] == [None]
-    finally:
-        place.stop()
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(not hasattr(os, "killpg"), reason="no groups of processes on this system")
-@pytest.mark.parametrize("delay", [0.0, 0.1, 0.2, 0.4, 0.8])
-def test_a_group_that_is_ended_while_processes_start_ends_as_told(delay: float, tmp_path: Path) -> None:
-    """SIGTERM to all at once, as from a scheduler of jobs: 143, a line, no traceback, and no child that lives on."""
-    (tmp_path / "study.yaml").write_text(
-        "name: s\nscenario: llama3-405b-54d\nvary: {spares.hot: {choices: [16, 32, 64]}}\nreplications: 60\n"
-    )
-    command = ["import cli; cli.app()", "sweep", "study.yaml", "--out", "found", "--jobs", "3"]
-    options: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([sys.executable, "-c", *command], cwd=tmp_path, env=environment, **options) as program:
-        until((tmp_path / "found" / "journal.jsonl").exists)  # from here on it ends tidily
-        time.sleep(delay)
-        os.killpg(program.pid, signal.SIGTERM)
-        _, complaint = program.communicate(timeout=60)
-    assert program.returncode == 143, complaint
-    assert complaint.startswith("stopped: "), complaint
-    assert len(complaint.splitlines()) == 1, complaint
-
-    def is_empty() -> bool:
-        try:
-            os.killpg(program.pid, 0)
-        except ProcessLookupError:
-            return True
-        return False
-
-    until(is_empty)
+        next(WorkerPool(place).run(numbered(1), CONTEXT))
 
 
 def test_an_executor_that_does_not_exist_is_refused() -> None:
     """The line names those that there are."""
     with (
         pytest.raises(WorkerError, match=r"^no executor 'proces': there are serial, process, dask$"),
-        crew_at(Where("proces")),
+        worker_pool_at(Where("proces")),
     ):
         pass
 
 
-def test_threads_of_a_worker_take_turns() -> None:
-    """A worker of Dask with several threads plays one task at a time: scenarios that it keeps are for one thread."""
-    inside: list[int] = []
-    most: list[int] = []
-
-    def work(number: int) -> None:
-        inside.append(number)
-        time.sleep(0.01)
-        most.append(len(inside))
-        inside.remove(number)
-
-    threads = [threading.Thread(target=workers.one_at_a_time, args=(work, number)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == [1, 1, 1, 1]
-
-
 def refused(address: str = "", file: str = "") -> str:
     """Return the line with which a Dask scheduler is refused."""
-    with pytest.raises(WorkerError) as raised, crew_at(Where("dask", 0, address, file)):
+    with pytest.raises(WorkerError) as raised, worker_pool_at(Where("dask", 0, address, file)):
         pass
     assert "\n" not in str(raised.value)
     return str(raised.value)
@@ -500,18 +375,6 @@ def test_dask_where_nobody_listens_is_refused_in_seconds(
         assert refused(wrong).startswith(f"{wrong}: no Dask scheduler answers (")
     assert time.monotonic() - start < 20
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.nightly
-def test_a_scheduler_that_was_never_there_leaves_nothing_behind() -> None:
-    """At its end the program neither waits for connections that never were, nor speaks of them."""
-    pytest.importorskip("distributed")
-    code = "import tests.unit.test_executors as t; print(t.refused('localhost'))"
-    start = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert time.monotonic() - start < 10  # the library would wait for ten seconds
-    assert done.stdout.startswith("localhost: no Dask scheduler answers (")
-    assert done.stderr == ""
 
 
 def test_dask_that_is_not_installed_is_told_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -569,35 +432,8 @@ def test_a_scheduler_without_workers_is_given_up_after_a_while(monkeypatch: pyte
     monkeypatch.setattr(workers, "_NO_WORKERS", -1.0)
     monkeypatch.setattr("analysis.sweep.workers._LOOK", 0.01)
     with pytest.raises(WorkerError, match=r"^there: the scheduler has no workers"):
-        next(WorkerPool(place).play(numbered(1), CONTEXT))
+        next(WorkerPool(place).run(numbered(1), CONTEXT))
     assert client.cancelled == [client.remote]
-
-
-def test_a_scheduler_that_goes_ends_the_study_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Futures that are cancelled by nobody here mean that the scheduler has gone."""
-    client = Client()
-    place = workers.Dask(client, "there")
-    client.workers = -1
-    monkeypatch.setattr(client.remote, "add_done_callback", lambda callback: callback(client.remote))
-    with pytest.raises(WorkerError, match=r"^there: it has ended, or cannot be reached any more; run again to go on"):
-        next(WorkerPool(place).play(numbered(1), CONTEXT))
-
-
-def test_a_connection_that_breaks_ends_the_study_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scheduler that is killed while an outcome is fetched closes the connection: that is no fault of the task."""
-    core = pytest.importorskip("distributed.comm.core")
-    client = Client()
-    place = workers.Dask(client, "there")
-    client.workers = -1
-
-    def breaks() -> None:
-        message = "in gather"
-        raise core.CommClosedError(message)
-
-    monkeypatch.setattr(client.remote, "result", breaks)
-    monkeypatch.setattr(client.remote, "add_done_callback", lambda callback: callback(client.remote))
-    with pytest.raises(WorkerError, match=r"^there: it has ended, or cannot be reached any more; run again to go on"):
-        next(WorkerPool(place).play(numbered(1), CONTEXT))
 
 
 def test_a_task_whose_workers_die_is_played_alone_and_then_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -613,7 +449,7 @@ def test_a_task_whose_workers_die_is_played_alone_and_then_named(monkeypatch: py
 
     monkeypatch.setattr(client.remote, "result", die)
     monkeypatch.setattr(client.remote, "add_done_callback", lambda callback: callback(client.remote))
-    (record,) = WorkerPool(place).play(numbered(1), CONTEXT)
+    (record,) = WorkerPool(place).run(numbered(1), CONTEXT)
     assert len(calls) == 2
     told = "its process died 4 times (on Dask workers, whose logs may say more)"
     assert (record.status, record.reason) == ("crashed", told)

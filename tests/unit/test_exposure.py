@@ -22,9 +22,9 @@ from tests.unit.test_effects import RARE_SAVES, cause, nodes
 
 EXACT = 1e-9
 
-LAW = {"law": {"law": "exponential", "mean": "1000 d"}}
+LAW = {"law": {"use": "exponential", "mean": "1000 d"}}
 
-NEVER = {"law": {"law": "fixed", "value": "10000 d"}}
+NEVER = {"law": {"use": "fixed", "value": "10000 d"}}
 
 HOT_SPARE: dict[str, Any] = {"use": "hot-spare", "reschedule": "100 s", "initialize": "30 s"}
 
@@ -65,15 +65,6 @@ def test_a_life_of_any_number_strikes() -> None:
     one = case(BUG)
     failures = replace(trace([(400, 1, 0)]), round=np.array([1 << 20]))
     assert sim.run(one, 0, failures).jobs[0].interruptions == {2: 1}
-
-
-def test_nodes_that_are_got_ready_run_no_process_either() -> None:
-    """A warm node is there after 150 s: a bug after 310 s of processes strikes at 460 s."""
-    one = case(BUG, cluster=nodes(3), spares={"warm": {"nodes": 1, "delay": "150 s"}}, repair={"time": "1 d"})
-    result = play(one, [(300, 0, 0), (310, 1, 0)])
-    assert losses(one, result)["starved", "crash"] == pytest.approx(150.0, rel=EXACT)
-    assert losses(one, result)["reschedule", "crash"] == pytest.approx(10.0, rel=EXACT)
-    assert losses(one, result)["reschedule", "bug"] == pytest.approx(100.0, rel=EXACT)
 
 
 WAITS: dict[str, tuple[dict[str, Any], dict[str, int], float]] = {
@@ -211,46 +202,6 @@ def test_the_queue_and_the_way_to_it_run_nothing(use: str) -> None:
     assert result.counts["suppressed"] == 2
 
 
-@cases(
-    ("exposed", "bug", "node"),
-    [
-        ("both", 350.0, True),
-        (True, 350.0, True),
-        ("processes", 350.0, False),
-        ("nodes", 450.0, True),
-        ("none", 450.0, False),
-        (False, 450.0, False),
-    ],
-)
-def test_each_exposure_of_a_phase(exposed: Any, bug: float, node: bool) -> None:
-    """A swap from 300 s to 400 s. A bug after 350 s of processes; a node whose life ends at 350 s."""
-    one = case(BUG, cause("other", **LAW), cluster=nodes(4), recovery=HOT_SPARE | {"exposed": exposed})
-    result = play(one, [(300, 0, 0), (350, 1, 0)])
-    swap = losses(one, result)["reschedule", "crash"]
-    assert swap == pytest.approx(50.0 if bug == 350.0 else 100.0, rel=EXACT)
-    # After the swap the processes have 20 s more to start in, and 20 s to step.
-    assert losses(one, result).get(("lost_work", "bug"), 0.0) == pytest.approx(0.0 if bug == 350.0 else 20.0, rel=EXACT)
-    result = play(one, [(300, 0, 0), (350, 2, 1)])
-    assert result.counts["hits"] == (2 if node else 1)
-    assert result.counts["suppressed"] == (0 if node else 1)
-
-
-@cases(("exposed", "hits"), [("both", 2), ("nodes", 1)])
-def test_nodes_without_processes_have_their_idle_hazard(exposed: str, hits: int) -> None:
-    """In a swap in which no process runs, a node that fails only with work does not."""
-    other = cause("other", idle_hazard=0.0, **LAW)
-    one = case(other, cluster=nodes(4), recovery=HOT_SPARE | {"exposed": exposed})
-    assert play(one, [(300, 0, 0), (350, 1, 1)]).counts["hits"] == hits
-
-
-@cases(("exposed", "at"), [("none", 400.0), ("processes", 400.0), ("nodes", 350.0)])
-def test_a_failure_waits_for_the_nodes_to_be_exposed(exposed: str, at: float) -> None:
-    """With `defer` it waits for the end of a phase in which nodes cannot be hit, whatever processes do."""
-    one = case(cause("other", defer=True), cluster=nodes(4), recovery=HOT_SPARE | {"exposed": exposed})
-    result = play(one, [(300, 0, 0), (350, 1, 1)])
-    assert losses(one, result)["reschedule", "crash"] == pytest.approx(at - 300.0, rel=EXACT)
-
-
 def test_what_waited_in_a_hidden_phase_strikes_when_the_wait_for_nodes_begins() -> None:
     """Its life ended while processes ran, so the idle hazard of the wait does not thin it.
 
@@ -335,7 +286,7 @@ def test_held_nodes_fail_at_their_idle_hazard() -> None:
                 "use": "component",
                 "name": "node",
                 "part": "node",
-                "law": {"law": "exponential", "mean": f"{life} s"},
+                "law": {"use": "exponential", "mean": f"{life} s"},
                 "idle_hazard": hazard,
                 "renews": "never",
             }

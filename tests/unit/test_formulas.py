@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import sim
-from docs.pictures.mathematics import PICTURE, efficiency_of, main, picture, simulated
+from docs.pictures.mathematics import PICTURE, efficiency_of, main, simulated
 from sim.formulas.arrays import Expansion, decay, mean_decay, real
 from sim.formulas.goodput import (
     ORDERS,
@@ -23,7 +22,6 @@ from sim.formulas.goodput import (
     FailureClass,
     Store,
     efficiency,
-    expected_shares,
     first_order_efficiency,
     optimal_interval,
     shares_of_classes,
@@ -50,16 +48,6 @@ THEORY = {path.stem for path in (Path(sim.__file__).parent / "formulas").glob("[
 PLUMBING = {"arrays"}
 
 """Modules of theory that say nothing of jobs."""
-
-
-@pytest.mark.nightly
-def test_the_picture_is_current() -> None:
-    """The picture of the page is the one that the program draws now, byte for byte, and it is well-formed."""
-    drawn = picture()
-    assert (DOCS / "images" / PICTURE).read_text(encoding="utf-8") == drawn
-    words = {element.text for element in ET.fromstring(drawn).iter() if element.tag.endswith("text")}
-    assert {"Young", "Daly", "exact", "best τ for each M", "M = 15 min", "τ = 3 h"} <= words
-    assert f"images/{PICTURE}" in PAGE
 
 
 @pytest.mark.parametrize(("interval", "mtti"), [(300.0, 600.0), (1800.0, 7200.0), (10_800.0, 12 * 86_400.0)])
@@ -99,14 +87,6 @@ def test_the_share_at_the_best_interval() -> None:
         assert found == pytest.approx((1 - best / mtti) * math.exp(-130 / mtti) / (1 + 50 / mtti), rel=1e-9)
     light = efficiency(optimal_interval(1.0, 1e6), 1.0, 1e6, 100.0, 50.0, 30.0)
     assert light == pytest.approx(1 - math.sqrt(2e-6) - 180e-6, abs=3e-6)
-
-
-@cases("factor", [0.5, 2.0])
-def test_twice_the_best_interval_costs_a_quarter(factor: float) -> None:
-    """An interval wrong by a factor of two costs a quarter of sqrt(2 b / M), where failures are light."""
-    best = optimal_interval(1.0, 1e8)
-    cost = efficiency(best, 1.0, 1e8, 0.0) - efficiency(factor * best, 1.0, 1e8, 0.0)
-    assert cost == pytest.approx(0.25 * math.sqrt(2e-8), rel=1e-3)
 
 
 def test_the_expansion_of_the_share() -> None:
@@ -156,24 +136,6 @@ def total(shares: ClassShares) -> float:
 def fixed(rate: float, share: float, restart: float, downtime: float = 0.0, store: int = 0) -> FailureClass:
     """Return a class whose restarts all take one time."""
     return FailureClass(share, downtime, decay(rate * restart), store=store)
-
-
-@given(RATES, TIMES, TIMES, st.floats(60.0, 9000.0), st.floats(0.0, 300.0), st.floats(0.0, 1.0))
-@settings(max_examples=200, deadline=None)
-def test_classes_that_are_alike_are_one(
-    rate: float, restart: float, downtime: float, interval: float, write: float, share: float
-) -> None:
-    """However failures that are alike are divided into classes, the shares are those of `expected_shares`."""
-    drain = interval / 3
-    classes = [fixed(rate, part, restart, downtime) for part in (share, 1 - share)]
-    found = shares_of_classes(rate, classes, [Store(interval, write, drain)])
-    wanted = expected_shares(interval, write, 1 / rate, restart, downtime, drain)
-    assert found.productive == pytest.approx(wanted["productive"], rel=1e-9, abs=1e-12)
-    assert found.checkpoint_stall == pytest.approx(wanted["checkpoint_stall"], rel=1e-9, abs=1e-12)
-    for parts, name in zip(found[2:], ("detection", "restart", "lost_work"), strict=True):
-        assert sum(map(real, parts)) == pytest.approx(wanted[name], rel=1e-9, abs=1e-9)
-        for part, of_all in zip(parts, (share, 1 - share), strict=True):
-            assert part == pytest.approx(of_all * wanted[name], rel=1e-9, abs=1e-9)
 
 
 @given(
@@ -243,15 +205,6 @@ def test_two_levels_are_nearly_the_exact_ones(mtti: float, bound: float, count: 
     assert real(found.productive) == pytest.approx(float(exact["productive"]), abs=bound)
     only = [row._replace(store=1) for row in classes]
     assert real(shares_of_classes(rate, only, stores).productive) < real(found.productive)
-
-
-def test_without_failures_only_saves_cost() -> None:
-    """At a rate of zero the share of stepping is 1 / (1 + sum b / tau), with classes or without."""
-    stores = [Store(100.0, 1.0), Store(1000.0, 30.0)]
-    for classes in ([], [fixed(0.0, 1.0, 60.0, 10.0)]):
-        found = shares_of_classes(0.0, classes, stores)
-        assert found.productive == pytest.approx(1 / (1 + 0.01 + 0.03), rel=1e-12)
-        assert total(found) == pytest.approx(1.0, rel=1e-12)
 
 
 def test_hopeless_jobs_get_nothing_done() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import pickle
 import random
 from collections import Counter
 from functools import partial
@@ -17,7 +16,6 @@ import pytest
 
 from sim.cluster import GRAPH_FORMATS, ClusterSpec, FatTree, Hosts, Topology, edges, graph_file, to_networkx
 from sim.cluster.fabric import DualPlane
-from sim.cluster.graph_file import GraphFile
 from sim.cluster.topology import FABRIC_PARTS
 from sim.scenario.fields import RuleError
 from tests.cases import cases
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sim.cluster import FabricKind
+    from sim.cluster.graph_file import GraphFile
 
 # ----------------------------------------
 # Export as a graph: nothing is lost, other programs read it, and it can be imported again.
@@ -95,17 +94,6 @@ def test_edges_stand_for_all_cables(topology: Topology) -> None:
     assert {(min(ends), max(ends)): said["bandwidth"] for *ends, said in graph.edges.data()} == total
 
 
-def test_rail_stands_where_it_is_one(topology: Topology) -> None:
-    """An edge has a rail exactly when all its cables are of one rail of a host."""
-    cables = edges(topology)
-    rails: dict[tuple[int, int], set[int]] = {}
-    for low, high, rail in zip(cables.lower.tolist(), cables.upper.tolist(), cables.rail.tolist(), strict=True):
-        rails.setdefault((low, high), set()).add(rail)
-    for *ends, said in to_networkx(topology).edges.data():
-        (*several,) = rails[min(ends), max(ends)]
-        assert said.get("rail", -1) == (several[0] if len(several) == 1 else -1)
-
-
 def test_hosts_have_their_domains(topology: Topology) -> None:
     """Hosts say each domain that they are in; switches say none."""
     graph = to_networkx(topology)
@@ -118,14 +106,6 @@ def test_hosts_have_their_domains(topology: Topology) -> None:
             assert said.keys() == {"part", "index"}
 
 
-def test_two_ports_of_a_nic_share_its_bandwidth() -> None:
-    """In a dual-plane fabric each rail of a host has two edges, each with half the bandwidth of the NIC."""
-    graph = to_networkx(CLUSTERS["two planes"].build())
-    for host in range(32):
-        found = Counter((said["rail"], said["bandwidth"]) for *_, said in graph.edges(host, data=True))
-        assert found == {(0, 25e9): 2, (1, 25e9): 2}
-
-
 def test_other_programs_read_both_formats(topology: Topology) -> None:
     """The readers of networkx find the same graph in the text."""
     graph = to_networkx(topology)
@@ -133,36 +113,6 @@ def test_other_programs_read_both_formats(topology: Topology) -> None:
     assert (graphml.nodes, graphml.adj) == (graph.nodes, graph.adj)
     node_link = nx.node_link_graph(json.loads(GRAPH_FORMATS["json"](topology)), edges="edges")
     assert nx.utils.graphs_equal(node_link, graph)
-
-
-def test_names_are_escaped() -> None:
-    """A name may hold what means something in XML and JSON."""
-    spec = CLUSTERS["rails"].model_copy(update={"name": '<a & "b">'})
-    graphml = GRAPH_FORMATS["graphml"](spec.build())
-    assert '<data key="name">&lt;a &amp; "b"&gt;</data>' in graphml
-    assert nx.read_graphml(io.BytesIO(graphml.encode())).number_of_nodes() == sum(
-        spec.counts()[part] for part in ("node", "leaf", "spine", "core")
-    )
-    assert json.loads(GRAPH_FORMATS["json"](spec.build()))["graph"] == {"name": '<a & "b">'}
-
-
-@pytest.mark.parametrize("suffix", GRAPH_FORMATS)
-def test_export_can_be_imported(topology: Topology, suffix: str, tmp_path: Path) -> None:
-    """A fabric read from the export has the same parts, domains and cables, rail by rail."""
-    path = tmp_path / f"graph.{suffix}"
-    path.write_text(GRAPH_FORMATS[suffix](topology), encoding="utf-8")
-    fabric = GraphFile.model_validate({"file": str(path), "rails": topology.rails, "nic": "400 Gb/s"})
-    hosts = Hosts(topology.nodes, topology.gpus_per_node)
-    fabric.check(hosts)
-    counts = fabric.counts(hosts)
-    assert counts == {part: topology.counts[part] for part in counts}
-    for name, ids in fabric.domains(hosts).items():
-        assert ids.tolist() == topology.domains[name].tolist()
-
-    def every(cables: Any) -> Counter[tuple[float, ...]]:
-        return Counter(zip(*(column.tolist() for column in cables), strict=True))
-
-    assert every(fabric.edges(hosts)) == every(edges(topology))
 
 
 GB_200, GB_400 = 200e9 / 8, 400e9 / 8
@@ -184,22 +134,6 @@ def test_small_tree_is_read_as_it_was_drawn(tmp_path: Path, suffix: str) -> None
     assert kind.homes == 1
     # Four NICs of two hosts go down from a leaf group, and eight cables go up.
     assert topology.bandwidth == {"leaf": GB_400, "pod": GB_400, "cluster": GB_400}
-
-
-@cases("suffix", [".json", ".graphml"])
-def test_switches_find_their_tier_by_distance(tmp_path: Path, suffix: str) -> None:
-    """Without a part for switches nothing changes."""
-    graph = two_tiers()
-    graph.add_node("c", part="core")
-    graph.add_edges_from([("s0", "c"), ("s1", "c")])
-    explicit = topology_of(imported(written(tmp_path, graph, suffix), rails=2), Hosts(4, 8))
-    for name in [name for name in graph if not name.startswith("h")]:
-        del graph.nodes[name]["part"]
-    (tmp_path / "bare").mkdir()
-    bare = topology_of(imported(written(tmp_path / "bare", graph, suffix), rails=2), Hosts(4, 8))
-    assert bare.counts == explicit.counts
-    assert bare.counts["core"] == 1
-    assert cables_of(bare) == cables_of(explicit)
 
 
 FABRICS: list[tuple[int, type[FabricKind], Document]] = [
@@ -252,16 +186,6 @@ def test_export_and_import_give_the_same_network(
     assert dict(copy.bandwidth) == full
 
 
-def test_index_and_order_number_the_vertices(tmp_path: Path) -> None:
-    """The index goes before the order of the file, part by part."""
-    content = document()
-    for place, host in enumerate(("h2", "h0", "h3", "h1")):
-        vertex(content, host)["index"] = place
-    path = tmp_path / "graph.json"
-    path.write_text(json.dumps(content), encoding="utf-8")
-    assert topology_of(imported(path, rails=2), Hosts(4, 8)).domains["leaf"].tolist() == [0, 1, 0, 1]
-
-
 def test_bandwidth_and_cables_of_an_edge(tmp_path: Path) -> None:
     """Numbers are B/s, text has a unit, and the cables of an edge share what it says."""
     content = document()
@@ -275,52 +199,6 @@ def test_bandwidth_and_cables_of_an_edge(tmp_path: Path) -> None:
     assert cables[5, 9, 1, -1, GB_200] == 1
 
 
-@cases("by_plane", [False, True])
-def test_two_homes_are_found_in_either_order(tmp_path: Path, by_plane: bool) -> None:
-    """Cables listed rail by rail, or plane by plane, give each NIC one cable to each plane, of half its bandwidth."""
-    graph: nx.Graph[str] = nx.Graph()
-    switches = [(plane, rail) for plane in range(2) for rail in range(3)]
-    for host in ("a", "b"):
-        graph.add_node(host, part="node")
-        for plane, rail in sorted(switches, key=lambda pair: pair if by_plane else pair[::-1]):
-            graph.add_edge(host, f"p{plane}r{rail}")
-    graph.add_edges_from((f"p{plane}r{rail}", f"spine {plane}") for plane, rail in switches)
-    kind = imported(written(tmp_path, graph, ".json"), rails=3)
-    names = graph_file.read_graph(kind.file).vertices
-    leaves = [name for name in names if str(name).startswith("p")]
-    assert kind.homes == 2
-    for low, high, tier, rail, bandwidth in cables_of(topology_of(kind, Hosts(2, 3))).elements():
-        if tier == 0:
-            assert str(leaves[high - 2])[2:] == f"r{rail}", low
-            assert bandwidth == GB_200
-
-
-def test_two_homes_in_one_plane_are_dealt_rail_by_rail(tmp_path: Path) -> None:
-    """Where planes do not tell the homes apart, the order of the edges does."""
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_nodes_from(("a", "b"), part="node")
-    leaves = [f"r{rail}h{home}" for rail in range(2) for home in range(2)]
-    graph.add_edges_from((host, leaf) for host in ("a", "b") for leaf in leaves)
-    graph.add_edges_from((leaf, "spine") for leaf in leaves)
-    cables = cables_of(topology_of(imported(written(tmp_path, graph, ".json"), rails=2), Hosts(2, 2)))
-    found = Counter((low, high, rail) for low, high, tier, rail, _ in cables.elements() if tier == 0)
-    assert found == Counter((host, 2 + place, place // 2) for host in range(2) for place in range(4))
-
-
-def test_rails_of_edges_are_taken_as_given(tmp_path: Path) -> None:
-    """A rail that an edge states goes before the order of the edges."""
-    content = document()
-    for entry in content["edges"]:
-        ends = entry["source"] + entry["target"]
-        if "h" in ends:
-            entry["rail"] = 1 - int(ends[ends.index("l") + 2])
-    path = tmp_path / "graph.json"
-    path.write_text(json.dumps(content), encoding="utf-8")
-    cables = cables_of(topology_of(imported(path, rails=2), Hosts(4, 8)))
-    assert cables[0, 4, 0, 1, GB_400] == 1
-    assert cables[3, 7, 0, 0, GB_400] == 1
-
-
 @cases("suffix", [".json", ".graphml"])
 @cases("both_ways", [False, True])
 def test_directed_graphs_are_read_as_undirected(tmp_path: Path, suffix: str, both_ways: bool) -> None:
@@ -331,15 +209,6 @@ def test_directed_graphs_are_read_as_undirected(tmp_path: Path, suffix: str, bot
         graph.add_edges_from([(other, one) for one, other in graph.edges])
     directed = topology_of(imported(written(tmp_path, graph, suffix), rails=2), Hosts(4, 8))
     assert directed.counts["cable_node_leaf"] == directed.counts["cable_leaf_spine"] == 8
-
-
-@cases("suffix", [".json", ".graphml"])
-def test_parallel_edges_are_cables_of_their_own(tmp_path: Path, suffix: str) -> None:
-    """A multigraph may say each cable by itself."""
-    graph: nx.MultiGraph[str] = nx.MultiGraph(two_tiers())
-    graph.add_edge("l00", "s0", bandwidth=2e9)
-    cables = cables_of(topology_of(imported(written(tmp_path, graph, suffix), rails=2), Hosts(4, 8)))
-    assert cables[4, 8, 1, -1, GB_400] == cables[4, 8, 1, -1, 2e9] == 1
 
 
 def test_graphml_of_an_editor_is_read(tmp_path: Path) -> None:
@@ -371,34 +240,6 @@ def test_graphml_of_an_editor_is_read(tmp_path: Path) -> None:
     assert cables_of(topology) == Counter({(host, 2, 0, rail, GB_200 / 2): 1 for host in (0, 1) for rail in (0, 1)})
 
 
-def test_cables_without_a_rail_take_what_is_left(tmp_path: Path) -> None:
-    """One edge of a host that states its rail settles the other one; other hosts keep the order of their edges."""
-    content = document()
-    edge(content, "h0", "l00")["rail"] = 1
-    path = tmp_path / "graph.json"
-    path.write_text(json.dumps(content), encoding="utf-8")
-    cables = cables_of(topology_of(imported(path, rails=2), Hosts(4, 8)))
-    assert cables[0, 4, 0, 1, GB_400] == cables[0, 5, 0, 0, GB_400] == 1
-    assert cables[1, 4, 0, 0, GB_400] == cables[1, 5, 0, 1, GB_400] == 1
-
-
-def test_pods_of_hosts_may_be_named(tmp_path: Path) -> None:
-    """Names of pods are numbered in the order of the hosts."""
-    content = document()
-    content["nodes"] += [{"id": "s2"}, {"id": "c"}]
-    for leaf in ("l10", "l11"):
-        for spine in ("s0", "s1"):
-            drop(leaf, spine)(content)
-        join(leaf, "s2")(content)
-    for spine in ("s0", "s1", "s2"):
-        join(spine, "c")(content)
-    for host, pod in enumerate(("west", "west", "east", "east")):
-        vertex(content, f"h{host}")["pod"] = pod
-    path = tmp_path / "graph.json"
-    path.write_text(json.dumps(content), encoding="utf-8")
-    assert topology_of(imported(path, rails=2), Hosts(4, 8)).domains["pod"].tolist() == [0, 0, 1, 1]
-
-
 def test_a_file_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that is asked of a fabric costs one reading; a file that was edited is read again."""
     path = written(tmp_path, two_tiers(), ".json")
@@ -424,12 +265,6 @@ def test_a_file_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytes
     path.write_text(json.dumps(content), encoding="utf-8")
     assert kind.counts(hosts)["core"] == 1
     assert len(read) == 2
-
-
-def test_topology_of_a_file_survives_pickling(tmp_path: Path) -> None:
-    """Another process reads the file for itself."""
-    topology = topology_of(imported(written(tmp_path, two_tiers(), ".json"), rails=2), Hosts(4, 8))
-    assert cables_of(pickle.loads(pickle.dumps(topology))) == cables_of(topology)
 
 
 # ----------------------------------------
@@ -484,14 +319,6 @@ def test_one_failure_cuts_off_what_a_search_finds(tmp_path: Path) -> None:
     assert min(compared[part] for part in FABRIC_PARTS) >= 3
 
 
-def test_copper_access_cables_have_no_transceivers(tmp_path: Path) -> None:
-    """A transceiver stops a host only where the access cables have them."""
-    path = written(tmp_path, two_tiers(), ".json")
-    for copper in (False, True):
-        cluster = cluster_of(imported(path, rails=2, copper=copper), Hosts(4, 8))
-        assert cluster.nodes_behind("transceiver") == (0 if copper else 1)
-
-
 @cases(
     ("changes", "pod_share"),
     [
@@ -520,16 +347,6 @@ def test_pod_level_is_the_flow_out_of_the_slowest_leaf(
     assert flow_between(topology, "leaf", 0, 1) == pytest.approx(both)
 
 
-def test_planes_of_one_switch_slow_nobody(tmp_path: Path) -> None:
-    """Rail 0 has one switch for all, from which nothing goes up; rail 1 has two and a spine."""
-    graph: nx.Graph[str] = nx.Graph([("a", "all"), ("a", "l0"), ("b", "all"), ("b", "l1"), ("l0", "s"), ("l1", "s")])
-    for host in ("a", "b"):
-        graph.nodes[host]["part"] = "node"
-    topology = topology_of(imported(written(tmp_path, graph, ".json"), rails=2), Hosts(2, 2))
-    assert topology.domains["leaf"].tolist() == [0, 1]
-    assert topology.bandwidth == {"leaf": GB_400, "pod": GB_400, "cluster": GB_400}
-
-
 @cases(
     ("leaf_cables", "core_cables", "share"),
     [(1, (4, 4), 1), (1, (2, 2), 2), (1, (1, 1), 4), (1, (8, 1), 8 / 5), (2, (8, 8), 1), (2, (2, 4), 8 / 6)],
@@ -553,14 +370,6 @@ def test_cluster_level_is_the_flow_out_of_a_pod(
     assert topology.bandwidth["pod"] == GB_400
     assert topology.bandwidth["cluster"] == pytest.approx(GB_400 / share)
     assert flow_between(topology, "pod", 0, 1) == pytest.approx(8 * topology.bandwidth["cluster"])
-
-
-def test_oversubscription_beyond_the_cluster_slows_nobody(tmp_path: Path) -> None:
-    """Hosts behind the same leaf switches keep what their NICs have, however few the cables up."""
-    graph = nx.Graph(two_tiers())
-    graph.remove_nodes_from(["h2", "h3", "l10", "l11", "s1"])
-    topology = topology_of(imported(written(tmp_path, graph, ".json"), rails=2), Hosts(2, 8))
-    assert topology.bandwidth == {"leaf": GB_400, "pod": GB_400, "cluster": GB_400}
 
 
 # ----------------------------------------

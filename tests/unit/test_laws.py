@@ -68,8 +68,8 @@ SMOOTH: list[LawModel] = [
     Piecewise(hazards=({"until": "1 h", "rate": "2 per d"}, {"until": "2 d", "rate": 0}, {"rate": "1 per d"})),
     Mixture(
         parts=(
-            {"weight": 0.05, "law": {"law": "weibull", "shape": 0.6, "mean": "1 h"}},
-            {"weight": "95 %", "law": {"law": "gamma", "shape": 3, "mean": "30 h"}},
+            {"weight": 0.05, "law": {"use": "weibull", "shape": 0.6, "mean": "1 h"}},
+            {"weight": "95 %", "law": {"use": "gamma", "shape": 3, "mean": "30 h"}},
         )
     ),
 ]
@@ -79,9 +79,9 @@ JUMPING: list[LawModel] = [
         parts=(
             {"weight": 0.3, "law": "30 min"},
             {"weight": 0.1, "law": 0},
-            {"weight": 0.2, "law": {"law": "uniform", "low": "1 h", "high": "2 h"}},
-            {"weight": 0.3, "law": {"law": "lognormal", "median": "1 h", "sigma": 1}},
-            {"weight": 0.1, "law": {"law": "empirical", "values": ["1 h", "50 min", "30 min"]}},
+            {"weight": 0.2, "law": {"use": "uniform", "low": "1 h", "high": "2 h"}},
+            {"weight": 0.3, "law": {"use": "lognormal", "median": "1 h", "sigma": 1}},
+            {"weight": 0.1, "law": {"use": "empirical", "values": ["1 h", "50 min", "30 min"]}},
         )
     ),
 ]
@@ -120,6 +120,15 @@ def test_ppf_is_the_smallest_time_that_reaches_u(law: LawModel) -> None:
     assert np.all(law.cdf(times) >= U - 1e-12)
     assert np.all(law.cdf(times - 1e-6 * (1 + times)) <= U)
     assert np.all(np.diff(times) >= 0)
+
+
+@cases("law", LAWS, ids=NAMES)
+def test_many_are_as_one_by_one(law: LawModel) -> None:
+    """The bits of a draw do not depend on who asks for it, and it is a plain float."""
+    u = np.concatenate([U, rng.uniform(rng.stream(7, 0, "bits"), range(1000))])
+    scalars = [law.ppf_one(number) for number in u.tolist()]
+    assert law.ppf(u).tolist() == scalars
+    assert {type(time) for time in scalars} == {float}
 
 
 @cases("law", LAWS, ids=NAMES)
@@ -260,10 +269,10 @@ def test_proportional_laws(law: LawModel) -> None:
 def test_memoryless_laws() -> None:
     """Only the exponential law, under each of its names, forgets: P(X > old + more | X > old) = P(X > more)."""
     assert [name for name, law in zip(NAMES, LAWS, strict=True) if law.memoryless] == [
-        '{"law":"exponential","mean":"1 h"}',
-        '{"law":"weibull","shape":1.0,"mean":"1 h"}',
-        '{"law":"gamma","shape":1.0,"mean":"1 h"}',
-        '{"law":"piecewise","hazards":[{"rate":"1 per h"}]}',
+        '{"use":"exponential","mean":"1 h"}',
+        '{"use":"weibull","shape":1.0,"mean":"1 h"}',
+        '{"use":"gamma","shape":1.0,"mean":"1 h"}',
+        '{"use":"piecewise","hazards":[{"rate":"1 per hour"}]}',
     ]
     old, more = 2 * HOUR, np.array([0.5, 1, 3]) * HOUR
     for law, _ in CONTINUOUS:
@@ -293,7 +302,7 @@ def test_schema_asks_for_the_law() -> None:
     """The JSON Schema refuses an object without its law, as the loader does."""
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"repair": {"mean": "1 h"}}, Repaired.model_json_schema())
-    with pytest.raises(ValidationError, match="law"):
+    with pytest.raises(ValidationError, match="use"):
         Repaired.model_validate({"repair": {"mean": "1 h"}})
 
 
@@ -309,30 +318,30 @@ def test_from_seconds() -> None:
 @cases(
     ("wrong", "rule"),
     [
-        ({"law": "weibull", "shape": 0.7}, r"exactly one of mean and scale \(given: none\)"),
-        ({"law": "weibull", "shape": 1, "mean": "1 h", "scale": "1 h"}, r"exactly one .*\(given: mean, scale\)"),
-        ({"law": "weibull", "shape": 0, "mean": "1 h"}, "greater than or equal to 0.05"),
-        ({"law": "weibull", "shape": math.inf, "mean": "1 h"}, "finite"),
-        ({"law": "gamma", "shape": -1, "mean": "1 h"}, "greater than or equal to 0.05"),
-        ({"law": "gamma", "shape": 2}, "Field required"),
-        ({"law": "lognormal", "sigma": 1}, "exactly one of median and mean"),
-        ({"law": "lognormal", "sigma": 0, "median": "1 h"}, "greater than 0"),
-        ({"law": "lognormal", "sigma": 30, "median": "1 h"}, "less than or equal to 10"),
-        ({"law": "lognormal", "sigma": math.nan, "median": "1 h"}, "finite"),
-        ({"law": "lognormal", "sigma": 10, "median": "1 h"}, "not finite, or above 1e12 years"),
-        ({"law": "lognormal", "sigma": 9, "median": "1e303 d"}, "not finite, or above 1e12 years"),
-        ({"law": "weibull", "shape": 0.05, "scale": "1 year"}, "not finite, or above 1e12 years"),
-        ({"law": "empirical", "values": ["2e303 d", "2e303 d"]}, "not finite, or above 1e12 years"),
-        ({"law": "piecewise", "hazards": [{"rate": "1e-13 per year"}]}, "not finite, or above 1e12 years"),
+        ({"use": "weibull", "shape": 0.7}, r"exactly one of mean and scale \(given: none\)"),
+        ({"use": "weibull", "shape": 1, "mean": "1 h", "scale": "1 h"}, r"exactly one .*\(given: mean, scale\)"),
+        ({"use": "weibull", "shape": 0, "mean": "1 h"}, "greater than or equal to 0.05"),
+        ({"use": "weibull", "shape": math.inf, "mean": "1 h"}, "finite"),
+        ({"use": "gamma", "shape": -1, "mean": "1 h"}, "greater than or equal to 0.05"),
+        ({"use": "gamma", "shape": 2}, "Field required"),
+        ({"use": "lognormal", "sigma": 1}, "exactly one of median and mean"),
+        ({"use": "lognormal", "sigma": 0, "median": "1 h"}, "greater than 0"),
+        ({"use": "lognormal", "sigma": 30, "median": "1 h"}, "less than or equal to 10"),
+        ({"use": "lognormal", "sigma": math.nan, "median": "1 h"}, "finite"),
+        ({"use": "lognormal", "sigma": 10, "median": "1 h"}, "not finite, or above 1e12 years"),
+        ({"use": "lognormal", "sigma": 9, "median": "1e303 d"}, "not finite, or above 1e12 years"),
+        ({"use": "weibull", "shape": 0.05, "scale": "1 year"}, "not finite, or above 1e12 years"),
+        ({"use": "empirical", "values": ["2e303 d", "2e303 d"]}, "not finite, or above 1e12 years"),
+        ({"use": "piecewise", "hazards": [{"rate": "1e-13 per year"}]}, "not finite, or above 1e12 years"),
         ("1.1e12 years", "not finite, or above 1e12 years"),
-        ({"law": "exponential", "mean": "0 s"}, "greater than 0"),
-        ({"law": "exponential", "mean": "-1 h"}, "must not be negative"),
-        ({"law": "empirical", "values": []}, "at least one value above zero"),
-        ({"law": "empirical", "values": ["0 s", "0 s"]}, "at least one value above zero"),
-        ({"law": "uniform", "low": "2 h", "high": "1 h"}, "low must be less than high"),
-        ({"law": "uniform", "low": "1 h", "high": "1 h"}, "low must be less than high"),
-        ({"law": "fixed", "value": "1 h", "values": "1 h"}, "Extra inputs"),
-        ({"law": "wiebull", "shape": 1}, "'weibull'"),
+        ({"use": "exponential", "mean": "0 s"}, "greater than 0"),
+        ({"use": "exponential", "mean": "-1 h"}, "must not be negative"),
+        ({"use": "empirical", "values": []}, "at least one value above zero"),
+        ({"use": "empirical", "values": ["0 s", "0 s"]}, "at least one value above zero"),
+        ({"use": "uniform", "low": "2 h", "high": "1 h"}, "low must be less than high"),
+        ({"use": "uniform", "low": "1 h", "high": "1 h"}, "low must be less than high"),
+        ({"use": "fixed", "value": "1 h", "values": "1 h"}, "Extra inputs"),
+        ({"use": "wiebull", "shape": 1}, "'weibull'"),
         (30, "needs a unit"),
         ("30 parsec", "unknown unit"),
     ],
@@ -395,7 +404,7 @@ def test_weibull_lives_are_scaled(shape: float, ratio: float) -> None:
         Lognormal(median="1 h", sigma=1.5),
         Piecewise(hazards=({"until": "1 h", "rate": "1 per h"}, {"rate": "0.1 per h"})),
         Mixture(
-            parts=({"weight": 0.3, "law": "1 h"}, {"weight": 0.7, "law": {"law": "gamma", "shape": 2, "mean": "1 h"}})
+            parts=({"weight": 0.3, "law": "1 h"}, {"weight": 0.7, "law": {"use": "gamma", "shape": 2, "mean": "1 h"}})
         ),
     ],
     ids=["lognormal", "piecewise", "mixture"],
@@ -438,8 +447,8 @@ DAY = 86400.0
 # Infant mortality of one unit in twenty beside wear-out, with the same laws of scipy.stats.
 INFANTS = Mixture(
     parts=(
-        {"weight": "5 %", "law": {"law": "weibull", "shape": 0.6, "scale": "10 d"}},
-        {"weight": "95 %", "law": {"law": "lognormal", "median": "1000 d", "sigma": 0.8}},
+        {"weight": "5 %", "law": {"use": "weibull", "shape": 0.6, "scale": "10 d"}},
+        {"weight": "95 %", "law": {"use": "lognormal", "median": "1000 d", "sigma": 0.8}},
     )
 )
 
@@ -447,16 +456,16 @@ THEIRS = ((0.05, stats.weibull_min(0.6, scale=10 * DAY)), (0.95, stats.lognorm(0
 
 HYPER = Mixture(
     parts=(
-        {"weight": 0.2, "law": {"law": "exponential", "mean": "1 h"}},
-        {"weight": 0.8, "law": {"law": "exponential", "mean": "50 h"}},
+        {"weight": 0.2, "law": {"use": "exponential", "mean": "1 h"}},
+        {"weight": 0.8, "law": {"use": "exponential", "mean": "50 h"}},
     )
 )
 
 REPAIRS = Mixture(  # most are a reboot, some a visit, a few wait for a part
     parts=(
         {"weight": 0.75, "law": "30 min"},
-        {"weight": 0.15, "law": {"law": "uniform", "low": "1 h", "high": "3 h"}},
-        {"weight": 0.1, "law": {"law": "piecewise", "hazards": [{"until": "2 d", "rate": 0}, {"rate": "1 per d"}]}},
+        {"weight": 0.15, "law": {"use": "uniform", "low": "1 h", "high": "3 h"}},
+        {"weight": 0.1, "law": {"use": "piecewise", "hazards": [{"until": "2 d", "rate": 0}, {"rate": "1 per d"}]}},
     )
 )
 
@@ -531,7 +540,7 @@ def test_jumps_are_exact() -> None:
     assert np.all(lives[U <= 0.75] == 30 * 60.0)
     assert np.all(lives[U > 0.7501] >= HOUR)
     assert [REPAIRS.ppf_one(u) for u in (1e-9, 0.5, 0.75)] == [1800.0] * 3
-    both = Mixture(parts=({"weight": 0.5, "law": "1 h"}, {"weight": 0.5, "law": {"law": "exponential", "mean": "1 h"}}))
+    both = Mixture(parts=({"weight": 0.5, "law": "1 h"}, {"weight": 0.5, "law": {"use": "exponential", "mean": "1 h"}}))
     before = 0.5 * -math.expm1(-1)
     assert both.ppf_one(before * (1 + 1e-9)) == both.ppf_one(before + 0.5 - 1e-9) == HOUR
     assert both.ppf_one(before * (1 - 1e-9)) == pytest.approx(HOUR, rel=1e-8)
@@ -543,8 +552,8 @@ def test_a_gap_is_crossed_at_its_near_end() -> None:
     """Where no life ends, the smallest time that reaches u is the last life before the gap."""
     law = Mixture(
         parts=(
-            {"weight": 0.5, "law": {"law": "uniform", "low": "0 h", "high": "1 h"}},
-            {"weight": 0.5, "law": {"law": "uniform", "low": "9 h", "high": "10 h"}},
+            {"weight": 0.5, "law": {"use": "uniform", "low": "0 h", "high": "1 h"}},
+            {"weight": 0.5, "law": {"use": "uniform", "low": "9 h", "high": "10 h"}},
         )
     )
     assert law.ppf(np.array([0.25, 0.5, 0.75])) / HOUR == pytest.approx([0.5, 1, 9.5], rel=1e-12)
@@ -565,7 +574,7 @@ def test_equal_parts_are_the_part() -> None:
 def test_a_part_that_hardly_counts(other: str) -> None:
     """A part of weight 1e-15, of far shorter or longer lives, moves no time: the other end of the bracket is far."""
     whole = Exponential(mean="1 h")
-    law = Mixture(parts=({"weight": 1, "law": whole}, {"weight": 1e-15, "law": {"law": "exponential", "mean": other}}))
+    law = Mixture(parts=({"weight": 1, "law": whole}, {"weight": 1e-15, "law": {"use": "exponential", "mean": other}}))
     u = np.linspace(0.001, 0.9, 500)
     assert_allclose(law.ppf(u), whole.ppf(u), rtol=1e-11)
     assert_allclose([law.ppf_one(number) for number in u.tolist()], whole.ppf(u), rtol=1e-11)
@@ -581,7 +590,7 @@ def test_weights_that_round() -> None:
 
 def test_a_part_that_takes_no_time_is_never_met() -> None:
     """A fixed time of zero is a jump at zero, and has no place among length-biased lives."""
-    law = Mixture(parts=({"weight": 0.5, "law": 0}, {"weight": 0.5, "law": {"law": "exponential", "mean": "1 h"}}))
+    law = Mixture(parts=({"weight": 0.5, "law": 0}, {"weight": 0.5, "law": {"use": "exponential", "mean": "1 h"}}))
     assert law.ppf(np.array([1e-9, 0.5, 0.5 + 0.5 * -math.expm1(-1)])) == pytest.approx([0, 0, HOUR], rel=1e-12)
     assert_allclose(law.length_biased_ppf(U), Exponential(mean="1 h").length_biased_ppf(U), rtol=1e-12)
 
@@ -589,8 +598,8 @@ def test_a_part_that_takes_no_time_is_never_met() -> None:
 def test_written_and_read() -> None:
     """A mixture comes back as it was written; text in a part is a fixed time there too."""
     data = {
-        "law": "mixture",
-        "parts": [{"weight": 0.8, "law": "30 min"}, {"weight": "20 %", "law": {"law": "exponential", "mean": "1 d"}}],
+        "use": "mixture",
+        "parts": [{"weight": 0.8, "law": "30 min"}, {"weight": "20 %", "law": {"use": "exponential", "mean": "1 d"}}],
     }
     part = Part.model_validate({"life": data})
     law = part.life
@@ -615,9 +624,9 @@ def test_written_and_read() -> None:
         ([{"weight": 1.5, "law": "1 h"}, {"weight": 0.5, "law": "2 h"}], "above 1"),
         ([{"weight": 0.5, "law": "0 s"}, {"weight": 0.5, "law": 0}], "a mean above zero"),
         ([{"weight": 0.5, "law": 30}, {"weight": 0.5, "law": "1 h"}], "needs a unit"),
-        ([{"weight": 0.5, "law": {"law": "mixture"}}, {"weight": 0.5, "law": "1 h"}], "does not match any"),
+        ([{"weight": 0.5, "law": {"use": "mixture"}}, {"weight": 0.5, "law": "1 h"}], "does not match any"),
         (
-            [{"weight": 0.5, "law": {"law": "weibull", "shape": 1}}, {"weight": 0.5, "law": "1 h"}],
+            [{"weight": 0.5, "law": {"use": "weibull", "shape": 1}}, {"weight": 0.5, "law": "1 h"}],
             "exactly one of mean",
         ),
         ([{"weight": 0.5}, {"weight": 0.5, "law": "1 h"}], "required"),
@@ -627,7 +636,7 @@ def test_written_and_read() -> None:
 def test_mistakes_are_told_in_one_line_of_test_laws_mixture(parts: object, rule: str) -> None:
     """Each mistake gives exactly one error, which states the rule."""
     with pytest.raises(ValidationError, match=rule) as caught:
-        Part.model_validate({"life": {"law": "mixture", "parts": parts}})
+        Part.model_validate({"life": {"use": "mixture", "parts": parts}})
     # An item that is wrong is also missed in the count of the list; sim.input.complaints leaves that echo out.
     errors = [error for error in caught.value.errors() if error["type"] != "too_short" or len(error["input"]) < 2]
     assert len(errors) == 1
@@ -806,7 +815,7 @@ def test_stationary_start_of_test_laws_piecewise() -> None:
 
 def test_written_and_read_of_test_laws_piecewise() -> None:
     """Hazards come back as they were written: a rate without a unit noun, and no end of the last piece."""
-    data = {"law": "piecewise", "hazards": [{"until": "30 d", "rate": "0.2 per year"}, {"rate": "100 FIT"}]}
+    data = {"use": "piecewise", "hazards": [{"until": "30 d", "rate": "0.2 per year"}, {"rate": "100 FIT"}]}
     part = Part.model_validate({"life": data})
     law = part.life
     assert isinstance(law, Piecewise)
@@ -819,7 +828,7 @@ def test_written_and_read_of_test_laws_piecewise() -> None:
     assert Part.model_validate_json(part.model_dump_json()) == part
     jsonschema.validate(json.loads(part.model_dump_json(exclude_none=True)), Part.model_json_schema())
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"life": {"law": "piecewise", "hazards": [{"until": "1 d"}]}}, Part.model_json_schema())
+        jsonschema.validate({"life": {"use": "piecewise", "hazards": [{"until": "1 d"}]}}, Part.model_json_schema())
 
 
 @cases(
@@ -844,7 +853,7 @@ def test_written_and_read_of_test_laws_piecewise() -> None:
 def test_mistakes_are_told_in_one_line_of_test_laws_piecewise(hazards: object, rule: str) -> None:
     """Each mistake gives exactly one error, which states the rule."""
     with pytest.raises(ValidationError, match=rule) as caught:
-        Part.model_validate({"life": {"law": "piecewise", "hazards": hazards}})
+        Part.model_validate({"life": {"use": "piecewise", "hazards": hazards}})
     # An item that is wrong is also missed in the count of the list; sim.input.complaints leaves that echo out.
     errors = [error for error in caught.value.errors() if error["type"] != "too_short" or not error["input"]]
     assert len(errors) == 1

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
+from analysis import amounts as module
 from analysis.amounts import (
     PERCENT,
     capital,
@@ -29,7 +30,7 @@ from analysis.amounts import (
     signed_text,
 )
 from analysis.compare import Variant, compare, compare_document
-from analysis.metrics import BUCKETS, METRICS, SHARES, TIME_SHARE, job_ratios, ratios, time_shares
+from analysis.metrics import BUCKETS, METRICS, SHARES, TIME_SHARE, job_ratios, nodes_down, ratios, time_shares
 from analysis.page.chapters.compare import _metrics
 from analysis.page.charts.tables import color_of
 from analysis.page.glossary import bucket_words, metric_words
@@ -117,6 +118,15 @@ def test_shares_by_hand() -> None:
     assert found["node_availability"] == pytest.approx(0.95)
     assert found["job_availability"] == pytest.approx(750 / 900)
     assert found["at_risk_at_end"] == pytest.approx(0.02)
+
+
+def test_nodes_down_by_hand() -> None:
+    """Of 10,000 s none is down for 9,000, 3 for 985, 5 for 15: over 3 for 0.15 %, so for 99.9 % it takes 5."""
+    found = nodes_down({0: 9000.0, 3: 985.0, 5: 15.0}, 100, gpus=8, spares=10)
+    assert found["mean"] == pytest.approx((3 * 985 + 5 * 15) / 10_000)
+    assert [found[level] for level in ("p50", "p90", "p99", "p999", "max")] == [0, 0, 3, 5, 5]
+    assert [(row["count"], row["gpus"]) for row in found["more_than"]] == [(0, 0), (1, 8), (2, 16), (4, 32), (10, 80)]
+    assert [row["time_share"] for row in found["more_than"]] == pytest.approx([0.1, 0.1, 0.1, 0.0015, 0.0])
 
 
 def test_availability_of_domains_by_hand() -> None:
@@ -361,13 +371,13 @@ def test_a_metric_stands_on_every_surface(comparison: dict[str, Any]) -> None:
         for text in (metric.label, metric.short, metric.plain, metric_words(name), name_of(name)):
             assert text, name
             assert not re.search(r"_|\bnan\b|None", text), text
-        told = [
+        worded = [
             form_of(name, [0.5], "EUR").plain(0.5),
             people_form(name, [0.5], "EUR").plain(0.5),
             cell_forms(name, "EUR").value(0.5),
         ]
         wanted = {"share": "%", "currency": "EUR", "currency per token": "EUR"}.get(metric.unit, "")
-        assert all(wanted in text for text in told), told
+        assert all(wanted in text for text in worded), worded
         if name in OWN:
             assert f"`{name}`" in reference
             assert name == "effective_mfu" or any(row.startswith(capital(metric.label)) for row in rows), name
@@ -420,3 +430,22 @@ def test_numbers_of_nothing_have_no_sign() -> None:
     assert [percent_text(value) for value in (-1e-6, 0.0, -0.01)] == ["0.00 %", "0.00 %", "-1.00 %"]
     assert [count_text(value) for value in (-0.01, 0.0)] == ["0.0"] * 2
     assert [PERCENT.plain(value, (-0.01, 0.01)) for value in (-1e-6, 0.0)] == ["0.0 %"] * 2
+
+
+_NEAR_ZERO = [sign * 10.0**power for power in range(-12, 7) for sign in (1, -1)] + [0.0, -0.0]
+
+
+@cases("metric", ["ettr", "interruptions", "mtti", "tokens_per_day", "energy", "cost", "cost_per_token"])
+def test_no_zero_has_a_sign(metric: str) -> None:
+    """Whatever rounds to zero is 0 and never -0, in values, changes and intervals, of any metric."""
+    cells, signed = cell_forms(metric, "USD"), module._unsigned_zero
+    for value in _NEAR_ZERO:
+        interval = (value - 0.3, value + 0.3)
+        form = form_of(metric, [value], "USD")._replace(least=-math.inf)
+        texts = [form.plain(value), form.brief(value), form.value(value, interval), form.change(value, interval)]
+        texts += [cells.change(value), cells.value(value), module.compact(value), module.hours_of(value)]
+        texts += [module.number_text(value, places) for places in (0, 1, 3)] + [module.signed_number(value, 1)]
+        texts += [module.count_text(value), module.short_text(value), points_text(value), module.money(value, "USD")]
+        for text in texts:
+            assert not re.search(r"(?<![\d.])[-−]0+(\.0+)?(?![\d.e])", text), (value, text)
+    assert [signed(text) for text in ("-0.0 %", "+0 d", "-0.1 %", "-0,000")] == ["0.0 %", "0 d", "-0.1 %", "0,000"]

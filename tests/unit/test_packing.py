@@ -105,18 +105,6 @@ def test_gather_is_a_best_fit_that_takes_the_first_nodes() -> None:
     assert choices > 100, "too easy to show anything"
 
 
-def test_gather_by_hand() -> None:
-    """Domains a, b, c of 4, 2 and 3 nodes that wait: 2 fit b, 3 fit c, 5 take all of a and one of b."""
-    domain_of = [0, 0, 0, 0, 1, 1, 2, 2, 2]
-    waiting = list(range(9))
-    assert gather(waiting, 2, domain_of) == [4, 5]
-    assert gather(waiting, 3, domain_of) == [6, 7, 8]
-    assert gather(waiting, 5, domain_of) == [0, 1, 2, 3, 4]
-    assert gather(waiting, 7, domain_of) == [0, 1, 2, 3, 6, 7, 8]
-    assert gather([8, 3, 0], 2, domain_of) == [0, 3], "in whatever order they wait"
-    assert gather([0, 1, 4, 5], 2, domain_of) == [0, 1], "of equal domains the first"
-
-
 def test_spread_is_as_even_as_whole_nodes_allow() -> None:
     """No other whole numbers are nearer to equal shares, by trying them all; of a domain the last nodes go."""
     uneven = 0
@@ -143,30 +131,11 @@ def test_spread_is_as_even_as_whole_nodes_allow() -> None:
     assert uneven > 200, "too easy to show anything"
 
 
-def test_spread_over_equal_domains() -> None:
-    """Five spares of three racks of four: two, two and one, the last nodes of each."""
-    assert spread(range(12), 5, [node // 4 for node in range(12)]) == [2, 3, 6, 7, 11]
-    assert spread(range(12), 0, [0] * 12) == []
-
-
 def test_a_job_of_the_size_of_a_pod_starts_inside_one() -> None:
     """Job 0 holds half of the first pod of three: job 1, of a whole pod, takes the second, not nodes 2 to 5."""
     assert held(case(12, 2, 4, pack=None)) == [[0, 1], [2, 3, 4, 5]]
     assert held(case(12, 2, 4)) == [[0, 1], [4, 5, 6, 7]]
     assert held(case(12, 2, 4, 2)) == [[0, 1], [4, 5, 6, 7], [2, 3]], "and the gap is filled by who fits it best"
-
-
-def test_scattered_nodes_do_not_draw_a_job_out_of_its_pod() -> None:
-    """Three nodes of the first pod and two of the second wait for repair or spare: only the third pod is whole."""
-    rows = [(1.0, 0, 0), (2.0, 0, 2), (3.0, 0, 5)]
-    late = [{"name": "late", "gpus": 4, "arrival": "100 s"}]
-    assert held(case(12, jobs=late, pack=None), rows) == [[1, 3, 4, 6]]
-    assert held(case(12, jobs=late), rows) == [[8, 9, 10, 11]]
-
-
-def test_a_job_that_no_pod_holds_takes_as_few_as_possible() -> None:
-    """Six nodes on three pods, of which the first has three idle ones: a whole pod, and two where three are."""
-    assert held(case(12, 1, 6)) == [[0], [1, 2, 4, 5, 6, 7]]
 
 
 @pytest.mark.parametrize(
@@ -218,15 +187,6 @@ def test_a_position_keeps_the_pod_it_was_first_packed_into() -> None:
     assert held(both, [(100.0, 0, 0), (150.0, 0, 4), (400.0, 0, 5)]) == [[3, 1, 2], [7, 4, 6]]
 
 
-def test_the_narrow_cores_leave_a_seventh() -> None:
-    """What a NIC gets between pods is 1/7 of what it gets inside one."""
-    one = case(28, 12, fabric=NARROW, share=0.3)
-    assert one.network is not None
-    bandwidth = one.network.bandwidth
-    assert bandwidth["pod"] == bandwidth["leaf"] == one.jobs[0].planned_bandwidth
-    assert bandwidth["cluster"] == pytest.approx(bandwidth["leaf"] / 7, rel=1e-12)
-
-
 @cases("share", [0.1, 0.3, 1.0])
 def test_a_replacement_in_another_pod_slows_the_job_down(share: float) -> None:
     """Steps from 30 s on; a failure at 130 s, 30 s to initialize, and then a step takes 1 - c + 7 c of its time.
@@ -242,35 +202,6 @@ def test_a_replacement_in_another_pod_slows_the_job_down(share: float) -> None:
     )
 
 
-def test_a_spare_in_its_own_pod_does_not() -> None:
-    """Packed, each pod has one of the two spares: node 13 takes over from node 0."""
-    one = case(28, 12, fabric=NARROW, share=0.3, spares={"hot": 2})
-    assert held(one, [(130.0, 0, 0)])[0] == [13, *range(1, 12)]
-    result = play(one, [(130.0, 0, 0)])
-    assert seconds(result) == pytest.approx({"initialize": 60.0, "lost_work": 100.0, "productive": 840.0}, rel=1e-9)
-
-
-def test_a_replica_that_is_away_is_not_in_the_traffic() -> None:
-    """One of two replicas begins anew at 400 s, in the other pod; until it is back at 700 s the other is not slowed."""
-    jobs = [{"name": "job", "gpus": 2, "communication": 0.3, "parallelism": {"data": 2}}]
-    recovery = {"use": "shrink-rejoin", "reconfigure": "10 s", "initialize": "300 s"}
-    one = case(28, jobs=jobs, fabric=NARROW, pack=None, spares={"hot": 2}, repair=NEVER_BACK, recovery=recovery)
-    assert held(one, [(400.0, 0, 0)]) == [[26, 1]]
-    pace = 1 / (1 - 0.3 + 7 * 0.3)
-    assert play(one, [(400.0, 0, 0)]).jobs[0].work == pytest.approx(100 + 290 / 2 + 300 * pace, rel=1e-9)
-
-
-def test_the_job_is_at_its_old_pace_when_it_is_back_in_its_pod() -> None:
-    """Node 26 fails at 400 s in its turn; node 0, repaired at 330 s, is the first spare then."""
-    one = case(28, 12, fabric=NARROW, share=0.3, spares={"hot": 2}, pack=None)
-    pace = 1 / (1 - 0.3 + 7 * 0.3)
-    found = seconds(play(one, [(130.0, 0, 0), (400.0, 0, 26)]))
-    # From 160 to 400 s at the slow pace, all of it lost: work at risk is lost with the time that it took.
-    assert found == pytest.approx(
-        {"initialize": 90.0, "lost_work": 100.0 + 240 * pace + 240 * (1 - pace), "productive": 570.0}, rel=1e-9
-    )
-
-
 def test_a_job_that_starts_on_two_pods_for_want_of_room_is_slow_from_the_start() -> None:
     """Job 0 has 4 nodes of the first pod, job 1 none the less starts on one pod only if it is packed."""
     pace = 1 / (1 - 0.3 + 7 * 0.3)
@@ -278,36 +209,6 @@ def test_a_job_that_starts_on_two_pods_for_want_of_room_is_slow_from_the_start()
         result = play(case(28, 4, 12, fabric=NARROW, share=0.3, pack=pack))
         assert result.jobs[1].work == pytest.approx((999 - 30) * expected, rel=1e-9)
         assert result.jobs[0].work == pytest.approx(970, rel=1e-9)
-
-
-def test_a_job_that_is_larger_than_a_pod_was_planned_for_that() -> None:
-    """What it gets between pods is what it was planned with: it steps at its full pace."""
-    result = play(case(28, 20, fabric=NARROW, share=0.3))
-    assert seconds(result) == pytest.approx({"initialize": 30.0, "productive": 970.0}, rel=1e-9)
-
-
-@cases("pick", ["longest-idle", "random", "fewest-failures"])
-def test_nodes_are_picked_by_place_or_otherwise(pick: str) -> None:
-    """A packed job takes nodes where they are, so that there is nothing to pick."""
-    scheduler = {"use": "fifo", "pack": "pod", "pick": pick}
-    with pytest.raises(sim.ScenarioError, match=f"scheduler.pack: packed jobs take nodes by their place, .*: {pick}"):
-        case(8, 3, scheduler=scheduler)
-    case(8, 3, scheduler={**scheduler, "pick": "lowest"})
-
-
-@cases(
-    "changes",
-    [
-        {"cluster": {"rack": {"nodes": 4}}, "spares": {"hot": 0, "unit": "rack"}},
-        {"cluster": {"scale_up": {"gpus": 4}}},
-    ],
-    ids=["racks", "scale-up domains"],
-)
-def test_whole_units_keep_their_nodes_together_anyway(changes: dict[str, Any]) -> None:
-    """Of racks or scale-up domains that are used whole, nothing can be packed."""
-    with pytest.raises(sim.ScenarioError, match=r"scheduler\.pack: is for nodes that are used one by one"):
-        case(8, 4, **changes)
-    assert case(8, 4, pack=None, **changes).units is not None
 
 
 # ----------------------------------------
@@ -326,19 +227,6 @@ def test_a_level_is_integrated() -> None:
     assert level.collect(17.0) == pytest.approx(26)
     assert level.collect(17.0) == 0
     assert level.collect(18.0) == pytest.approx(5)
-
-
-def test_a_pool_gives_out_the_lowest() -> None:
-    """Without a rank the order is that of the numbers, whatever the order in which nodes came."""
-    pool = Pool(Place.SPARE, 0)
-    places = [int(Place.SPARE)] * 5
-    for node in (3, 1, 4):
-        pool.push(node)
-    taken = []
-    while (node := pool.pop(places)) >= 0:
-        places[node] = ELSEWHERE
-        taken.append(node)
-    assert taken == [1, 3, 4]
 
 
 @cases("keyed", [False, True], ids=["by number", "by rank"])
@@ -379,7 +267,7 @@ def test_a_pool_against_a_plain_list(keyed: bool) -> None:
     assert picked > 2000
 
 
-def case_of_test_pool(pick: str, nodes: int = 8, **changes: Any) -> sim.Prepared:
+def pool_case(pick: str, nodes: int = 8, **changes: Any) -> sim.Prepared:
     """Return a cluster of which a job has two nodes, with a repair of 50 s and points for each node."""
     points = {"use": "score", "start": 100, "blame_costs": 10, "regains": 86400, "floor": -1000}
     repair = {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}], "lemons": [points]}
@@ -407,7 +295,7 @@ def nodes_of(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = (), replicat
             [(100.0, 0, 3), (151.0, 0, 3), (400.0, 0, 2)],
             {"lowest": 2, "longest-idle": 3, "fewest-failures": 2, "best-score": 2},
         ),
-        # Node 2 three times far apart, 90 points; node 3 twice within seconds, 81 points.
+        # Node 2 three times far apart, 90 percentage points; node 3 twice within seconds, 81 percentage points.
         (
             [(100.0, 0, 2), (300.0, 0, 2), (500.0, 0, 2), (700.0, 0, 3), (751.0, 0, 3)],
             {"lowest": 2, "longest-idle": 2, "fewest-failures": 3, "best-score": 2},
@@ -422,30 +310,8 @@ def nodes_of(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = (), replicat
 )
 def test_picks_by_hand(rows: list[tuple[float, ...]], expected: dict[str, int]) -> None:
     """Node 0 fails at 900 s, and nodes 2 and 3 wait; a second of being up gives back a point of the 10 of a blame."""
-    found = {pick: nodes_of(case_of_test_pool(pick, nodes=4), [*rows, (900.0, 1, 0)]) - {1} for pick in expected}
+    found = {pick: nodes_of(pool_case(pick, nodes=4), [*rows, (900.0, 1, 0)]) - {1} for pick in expected}
     assert found == {pick: {node} for pick, node in expected.items()}
-
-
-@cases("repair", [{"time": "50 s"}, {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}]}])
-def test_failures_count_whatever_the_repair(repair: dict[str, Any]) -> None:
-    """Node 2 has failed and node 3 has not: the fewest failures are node 3's with every kind of repair."""
-    rows = [(100.0, 0, 2), (900.0, 1, 0)]
-    assert nodes_of(case_of_test_pool("fewest-failures", nodes=4, repair=repair), rows) == {1, 3}
-
-
-def test_a_new_node_has_not_failed() -> None:
-    """Node 2 is retired at its first blame and replaced after 50 s; its successor is as good as node 3, and lower."""
-    lemons = [{"use": "threshold", "failures": 1, "window": "1 h"}]
-    repair = {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}], "lemons": lemons, "replacement": "50 s"}
-    for pick in ("fewest-failures", "best-score"):
-        assert nodes_of(case_of_test_pool(pick, nodes=4, repair=repair), [(100.0, 0, 2), (900.0, 1, 0)]) == {1, 2}
-
-
-def test_the_longest_idle_come_first_at_a_start_too() -> None:
-    """Nodes 0 and 1 fail before the job arrives and are back after the others: it gets 2 and 3."""
-    one = case_of_test_pool("longest-idle", jobs=[{"name": "job", "gpus": 2, "arrival": "500 s"}])
-    assert nodes_of(one, [(100.0, 0, 0), (100.0, 1, 1)]) == {2, 3}
-    assert nodes_of(one, [(100.0, 0, 0), (100.0, 1, 1), (200.0, 0, 3)]) == {2, 4}
 
 
 def counts_of(one: sim.Prepared, found: Callable[[set[int]], Any], rows: Sequence[tuple[float, ...]] = ()) -> list[int]:
@@ -455,11 +321,11 @@ def counts_of(one: sim.Prepared, found: Callable[[set[int]], Any], rows: Sequenc
 
 def test_random_picks_are_even() -> None:
     """Each of the 28 pairs is as likely to start with; the node that replaces one is any of those that wait."""
-    starts = counts_of(case_of_test_pool("random"), lambda nodes: tuple(sorted(nodes)))
+    starts = counts_of(pool_case("random"), lambda nodes: tuple(sorted(nodes)))
     assert len(starts) == 28
     assert chisquare(starts).pvalue > 1e-4
     # Node 0 fails once the job has its only node: whoever had node 0 gets any of the other three.
-    one = case_of_test_pool("random", nodes=4, jobs=[{"name": "job", "gpus": 1}])
+    one = pool_case("random", nodes=4, jobs=[{"name": "job", "gpus": 1}])
     after = counts_of(one, min, [(500.0, 0, 0)])
     assert len(after) == 3
     assert chisquare(after).pvalue > 1e-4
@@ -467,22 +333,15 @@ def test_random_picks_are_even() -> None:
 
 def test_random_picks_depend_on_the_seed_alone() -> None:
     """The same replication picks the same nodes, another one others."""
-    one = case_of_test_pool("random")
+    one = pool_case("random")
     assert nodes_of(one, replication=3) == nodes_of(one, replication=3)
     assert len({tuple(sorted(nodes_of(one, replication=number))) for number in range(20)}) > 5
-
-
-def test_a_unit_is_as_good_as_its_worst_node() -> None:
-    """Nodes 3 and 4 of the idle racks have failed, the one or the other of its rack: the job gets the third rack."""
-    for pick in ("fewest-failures", "best-score"):
-        one = case_of_test_pool(pick, jobs=[{"name": "job", "gpus": 2}], spares={"unit": "rack"})
-        assert nodes_of(one, [(100.0, 0, 3), (200.0, 0, 4), (900.0, 1, 0)]) == {6, 7}
 
 
 @cases("pick", PICKS)
 def test_units_are_picked_whole(pick: str) -> None:
     """Whatever the rule, a job that uses racks gets racks, and a failure swaps one rack for another."""
-    one = case_of_test_pool(pick, jobs=[{"name": "job", "gpus": 4}], spares={"unit": "rack"})
+    one = pool_case(pick, jobs=[{"name": "job", "gpus": 4}], spares={"unit": "rack"})
     for replication in range(10):
         first = nodes_of(one, replication=replication)
         assert {node ^ 1 for node in first} == first
@@ -499,7 +358,7 @@ def test_units_are_picked_whole(pick: str) -> None:
 
 ELASTIC = {"use": "shrink-rejoin", "reconfigure": "10 s", "initialize": "60 s", "catch_up": "5 s"}
 
-NEVER = {"law": {"law": "exponential", "mean": "1000 d"}, "renews": "never"}
+NEVER = {"law": {"use": "exponential", "mean": "1000 d"}, "renews": "never"}
 
 RACK = {"use": "component", "name": "rack", "part": "rack", "repair": "100 s", **NEVER}
 
@@ -516,7 +375,7 @@ DATA_LAST = ["tensor", "context", "expert", "pipeline", "data"]
 SHAPE = {"tensor": 8, "pipeline": 4, "data": 4}
 
 
-def case_of_test_seats(
+def seats_case(
     parallelism: dict[str, Any], order: Sequence[str] | None = None, each: int = 8, spare: int = 0, **more: Any
 ) -> sim.Prepared:
     """Return an elastic job on the first hosts of a cluster in racks of four, and some more nodes."""
@@ -583,19 +442,13 @@ def sets_of_hosts(shape: dict[str, int], order: Sequence[str], each: int) -> lis
 
 def test_the_usual_order_spreads_replicas_over_racks() -> None:
     """Tensor groups are hosts; host i has stage i // 4 of replica i % 4, so that a rack is one stage of all four."""
-    assert told(case_of_test_seats(SHAPE), [(300.0, 1, 0)]) == [(4, 4)]
-    assert told(case_of_test_seats(SHAPE, USUAL), [(300.0, 1, 2)]) == [(4, 4)]
-
-
-def test_with_data_last_a_rack_is_a_replica() -> None:
-    """Host i has stage i % 4 of replica i // 4."""
-    assert told(case_of_test_seats(SHAPE, DATA_LAST), [(300.0, 1, 0)]) == [(4, 1)]
-    assert told(case_of_test_seats(SHAPE, DATA_LAST), [(300.0, 1, 2), (310.0, 1, 0)]) == [(4, 1), (4, 1)]
+    assert told(seats_case(SHAPE), [(300.0, 1, 0)]) == [(4, 4)]
+    assert told(seats_case(SHAPE, USUAL), [(300.0, 1, 2)]) == [(4, 4)]
 
 
 def test_one_replica_away_by_hand() -> None:
     """The others pause for 10 s and go on with three quarters; rack 1 is back at 400 s, its replica at 465 s."""
-    found = seconds(play(case_of_test_seats(SHAPE, DATA_LAST), [(300.0, 1, 1)]))
+    found = seconds(play(seats_case(SHAPE, DATA_LAST), [(300.0, 1, 1)]))
     assert found == pytest.approx(
         {
             "initialize": 60 + 60 / 4,
@@ -605,14 +458,6 @@ def test_one_replica_away_by_hand() -> None:
             "productive": 240 + 155 * 3 / 4 + 535,
         },
         rel=1e-9,
-    )
-
-
-def test_all_replicas_away_by_hand() -> None:
-    """None is left to go on: all are whole again at 465 s, and then the job starts anew from nothing at 525 s."""
-    found = seconds(play(case_of_test_seats(SHAPE), [(300.0, 1, 1)]))
-    assert found == pytest.approx(
-        {"initialize": 180, "starved": 100, "restore": 5, "lost_work": 240, "productive": 475}
     )
 
 
@@ -635,7 +480,7 @@ SHAPES: list[tuple[dict[str, int], list[str], int]] = [
 def test_who_leaves_is_who_has_a_rank_there(number: int) -> None:
     """Each rack takes the sets of replicas with a host in it, by counting all ranks one by one."""
     shape, order, each = SHAPES[number]
-    one = case_of_test_seats(shape, order, each)
+    one = seats_case(shape, order, each)
     sets = sets_of_hosts(shape, order, each)
     assert one.jobs[0].replicas == len(sets)
     for rack in range(one.counts["rack"]):
@@ -646,32 +491,12 @@ def test_who_leaves_is_who_has_a_rank_there(number: int) -> None:
 
 def test_replicas_that_share_a_host_leave_together() -> None:
     """Tensor 2 on hosts of eight GPUs, eight replicas: four on each of two hosts, so that half of them go at once."""
-    one = case_of_test_seats({"tensor": 2, "data": 8})
+    one = seats_case({"tensor": 2, "data": 8})
     assert (one.jobs[0].replicas, one.jobs[0].nodes) == (2, 2)
     assert told(one, [(300.0, 0, 1)]) == [(1, 1)]
     # Until 310 s nobody steps, then half until the node is back at 500 s and its replicas rejoin at 565 s.
     found = seconds(play(one, [(300.0, 0, 1)]))
     assert found["productive"] == pytest.approx(240 + 255 / 2 + 435)
-
-
-def test_min_replicas_counts_what_can_leave_alone() -> None:
-    """Of two sets of four replicas both may be asked for, three not."""
-    shape = {"tensor": 2, "data": 8}
-    assert case_of_test_seats(shape, recovery={**ELASTIC, "min_replicas": 2}).jobs[0].replicas == 2
-    rule = (
-        r"recovery\.min_replicas: is 3, but job 'job' has 2 sets of replicas that can leave alone \(4 share each host\)"
-    )
-    with pytest.raises(sim.ScenarioError, match=rule):
-        case_of_test_seats(shape, recovery={**ELASTIC, "min_replicas": 3})
-    with pytest.raises(sim.ScenarioError, match=r"recovery\.min_replicas: is 5, but job 'job' has 4 replicas"):
-        case_of_test_seats(SHAPE, recovery={**ELASTIC, "min_replicas": 5})
-
-
-def test_with_all_sets_asked_for_one_loss_stops_the_job() -> None:
-    """Four sets of which three must be there: one loss lets the others go on, two do not."""
-    one = case_of_test_seats(SHAPE, DATA_LAST, recovery={**ELASTIC, "min_replicas": 3})
-    assert "lost_work" not in seconds(play(one, [(300.0, 0, 0)]))
-    assert seconds(play(one, [(300.0, 0, 0), (320.0, 0, 4)]))["lost_work"] > 0
 
 
 def by_host(one: sim.Prepared, simulation: Simulation) -> list[int]:
@@ -684,7 +509,7 @@ def by_host(one: sim.Prepared, simulation: Simulation) -> list[int]:
 def test_node_i_of_an_empty_cluster_is_host_i(number: int) -> None:
     """Neighbours in rank are neighbours in the cluster, and the positions of one set follow one another."""
     shape, order, each = SHAPES[number]
-    one = case_of_test_seats(shape, order, each, spare=4)
+    one = seats_case(shape, order, each, spare=4)
     simulation = ended(one)
     assert by_host(one, simulation) == list(range(one.jobs[0].nodes))
     width = one.jobs[0].nodes // one.jobs[0].replicas
@@ -695,19 +520,12 @@ def test_node_i_of_an_empty_cluster_is_host_i(number: int) -> None:
 
 def test_a_replacement_sits_where_the_lost_node_sat() -> None:
     """Node 5 is host 5, stage 1 of replica 1; the spare node 16 takes its rank, and nobody else moves."""
-    one = case_of_test_seats(SHAPE, spare=1, spares={"hot": 1})
+    one = seats_case(SHAPE, spare=1, spares={"hot": 1})
     expected = list(range(16))
     expected[5] = 16
     assert by_host(one, ended(one, [(300.0, 0, 5)])) == expected
     # The replica that waits for it is that of nodes 1, 5, 9 and 13.
     assert sim.prepare(one.scenario).jobs[0].seats[1:16:4] == (4, 5, 6, 7)
-
-
-def test_a_rigid_job_has_no_seats() -> None:
-    """It leaves as a whole: position and rank are the same."""
-    one = case_of_test_seats(SHAPE, recovery={"use": "hot-spare", "initialize": "30 s"})
-    assert (one.jobs[0].replicas, one.jobs[0].seats) == (1, ())
-    assert by_host(one, ended(one)) == list(range(16))
 
 
 def queued(one: sim.Prepared) -> sim.Prepared:
@@ -719,7 +537,7 @@ def queued(one: sim.Prepared) -> sim.Prepared:
 @cases("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["seats", "no seats"])
 def test_back_from_the_queue_each_rank_has_its_node_again(recovery: dict[str, Any]) -> None:
     """Node 5 fails at 300 s, and at 400 s the job has its 15 other nodes where they were, and node 16 as host 5."""
-    one = queued(case_of_test_seats(SHAPE, spare=2, recovery=recovery))
+    one = queued(seats_case(SHAPE, spare=2, recovery=recovery))
     expected = list(range(16))
     expected[5] = 16
     assert by_host(one, ended(one, [(300.0, 0, 5)])) == expected
@@ -734,7 +552,7 @@ def test_nodes_that_somebody_else_took_are_seated_anew(recovery: dict[str, Any])
     first = {"name": "first", "gpus": 128, "parallelism": SHAPE}
     layout = {"tensor": 8, "data": 3}
     second = {"name": "second", "gpus": 24, "parallelism": layout, "arrival": "350 s", "work": {"time": "200 s"}}
-    one = queued(case_of_test_seats(SHAPE, spare=1, jobs=[first, second], recovery=recovery))
+    one = queued(seats_case(SHAPE, spare=1, jobs=[first, second], recovery=recovery))
     simulation = ended(one, [(300.0, 0, 5)])
     assert simulation.jobs.all[1].end == pytest.approx(560)
     assert simulation.jobs.all[0].starts == 2
@@ -743,7 +561,7 @@ def test_nodes_that_somebody_else_took_are_seated_anew(recovery: dict[str, Any])
 
 def test_layout_and_engine_agree_on_the_hosts_of_a_replica() -> None:
     """What ``Layout`` calls a failure group is a block of positions."""
-    one = case_of_test_seats(SHAPE, USUAL)
+    one = seats_case(SHAPE, USUAL)
     spec = one.scenario.jobs[0].parallelism
     assert spec is not None
     group = Layout(spec, 8).group_of_host
@@ -797,26 +615,6 @@ def test_means(name: str) -> None:
     parameters, members = SIZES[name]
     size = Size.model_validate(parameters)
     assert size.mean_of(members) == pytest.approx(float(np.arange(members + 1) @ size_law(size, members)))
-
-
-@cases("name", SIZES)
-@cases("number", [2.0**-53, 1 - 2.0**-53])
-def test_the_ends_of_the_uniform_numbers(name: str, number: float) -> None:
-    """The smallest and the largest number give a size that the law has, or at least a whole one of the domain."""
-    parameters, members = SIZES[name]
-    size = Size.model_validate(parameters).draw(number, members)
-    assert isinstance(size, int)
-    assert 1 <= size <= members
-
-
-def test_sizes_by_hand() -> None:
-    """A geometric law with mean 2 halves at each step; a value's weight is its stretch of the numbers."""
-    halves = Size(mean=2)
-    assert [halves.draw(number, 9) for number in (0.1, 0.49, 0.51, 0.74, 0.76, 0.9)] == [1, 1, 2, 2, 3, 4]
-    observed = Size(values=(5, 2), weights=(1, 3))
-    assert [observed.draw(number, 9) for number in (0.1, 0.24, 0.26, 0.99)] == [5, 5, 2, 2]
-    assert observed.mean_of(9) == 2.75
-    assert observed.mean_of(3) == (3 + 3 * 2) / 4
 
 
 @cases(

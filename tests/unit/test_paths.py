@@ -11,7 +11,6 @@ import pytest
 from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
 from sim.cluster.degraded import Change, FabricState
 from sim.cluster.paths import paths
-from tests.cases import cases
 from tests.pace import one_in
 from tests.random_fabrics import Rival, by_hand, drawn, units
 
@@ -117,19 +116,6 @@ def test_paths_are_read_only_and_travel() -> None:
         assert np.array_equal(copy.cut(part).nodes, source.cut(part).nodes)
 
 
-def test_two_spines_of_sixteen_leave_fourteen_sixteenths() -> None:
-    """To jobs beyond one leaf group; within one nobody notices, and a third spine that is mended changes nothing."""
-    topology = built(32, leaf={"nodes": 16}, spine={"switches": 16})
-    source = paths(topology)
-    state = FabricState(source)
-    for spine in (3, 9, 5):
-        assert state.fail("spine", spine) == Change([], [])
-    state.mend("spine", 5)
-    assert share(state, source, range(32)) == 14 / 16
-    assert share(state, source, range(16)) == 1
-    assert np.array_equal(source.left("spine"), np.full(16, 15 / 16))
-
-
 def dual_homed(*, planes: int = 2, reroute: bool = False) -> Topology:
     """Return eight hosts of two rails, each NIC on a pair of leaf switches, in as many planes as asked for."""
     access = [
@@ -146,21 +132,6 @@ def dual_homed(*, planes: int = 2, reroute: bool = False) -> Topology:
         for _ in range(4 // (4 if planes == 1 else 2))
     ]
     return by_hand((8, 8, 4, 0), access, links, reroute=reroute, disjoint_paths=spines)
-
-
-@cases("planes", [1, 2])
-def test_a_pair_of_leaf_switches_stands_in_for_each_other(planes: int) -> None:
-    """One of them leaves half of the bandwidth, even within the leaf group; both cut the hosts off."""
-    source = paths(dual_homed(planes=planes))
-    state = FabricState(source)
-    assert state.fail("leaf", 2) == Change([], [])
-    assert share(state, source, range(4)) == 0.5
-    assert share(state, source, range(4, 8)) == 1
-    assert state.fail("leaf", 3) == Change([0, 1, 2, 3], [])
-    assert state.is_cut(0)
-    assert share(state, source, range(8)) == 1, "those who are cut off do not count"
-    assert state.mend("leaf", 2) == Change([], [0, 1, 2, 3])
-    assert share(state, source, range(8)) == 0.5
 
 
 def test_a_dead_cable_and_a_dead_leaf_switch_meet() -> None:
@@ -206,17 +177,6 @@ def test_reasons_for_a_dead_cable_add_up() -> None:
         state.mend("transceiver", 10)
 
 
-def test_cables_without_transceivers_have_none() -> None:
-    """Transceivers are counted over the optical tiers only: the first one here is at the first cable to a spine."""
-    ends = [(node, 0, node // 2, 1.0) for node in range(4)]
-    links = [(1, leaf, spine, 1.0) for leaf in range(2) for spine in range(2)]
-    source = paths(by_hand((4, 2, 2, 0), ends, links, optical=(1,), disjoint_paths=2))
-    assert source.cut("transceiver").offsets.tolist() == [0] * 9
-    assert source.left("transceiver").tolist() == [0.5] * 8
-    assert source.left("cable_leaf_spine").tolist() == [0.5] * 4
-    assert source.cut("cable_node_leaf").nodes.tolist() == [0, 1, 2, 3]
-
-
 def test_uplinks_to_spare_are_not_missed() -> None:
     """A leaf switch with twice the bandwidth up that its hosts use leaves them all of it when half is gone."""
     ends = [(node, 0, node // 2, 1.0) for node in range(4)]
@@ -238,14 +198,6 @@ def test_the_last_way_out_of_a_pod() -> None:
     for part in ("core", "cable_spine_core", "cable_leaf_spine", "spine"):
         offsets, nodes = source.cut(part)
         assert nodes[: offsets[1]].tolist() == [3, 4], part
-
-
-def test_hosts_with_the_same_leaf_switches_are_one_class() -> None:
-    """In whatever order their cables are written down; a host with the rails the other way round is another class."""
-    first = [(0, 0, 0, 0.5), (0, 0, 1, 0.5), (0, 1, 2, 1.0), (1, 1, 2, 1.0), (1, 0, 1, 0.5), (1, 0, 0, 0.5)]
-    other = [(2, 1, 0, 0.5), (2, 1, 1, 0.5), (2, 0, 2, 1.0)]
-    links = [(1, leaf, 0, 1.0) for leaf in range(3)]
-    assert paths(by_hand((3, 3, 1, 0), first + other, links)).class_of_node.tolist() == [0, 0, 1]
 
 
 def two_pods(up: float, *, low: float = 1.0, high: float = 2.0) -> Topology:
@@ -277,12 +229,6 @@ def test_those_who_still_send_share_what_a_pod_passes() -> None:
     assert source.left("leaf").tolist() == [1] * 4
 
 
-def test_ways_to_the_cores_that_are_to_spare_are_not_missed() -> None:
-    """With twice what the spines need upwards half of it may go, rounded as it may be where speeds do not divide."""
-    for fabric in (two_pods(4.0), two_pods(2 / 3, low=1 / 6, high=1.0)):
-        assert set(paths(fabric).left("core")) == set(paths(fabric).left("cable_spine_core")) == {1.0}
-
-
 def test_few_ways_to_the_cores_are_enough_for_few() -> None:
     """A pod that passes half of what it is offered gives each who still sends its part, up to all that it had."""
     source = paths(two_pods(1.0))
@@ -290,13 +236,3 @@ def test_few_ways_to_the_cores_are_enough_for_few() -> None:
     assert after(source, ("cable_spine_core", 0), ("leaf", 0)) == [1, 1]
     # Half of what each offers gets out in any case, and half is what a leaf switch with half its cables has.
     assert after(source, ("cable_leaf_spine", 0)) == [1, 1]
-
-
-def test_nothing_goes_up_from_the_only_leaf_switch_of_a_plane() -> None:
-    """Its spines and cores are missed by nobody, however far the job reaches."""
-    ends = [(node, 0, node, 1.0) for node in range(2)]
-    links = [(1, leaf, leaf, 1.0) for leaf in range(2)] + [(2, spine, spine, 1.0) for spine in range(2)]
-    source = paths(by_hand((2, 2, 2, 2), ends, links, [0, 1]))
-    for part in ("core", "spine", "cable_leaf_spine", "cable_spine_core"):
-        assert source.left(part).tolist() == [1, 1], part
-        assert source.cut(part).nodes.size == 0, part

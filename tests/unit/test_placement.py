@@ -15,7 +15,6 @@ from sim.cluster.placement import (
     bandwidths,
     cost_of_crossing,
     loss_of_host,
-    positions,
     spans,
     stranded_gpus,
 )
@@ -99,12 +98,6 @@ def test_llama3() -> None:
     )
 
 
-def test_replica_major_positions() -> None:
-    """Hosts of one Llama 3 replica are 128 apart in rank, and side by side in the job."""
-    of = layout(8, tensor=8, pipeline=16, data=128)
-    assert positions(of)[[0, 128, 256, 1, 129]].tolist() == [0, 1, 2, 16, 17]
-
-
 def test_deepseek_v3() -> None:
     """Experts of DeepSeek-V3 are spread over 64 GPUs, which are eight nodes.
 
@@ -119,25 +112,6 @@ def test_deepseek_v3() -> None:
     assert (experts.size, experts.groups, experts.domains, experts.per_domain) == (64, 32, 8, 8)
     assert loss_of_host(of, 9).expert_groups == (1,), "hosts 8 to 15 hold the second group of the first stage"
     assert loss_of_host(of, 9).data_groups == (0,)
-
-
-def test_gb200_trays() -> None:
-    """Tensor groups of eight over two trays of four GPUs stay inside an NVL72 domain of 18 trays."""
-    of = layout(4, tensor=8, data=9)
-    assert reach(of, scale_up=18)["tensor"] == Span("tensor", 8, 9, "scale_up", 8, 1, 72, 1, 1)
-    assert loss_of_host(of, 3).replicas == (1,)
-    assert of.group_of_host.tolist() == [host // 2 for host in range(18)]
-    assert reach(of, scale_up=1)["tensor"] == Span("tensor", 8, 9, "leaf", 4, 2, 4, 1, 1), "trays alone, each a domain"
-
-
-def test_several_replicas_share_a_host() -> None:
-    """With tensor 2 on hosts of 8, a host takes four replicas with it, and these leave together."""
-    of = layout(8, tensor=2, pipeline=2, data=8)
-    assert (of.shared, of.failure_groups) == (4, 2)
-    assert of.group_of_host.tolist() == [0, 1, 0, 1]
-    assert positions(of).tolist() == [0, 2, 1, 3]
-    assert loss_of_host(of, 1).replicas == (4, 5, 6, 7)
-    assert loss_of_host(of, 1).tensor_groups == (4, 5, 6, 7)
 
 
 def test_replicas_joined_through_others() -> None:
@@ -232,13 +206,6 @@ def test_hierarchical_data_bandwidth(tensor: int) -> None:
     assert got == min(NVLINK, max(1, 8 // tensor) * NIC)
 
 
-def test_groups_inside_a_domain_need_no_nic() -> None:
-    """With 72 GPUs a domain and none elsewhere, all groups talk at the bandwidth of the domain, whatever is broken."""
-    found = reach(layout(4, tensor=4, context=2, pipeline=3, data=3), scale_up=18)
-    broken = {"leaf": 0.0, "pod": 0.0, "cluster": 0.0}
-    assert bandwidths(found, broken, 900e9, 1.0) == dict.fromkeys(("tensor", "context", "data", "pipeline"), 900e9)
-
-
 def test_bandwidth_by_level() -> None:
     """Groups get what is left at the level that they reach, of as many NICs as their ranks in a domain have."""
     level = {"leaf": 40e9, "pod": 30e9, "cluster": 20e9}
@@ -258,23 +225,6 @@ def test_neighbours_share_what_leaves_a_pod() -> None:
     assert far.network(level) == 20e9
     assert far._replace(pods=1).network(level) == 40e9, "no more than a NIC"
     assert far._replace(kind="expert").network(level) == 5e9, "tokens go to all ranks"
-
-
-def test_the_farthest_group_tells_the_level() -> None:
-    """One pipeline of many that leaves its leaf switches is enough."""
-    of = layout(8, tensor=8, pipeline=2, data=2)
-    ids = domains(8, leaf=4)
-    near = spans(of, ids, np.array([0, 1, 2, 3]))["pipeline"]
-    far = spans(of, ids, np.array([0, 1, 2, 5]))["pipeline"]
-    assert (near.level, far.level) == ("leaf", "pod")
-
-
-def test_uneven_cut() -> None:
-    """Tensor groups of 16 in domains of 24 GPUs: the second is cut into eight and eight, others are whole."""
-    found = reach(layout(8, tensor=16, data=3), scale_up=3)["tensor"]
-    assert (found.level, found.domains, found.per_domain, found.domain_gpus) == ("leaf", 2, 8, 24)
-    wide = reach(layout(8, tensor=24, data=4), scale_up=2)["tensor"]
-    assert (wide.domains, wide.per_domain) == (2, 8), "24 GPUs of 16 and 8"
 
 
 def test_cost_of_crossing() -> None:

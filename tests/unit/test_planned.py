@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 
 import sim
-from analysis.metrics import ratios
-from analysis.statistics.estimates import means
 from sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds, trace
@@ -69,23 +67,6 @@ def test_a_job_saves_and_swaps_the_node() -> None:
     assert result.counts["candidates"] == result.counts["faults"] == result.counts["hits"] == 1
 
 
-def test_its_interruptions_are_planned_ones() -> None:
-    """The count of those that nobody planned stays that of the failures."""
-    one = case(care(), cause("crash"))
-    result = play(one, [(300, 0, 0, 700), (800, 1, 1)])
-    found = means([ratios(one, result)])
-    assert (found["interruptions_planned"], found["interruptions_unplanned"]) == (1, 1)
-
-
-def test_without_another_node_the_job_waits_for_the_end_of_the_window() -> None:
-    """It waits from the end of its save on."""
-    one = case(care(), cluster=nodes(2))
-    result = sim.run(one, 0)
-    assert losses(one, result)["starved", "care"] == pytest.approx(390.0, rel=EXACT)
-    assert ("lost_work", "care") not in losses(one, result)
-    assert result.jobs[0].work == pytest.approx(250 + 230.0, rel=EXACT)
-
-
 def test_a_full_restart_saves_before_it_queues() -> None:
     """The job gives its nodes back once its work is safe."""
     one = case(care(), cluster=nodes(2), recovery={"use": "full-restart", "delay": "40 s", "initialize": "30 s"})
@@ -103,15 +84,6 @@ def test_who_does_not_save_loses_what_is_not_durable() -> None:
     assert losses(one, result)["lost_work", "care"] == pytest.approx(50.0, rel=EXACT)
     assert not {("checkpoint_stall", "care"), ("detection", "care")} & set(losses(one, result))
     assert result.jobs[0].work == pytest.approx(200 + 600.0, rel=EXACT)
-
-
-def test_windows_count_the_units_of_their_part() -> None:
-    """Rack 1 has nodes 2 and 3, which serve nobody: the job notices nothing."""
-    one = case(care(part="rack", first=1), cluster=nodes(4, rack=2))
-    result = sim.run(one, 0)
-    assert seconds(result) == pytest.approx(seconds(sim.run(case(cause("crash")), 0)), rel=EXACT)
-    assert outside(result, Bucket.MAINTENANCE) == pytest.approx(800.0, rel=EXACT)
-    assert result.counts["outside"] == 1
 
 
 @cases(("part", "units"), [("rack", 2), ("node", 4), ("cluster", 1)])
@@ -137,23 +109,6 @@ def test_a_node_that_is_down_already_stays_out_until_the_window_closes() -> None
     # A repair that takes longer than the window is not cut short.
     result = play(one, [(200, 1, 0), (300, 0, 0, 350)])
     assert losses(one, result)["starved", "crash"] == pytest.approx(200.0, rel=EXACT)
-
-
-def test_a_rack_of_which_one_node_is_down_is_out_as_a_whole() -> None:
-    """Node 1 failed at 200 s; with node 0 it is back when the window closes."""
-    one = case(care(part="rack"), cause("crash"), cluster=nodes(2, rack=2))
-    result = play(one, [(200, 1, 1), (300, 0, 0, 700)])
-    # The job waits from 200 s on, for node 1 and then for both.
-    assert seconds(result)["starved"] == pytest.approx(500.0, rel=EXACT)
-    assert result.counts["masked"] == 0
-
-
-def test_a_node_under_maintenance_does_not_fail() -> None:
-    """The failure is masked, and the node is back when the window closes."""
-    one = case(care(), cause("crash"), cluster=nodes(2))
-    result = play(one, [(300, 0, 0, 700), (650, 1, 0)])
-    assert result.counts["masked"] == 1
-    assert losses(one, result)["starved", "care"] == pytest.approx(390.0, rel=EXACT)
 
 
 def test_maintenance_mends_nothing() -> None:
@@ -194,16 +149,10 @@ def test_a_window_waits_for_the_end_of_a_phase_that_nothing_can_hit(end: float, 
     assert result.jobs[0].interruptions == ({1: 1, 2: 1} if out else {2: 1})
 
 
-def test_windows_count_from_the_start_of_the_simulation() -> None:
-    """A warm-up of 100 s brings everything forward by as much."""
-    one = case(care(start=400), warmup="100 s")
-    assert seconds(sim.run(one, 0)) == pytest.approx(seconds(sim.run(case(care()), 0)), rel=EXACT)
-
-
 def test_each_window_has_random_times_of_its_own() -> None:
     """Two windows of one node, and two restarts of random length: one is not a copy of the other."""
     windows = [{"start": "300 s", "duration": "10 s"}, {"start": "3000 s", "duration": "10 s"}]
-    recovery = {"use": "hot-spare", "initialize": {"law": "exponential", "mean": "30 s"}}
+    recovery = {"use": "hot-spare", "initialize": {"use": "exponential", "mean": "30 s"}}
     source = {"use": "maintenance", "name": "care", "windows": windows}
     one = case(source, cluster=nodes(2), recovery=recovery, horizon="6000 s", windows="2000 s")
     initialize = sim.run(one, 0).jobs[0].totals[:, Bucket.INITIALIZE, 1] / 2
@@ -212,23 +161,20 @@ def test_each_window_has_random_times_of_its_own() -> None:
     assert initialize[0] != pytest.approx(initialize[1])
 
 
-DAY = 86400.0
-
-
 def rollout(**more: Any) -> dict[str, Any]:
     """Return a change that takes 50 s a node, from 100 s on, to one node every 100 s."""
     base = {"use": "rollout", "name": "driver", "start": "100 s", "nodes_per_day": 864.0, "duration": "50 s"}
     return base | more
 
 
-def case_of_test_rollout(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
+def rollout_case(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
     """Return the job that this file is about."""
     return prepared(**{"failures": list(sources), "checkpoint": RARE_SAVES, **changes})
 
 
 def renewing(**more: Any) -> dict[str, Any]:
     """Return a source of crashes that a rollout can change."""
-    return cause("crash", renews="at_failure", law={"law": "exponential", "mean": "1000 d"}, repair="60 s", **more)
+    return cause("crash", renews="at_failure", law={"use": "exponential", "mean": "1000 d"}, repair="60 s", **more)
 
 
 def changes_of(one: sim.Prepared, rows: list[tuple[float, ...]] | None = None) -> list[tuple[int, float, float]]:
@@ -239,7 +185,7 @@ def changes_of(one: sim.Prepared, rows: list[tuple[float, ...]] | None = None) -
 
 def test_every_node_is_out_once_for_the_stated_time() -> None:
     """One after another by number, wherever they are; whoever comes back may serve again."""
-    one = case_of_test_rollout(rollout())
+    one = rollout_case(rollout())
     assert changes_of(one) == [(0, 100, 150), (1, 200, 250), (2, 300, 350), (3, 400, 450)]
     result = sim.run(one, 0)
     # Of nodes 0 and 1, then 2 and 1, then 2 and 0, then 1 and 0: three swaps, and node 3 serves nobody.
@@ -254,37 +200,19 @@ def test_every_node_is_out_once_for_the_stated_time() -> None:
     assert one.sources[0].planned
 
 
-def test_nothing_has_to_be_detected() -> None:
-    """It is planned: nobody waits to find out."""
-    one = case_of_test_rollout(rollout(), detection={"time": "40 s"})
-    assert seconds(sim.run(one, 0)) == pytest.approx(seconds(sim.run(case_of_test_rollout(rollout()), 0)), rel=EXACT)
-
-
 def test_batches_keep_the_number_of_nodes_a_day() -> None:
     """Two at once, then 200 s to the next two."""
-    one = case_of_test_rollout(rollout(batch=2, start="150 s"))
+    one = rollout_case(rollout(batch=2, start="150 s"))
     assert changes_of(one) == [(0, 150, 200), (1, 150, 200), (2, 350, 400), (3, 350, 400)]
     # One interruption for both nodes of the job.
     assert sim.run(one, 0).jobs[0].interruptions[1] == 2
-    one = case_of_test_rollout(rollout(batch=3))
+    one = rollout_case(rollout(batch=3))
     assert changes_of(one) == [(0, 100, 150), (1, 100, 150), (2, 100, 150), (3, 400, 450)]
-
-
-def test_a_node_that_is_down_is_changed_there() -> None:
-    """It fails at 150 s and is back at 350 s; its turn at 200 s costs nothing."""
-    one = case_of_test_rollout(rollout(), cause("crash"))
-    assert changes_of(one, [(150, 1, 1)]) == [(0, 100, 150), (2, 300, 350), (3, 400, 450)]
-
-
-def test_a_rollout_may_be_longer_than_the_horizon() -> None:
-    """Who has not been changed by then is not."""
-    assert changes_of(case_of_test_rollout(rollout(start="950 s"))) == [(0, 950, 1000)]
-    assert changes_of(case_of_test_rollout(rollout(start="2000 s"))) == []
 
 
 def test_the_nodes_of_a_job_wait_for_its_next_interruption() -> None:
     """Idle nodes are changed at once; those of the job together, when one of them crashes, in one stall."""
-    one = case_of_test_rollout(rollout(mode="at_interruption", nodes_per_day=8640.0), cause("crash"))
+    one = rollout_case(rollout(mode="at_interruption", nodes_per_day=8640.0), cause("crash"))
     assert changes_of(one, []) == [(2, 120, 170), (3, 130, 180)]
     quiet = sim.run(one, 0, trace([]))
     assert quiet.jobs[0].work == pytest.approx(970.0, rel=EXACT)
@@ -299,7 +227,7 @@ def test_the_nodes_of_a_job_wait_for_its_next_interruption() -> None:
 
 def test_a_job_is_changed_only_as_far_as_it_is_due() -> None:
     """At 150 s node 0 is due and node 1 is not: one stall at 150 s, another at 400 s."""
-    one = case_of_test_rollout(rollout(mode="at_interruption"), cause("crash"), cluster=nodes(6))
+    one = rollout_case(rollout(mode="at_interruption"), cause("crash"), cluster=nodes(6))
     result = play(one, [(150, 1, 1), (400, 1, 0)])
     # Node 1 crashes at 150 s and is down when its turn comes at 200 s; node 2 serves by then, and waits until 400 s.
     assert losses(one, result)["maintenance", "crash"] == pytest.approx(100.0, rel=EXACT)
@@ -309,7 +237,7 @@ def test_a_job_is_changed_only_as_far_as_it_is_due() -> None:
 def test_a_change_that_is_cut_short_begins_again() -> None:
     """A second node crashes 20 s into the stall; the third one is changed from then on."""
     job = {"name": "job", "gpus": 3}
-    one = case_of_test_rollout(rollout(mode="at_interruption", batch=9), cause("crash"), cluster=nodes(6), jobs=[job])
+    one = rollout_case(rollout(mode="at_interruption", batch=9), cause("crash"), cluster=nodes(6), jobs=[job])
     result = play(one, [(500, 1, 0), (520, 1, 1)])
     assert losses(one, result)["maintenance", "crash"] == pytest.approx(20 + 50.0, rel=EXACT)
     # A crash after the stall does not repeat it.
@@ -320,24 +248,11 @@ def test_a_change_that_is_cut_short_begins_again() -> None:
 def test_a_planned_stop_saves_before_the_change() -> None:
     """Maintenance of node 0 is an interruption too: 10 s of saving, then 50 s for node 1."""
     care = {"use": "maintenance", "name": "care", "windows": [{"start": "500 s", "duration": "100 s"}]}
-    one = case_of_test_rollout(rollout(mode="at_interruption", batch=9), care)
+    one = rollout_case(rollout(mode="at_interruption", batch=9), care)
     table = losses(one, sim.run(one, 0))
     assert table["checkpoint_stall", "care"] == pytest.approx(10.0, rel=EXACT)
     assert table["maintenance", "care"] == pytest.approx(50.0, rel=EXACT)
     assert ("lost_work", "care") not in table
-
-
-def test_nodes_of_a_finished_job_are_changed_at_its_end() -> None:
-    """Nobody interrupts it any more."""
-    jobs = [{"name": "short", "gpus": 2, "work": {"time": "300 s"}}, {"name": "long", "gpus": 1}]
-    one = case_of_test_rollout(rollout(mode="at_interruption", batch=4), jobs=jobs)
-    assert changes_of(one) == [(3, 100, 150), (0, 330, 380), (1, 330, 380)]
-
-
-def test_canaries_that_are_well_let_the_others_follow() -> None:
-    """One node, 50 s of change and 200 s of soaking; then one every 100 s."""
-    one = case_of_test_rollout(rollout(hazard={"crash": 1.0}, canary={"nodes": 1, "soak": "200 s"}), renewing())
-    assert changes_of(one, []) == [(0, 100, 150), (1, 350, 400), (2, 450, 500), (3, 550, 600)]
 
 
 @cases(
@@ -360,7 +275,7 @@ def test_canaries_that_fail_take_the_change_back(
 ) -> None:
     """They are changed back, for as long again, and nobody follows."""
     canary = {"nodes": 1, "soak": "200 s", "tolerates": tolerates}
-    one = case_of_test_rollout(rollout(hazard={"crash": 1000.0}, canary=canary), renewing())
+    one = rollout_case(rollout(hazard={"crash": 1000.0}, canary=canary), renewing())
     found = changes_of(one, list(crashes))
     if taken_back:
         assert found == [(0, 100, 150), (0, 350, 400)]
@@ -369,20 +284,13 @@ def test_canaries_that_fail_take_the_change_back(
         assert len(found) == 4
 
 
-def test_a_fault_that_stops_nobody_is_no_failure_of_a_canary() -> None:
-    """Harmless faults are not what the canaries are watched for."""
-    canary = {"nodes": 1, "soak": "200 s"}
-    one = case_of_test_rollout(rollout(hazard={"crash": 1.0}, canary=canary), renewing(interrupts=0.0))
-    assert len(changes_of(one, [(160, 1, 0)])) == 4
-
-
 def test_a_change_that_was_taken_back_changes_no_hazard() -> None:
     """At a hazard of zero nothing happens between the change and its end; before and after, it does."""
     canary = {"nodes": 2, "soak": "200 s"}
     sources = [rollout(batch=2, hazard={"crash": 0.0, "other": 1.0}, canary=canary), renewing(), renewing()]
     sources[2] |= {"name": "other"}
     rows = [(160, 2, 1), *((time, 1, 0) for time in (20, 151, 300, 349, 401, 500))]
-    result = sim.run(case_of_test_rollout(*sources), 0, trace(rows), keeps_log=True)
+    result = sim.run(rollout_case(*sources), 0, trace(rows), keeps_log=True)
     # The canaries are changed from 100 s on; node 1 fails at 160 s, so both are changed back from 350 s to 400 s.
     assert [(outage.node, outage.start) for outage in result.outages if outage.cause == 2] == [
         (0, 20),
@@ -392,19 +300,9 @@ def test_a_change_that_was_taken_back_changes_no_hazard() -> None:
     assert result.counts["suppressed"] == 3
 
 
-def test_all_nodes_may_be_canaries() -> None:
-    """If one of them fails, all are changed back."""
-    one = case_of_test_rollout(
-        rollout(hazard={"crash": 1000.0}, batch=9, canary={"nodes": 4, "soak": "200 s"}), renewing()
-    )
-    found = changes_of(one, [(160, 1, 3)])
-    assert found == [(node, start, start + 50) for start in (100, 350) for node in range(4)]
-    assert len(changes_of(one, [])) == 4
-
-
 def test_canaries_in_a_job_are_watched_once_they_are_changed() -> None:
     """Node 0 waits for the crash at 500 s; from 550 s on it soaks for 200 s, and the idle nodes follow."""
-    one = case_of_test_rollout(
+    one = rollout_case(
         rollout(mode="at_interruption", hazard={"crash": 1.0}, canary={"nodes": 1, "soak": "200 s"}), renewing()
     )
     found = changes_of(one, [(500, 1, 1)])
@@ -418,7 +316,7 @@ def fleet(ratio: float | None, cause_of: dict[str, Any] | None = None, **more: A
     sources = [rollout(start="0 s", duration="1 s", batch=200, nodes_per_day=1.0), crash | (cause_of or {})]
     if ratio is not None:
         sources[0]["hazard"] = {"crash": ratio}
-    return case_of_test_rollout(*sources, cluster=nodes(400), horizon="20 d", **more)
+    return rollout_case(*sources, cluster=nodes(400), horizon="20 d", **more)
 
 
 def crashes(one: sim.Prepared, replication: int) -> list[tuple[int, float]]:
@@ -454,27 +352,12 @@ def test_the_failures_of_others_stay_the_same() -> None:
     assert abs(share - len(changed) / 2) <= Z * (len(changed) / 4) ** 0.5
 
 
-def test_two_rollouts_multiply() -> None:
-    """A hazard of 2 and one of 0.25 make one of a half."""
-    one = fleet(2.0)
-    second = one.scenario.model_dump(mode="json")["failures"][0] | {"name": "firmware", "start": "5 s"}
-    crash = one.scenario.model_dump(mode="json")["failures"][1]
-    first = one.scenario.model_dump(mode="json")["failures"][0]
-    both = case_of_test_rollout(first, crash, second | {"hazard": {"crash": 0.25}}, cluster=nodes(400), horizon="20 d")
-    counts = np.zeros(2)
-    for replication in range(4):
-        for node, _ in crashes(both, replication):
-            counts[node // 200] += 1
-    for count, mean in zip(counts, (400.0, 800.0), strict=True):
-        assert abs(count - mean) <= Z * mean**0.5
-
-
 @cases("ratio", [0.0, 4.0])
 def test_what_a_repair_left_strikes_whatever_the_hazard(ratio: float) -> None:
     """A relapse is no new life: each node that crashed relapses once, changed or not."""
     relapse = {"after": "600 s", "probability": 0.999999}
     source = rollout(start="170 s", batch=20, hazard={"crash": ratio}, nodes_per_day=1.0)
-    one = case_of_test_rollout(source, renewing(relapse=relapse), cluster=nodes(40), jobs=[{"name": "job", "gpus": 1}])
+    one = rollout_case(source, renewing(relapse=relapse), cluster=nodes(40), jobs=[{"name": "job", "gpus": 1}])
     one = replace(one, horizon=1000.0)
     result = play(one, [(100.0, 1, node) for node in range(1, 40)])
     crashed = 39 - result.counts["suppressed"]
@@ -487,4 +370,4 @@ def test_what_a_repair_left_strikes_whatever_the_hazard(ratio: float) -> None:
 def test_a_cause_with_one_life_for_each_unit_cannot_be_thinned() -> None:
     """A life that is dropped would be the last."""
     with pytest.raises(sim.ScenarioError, match="renews: never"):
-        case_of_test_rollout(rollout(hazard={"crash": 2.0}), cause("crash"))
+        rollout_case(rollout(hazard={"crash": 2.0}), cause("crash"))

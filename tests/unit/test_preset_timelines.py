@@ -10,13 +10,13 @@ from typing import Any
 
 from sim import catalog
 from tests.cases import cases
-from tests.stories import FIXED, Story, of_preset, told
+from tests.stories import FIXED, Story, of_preset, worded
 
 SOFTWARE, HOST, GPU, HANG = range(4)
 
 """The sources of failures: a process of the job, a node, a GPU, a collective that nobody knows the reason of."""
 
-_RARE: dict[str, Any] = {"law": {"law": "exponential", "mean": "1000000 d"}, "renews": "never"}
+_RARE: dict[str, Any] = {"law": {"use": "exponential", "mean": "1000000 d"}, "renews": "never"}
 
 FAILURES: list[dict[str, Any]] = [
     {"use": "job", "name": "software", "rate": "1 per 1000000 job-d"},
@@ -101,7 +101,7 @@ def test_slurm_requeue() -> None:
     story.fail(HOST, 1).wait("detection", down).wait("reschedule", *requeue).wait("queued", REPAIR - sum(requeue))
     story.wait("initialize", *cold(4)).wait("restore", READ).back_to(500).step(1200)
     failures = [failure | ({"detection": f"{down} s"} if failure["name"] == "host" else {}) for failure in FAILURES]
-    result = told(story, case("slurm-requeue", story, 4, failures=failures))
+    result = worded(story, case("slurm-requeue", story, 4, failures=failures))
     assert result.jobs[0].restores == {"remote": 2}
 
 
@@ -116,7 +116,7 @@ def test_k8s_jobset() -> None:
     story.fail(HOST, 1).wait("detection", grace + toleration).wait("reschedule", termination, stuck)
     story.wait("initialize", FIXED["image"], *again).wait("restore", READ).back_to(500).step(1200)
     exact = {f"detection.observers.2.{key}": "0 s" for key in ("renew", "monitor")}
-    told(story, case("k8s-jobset", story, 5, overrides=exact))
+    worded(story, case("k8s-jobset", story, 5, overrides=exact))
 
 
 BY_WATCHDOG = {"detection.observers.0.covers.host": "0 %"}
@@ -148,7 +148,7 @@ def test_torchrun_elastic() -> None:
         story.step(500 + (alone - saves * SAVE) * share, stalls=saves * SAVE).joins()
         story.wait("initialize", stop, *warm(4)).wait("restore", READ).back_to(500 + saves * 500 * share)
     story.step(story.work + 400, stalls=0.0)
-    told(story, case("torchrun-elastic", story, 4, REPLICAS, repair, overrides=BY_WATCHDOG))
+    worded(story, case("torchrun-elastic", story, 4, REPLICAS, repair, overrides=BY_WATCHDOG))
 
 
 @cases("seed", range(4))
@@ -162,25 +162,7 @@ def test_torchrun_restarts_after_three_processes_and_no_more(seed: int) -> None:
     story.fail(SOFTWARE).wait("detection", 1.1).wait("reschedule", stop, ELIGIBLE, FIXED["scheduler"])
     story.wait("initialize", *cold(4)).wait("restore", READ).back_to(500).step(690)
     seen = {"detection.observers.0.latency": "1.1 s"}
-    told(story, case("torchrun-elastic", story, 4, REPLICAS, overrides=seen, seed=seed))
-
-
-def test_pathways_reads_its_own_hosts_after_a_process() -> None:
-    """What lies in the memory of a host outlives its processes: without copies on peers it is read there."""
-    story = Story({120: 0.02, 500: SAVE}, replicas=4)
-    story.wait("initialize", 60.0 * 4 / 8192, IMPORTS, DEVICES, slow_hosts(4), FIRST_STEP).step(690)
-    story.fail(SOFTWARE).wait("detection", 13.0).wait("reschedule", 50.0)
-    story.wait("initialize", 12.7).wait("restore", 5.4).back_to(600).step(700)
-    overrides = {"detection.observers.0.period": "1 us", "checkpoint.tiers.2": None}
-    told(story, case("multi-tier-pathways-elastic", story, 4, REPLICAS, overrides=overrides))
-
-
-def test_torchrun_gives_up_without_its_first_node() -> None:
-    """The rendezvous is kept by the first node: with it the job goes to the layer above, which is Slurm."""
-    story = Story({500: SAVE}, replicas=4).wait("initialize", *cold(4)).step(690)
-    story.fail(HOST, 0).wait("detection", WATCHDOG).wait("reschedule", 30.0, ELIGIBLE, FIXED["scheduler"])
-    story.wait("initialize", *cold(4)).wait("restore", READ).back_to(500).step(900)
-    told(story, case("torchrun-elastic", story, 5, REPLICAS, overrides=BY_WATCHDOG))
+    worded(story, case("torchrun-elastic", story, 4, REPLICAS, overrides=seen, seed=seed))
 
 
 NVRX = {120.0: 0.5, 500.0: SAVE}
@@ -202,20 +184,8 @@ def test_nvrx_in_process() -> None:
     story.wait("initialize", *launch).wait("restore", OF_CLIQUE).back_to(840).step(1100)
     story.fail(HOST, 0).wait("detection", missing).wait("reschedule", KILL_WAIT, ELIGIBLE, FIXED["scheduler"])
     story.wait("initialize", *cold(4)).wait("restore", READ).back_to(1000).step(1250)
-    result = told(story, case("nvrx-in-process", story, 6, spares={"hot": 1}))
+    result = worded(story, case("nvrx-in-process", story, 6, spares={"hot": 1}))
     assert result.jobs[0].restores == {"peer-host": 2, "remote": 1}
-
-
-def test_nvrx_leads_down_the_ladder() -> None:
-    """Two hosts are lost and one is to spare: neither processes nor nodes can be kept, and each rung takes its stop."""
-    missing = 30.0
-    in_process = (1.0, FIXED["abort and finalise"], FIXED["health check"])
-    in_job = (STOP, FIXED["GPU memory"], 5.0)
-    story = Story(NVRX).wait("initialize", *cold(4)).step(690)
-    story.fail(HOST, 1).fail(HOST, 3).wait("detection", missing)
-    story.wait("reschedule", *in_process, *in_job, KILL_WAIT, ELIGIBLE, FIXED["scheduler"])
-    story.wait("initialize", *cold(4)).wait("restore", READ).back_to(500).step(650)
-    told(story, case("nvrx-in-process", story, 6, spares={"hot": 1}))
 
 
 def test_nvrx_in_job() -> None:
@@ -231,7 +201,7 @@ def test_nvrx_in_job() -> None:
     story.fail(HOST, 0).wait("detection", heartbeat).wait("reschedule", KILL_WAIT, ELIGIBLE, FIXED["scheduler"])
     story.wait("initialize", *cold(4)).wait("restore", READ).back_to(1000).step(1250)
     overrides = {"detection.observers.1.period": "1 us"}
-    result = told(story, case("nvrx-in-job", story, 6, spares={"hot": 1}, overrides=overrides))
+    result = worded(story, case("nvrx-in-job", story, 6, spares={"hot": 1}, overrides=overrides))
     assert result.jobs[0].restores == {"peer-host": 2, "remote": 1}
 
 
@@ -264,7 +234,7 @@ def test_torchft_hsdp() -> None:
     story.step(500 + (second_back - story.now) * 3 / 4, stalls=0.0).joins()
     story.wait("initialize", joined).back_to(500 + 2 * 20 * 3 / 4).step(900, stalls=0.0)
     job = {"step_time": "20 s", **REPLICAS}
-    told(story, case("torchft-hsdp", story, 5, job, repair, overrides={"recovery.majority": True}))
+    worded(story, case("torchft-hsdp", story, 5, job, repair, overrides={"recovery.majority": True}))
 
 
 def test_byterobust_warm_standby() -> None:
@@ -281,7 +251,7 @@ def test_byterobust_warm_standby() -> None:
     story.wait("initialize", swap, *launch).wait("restore", peer).back_to(890).step(994)
     story.fail(HANG).wait("detection", WATCHDOG).wait("reschedule", STOP, FIXED["stack clustering"])
     story.wait("initialize", swap, *launch).wait("restore", peer).back_to(990).step(1100)
-    result = told(story, case("byterobust-warm-standby", story, 14, {"gpus": 8}, spares={"hot": 5}))
+    result = worded(story, case("byterobust-warm-standby", story, 14, {"gpus": 8}, spares={"hot": 5}))
     assert result.counts["evicted"] == 4
     assert result.jobs[0].restores == {"host": 1, "peer-host": 2}
 
@@ -302,7 +272,7 @@ def test_gemini_in_memory() -> None:
     story.fail(HOST, 0).fail(HOST, 4).wait("detection", silence).wait("reschedule", STOP)
     story.wait("initialize", machine, *launch).wait("restore", READ).back_to(1000).step(1300)
     overrides = {"detection.observers.1.period": "1 us"}
-    result = told(story, case("gemini-in-memory", story, 8, overrides=overrides))
+    result = worded(story, case("gemini-in-memory", story, 8, overrides=overrides))
     assert result.jobs[0].restores == {"host": 1, "peer-host": 1, "remote": 1}
 
 
@@ -323,7 +293,7 @@ def test_ntp() -> None:
     story.wait("initialize", *warm(32)).wait("restore", READ).back_to(500).step(500 + 600 * pace, pace, SAVE)
     story.fail(HOST, 2).wait("detection", WATCHDOG).wait("reschedule", *NTP_STOP)
     story.wait("initialize", *warm(32)).wait("restore", READ).back_to(500 + 500 * pace).step(1300, stalls=0.0)
-    told(story, case("ntp", story, 5, NTP_JOB, repair=700.0, overrides=ALL_GPUS_SHOW))
+    worded(story, case("ntp", story, 5, NTP_JOB, repair=700.0, overrides=ALL_GPUS_SHOW))
 
 
 def test_ntp_power_boost() -> None:
@@ -334,7 +304,7 @@ def test_ntp_power_boost() -> None:
     story.wait("initialize", *warm(32)).wait("restore", READ).back_to(500).step(500 + 300 * paces[0], paces[0], 0.0)
     story.fail(GPU, 10).wait("detection", IN_BAND).wait("reschedule", *NTP_STOP)
     story.wait("initialize", *warm(32)).wait("restore", READ).back_to(500).step(500 + 200 * paces[1], paces[1], 0.0)
-    told(story, case("ntp-power-boost", story, 5, NTP_JOB, repair=5000.0, overrides=ALL_GPUS_SHOW))
+    worded(story, case("ntp-power-boost", story, 5, NTP_JOB, repair=5000.0, overrides=ALL_GPUS_SHOW))
 
 
 def test_multi_tier_pathways_elastic() -> None:
@@ -356,7 +326,7 @@ def test_multi_tier_pathways_elastic() -> None:
     story.step(story.work + (backs[1] - story.now - saves) * 3 / 4, stalls=saves).joins()
     story.wait("initialize", next_step).step(story.work + 10, stalls=0.0)
     overrides = {"detection.observers.0.period": "1 us"}
-    told(story, case("multi-tier-pathways-elastic", story, 4, REPLICAS, repair, overrides=overrides))
+    worded(story, case("multi-tier-pathways-elastic", story, 4, REPLICAS, repair, overrides=overrides))
 
 
 def test_every_preset_has_a_story() -> None:

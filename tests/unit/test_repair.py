@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 import sim
-from sim.policies.contracts import Bucket, NodeView, Visit
+from sim.policies.contracts import Bucket, NodeView
 from sim.policies.repair import LEMONS, Score, Threshold, Tiers
 from tests.cases import cases
-from tests.harness import check_lemons, check_repair, play, prepared, seconds, trace
+from tests.harness import check_lemons, check_repair, play, prepared, trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,27 +63,6 @@ def test_the_edges_of_a_window(blames: list[float], expected: list[bool]) -> Non
     assert judged(policy("threshold", failures=3, window="100 s"), blames) == expected
 
 
-def test_a_lemon_stays_one_while_the_blames_are_recent() -> None:
-    """Every further blame in the window finds a lemon again; after a quiet time none does."""
-    assert judged(policy("threshold", failures=2, window="100 s"), [0, 10, 20, 500, 510]) == [
-        False,
-        True,
-        True,
-        False,
-        True,
-    ]
-
-
-def test_fewer_recent_blames_score_higher() -> None:
-    """The score is minus the number of blames in the window of the last one."""
-    kind = policy("threshold", failures=9, window="100 s")
-    memory, scores = None, [kind.score(None)]
-    for time in (0.0, 10.0, 20.0, 105.0):
-        memory, _ = kind.blame(memory, time, 1.0)
-        scores.append(kind.score(memory))
-    assert scores == [0, -1, -2, -3, -3]
-
-
 def points(kind: Score, blames: list[tuple[float, float]]) -> list[float]:
     """Return the points after each blame, given as (time [d], uptime [d])."""
     memory, found = None, []
@@ -96,27 +73,11 @@ def points(kind: Score, blames: list[tuple[float, float]]) -> list[float]:
 
 
 def test_points_by_hand() -> None:
-    """100 points; a blame costs 30 and a day of being up gives 10 back, up to 100 again."""
+    """100 percentage points; a blame costs 30 and a day of being up gives 10 back, up to 100 again."""
     kind = policy("score")
     # 100 + 50 is still 100; - 30 = 70; + 20 - 30 = 60; + 5 - 30 = 35; + 900 is 100 again; - 30 = 70.
     assert points(kind, [(5, 5), (7, 2), (7.5, 0.5), (100, 90)]) == pytest.approx([70, 60, 35, 70])
     assert kind.score(None) == 100
-
-
-def test_the_floor() -> None:
-    """At the floor a node is a lemon already; one point above it is not."""
-    kind = policy("score", start=90, regains=0)
-    assert judged(kind, [0, 1, 2]) == [False, False, True]
-    assert judged(policy("score", start=91, regains=0), [0, 1, 2, 3]) == [False, False, False, True]
-    assert judged(policy("score", start=90, regains=0, floor=30), [0, 1]) == [False, True]
-
-
-def test_repair_gives_no_points() -> None:
-    """Points come back for the time since the return, not since the blame."""
-    kind = policy("score", start=50, blame_costs=40, regains=10)
-    assert judged(kind, [DAY, 4 * DAY], repair=0.0) == [False, True]  # 10 + 30 - 40 = 0
-    assert judged(kind, [DAY, 4.5 * DAY], repair=0.0) == [False, False]  # 10 + 35 - 40
-    assert judged(kind, [DAY, 4.5 * DAY], repair=DAY) == [False, True]  # 10 + 25 - 40
 
 
 ROW = {"name": "reset", "time": "50 s"}
@@ -149,18 +110,6 @@ def test_one_policy_is_enough(order: tuple[dict[str, Any], ...]) -> None:
     assert retires([0.0, 50.0]) == [False, False]
 
 
-def test_the_first_policy_scores() -> None:
-    """How good a node looks is what the first policy says; without policies all look alike."""
-    view = NodeView(0.0, "fault", "", 1.0, lambda purpose: 0.5)
-    for order, expected in (((WINDOW, POINTS), -1.0), ((POINTS, WINDOW), 60.0)):
-        strategy = Tiers.model_validate(tiers(*order))
-        _, memory = strategy.course(view, None)
-        assert strategy.score(memory) == expected
-        assert strategy.score(None) > strategy.score(memory)
-    plain = Tiers.model_validate(tiers())
-    assert plain.score(plain.course(view, None)[1]) == plain.score(None) == 0.0
-
-
 def case(repair: dict[str, Any], **changes: Any) -> sim.Prepared:
     """Return eight nodes, of which a job has the first two."""
     return prepared(cluster={"nodes": 8, "gpus_per_node": 1, "fabric": {"rails": 1}}, repair=repair, **changes)
@@ -172,7 +121,7 @@ def outages(one: sim.Prepared, rows: list[tuple[float, int, int]]) -> list[tuple
 
 
 def test_points_count_from_the_return() -> None:
-    """Blamed at 100 s and again at 400 s, up since 150 s: 100 - 60 + 25 - 60 = 5 points, which is under a floor of 6.
+    """Blamed at 100 s and again at 400 s, up since 150 s: 100 - 60 + 25 - 60 = 5 percentage points, which is under a floor of 6.
 
     Counted from the blame it would be 10.
     """
@@ -200,7 +149,7 @@ def test_nodes_are_judged_by_their_blames() -> None:
         {
             "use": "component",
             "name": "first",
-            "law": {"law": "exponential", "mean": "1000 d"},
+            "law": {"use": "exponential", "mean": "1000 d"},
             "relapse": {"after": "150 s"},
         }
     ]
@@ -214,39 +163,7 @@ def test_nodes_are_judged_by_their_blames() -> None:
     assert play(one, [(300.0, 0, 0)]).counts["retired"] == 3
 
 
-@pytest.mark.parametrize(
-    ("strict", "lax"),
-    [
-        (
-            {"use": "threshold", "failures": 1, "window": "1 d"},
-            {"use": "threshold", "failures": 10**6, "window": "1 s"},
-        ),
-        ({"use": "score", "blame_costs": 1000}, {"use": "score", "blame_costs": 1e-6}),
-    ],
-    ids=["threshold", "score"],
-)
-def test_an_extreme_policy_changes_the_result(strict: dict[str, Any], lax: dict[str, Any]) -> None:
-    """Who retires everybody at the first blame runs out of nodes; who retires nobody does as if there were no policy.
-
-    Each of eight nodes fails once an hour: within twenty hours all are gone.
-    """
-    changes: dict[str, Any] = {
-        "failures": [{"use": "component", "name": "fault", "rate": "1 per node-h"}],
-        "horizon": "20 h",
-    }
-    results = {
-        name: [sim.run(case(repair, **changes), replication) for replication in range(3)]
-        for name, repair in (("strict", tiers(strict)), ("lax", tiers(lax)), ("none", tiers()))
-    }
-    for one, other in zip(results["lax"], results["none"], strict=True):
-        assert one.counts["retired"] == 0
-        assert one.cluster == pytest.approx(other.cluster)
-    for one, other in zip(results["strict"], results["none"], strict=True):
-        assert one.counts["retired"] == 8
-        assert one.jobs[0].work < 0.5 * other.jobs[0].work
-
-
-EXPONENTIAL = {"law": "exponential", "mean": "5 min"}
+EXPONENTIAL = {"use": "exponential", "mean": "5 min"}
 
 STRATEGIES: dict[str, dict[str, Any]] = {
     "simple": {"use": "simple", "time": EXPONENTIAL},
@@ -257,9 +174,9 @@ STRATEGIES: dict[str, dict[str, Any]] = {
         "tiers": [
             {"name": "reset", "time": "1 min", "escalates": 0.3, "fixes": 0.6},
             {"name": "automated", "time": EXPONENTIAL, "escalates": 0.2, "fixes": 0.8, "crews": 2},
-            {"name": "manual", "time": {"law": "lognormal", "mean": "10 min", "sigma": 0.8}, "fixes": 0.7, "crews": 1},
+            {"name": "manual", "time": {"use": "lognormal", "mean": "10 min", "sigma": 0.8}, "fixes": 0.7, "crews": 1},
         ],
-        "qualification": {"time": {"law": "uniform", "low": "1 min", "high": "2 min"}, "finds": 0.75},
+        "qualification": {"time": {"use": "uniform", "low": "1 min", "high": "2 min"}, "finds": 0.75},
         "diagnosis": {"finds": 0.9, "blames_other": 0.2},
         "lemons": [
             {"use": "threshold", "failures": 4, "window": "1 h"},
@@ -291,14 +208,14 @@ def test_what_every_strategy_owes(name: str) -> None:
     check_repair(STRATEGIES[name])
 
 
-FAILS: dict[str, Any] = {"use": "component", "part": "node", "law": {"law": "exponential", "mean": "1000 d"}}
+FAILS: dict[str, Any] = {"use": "component", "part": "node", "law": {"use": "exponential", "mean": "1000 d"}}
 
 SEVENTH = 6
 
 """A node that no job uses."""
 
 
-def tiers_of_test_repair(*rows: dict[str, Any], **options: Any) -> dict[str, Any]:
+def repair_tiers(*rows: dict[str, Any], **options: Any) -> dict[str, Any]:
     """Return a repair of tiers, of 50 s where a row says nothing else."""
     listed = [{"name": f"tier {index}", "time": "50 s", **row} for index, row in enumerate(rows)]
     return {"use": "tiers", "tiers": listed, **options}
@@ -326,7 +243,7 @@ def charged(result: sim.Result, bucket: Bucket, cause: int | None = None) -> flo
 
 def test_a_tier_that_always_escalates() -> None:
     """Reset 50 s, then manual 100 s, then tests of 25 s; two nodes, each charged to its cause."""
-    repair = tiers_of_test_repair({"escalates": 1}, {"time": "100 s"}, qualification={"time": "25 s"})
+    repair = repair_tiers({"escalates": 1}, {"time": "100 s"}, qualification={"time": "25 s"})
     result, down = played(repair, [(300.0, 0, 0), (400.0, 1, SEVENTH)])
     assert down == [(0, 300.0, 475.0), (SEVENTH, 400.0, 575.0)]
     for cause in (1, 2):
@@ -344,7 +261,7 @@ def test_a_tier_that_always_escalates() -> None:
 )
 def test_qualification(finds: int, expected: float, repaired: float, tested: float, left: int) -> None:
     """A fault that the tests find goes to the next tier and through the tests again; one that they miss comes back."""
-    repair = tiers_of_test_repair({"fixes": 0}, {"time": "100 s"}, qualification={"time": "25 s", "finds": finds})
+    repair = repair_tiers({"fixes": 0}, {"time": "100 s"}, qualification={"time": "25 s", "finds": finds})
     result, down = played(repair, [(300.0, 0, 0)])
     assert down == [(0, 300.0, expected)]
     assert charged(result, Bucket.REPAIR) == pytest.approx(repaired)
@@ -352,27 +269,11 @@ def test_qualification(finds: int, expected: float, repaired: float, tested: flo
     assert (result.counts["repairs"], result.counts["false_repairs"]) == (1, left)
 
 
-def test_the_last_tier_is_its_own_next() -> None:
-    """What is found after the last tier goes through it again: every round is that tier and the tests."""
-    repair = tiers_of_test_repair({"fixes": 0.3}, qualification={"time": "0 s"})
-    strategy = Tiers.model_validate(repair)
-    assert {visit.tier for number in range(200) for visit in _visits(strategy, number)} == {0, -1}
-    with pytest.raises(ValueError, match="chain without end"):
-        Tiers.model_validate(tiers_of_test_repair({"fixes": 0}, qualification={"time": "0 s"}))
-
-
-def _visits(strategy: Tiers, number: int) -> tuple[Visit, ...]:
-    def mark(purpose: str) -> float:
-        return (0.37 * number + 0.618 * sum(map(ord, purpose))) % 1
-
-    return strategy.course(NodeView(0.0, "fault", "", 0.0, mark), None)[0].visits
-
-
 def test_a_false_success_strikes_again_or_not() -> None:
     """With a relapse the fault strikes 100 s after each return; a source without one leaves nothing behind."""
     relapse = {"after": "100 s"}
     failures = [{**FAILS, "name": "first", "relapse": relapse}, {**FAILS, "name": "second"}]
-    result, down = played(tiers_of_test_repair({"fixes": 0}), [(300.0, 0, 2), (310.0, 1, 4)], failures=failures)
+    result, down = played(repair_tiers({"fixes": 0}), [(300.0, 0, 2), (310.0, 1, 4)], failures=failures)
     assert [(start, end) for node, start, end in down if node == 2] == [
         (300.0, 350.0),
         (450.0, 500.0),
@@ -394,7 +295,7 @@ def test_a_success_clears_what_was_left() -> None:
         {**FAILS, "name": "second", "tier": "tier 1"},
     ]
     result, down = played(
-        tiers_of_test_repair({"fixes": 0}, {"time": "20 s"}), [(300.0, 0, 2), (380.0, 1, 2)], failures=failures
+        repair_tiers({"fixes": 0}, {"time": "20 s"}), [(300.0, 0, 2), (380.0, 1, 2)], failures=failures
     )
     assert down == [(2, 300.0, 350.0), (2, 380.0, 400.0)]
     assert (result.counts["relapses"], result.counts["hidden_at_end"]) == (0, 0)
@@ -406,9 +307,9 @@ def test_a_relapse_begins_no_further_life() -> None:
     The node fails at 400, 600, 800 s, ... The life that began at 450 s ends at 850 s, when the node is just back, and
     so on: one life at a time, whatever the relapses do.
     """
-    law = {"law": "fixed", "value": "400 s"}
+    law = {"use": "fixed", "value": "400 s"}
     failures = [{**FAILS, "name": "first", "law": law, "renews": "at_return", "relapse": {"after": "150 s"}}]
-    result, down = played(tiers_of_test_repair({"fixes": 0}), [(400.0, 0, 2)], failures=failures, horizon="2000 s")
+    result, down = played(repair_tiers({"fixes": 0}), [(400.0, 0, 2)], failures=failures, horizon="2000 s")
     struck = [start for _, start, _ in down]
     assert struck[:3] == [400.0, 600.0, 800.0]
     assert result.counts["failures"] - result.counts["relapses"] <= 1 + (2000 - 450) // 400
@@ -417,7 +318,7 @@ def test_a_relapse_begins_no_further_life() -> None:
 def test_where_repair_begins() -> None:
     """A source names its tier; one with a repair time of its own does not go through tiers at all."""
     failures = [{**FAILS, "name": "first", "tier": "tier 1"}, {**FAILS, "name": "second", "repair": "7 s"}]
-    repair = tiers_of_test_repair({"escalates": 1}, {"time": "100 s"}, qualification={"time": "25 s"})
+    repair = repair_tiers({"escalates": 1}, {"time": "100 s"}, qualification={"time": "25 s"})
     result, down = played(repair, [(300.0, 0, 2), (310.0, 1, 4)], failures=failures)
     assert down == [(2, 300.0, 425.0), (4, 310.0, 317.0)]
     assert charged(result, Bucket.QUALIFICATION, 2) == 0
@@ -426,7 +327,7 @@ def test_where_repair_begins() -> None:
 
 def test_one_crew_serves_in_order() -> None:
     """Three idle nodes fail 10 s apart; the crew works for 100 s on each; tests of 30 s need no crew."""
-    repair = tiers_of_test_repair({"time": "100 s", "crews": 1}, qualification={"time": "30 s"})
+    repair = repair_tiers({"time": "100 s", "crews": 1}, qualification={"time": "30 s"})
     result, down = played(repair, [(320.0, 0, 2), (300.0, 0, 4), (310.0, 1, 3)])
     assert down == [(4, 300.0, 430.0), (3, 310.0, 530.0), (2, 320.0, 630.0)]
     # Waiting for the crew is repair too.
@@ -435,38 +336,13 @@ def test_one_crew_serves_in_order() -> None:
     assert charged(result, Bucket.QUALIFICATION) == pytest.approx(90)
 
 
-def test_crews_of_two_tiers() -> None:
-    """Two crews reset in 50 s, one repairs in 100 s whom the reset sends on: each queue has its own order.
-
-    Resets: 300-350, 310-360, and 350-400 for the third, which came at 320. Repairs: 350-450, 450-550, 550-650.
-    """
-    repair = tiers_of_test_repair({"escalates": 1, "crews": 2}, {"time": "100 s", "crews": 1})
-    result, down = played(repair, [(300.0, 0, 2), (310.0, 0, 3), (320.0, 0, 4)])
-    assert [end for _, _, end in down] == [450.0, 550.0, 650.0]
-    assert charged(result, Bucket.REPAIR) == pytest.approx(150 + 240 + 330)
-
-
-def test_found_faults_queue_for_the_next_tier() -> None:
-    """A node that the tests send on waits for the crew behind one that was there before it.
-
-    Node 2: reset 300-350, tests to 375. Node 3 goes to the second tier at once: 360-460. Node 2: 460-560, tests to 585.
-    """
-    failures = [{**FAILS, "name": "first"}, {**FAILS, "name": "second", "tier": "tier 1"}]
-    repair = tiers_of_test_repair({"fixes": 0}, {"time": "100 s", "crews": 1}, qualification={"time": "25 s"})
-    result, down = played(repair, [(300.0, 0, 2), (360.0, 1, 3)], failures=failures)
-    assert down == [(2, 300.0, 585.0), (3, 360.0, 485.0)]
-    assert charged(result, Bucket.QUALIFICATION, 1) == pytest.approx(50)
-    assert charged(result, Bucket.REPAIR, 1) == pytest.approx(235)
-    assert charged(result, Bucket.QUALIFICATION, 2) == pytest.approx(25)
-
-
 def test_another_node_is_blamed() -> None:
     """Node 0 fails and stays; node 1 goes to repair. The fault strikes again 200 s later, and another node is blamed.
 
     At 500 s the job has nodes 0 and 2; node 1 is back since 350 s.
     """
     failures = [{**FAILS, "name": "first", "relapse": {"after": "200 s"}}]
-    repair = tiers_of_test_repair({}, diagnosis={"blames_other": 1})
+    repair = repair_tiers({}, diagnosis={"blames_other": 1})
     result, down = played(repair, [(300.0, 0, 0)], failures=failures, horizon="600 s")
     assert [row for row in down if row[1] < row[2]] == [(1, 300.0, 350.0), (2, 500.0, 550.0)]
     counts = result.counts
@@ -475,29 +351,13 @@ def test_another_node_is_blamed() -> None:
     assert charged(result, Bucket.REPAIR, 1) == pytest.approx(100)
 
 
-def test_another_node_is_blamed_and_nothing_is_left() -> None:
-    """Without a relapse the fault of the node that failed is gone although nobody repaired it."""
-    result, down = played(tiers_of_test_repair({}, diagnosis={"blames_other": 1}), [(300.0, 0, 0)])
-    assert [row for row in down if row[1] < row[2]] == [(1, 300.0, 350.0)]
-    assert result.counts["failures"] == 1
-
-
 def test_a_repair_leaves_no_fault_where_there_was_none() -> None:
     """Node 1 is blamed for node 0 and its repair fails too: the fault is still that of node 0 alone."""
     failures = [{**FAILS, "name": "first", "relapse": {"after": "200 s"}}]
-    repair = tiers_of_test_repair({"fixes": 0}, diagnosis={"blames_other": 1})
+    repair = repair_tiers({"fixes": 0}, diagnosis={"blames_other": 1})
     result, _ = played(repair, [(300.0, 0, 0)], failures=failures, horizon="600 s")
     # It strikes at 500 s; a fault left in node 1, which was back at 350 s, would strike at 550 s as well.
     assert (result.counts["relapses"], result.counts["hidden_at_end"]) == (1, 1)
-
-
-def test_a_job_of_one_node_has_nobody_else_to_blame() -> None:
-    """Nobody is blamed and nothing is swapped: the job restarts where it is."""
-    repair = tiers_of_test_repair({}, diagnosis={"blames_other": 1})
-    result, down = played(repair, [(300.0, 0, 0)], jobs=[{"name": "job", "gpus": 1}])
-    assert [row for row in down if row[1] < row[2]] == []
-    assert (result.counts["wrong_blames"], result.counts["repairs"]) == (1, 0)
-    assert seconds(result)["initialize"] == pytest.approx(60)
 
 
 def test_nobody_is_blamed() -> None:
@@ -506,7 +366,7 @@ def test_nobody_is_blamed() -> None:
     Outside a job there is nobody to take for another: the node itself goes to repair.
     """
     failures = [{**FAILS, "name": "first", "relapse": {"after": "200 s"}}]
-    repair = tiers_of_test_repair({}, diagnosis={"finds": 0})
+    repair = repair_tiers({}, diagnosis={"finds": 0})
     result, down = played(repair, [(300.0, 0, 0)], failures=failures, spares={"hot": 1})
     assert [row for row in down if row[1] < row[2]] == [(0, 500.0, 550.0)]
     counts = result.counts
@@ -518,51 +378,13 @@ def test_nobody_is_blamed() -> None:
 LEMON = [{"use": "threshold", "failures": 1, "window": "1 d"}]
 
 
-def test_a_retired_node_never_returns() -> None:
-    """It counts as in repair up to the horizon."""
-    result, down = played(tiers_of_test_repair({}, lemons=LEMON), [(300.0, 0, 2), (500.0, 0, 2)])
-    assert down == [(2, 300.0, 1000.0)]
-    counts = result.counts
-    assert (counts["retired"], counts["repairs"], counts["masked"]) == (1, 0, 1)
-    assert charged(result, Bucket.REPAIR, 1) == pytest.approx(700)
-
-
 def test_a_retired_node_is_replaced() -> None:
     """The new node comes after 100 s and nothing is remembered of the old one: two blames make a lemon again."""
     lemons = [{"use": "threshold", "failures": 2, "window": "1 d"}]
     rows = [(100.0, 0, 2), (200.0, 0, 2), (400.0, 0, 2), (600.0, 0, 2)]
-    result, down = played(tiers_of_test_repair({}, lemons=lemons, replacement="100 s"), rows)
+    result, down = played(repair_tiers({}, lemons=lemons, replacement="100 s"), rows)
     assert down == [(2, 100.0, 150.0), (2, 200.0, 300.0), (2, 400.0, 450.0), (2, 600.0, 700.0)]
     assert (result.counts["retired"], result.counts["repairs"]) == (2, 2)
-
-
-@cases(("replacement", "starts"), [("100 s", [250.0, 600.0, 950.0]), (None, [250.0])])
-def test_a_new_node_has_a_new_life(replacement: str | None, starts: list[float]) -> None:
-    """Parts that fail once, after 250 s, begin a life with the new node: 250 + 100 + 250 s."""
-    law = {"law": "fixed", "value": "250 s"}
-    repair = tiers_of_test_repair({}, lemons=LEMON, **({"replacement": replacement} if replacement else {}))
-    failures = [{**FAILS, "name": "first", "law": law, "renews": "never"}]
-    result, down = played(repair, [(250.0, 0, 2)], failures=failures)
-    assert [start for _, start, _ in down] == starts
-    assert result.counts["retired"] == len(starts)
-
-
-@cases("clock", ["wall", "in_service"])
-def test_the_lives_of_an_old_node_end_with_it(clock: str) -> None:
-    """Node 2 is retired at 250 s and replaced at 350 s: a part of the old node that was to fail at 500 s is gone.
-
-    The new part fails 400 s after the new node came.
-    """
-    law = {"law": "fixed", "value": "400 s"}
-    failures = [{**FAILS, "name": "first"}, {**FAILS, "name": "second", "law": law, "renews": "never", "clock": clock}]
-    case = prepared(
-        cluster={"nodes": 8, "gpus_per_node": 1, "fabric": {"rails": 1}},
-        failures=failures,
-        repair=tiers_of_test_repair({}, lemons=LEMON, replacement="100 s"),
-    )
-    rows = replace(trace([(250.0, 0, 2), (500.0, 1, 2)]), round=np.zeros(2, dtype=np.int64))
-    result = sim.run(case, 0, rows, keeps_log=True)
-    assert [(each.start, each.cause) for each in result.outages] == [(250.0, 1), (750.0, 2)]
 
 
 def test_a_new_node_has_a_new_life_on_its_busy_clock() -> None:
@@ -571,10 +393,10 @@ def test_a_new_node_has_a_new_life_on_its_busy_clock() -> None:
     Node 1 fails at 500 s for another cause, after 500 s of service with a life of 600 s. Its successor serves from
     750 s on and does not inherit the rest of that.
     """
-    law = {"law": "fixed", "value": "250 s"}
+    law = {"use": "fixed", "value": "250 s"}
     failures = [{**FAILS, "name": "first", "law": law, "renews": "never", "clock": "busy"}, {**FAILS, "name": "second"}]
     rows = [(250.0, 0, 0), (600.0, 0, 1), (500.0, 1, 1)]
-    result, down = played(tiers_of_test_repair({}, lemons=LEMON, replacement="100 s"), rows, failures=failures)
+    result, down = played(repair_tiers({}, lemons=LEMON, replacement="100 s"), rows, failures=failures)
     assert [row for row in down if row[0] in (0, 1)] == [(0, 250.0, 350.0), (1, 500.0, 600.0), (0, 750.0, 850.0)]
     assert result.jobs[0].interruptions == {1: 2, 2: 1}
 
@@ -589,7 +411,7 @@ def test_a_node_returns_when_nothing_is_open(rack_at: float, back: float, masked
     In a rack that is down the failure is masked; one that is just back can fail.
     """
     failures = [{**FAILS, "name": "first"}, RACK]
-    result, down = played(tiers_of_test_repair({"time": "100 s"}), [(300.0, 0, 2), (rack_at, 1, 1)], failures=failures)
+    result, down = played(repair_tiers({"time": "100 s"}), [(300.0, 0, 2), (rack_at, 1, 1)], failures=failures)
     assert max(end for node, _, end in down if node == 2) == back
     assert result.counts["masked"] == masked
     # Nodes 2 and 3 are out for the rack, node 2 for itself as well.
@@ -599,7 +421,7 @@ def test_a_node_returns_when_nothing_is_open(rack_at: float, back: float, masked
 @cases("crews", [None, 1], ids=["crews for all", "one crew"])
 def test_the_horizon_cuts_a_repair(crews: int | None) -> None:
     """Down from 880 s: repair to 940, tests beyond the horizon; the edges of windows at 300, 600 and 900 s cut too."""
-    repair = tiers_of_test_repair({"time": "60 s", "crews": crews}, qualification={"time": "100 s"})
+    repair = repair_tiers({"time": "60 s", "crews": crews}, qualification={"time": "100 s"})
     result, down = played(repair, [(880.0, 0, 2), (950.0, 0, 3)], windows="300 s")
     assert down == [(2, 880.0, 1000.0), (3, 950.0, 1000.0)]
     by_window = result.outside.sum(axis=2)

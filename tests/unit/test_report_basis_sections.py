@@ -36,7 +36,6 @@ from analysis.results.models import RunDocument
 from analysis.results.run import document, render
 from analysis.runs import replicate
 from analysis.study.axis import Axis
-from analysis.study.load import load_study
 from analysis.validation.run import conventions
 from tests.cases import cases
 
@@ -103,16 +102,6 @@ def test_a_scenario_of_twice_the_size_is_the_scenario_that_describes_it(change: 
     assert sim.closed_form(scaled).ettr != pytest.approx(sim.closed_form(small).ettr, rel=1e-3)
 
 
-def test_nodes_that_nobody_gets_are_none_at_another_size() -> None:
-    """Half of the cluster is withheld, at twice the size too: only the spares replace nodes."""
-    alone = ("spares.idle=withhold", "repair.time=6 d", "horizon=2000 d")
-    scaled = at_size(prepared_of(*alone, "jobs.0.gpus=496", "spares.hot=2"), 992)
-    assert scaled is not None
-    large = prepared_of(*alone, "cluster.nodes=256")
-    assert sim.closed_form(scaled).shares == pytest.approx(sim.closed_form(large).shares, rel=1e-9)
-    assert sim.closed_form(scaled).shares["starved"] > 0.01
-
-
 def test_hardware_fails_in_proportion_to_the_job_and_software_as_often_at_every_size() -> None:
     """At ten times the GPUs the rate is ten times that of the nodes plus once that of the job."""
     rates = interruption_rates(prepared_of())
@@ -121,15 +110,6 @@ def test_hardware_fails_in_proportion_to_the_job_and_software_as_often_at_every_
     assert rates.growing * day == pytest.approx(124 * 6.5e-3, rel=1e-12)
     assert rates.fixed * day == pytest.approx(0.1, rel=1e-9)
     assert day / rates.mtti(9920) == pytest.approx(1240 * 6.5e-3 + 0.1, rel=1e-9)
-
-
-@cases("change", [(), ("checkpoint.tiers.0.interval=optimal",)], ids=["stated", "by rule"])
-def test_rarer_failures_are_those_of_the_scenario_that_states_them(change: tuple[str, ...]) -> None:
-    """A factor of four is a scale of a quarter in every failure source."""
-    rarer = prepared_of(*change, "failures.0.scale=0.25", "failures.1.scale=0.25")
-    assert sim.closed_form(at_rate(prepared_of(*change), 4.0)).ettr == pytest.approx(
-        sim.closed_form(rarer).ettr, rel=1e-9
-    )
 
 
 def test_the_curves_by_size_go_through_the_closed_form_of_the_job_itself(run: ReportData) -> None:
@@ -172,57 +152,6 @@ def test_other_sizes_wait_for_nodes_as_rarely_as_the_job_itself() -> None:
     assert here.ettr == pytest.approx(sim.closed_form(scarce).ettr, rel=1e-9)
 
 
-def test_failures_that_grow_faster_find_spares_that_grow_with_them() -> None:
-    """Llama 3's job with 32 spares waits no longer at twice the size, where hardware fails 2^0.9 times as often again.
-
-    Beside the work itself it loses less than 2^1.9 times what it loses here.
-    """
-    changes = ("spares.hot=32", "repair.time=22 h")
-    found = {size.gpus: size for size in at_sizes(prepared_of(*changes, name="llama3-405b-54d"))}
-    here, twice = found[16_384], found[32_768]
-    assert here.ettr is not None
-    assert twice.ettr_faster is not None
-    assert 1 - twice.ettr_faster < 2**1.9 * (1 - here.ettr)
-    assert all(share is None or 0 <= share <= 1 for size in found.values() for share in size[3:5])
-
-
-def test_titles_by_size_are_of_one_source_and_name_it(run: ReportData) -> None:
-    """From and to are the formula's, and what was simulated stands beside them; times are those of running."""
-    section = frontier.scale_section(run)
-    assert section is not None
-    assert run.focus is not None
-    form = sim.closed_form(run.focus.prepared)
-    assert form.ettr is not None
-    assert section.title.startswith(f"By the formula ETTR falls from {100 * form.ettr:.3g} % at 992 GPUs to ")
-    assert section.title.endswith(")")
-    assert "(simulated here: " in section.title
-    between = next(item.chart for item in section.items if isinstance(item, Picture))
-    assert between.title.startswith("By the formula a job of 992 GPUs is interrupted every ")
-    assert "running" in between.y.title
-    assert between.series[-1].y == (pytest.approx(run.main["metrics"]["mtti_running"]["mean"] / 3600),)
-
-
-def test_shares_that_are_next_to_nothing_are_neither_told_nor_drawn() -> None:
-    """At a size at which failures come faster than the job comes back, the curve ends, and the table says how low."""
-    rows = [(1024, 0.5, None), (2048, 0.0009, None), (4096, 0.0, None)]
-    assert frontier._series(rows, [], 0.01, frontier._LEAST_SCALE)[0].y == (50.0, None, None)
-    grid = frontier._grid("x", rows, [], frontier._percent_of_scale)
-    assert [row[1] for row in grid.rows] == ["50 %", "below 0.1 %", "below 0.1 %"]
-
-
-def test_failures_that_grow_faster_begin_where_they_were_counted() -> None:
-    """Of Llama 3's rates nothing grows faster up to 16,384 GPUs, and at twice as many the hardware does by 2^0.9."""
-    found = {size.gpus: size for size in at_sizes(prepared_of(name="llama3-405b-16k"))}
-    assert found[16_384].mtti_faster is None
-    rates, size = interruption_rates(prepared_of(name="llama3-405b-16k"), "llama3-table5"), found[32_768]
-    assert rates is not None
-    assert size.mtti_faster is not None
-    extra = 1 / size.mtti_faster - 1 / size.mtti
-    assert extra == pytest.approx(2 * rates.growing * (2**0.9 - 1), rel=1e-9)
-    # 419 unexpected interruptions in 54 days, 65 of them by software, watchdogs and dependencies: once a job.
-    assert rates.growing * 54 * 86400 == pytest.approx(419 - 54 - 7 - 2, rel=1e-9)
-
-
 def test_places_of_the_frontier_are_closed_forms_of_scenarios_that_can_be_written() -> None:
     """A factor and a scale of all times of coming back are the scenario with these two changes."""
     found = Requirement(prepared_of())
@@ -232,11 +161,6 @@ def test_places_of_the_frontier_are_closed_forms_of_scenarios_that_can_be_writte
             changes += [f"failures.{index}.scale={1 / factor}" for index in (0, 1)]
             expected = sim.closed_form(prepared_of(*changes)).ettr
             assert found.values[row][FACTORS.index(factor)] == pytest.approx(expected, abs=1e-9)
-
-
-def test_the_time_to_come_back_is_what_the_scenario_states() -> None:
-    """Detection 5 min, 4 min to initialise and 1 min of restore; of half the times the restore stays as it is."""
-    assert Requirement(prepared_of()).pauses == pytest.approx((330.0, 600.0, 1140.0), rel=1e-3)
 
 
 def test_the_factor_for_a_level_leads_there_and_is_none_where_saves_alone_cost_more() -> None:
@@ -259,8 +183,8 @@ def simulated(run: ReportData, away: float, outside: float, *, name: str = "here
     content = copy.deepcopy(run.main)
     ettr = content["closed_form"]["ettr"] + away
     content["closed_form"]["simulated"] |= {"ettr": ettr, "outside_ci95": outside}
-    answer = {"ask": "threshold", "data": {"metric": "ettr", "along": "rate", "at_least": asked}}
-    sweep = None if asked is None else {"answers": [{"ask": "best", "data": {}}, answer]}
+    answer = SimpleNamespace(ask="threshold", data={"metric": "ettr", "along": "rate", "at_least": asked})
+    sweep = None if asked is None else SimpleNamespace(answers=[SimpleNamespace(ask="best", data={}), answer])
     return SimpleNamespace(focus=Focus(name, run.focus.scenario, 2, RunDocument.model_validate(content)), sweep=sweep)
 
 
@@ -269,23 +193,10 @@ def test_a_formula_that_is_off_says_so_and_one_that_is_far_off_draws_no_frontier
     near, chance = frontier.section(simulated(run, -0.004, 0.002)), frontier.section(simulated(run, -0.05, 0.0))
     assert near is not None
     assert chance is not None
-    assert near.title.startswith("By the formula, which is 0.4 points off here, ")
+    assert near.title.startswith("By the formula, which is 0.4 percentage points off here, ")
     assert chance.title.startswith("By the formula, 9")
     assert frontier.section(simulated(run, 0.05, 0.04)) is None
     assert frontier.section(simulated(run, -0.5, 0.49)) is None
-
-
-def test_the_frontier_tells_of_the_level_that_the_study_asks_for_and_of_its_own_scenario(run: ReportData) -> None:
-    """The level is a line and a row of its own, and the title says whose failures are rarer."""
-    found = frontier.section(simulated(run, 0.0, 0.0, name="spares = 4", asked=0.98))
-    assert found is not None
-    assert "98 % of productive time takes failures " in found.title
-    assert found.title.endswith("as rare as with spares = 4")
-    (picture,) = found.items
-    assert isinstance(picture, Picture)
-    assert picture.chart.levels == (90, 95, 97, 98)  # type: ignore[union-attr]
-    assert picture.table is not None
-    assert [row[0] for row in picture.table.rows] == ["90 %", "95 %", "97 %", "98 %"]
 
 
 def test_the_picture_of_the_frontier_never_leaves_the_values_around_it() -> None:
@@ -347,16 +258,6 @@ def test_every_measured_point_has_a_source_and_is_inside_of_what_was_published()
     assert largest_measured("ettr") == 16_384
 
 
-def test_dots_of_doubtful_points_and_of_bounds_say_so(run: ReportData) -> None:
-    """Nobody takes the bound of Llama 3, or a point that may be a projection, for a measured value."""
-    section = frontier.scale_section(run)
-    assert section is not None
-    between, shares = (item.chart for item in section.items if isinstance(item, Picture))
-    assert [dot.name for dot in between.dots if "projected" in dot.name] == ["Meta, 98,304 GPUs (perhaps projected)"]
-    assert "Llama 3 405B (more than)" in [dot.name for dot in shares.dots]
-    assert all(dot.source for dot in (*between.dots, *shares.dots))
-
-
 def leaves(content: Any, path: str = "") -> Iterator[str]:
     """Yield the paths of all values of plain data; laws, and other mappings of values, are looked into as well."""
     if isinstance(content, dict) and content:
@@ -399,18 +300,18 @@ def basis_of(scenario: Scenario) -> dict[str, tuple[str, str]]:
 def test_an_assumption_is_the_source_of_values_that_it_names_and_of_no_others() -> None:
     """The same amount in another part, or another amount of the same part, is not what an assumption speaks of."""
     guesses = 'assumptions=["detection 300 s: a guess", "a save takes 31 s"]'
-    told = basis_of(scenario_of(guesses, "recovery.initialize=5 min"))
-    assert told["detection.time"] == ("assumed", "detection 300 s: a guess")  # 5 min, in other words
-    assert told["checkpoint.tiers.0.write"] == ("stated", "")  # 30 s
-    assert told["recovery.initialize"] == ("stated", "")
+    worded = basis_of(scenario_of(guesses, "recovery.initialize=5 min"))
+    assert worded["detection.time"] == ("assumed", "detection 300 s: a guess")  # 5 min, in other words
+    assert worded["checkpoint.tiers.0.write"] == ("stated", "")  # 30 s
+    assert worded["recovery.initialize"] == ("stated", "")
 
 
 def test_inputs_say_what_was_measured_what_is_of_a_preset_and_what_was_left_out() -> None:
     """A rate with counted events is measured, a value of a preset is not the scenario's, a default is the program's."""
-    told = basis_of(scenario_of())
-    assert told["failures.1.rate"] == ("measured", "a log of ours")
-    assert told["failures.1.damage"] == ("default", "")
-    assert told["failures.0.rate"] == ("stated", "")
+    worded = basis_of(scenario_of())
+    assert worded["failures.1.rate"] == ("measured", "a log of ours")
+    assert worded["failures.1.damage"] == ("default", "")
+    assert worded["failures.0.rate"] == ("stated", "")
     changed = ("recovery.use=nvrx-in-process", "recovery.no_progress=9")
     preset = basis_of(scenario_of(*changed, name="recovery-16k"))
     assert preset["recovery.rungs.0.pools"][0] == "preset"
@@ -439,16 +340,16 @@ STUDY = {
         "spares.hot": {"title": "spares", "choices": [2, 4]},
         "failures.0.rate": {
             "title": "rate",
-            "distribution": {"law": "between", "p05": "5 per 1000 node-day", "p95": "8 per 1000 node-day"},
+            "distribution": {"use": "between", "p05": "5 per 1000 node-day", "p95": "8 per 1000 node-day"},
             "basis": "measured",
             "source": "forty failures",
         },
         "repair.time": {
-            "distribution": {"law": "between", "p05": "6 h", "p95": "2 d"},
+            "distribution": {"use": "between", "p05": "6 h", "p95": "2 d"},
             "basis": "assumed",
         },
         "recovery.initialize": {
-            "distribution": {"law": "uniform", "min": "3 min", "max": "5 min"},
+            "distribution": {"use": "uniform", "min": "3 min", "max": "5 min"},
             "basis": "measured",
             "source": "ten restarts",
         },
@@ -462,7 +363,7 @@ def estimate(value: float) -> dict[str, Any]:
 
 
 def sensitivity(folder: Path, first: dict[str, float], study: dict[str, Any] | None = None) -> ReportData:
-    """Return a sensitivity whose inputs bring 80 % of the variance, luck 15 %, and both together 5 %."""
+    """Return a sensitivity whose inputs bring 80 % of the variance, noise 15 %, and both together 5 %."""
     scenario = scenario_of("horizon=4 d")
     (folder / "scenario.resolved.yaml").write_text(json.dumps(scenario.dump()), encoding="utf-8")
     (folder / "study.resolved.yaml").write_text(json.dumps(study or STUDY), encoding="utf-8")
@@ -484,7 +385,7 @@ def sensitivity(folder: Path, first: dict[str, float], study: dict[str, Any] | N
             "reason": "",
             "variance": {
                 name: {"variance": 1.0, "share": estimate(share)}
-                for name, share in (("parameters", 0.8), ("luck", 0.15), ("both", 0.05))
+                for name, share in (("parameters", 0.8), ("noise", 0.15), ("both", 0.05))
             },
             "by_axis": [
                 {"axis": axis, "first": estimate(share), "total": estimate(share)} for axis, share in first.items()
@@ -492,12 +393,15 @@ def sensitivity(folder: Path, first: dict[str, float], study: dict[str, Any] | N
         },
         "indices_missing": "",
     }
-    return ReportData(Results(folder, "sensitivity", {"sensitivity.json": content}))
+    report_data = ReportData(Results(folder, "sensitivity", {"sensitivity.json": content}))
+    center = SimpleNamespace(values=content["center"]["values"])
+    report_data.__dict__["sensitivity"] = SimpleNamespace(center=center, replications=content["replications"])
+    return report_data
 
 
 @cases("sums_to", [0.9, 1.3])
 def test_shares_of_the_variance_are_those_of_the_groups_and_add_up_to_the_whole(tmp_path: Path, sums_to: float) -> None:
-    """Measured, assumed and chosen inputs, what they do together, luck and both: 100 %, also of noisy estimates."""
+    """Measured, assumed and chosen inputs, what they do together, noise and both: 100 %, also of noisy estimates."""
     first = {"spares.hot": 0.2, "failures.0.rate": 0.2, "recovery.initialize": 0.1, "repair.time": sums_to - 0.5}
     section = basis.basis_section(sensitivity(tmp_path, first))
     assert section is not None
@@ -509,7 +413,7 @@ def test_shares_of_the_variance_are_those_of_the_groups_and_add_up_to_the_whole(
     assert parts["measured inputs"] == pytest.approx(80 * 0.3 / shrunk)
     assert parts["assumed inputs"] == pytest.approx(80 * (sums_to - 0.5) / shrunk)
     assert parts["inputs only together"] == pytest.approx(80 * (1 - sums_to / shrunk))
-    assert (parts["luck of one run"], parts["luck together with inputs"]) == (15, 5)
+    assert (parts["noise of one run"], parts["noise together with inputs"]) == (15, 5)
 
 
 def test_without_indices_inputs_are_counted_and_the_command_that_weighs_them_is_named(tmp_path: Path) -> None:
@@ -526,22 +430,6 @@ def test_without_indices_inputs_are_counted_and_the_command_that_weighs_them_is_
     assert "one input alone" in section.notes[0]
 
 
-def test_axes_are_inputs_with_their_distribution_basis_and_source(tmp_path: Path) -> None:
-    """The table of what varies says what is known of each axis, and the value at its path rests on the same."""
-    report_data = sensitivity(tmp_path, {})
-    rows = grids(basis.section(report_data))["What the study varies"].rows
-    assert rows[0] == ("spares", "spares.hot", "2, 4", "a choice", "the study itself")
-    assert rows[1][2:] == (
-        "log-normal, between 5 per 1000 node-day and 8 per 1000 node-day with 90 %",
-        "measured",
-        "forty failures",
-    )
-    assert rows[2][2:4] == ("log-normal, between 6 h and 2 d with 90 %", "assumed")
-    told = {one.path: (one.basis, one.source) for _, one in basis.all_inputs(report_data)}
-    assert told["failures.0.rate"] == ("measured", "forty failures")
-    assert told["repair.time"][0] == "assumed"
-
-
 @cases("basis_of_axis", ["measured", "published"])
 def test_a_basis_that_somebody_vouches_for_needs_to_say_who(basis_of_axis: str) -> None:
     """Measured and published want a source; assumed does not, and another word is refused."""
@@ -552,24 +440,6 @@ def test_a_basis_that_somebody_vouches_for_needs_to_say_who(basis_of_axis: str) 
         Axis.model_validate({**values, "basis": "guessed"})
     assert Axis.model_validate({**values, "basis": "assumed"}).basis == "assumed"
     assert Axis.model_validate({**values, "basis": basis_of_axis, "source": "a log"}).source == "a log"
-
-
-def test_a_basis_changes_nothing_that_is_played(tmp_path: Path) -> None:
-    """Points, changes of the scenario and the digest are those of the same study without a basis."""
-    bare = copy.deepcopy(STUDY)
-    for axis in bare["vary"].values():  # type: ignore[attr-defined]
-        axis.pop("basis", None)
-        axis.pop("source", None)
-    bare["design"] = told = {"use": "latin-hypercube", "samples": 8}
-    (tmp_path / "bare").mkdir()
-    pair = [
-        load_study(sensitivity(folder, {}, study).folder / "study.resolved.yaml")
-        for folder, study in ((tmp_path, {**STUDY, "design": told}), (tmp_path / "bare", bare))
-    ]
-    first, second = ([one.overrides(point) for point in one.points()] for one in pair)
-    assert len(first) > 1
-    assert first == second
-    assert pair[0].digest == pair[1].digest
 
 
 def validated() -> dict[str, Any]:
@@ -588,16 +458,17 @@ def validated() -> dict[str, Any]:
 def test_a_validation_is_shown_whole_with_papers_inputs_tolerances_and_failures(tmp_path: Path) -> None:
     """Every row with all its cells, every paper, input and reason of a tolerance, what is left out, and what failed."""
     content = validated()
-    section = validation.section(ReportData(Results(tmp_path, "validate", {"validate.json": content})))
+    report_data = ReportData(Results(tmp_path, "validate", {"validate.json": content}))
+    section = validation.section(report_data)
     assert section is not None
     tables = grids(section)
     cells = {cell for grid in tables.values() for row in grid.rows for cell in row}
-    told = "\n".join(cells)
+    worded = "\n".join(cells)
     for group in content["groups"]:
         for row in group["rows"]:
             assert row["id"] in cells
-            assert row["paper"] in told
-            assert row["tolerance"]["why"] in told
+            assert row["paper"] in worded
+            assert row["tolerance"]["why"] in worded
             assert {row["where"], row["inputs"], row["quantity"], row["label"]} <= cells
         # Conventions are told once for a table: at its rows there is a letter at most.
         table = tables[f"{group['title']} ({group['name']})"]
@@ -614,48 +485,23 @@ def test_a_validation_is_shown_whole_with_papers_inputs_tolerances_and_failures(
     total = sum(content["counts"].values())
     assert section.title == f"{total - 1} of {total} comparisons are within their limits"
     assert f"1 of {total} rows failed: {content['groups'][0]['rows'][0]['id']}" in section.text
-    (picture,) = (item for item in section.items if isinstance(item, Picture))
+    picture = validation.first_screen(report_data).picture
+    assert picture is not None
     largest = [bar.values[0] for bar in picture.chart.rows]
     assert all(value is not None and 0 < value <= 100 for value in largest)
-
-
-def test_groups_bear_on_scenarios_that_have_what_they_are_about(run: ReportData) -> None:
-    """A scenario without a preset, a model and a bundle rests on theory and spares alone; every group is known."""
-    assert run.focus is not None
-    assert set(validation.bearing(run.focus)) == {"oracle", "daly", "inria", "spares", "weaker"}
-    content = validation.recorded()
-    assert content is not None
-    section = validation.section(run)
-    (grid,) = grids(section).values()
-    by_name = {group.name: group for group in content.groups}
-    assert sum(int(row[2]) for row in grid.rows) == sum(
-        row.verdict == "pass" for name in validation.bearing(run.focus) for row in by_name[name].rows
-    )
-    assert set(by_name) == validation._BEARS.keys()
-
-
-def test_without_a_recorded_run_the_report_says_how_to_make_one(
-    run: ReportData, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A copy of the program without its documentation claims nothing."""
-    monkeypatch.setattr(validation, "_RECORDS", (tmp_path / "validation.json",))
-    section = validation.section(run)
-    assert section is not None
-    assert not section.items
-    assert "ettrick validate" in str(section.text[0])
 
 
 def test_a_report_says_what_made_it_and_how_to_make_it_again(run: ReportData, tmp_path: Path) -> None:
     """Version, command, seed, digest, every assumption and warning; with commands for the folder alone."""
     run = ReportData(run.results._replace(documents={"run.json": {**run.main, "warnings": ["mind the gap"]}}))
     section = reproduce.section(run)
-    told = "\n".join(
+    worded = "\n".join(
         [*map(str, section.text), *(cell for grid in grids(section).values() for r in grid.rows for cell in r)]
     )
     provenance = {name: text for name, text in run.main["provenance"].items() if name != "sha256"}
     for text in (*provenance.values(), *run.main["assumptions"], *run.main["notes"], *run.main["warnings"]):
-        assert text in told
-    assert "ettrick run DIR/scenario.resolved.yaml --replications 2 --out NEW" in told
+        assert text in worded
+    assert "ettrick run DIR/scenario.resolved.yaml --replications 2 --out NEW" in worded
     assert [str(step).partition(".")[0] for step in section.text] == [str(n + 1) for n in range(len(section.text))]
     lines = "\n".join(footer(run))
     assert all(text in lines for text in provenance.values())
@@ -663,20 +509,3 @@ def test_a_report_says_what_made_it_and_how_to_make_it_again(run: ReportData, tm
     checked = ReportData(Results(tmp_path, "validate", {"validate.json": validated()}))
     assert "ettrick validate --seed 1 --out NEW" in "\n".join(map(str, reproduce.section(checked).text))
     assert "seed 1" in footer(checked)[0]
-
-
-def test_sections_about_a_scenario_are_silent_where_there_is_none(tmp_path: Path) -> None:
-    """A validation has no scenario, so it has no inputs, sizes or requirements."""
-    checked = ReportData(Results(tmp_path, "validate", {"validate.json": validated()}))
-    assert [module.section(checked) for module in (frontier, frontier, basis, basis)] == [None] * 4
-
-
-def test_several_jobs_a_log_and_equal_runs_have_their_sections(tmp_path: Path) -> None:
-    """Two jobs, runs that all come to the same, and no interruption at all in the time that was played."""
-    two = "jobs=[{name: one, gpus: 496, step_time: 10 s}, {name: two, gpus: 496, step_time: 10 s}]"
-    for changes in ((two,), ("failures.0.scale=1e-9", "failures.1.scale=1e-9")):
-        report_data = ran(tmp_path, *changes)
-        for module in (frontier, frontier, basis, basis, validation, reproduce):
-            section = module.section(report_data)
-            assert section is not None or module is frontier
-            assert "nan" not in repr(section).lower().replace("maintenance", "")

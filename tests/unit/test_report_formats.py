@@ -38,6 +38,7 @@ from analysis.page.report_data import ReportError
 from tests.browser.example import EVIL, EXPLORER, example_report
 from tests.cases import cases
 from tests.report_sample import CHARTS, picture, report
+from tests.typed import sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 # The data of the explorer are the results of the sweep, in the units and words of its answers.
 
 
-def a_sweep(cells: list[dict[str, Any]], **more: Any) -> Any:
+def a_sweep(cells: list[dict[str, Any]]) -> Any:
     """Return what the explorer looks at of the material: a sweep over intervals and stores."""
     axes = {
         "interval": {"title": "interval", "unknown": False, "values": [
@@ -56,8 +57,9 @@ def a_sweep(cells: list[dict[str, Any]], **more: Any) -> Any:
         "gpus": {"title": "GPUs", "unknown": False, "values": [{"label": "8", "number": 8.0}]},
         "rate": {"title": "failure rate", "unknown": True, "values": [{"label": "1", "number": 1.0}]},
     }  # fmt: skip
-    content = {"axes": axes, "cells": cells, "metrics": ["ettr", "time_to_work"], "currency": None, "answers": []}
-    return SimpleNamespace(sweep=content | more)
+    numbered = [cell | {"cell": number} for number, cell in enumerate(cells)]
+    content = {"axes": axes, "cells": numbered, "metrics": ["ettr", "time_to_work"], "currency": None}
+    return SimpleNamespace(sweep=sweep_of(content))
 
 
 def a_cell(number: int, interval: str, store: str, ettr: dict[str, Any] | None, days: float | None) -> dict[str, Any]:
@@ -123,7 +125,7 @@ def test_explorer_starts_where_the_answer_is() -> None:
     assert data["start"] == {"x": 0, "series": 1, "at": [0, 0]}
 
 
-@cases("cells", [[], FOUR[:1], [FOUR[3] | {"values": FOUR[0]["values"]}, FOUR[0]]])
+@cases("cells", [FOUR[:1], [FOUR[3] | {"values": FOUR[0]["values"]}, FOUR[0]]])
 def test_nothing_to_explore(cells: list[dict[str, Any]]) -> None:
     """Without two cells that differ there is no explorer."""
     assert explorer_data(a_sweep(cells)) is None
@@ -446,7 +448,7 @@ def test_whatever_is_said_is_shown_as_it_is() -> None:
     ):
         assert plain(words) in shown
     for text in ("# no heading", "- no item", "1. no list", "2) nor this", "+ nor this", "a *b* _c_ `d` [e](f)",
-                 "<script>", "a | b", "$x$ and $y$", "~~z~~", "&amp; \\", "=====", "--- x", "> quote", "5.5 points",
+                 "<script>", "a | b", "$x$ and $y$", "~~z~~", "&amp; \\", "=====", "--- x", "> quote", "5.5 percentage points",
                  "{role}`text`"):  # fmt: skip
         tokens = PARSER.parse(escaped(text))
         assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"], text
@@ -597,7 +599,7 @@ def test_values_of_charts_are_those_of_the_pictures(shown: dict[str, Any]) -> No
 
 
 def test_intervals_are_whiskers(shown: dict[str, Any]) -> None:
-    """Means of 91.5 and 93.0 with bands of 3 points have whiskers of 1.5; bars those of their own intervals."""
+    """Means of 91.5 and 93.0 with bands of 3 percentage points have whiskers of 1.5; bars those of their own intervals."""
 
     def whiskers(name: str, side: str) -> list[float]:
         (shape,) = (shape for shape in shown[name].shapes if shape.has_chart)

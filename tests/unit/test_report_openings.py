@@ -6,24 +6,19 @@ import copy
 import json
 import re
 import shutil
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.amounts import COUNT, PERCENT, POINTS, gpu_hours_form
-from analysis.metrics import BUCKETS
+from analysis.amounts import COUNT, PERCENT, POINTS
 from analysis.page.build import OPENINGS
-from analysis.page.chapters import sensitivity
-from analysis.page.chapters.inputs import EXACTLY, RECORDED, not_covered, stated
-from analysis.page.glossary import TERMS, cause_words
-from analysis.page.model import Number, Picture, plain
+from analysis.page.chapters.inputs import EXACTLY
+from analysis.page.glossary import terms
+from analysis.page.model import Number, plain
 from analysis.page.report_data import ReportData, read_results
-from analysis.page.sourced import Places, SourcedNumber, number, ranged, told, total
-from sim import JOB_BUCKETS
-from tests.cases import cases
-from tests.report_sample import SMALL, YAML, call, parse
-from tests.trace_numbers import check_number, check_opening, check_words, evaluated, quotes, value_at
+from analysis.page.sourced import Places, SourcedNumber, number, ranged, total, worded
+from tests.report_sample import SMALL, YAML, call
+from tests.trace_numbers import check_number, check_opening, check_words, quotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +33,7 @@ scenario: small.yaml
 vary:
   checkpoint.tiers.0.interval: {title: interval, choices: [10 min, 20 min, 80 min]}
 replications: 4
-questions: [{ask: best, metric: ettr}]
+questions: [{use: best, metric: ettr}]
 optimize: {maximize: ettr, subject_to: ["ettr >= 10 %"], confirm: 16}
 assumptions: ["saving takes 30 s"]
 """
@@ -132,14 +127,9 @@ def test_first_screens_are_plain_language(folders: dict[str, Path]) -> None:
         assert not re.search(r"[a-z]+_[a-z]+|\bnan\b|None|\[\]", text), name
         explained = dict(found.glossary)
         assert len(explained) == len(found.glossary), name
-        for term, pattern, meaning in TERMS:
+        for term, pattern, meaning, _ in terms():
             stands = re.search(rf"(?<![\w-])(?:{pattern})(?![\w])", text, re.IGNORECASE)
             assert (explained.get(term) == meaning) == bool(stands), (name, term)
-
-
-def test_every_bucket_has_words() -> None:
-    """No bucket of a job is told by its key."""
-    assert {str(bucket) for bucket in JOB_BUCKETS} <= BUCKETS.keys()
 
 
 def test_lost_gpu_years_are_the_lost_share_of_the_gpus(folders: dict[str, Path]) -> None:
@@ -164,70 +154,12 @@ def test_prices_make_money_of_lost_time(folders: dict[str, Path]) -> None:
     assert "prices" not in text_of(opened(folders["run"]))
 
 
-def test_a_run_is_as_long_as_its_job(folders: dict[str, Path], tmp_path: Path) -> None:
-    """Where the work is done before the horizon, failures are counted up to then; several jobs have no one length."""
-
-    def done_early(content: Any) -> None:
-        content["per_job"]["train"].update(requested_gpu_s=112 * 43 * 3600.0)
-
-    assert "in a run of 2 days" in text_of(opened(folders["run"]))
-    assert "in a run of 43 hours" in text_of(edited(folders["run"], tmp_path / "early", done_early))
-    several = text_of(opened(folders["two-jobs"]))
-    assert "A failure interrupts a job" in several
-    assert "all jobs together" in several
-    assert "in a run of" not in several
-
-
-def test_a_few_runs_keep_digits_and_counts(folders: dict[str, Path], tmp_path: Path) -> None:
-    """From two runs no range of times between failures is told, and means have three digits."""
-
-    def two(content: Any) -> None:
-        content["replications"] = 2
-        content["metrics"]["ettr"].update(mean=0.9648, mean_ci95=[0.86, 1.0])
-        content["metrics"]["mtti"].update(mean=88000.0, mean_ci95=[-270000.0, 450000.0])
-        content["metrics"]["interruptions"].update(mean=29.5, mean_ci95=[0.0, 150.0])
-
-    found = edited(folders["run"], tmp_path / "two", two)
-    assert "96.5 (86 to 100)" in plain(found.answer)
-    assert "A failure interrupts training every 24 hours: 30 times in a run of 2 days" in text_of(found)
-
-
-def test_most_is_more_than_all_others(folders: dict[str, Path], tmp_path: Path) -> None:
-    """Most of the loss goes to what is more than half of it, and what comes next is told from a tenth of that on."""
-
-    def shares(content: Any, first: float, second: float, third: float) -> None:
-        content["time_shares"] = dict.fromkeys(content["time_shares"], 0.0)
-        content["time_shares"].update(productive=0.9, restore=first, queued=second, detection=third)
-
-    def few(content: Any) -> None:
-        shares(content, 0.092, 0.008, 0.0)
-
-    def many(content: Any) -> None:
-        shares(content, 0.04, 0.032, 0.028)
-
-    mostly, largest = (edited(folders["run"], tmp_path / str(change), change) for change in (few, many))
-    assert "goes mostly to loading what was saved last." in plain(mostly.answer)
-    assert plain(mostly.drivers[0]).startswith("Most of what is lost goes to")
-    assert "next comes" not in text_of(mostly)
-    assert "goes first of all to loading what was saved last, then to waiting in the queue" in plain(largest.answer)
-    assert plain(largest.drivers[0]).startswith("The largest loss is loading")
-    assert largest.picture is not None
-    assert largest.picture.title == "The largest loss is loading what was saved last"
-
-
 def test_a_run_without_failures_says_so(folders: dict[str, Path]) -> None:
     """Where nothing fails, nothing interrupts, no range is shown, and what is lost goes to saving."""
     found = opened(folders["calm"])
     assert "Nothing interrupts training" in text_of(found)
     assert "standing still while saving" in plain(found.answer)
     assert "come to the same" in plain(found.doubt)
-
-
-def test_one_run_tells_nothing_of_chance(folders: dict[str, Path]) -> None:
-    """A single run has no range, and its first screen says why."""
-    found = opened(folders["one"])
-    assert "single simulated run" in plain(found.doubt)
-    assert " to " not in plain(found.answer).split(";")[0]
 
 
 def test_a_band_takes_the_place_of_exact_rates(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -251,17 +183,6 @@ def test_no_time_asked_for_is_no_answer(folders: dict[str, Path], tmp_path: Path
     found = edited(folders["run"], tmp_path / "none", nothing_ran)
     assert not numbers(found.answer)
     assert found.picture is None
-
-
-def test_a_formula_further_off_than_chance_is_told(folders: dict[str, Path], tmp_path: Path) -> None:
-    """The formula agrees inside of the interval; outside of it the distance is told, on the right side."""
-    ettr = json.loads((folders["run"] / "run.json").read_bytes())["metrics"]["ettr"]["mean"]
-
-    def apart(content: Any) -> None:
-        content["closed_form"].update(ettr=ettr + 0.05)
-        content["closed_form"]["simulated"].update(outside_ci95=0.02)
-
-    assert "5 points below it, which is more than chance" in text_of(edited(folders["run"], tmp_path / "off", apart))
 
 
 def test_switching_to_the_better_variant_adds_what_was_paired(folders: dict[str, Path]) -> None:
@@ -297,53 +218,11 @@ def with_speed(content: Any, speed: float) -> None:
 def test_gpu_years_follow_from_the_points_beside_them(folders: dict[str, Path], tmp_path: Path) -> None:
     """The sentence that tells GPU-years leads with the points of time that make them; GPU-hours cost 2 USD each."""
     found = edited(folders["compare"], tmp_path / "time", lambda content: with_speed(content, 0.0))
-    amounts = "4.0 to 6.0 points more of the time useful (95.0 instead of 90.0 %; 1.6 to 2.4 points of goodput)"
+    amounts = "4.0 to 6.0 percentage points more of the time useful (95.0 instead of 90.0 %; 1.6 to 2.4 percentage points of goodput)"
     assert f"would make {amounts}: that is 4.5 to 6.7 GPU-years a year" in plain(found.answer)
     values = [part.value for part in numbers(found.answer)]
     assert values[6:8] == pytest.approx([112 * share for share in values[:2]])
     assert values[-1] == pytest.approx(0.05 * 112 * 365.2425 * 24 * 2, rel=1e-3)
-
-
-def test_no_gpu_years_where_a_step_has_another_speed(folders: dict[str, Path], tmp_path: Path) -> None:
-    """What is gained as speed is not told as time."""
-    answer = plain(edited(folders["compare"], tmp_path / "speed", lambda content: with_speed(content, 0.01)).answer)
-    assert answer.endswith("would add 1.6 to 2.4 points of goodput.")
-
-
-def test_ranges_are_explained_where_there_are_some(folders: dict[str, Path]) -> None:
-    """Where all runs are equal nothing is said of ranges, and a recorded log has no stated rates."""
-    assert "ranges" in plain(opened(folders["compare"]).doubt)
-    assert "ranges" not in plain(opened(folders["same"]).doubt)
-    log: Any = SimpleNamespace(failures=[SimpleNamespace(use="replay")])
-    assert stated(log, priced=True) == RECORDED
-    assert stated(parse()) == EXACTLY
-
-
-def test_warnings_stand_behind_assumptions_in_plain_words() -> None:
-    """What several recoveries are warned of is one sentence, and comes after what was assumed."""
-    warnings = [f"recovery '{name}' brings observers; the scenario's own detection is used instead" for name in "AB"]
-    found = [plain(words) for words in not_covered(["a note"], [*warnings, "odd"], ["saving takes long"])]
-    assert found[:2] == ["A note.", "Assumed: saving takes long."]
-    assert found[2:4] == ["Failures are detected as the scenario says, not in the own way of A and B.", "Odd."]
-
-
-def test_abbreviations_of_causes_are_in_capitals() -> None:
-    """The name of a cause is told as people write it."""
-    assert [cause_words(name) for name in ("faulty_gpu", "gpu_hbm3", "nic", "gpubox")] == [
-        "faulty GPU", "GPU HBM3", "NIC", "gpubox"
-    ]  # fmt: skip
-
-
-def test_staying_with_the_first_may_be_best(folders: dict[str, Path]) -> None:
-    """Where the first variant is best, the answer is to stay, and what the other would lose is positive."""
-    found = opened(folders["compare"])
-    assert plain(found.answer).startswith("Staying with recovery.initialize=3min is best")
-    assert all(part.value > 0 for part in numbers(found.answer))
-
-
-def test_variants_that_are_the_same_are_said_to_be(folders: dict[str, Path]) -> None:
-    """Spares that nothing needs make no difference in any run."""
-    assert "equally good" in plain(opened(folders["same"]).answer)
 
 
 def test_what_is_not_resolved_is_not_claimed(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -354,7 +233,7 @@ def test_what_is_not_resolved_is_not_claimed(folders: dict[str, Path], tmp_path:
         other.update(mean=-0.001, ci95=[-0.003, 0.001], resolved=False, replications_to_resolve=77)
 
     answer = plain(edited(folders["compare"], tmp_path / "open", unresolved).answer)
-    assert "cannot be told apart" in answer
+    assert "cannot be distinguished" in answer
     assert "about 77 simulated runs" in answer
     assert "best" not in answer
 
@@ -366,23 +245,9 @@ def test_no_rank_is_no_winner(folders: dict[str, Path], tmp_path: Path) -> None:
         content.update(order=[], ranking=None, unranked_because="model differs, and there are no tokens")
 
     found = edited(folders["three"], tmp_path / "unranked", unranked)
-    assert plain(found.answer) == "Which is better cannot be told: model differs, and there are no tokens."
+    assert plain(found.answer) == "Which is better is not known: model differs, and there are no tokens."
     assert found.picture is None
     assert not found.drivers
-
-
-def test_a_cheaper_variant_saves(folders: dict[str, Path], tmp_path: Path) -> None:
-    """Of a metric that is better when lower, the better variant saves what the interval says."""
-
-    def by_cost(content: Any) -> None:
-        content.update(headline="cost", order=content["order"][::-1])
-        other = content["variants"][content["order"][0]]
-        other["difference"]["cost"] = {
-            "mean": -120.0, "ci95": [-150.0, -90.0], "resolved": True, "replications_to_resolve": 2, "controlled": None
-        }  # fmt: skip
-
-    answer = plain(edited(folders["compare"], tmp_path / "cost", by_cost).answer)
-    assert "would save 90 to 150 USD." in answer
 
 
 def test_the_input_that_moves_most_is_named(folders: dict[str, Path]) -> None:
@@ -399,7 +264,10 @@ def test_the_input_that_moves_most_is_named(folders: dict[str, Path]) -> None:
 
 def test_a_change_has_its_direction(folders: dict[str, Path], tmp_path: Path) -> None:
     """What raises the metric is said to raise it, and the same change with the other sign to lower it."""
-    for sign, word in ((1.0, " raises it by 10 to 30 points"), (-1.0, " lowers it by 10 to 30 points")):
+    for sign, word in (
+        (1.0, " raises it by 10 to 30 percentage points"),
+        (-1.0, " lowers it by 10 to 30 percentage points"),
+    ):
 
         def change(content: Any, sign: float = sign) -> None:
             ends = sorted((0.1 * sign, 0.3 * sign))
@@ -408,7 +276,7 @@ def test_a_change_has_its_direction(folders: dict[str, Path], tmp_path: Path) ->
         assert word in plain(edited(folders["sensitivity"], tmp_path / word.strip()[:5], change).answer)
 
 
-def test_a_resolved_change_leads_and_both_pictures_agree(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_a_resolved_change_leads_and_bars_end_where_changes_do(folders: dict[str, Path], tmp_path: Path) -> None:
     """A smaller change beyond chance is named before a larger one that may be chance; bars end where changes do."""
 
     def change(content: Any) -> None:
@@ -419,14 +287,9 @@ def test_a_resolved_change_leads_and_both_pictures_agree(folders: dict[str, Path
             move["change"].update(mean=mean, ci95=ends, resolved=resolved)
 
     found = edited(folders["sensitivity"], tmp_path / "mixed", change)
-    assert " raises it by 0.5 to 1.5 points" in plain(found.answer)
-    section = sensitivity.section(ReportData(read_results(tmp_path / "mixed")))
-    assert section is not None
-    ours, theirs = found.picture, section.items[0]
-    assert isinstance(theirs, Picture)
-    assert ours is not None
-    assert ours.chart.swings == theirs.chart.swings
-    assert ours.chart.swings[0].high[1] == pytest.approx(6.0)
+    assert " raises it by 0.5 to 1.5 percentage points" in plain(found.answer)
+    assert found.picture is not None
+    assert found.picture.chart.swings[0].high[1] == pytest.approx(6.0)
 
 
 def test_no_input_matters_beyond_chance(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -445,33 +308,11 @@ def test_no_input_matters_beyond_chance(folders: dict[str, Path], tmp_path: Path
 def test_the_best_setting_and_its_value(folders: dict[str, Path]) -> None:
     """The answer of an optimum is the setting with the best mean of what was tried."""
     content = json.loads((folders["optimize"] / "optimize.json").read_bytes())
-    best = max((trial["aims"]["ettr"]["mean"], trial["values"]) for trial in content["tried"])
+    best = max((trial["aims"]["ettr"]["mean"], trial["values"]) for trial in content["trials"])
     found = opened(folders["optimize"])
     assert numbers(found.answer)[0].value == best[0]
     (label,) = best[1].values()
-    assert f"interval = {label}" in plain(found.answer)
-
-
-def test_what_may_be_as_good_is_not_called_the_best(folders: dict[str, Path], tmp_path: Path) -> None:
-    """The picture of an optimum says what else may be as good; a setting that the scenario has is no news."""
-    document = json.loads((folders["optimize"] / "optimize.json").read_bytes())
-    tried = [trial["values"] for trial in document["tried"]]
-
-    def alone(content: Any) -> None:
-        content["as_good"].update(values=[content["answer"]["values"]])
-        content["settings"] = ["checkpoint.tiers.0.interval=10 min"]
-
-    def tied(content: Any) -> None:
-        content["as_good"].update(values=tried)
-        content["settings"] = ["checkpoint.tiers.0.interval=20 min"]
-
-    found, open_ = (edited(folders["optimize"], tmp_path / change.__name__, change) for change in (alone, tied))
-    assert found.picture is not None
-    assert found.picture.title.endswith("is the best that was tried")
-    assert "already has this setting" not in text_of(found)
-    assert open_.picture is not None
-    assert open_.picture.title.endswith("may be as good")
-    assert "The scenario already has this setting" in text_of(open_)
+    assert f"interval {label}" in plain(found.answer)
 
 
 def test_conditions_that_nothing_meets(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -480,14 +321,17 @@ def test_conditions_that_nothing_meets(folders: dict[str, Path], tmp_path: Path)
     def unmet(content: Any) -> None:
         content.update(answer=None, settings=[], runner_up=None, as_good=None, confirmation=None)
         content["conditions"] = ["ettr >= 99.9 %"]
-        for trial in content["tried"]:
+        for trial in content["trials"]:
             trial["met"] = False
             trial["conditions"][0].update(condition="ettr >= 99.9 %", bound=0.999, verdict="fails")
 
     found = edited(folders["optimize"], tmp_path / "unmet", unmet)
-    assert plain(found.answer) == "No setting that was tried makes the useful share of the time (ETTR) at least 99.9 %."
+    assert (
+        plain(found.answer)
+        == "No setting that was evaluated makes the useful share of the time (ETTR) at least 99.9 %."
+    )
     closest = max(trial["aims"]["ettr"]["mean"] for trial in
-                  json.loads((folders["optimize"] / "optimize.json").read_bytes())["tried"])  # fmt: skip
+                  json.loads((folders["optimize"] / "optimize.json").read_bytes())["trials"])  # fmt: skip
     assert numbers(found.drivers[0])[0].value == closest
 
 
@@ -562,28 +406,6 @@ def folder(tmp_path: Path) -> Path:
 PLACES = Places("run.json", CONTENT)
 
 
-def test_places_of_documents_and_tables_are_found(folder: Path) -> None:
-    """A JSON pointer with escapes and a row and column of a table lead to what stands there."""
-    assert value_at(folder, "run.json#/a~1b/x~0y/1") == 2.5
-    assert value_at(folder, "points.csv#1/ettr.mean") == 0.75
-    assert value_at(folder, "run.json#/kinds/*?kind=one&right=true") == 1
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        Number("93.1 %", 0.93141, 0.01, ("run.json#/share",)),
-        Number("about 1,120", 1123.778, 1.0, ("run.json#/share", "run.json#/gpus"), "(1 - a) * b"),
-        Number("16,400", 16384, 1.0, ("run.json#/gpus",)),
-        Number("2", 2.0, 1.0, ("points.csv#0/ettr.mean",), "min(1, 2) + abs(-a) * floor(2.5) + ceil(0.5) - max(1, a)"),
-    ],
-)
-def test_what_is_right_passes(folder: Path, found: Number) -> None:
-    """Numbers that follow from their places, told as they are, are accepted."""
-    value = evaluated(found.formula, [value_at(folder, source) for source in found.sources])
-    check_number(found._replace(value=value), folder)
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -602,13 +424,6 @@ def test_every_mistake_is_seen(folder: Path, wrong: Number) -> None:
     """A wrong text, size, value, place or formula is refused."""
     with pytest.raises(AssertionError):
         check_number(wrong, folder)
-
-
-def test_formulas_are_arithmetic_only() -> None:
-    """Anything but + - * / min max abs ceil floor is refused."""
-    for formula in ("a ** 2", "open('x')", "a.real", "a if a else a"):
-        with pytest.raises((ValueError, KeyError)):
-            evaluated(formula, [1.0])
 
 
 def test_digits_have_a_source(folder: Path) -> None:
@@ -643,19 +458,13 @@ def test_arithmetic_keeps_places(folder: Path) -> None:
     assert len(amount.sources) == 2
 
 
-def test_places_without_a_number_are_none() -> None:
-    """Nulls, truths, texts and places that do not exist are no numbers."""
-    for keys in (("none",), ("flag",), ("label",), ("absent",), ("a/b", "x~y", 2), ("share", "mean")):
-        assert PLACES.at(*keys) is None
-
-
 def test_intervals_without_width_are_not_shown() -> None:
     """Runs that were all equal say nothing of others: no interval stands beside their mean."""
     still, found = PLACES.estimate("still", interval="ci95"), PLACES.estimate("found", interval="ci95")
     assert still is not None
     assert found is not None
-    assert plain(told(still, PERCENT)) == "25 %"
-    assert plain(told(found, PERCENT)) == "25 % (20 to 30)"
+    assert plain(worded(still, PERCENT)) == "25 %"
+    assert plain(worded(found, PERCENT)) == "25 % (20 to 30)"
 
 
 def test_ends_are_ordered_after_a_change_of_sign() -> None:
@@ -666,26 +475,11 @@ def test_ends_are_ordered_after_a_change_of_sign() -> None:
     assert lost.interval == (0.7, 0.8)
 
 
-@cases(
-    ("hours", "text"),
-    [
-        (0.25, "0.250 GPU-hours"),
-        (1234567.3, "1.23 million GPU-hours"),
-        (739854.3, "740,000 GPU-hours"),
-        (16384, "16,384 GPU-hours"),
-    ],
-)
-def test_gpu_time_is_told_in_words(hours: float, text: str) -> None:
-    """Whole numbers keep all digits, others have three, and large ones have a word."""
-    seconds = 3600.0 * hours
-    assert number(SourcedNumber(seconds, (), "a"), gpu_hours_form(seconds)).text == text
-
-
 def test_ranges_whose_ends_look_alike_are_told_once() -> None:
     """A range with both ends the same to the eye is one number."""
     low, high = SourcedNumber(0.02, (), "0.02"), SourcedNumber(0.02, (), "0.02")
-    assert plain(ranged(low, high, POINTS)) == "2.00 points"
+    assert plain(ranged(low, high, POINTS)) == "2.00 percentage points"
     assert (
         plain(ranged(SourcedNumber(0.0211, (), "0.0211"), SourcedNumber(0.0264, (), "0.0264"), POINTS))
-        == "2.11 to 2.64 points"
+        == "2.11 to 2.64 percentage points"
     )

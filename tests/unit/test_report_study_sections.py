@@ -7,33 +7,37 @@ import itertools
 import json
 import math
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from analysis.amounts import ends_of, label_text, phrase, phrases, shown
-from analysis.page.cells import Axis, axes_of, levels_of, lines_along
-from analysis.page.chapters import answers, compare, front, optimum
+from analysis.amounts import ends_of, phrases, shown
+from analysis.page.cells import Axis, axes_of, lines_along
+from analysis.page.chapters import answers, compare, finish, optimum
 from analysis.page.chapters import sensitivity as drivers
 from analysis.page.chapters import study as curves
+from analysis.page.chapters.answer import front_data
 from analysis.page.chapters.compare import bridge_of
-from analysis.page.chapters.front import Sample, chance_curve, front_data, samples_along
+from analysis.page.chapters.curves import MOST_LINES, few_lines
+from analysis.page.chapters.finish import Sample, chance_curve, samples_along
 from analysis.page.chapters.sensitivity import drawn_ends
-from analysis.page.chapters.study import MOST_LINES, few_lines
 from analysis.page.charts.data import Bars, Curves, Front, HeatMap, Intervals, Stack, Tornado, Waterfall
 from analysis.page.model import Grid, Picture, Section, plain
 from analysis.page.report_data import COMPARE, OPTIMIZE, RUN, SENSITIVITY, ReportData, Results, read_results
 from analysis.results import run as documents
-from analysis.statistics.differences import Difference, difference
+from analysis.results.models import SensitivityDocument
+from analysis.results.run import plain as plain_data
+from analysis.statistics.differences import difference
 from sim import JOB_BUCKETS
 from tests import report_sample
 from tests.cases import cases
+from tests.typed import PROVENANCE, sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 SECTIONS: dict[str, Callable[[ReportData], Section | None]] = {
     "answers": answers.section,
@@ -41,8 +45,7 @@ SECTIONS: dict[str, Callable[[ReportData], Section | None]] = {
     "bridge": compare.bridge_section,
     "curves": curves.section,
     "heat_maps": curves.heat_maps_section,
-    "front": front.section,
-    "finish": front.finish_section,
+    "finish": finish.section,
     "tornado": drivers.section,
     "variance": drivers.variance_section,
     "optimum": optimum.section,
@@ -64,14 +67,14 @@ vary:
     noun: hot spares
     choices: {"0": {spares.hot: 0, cluster.nodes: 14}, "2": {spares.hot: 2, cluster.nodes: 16}}
   interval: {path: checkpoint.tiers.0.interval, title: interval, choices: [10 min, 30 min, 2 h]}
-  rate: {path: failures.0.scale, title: failure rate, distribution: {law: counted, events: 20}}
+  rate: {path: failures.0.scale, title: failure rate, distribution: {use: counted, events: 20}}
 metrics: [ettr, time_to_work, p_finish_by, mtti, cost]
 replications: 3
 questions:
-  - {ask: best}
-  - {ask: compare, axis: spares.hot}
-  - {ask: threshold, at_least: 60 %, along: interval}
-  - {ask: pareto, metrics: [ettr, cost]}
+  - {use: best}
+  - {use: compare, axis: spares.hot}
+  - {use: threshold, at_least: 60 %, along: interval}
+  - {use: pareto, metrics: [ettr, cost]}
 optimize: {maximize: ettr, subject_to: [p_finish_by >= 0.1], confirm: 16}
 """
 
@@ -84,7 +87,7 @@ vary:
   gpus: {path: jobs.0.gpus, title: GPUs, choices: [96, 112, 128]}
 metrics: [ettr, mtti, steps_per_day]
 replications: 2
-questions: [{ask: best, for_each: [gpus]}, {ask: sensitivity}]
+questions: [{use: best, for_each: [gpus]}, {use: sensitivity}]
 """
 
 
@@ -115,8 +118,7 @@ def materials(place: Path) -> dict[str, ReportData]:
 def of_document(name: str, content: dict[str, Any], **others: Any) -> ReportData:
     """Return the material of documents that were written by hand."""
     kind = {RUN: "sweep", COMPARE: "compare", SENSITIVITY: "sensitivity", OPTIMIZE: "optimize"}[name]
-    nowhere: Any = SimpleNamespace()
-    return ReportData(Results(nowhere, kind, {name: content, **others}))
+    return ReportData(Results(Path("nowhere"), kind, {name: content, **others}))
 
 
 def made(found: Section | None) -> Section:
@@ -139,7 +141,8 @@ def texts(section: Section) -> Iterator[str]:
         if isinstance(item, Picture):
             yield from (item.title, item.alt)
         table = item if isinstance(item, Grid) else item.table
-        assert table is not None, "every picture has its numbers as a table"
+        if table is None:  # that of the chart
+            continue
         yield from (column.head for column in table.columns)
         for row in table.rows:
             assert len(row) == len(table.columns)
@@ -159,24 +162,14 @@ def study(
     for number, combination in enumerate(itertools.product(*axes.values())):
         mean = value(*(entry[1] if entry[1] is not None else entry[0] for entry in combination))
         found = {"mean": mean, "mean_ci95": None if mean is None else [mean - half, mean + half]}
-        summary = {**found, "std": None, "p05": None, "p95": None, "band90": None, "replications": 8, "censored": 0}
         cells.append({
-            "cell": number, "point": number, "status": "ok", "trouble": "", "troubles": [], "replications": 8,
-            "draws": 0, "precise": None, "censored": 0, "never_started": 0, "closed_form": {"ettr": None},
+            "cell": number, "metrics": {metric: found},
             "values": {name: entry[0] for name, entry in zip(axes, combination, strict=True)},
             "numbers": {name: entry[1] for name, entry in zip(axes, combination, strict=True)},
-            "metrics": {metric: summary},
         })  # fmt: skip
-    return {
-        "study": "by hand", "seed": 1, "currency": "EUR", "metrics": [metric], "replications": [8], "cells": cells,
-        "axes": {
-            name: {"title": name, "unknown": False, "paths": [name],
-                   "values": [{"label": label, "number": number} for label, number in entries]}
-            for name, entries in axes.items()
-        },
-        "answers": [], "at_equal_lines": [], "notes": [], "assumptions": [], "warnings": [], "design": {"use": "grid"},
-        **more,
-    }  # fmt: skip
+    entries = {name: {"title": name, "values": [{"label": label, "number": number} for label, number in values]}
+               for name, values in axes.items()}  # fmt: skip
+    return plain_data(sweep_of({"metrics": [metric], "cells": cells, "axes": entries} | more))
 
 
 def numbers(*values: float, unit: str = "") -> list[tuple[str, float | None]]:
@@ -205,8 +198,8 @@ def test_sections_are_made_for_their_kind_alone(materials: dict[str, ReportData]
     }
     assert there["run"] == set()
     assert there["compare"] == {"comparison", "bridge"}
-    assert there["study"] == set(SECTIONS) - {"tornado", "variance", "heat_maps"}
-    assert there["infeasible"] == {"answers", "comparison", "bridge", "curves", "heat_maps"}
+    assert there["study"] == set(SECTIONS) - {"comparison", "tornado", "variance", "heat_maps"}
+    assert there["infeasible"] == {"answers", "bridge", "curves", "heat_maps"}
 
 
 def test_pictures_have_keys_of_their_own(materials: dict[str, ReportData]) -> None:
@@ -246,13 +239,13 @@ def test_an_axis_is_in_the_unit_of_its_labels() -> None:
 def test_lines_along_an_axis_differ_in_it_alone() -> None:
     """Every cell is on one line, and a line has one value of every other axis."""
     content = study({"x": numbers(1, 2, 3), "kind": WORDS, "y": numbers(5, 6)}, lambda *_: 0.5)
-    x = axes_of(content)[0]
-    lines = lines_along(content, x)
+    x = axes_of(sweep_of(content))[0]
+    lines = lines_along(sweep_of(content), x)
     assert [len(line.cells) for line in lines] == [3] * 6
-    assert len({cell["cell"] for line in lines for cell in line.cells}) == 18
+    assert len({cell.cell for line in lines for cell in line.cells}) == 18
     for line in lines:
-        assert all(cell["values"][name] == label for cell in line.cells for name, label in line.at.items())
-        assert [cell["numbers"]["x"] for cell in line.cells] == [1, 2, 3]
+        assert all(cell.values[name] == label for cell in line.cells for name, label in line.at.items())
+        assert [cell.numbers["x"] for cell in line.cells] == [1, 2, 3]
 
 
 def test_every_answer_is_in_the_section_as_in_the_document(materials: dict[str, ReportData]) -> None:
@@ -277,30 +270,6 @@ def test_the_table_of_a_large_study_has_its_best_cells() -> None:
     assert "points.csv" in table.note
 
 
-@cases(
-    ("title", "label", "noun", "told"),
-    [
-        ("hot spares", "48", "hot spares", "48 hot spares"),
-        ("GPUs of the job", "131072", "GPUs", "131,072 GPUs"),
-        ("switch failures", "10", "", "switch failures 10"),
-        ("median repair", "44 h", "", "median repair 44 h"),
-        ("recovery", "torchft-hsdp", "", "recovery “torchft-hsdp”"),
-    ],
-)
-def test_values_are_told_in_words(title: str, label: str, noun: str, told: str) -> None:
-    """What the study says that it counts is counted, what is measured has its amount, words are in quotes."""
-    assert phrase(title, label, noun) == told
-
-
-def test_large_whole_numbers_of_labels_have_separators() -> None:
-    """Numbers with separators or decimals, and those within names, stay as they are."""
-    assert label_text("131072") == "131,072"
-    assert label_text("16384 GPUs in 2 pods") == "16,384 GPUs in 2 pods"
-    assert [label_text(label) for label in ("0.00001", "llama-20240", "131,072", "H20000")] == [
-        "0.00001", "llama-20240", "131,072", "H20000",
-    ]  # fmt: skip
-
-
 def test_cells_that_cannot_run_say_why(materials: dict[str, ReportData]) -> None:
     """A combination that cannot run is in the table, with the reason."""
     report_data = materials["infeasible"]
@@ -322,8 +291,10 @@ def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Rep
     assert isinstance(means, Intervals)
     for row in means.rows:
         assert row.mean == pytest.approx(variants[row.name]["metrics"][metric]["mean"] / size)
-    apart = found["comparison-differences"].chart
-    assert [row.name for row in apart.rows] == [name for name in variants if name != content["first"]]
+    first_screen = compare.first_screen(materials["compare"])
+    assert first_screen.picture is not None
+    apart = first_screen.picture.chart
+    assert [row.name for row in apart.rows] == [name for name in content["order"] if name != content["first"]]
     for row in apart.rows:
         change = variants[row.name]["difference"][metric]
         assert row.mean == pytest.approx(change["mean"] / size)
@@ -331,6 +302,23 @@ def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Rep
     behind = content["ranking"]["behind"]
     for row in found["comparison-behind"].chart.rows:
         assert row.mean == pytest.approx(behind[row.name]["mean"] / size)
+
+
+def test_a_ranking_has_the_distances_of_the_answer() -> None:
+    """Settings in the order of the answer, with their distance to the best and whether they may be as good."""
+    content = study({"kind": WORDS}, lambda *_: 0.5)
+    order = [{"at": {"kind": kind}, "mean": 0.9 - gap, "behind": gap, "behind_ci95": [gap, gap + 0.01]}
+             for kind, gap in (("neighbour", 0.0), ("none", 0.02), ("own node", 0.1))]  # fmt: skip
+    group = {"at": {}, "best": order[0]["at"], "may_be_best": [order[1]["at"]], "order": order, "replications": 8}
+    data = {"metric": "ettr", "groups": [group | {"replications_to_resolve": 9}]}
+    content["answers"] = [{"use": "best", "sentences": [], "data": data}]
+    table = made(answers.section(of_document(RUN, content))).items[0]
+    assert isinstance(table, Grid)
+    assert [(row[0], row[2], row[3]) for row in table.rows] == [
+        ("neighbour", "0", "may be the best"),
+        ("none", "2.0 percentage points [2.0, 3.0]", "may be the best"),
+        ("own node", "10.0 percentage points [10.0, 11.0]", "behind"),
+    ]
 
 
 def test_a_comparison_lists_the_other_keys_that_differ(materials: dict[str, ReportData]) -> None:
@@ -345,7 +333,8 @@ def test_a_comparison_lists_the_other_keys_that_differ(materials: dict[str, Repo
         return [item for item in found.items if isinstance(item, Grid) and item.title == title]
 
     (table,) = tables()
-    assert table.rows == (("windows", f"not stated ({first}); 1 d ({', '.join(rest)})"),)
+    values = [name.partition("=")[2] for name in rest]
+    assert table.rows == [("windows", f"not stated ({first.partition('=')[2]}); 1 d ({', '.join(values)})")]
     del content["also_differ"]
     assert tables() == []
 
@@ -356,12 +345,12 @@ def test_a_comparison_tells_stores_from_the_recovery(materials: dict[str, Report
     first, second, third = content["variants"]
     change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
     content["stores"] = {second: {"without": third, "gain": change, "rest": change | {"mean": 0.01, "ci95": None}}}
-    text = " ".join(map(str, made(compare.section(of_document(COMPARE, content))).text))
-    assert f"{second}: the checkpoint stores of its preset make +2.0 points" in text
-    assert f"; without them the difference to {first} is +1.00 points" in text
+    text = " ".join(made(compare.section(of_document(COMPARE, content))).notes)
+    assert f"{second}: the checkpoint stores of its preset make +2.0 percentage points" in text
+    assert f"; without them the difference to {first} is +1.00 percentage points" in text
     content["stores"] = {first: {"without": third, "gain": change, "rest": None}}
-    text = " ".join(map(str, made(compare.section(of_document(COMPARE, content))).text))
-    assert f"{first}: the checkpoint stores of its preset make +2.0 points" in text
+    text = " ".join(made(compare.section(of_document(COMPARE, content))).notes)
+    assert f"{first}: the checkpoint stores of its preset make +2.0 percentage points" in text
     assert "without them" not in text
 
 
@@ -373,11 +362,11 @@ def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(material
     content |= {"ranking": None, "order": [second, first]}
     change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
     content["variants"][second]["difference"][content["headline"]] = change
-    assert made(compare.section(of_document(COMPARE, content))).title.startswith(f"{second} has 2.0 points")
+    assert made(compare.section(of_document(COMPARE, content))).title.startswith(f"{second} has 2.0 percentage points")
     change |= {"ci95": [-0.01, 0.05], "resolved": False, "replications_to_resolve": 90}
     section = made(compare.section(of_document(COMPARE, content)))
-    assert "cannot be told apart" in section.title
-    assert "about 90 replications" in pictures(section)["comparison-differences"].chart.rows[0].note
+    assert "cannot be distinguished" in section.title
+    assert any("about 90 replications" in note for note in section.notes)
 
 
 def test_variants_that_are_equal_in_every_run_are_not_called_close(materials: dict[str, ReportData]) -> None:
@@ -389,25 +378,7 @@ def test_variants_that_are_equal_in_every_run_are_not_called_close(materials: di
     content["ranking"] |= {"behind": dict.fromkeys(names.values(), none), "may_be_best": list(names.values())}
     section = made(compare.section(of_document(COMPARE, content)))
     assert section.title.startswith("a, b and c have the same ")
-    assert "recovery.use" not in " ".join(texts(section))
-
-
-def test_a_ranking_is_that_of_the_last_group_with_rivals() -> None:
-    """Candidates of the last group that has several, with their distance to its best, in the order of the answer."""
-    content = study({"size": numbers(1, 2, 3), "kind": WORDS}, lambda *_: 0.5)
-
-    def group(size: str, **behind: float) -> dict[str, Any]:
-        order = [
-            {"at": {"size": size, "kind": kind}, "mean": 0.9 - gap, "behind": gap, "behind_ci95": [gap, gap + 0.01]}
-            for kind, gap in behind.items()
-        ]
-        return {"at": {"size": size}, "best": order[0]["at"], "may_be_best": [], "order": order}
-
-    groups = [group("1", none=0.0, neighbour=0.3), group("2", neighbour=0.0, none=0.1), group("3", none=0.0)]
-    content["answers"] = [{"ask": "best", "sentences": [], "data": {"metric": "ettr", "groups": groups}}]
-    picture = pictures(made(compare.section(of_document(RUN, content))))["ranking-1"]
-    assert [(row.name, row.mean) for row in picture.chart.rows] == [("neighbour", 0.0), ("none", 10.0)]
-    assert picture.title.startswith("With size 2, neighbour has the best ETTR, 10")
+    assert "recovery.use=" not in " ".join(texts(section))
 
 
 def runs(shares: np.ndarray) -> list[Any]:
@@ -480,42 +451,6 @@ def test_intervals_of_a_bridge_hold_the_truth_as_often_as_they_say() -> None:
     assert abs(held / trials - 0.95) < 4 * math.sqrt(0.95 * 0.05 / trials)
 
 
-def told_bridge(gains: Sequence[float], *, speeds: tuple[float, float] | None = None, **more: Any) -> str:
-    """Return the title of a bridge of two replications that are alike, with what buckets lose less [-]."""
-    before = np.full(len(JOB_BUCKETS), 0.04)
-    after = before.copy()
-    after[1 : 1 + len(gains)] -= gains
-    for shares in (before, after):
-        shares[0] = 1.0 - shares[1:].sum()
-    first, second = (runs(1e6 * np.array([shares, shares])) for shares in (before, after))
-    found = bridge_of(first, second)
-    assert found is not None
-    return compare.title_of(found, ("A", "B"), "", more.get("documented"), speeds)
-
-
-def test_a_bridge_says_mostly_only_of_more_than_half() -> None:
-    """Of four equal steps none is most of the change; one that outweighs all others is."""
-    assert "the largest part by less" in told_bridge([0.01, 0.01, 0.01, 0.01])
-    assert "mostly by less" in told_bridge([0.03, 0.01, 0.01])
-    assert "mostly by more" in told_bridge([-0.03, 0.01])
-
-
-def test_the_verdict_of_a_bridge_is_that_of_all_replications() -> None:
-    """Where a comparison has more replications than were played again, its difference decides, both ways."""
-    sure, open_ = Difference(0.0019, (0.0011, 0.0027), True, 2), Difference(0.01, (-0.01, 0.03), False, 90)
-    assert "higher" in told_bridge([0.0009], documented=sure)
-    assert "0.19 points" in told_bridge([0.0009], documented=sure)
-    assert "cannot be told apart" in told_bridge([0.03], documented=open_)
-
-
-def test_a_bridge_does_not_praise_time_where_speed_is_what_changes() -> None:
-    """If the healthy speed changes by more than the time of training, the title says so, with both numbers."""
-    slower = told_bridge([0.001], speeds=(0.445, 0.372))
-    assert slower.startswith("Time is not what B and A differ in most")
-    assert "37.2 % and 44.5 % of the peak" in slower
-    assert "higher" in told_bridge([0.03], speeds=(0.445, 0.444))
-
-
 def test_equal_scenarios_have_no_steps() -> None:
     """A scenario beside itself gains nothing, nowhere."""
     shares = runs(np.random.default_rng(5).exponential(1.0, (4, len(JOB_BUCKETS))))
@@ -557,9 +492,9 @@ def test_a_bridge_between_jobs_of_two_sizes_has_no_gpu_hours(materials: dict[str
         sweep=report_data.sweep,
         main=report_data.main,
     )
-    told = " ".join(map(plain, made(compare.bridge_section(fake)).text))
-    assert "not of the same size" in told
-    assert "GPU-hours [" not in told
+    worded = " ".join(map(plain, made(compare.bridge_section(fake)).text))
+    assert "not of the same size" in worded
+    assert "GPU-hours [" not in worded
 
 
 def test_curves_have_the_means_and_intervals_of_the_cells() -> None:
@@ -578,43 +513,12 @@ def test_curves_have_the_means_and_intervals_of_the_cells() -> None:
             assert ends == pytest.approx([100 * end for end in cell["metrics"]["ettr"]["mean_ci95"]])
 
 
-@cases(
-    ("value", "half", "words"),
-    [
-        (lambda x: 0.9 - 0.01 * x, 0.001, "goes from 89"),
-        (lambda x: 0.9 - 0.01 * (x - 2) ** 2, 0.001, "is highest with every 2"),
-        (lambda x: 0.9 - 0.01 * (x - 2) ** 2, 0.02, "the intervals overlap"),
-        (lambda x: (0.8, 0.9, 0.8999, 0.8)[round(x) - 1], 0.001, "around every 2, 90.00 %: intervals from 2 to 3"),
-        (lambda _: 0.9, 0.001, "is 90.0 % at every value"),
-    ],
-)
-def test_titles_of_curves_follow_from_their_numbers(value: Callable[..., float], half: float, words: str) -> None:
-    """An optimum inside, a way from one end to the other, and no change are told apart, if intervals allow it."""
-    content = study({"every": numbers(1, 2, 3, 4)}, value, half=half)
-    (picture,) = pictures(made(curves.section(of_document(RUN, content)))).values()
-    assert words in picture.title
-
-
 def test_curves_are_held_against_the_levels_of_questions(materials: dict[str, ReportData]) -> None:
     """A threshold is a level of the curves of its metric along its axis, and of no others."""
     found = pictures(made(curves.section(materials["study"])))
     along = found["ettr-along-interval"].chart
     assert along.levels == ((60.0, "at least 60 %"),)
     assert all(not picture.chart.levels for key, picture in found.items() if not key.startswith("ettr"))
-
-
-def test_a_level_belongs_to_its_metric_and_axis() -> None:
-    """What is asked of one metric along one axis is asked of no other."""
-    content = study({"x": numbers(1, 2), "y": numbers(1, 2)}, lambda *_: 0.5)
-    data = {"metric": "ettr", "along": "x", "at_least": 0.95}
-    content["answers"] = [
-        {"ask": "threshold", "sentences": ["ETTR is at least 95 % up to x = 1.5 [1, 2]."], "data": data}
-    ]
-    x, y = axes_of(content)
-    (level,) = levels_of(content, x, shown("ettr", [0.5]))
-    assert (level.height, level.name) == (95.0, "at least 95 %")
-    assert levels_of(content, y, shown("ettr", [0.5])) == ()
-    assert levels_of(content, x, shown("goodput", [0.5])) == ()
 
 
 def test_axes_of_words_become_rows() -> None:
@@ -631,14 +535,14 @@ def test_axes_of_words_become_rows() -> None:
 def test_of_many_lines_those_are_shown_that_an_axis_tells_apart() -> None:
     """Lines that differ from the best one in the axis that matters most, not eight that are almost the best."""
     axes = {"x": numbers(1, 2), "weak": numbers(*range(1, 11)), "strong": numbers(*range(1, 8))}
-    content = study(axes, lambda x, weak, strong: 0.5 + 1e-6 * x + 1e-5 * weak + 0.01 * strong)
+    content = sweep_of(study(axes, lambda x, weak, strong: 0.5 + 1e-6 * x + 1e-5 * weak + 0.01 * strong))
     x, weak, strong = axes_of(content)
     kept, words = few_lines(lines_along(content, x), [weak, strong], "ettr")
     assert [line.at["strong"] for line in kept] == list(strong.labels)
     assert {line.at["weak"] for line in kept} == {"10"}
     assert "weak 10" in words
-    alone, words = few_lines(lines_along(study({"x": numbers(1, 2), "y": numbers(*range(20))}, lambda _, y: y / 40), x),
-                             [weak], "ettr")  # fmt: skip
+    other = sweep_of(study({"x": numbers(1, 2), "y": numbers(*range(20))}, lambda _, y: y / 40))
+    alone, words = few_lines(lines_along(other, x), [weak], "ettr")
     assert [line.at["y"] for line in alone] == [str(number) for number in range(12, 20)]
     assert len(alone) == MOST_LINES
 
@@ -665,28 +569,18 @@ def test_a_heat_map_has_the_means_of_the_cells(materials: dict[str, ReportData])
             assert (value, text) == (None, "cannot run")
 
 
-def test_a_wide_heat_map_is_thinned_evenly() -> None:
-    """Of more columns than there is room for both ends and those between are kept."""
-    content = study({"x": numbers(*range(50)), "y": numbers(*range(45))}, lambda x, y: (x + y) / 100)
-    (picture,) = pictures(made(curves.heat_maps_section(of_document(RUN, content)))).values()
-    chart = picture.chart
-    assert (len(chart.rows), len(chart.columns)) == (40, 12)
-    assert (chart.rows[0], chart.rows[-1], chart.columns[0], chart.columns[-1]) == ("0", "49", "0", "44")
-    assert [value[-1] for value in chart.values] == pytest.approx([float(row) + 44 for row in chart.rows])
-
-
 def test_a_front_has_the_standing_of_the_answer(materials: dict[str, ReportData]) -> None:
     """Candidates are where their means are, and on the front, perhaps or behind as the question found."""
     content = materials["study"].main
-    (answer,) = (answer for answer in content["answers"] if answer["ask"] == "pareto")
-    (picture,) = pictures(made(front.section(materials["study"]))).values()
+    (answer,) = (answer for answer in content["answers"] if answer["use"] == "pareto")
+    picture = pictures(made(answers.section(materials["study"])))["answer-4"]
     chart = picture.chart
     assert isinstance(chart, Front)
     assert len(chart.points) == len(content["cells"])
     assert not chart.lowest_x_is_best
     assert chart.lowest_y_is_best
     data = answer["data"]
-    wanted = {"front": sum(member["for_sure"] for member in data["front"])}
+    wanted = {"front": sum(member["certain"] for member in data["front"])}
     wanted["perhaps"] = len(data["front"]) + len(data["may_be_too"]) - wanted["front"]
     for ranking, count in wanted.items():
         assert sum(point.ranking == ranking for point in chart.points) == count
@@ -709,17 +603,17 @@ def test_a_front_that_nobody_asked_for_is_of_metrics_that_pull_apart() -> None:
                 "cell": str(number), "draw": "0", "ettr.amount": repr(ettr), "ettr.base": "1.0",
                 "cost.amount": repr(costs[number] + 0.01 * replication), "cost.base": "1.0",
             })  # fmt: skip
-    data = front_data(content, rows)
+    data = front_data(sweep_of(content), rows)
     assert data is not None
     assert sorted(member["at"]["spares"] for member in data["front"]) == ["1", "2", "3"]
-    assert all(member["for_sure"] for member in data["front"])
+    assert all(member["certain"] for member in data["front"])
     assert data["may_be_too"] == []
     # Where luck alone may pull them apart there is nothing to weigh, nor where one combination is best in both.
     noisy = [{**row, "cost.amount": repr(float(row["cost.amount"]) + (-1) ** place)} for place, row in enumerate(rows)]
-    assert front_data(content, noisy) is None
+    assert front_data(sweep_of(content), noisy) is None
     for cell in content["cells"]:
         cell["metrics"]["cost"]["mean"] = -cell["metrics"]["ettr"]["mean"]
-    assert front_data(content, rows) is None
+    assert front_data(sweep_of(content), rows) is None
 
 
 def rows_of(times: dict[str, list[float | None]], draw: str = "0") -> list[dict[str, str]]:
@@ -749,32 +643,6 @@ def test_the_curve_of_the_end_is_the_empirical_distribution() -> None:
     assert max(height for height in series.y if height is not None) == pytest.approx(100 * 23 / 30)
 
 
-def test_draws_and_central_values_are_kept_apart() -> None:
-    """A sample is of the draws of unknown inputs, or of their central values, never of both."""
-    rows = rows_of({"4": [1.0, 2.0]}) + rows_of({"4": [3.0, None, 5.0]}, draw="1") + rows_of({"4": [7.0]}, draw="2")
-    axis = Axis("spares", "spares", ("4", "8"), (4.0, 8.0), "spares")
-    assert samples_along(rows, axis, {}, drawn=False) == [Sample("4 spares", (1.0, 2.0), 2)]
-    assert samples_along(rows, axis, {}, drawn=True) == [Sample("4 spares", (3.0, 5.0, 7.0), 4)]
-
-
-def test_what_is_unfinished_at_the_horizon_is_not_called_never() -> None:
-    """Of 120 runs 55 are finished at the horizon: half of them are by some later day, which nobody knows."""
-    sample = Sample("8 spares", tuple(43 * 3600.0 + place for place in range(55)), 120)
-    job = SimpleNamespace(target=1.0, deadline=None)
-    focus = SimpleNamespace(
-        prepared=SimpleNamespace(jobs=[job]), scenario=SimpleNamespace(horizon=44 * 3600.0), name=sample.name,
-        ensemble=SimpleNamespace(results=[
-            SimpleNamespace(jobs=[SimpleNamespace(finished=place < 55, end=time, arrival=0.0)])
-            for place, time in enumerate((*sample.times, *[44 * 3600.0] * 65))
-        ]),
-    )  # fmt: skip
-    section = made(front.finish_section(SimpleNamespace(focus=focus, against=None, table=[], sweep=None)))  # type: ignore[arg-type]
-    assert "finished after day 1.833" in section.title
-    told = " ".join(texts(section))
-    assert "never" not in told
-    assert "at no time" not in told
-
-
 def test_a_share_is_finished_by_the_first_time_that_has_it() -> None:
     """With unfinished runs a large share is never reached."""
     sample = Sample("", (1.0, 2.0, 3.0, 4.0), 5)
@@ -784,7 +652,7 @@ def test_a_share_is_finished_by_the_first_time_that_has_it() -> None:
 def test_the_end_of_a_study_is_that_of_its_table(materials: dict[str, ReportData]) -> None:
     """Chances at the deadline are those of the rows of results.csv, the draws of unknown inputs together."""
     report_data = materials["study"]
-    section = made(front.finish_section(report_data))
+    section = made(finish.section(report_data))
     picture = pictures(section)["finish"]
     assert picture.chart.edges == ((9 / 24, "deadline: 0.375 days"),)
     assert picture.table is not None
@@ -793,7 +661,7 @@ def test_the_end_of_a_study_is_that_of_its_table(materials: dict[str, ReportData
     best = next(
         cell["values"]
         for cell in report_data.main["cells"]
-        if phrases(cell["values"], ("spares.hot", "interval"), report_data.main) in focus.name
+        if phrases(cell["values"], ("spares.hot", "interval"), report_data.sweep.axes) in focus.name
     )
     along = next(name for name in ("spares.hot", "interval") if report_data.main["axes"][name]["title"] ==
                  picture.table.columns[0].head.lower())  # fmt: skip
@@ -816,16 +684,20 @@ def change(mean: float, half: float) -> dict[str, Any]:
 
 def sensitivity() -> dict[str, Any]:
     """Return the document of a sensitivity with one unknown input and one that is chosen."""
-    axes = {"rate": {"title": "failure rate", "unknown": True}, "spares": {"title": "spares", "unknown": False}}
+    stated = {"basis": None, "source": ""}
+    axes = {"rate": {"title": "failure rate", "unknown": True, **stated},
+            "spares": {"title": "spares", "unknown": False, **stated}}  # fmt: skip
     rate = [("0.5", 0.5, 0.03, 0.01), ("2", 2.0, -0.06, 0.02)]
     spares = [("2", 2.0, -0.02, 0.01), ("8", 8.0, 0.004, 0.02), ("16", 16.0, 0.01, 0.02)]
     share = {"value": 0.5, "ci95": [0.4, 0.6]}
     return {
-        "study": "by hand", "metric": "ettr", "replications": 10, "seed": 1, "axes": axes, "low": 0.05,
+        "study": "by hand", "question": "", "scenario": "x", "provenance": PROVENANCE,
+        "metric": "ettr", "replications": 10, "seed": 1, "axes": axes, "low": 0.05,
         "center": {"values": {"rate": "1", "spares": "4"}, "mean": 0.9, "ci95": [0.88, 0.92], "closed_form": None},
         "tornado": [
             {"axis": axis, "center": center, "swing": 0.1, "resolved": True, "replications_to_resolve": 2,
-             "moves": [{"label": label, "number": number, "change": change(mean, half), "trouble": ""}
+             "moves": [{"label": label, "number": number, "change": change(mean, half), "closed_form": None,
+                        "trouble": ""}
                        for label, number, mean, half in moves]}
             for axis, center, moves in (("rate", "1", rate), ("spares", "4", spares))
         ],
@@ -833,7 +705,7 @@ def sensitivity() -> dict[str, Any]:
             "samples": 64, "rows": 64, "left_out": 0, "why_left_out": "", "mean": 0.9, "noise_of_means": 0.01,
             "variance": {
                 "parameters": {"variance": 1.0, "share": share},
-                "luck": {"variance": 0.6, "share": {"value": 0.3, "ci95": [0.2, 0.4]}},
+                "noise": {"variance": 0.6, "share": {"value": 0.3, "ci95": [0.2, 0.4]}},
                 "both": {"variance": 0.4, "share": {"value": 0.2, "ci95": [0.1, 0.3]}},
             },
             "together": {"value": 0.1, "ci95": [0.0, 0.2]},
@@ -850,8 +722,9 @@ def sensitivity() -> dict[str, Any]:
 
 
 def no_sweep(content: dict[str, Any]) -> Any:
-    """Return material of a sensitivity alone, without a scenario to play."""
-    return SimpleNamespace(of=lambda name: content if name == SENSITIVITY else None, sweep=None, focus=None, study=None)
+    """Return the report data of a sensitivity alone."""
+    typed = SensitivityDocument.model_validate(content)
+    return SimpleNamespace(sensitivity=typed, sweep=None, focus=None, study=None, kind="sweep")
 
 
 def test_a_tornado_has_the_changes_of_the_document() -> None:
@@ -870,7 +743,7 @@ def test_a_tornado_has_the_changes_of_the_document() -> None:
 def test_a_tornado_names_the_largest_change_that_is_resolved() -> None:
     """A larger change that is not resolved, or a small resolved one of an input that moves more, is not named."""
     content = sensitivity()
-    content["axes"]["other"] = {"title": "other", "unknown": True}
+    content["axes"]["other"] = content["axes"]["rate"] | {"title": "other"}
     rate, spares = content["tornado"]
     other = copy.deepcopy(rate) | {"axis": "other"}
     for swing, changes in ((rate, (0.06, -0.01)), (spares, (0.05, 0.01, 0.0)), (other, (0.04, 0.0))):
@@ -887,15 +760,6 @@ def test_a_picture_has_the_values_that_change_most() -> None:
     assert drawn_ends([1.0, 6.0, 2.0]) == (0, 1)
     assert drawn_ends([6.0, 7.0, 1.0]) == (1, 2)
     assert (drawn_ends([3.0]), drawn_ends([2.0, 2.0, 2.0])) == ((0, 0), (0, 2))
-
-
-def test_a_tornado_names_nothing_that_luck_may_have_done() -> None:
-    """Where no change is resolved the title says that, and names no input."""
-    content = sensitivity()
-    for swing in content["tornado"]:
-        for move in swing["moves"]:
-            move["change"] = change(0.01, 0.02)
-    assert "by more than the sampling error" in made(drivers.section(no_sweep(content))).title
 
 
 def test_shares_of_the_variance_are_those_of_the_document() -> None:
@@ -927,7 +791,7 @@ def test_a_sweep_one_at_a_time_has_a_tornado(place: Path) -> None:
     """The answer to a question about sensitivity is drawn as the document of the command is."""
     text = (
         STUDY.partition("metrics:")[0]
-        + "design: {use: one-at-a-time}\nreplications: 2\nquestions: [{ask: sensitivity}]\n"
+        + "design: {use: one-at-a-time}\nreplications: 2\nquestions: [{use: sensitivity}]\n"
     )
     (place / "single.yaml").write_text(text, encoding="utf-8")
     report_sample.call("sweep", str(place / "single.yaml"), "--out", str(place / "single"), "--jobs", "1", "--quiet")
@@ -950,7 +814,7 @@ def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: di
     section = made(optimum.section(materials["study"]))
     found = pictures(section)
     tried = {row.name: row.mean for row in found["tried-ettr"].chart.rows}
-    for trial in content["tried"]:
+    for trial in content["trials"]:
         name = f"{trial['values']['spares.hot']} hot spares, interval {trial['values']['interval']}"
         assert tried[name] == pytest.approx(100 * trial["aims"]["ettr"]["mean"])
     assert found["tried-p-finish-by"].chart.reference == (pytest.approx(10), "p_finish_by >= 0.1")
@@ -960,24 +824,6 @@ def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: di
     assert rows[1].mean == pytest.approx(100 * fresh)
     command = next(plain(text) for text in section.text if "ettrick run" in plain(text))
     assert all(setting in command for setting in content["settings"])
-
-
-def test_an_optimum_that_is_not_alone_is_not_called_the_best(materials: dict[str, ReportData]) -> None:
-    """What is as good at this precision is in the title, by name if it is one and by number if it is more."""
-    content = copy.deepcopy(materials["study"].of(OPTIMIZE))
-    assert content is not None
-    answer = content["answer"]["values"]
-    others = [trial["values"] for trial in content["tried"] if trial["values"] != answer]
-
-    def title(*as_good: Any) -> str:
-        content["as_good"] = {"values": [answer, *as_good], "loss_below": None, "replications_to_resolve": None}
-        documents = {OPTIMIZE: content, RUN: materials["study"].main}
-        return made(optimum.section(ReportData(Results(materials["study"].folder, "sweep", documents)))).title
-
-    assert "told" not in title()
-    assert f"or {others[0]['spares.hot']} hot spares" in title(others[0])
-    assert "cannot be told apart" in title(others[0])
-    assert "; 2 others cannot be told from it" in title(*others[:2])
 
 
 def test_settings_of_an_optimum_can_be_typed(materials: dict[str, ReportData], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -993,22 +839,6 @@ def test_settings_of_an_optimum_can_be_typed(materials: dict[str, ReportData], m
     result = report_sample.call(*shlex.split(command), "--replications", count, "--json", "--jobs", "1")
     mean = json.loads(result.stdout)["metrics"]["ettr"]["mean"]
     assert mean == pytest.approx(content["answer"]["aims"]["ettr"]["mean"], rel=1e-12)
-
-
-def test_an_optimum_without_an_answer_says_what_comes_closest(materials: dict[str, ReportData]) -> None:
-    """Where nothing keeps the conditions, that is the title, and the closest is told."""
-    content = copy.deepcopy(materials["study"].of(OPTIMIZE))
-    assert content is not None
-    content |= {"answer": None, "settings": [], "runner_up": None, "as_good": None, "confirmation": None}
-    documents = {OPTIMIZE: content, RUN: materials["study"].main}
-    report_data = ReportData(Results(materials["study"].folder, "sweep", documents))
-    section = made(optimum.section(report_data))
-    assert section.title == "Nothing that was tried keeps the conditions"
-    best = max(content["tried"], key=lambda trial: trial["conditions"][0]["mean"])
-    place = f"{best['values']['spares.hot']} hot spares, interval {best['values']['interval']}"
-    assert plain(section.text[0]).startswith("p_finish_by >= 0.1: the closest is")
-    assert plain(section.text[0]).endswith(f"with {place}.")
-    assert "confirmation" not in pictures(section)
 
 
 def test_paired_differences_are_what_the_bridge_uses() -> None:

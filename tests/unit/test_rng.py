@@ -51,8 +51,8 @@ def test_index_must_be_integer() -> None:
 
 def test_extreme_hashes_give_numbers_inside_the_open_interval() -> None:
     """The smallest and the largest hash give 2^-53 and 1 - 2^-53, never 0 or 1."""
-    numbers = np.empty(2)
-    rng._to_uniform(np.array([0, MASK], dtype=np.uint64), numbers)
+    hashes = np.array([0, MASK ^ (MASK >> 27) ^ (MASK >> 54)], dtype=np.uint64)  # the last step is still to come
+    numbers = rng._to_uniform(hashes)
     assert numbers.tolist() == [2.0**-53, 1 - 2.0**-53]
 
 
@@ -60,7 +60,8 @@ def test_finaliser_is_a_bijection_with_its_published_constants() -> None:
     """Undoing the published steps of the finaliser returns its input."""
     start = np.arange(1000, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = start.copy()
-    rng._finalise(mixed, np.empty_like(mixed))
+    rng._mix(mixed, np.empty_like(mixed))
+    mixed ^= mixed >> np.uint64(27)
 
     def unshift(y: int, shift: int) -> int:
         x = y
@@ -83,6 +84,27 @@ def test_below_is_a_selection_from_the_whole(count: int, threshold: float) -> No
     assert slots.dtype == np.int64
     assert np.array_equal(slots, np.flatnonzero(whole < threshold))
     assert np.array_equal(numbers, whole[whole < threshold])
+
+
+@cases("count", [1, 5000, 20_000])
+def test_below_of_several_streams_is_that_of_each(count: int) -> None:
+    """Streams hashed together, whatever their number and thresholds, and thresholds of each slot."""
+    keys, thresholds = [rng.stream(3, 0, name) for name in range(9)], [0.0, 1e-3, 0.5, 1.0, 1e-3, 0.3, 2.0, 0.1, 1e-4]
+    found = rng.below_each(keys, count, 2, thresholds)
+    for key, threshold, (slots, numbers) in zip(keys, thresholds, found, strict=True):
+        expected = rng.below(key, count, 2, threshold)
+        assert np.array_equal(slots, expected[0])
+        assert np.array_equal(numbers, expected[1])
+    limits = np.linspace(0, 1.1, count)
+    whole = rng.uniform(KEY, range(count), 1)
+    assert np.array_equal(rng.below(KEY, count, 1, limits)[0], np.flatnonzero(whole < limits))
+
+
+def test_each_slot_may_have_a_draw_of_its_own() -> None:
+    """A vector of sub-indices gives what single look-ups give."""
+    index, sub = np.array([5, 0, 17, 5]), np.array([0, 9, 2**40, 1])
+    single = [rng.uniform_one(KEY, *pair) for pair in zip(index.tolist(), sub.tolist(), strict=True)]
+    assert rng.uniform(KEY, index, sub).tolist() == single
 
 
 def test_below_never_holds_the_population() -> None:

@@ -96,56 +96,6 @@ def test_racks_give_16_of_18_trays(racks: Any) -> None:
     assert availability.amount == availability.base == pytest.approx(3 * 1000)
 
 
-def test_two_losses_stay_in_the_rack(racks: Any) -> None:
-    """Trays 0 and 1 fail at 300 and 310 s: 16 and 17 take over, nobody waits, and no rack is swapped.
-
-    The job begins at 30 s, saves from 130 and from 240 s on for 10 s each, and loses what it did since 250 s; the
-    second loss costs the 10 s of the restart that it breaks off. From 360 s on it saves five times.
-    """
-    rows = [(300.0, TRAY, 0), (310.0, TRAY, 1)]
-    result = play(racks(), rows)
-    assert seconds(result) == pytest.approx(
-        {
-            "initialize": 30 + 10 + 30,
-            "restore": 20,
-            "lost_work": 50,
-            "checkpoint_stall": 10 + 10 + 50,
-            "productive": 200 + 590,
-        }
-    )
-    assert result.jobs[0].interruptions == {1: 2}
-    simulation = ended(racks(), rows)
-    assert simulation.jobs.all[0].nodes == [16, 17, *range(2, 16)]
-    assert at(simulation, Place.MATE) == [0, 1, *MATES[2:]]
-
-
-def test_the_third_loss_swaps_the_rack(racks: Any) -> None:
-    """At 320 s 15 of 18 trays are healthy, one too few: they are stranded, and the job has rack 2 at once."""
-    rows = [(300.0, TRAY, 0), (310.0, TRAY, 1), (320.0, TRAY, 2)]
-    one = racks(*SLOW_REPAIR)
-    result = play(one, rows)
-    assert "starved" not in seconds(result)
-    assert nodes_seconds(result, Bucket.STRANDED) == pytest.approx(15 * 680)
-    assert nodes_seconds(result, Bucket.REPAIR) == pytest.approx(700 + 690 + 680)
-    assert nodes_seconds(result, Bucket.SPARE_IDLE) == pytest.approx(4 * 1000 + 2 * 300 + 10 + 16 * 320)
-    availability = ratios(one, result)["domain_availability"]
-    assert availability.amount / availability.base == pytest.approx(1 - 680 / 3000)
-    simulation = ended(one, rows)
-    assert simulation.jobs.all[0].nodes == list(range(36, 52))
-    assert at(simulation, Place.STRANDED) == list(range(3, 18))
-
-
-def test_one_tray_back_makes_the_rack_the_new_spare(racks: Any) -> None:
-    """Tray 0 is back at 500 s: with the 15 stranded ones that is enough; 1 and 2, back later, are its mates."""
-    rows = [(300.0, TRAY, 0), (310.0, TRAY, 1), (320.0, TRAY, 2)]
-    result = play(racks(), rows)
-    assert nodes_seconds(result, Bucket.STRANDED) == pytest.approx(15 * 180)
-    assert result.whole_unit_seconds == pytest.approx(3000 - 180)
-    simulation = ended(racks(), rows)
-    assert at(simulation, Place.SPARE) == [0, *range(3, 18)]
-    assert at(simulation, Place.MATE) == [1, 2, *MATES[2:]]
-
-
 def test_without_a_spare_rack_the_job_takes_the_idle_one_and_then_waits(racks: Any) -> None:
     """It leaves rack 0 for rack 1 at 300 s; rack 2 fails at 310 s and rack 1 at 320 s; rack 0 is back at 400 s."""
     rows = [(300.0, DOMAIN, 0), (310.0, DOMAIN, 2), (320.0, DOMAIN, 1)]
@@ -167,16 +117,6 @@ def test_a_rack_that_is_drained_whole(racks: Any) -> None:
     assert simulation.jobs.all[0].nodes == list(range(36, 52))
     assert at(simulation, Place.SPARE) == list(range(16))
     assert at(simulation, Place.MATE) == MATES
-
-
-@pytest.mark.parametrize("unit", ["domain", "rack"])
-def test_domain_and_rack_are_two_words_for_one_thing(racks: Any, unit: str) -> None:
-    """A rack holds one domain: draining and swapping the one is draining and swapping the other."""
-    words = [f"cluster.scale_up.{key}={unit}" for key in ("drain_unit", "swap_unit")]
-    rows = [(300.0, TRAY, 0), (450.0, TRAY, 40)]
-    result = play(racks(*words), rows)
-    assert nodes_seconds(result, Bucket.STRANDED) == pytest.approx(2 * 17 * 200)
-    assert result.whole_unit_seconds == pytest.approx(3000 - 2 * 200)
 
 
 def test_swapping_tray_by_tray(racks: Any) -> None:
@@ -232,21 +172,6 @@ def test_a_switch_tray_stops_its_domain(racks: Any, slot: int) -> None:
     assert ended(racks(), [(300.0, SWITCH, slot)]).jobs.all[0].nodes == list(range(36, 52))
 
 
-def test_a_switch_tray_of_another_domain_stops_nobody(racks: Any) -> None:
-    """Slot 9 is the first of rack 1, which is idle."""
-    result = play(racks(), [(300.0, SWITCH, 9)])
-    assert result.jobs[0].interruptions == {}
-    assert result.down_node_seconds == pytest.approx(18 * 100)
-    assert result.whole_unit_seconds == pytest.approx(3000 - 100)
-
-
-def test_two_switch_trays_of_one_domain(racks: Any) -> None:
-    """Trays 2 and 5 fail at 300 and 350 s: the rack is down until both are back, from 300 to 450 s."""
-    result = play(racks(), [(300.0, SWITCH, 2), (350.0, SWITCH, 5)])
-    assert result.down_node_seconds == pytest.approx(18 * 150)
-    assert result.whole_unit_seconds == pytest.approx(3000 - 150)
-
-
 def test_boards_of_eight_change_nothing() -> None:
     """A node whose eight GPUs are a scale-up domain is what a node is without saying so, bit by bit."""
     cluster = report_sample.SMALL["cluster"]
@@ -264,15 +189,6 @@ def test_boards_of_eight_change_nothing() -> None:
             assert (ours.jobs[0].totals == theirs.jobs[0].totals).all()
             assert (ours.cluster == theirs.cluster).all()
             assert ours.jobs[0].work == theirs.jobs[0].work
-
-
-def test_a_failed_board_is_a_failed_node() -> None:
-    """As a part, a domain of one node takes that node."""
-    cluster = {**report_sample.SMALL["cluster"], "scale_up": {"gpus": 8}}
-    board = {"use": "component", "name": "board", "part": "scale_up", "rate": "1 per 1000 scale_up-day"}
-    result = play(report_sample.prepare(cluster=cluster, failures=[board]), [(3600.0, 0, 5)])
-    assert result.jobs[0].interruptions == {1: 1}
-    assert result.down_node_seconds == pytest.approx(4 * 3600 + 120, abs=120)
 
 
 def job(gpus: int, within: Sequence[str] = (), **parallelism: int) -> list[dict[str, Any]]:
@@ -312,13 +228,6 @@ def test_a_tensor_group_of_64_fits_an_nvl72_rack() -> None:
     boards = {**RACKS, "gpus_per_node": 4, "scale_up": None}
     (line,) = prepared(cluster=boards, jobs=job(128, tensor=64, data=2)).warnings
     assert "tensor groups of 64 span 16 scale-up domains of 4 GPUs" in line
-
-
-def test_a_job_that_takes_whole_racks_of_72_cuts_groups_of_64() -> None:
-    """With all 72 GPUs in use, ranks 64 to 127 lie in two racks."""
-    cluster = {**RACKS, "nodes": 144, "scale_up": {"gpus": 72, "tray": 4}}
-    (line,) = prepared(cluster=cluster, jobs=job(576, tensor=64, data=9)).warnings
-    assert "tensor groups of 64 span 2 scale-up domains of 72 GPUs" in line
 
 
 @cases("kind", ["tensor", "context", "expert"])
@@ -362,10 +271,3 @@ def test_oversubscription_of_the_cores_in_a_study(ratio: int, spines: int, down:
     small_job = ["jobs.0.gpus=3072", "jobs.0.parallelism.data=24"]
     inside = sim.prepare(sim.load(sim.find("llama3-405b-54d"), [*overrides, *small_job]))
     assert inside.jobs[0].planned_bandwidth == pytest.approx(nic, rel=1e-12)
-
-
-def test_the_base_scenario_is_not_changed_by_an_override() -> None:
-    """What is replaced is the value of this study alone."""
-    before = sim.prepare(sim.load(sim.find("llama3-405b-54d"))).counts
-    sim.load(sim.find("llama3-405b-54d"), ["cluster.fabric.core.oversubscription=4"])
-    assert sim.prepare(sim.load(sim.find("llama3-405b-54d"))).counts == before

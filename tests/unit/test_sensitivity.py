@@ -1,4 +1,4 @@
-"""Sensitivity: one axis at a time, what is left out, and a study played for it."""
+"""Sensitivity: one axis at a time, what is left out, and a study simulated for it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.page.chapters.sensitivity import against, format_sensitivity
+from analysis.page.chapters import sensitivity as chapter
+from analysis.results.models import SensitivityDocument
 from analysis.results.run import render
 from analysis.runs import RequestError
 from analysis.sensitivity import run_sensitivity
 from analysis.study.axis import Axis
 from analysis.study.designs import OneAtATime, Saltelli
 from analysis.study.load import load_study
+from analysis.study.questions.sensitivity import Tornado, tornado
 from analysis.study.questions.sobol import estimates, indices
-from analysis.study.questions.tornado import Tornado, tornado
 from analysis.study.table import Cell, Outcome, Table
 from analysis.sweep.journal import Journal
-from analysis.sweep.workers import Where, crew_at
+from analysis.sweep.workers import Where, worker_pool_at
 from sim import Ratio
 from tests.cases import cases
+from tests.typed import of_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from analysis.study.amounts import Point
 
 AXES = {
-    "x": Axis.model_validate({"title": "the first", "distribution": {"law": "uniform", "min": 0.0, "max": 1.0}}),
+    "x": Axis.model_validate({"title": "the first", "distribution": {"use": "uniform", "min": 0.0, "max": 1.0}}),
     "y": Axis.model_validate({"range": {"min": 0.0, "max": 2.0}}),
     "z": Axis.model_validate({"choices": ["low", "middle", "high"]}),
 }
@@ -47,13 +49,13 @@ def level(point: Point) -> float:
 
 
 def table_of(
-    points: Sequence[Point], luck: Callable[[Point], Sequence[float]], trouble: Callable[[Point], str] = lambda _: ""
+    points: Sequence[Point], noise: Callable[[Point], Sequence[float]], trouble: Callable[[Point], str] = lambda _: ""
 ) -> Table:
-    """Return the table of a linear function of the points, with luck added to each replication."""
+    """Return the table of a linear function of the points, with noise added to each replication."""
     outcomes = [
         Outcome(point, trouble=trouble(point))
         if trouble(point)
-        else Outcome(point, {"m": [Ratio(level(point) + one, 1.0) for one in luck(point)]})
+        else Outcome(point, {"m": [Ratio(level(point) + one, 1.0) for one in noise(point)]})
         for point in points
     ]
     return Table(AXES, tuple(map(Cell, outcomes)), ("m",))
@@ -79,18 +81,18 @@ def changes(found: Tornado) -> dict[str, dict[str, float | None]]:
 
 COMMON = (0.3, -0.8, 0.1, 2.0)
 
-"""Luck that is the same at every point."""
+"""Noise that is the same at every point."""
 
 
 def test_tornado_of_a_linear_function_is_exact() -> None:
-    """Changes are slope times step, luck that is common cancels, and the axes come by their swings."""
+    """Changes are slope times step, noise that is common cancels, and the axes come by their swings."""
     found = tornado(table_of(alone(), lambda _: COMMON), "m")
     assert [swing.axis for swing in found.swings] == ["z", "x", "y"]
     assert [swing.size for swing in found.swings] == pytest.approx([4.0, 1.6, 0.5])
-    told = changes(found)
-    assert list(told["x"].values()) == pytest.approx([-0.8, 0.8])
-    assert list(told["y"].values()) == pytest.approx([-0.25, 0.25])
-    assert told["z"] == pytest.approx({"low": -1.0, "high": 3.0})
+    worded = changes(found)
+    assert list(worded["x"].values()) == pytest.approx([-0.8, 0.8])
+    assert list(worded["y"].values()) == pytest.approx([-0.25, 0.25])
+    assert worded["z"] == pytest.approx({"low": -1.0, "high": 3.0})
     for swing in found.swings:
         assert swing.is_resolved
         for move in swing.moves:
@@ -115,12 +117,12 @@ def test_tornado_says_what_is_not_resolved() -> None:
     assert z.replications_to_resolve is None or z.replications_to_resolve > 12
 
 
-def test_tornado_takes_the_common_luck_out() -> None:
-    """Where a change follows the known luck, what is left without it is exact; see the control variates."""
-    luck = np.linspace(-1, 1, 20)
+def test_tornado_takes_the_common_noise_out() -> None:
+    """Where a change follows the known noise, what is left without it is exact; see the control variates."""
+    noise = np.linspace(-1, 1, 20)
     points = alone()
     outcomes = [
-        Outcome(at, {"m": [Ratio(level(at) * (1 + one), 1.0) for one in luck]}, [(float(one), 1.0) for one in luck])
+        Outcome(at, {"m": [Ratio(level(at) * (1 + one), 1.0) for one in noise]}, [(float(one), 1.0) for one in noise])
         for at in points
     ]
     found = tornado(Table(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
@@ -190,17 +192,17 @@ def test_nothing_varies() -> None:
     assert "same at every point" in found.reason
 
 
-def test_only_luck_varies() -> None:
-    """Where points do not differ but for rounding, all is luck, and no axis is told from another."""
+def test_only_noise_varies() -> None:
+    """Where points do not differ but for rounding, all is noise, and no axis is told from another."""
     level, small = (0.3, 0.1 + 0.2), [one / 2**40 for one in COMMON]
     cells = [Cell(Outcome(at, {"m": [Ratio(one + level[at.number % 2], 1.0) for one in small]})) for at in together()]
     found = indices(Table(AXES, tuple(cells), ("m",)), "m")
     assert found.shares is not None
-    assert found.shares["luck"].value == 1
+    assert found.shares["noise"].value == 1
     assert found.shares["parameters"].value == 0
     assert found.shares["both"].value < 1e-20
     assert found.axes == ()
-    assert "cannot be told from luck" in found.reason
+    assert "cannot be separated from noise" in found.reason
 
 
 def test_where_a_part_tells_nothing_no_error_is_told() -> None:
@@ -216,7 +218,7 @@ def test_where_a_part_tells_nothing_no_error_is_told() -> None:
 
 
 def test_noise_alone_is_not_taken_for_a_parameter() -> None:
-    """Where points differ by their own luck only, what varies is not told from luck."""
+    """Where points differ by their own noise only, what varies is not told from noise."""
     draws = np.random.default_rng(4)
     cells = [Cell(Outcome(at, {"m": [Ratio(one, 1.0) for one in draws.standard_normal(8)]})) for at in together()]
     found = indices(Table(AXES, tuple(cells), ("m",)), "m")
@@ -225,46 +227,52 @@ def test_noise_alone_is_not_taken_for_a_parameter() -> None:
     assert found.axes == ()
 
 
+against, format_sensitivity = (
+    of_plain(show, SensitivityDocument) for show in (chapter.against, chapter.format_sensitivity)
+)
+
 STUDY = """
 name: unknowns
 scenario: quickstart
 set: {horizon: 4 d}
 vary:
-  failures.0.scale: {title: failure rate, distribution: {law: counted, events: 4}}
-  recovery.initialize: {title: restart, distribution: {law: between, p05: 2 min, p95: 40 min}}
+  failures.0.scale: {title: failure rate, distribution: {use: counted, events: 4}}
+  recovery.initialize: {title: restart, distribution: {use: between, p05: 2 min, p95: 40 min}}
 """
 
 
-def played(folder: Path, text: str = STUDY, **asked: Any) -> tuple[dict[str, Any], list[tuple[int, int | None]], int]:
+def simulated(
+    folder: Path, text: str = STUDY, **asked: Any
+) -> tuple[dict[str, Any], list[tuple[int, int | None]], int]:
     """Return the document of a study, read back from JSON, the progress that was told, and the journal's length."""
     (folder / "s.yaml").write_text(text)
-    told: list[tuple[int, int | None]] = []
-    with Journal(folder / "journal.jsonl") as journal, crew_at(Where("serial")) as worker_pool:
+    worded: list[tuple[int, int | None]] = []
+    with Journal(folder / "journal.jsonl") as journal, worker_pool_at(Where("serial")) as worker_pool:
         document = run_sensitivity(
             load_study(folder / "s.yaml"),
             journal,
             worker_pool,
-            lambda done, total: told.append((done, total)),
+            lambda done, total: worded.append((done, total)),
             command="ettrick sensitivity s.yaml",
             **asked,
         )
-        return json.loads(render(document)), told, len(journal)
+        return json.loads(render(document)), worded, len(journal)
 
 
 def test_a_study_is_played_once_and_told(tmp_path: Path) -> None:
     """Both methods share one journal, another metric simulates nothing, and the text is the document's."""
-    document, told, length = played(tmp_path, samples=8, replications=4)
+    document, worded, length = simulated(tmp_path, samples=8, replications=4)
     # The centre is among the points of the first design.
-    assert told[-1] == (5 + 8 * 4, 5 + 8 * 4)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert worded[-1] == (5 + 8 * 4, 5 + 8 * 4)
+    assert [done for done, _ in worded] == sorted(done for done, _ in worded)
     assert against(document) == []
     assert document["indices"]["samples"] == 8
     assert {swing["axis"] for swing in document["tornado"]} == {"failures.0.scale", "recovery.initialize"}
     text = format_sensitivity(document, width=1000)
     assert "what is not known" in text
     assert all(document["axes"][swing["axis"]]["title"] in text.lower() for swing in document["tornado"])
-    again, told, after = played(tmp_path, samples=8, replications=4, metric="interruptions")
-    assert (told, after) == ([], length)
+    again, worded, after = simulated(tmp_path, samples=8, replications=4, metric="interruptions")
+    assert (worded, after) == ([], length)
     assert again["metric"] == "interruptions"
     moves = {swing["axis"]: swing["moves"] for swing in again["tornado"]}
     low, high = (move["change"]["mean"] for move in moves["failures.0.scale"])
@@ -273,7 +281,7 @@ def test_a_study_is_played_once_and_told(tmp_path: Path) -> None:
 
 def test_the_closed_form_stands_beside(tmp_path: Path) -> None:
     """Changes of ETTR one at a time agree with those of the closed form, within twice their intervals."""
-    document, _, _ = played(tmp_path, method="tornado", replications=8)
+    document, _, _ = simulated(tmp_path, method="tornado", replications=8)
     assert document["indices"] is None
     for swing in document["tornado"]:
         for move in swing["moves"]:
@@ -291,9 +299,9 @@ def test_the_closed_form_stands_beside(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_a_line(tmp_path: Path, asked: dict[str, Any], line: str) -> None:
-    """A wrong option is refused in one line with the nearest valid one, before the study is played."""
+    """A wrong option is refused in one line with the nearest valid one, before the study is simulated."""
     with pytest.raises(RequestError, match=line):
-        played(tmp_path, **({"replications": 4} | asked))
+        simulated(tmp_path, **({"replications": 4} | asked))
 
 
 def test_a_central_point_that_cannot_run_is_a_line(tmp_path: Path) -> None:
@@ -301,13 +309,13 @@ def test_a_central_point_that_cannot_run_is_a_line(tmp_path: Path) -> None:
     text = STUDY + "  spares.hot: {choices: [999, 999, 4]}\n"
     text = text.replace("[999, 999, 4]", "[998, 999, 4]")
     with pytest.raises(RequestError, match=r"the central point cannot run: .* 999 are kept"):
-        played(tmp_path, text, replications=4)
+        simulated(tmp_path, text, replications=4)
 
 
 def test_rows_that_cannot_run_are_told_beside_the_tornado(tmp_path: Path) -> None:
     """Where too many points cannot run there are no indices, but what there is one at a time is told."""
     text = STUDY + "  spares.hot: {choices: [0, 4, 999]}\n"
-    document, _, _ = played(tmp_path, text, samples=4, replications=4)
+    document, _, _ = simulated(tmp_path, text, samples=4, replications=4)
     assert document["indices"] is None
     assert document["tornado"]
     lines = against(document)
@@ -315,77 +323,3 @@ def test_rows_that_cannot_run_are_told_beside_the_tornado(tmp_path: Path) -> Non
     assert lines[1].startswith("no Sobol indices: ")
     assert "all where spares.hot is 999" in lines[1]
     assert "no mean" in format_sensitivity(document, width=1000)
-
-
-def test_chosen_axes_are_not_called_unknown(tmp_path: Path) -> None:
-    """With an axis that is chosen the text speaks of what varies, and says which axes are chosen."""
-    text = STUDY + "  spares.hot: {choices: [0, 4]}\n"
-    document, _, _ = played(tmp_path, text, samples=4, replications=4)
-    assert "hat varies" in format_sensitivity(document, width=1000)
-    assert "Chosen, not unknown: spares.hot" in format_sensitivity(document, width=1000)
-
-
-def told(metric: str, moves: dict[str, list[tuple[str, float, float]]], mean: float) -> dict[str, Any]:
-    """Return a document of changes one at a time: for each axis a value, its mean change and half an interval."""
-    swings = [
-        {
-            "axis": axis,
-            "center": "c",
-            "swing": max(abs(change) for _, change, _ in rows),
-            "resolved": any(abs(change) > half for _, change, half in rows),
-            "replications_to_resolve": None,
-            "moves": [
-                {
-                    "label": label,
-                    "number": None,
-                    "change": {
-                        "mean": change,
-                        "ci95": [change - half, change + half],
-                        "resolved": abs(change) > half,
-                        "replications_to_resolve": 77,
-                        "controlled": None,
-                    },
-                    "closed_form": None,
-                    "trouble": "",
-                }
-                for label, change, half in rows
-            ],
-        }
-        for axis, rows in moves.items()
-    ]
-    center = {"values": dict.fromkeys(moves, "c"), "mean": mean, "ci95": [mean, mean], "closed_form": None}
-    return {
-        "study": "s",
-        "metric": metric,
-        "replications": 8,
-        "seed": 1,
-        "axes": {axis: {"title": axis, "unknown": True} for axis in moves},
-        "center": center,
-        "low": 0.05,
-        "tornado": swings,
-        "indices": None,
-        "indices_missing": "",
-        "assumptions": ["a guess"],
-        "warnings": ["a rack is unused"],
-    }
-
-
-def test_the_text_of_changes() -> None:
-    """What is resolved leads, times have units, and what is open or without effect is named as such."""
-    moves = {
-        "wide": [("far", -7200.0, 9000.0)],
-        "sure": [("less", -1800.0, 60.0), ("more", 3600.0, 60.0)],
-        "idle": [("any", 0.0, 0.0)],
-    }
-    text = format_sensitivity(told("mtti", moves, 36000.0), width=1000)
-    assert "Sure from c to more changes time between interruptions by +" in text
-    assert "about 77 replications" in text
-    assert "the same in every run" in text
-    assert "a guess" in text
-    assert text.index("warning: a rack is unused") < text.index("Sure from")
-
-
-def test_shares_change_by_points() -> None:
-    """A share falls by two points, not by two percent."""
-    text = format_sensitivity(told("time_shares.starved", {"x": [("any", -0.02, 0.001)]}, 0.1), width=1000)
-    assert "share of time in starved by -2.00 points" in text

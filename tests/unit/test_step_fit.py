@@ -35,7 +35,7 @@ from analysis.calibrate.fit import (
     sources,
 )
 from analysis.calibrate.outcome import Outcome, assume, calibrated_scatter, constants_text, scatter
-from analysis.calibrate.rows import CAPPED, Product, Row, Steps, default_folder, read_mixed, read_products, read_steps
+from analysis.calibrate.rows import CAPPED, Product, Row, Steps, default_folder, read_mixed, read_steps
 from analysis.metrics import ratios
 from analysis.page import charts
 from analysis.page.charts import StepErrors
@@ -119,12 +119,6 @@ def test_numbers_of_experts_are_found() -> None:
     assert found.updated({key: TRUTH.value(key) for key in expert_priors()}) == TRUTH
 
 
-def test_what_no_row_knows_stays_as_it_was_known_before() -> None:
-    """Without steps at fp8 the number of fp8 is the median of its prior: 0.9 of the large products."""
-    rows = [each for each in known_rows() if each.work.precision != "fp8"]
-    assert fit(rows, priors_of_truth(), Numbers()).gemm["hopper", "fp8"] == pytest.approx(0.9 * 0.85)
-
-
 def test_priors_are_where_they_are_said_to_be() -> None:
     """Products: 0.9 x the mean over parts of the 95th percentile, mxfp8 as fp8; a missing product is one line."""
     work = Workload(LARGE, 4096, 8, precision="mxfp8")
@@ -163,15 +157,6 @@ def test_left_out_rows_are_not_seen() -> None:
     assert same == [False, True, False, False]
     assert [fold.out for fold in dirty] == groups
     assert dirty[1].errors[0] == pytest.approx((1 + clean[1].errors[0]) / 100 - 1)
-
-
-def test_folds_hold_each_row_once() -> None:
-    """Five folds of 23 rows: every row in one, sizes that differ by one at most; another seed deals differently."""
-    dealt = folds(23, 5, seed=0)
-    assert sorted(place for part in dealt for place in part) == list(range(23))
-    assert {len(part) for part in dealt} == {4, 5}
-    assert folds(23, 5, seed=0) == dealt
-    assert folds(23, 5, seed=1) != dealt
 
 
 def test_what_stands_in_for_what_nobody_measured() -> None:
@@ -307,16 +292,6 @@ def test_rows_with_experts_that_cannot_be_fitted_are_named(tmp_path: Path) -> No
     assert reasons == [("DeepSeekV3", "the"), ("DeepSeekV3", "tokens"), ("GPT OSS 120B", "attention"), ("New", "no")]
 
 
-def test_products_are_read(tmp_path: Path) -> None:
-    """Parts become generations, and data types precisions."""
-    write(
-        tmp_path,
-        "gemm_efficiency_fit.csv",
-        [{"gpu": "h200_sxm", "dtype": "bfloat16", "eff_max": 0.9, "eff_p95_big": 0.8}],
-    )
-    assert read_products(tmp_path) == [Product("hopper", "bf16", 0.9, 0.8)]
-
-
 @pytest.mark.parametrize(
     ("change", "line"),
     [
@@ -335,14 +310,6 @@ def test_rows_that_are_wrong_are_one_line(
     assert main(["--data", str(tmp_path), "--out", str(tmp_path / "out.yaml")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "out.yaml").exists()
-
-
-def test_without_tables_the_command_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An empty folder is one line on standard error and status 2."""
-    assert main(["--data", str(tmp_path)]) == 2
-    captured = capsys.readouterr()
-    assert captured.err == f"fit-steps: hardware_presets.csv is not in {tmp_path}\n"
-    assert captured.out == ""
 
 
 # ----------------------------------------
@@ -381,7 +348,7 @@ def test_a_layout_that_does_not_fit_is_an_answer(command: str) -> None:
     assert line.count("\n") == 1
     code, _, line = answer(described(crowded(1.3), step_time="3 s"))
     assert code == 0, "a measured step has fitted, by its word"
-    assert line.startswith("warning: job 'train': the stated step_time is kept for a layout that the model")
+    assert line.startswith("warning: job 'train': the stated step_time is kept for a layout that the step-time")
 
 
 def test_what_is_offered_fits() -> None:
@@ -433,19 +400,6 @@ def printed(*values: float) -> list[Any]:
     return [pytest.approx(value, abs=5.5e-4) for value in values]
 
 
-def test_page_has_the_error_of_every_source() -> None:
-    """Steps, error, bias and error left out of each source are those that the fit wrote down; none is missing."""
-    said = steps.fit()["errors"]["sources"]
-    found = {}
-    for cells in rows_of("How wrong it is"):
-        name = re.search(r"`([\w-]+)`", cells[0])
-        if name is not None and len(cells) == 5:
-            found[name[1]] = (int(cells[1]), shares(" ".join(cells[2:])))
-    assert found == {
-        name: (row["rows"], printed(row["mape"], row["bias"], row["left_out"])) for name, row in said.items()
-    }
-
-
 def test_page_has_the_errors_of_all_steps() -> None:
     """The errors of all steps, of large jobs, of what is left out and of experts are those that the fit wrote down."""
     said = steps.fit()["errors"]
@@ -458,30 +412,6 @@ def test_page_has_the_errors_of_all_steps() -> None:
     text = PAGE.read_text(encoding="utf-8").split("### Models with experts\n")[1].lstrip()
     assert text.startswith(f"{experts['rows']} steps of Megatron-Bridge")
     assert shares(text)[:2] == printed(experts["mape"], experts["left_out"])
-
-
-def test_page_has_every_fitted_number() -> None:
-    """Efficiencies and constants are those of the catalog, to three digits."""
-    said = steps.fit()
-    names = {"ampere": "A100", "hopper": "Hopper", "blackwell": "Blackwell"}
-    table = {cells[0]: cells[2] for cells in rows_of("What is fitted")}
-    for generation, shares in said["gemm"].items():
-        for precision, share in shares.items():
-            assert table[f"e, {names[generation]} {precision}"] == f"{share:.3f}"
-    attention = " / ".join(f"{said['attention'][generation]:.3f}" for generation in names)
-    assert table["a, A100 / Hopper / Blackwell"] == attention
-    constants = said["constants"]
-    assert table["κ, touches of a byte"] == f"{constants['touches']:.2f}"
-    assert table["products of experts, relative to others"] == f"{constants['expert_gemm']:.3f}"
-    assert table["launches of a layer with experts"] == f"{1e3 * constants['expert_launch']:.2f} ms"
-    assert sum(map(len, said["gemm"].values())) + len(said["attention"]) + len(constants) == 12
-
-
-def test_page_has_every_band() -> None:
-    """Each band is that of the catalog: its scatter, and the factor that holds 90 % of a log-normal law."""
-    table = {cells[0]: cells[1:3] for cells in rows_of("The band")}
-    for name, sigma in steps.fit()["sigma"].items():
-        assert table[name] == [f"{sigma:g}", f"×/÷ {math.exp(1.6449 * sigma):.2f}"]
 
 
 def test_each_step_is_a_dot_where_it_belongs() -> None:
@@ -498,23 +428,6 @@ def test_each_step_is_a_dot_where_it_belongs() -> None:
             assert ((low < places[:, 1]) & (places[:, 1] < high)).all()
 
 
-def test_bands_are_as_wide_as_stated() -> None:
-    """The band of a panel lies between 1 / its factor and its factor."""
-    figure = charts.draw_step_errors(INVENTED)
-    for axes, panel in zip(figure.axes, INVENTED, strict=True):
-        (band,) = axes.patches
-        extent = band.get_extents().transformed(axes.transData.inverted())
-        assert (extent.y0, extent.y1) == (pytest.approx(1 / panel.band), pytest.approx(panel.band))
-
-
-def test_groups_are_told_apart() -> None:
-    """Ten groups have ten pairs of colour and mark."""
-    many = [StepErrors("many", {str(number): [(8, 1.0)] for number in range(10)}, 1.2)]
-    (axes,) = charts.draw_step_errors(many).axes
-    looks = {(str(np.asarray(drawn.get_facecolor())), str(drawn.get_paths()[0].vertices)) for drawn in axes.collections}
-    assert len(looks) == 10
-
-
 def test_nothing_is_cut_off() -> None:
     """Titles, legends and labels are inside the picture."""
     figure = charts.draw_step_errors(INVENTED)
@@ -527,29 +440,6 @@ def test_nothing_is_cut_off() -> None:
     assert extent.y0 >= 0
     assert extent.x1 <= width
     assert extent.y1 <= height
-
-
-def test_the_same_picture_is_the_same_bytes() -> None:
-    """Two figures of the same steps are the same file, without a date; other steps are another file."""
-    first, second = (charts.render(charts.draw_step_errors(INVENTED), ".svg") for _ in range(2))
-    assert first == second
-    assert first != charts.render(charts.draw_step_errors(INVENTED[:1]), ".svg")
-    assert not re.search(rb"dc:date|20\d\d-\d\d-\d\d", first)
-
-
-def test_tables_that_are_not_there_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without the published steps the command says which table is missing, and writes nothing."""
-    target = tmp_path / "picture.svg"
-    assert main_([str(target), "--data", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"step-errors: hardware_presets.csv is not in {tmp_path}\n"
-    assert not target.exists()
-
-
-def test_a_kind_of_file_that_cannot_be_drawn_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The end of the file's name says the kind; of others the valid ones are named."""
-    with pytest.raises(SystemExit):
-        main_([str(tmp_path / "picture.jpeg")])
-    assert "picture.jpeg has to end in .svg, .png, .pdf" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not (FOLDER / "training_steps.csv").exists(), reason="skipped: reference data not present")
@@ -651,16 +541,6 @@ def test_a_measured_step_needs_no_layout_that_the_model_knows() -> None:
         job_of(parallelism=layout)
 
 
-@cases("seconds", [1.0, 3.0, 20.0])
-def test_calibration_with_the_job_itself_is_exact(seconds: float) -> None:
-    """A measured step of this very configuration is the step, and what is left of the error is the calibration's."""
-    job = job_of(calibration={"step_time": f"{seconds} s"})
-    assert job.step_time == pytest.approx(seconds, rel=EXACT)
-    assert not job.is_measured
-    assert job.plan is not None
-    assert 0 < job.plan.sigma < plan_of().sigma + EXACT
-
-
 @cases(
     "case",
     [
@@ -724,7 +604,7 @@ EXECUTION = {
 
 @cases("name", EXECUTION)
 def test_every_setting_of_an_execution_reaches_the_model(name: str) -> None:
-    """What the scenario says is what the model of steps is asked about."""
+    """What the scenario says is what the step-time model is asked about."""
     large = {"like": "h100", "memory": "4 TB"}
     assert getattr(plan_of(large).work, name) != EXECUTION[name]
     assert getattr(plan_of(large, execution={name: EXECUTION[name]}).work, name) == EXECUTION[name]
@@ -769,7 +649,7 @@ def test_what_nobody_has_measured_is_said_with_its_band(accelerator: str, precis
 
 @pytest.mark.parametrize("stated", [{"mfu": 0.4}, {"step_time": "3 s"}])
 def test_a_stated_time_of_a_layout_that_cannot_be_is_said(stated: dict[str, Any]) -> None:
-    """A statement stays as it is, and a line says what the model of steps says of its layout, if that cannot be."""
+    """A statement stays as it is, and a line says what the step-time model says of its layout, if that cannot be."""
     (name,) = stated
 
     small = {"like": "h100", "memory": "12 GB"}
@@ -777,7 +657,7 @@ def test_a_stated_time_of_a_layout_that_cannot_be_is_said(stated: dict[str, Any]
     def lines(accelerator: Any = "h100", **changes: Any) -> list[str]:
         return [line for line in examined(accelerator, **stated, **changes).warnings if "rules out" in line]
 
-    start = f"job 'train': the stated {name} is kept for a layout that the model of steps rules out: "
+    start = f"job 'train': the stated {name} is kept for a layout that the step-time model rules out: "
     assert lines() == []
     (line,) = lines(small)
     memory = r"it does not fit: [\d.]+ GB on GPUs of 12 GB \(.*\); it would with .*"
@@ -797,11 +677,11 @@ def test_a_low_mfu_is_said() -> None:
 
     assert lines() == []
     modelled = plan_of().mfu
-    for stated, told in ((0.16, False), (0.14, True)):
+    for stated, worded in ((0.16, False), (0.14, True)):
         assert (
             lines(mfu=stated)
-            == [f"job 'train': an MFU of {100 * stated:.2g} % is low; the model of steps says {100 * modelled:.2g} %"]
-            * told
+            == [f"job 'train': an MFU of {100 * stated:.2g} % is low; the step-time model says {100 * modelled:.2g} %"]
+            * worded
         )
     little: dict[str, Any] = {
         "batch": {"tokens": 8 * 8192, "sequence": 8192},
@@ -818,7 +698,7 @@ def test_a_low_mfu_is_said() -> None:
 
 def test_slow_nodes_in_a_measured_step_count_twice() -> None:
     """A measured step has waited for slow nodes; a modelled one is healthy. Faults that stop nodes are no matter."""
-    slow = SLOW | {"effect": {"kind": "slow", "factor": 0.5}}
+    slow = SLOW | {"effect": {"use": "slow", "factor": 0.5}}
     for measured in ({"step_time": "3 s"}, {"mfu": 0.4}):
         (line,) = examined(failure=slow, **measured).warnings
         assert line.startswith(f"job 'train': a measured {next(iter(measured))} holds what slow nodes cost; throttled")

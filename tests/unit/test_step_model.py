@@ -23,7 +23,7 @@ from sim.steps import (
 )
 from sim.steps.memory import activation_memory, activations
 from tests.cases import cases
-from tests.step_cases import BARE, CHIP, SHAPE, WHOLE, bare_machine, workload
+from tests.step_cases import BARE, CHIP, SHAPE, bare_machine, workload
 
 # ----------------------------------------
 # Parameters and floating-point operations, against the formulas of Megatron and published totals.
@@ -152,17 +152,6 @@ def test_a_further_depth_is_a_layer_and_a_joining_matrix() -> None:
     assert flop == pytest.approx(6 * (met + shape.embedding), rel=1e-9)
 
 
-def test_one_expert_is_a_plain_layer_and_a_router() -> None:
-    """A layer with one expert, which every token meets, has the parameters and the FLOP of one without, and h more."""
-    plain = replace(SHAPE, gated=True)
-    one = replace(plain, experts=Experts(count=1, active=1, ffn=plain.ffn))
-    routers = plain.layers * plain.hidden
-    assert one.parameters == plain.parameters + routers
-    assert flop_per_token(one, 256) == pytest.approx(flop_per_token(plain, 256) + 6 * routers, rel=EXACT)
-    times = [breakdown(workload(shape), bare_machine()).gemm for shape in (plain, one)]
-    assert times[1] - times[0] == pytest.approx(6 * 64 * 256 * routers / 1e15, rel=1e-9)
-
-
 @cases("name", ["llama3-8b", "mixtral-8x7b", "deepseek-v3", "kimi-k2", "gpt3-13b"])
 @cases("tensor", [1, 4])
 def test_a_step_takes_as_long_as_its_flop(name: str, tensor: int) -> None:
@@ -207,17 +196,6 @@ def test_products_run_at_their_precision_and_the_rest_at_16_bits(precision: str,
         breakdown(workload(precision=precision), bare_machine(replace(CHIP, memory_bandwidth=1e12))).gemm - found.gemm
     )
     assert read == pytest.approx(64 * 3 * 24 * SHAPE.dense_layer * width / 1e12, rel=1e-9)
-
-
-def test_efficiencies_are_shares_of_the_peak() -> None:
-    """A product that reaches half of the peak takes twice the time: each of the three has its own share."""
-    machine = bare_machine()
-    whole = breakdown(workload(), machine)
-    shares = replace(WHOLE, gemm=0.5, attention=0.25, logits=0.2)
-    found = breakdown(workload(), replace(machine, shares=shares))
-    assert found.gemm == pytest.approx(2 * whole.gemm, rel=EXACT)
-    assert found.attention == pytest.approx(4 * whole.attention, rel=EXACT)
-    assert found.logits == pytest.approx(5 * whole.logits, rel=EXACT)
 
 
 @cases("recompute", ["none", "full"])
@@ -317,14 +295,6 @@ def test_full_recomputation_keeps_the_input_of_layers(parallel: bool) -> None:
     shape = plain.shape
     kept = activation_memory(replace(plain, recompute="full")) - activation_memory(plain) / shape.layers
     assert kept == pytest.approx(2 * 2048 * 4 * shape.hidden * (shape.layers - 1) / (8 if parallel else 1), rel=EXACT)
-
-
-def test_fused_attention_keeps_no_scores() -> None:
-    """Fused attention holds what selective recomputation of the unfused one does: scores are what both leave out."""
-    plain = megatron("megatron-22b", 8, 1, 1, 4)
-    assert activation_memory(replace(plain, fused_attention=True)) == activation_memory(
-        replace(plain, recompute="selective")
-    )
 
 
 @cases(("microbatches", "held"), [(1, 1), (3, 3), (8, 8), (32, 8)])
@@ -471,14 +441,6 @@ def test_the_update_moves_what_memory_holds() -> None:
         assert breakdown(work, machine).optimizer == pytest.approx(expected, rel=EXACT), sharding
 
 
-def test_the_update_of_hybrid_shards_moves_what_memory_holds() -> None:
-    """Of parameters that are divided among 4 of 16 ranks, each updates a quarter."""
-    chip = replace(CHIP, memory_bandwidth=2e12)
-    machine = replace(bare_machine(chip), constants=replace(BARE, optimizer=30.0))
-    work = workload(replace(SHAPE, vocabulary=0), data=16, sharding="parameters", shard_ranks=4)
-    assert breakdown(work, machine).optimizer == pytest.approx(30 * memory_use(work).optimizer / 12 / 2e12, rel=EXACT)
-
-
 @cases(("name", "size"), [("llama3-8b", 105), ("llama3-70b", 912), ("llama3-405b", 5290)])
 def test_checkpoints_are_as_large_as_published(name: str, size: int) -> None:
     """MLPerf Storage prints 105 GB, 912 GB and 5.29 TB: 14 B a parameter if GiB and thousands of them are meant."""
@@ -546,18 +508,6 @@ def test_what_no_other_number_would_mend_is_told_in_words(layout: dict[str, Any]
     assert words in problem.rule
 
 
-def test_a_model_without_experts_spreads_none() -> None:
-    """Expert ranks need experts."""
-    (problem,) = problems(workload(data=4, expert=2))
-    assert problem == Problem("expert", "the model has no experts to spread")
-
-
-def test_every_wrong_size_is_told() -> None:
-    """One problem for each, in one go."""
-    found = problems(workload(MIXED, tensor=3, context=3, pipeline=4, virtual=4, data=48, expert=3))
-    assert sorted(problem.size for problem in found) == ["context", "data", "expert", "tensor", "virtual"]
-
-
 @cases("layers", [24, 22])
 def test_embedding_and_logits_may_count_as_layers(layers: int) -> None:
     """Pieces are even if layers divide, or layers and two more, where both ends have a layer less (GPT, Llama 3)."""
@@ -579,10 +529,3 @@ def test_stages_hold_all_layers_and_the_logits_count(stages: int, logits: float)
     assert most == max(first, last)
     slowest = max(most, last + logits)
     assert (23 + logits) / stages <= slowest < (23 + logits) / stages + 1
-
-
-def test_nearest_context_of_an_odd_sequence() -> None:
-    """101 tokens can be cut into no even number of pieces: only one context rank can have them."""
-    (problem,) = problems(workload(sequence=101, context=3))
-    for value in nearest(problem):
-        assert problems(workload(sequence=101, context=value)) == []

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import sim
-from analysis.results.run import scenario_digest
+from analysis.results.run import checksum
 from analysis.study import load as looking
-from analysis.study.inputs import names_files, with_files
 from analysis.study.load import LoadedStudy, against_metrics, find_study, first_look, load_study
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.folder import StudyFolder
 from analysis.sweep.journal import Journal
-from analysis.sweep.task import Context, Task, play
+from analysis.sweep.task import Context, Task, run_task
 from analysis.sweep.workers import Serial, WorkerPool
-from analysis.terminal import Progress
 from sim.cluster import GRAPH_FORMATS
 from tests import report_sample
 from tests.cases import cases
@@ -34,8 +29,8 @@ if TYPE_CHECKING:
 
     from analysis.study.amounts import Point
 
-# ----------------------------------------
-# Mistakes in orders to play a study: a line that names the option, status 2, and no folder that holds nothing.
+
+# Mistakes in orders to simulate a study: a line that names the option, status 2, and no folder that holds nothing.
 
 WRONG = 2
 
@@ -67,17 +62,20 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ("sweep --replications x", "--replications: must be a whole number"),
         ("sweep --replications 1", "--replications: must be at least 2"),
         ("sweep --precision 0.2", "--precision: '0.2' is not a precision: write 0.1pt"),
-        ("sweep --precision 1pt --set metrics=[mtti]", "--precision 1pt: precision.width: points are for shares"),
+        (
+            "sweep --precision 1pt --set metrics=[mtti]",
+            "--precision 1pt: precision.width: percentage points are for shares",
+        ),
         ("sweep --precision 1pt --shard 1/3", "precision: is not for shards"),
         ("sweep --set metrics=[ettr,cost]", "metrics.1: no point has a cost: prices are not known: give cost.gpu_hour"),
         (
-            "sweep --set questions=[{ask:\\ best,metric:\\ p_finish_by}]",
+            "sweep --set questions=[{use:\\ best,metric:\\ p_finish_by}]",
             "no point has a p_finish_by: no job has an end",
         ),
     ],
 )
 def test_a_mistake_is_a_line_and_leaves_no_folder(study: str, arguments: str, message: str) -> None:
-    """It names the option that was typed, or the place in the file; nothing was played, so nothing is made."""
+    """It names the option that was typed, or the place in the file; nothing was simulated, so nothing is made."""
     command, *options = (word.replace("\0", " ") for word in arguments.replace("\\ ", "\0").split())
     result = report_sample.call(command, study, *options, "--out", "new/folder")
     assert (result.exit_code, result.stdout) == (WRONG, "")
@@ -96,7 +94,7 @@ def test_spares_that_idle_nodes_stand_in_for_are_warned_of(study: str, command: 
     withheld = report_sample.call(command, study, *points, "--set", "set={spares.idle: withhold}")
     derived = report_sample.call(command, study, *points, "--set", "set={cluster: {gpus_per_node: 8}}")
     assert json.loads(withheld.stdout)["warnings"] == json.loads(derived.stdout)["warnings"] == []
-    tell = "cells" if command == "sweep" else "tried"
+    tell = "cells" if command == "sweep" else "trials"
     ettr = [
         [point["metrics"]["ettr"]["mean"] if command == "sweep" else point["aims"]["ettr"]["mean"] for point in points]
         for points in (json.loads(each.stdout)[tell] for each in (found, withheld, derived))
@@ -104,6 +102,42 @@ def test_spares_that_idle_nodes_stand_in_for_are_warned_of(study: str, command: 
     assert ettr[0][0] == ettr[0][1]
     assert ettr[1] == ettr[2]
     assert ettr[1][0] < ettr[1][1]
+
+
+FORMER = """\
+name: former
+scenario: small.yaml
+vary:
+  spares.hot: {choices: [0, 2]}
+  repair.time: {distribution: {use: uniform, min: 1 h, max: 9 h}}
+questions:
+  - {use: threshold, at_least: 90 %, along: spares.hot, over: luck}
+"""
+
+
+def test_former_words_are_read_with_a_hint(study: str, caplog: pytest.LogCaptureFixture) -> None:
+    """`ask`, `law` and `over: luck` are `use` and `over: runs`, in files and in options; one line a file says so."""
+    today = FORMER.replace("ask:", "use:").replace("law:", "use:").replace("luck", "runs")
+    found = []
+    for name, text in (("words.yaml", FORMER), ("today.yaml", today)):
+        Path(name).write_text(text)
+        found.append(load_study(name, (f"questions.0.{'ask' if name == 'words.yaml' else 'use'}=threshold",)).study)
+    assert found[0] == found[1]
+    assert [record.getMessage() for record in caplog.records] == [
+        "words.yaml:5:32: hint: 'law: uniform' is now written 'use: uniform'; both are read"
+    ]
+
+
+def test_results_with_former_names_are_reported(study: str) -> None:
+    """A sealed document whose answers have `ask` is that of today; one that was changed is still refused."""
+    assert report_sample.call("sweep", study, "--set", "questions=[{use: best}]", "--out", "swept").exit_code == 0
+    path = Path("swept/run.json")
+    content = json.loads(path.read_text())
+    content["answers"][0]["use"] = content["answers"][0].pop("use")
+    for seal, status in ((checksum(content), 0), ("0", WRONG)):
+        content["provenance"]["sha256"] = seal
+        path.write_text(json.dumps(content))
+        assert report_sample.call("report", "swept").exit_code == status
 
 
 def test_what_is_a_scenario_is_not_a_study(study: str) -> None:
@@ -148,33 +182,6 @@ def test_a_metric_that_some_points_have_is_none_that_no_point_has(study: str) ->
     assert "no point has a cost_per_token: prices are not known" in line
 
 
-def test_a_reader_that_leaves_does_not_change_the_status(study: str) -> None:
-    """With `head -1` a study that went well has gone well, and no library has anything to say at the end."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    arguments = ["sweep", study, "-q", "--executor", "serial", "--out", "kept"]
-    code = f"import sys; sys.argv[1:] = {arguments}; import cli; cli.app()"
-    try:
-        result = subprocess.run([sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, check=False)
-    finally:
-        os.close(writer)
-    assert (result.returncode, result.stderr) == (0, b"")
-
-
-def test_lines_of_progress_are_round(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody knows what is left to a hundredth of a second; without a total it is said how far it is."""
-    clock = iter((0.0, 1.0, 31.23, 62.0))
-    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    progress = Progress("tasks", quiet=False, lines=True)
-    progress(0, 400)
-    progress(160, 400)
-    progress(200, None)
-    first, second = capsys.readouterr().err.splitlines()
-    assert first == "tasks: 160 of 400, about 45 s left"
-    assert second == "tasks: 200 so far, in 62 s; how many it takes shows on the way"
-
-
-# ----------------------------------------
 # Files that a study names: outcomes are found by what was in them, wherever they lie, and never by their names.
 
 NAMES = [f"n{node}" for node in range(16)]
@@ -287,7 +294,7 @@ def test_a_changed_file_changes_the_keys_of_the_points_that_read_it(
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_files_go_along_with_the_folder_of_a_study(folder: Path, tmp_path: Path, name: str) -> None:
-    """With their sources gone, and moved, it has the same keys and labels and can be played."""
+    """With their sources gone, and moved, it has the same keys and labels and can be simulated."""
     loaded = study_of_test_study_inputs(folder, **STUDIES[name])
     told = [[value.label for value in point.values] for point in loaded.points()]
     with StudyFolder(tmp_path / "out", loaded) as found:
@@ -306,30 +313,13 @@ def test_files_go_along_with_the_folder_of_a_study(folder: Path, tmp_path: Path,
 
 
 def simulate_all(loaded: LoadedStudy, journal: Journal) -> list[str]:
-    """Play the points of a study in this process; return the statuses of what was played."""
-    played: list[str] = []
+    """Play the points of a study in this process; return the statuses of what was simulated."""
+    simulated: list[str] = []
     worker_pool = WorkerPool(Serial())
-    campaign = Campaign(loaded, journal, worker_pool, lambda _done, _total: played.append(""))
-    campaign.play(list(loaded.points()), 2)
+    campaign = Campaign(loaded, journal, worker_pool, lambda _done, _total: simulated.append(""))
+    campaign.simulate(list(loaded.points()), 2)
     statuses = [journal.get(key).status for key in keys(loaded)]
-    return statuses[: len(played)]
-
-
-def test_a_file_is_read_once_for_all_points(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand points that name two logs read two files."""
-    vary = {**STUDIES["mappings"]["vary"], "horizon": {"choices": [f"{hours} h" for hours in range(48, 548)]}}
-    loaded = study_of_test_study_inputs(folder, vary=vary)
-    read: list[str] = []
-    whole = Path.read_bytes
-
-    def counted(self: Path) -> bytes:
-        read.append(self.name)
-        return whole(self)
-
-    monkeypatch.setattr(Path, "read_bytes", counted)
-    found = keys(loaded)
-    assert len(set(found)) == 1000
-    assert sorted(name for name in read if name.endswith(".csv")) == sorted(LOGS)
+    return statuses[: len(simulated)]
 
 
 def tasks_of(loaded: LoadedStudy) -> Iterator[tuple[Context, Task]]:
@@ -345,69 +335,18 @@ def test_a_file_that_changes_while_it_is_played_makes_no_outcome(folder: Path) -
     """Neither does another one of the same name on another machine: what came of it would be taken for the old one."""
     context, task = list(tasks_of(study_of_test_study_inputs(folder, **STUDIES["paths"])))[1]
     (folder / "wild.csv").write_text((folder / "calm.csv").read_text() + "\n")
-    record = play(context, task)
+    record = run_task(context, task)
     assert (record.status, record.rows, record.notes) == ("failed", {}, {})
     assert record.reason == "a file that it names was changed, or is another one where it ran"
-
-
-@pytest.mark.parametrize("name", ["paths", "mappings", "graphs", "everywhere"])
-def test_a_file_that_is_away_is_no_answer(folder: Path, tmp_path: Path, name: str) -> None:
-    """While it is away its points fail, are found again all the same, and are played as soon as it is back."""
-    loaded = study_of_test_study_inputs(folder, **STUDIES[name])
-    file = folder / ("two.json" if name == "graphs" else "wild.csv")
-    bad = 1 + (name == "everywhere")
-    with Journal(tmp_path / "journal") as journal:
-        assert keys(loaded)
-        file.rename(tmp_path / "away")
-        assert simulate_all(loaded, journal) == ["ok"] * (2 - bad) + ["failed"] * bad
-        campaign = Campaign(loaded, journal, WorkerPool(Serial()))
-        last = list(loaded.points())[-1]
-        assert file.name in campaign.outcome(last, 2).trouble
-        (tmp_path / "away").rename(file)
-        again = load_study(folder / "study.yaml")
-        campaign = Campaign(again, journal, WorkerPool(Serial()))
-        campaign.play(list(again.points()), 2)
-        assert [journal.get(key).status for key in keys(again)] == ["ok", "ok"]
-
-
-def test_a_file_of_the_scenario_that_is_away_is_no_answer(folder: Path, tmp_path: Path) -> None:
-    """The same where the scenario itself names it, and where a folder has its name."""
-    (folder / "base.yaml").write_text(sim.dump({**report_sample.SMALL, "failures": [log("calm.csv")]}))
-    loaded = study_of_test_study_inputs(folder, vary={"spares.hot": {"choices": [1]}})
-    ((context, task),) = tasks_of(loaded)
-    (folder / "calm.csv").rename(tmp_path / "away")
-    assert play(context, task).status == "failed"
-    (folder / "calm.csv").mkdir()
-    assert play(context, task).status == "failed"
-    (folder / "calm.csv").rmdir()
-    (tmp_path / "away").rename(folder / "calm.csv")
-    assert play(context, task).status == "ok"
-
-
-def test_an_inventory_of_the_scenario_counts_by_its_content(folder: Path, tmp_path: Path) -> None:
-    """Another order of names is another study and another scenario; it goes along with the folder of a study."""
-    (folder / "base.yaml").write_text(
-        sim.dump({**report_sample.SMALL, "failures": [{**log("calm.csv"), "inventory": "up.txt"}]})
-    )
-    varied = {"spares.hot": {"choices": [1]}}
-    before, digest = (
-        keys(study_of_test_study_inputs(folder, vary=varied)),
-        scenario_digest(sim.load(folder / "base.yaml")),
-    )
-    with StudyFolder(tmp_path / "out", study_of_test_study_inputs(folder, vary=varied)):
-        pass
-    shutil.copy(folder / "down.txt", folder / "up.txt")
-    assert keys(study_of_test_study_inputs(folder, vary=varied)) != before
-    assert scenario_digest(sim.load(folder / "base.yaml")) != digest
-    shutil.rmtree(folder)
-    assert keys(load_study(tmp_path / "out" / "study.resolved.yaml")) == before
 
 
 def test_a_file_that_breaks_a_rule_is_an_answer(folder: Path) -> None:
     """A log of more nodes than there are, and one that is none, will be so the next time."""
     (folder / "calm.csv").write_text("unit,start,end\n" + "".join(f"n{unit},{unit},{unit + 1}\n" for unit in range(17)))
     (folder / "wild.csv").write_text("unit,start,end\nn1,9,5\n")
-    found = [play(context, task) for context, task in tasks_of(study_of_test_study_inputs(folder, **STUDIES["paths"]))]
+    found = [
+        run_task(context, task) for context, task in tasks_of(study_of_test_study_inputs(folder, **STUDIES["paths"]))
+    ]
     assert [record.status for record in found] == ["infeasible"] * 2
     assert "17 units" in found[0].reason
     assert "ends (5) before it starts (9)" in found[1].reason
@@ -425,7 +364,7 @@ def test_a_process_that_lives_on_sees_a_file_that_was_changed(folder: Path, name
             shutil.copy(folder / other, file)
         loaded = study_of_test_study_inputs(folder, vary={"spares.hot": {"choices": [1]}})
         ((context, task),) = tasks_of(loaded)
-        content.append(play(context, task))
+        content.append(run_task(context, task))
     assert [record.status for record in content] == ["ok", "ok"]
     assert content[0].key != content[1].key
     if name == "log":
@@ -442,22 +381,6 @@ def test_what_scenarios_share_is_not_shared_with_an_earlier_graph(folder: Path) 
     assert len(set(sim.prepare(template.scenario()).packed_by)) == 2
 
 
-def test_names_of_files_are_strings_at_a_key_file() -> None:
-    """At the end of a path or in a mapping, however deep; nothing else is taken for one."""
-    content = {
-        "use": "replay",
-        "file": "a",
-        "columns": {"unit": "file"},
-        "list": [{"file": "b"}, "file"],
-        "profile": "c",
-    }
-    changed = {**content, "file": "<a>", "list": [{"file": "<b>"}, "file"]}
-    assert with_files("failures.0", content, lambda name: f"<{name}>") == changed
-    assert with_files("failures.0.file", "a", lambda name: f"<{name}>") == "<a>"
-    assert with_files("failures.0.profile", "a", lambda name: f"<{name}>") == "a"
-    assert [names_files(text) for text in ('a.file="x"', 'a={"file": "x"}', 'a.profile="x"')] == [True, True, False]
-
-
 STUDY_TEST_STUDY_LOAD = """\
 name: base
 scenario: s.yaml
@@ -466,12 +389,12 @@ set:
 vary:
   spares.hot: {choices: [0, 2, 4]}
   interval: {path: checkpoint.tiers.0.interval, range: {min: 10 min, max: 2 h, points: 3, scale: log}}
-  failures.0.rate: {distribution: {law: between, p05: 5 per 1000 node-day, p95: 9 per 1000 node-day}}
+  failures.0.rate: {distribution: {use: between, p05: 5 per 1000 node-day, p95: 9 per 1000 node-day}}
 design: {use: grid, draws: 20}
 metrics: [ettr]
 replications: 12
 questions:
-  - {ask: best}
+  - {use: best}
 """
 
 HOT, INTERVAL, RATE = "  spares.hot: ", "  interval: {path: checkpoint.tiers.0.interval, range: ", "  failures.0.rate: "
@@ -558,17 +481,17 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
     ("scale", {7: INTERVAL + "{min: 1 s, max: 2 h, points: 3, scale: §lg}}"}, "did you mean 'log'?"),
     ("few numbers", {6: HOT + "{range: {min: 0, max: 4, points: §9}}"}, "there are 5 whole numbers from 0 to 4"),
     ("half a step", {6: HOT + "{range: {min: 0, max: 4, step: §0.5}}"}, "must be a whole number, as min and max"),
-    ("law", {8: DRAWN + "{law: §unifrm, min: 1, max: 2}}"}, "did you mean 'uniform'?"),
-    ("no law", {8: DRAWN + "§{min: 1, max: 2}}"}, "needs 'law' (choose from uniform, loguniform"),
-    ("law alone", {8: DRAWN + "§uniform}"}, "write {law: uniform}"),
-    ("key of a law", {8: DRAWN + "{law: uniform, min: 1, §mx: 2}}"}, "did you mean 'max'?"),
-    ("law upside down", {8: DRAWN + "{law: uniform, min: 2, max: §1}}"}, "must be above min"),
-    ("mode", {8: DRAWN + "{law: triangular, min: 2, mode: §1, max: 4}}"}, "must be above min"),
-    ("log of zero", {8: DRAWN + "{law: lognormal, median: §0, sigma: 1}}"}, "must be above zero"),
-    ("sigma", {8: DRAWN + "{law: lognormal, median: 1, sigma: §0}}"}, "must be above 0, not 0"),
-    ("too wide", {8: DRAWN + "§{law: between, p05: 1.0e-300, p95: 1.0e+300}}"}, "is too wide"),
-    ("two rates", {8: DRAWN + "§{law: uniform, min: 5 per node-day, max: 9 per gpu-day}}"}, "must have the same unit"),
-    ("no number", {8: DRAWN + "§{law: uniform, min: [1], max: 2}}"}, "a list is no number"),
+    ("law", {8: DRAWN + "{use: §unifrm, min: 1, max: 2}}"}, "did you mean 'uniform'?"),
+    ("no law", {8: DRAWN + "§{min: 1, max: 2}}"}, "needs 'use' (choose from uniform, loguniform"),
+    ("law alone", {8: DRAWN + "§uniform}"}, "write {use: uniform}"),
+    ("key of a law", {8: DRAWN + "{use: uniform, min: 1, §mx: 2}}"}, "did you mean 'max'?"),
+    ("law upside down", {8: DRAWN + "{use: uniform, min: 2, max: §1}}"}, "must be above min"),
+    ("mode", {8: DRAWN + "{use: triangular, min: 2, mode: §1, max: 4}}"}, "must be above min"),
+    ("log of zero", {8: DRAWN + "{use: lognormal, median: §0, sigma: 1}}"}, "must be above zero"),
+    ("sigma", {8: DRAWN + "{use: lognormal, median: 1, sigma: §0}}"}, "must be above 0, not 0"),
+    ("too wide", {8: DRAWN + "§{use: between, p05: 1.0e-300, p95: 1.0e+300}}"}, "is too wide"),
+    ("two rates", {8: DRAWN + "§{use: uniform, min: 5 per node-day, max: 9 per gpu-day}}"}, "must have the same unit"),
+    ("no number", {8: DRAWN + "§{use: uniform, min: [1], max: 2}}"}, "a list is no number"),
     ("design", {9: DESIGN + "§gird}"}, "did you mean 'grid'?"),
     ("design alone", {9: "design: §sobol"}, "write {use: sobol}"),
     ("key of a design", {9: "design: {use: sobol, §sampels: 8}"}, "did you mean 'samples'?"),
@@ -588,10 +511,10 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
     ("base value", {9: DESIGN + "one-at-a-time, base: {spares.hot: §3}}"}, "choose from 0, 2, 4"),
     ("draws of nothing", {8: "", 9: "design: {draws: §30}"}, "nothing that varies has a distribution"),
     ("few draws", {9: "design: {draws: §3}"}, "must be at least 20, not 3"),
-    ("question", {13: "  - {ask: §bst}"}, "did you mean 'best'?"),
-    ("question alone", {13: "  - §best"}, "write {ask: best}"),
-    ("key of a question", {13: "  - {ask: best, §metrc: ettr}"}, "did you mean 'metric'?"),
-    ("no question", {12: "questions: §{ask: best}", 13: ""}, "must be a list, not a mapping"),
+    ("question", {13: "  - {use: §bst}"}, "did you mean 'best'?"),
+    ("question alone", {13: "  - §best"}, "write {use: best}"),
+    ("key of a question", {13: "  - {use: best, §metrc: ettr}"}, "did you mean 'metric'?"),
+    ("no question", {12: "questions: §{use: best}", 13: ""}, "must be a list, not a mapping"),
     ("same path", {7: "  other: §{path: spares.hot, choices: [1]}"}, "spares.hot is varied by spares.hot already"),
     (
         "inside",
@@ -615,9 +538,9 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
         "no metric is called 'p_finnish_by'; did you mean 'p_finish_by'?",
     ),
     ("condition", {10: "optimize: {maximize: ettr, subject_to: [§ettr = 0.9]}"}, "'ettr = 0.9' is no condition"),
-    ("metric of a question", {13: "  - §{ask: best, metric: gooput}"}, "did you mean 'goodput'?"),
+    ("metric of a question", {13: "  - §{use: best, metric: gooput}"}, "did you mean 'goodput'?"),
     ("replications and precision", {11: "precision: §{width: 1%}\nreplications: 3"}, "not both"),
-    ("width", {11: "precision: {width: §1 percent}"}, "write 0.1pt (points of a share) or 2%"),
+    ("width", {11: "precision: {width: §1 percent}"}, "write 0.1pt (percentage points) or 2%"),
     ("points of no share", {10: "metrics: [mtti]", 11: "precision: {width: §1pt}"}, "mtti is not one"),
     ("least and most", {11: "precision: {width: 1%, least: 50, most: §40}"}, "must be at least 50"),
     ("replications", {11: "replications: §many"}, "must be a whole number"),
@@ -693,7 +616,6 @@ def test_null_removes_what_a_scenario_says() -> None:
         loaded({4: "  cluster.nodes:"})
 
 
-# ----------------------------------------
 # What becomes part of a study beside its file: options, and the files that it names; and how it is written again.
 
 
@@ -797,7 +719,6 @@ def test_shipped_studies_have_no_mistakes() -> None:
         assert study.study.name == name
 
 
-# ----------------------------------------
 # The first look at a study: values that no point can have are told at their place, and nothing else is.
 
 SIZES = "  jobs.0.gpus: {choices: [64, 120]}"
@@ -816,7 +737,7 @@ SIZES = "  jobs.0.gpus: {choices: [64, 120]}"
         ({6: HOT + "{choices: [0, §999]}"}, "vary.spares.hot: 999: s.yaml:5:25: jobs.0.gpus: needs 8 nodes, but"),
         ({6: HOT + "{choices: [0, §two, 4]}"}, "vary.spares.hot: two: 'two' is not a count"),
         ({6: HOT + "{range: {min: 0, max: §999, points: 2}}"}, "vary.spares.hot: 999: s.yaml:5:25: jobs.0.gpus: needs"),
-        ({8: RATE + "{distribution: §{law: uniform, min: 1 min, max: 2 min}}"}, "vary.failures.0.rate: "),
+        ({8: RATE + "{distribution: §{use: uniform, min: 1 min, max: 2 min}}"}, "vary.failures.0.rate: "),
         (
             {6: "  recovery.use: {choices: [hot-spare, §hot-spar]}"},
             "vary.recovery.use: hot-spar: 'hot-spar' is not a choice; did you mean 'hot-spare'?",
@@ -834,9 +755,12 @@ SIZES = "  jobs.0.gpus: {choices: [64, 120]}"
         ({4: '  horizon: §"a\\u2028b"'}, "set.horizon: 'a\\u2028b' is not a quantity"),
         (
             {6: HOT + "{range: {min: 0, max: 9000, step: 1}}", 9: "design: §{}"},
-            "design: makes 567,063 points, and more",
+            "design: makes 567,063 percentage points, and more",
         ),
-        ({9: "design: §{use: sobol, samples: 1048576}"}, "design: makes 1,048,576 points, and more than 100,000"),
+        (
+            {9: "design: §{use: sobol, samples: 1048576}"},
+            "design: makes 1,048,576 percentage points, and more than 100,000",
+        ),
     ],
     ids=repr,
 )
@@ -874,13 +798,6 @@ def test_what_does_not_fit_is_no_mistake() -> None:
     assert first_look(study) == []
 
 
-def test_a_study_that_no_point_of_can_be_read() -> None:
-    """Where each value fails for another reason, what is wrong with the first point is told."""
-    clash = "{choices: {a: {spares.hot: 999}, b: {spares.hot: 99}}}"
-    (line,) = complaints({5: "§vary:", 6: f"  size: {clash}", 7: "", 8: "", 9: ""})
-    assert line.startswith("study.yaml:5:1: vary: no point that was tried can be read; of the first one s.yaml:5:25: ")
-
-
 def test_a_cluster_in_a_file_is_called_by_its_name() -> None:
     """What is wrong with a cluster that a file describes is told under the name of the file, without its content."""
     write_clusters()
@@ -891,8 +808,28 @@ def test_a_cluster_in_a_file_is_called_by_its_name() -> None:
     assert "leaf" not in line
 
 
+@pytest.mark.parametrize("name", ["paths", "mappings", "graphs", "everywhere"])
+def test_a_file_that_is_away_is_no_answer(folder: Path, tmp_path: Path, name: str) -> None:
+    """While it is away its points fail, are found again all the same, and are simulated as soon as it is back."""
+    loaded = study_of_test_study_inputs(folder, **STUDIES[name])
+    file = folder / ("two.json" if name == "graphs" else "wild.csv")
+    bad = 1 + (name == "everywhere")
+    with Journal(tmp_path / "journal") as journal:
+        assert keys(loaded)
+        file.rename(tmp_path / "away")
+        assert simulate_all(loaded, journal) == ["ok"] * (2 - bad) + ["failed"] * bad
+        campaign = Campaign(loaded, journal, WorkerPool(Serial()))
+        last = list(loaded.points())[-1]
+        assert file.name in campaign.outcome(last, 2).trouble
+        (tmp_path / "away").rename(file)
+        again = load_study(folder / "study.yaml")
+        campaign = Campaign(again, journal, WorkerPool(Serial()))
+        campaign.simulate(list(again.points()), 2)
+        assert [journal.get(key).status for key in keys(again)] == ["ok", "ok"]
+
+
 def test_big_studies_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 20,000 points some dozens are read, both ends of every axis among them."""
+    """Of 20,000 percentage points some dozens are read, both ends of every axis among them."""
     study = loaded(
         {
             6: HOT + "{range: {min: 0, max: 7, step: 1}}",
@@ -901,24 +838,15 @@ def test_big_studies_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
         }
     )
     looked: list[Point] = []
-    plain = looking._Trials._look
+    plain = looking._FirstLook._look
 
-    def look(trials: looking._Trials, point: Point) -> tuple[looking._Finding, ...]:
+    def look(trials: looking._FirstLook, point: Point) -> tuple[looking._Finding, ...]:
         looked.append(point)
         return plain(trials, point)
 
-    monkeypatch.setattr(looking._Trials, "_look", look)
+    monkeypatch.setattr(looking._FirstLook, "_look", look)
     assert study.study.design.count(study.study.vary) == 20_000
     assert first_look(study) == []
     assert len(looked) <= 60
     assert {"0", "7"} <= {point.values[0].label for point in looked}
     assert {"10 min", "2 h"} <= {point.values[1].label for point in looked}
-
-
-def test_only_the_points_that_are_tried_are_kept() -> None:
-    """Of 20,000 points a first look keeps those in which some values are tried: three of each, 60 values in all."""
-    axes = {6: HOT + "{range: {min: 0, max: 7, step: 1}}", 7: INTERVAL + "{min: 10 min, max: 2 h, points: 100}}"}
-    trials = looking._Trials(loaded({**axes, 9: "design: {draws: 24}"}))
-    kept = {point.number for tried in trials.tried for points in tried.values() for point in points}
-    assert 60 < len(kept) <= 3 * 60
-    assert {0, 19_999} <= kept

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import errno
 import io
 import itertools
 import json
-import os
 import random
 import re
 import shutil
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import sim
-from analysis.page.chapters.study import format_sweep
+from analysis.page.chapters import study as chapter
 from analysis.results.models import SweepDocument
 from analysis.results.run import render, scenario_digest
 from analysis.study.load import LoadedStudy, load_study
@@ -40,12 +38,13 @@ from tests.sweep_tools import broken, common_noise, table_of
 from tests.typed import as_plain, of_plain
 from tests.unit.test_sweep_tasks import files_of_at_most
 
+format_sweep = of_plain(chapter.format_sweep, SweepDocument)
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from analysis.study.table import Table
 
-# ----------------------------------------
 # The document of a study has every number that its text and any report need, and says what is wrong with them.
 
 sweep_document_of_test_sweep_document = as_plain(sweep_document)
@@ -66,8 +65,8 @@ replications: 24
 seed: 7
 assumptions: [spares are as good as new]
 questions:
-  - {ask: threshold, at_least: 95 %, along: spares.hot}
-  - {ask: best, metric: cost}
+  - {use: threshold, at_least: 95 %, along: spares.hot}
+  - {use: best, metric: cost}
 """
 
 
@@ -120,7 +119,7 @@ def test_the_document_has_everything_that_the_table_has(loaded: LoadedStudy, tab
     assert (found["mean"], tuple(found["mean_ci95"]), found["method"]) == (known.mean, known.ci95, known.method)
     assert found["p05"] is found["band90"] is None
     assert content["cells"][0]["metrics"]["p_finish_by"]["mean_ci95"] == [pytest.approx(0.025 ** (1 / 24)), 1.0]
-    assert [answer["ask"] for answer in content["answers"]] == ["threshold", "best"]
+    assert [answer["use"] for answer in content["answers"]] == ["threshold", "best"]
     assert content["answers"][0]["data"]["lines"][0]["crossings"][0]["at"] == pytest.approx(1)
     assert content["answers"][0]["along"] == "spares.hot"
     assert "spares are as good as new" in content["assumptions"]
@@ -137,15 +136,6 @@ def test_counts_add_up(loaded: LoadedStudy, table: Table) -> None:
     assert statuses == [3, 2, 0, 1]
     assert sum(statuses) == counts["points"] == counts["cells"] == 6
     assert (counts["cells_ok"], counts["censored"], counts["imprecise"]) == (3, 1, 1)
-
-
-def test_warnings_are_said_once_with_the_number_of_cells(loaded: LoadedStudy, table: Table) -> None:
-    """What several cells warn of is one line."""
-    for number in (0, 1):
-        table = broken(table, number, warnings=("a rack is unused", "a rack is unused"))
-    assert sweep_document_of_test_sweep_document(loaded, table, command="")["warnings"] == [
-        {"warning": "a rack is unused", "cells": 2}
-    ]
 
 
 def test_points_that_cannot_run_are_an_answer_unless_none_can(loaded: LoadedStudy, table: Table) -> None:
@@ -169,10 +159,8 @@ def test_what_went_wrong_is_named(loaded: LoadedStudy, table: Table) -> None:
     ]
 
 
-# ----------------------------------------
 # The two tables of a study: what is in them, in which order, and that nothing but the journal decides it.
 
-FULL = Path("/dev/full")
 
 REPLICATIONS = 13
 
@@ -210,7 +198,7 @@ def fabricated(task: Task, **changes: Any) -> Record:
     if task.point % 2 == 0:
         rows["some"] = [[rng.random() for _ in range(number)], [1.0] * number]
     censored = [int(index % 3 == 0) for index in range(number)]
-    notes: dict[str, Any] = {"luck": [None] * number, "censored": censored, "never_started": [0] * number}
+    notes: dict[str, Any] = {"controls": [None] * number, "censored": censored, "never_started": [0] * number}
     if task.first == 0:
         notes |= {"formula": 0.9 + task.point / 1000, "warnings": []}
     return Record(task.key, task.point, task.first, number, "ok", "", 0.1, rows, notes)._replace(**changes)
@@ -232,8 +220,8 @@ def count(point: object) -> int:
 
 def campaign_of(loaded: LoadedStudy, journal: Journal) -> Campaign:
     """Return a study that nobody plays."""
-    crew: Any = None
-    return Campaign(loaded, journal, crew)
+    pool: Any = None
+    return Campaign(loaded, journal, pool)
 
 
 def tasks_of(campaign: Campaign) -> list[Task]:
@@ -249,7 +237,7 @@ def tables_of(campaign: Campaign, folder: Path, metrics: tuple[str, ...] = ("rat
     return Tables(results, points, columns, files)
 
 
-def played(folder: Path, *metrics: str, **changes: Any) -> Tables:
+def simulated(folder: Path, *metrics: str, **changes: Any) -> Tables:
     """Return the tables of a fabricated study, all of whose tasks went well."""
     with Journal(folder / "journal") as journal:
         campaign = campaign_of(study(folder, **changes), journal)
@@ -260,16 +248,16 @@ def played(folder: Path, *metrics: str, **changes: Any) -> Tables:
 
 def test_every_replication_of_every_point_is_a_row_in_order(tmp_path: Path) -> None:
     """Points in the order of the study, replications in theirs, with the values of the axes beside them."""
-    found = played(tmp_path)
+    found = simulated(tmp_path)
     assert [(row["point"], row["replication"]) for row in found.results] == [
         (str(point), str(index)) for point in range(6) for index in range(REPLICATIONS)
     ]
     labels = itertools.product((("20 min", "1200.0"), ("1 h", "3600.0")), (("0", "0.0"), ("2", "2.0"), ("4", "4.0")))
-    told = [
+    worded = [
         ((row["interval"], row["interval.number"]), (row["spares.hot"], row["spares.hot.number"]))
         for row in found.points
     ]
-    assert told == list(labels)
+    assert worded == list(labels)
     assert {(row["cell"], row["draw"]) for row in found.points} == {(str(point), "0") for point in range(6)}
 
 
@@ -315,7 +303,7 @@ def test_numbers_are_those_of_the_journal_to_the_last_bit(tmp_path: Path) -> Non
 
 def test_the_mean_of_a_point_is_the_sum_of_amounts_over_the_sum_of_bases(tmp_path: Path) -> None:
     """So it is where most replications have nothing in their base, which the mean of a column could not be."""
-    found = played(tmp_path, "ratio", "rare")
+    found = simulated(tmp_path, "ratio", "rare")
     for metric in ("ratio", "rare"):
         for point in found.points:
             mine = [row for row in found.results if row["point"] == point["point"]]
@@ -327,7 +315,7 @@ def test_the_mean_of_a_point_is_the_sum_of_amounts_over_the_sum_of_bases(tmp_pat
 
 def test_what_the_data_do_not_support_is_empty(tmp_path: Path) -> None:
     """No mean of what was censored, no metric where there is none, no p05 of thirteen, and never a NaN."""
-    found = played(tmp_path, "late", "some")
+    found = simulated(tmp_path, "late", "some")
     assert {row["late.mean"] for row in found.points} == {""}
     assert [row["some.mean"] == "" for row in found.points] == [point % 2 == 1 for point in range(6)]
     assert {row["some.p05"] for row in found.points} == {""}
@@ -339,7 +327,7 @@ def test_what_the_data_do_not_support_is_empty(tmp_path: Path) -> None:
 
 @cases("status", ["infeasible", "failed", "crashed"])
 def test_a_point_that_went_wrong_is_named_and_keeps_what_went_well(tmp_path: Path, status: str) -> None:
-    """It has its status and the reason instead of a mean; replications that were played are still rows."""
+    """It has its status and the reason instead of a mean; replications that were simulated are still rows."""
     reason = 'the job needs "16", and 8, are there'
     with Journal(tmp_path / "journal") as journal:
         campaign = campaign_of(study(tmp_path), journal)
@@ -365,7 +353,7 @@ def test_what_was_not_played_is_said_to_be_missing(tmp_path: Path) -> None:
         found = tables_of(campaign, tmp_path)
     assert [row["status"] for row in found.points] == ["missing", "missing", *["ok"] * 4]
     assert [row["reason"] for row in found.points[:2]] == [
-        f"{number} of its tasks were not played" for number in (2, 1)
+        f"{number} of its tasks were not simulated" for number in (2, 1)
     ]
     assert [row["replications"] for row in found.points[:3]] == ["0", "3", "13"]
     assert [row["ratio.mean"] != "" for row in found.points] == [False, False, True, True, True, True]
@@ -373,8 +361,8 @@ def test_what_was_not_played_is_said_to_be_missing(tmp_path: Path) -> None:
 
 def test_draws_of_the_unknown_are_points_of_their_cell(tmp_path: Path) -> None:
     """Draw 0 is the central one, where the band of the cell stands; every draw has a mean of its own."""
-    unknown = {"distribution": {"law": "uniform", "min": "2 min", "max": "8 min"}}
-    found = played(tmp_path, vary={"spares.hot": {"choices": [0, 2]}, "recovery.initialize": unknown})
+    unknown = {"distribution": {"use": "uniform", "min": "2 min", "max": "8 min"}}
+    found = simulated(tmp_path, vary={"spares.hot": {"choices": [0, 2]}, "recovery.initialize": unknown})
     assert [(row["cell"], row["draw"]) for row in found.points] == [
         (str(cell), str(draw)) for cell in range(2) for draw in range(21)
     ]
@@ -386,7 +374,7 @@ def test_draws_of_the_unknown_are_points_of_their_cell(tmp_path: Path) -> None:
 
 def test_a_label_of_several_lines_is_one(tmp_path: Path) -> None:
     """A row is a line, for programs that know no quotation marks."""
-    found = played(tmp_path, vary={"spares": {"path": "spares.hot", "choices": {" few \n\r of them": 0, "many": 4}}})
+    found = simulated(tmp_path, vary={"spares": {"path": "spares.hot", "choices": {" few \n\r of them": 0, "many": 4}}})
     assert [row["spares"] for row in found.points] == ["few of them", "many"]
     assert len(found.files[1].read_bytes().splitlines()) == 3
 
@@ -397,7 +385,7 @@ def test_no_two_columns_have_a_name_in_common(tmp_path: Path, names: tuple[str, 
     paths = ("spares.hot", "recovery.initialize")
     choices: tuple[list[Any], ...] = ([0, 2], ["2 min", "3 min"])
     vary = {name: {"path": path, "choices": c} for name, path, c in zip(names, paths, choices, strict=True)}
-    found = played(tmp_path, vary=vary)
+    found = simulated(tmp_path, vary=vary)
     for columns, rows in zip(found.columns, (found.results, found.points), strict=True):
         known = [column.name.casefold() for column in columns]
         assert len(set(known)) == len(known)
@@ -437,7 +425,7 @@ def test_parquet_has_the_same_rows_types_and_bits_wherever_it_lies(tmp_path: Pat
     """Also in a folder whose name is a pattern, a quotation, or what others take for a column."""
     folder = tmp_path / "a=1" / "it's [b]*?{c,d}" / "ä"
     folder.mkdir(parents=True)
-    found = played(folder, "ratio", "late")
+    found = simulated(folder, "ratio", "late")
     for file, columns in zip(found.files, found.columns, strict=True):
         assert_same_in_parquet(file, columns, file.with_suffix(".parquet"))
 
@@ -455,28 +443,10 @@ def test_parquet_keeps_extreme_numbers_and_odd_texts(tmp_path: Path) -> None:
     assert_same_in_parquet(table, columns, tmp_path / "table.parquet")
 
 
-@pytest.mark.skipif(not has_parquet(), reason="needs the extra data")
-def test_parquet_that_cannot_be_written_is_an_error_in_a_line(tmp_path: Path) -> None:
-    """As it is for any other file."""
-    (tmp_path / "table.csv").write_text("a\n1\n")
-    with pytest.raises(OSError, match="missing") as caught:
-        write_parquet(tmp_path / "table.csv", [Column("a", "BIGINT")], tmp_path / "missing" / "table.parquet")
-    assert "\n" not in caught.value.strerror
-
-
-@pytest.mark.skipif(not (has_parquet() and FULL.exists()), reason="needs the extra data, and a device that is full")
-def test_parquet_on_a_full_disk_is_told_in_the_words_of_the_system(tmp_path: Path) -> None:
-    """Not in those of the database, with its JSON and the name of a file that nobody knows."""
-    (tmp_path / "table.csv").write_text("a\n1\n")
-    with pytest.raises(OSError) as caught:
-        write_parquet(tmp_path / "table.csv", [Column("a", "BIGINT")], FULL)
-    assert caught.value.strerror == os.strerror(errno.ENOSPC)
-
-
 def test_parquet_is_the_same_bytes_every_time(tmp_path: Path) -> None:
     """Nothing of the time or the threads is in it."""
     pytest.importorskip("duckdb")
-    found = played(tmp_path)
+    found = simulated(tmp_path)
     for name in ("one", "two"):
         write_parquet(found.files[0], found.columns[0], tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
@@ -553,11 +523,11 @@ def refused(path: Path, loaded_of_test_sweep_folder: LoadedStudy, **options: Any
 
 
 def test_a_new_folder_says_what_it_holds(path: Path, loaded_of_test_sweep_folder: LoadedStudy) -> None:
-    """A nested path is made; which study it is, of which scenario, is there before anything is played."""
+    """A nested path is made; which study it is, of which scenario, is there before anything is simulated."""
     assert start(path, loaded_of_test_sweep_folder, shard="3/16") == ()
     assert set(contents(path)) == STARTED
-    told = json.loads((path / "study.json").read_text())
-    assert {**told, "model": ""} == {
+    worded = json.loads((path / "study.json").read_text())
+    assert {**worded, "model": ""} == {
         "name": "fabricated",
         "digest": loaded_of_test_sweep_folder.digest,
         "model": "",
@@ -598,32 +568,22 @@ def test_another_study_is_refused(path: Path, loaded_of_test_sweep_folder: Loade
         ({"run.json": "{}"}, "holds something else than a study (run.json)"),
         ({f"{name}.txt": "" for name in "dcba"}, "holds something else than a study (a.txt, b.txt, c.txt, ...)"),
         ({"journal.jsonl": "{}\n"}, "holds something else than a study (journal.jsonl)"),
-        ({"study.json": '{"name": "fab'}, "holds a study.json that nobody can read"),
-        ({"study.json": "[1]", "x": ""}, "holds a study.json that nobody can read"),
-        ({"study.json": "{}"}, "holds a study.json that nobody can read"),
+        ({"study.json": '{"name": "fab'}, "holds a study.json that cannot be read"),
+        ({"study.json": "[1]", "x": ""}, "holds a study.json that cannot be read"),
+        ({"study.json": "{}"}, "holds a study.json that cannot be read"),
     ],
 )
 def test_what_is_no_study_is_refused_unless_told_to_overwrite(
-    tmp_path: Path, loaded_of_test_sweep_folder: LoadedStudy, files: dict[str, str], told: str
+    tmp_path: Path, loaded_of_test_sweep_folder: LoadedStudy, files: dict[str, str], worded: str
 ) -> None:
     """The line names what is there; a folder that somebody else uses is not taken by mistake."""
     path = tmp_path / "out"
     path.mkdir()
     for name, content in files.items():
         (path / name).write_text(content)
-    assert refused(path, loaded_of_test_sweep_folder) == f"{told}; name another folder or add --overwrite"
+    assert refused(path, loaded_of_test_sweep_folder) == f"{worded}; name another folder or add --overwrite"
     start(path, loaded_of_test_sweep_folder, overwrite=True)
     assert set(contents(path)) == STARTED | {name for name in files if name.endswith(".txt") or name == "x"}
-
-
-def test_a_start_that_was_killed_is_no_study_yet(tmp_path: Path, loaded_of_test_sweep_folder: LoadedStudy) -> None:
-    """An empty folder, one with an empty journal, or one with pieces of files is as good as a new one."""
-    path = tmp_path / "out"
-    path.mkdir()
-    (path / "journal.jsonl").touch()
-    (path / ".study.json.unfinished").write_text("{")
-    start(path, loaded_of_test_sweep_folder)
-    assert set(contents(path)) == STARTED
 
 
 @pytest.mark.parametrize(
@@ -656,35 +616,6 @@ def test_a_folder_in_use_is_refused(path: Path, loaded_of_test_sweep_folder: Loa
     start(path, loaded_of_test_sweep_folder)
 
 
-@pytest.mark.parametrize("name", ["other", "fabricated"])
-def test_a_study_that_comes_first_keeps_its_folder(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """Of two that find a folder empty at the same time, the one that is refused, or fails, takes nothing away."""
-    second = study(tmp_path, name=name)
-    whole = StudyFolder._begin
-
-    def full_disk(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    def opened_late(journal: Path) -> Journal:
-        monkeypatch.setattr(module, "Journal", Journal)
-        with monkeypatch.context() as patch:
-            patch.setattr(StudyFolder, "_begin", whole)
-            finish(path, loaded_of_test_sweep_folder)
-        return Journal(journal)
-
-    monkeypatch.setattr(module, "Journal", opened_late)
-    if name == "fabricated":
-        monkeypatch.setattr(StudyFolder, "_begin", full_disk)
-    told = "holds the study 'fabricated'" if name == "other" else "cannot be written"
-    with pytest.raises(FolderError, match=told):
-        StudyFolder(path, second)
-    monkeypatch.undo()
-    with StudyFolder(path, loaded_of_test_sweep_folder) as folder:
-        assert len(folder.journal) == 12
-
-
 def test_a_file_is_no_folder(tmp_path: Path, loaded_of_test_sweep_folder: LoadedStudy) -> None:
     """Neither the folder itself nor one around it may be a file."""
     file = tmp_path / "file"
@@ -698,38 +629,17 @@ def test_outcomes_that_do_not_count_any_more_are_told(
 ) -> None:
     """Of another seed, another scenario, or another version: they stay, have other keys, and a note says so."""
     finish(path, loaded_of_test_sweep_folder)
-    told = "the outcomes of another scenario or seed in journal.jsonl are kept, and do not count"
+    worded = "the outcomes of another scenario or seed in journal.jsonl are kept, and do not count"
     other = study(tmp_path, seed=7)
     with StudyFolder(path, other) as folder:
-        assert folder.notes == (told,)
+        assert folder.notes == (worded,)
         assert len(folder.journal) == 12
         assert not any(task.key in folder.journal for task in tasks_of(campaign_of(other, folder.journal)))
-    assert start(path, study(tmp_path, scenario="llama3-405b-16k")) == (told,)
+    assert start(path, study(tmp_path, scenario="llama3-405b-16k")) == (worded,)
     identity = json.loads((path / "study.json").read_text())
     (path / "study.json").write_text(json.dumps({**identity, "model": "old"}))
     (note,) = start(path, study(tmp_path, scenario="llama3-405b-16k"))
     assert note == "the outcomes of another version of the simulator in journal.jsonl are kept, and do not count"
-
-
-def test_nothing_is_told_of_a_folder_without_outcomes(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy, tmp_path: Path
-) -> None:
-    """There is nothing that could fail to count."""
-    start(path, loaded_of_test_sweep_folder)
-    assert start(path, study(tmp_path, seed=7)) == ()
-
-
-def test_lines_of_the_journal_that_cannot_be_read_are_told(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy
-) -> None:
-    """By their number; everything else is there."""
-    finish(path, loaded_of_test_sweep_folder)
-    for number, lines in ((1, "1 line"), (2, "2 lines")):
-        with (path / "journal.jsonl").open("a") as file:
-            file.write('{"key":\n')
-        with StudyFolder(path, loaded_of_test_sweep_folder) as folder:
-            assert folder.notes == (f"{lines} of journal.jsonl cannot be read: passed over, and simulated again",)
-            assert (len(folder.journal), folder.journal.torn) == (12, number)
 
 
 def test_overwriting_throws_away_what_a_study_left_and_nothing_else(
@@ -756,18 +666,6 @@ def test_a_new_folder_that_cannot_be_filled_is_not_there(path: Path, loaded_of_t
     with files_of_at_most(100), pytest.raises(FolderError, match=r"^cannot be written \([^\n]+\)$"):
         StudyFolder(path, loaded_of_test_sweep_folder)
     assert sorted(around.rglob("*")) == before
-    start(path, loaded_of_test_sweep_folder)
-
-
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_a_full_disk_at_the_start_leaves_what_was_there(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy, tmp_path: Path, overwrite: bool
-) -> None:
-    """Also when all of it was to be thrown away: not before there is something to put in its place."""
-    finish(path, loaded_of_test_sweep_folder)
-    other = study(tmp_path, seed=3)
-    with files_of_at_most(100):
-        assert refused(path, other, overwrite=overwrite).startswith("cannot be written (")
     start(path, loaded_of_test_sweep_folder)
 
 
@@ -849,17 +747,6 @@ def test_a_folder_can_be_played_again_anywhere(tmp_path: Path, path: Path, name:
     assert scenario_digest(again.scenario(last)) == scenario_digest(loaded.scenario(last))
 
 
-def test_options_are_in_the_study_that_a_folder_keeps(tmp_path: Path, path: Path) -> None:
-    """What was set for one run need not be said again."""
-    study(tmp_path)
-    loaded = load_study(tmp_path / "study.yaml", ("set.horizon=3 d", "seed=9", "replications=5"))
-    start(path, loaded)
-    again = moved(path, tmp_path / "elsewhere")
-    assert (again.study.replications, again.study.seed) == (5, 9)
-    assert keys(again, tmp_path) == keys(loaded, tmp_path)
-    assert again.scenario(next(again.points())).horizon == 3 * 86400
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -931,7 +818,6 @@ def test_the_page_names_every_file_and_every_column(path: Path, loaded_of_test_s
     assert named == columns | set(contents(path)) | {"sensitivity.json", "optimize.json"}
 
 
-# ----------------------------------------
 # The text of a study: answers first, then the numbers, in a form that suits what was varied.
 
 HEAD = "name: spares\nquestion: How many?\nscenario: quickstart\n"
@@ -962,57 +848,6 @@ def steps(where: dict[str, Any]) -> dict[str, Any]:
     return {"ettr": 0.9 + 0.01 * where["spares.hot"] - 0.01 * where["repair.time"] / 86400 + NOISE}
 
 
-def test_two_axes_and_one_metric_are_a_matrix(tmp_path: Path) -> None:
-    """Rows by the axis with more values, columns by the other; the answer in words comes before it."""
-    grid = GRID.replace("[0, 2]", "[0, 1, 2]")
-    text = format_sweep(content_of(tmp_path, grid, steps, rest="questions: [{ask: best}]"))
-    assert ["0", "89.8", "89.0", "88.0"] in words(text)
-    assert ["2", "91.8", "91.0", "90.0"] in words(text)
-    assert text.index("How many?") < text.index("91.8 % (91.3 to 92.2), comes with") < text.index("89.0")
-
-
-def test_several_metrics_are_a_row_for_each_cell(tmp_path: Path) -> None:
-    """The first metric with its interval and the luck of one run, others by their means."""
-    content = content_of(
-        tmp_path, GRID, lambda where: {**steps(where), "cost": 2e6 + 0 * NOISE}, rest="metrics: [ettr, cost]"
-    )
-    rows = words(format_sweep(content))
-    found = next(line for line in rows if line[:3] == ["0", "2", "d"])
-    assert found[3:7] == ["88.0", "%", "[87.6,", "88.4]"]
-    assert found[7:] == ["2.00", "million", "±", "1.0", "points"]
-
-
-def test_the_three_doubts_are_three_columns(tmp_path: Path) -> None:
-    """Monte Carlo error, the luck of one run and what is not known are never one number."""
-    vary = "{spares.hot: {choices: [0, 2]}, repair.time: {distribution: {law: between, p05: 6 h, p95: 2 d}}}"
-    text = format_sweep(content_of(tmp_path, vary, steps))
-    assert "90 % band of" in text
-    row = next(line for line in words(text) if line and line[0] == "2" and "%" in line)
-    assert any(word.startswith("[") for word in row)
-    assert "to" in row
-    assert "±" in row
-    # Nor does a second axis make a matrix of them, which has no place for a band.
-    more = "{job: {choices: [1 s, 2 s], path: jobs.0.step_time}, " + vary[1:]
-    assert "90 % band of" in format_sweep(content_of(tmp_path, more, steps))
-
-
-def test_many_cells_are_cut_and_counted(tmp_path: Path) -> None:
-    """At most sixty rows; where the rest is, is said."""
-    vary = "{spares.hot: {range: {min: 0, max: 79, step: 1}}}"
-    content = content_of(tmp_path, vary, lambda where: {"ettr": 0.9 + NOISE})
-    text = format_sweep(content, width=300)
-    assert sum(line[1:3] == ["90.0", "%"] for line in words(text)) == 60
-    assert "all 80 are in points.csv" in text
-
-
-def test_cells_without_results_are_named_once_for_each_reason(tmp_path: Path) -> None:
-    """A reason that several cells share is one line with all of them."""
-    content = content_of(tmp_path, GRID, lambda where: {} if where["spares.hot"] == 0 else steps(where))
-    (line,) = [line for line in format_sweep(content, width=300).splitlines() if "no room for the job" in line]
-    assert line.count("hot spares 0") == 3
-    assert "cannot run" in line
-
-
 def test_lines_of_a_table_fit_the_terminal(tmp_path: Path) -> None:
     """With long labels they fold; numbers stay whole."""
     label = "a very long name of a recovery strategy that nobody would want to read in a table at all but may be there"
@@ -1023,29 +858,6 @@ def test_lines_of_a_table_fit_the_terminal(tmp_path: Path) -> None:
     text = format_sweep(content, width=80)
     assert all(len(line) <= 80 for line in text[: text.index("Assumptions")].splitlines())
     assert any("90.0 %" in line for line in text.splitlines())
-
-
-def test_notes_tell_what_a_reader_must_know(tmp_path: Path) -> None:
-    """Unfinished jobs below; warnings come before the answer, with the number of their cells unless all have them."""
-    changes = {0: {"censored": 3, "warnings": ("a rack is unused",)}}
-    text = format_sweep(content_of(tmp_path, GRID, steps, rest="questions: [{ask: best}]", changes=changes))
-    assert "in 1 of 6 cells a job was not finished at the horizon" in text
-    assert text.index("warning: a rack is unused (1 of 6 cells)") < text.index("he highest useful share")
-
-
-def test_sentences_and_tables_take_the_columns_that_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixty of them are enough for a matrix: sentences and headings break, the labels are all there, no mean is cut."""
-    monkeypatch.setenv("COLUMNS", "60")
-    long = GRID.replace("repair time", "median time of a repair at the site of the vendor").replace(
-        "[0, 2]", "[0, 1, 2]"
-    )
-    text = format_sweep(content_of(tmp_path, long, steps, rest="questions: [{ask: best}]"))
-    assert max(map(len, text.splitlines())) <= 60
-    assert ["2", "91.8", "91.0", "90.0"] in words(text)
-    monkeypatch.delenv("COLUMNS")
-    wide = format_sweep(content_of(tmp_path, long, steps, rest="questions: [{ask: best}]"))
-    assert " ".join(text.split()).startswith(" ".join(wide.split())[:300])
-    assert max(map(len, wide.splitlines())) > 60
 
 
 def test_three_axes_are_a_matrix_for_each_value_of_the_shortest(tmp_path: Path) -> None:

@@ -1,29 +1,24 @@
-"""The unit of work of a study: what its outcome depends on, what makes none, and that nothing is played twice."""
+"""The unit of work of a study: what its outcome depends on, what makes none, and that nothing is simulated twice."""
 
 from __future__ import annotations
 
 import ast
 import contextlib
 import copy
-import itertools
 import json
 import math
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-import tracemalloc
-from array import array
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,9 +26,6 @@ from hypothesis import strategies as st
 import analysis
 import sim
 from analysis.amounts import number_of
-from analysis.commands.studies import load_study as load_for_command
-from analysis.runs import Rows
-from analysis.statistics.estimates import contributions
 from analysis.study.load import load_study
 from analysis.sweep import merge as merging
 from analysis.sweep import task as module
@@ -42,8 +34,8 @@ from analysis.sweep.folder import StudyFolder
 from analysis.sweep.journal import Journal, JournalError
 from analysis.sweep.merge import MergeError, merge
 from analysis.sweep.sweep import REPLICATIONS, replications_of
-from analysis.sweep.task import MAKERS, Record, Shard, play, source_digest
-from analysis.sweep.workers import Serial, Where, WorkerPool, crew_at
+from analysis.sweep.task import MAKERS, Record, Shard, run_task, source_digest
+from analysis.sweep.workers import Serial, Where, WorkerPool, worker_pool_at
 from sim import Ratio, yamlfile
 from tests import report_sample
 from tests.cases import cases
@@ -55,7 +47,6 @@ if TYPE_CHECKING:
 
     from analysis.study.table import Outcome
 
-# ----------------------------------------
 # The journal of a study: whatever happens to the program, the disk or the file, what was written whole is there.
 
 resource = pytest.importorskip("resource", reason="no limits of the size of files on this system")
@@ -66,7 +57,9 @@ fcntl = pytest.importorskip("fcntl", reason="no locks of files on this system")
 def record(number: int, status: str = "ok", **changes: Any) -> Record:
     """Return an outcome whose every part tells its number."""
     rows: dict[str, list[list[float | None]]] = {"ettr": [[number / 7, None], [1.0, 0.0]]}
-    outcome = Record(f"{number:032x}", number, 0, 2, status, f"reason {number}", number / 3, rows, {"luck": [None, []]})
+    outcome = Record(
+        f"{number:032x}", number, 0, 2, status, f"reason {number}", number / 3, rows, {"controls": [None, []]}
+    )
     return outcome._replace(**changes)
 
 
@@ -137,32 +130,6 @@ def test_a_journal_cut_anywhere_loses_one_outcome_at_most_and_goes_on(tmp_path: 
         assert read(path) == [*left, new]
 
 
-@cases(
-    "rubbish",
-    [
-        b"{",
-        b"[1, 2]",
-        b"7",
-        b"null",
-        b'{"key": "1", "status": "ok"}',
-        b"\0" * 500,
-        b"\xff\xfe\x80",
-        b"[" * 100_000,
-        b"glued",
-    ],
-    ids=["piece", "list", "number", "null", "other", "zeros", "no text", "deep", "glued"],
-)
-def test_a_line_that_is_no_outcome_is_passed_over_and_counted(tmp_path: Path, rubbish: bytes) -> None:
-    """Outcomes before and after it are there; of two that are glued together the second is lost with the first."""
-    path = tmp_path / "journal"
-    first, second, third = (written(path, record(number)) for number in range(3))
-    middle = first[:40] + second if rubbish == b"glued" else rubbish + b"\n"
-    path.write_bytes(first + middle + third)
-    with Journal(path) as journal:
-        assert list(journal) == [record(0), record(2)]
-        assert journal.torn == 1
-
-
 def damaged(content: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     """Yield a JSON document with something else in each of its places, one after the other, and with it gone."""
     items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
@@ -183,10 +150,10 @@ def damaged(content: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple
 
 def test_whatever_is_changed_in_an_outcome_it_is_passed_over_and_counted(tmp_path: Path) -> None:
     """Each line has its checksum; of earlier lines, without one, whatever is read can also be summarised."""
-    with Journal(tmp_path / "real") as journal, crew_at(Where("serial")) as worker_pool:
+    with Journal(tmp_path / "real") as journal, worker_pool_at(Where("serial")) as worker_pool:
         campaign = Campaign(small_study(tmp_path), journal, worker_pool)
         point = next(iter(campaign.loaded.points()))
-        campaign.play([point], 2)
+        campaign.simulate([point], 2)
     line = (tmp_path / "real").read_bytes()
     content = json.loads(line)
     content["rows"] = dict(list(content["rows"].items())[:2])
@@ -213,7 +180,7 @@ def test_whatever_is_changed_in_an_outcome_it_is_passed_over_and_counted(tmp_pat
 
 
 def test_of_several_outcomes_with_a_key_the_last_counts(tmp_path: Path) -> None:
-    """What crashed and was played again is no longer crashed, then and later."""
+    """What crashed and was simulated again is no longer crashed, then and later."""
     path = tmp_path / "journal"
     again = record(1, point=7)
     with Journal(path) as journal:
@@ -239,33 +206,6 @@ def test_what_a_full_disk_refuses_leaves_no_trace(tmp_path: Path, room: int) -> 
     assert read(path) == [record(0), record(1), record(3)]
 
 
-def test_a_piece_that_cannot_be_taken_back_swallows_nothing(tmp_path: Path) -> None:
-    """If the end of the file is not where it was left, the next outcome begins on a line of its own."""
-    path = tmp_path / "journal"
-    with Journal(path) as journal:
-        journal.add(record(0))
-        with path.open("ab") as other:
-            other.write(b'{"key":"0')
-        journal.add(record(1))
-        journal.add(record(2))
-        assert list(journal) == [record(0), record(1), record(2)]
-    assert read(path) == [record(0), record(1), record(2)]
-    assert path.read_bytes().count(b"\n") == 4
-
-
-def test_a_journal_that_was_cleared_is_empty_and_goes_on(tmp_path: Path) -> None:
-    """Nothing of what was read before is left, not even where the new outcomes stand in the file."""
-    path = tmp_path / "journal"
-    path.write_bytes(written(path, record(0), record(1)) + b"{")
-    with Journal(path) as journal:
-        assert journal.get(record(1).key) == record(1)
-        journal.clear()
-        assert (list(journal), journal.torn, path.read_bytes()) == ([], 0, b"")
-        journal.add(record(2))
-        assert list(journal) == [record(2)]
-    assert read(path) == [record(2)]
-
-
 def test_where_there_can_be_no_journal_the_error_is_a_line(tmp_path: Path) -> None:
     """A missing folder, a folder, a pipe that nobody reads, and a file where the folder should be."""
     (tmp_path / "file").touch()
@@ -273,39 +213,6 @@ def test_where_there_can_be_no_journal_the_error_is_a_line(tmp_path: Path) -> No
     for place in ("missing/journal", ".", "pipe", "file/journal"):
         with pytest.raises(JournalError, match=r"^(cannot be written \([^\n]+\)|is [^\n]+)$"):
             Journal(tmp_path / place)
-
-
-def test_where_nobody_may_read_or_write_the_error_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of the two has its word; a journal that can be written but not read is closed again."""
-    path = tmp_path / "journal"
-    whole = written(path, record(0))
-    opened = type(path).open
-    for mode, word in (("ab", "written"), ("rb", "read")):
-
-        def refuse(self: Path, how: str = "r", *rest: Any, forbidden: str = mode, **more: Any) -> Any:
-            if how == forbidden:
-                raise PermissionError(13, "Permission denied")
-            return opened(self, how, *rest, **more)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(type(path), "open", refuse)
-            with pytest.raises(JournalError, match=rf"^cannot be {word} \(Permission denied\)$"):
-                Journal(path)
-        assert path.read_bytes() == whole
-        assert read(path) == [record(0)]
-
-
-def test_a_journal_that_is_changed_under_its_reader_is_an_error_in_a_line(tmp_path: Path) -> None:
-    """Somebody put other lines in the place of ours, whole ones or not: no outcome is taken for another one."""
-    path = tmp_path / "journal"
-    first, second = record(1), record(1, key=f"{2:032x}")
-    lines = written(path, first, second).splitlines(keepends=True)
-    for changed in (b"".join(lines)[::-1], b"".join(lines[::-1])):
-        written(path, first, second)
-        with Journal(path) as journal:
-            path.write_bytes(changed)
-            with pytest.raises(JournalError, match=r"^was changed by somebody while it was in use$"):
-                journal.get(first.key)
 
 
 def test_two_programs_never_write_to_one_journal(tmp_path: Path) -> None:
@@ -326,49 +233,6 @@ def test_two_programs_never_write_to_one_journal(tmp_path: Path) -> None:
     assert read(path) == []
 
 
-def test_a_journal_that_is_only_read_needs_no_right_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several programs may read it at once, none writes to it meanwhile, and there is none to be made."""
-    path = tmp_path / "journal"
-    whole = written(path, record(0))
-    opened = type(path).open
-
-    def read_only(self: Path, how: str = "r", *rest: Any, **more: Any) -> Any:
-        if how != "rb":
-            raise PermissionError(13, "Permission denied")
-        return opened(self, how, *rest, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(type(path), "open", read_only)
-        with Journal(path, to_read=True) as one, Journal(path, to_read=True) as two:
-            assert list(one) == list(two) == [record(0)]
-            patch.undo()
-            with pytest.raises(JournalError, match="is in use"):
-                Journal(path)
-    with Journal(path), pytest.raises(JournalError, match=r"^is in use: another program is writing to it$"):
-        Journal(path, to_read=True)
-    assert path.read_bytes() == whole
-    with pytest.raises(JournalError, match=r"^cannot be read \(No such file or directory\)$"):
-        Journal(tmp_path / "none", to_read=True)
-    assert not (tmp_path / "none").exists()
-
-
-def test_only_places_are_kept_in_memory(tmp_path: Path) -> None:
-    """Outcomes that are fifty times as long take no more memory once the journal is open."""
-    held = []
-    for length in (40, 2_000):
-        written(tmp_path / "journal", *(record(number, reason="x" * length) for number in range(300)))
-        tracemalloc.start()
-        try:
-            with Journal(tmp_path / "journal") as journal:
-                held.append(tracemalloc.get_traced_memory()[0])
-                assert len(journal) == 300
-        finally:
-            tracemalloc.stop()
-    short, long = held
-    assert long < 1.5 * short
-
-
-# ----------------------------------------
 # Shards and merging: each task belongs to one shard, and together they are the study.
 
 
@@ -399,15 +263,15 @@ def test_each_task_belongs_to_exactly_one_shard(count: int, tmp_path: Path) -> N
 
 
 @pytest.fixture
-def played(tmp_path: Path) -> list[Path]:
-    """Return the folders of three shards of a small study that were played."""
+def simulated(tmp_path: Path) -> list[Path]:
+    """Return the folders of three shards of a small study that were simulated."""
     loaded = small_study(tmp_path)
     folders = [tmp_path / f"shard-{number}" for number in (1, 2, 3)]
     for number, path in enumerate(folders, 1):
         shard = Shard(number, 3)
         with StudyFolder(path, loaded, shard=str(shard)) as folder:
             campaign = Campaign(loaded, folder.journal, WorkerPool(Serial()), mine=shard.mine)
-            campaign.play(list(loaded.points()), 12)
+            campaign.simulate(list(loaded.points()), 12)
     return folders
 
 
@@ -417,52 +281,37 @@ def records(folder: Path) -> list[Record]:
         return sorted(map(comparable, journal))
 
 
-def test_merged_shards_are_the_study(played: list[Path], tmp_path: Path) -> None:
-    """The merged folder has the outcomes of a study played at once, and a sweep there finds nothing to play."""
+def test_merged_shards_are_the_study(simulated: list[Path], tmp_path: Path) -> None:
+    """The merged folder has the outcomes of a study simulated at once, and a sweep there finds nothing to simulate."""
     out = tmp_path / "all"
-    found = merge(played, out)
+    found = merge(simulated, out)
     assert (found.folders, found.statuses, found.tasks, found.missing, found.shards) == (3, {"ok": 12}, 12, 0, ((), 3))
     assert found.lines() == ["12 outcomes from 3 folders: 12 ok"]
     loaded = small_study(tmp_path)
     with StudyFolder(out, loaded) as folder:
         assert not folder.notes
-        campaign = Campaign(loaded, folder.journal, WorkerPool(Serial()), lambda done, total: pytest.fail("played"))
-        campaign.play(list(loaded.points()), 12)
+        campaign = Campaign(loaded, folder.journal, WorkerPool(Serial()), lambda done, total: pytest.fail("simulated"))
+        campaign.simulate(list(loaded.points()), 12)
     with StudyFolder(tmp_path / "whole", loaded) as folder:
-        Campaign(loaded, folder.journal, WorkerPool(Serial())).play(list(loaded.points()), 12)
+        Campaign(loaded, folder.journal, WorkerPool(Serial())).simulate(list(loaded.points()), 12)
     assert records(out) == records(tmp_path / "whole")
     assert json.loads((out / "study.json").read_bytes())["shard"] is None
-    assert (out / "study.resolved.yaml").read_bytes() == (played[0] / "study.resolved.yaml").read_bytes()
+    assert (out / "study.resolved.yaml").read_bytes() == (simulated[0] / "study.resolved.yaml").read_bytes()
 
 
-def test_shards_that_nobody_may_write_to_are_merged(
-    played: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The folders of others are read, and nothing in them is opened for anything else."""
-    opened = type(tmp_path).open
-
-    def guarded(self: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
-        if self.parent in played and mode not in ("r", "rb"):
-            raise PermissionError(13, "Permission denied")
-        return opened(self, mode, *rest, **more)
-
-    monkeypatch.setattr(type(tmp_path), "open", guarded)
-    assert merge(played, tmp_path / "all").statuses == {"ok": 12}
-
-
-def test_what_is_missing_is_told(played: list[Path], tmp_path: Path) -> None:
-    """A shard that is not there, and tasks that nobody has played, are named; merging the rest later completes it."""
+def test_what_is_missing_is_told(simulated: list[Path], tmp_path: Path) -> None:
+    """A missing shard and tasks without an outcome are named; merging the rest later completes it."""
     out = tmp_path / "all"
-    own = len(records(played[1]))
-    found = merge([played[0], played[2]], out)
+    own = len(records(simulated[1]))
+    found = merge([simulated[0], simulated[2]], out)
     assert (found.missing, found.shards) == (own, ((2,), 3))
     assert found.lines()[1:] == [
         "not among the folders: 1 shard of 3: 2",
-        f"without a result: {number_of(own, 'task')} of 12; sweep plays them",
+        f"without a result: {number_of(own, 'task')} of 12; sweep simulates them",
     ]
-    later = merge([played[1]], out)
+    later = merge([simulated[1]], out)
     assert (later.statuses, later.missing) == ({"ok": 12}, 0)
-    assert merge([*played, out], out).statuses == {"ok": 12}
+    assert merge([*simulated, out], out).statuses == {"ok": 12}
 
 
 def change(folder: Path, **fields: Any) -> None:
@@ -474,13 +323,13 @@ def change(folder: Path, **fields: Any) -> None:
             journal.add(record)
 
 
-def test_the_better_of_two_outcomes_counts(played: list[Path], tmp_path: Path) -> None:
+def test_the_better_of_two_outcomes_counts(simulated: list[Path], tmp_path: Path) -> None:
     """What crashed or failed in one folder and is there in another is not lost, whichever is named first."""
-    again = shutil.copytree(played[0], tmp_path / "again")
+    again = shutil.copytree(simulated[0], tmp_path / "again")
     change(again, status="crashed", reason="its process died 3 times (signal 9)", rows={}, notes={})
-    for number, order in enumerate(([again, *played], [*played, again])):
+    for number, order in enumerate(([again, *simulated], [*simulated, again])):
         assert merge(order, tmp_path / f"all-{number}").statuses == {"ok": 12}
-    alone = merge([again, *played[1:]], tmp_path / "alone")
+    alone = merge([again, *simulated[1:]], tmp_path / "alone")
     assert (alone.statuses, alone.missing) == ({"ok": 11, "crashed": 1}, 1)
     assert alone.lines()[0] == "12 outcomes from 3 folders: 11 ok, 1 crashed"
 
@@ -502,23 +351,14 @@ def refused(folders: list[Path], out: Path) -> str:
     return str(raised.value)
 
 
-def test_lines_that_cannot_be_read_are_counted(played: list[Path], tmp_path: Path) -> None:
-    """A damaged outcome is passed over, said, and left to sweep."""
-    path = played[0] / "journal.jsonl"
-    path.write_text(path.read_text().replace('"seconds":', '"seconds":1', 1))
-    lines = merge(played, tmp_path / "all").lines()
-    assert "passed over: 1 line of journals that cannot be read" in lines
-    assert "without a result: 1 task of 12; sweep plays them" in lines
-
-
-def test_contradictions_are_refused(played: list[Path], tmp_path: Path) -> None:
+def test_contradictions_are_refused(simulated: list[Path], tmp_path: Path) -> None:
     """Two ok outcomes of a task that differ are refused; another time spent is no difference."""
-    again = shutil.copytree(played[0], tmp_path / "again")
+    again = shutil.copytree(simulated[0], tmp_path / "again")
     change(again, seconds=123.0)
-    assert merge([*played, again], tmp_path / "all").statuses == {"ok": 12}
+    assert merge([*simulated, again], tmp_path / "all").statuses == {"ok": 12}
     change(again, rows={"ettr": [[0.5], [1.0]]})
     for out in (tmp_path / "new", tmp_path / "all"):
-        line = refused([*played, again], out)
+        line = refused([*simulated, again], out)
         assert line.startswith(f"{again}: contradicts another folder about replications ")
 
 
@@ -527,47 +367,47 @@ def test_contradictions_are_refused(played: list[Path], tmp_path: Path) -> None:
     [
         ("name", "other", "it holds 'other', not 'small'"),
         ("digest", "0" * 64, "it has another scenario or seed"),
-        ("model", "0" * 32, "it was played by another version of the simulator"),
+        ("model", "0" * 32, "it was simulated by another version of the simulator"),
     ],
 )
-def test_another_study_is_refused(key: str, value: str, told: str, played: list[Path], tmp_path: Path) -> None:
+def test_another_study_is_refused(key: str, value: str, told: str, simulated: list[Path], tmp_path: Path) -> None:
     """A folder of another study, scenario or version is named, both as one to merge and as the one to merge into."""
-    other = shutil.copytree(played[1], tmp_path / "other")
+    other = shutil.copytree(simulated[1], tmp_path / "other")
     identity = json.loads((other / "study.json").read_bytes()) | {key: value}
     (other / "study.json").write_text(json.dumps(identity))
-    assert refused([*played, other], tmp_path / "all") == f"{other}: not the same study as {played[0]}: {told}"
+    assert refused([*simulated, other], tmp_path / "all") == f"{other}: not the same study as {simulated[0]}: {told}"
     (other / "study.json").write_text(json.dumps(identity | {"shard": None}))
-    assert refused(played, other) == f"{other}: is not for this study: {told}; name another folder"
+    assert refused(simulated, other) == f"{other}: is not for this study: {told}; name another folder"
 
 
-def test_folders_that_cannot_be_merged_are_refused(played: list[Path], tmp_path: Path) -> None:
+def test_folders_that_cannot_be_merged_are_refused(simulated: list[Path], tmp_path: Path) -> None:
     """No folder, no study in it, another resolved study, a journal in use, a place with something else: a line each."""
     out, empty, file = tmp_path / "all", tmp_path / "empty", tmp_path / "file"
     empty.mkdir()
     file.touch()
     assert refused([], out) == "name the folders to merge"
-    assert refused([*played, tmp_path / "none"], out) == f"{tmp_path / 'none'}: no such folder"
-    assert refused([*played, empty], out) == f"{empty}: no study.json in it"
+    assert refused([*simulated, tmp_path / "none"], out) == f"{tmp_path / 'none'}: no such folder"
+    assert refused([*simulated, empty], out) == f"{empty}: no study.json in it"
     (empty / "study.json").write_text("[1]")
-    assert refused([*played, empty], out) == f"{empty}: study.json does not say which study it holds"
-    assert refused(played, file) == f"{file}: {file} is a file, not a folder"
-    assert refused(played, tmp_path) == f"{tmp_path}: holds something else than a study; name another folder"
-    assert refused(played[1:], played[0]) == f"{played[0]}: holds shard 1/3; name another folder"
-    with Journal(played[1] / "journal.jsonl"):
-        assert refused(played, out).startswith(f"{played[1] / 'journal.jsonl'}: is in use")
-    (played[2] / "study.resolved.yaml").write_text("name: small\n")
-    line = f"{played[2]}: not the same study as {played[0]}: its study.resolved.yaml is another one"
-    assert refused(played, out) == line
-    (played[2] / "study.resolved.yaml").unlink()
-    assert refused(played, out).startswith(f"{played[2] / 'study.resolved.yaml'}: cannot be read (")
+    assert refused([*simulated, empty], out) == f"{empty}: study.json does not say which study it holds"
+    assert refused(simulated, file) == f"{file}: {file} is a file, not a folder"
+    assert refused(simulated, tmp_path) == f"{tmp_path}: holds something else than a study; name another folder"
+    assert refused(simulated[1:], simulated[0]) == f"{simulated[0]}: holds shard 1/3; name another folder"
+    with Journal(simulated[1] / "journal.jsonl"):
+        assert refused(simulated, out).startswith(f"{simulated[1] / 'journal.jsonl'}: is in use")
+    (simulated[2] / "study.resolved.yaml").write_text("name: small\n")
+    line = f"{simulated[2]}: not the same study as {simulated[0]}: its study.resolved.yaml is another one"
+    assert refused(simulated, out) == line
+    (simulated[2] / "study.resolved.yaml").unlink()
+    assert refused(simulated, out).startswith(f"{simulated[2] / 'study.resolved.yaml'}: cannot be read (")
 
 
 def test_a_full_disk_leaves_the_merged_folder_as_it_was(
-    played: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    simulated: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where an outcome cannot be written, a line says so, and what was merged before is still there."""
     out = tmp_path / "all"
-    merge(played[:1], out)
+    merge(simulated[:1], out)
     before = records(out)
 
     def full(journal: Journal, record: Record) -> None:
@@ -576,13 +416,14 @@ def test_a_full_disk_leaves_the_merged_folder_as_it_was(
 
     with monkeypatch.context() as patched:
         patched.setattr(Journal, "add", full)
-        assert refused(played, out) == f"{out}: cannot be written (No space left on device)"
-        assert refused(played, tmp_path / "new") == f"{tmp_path / 'new'}: cannot be written (No space left on device)"
+        assert refused(simulated, out) == f"{out}: cannot be written (No space left on device)"
+        assert (
+            refused(simulated, tmp_path / "new") == f"{tmp_path / 'new'}: cannot be written (No space left on device)"
+        )
     assert not (tmp_path / "new").exists()
     assert records(out) == before
 
 
-# ----------------------------------------
 # ``ettrick sweep`` stopped by ``kill -9``, Ctrl-C or a full disk: run again, it ends as if that had never been.
 
 DONE, WRONG, INTERRUPTED, TERMINATED = 0, 2, 130, 143
@@ -630,8 +471,8 @@ class Sweep:
         return journal.read_bytes().split(b"\n")[:-1] if journal.exists() else []
 
     @property
-    def played(self) -> Counter[str]:
-        """How often each task was played to its end."""
+    def simulated(self) -> Counter[str]:
+        """How often each task was simulated to its end."""
         keys = []
         for line in self.lines:
             try:
@@ -688,7 +529,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Return the tables of the study, run without interruption."""
     sweep = Sweep(tmp_path_factory.mktemp("reference"))
     found = sweep.finished()
-    assert sweep.played.total() == TASKS
+    assert sweep.simulated.total() == TASKS
     return found
 
 
@@ -699,7 +540,7 @@ def sweep(tmp_path: Path) -> Iterator[Sweep]:
 
 
 def test_killed_at_any_moment_it_goes_on_where_it_was(sweep: Sweep, reference: dict[str, bytes]) -> None:
-    """After `kill -9` no task of the journal is played again, and the tables are those of an undisturbed run."""
+    """After `kill -9` no task of the journal is simulated again, and the tables are those of an undisturbed run."""
     rng = random.Random(8)
     for goal in (rng.randint(1, 3), rng.randint(5, 7)):
         with sweep.started("--executor", "serial") as program:
@@ -707,18 +548,18 @@ def test_killed_at_any_moment_it_goes_on_where_it_was(sweep: Sweep, reference: d
             time.sleep(0.02 * rng.random())
             program.kill()
         assert program.returncode == -signal.SIGKILL
-        before = sweep.played
+        before = sweep.simulated
         assert goal <= before.total() < TASKS
     assert sweep.finished() == reference
-    assert set(sweep.played.values()) == {1}
-    assert sweep.played.total() == TASKS
+    assert set(sweep.simulated.values()) == {1}
+    assert sweep.simulated.total() == TASKS
     again = sweep.lines
     assert sweep.finished() == reference
     assert sweep.lines == again, "nothing was left to do"
 
 
 def test_ctrl_c_says_what_is_kept_and_it_goes_on(sweep: Sweep, reference: dict[str, bytes]) -> None:
-    """Status 130, and what was played is kept; before that nobody else may play there, afterwards everybody."""
+    """Status 130, and what was simulated is kept; before that no other program may run there, afterwards any."""
     with sweep.started("--executor", "serial") as program:
         wait_for(lambda: len(sweep.lines) >= 3 or program.poll() is not None)
         program.send_signal(signal.SIGSTOP)
@@ -729,44 +570,12 @@ def test_ctrl_c_says_what_is_kept_and_it_goes_on(sweep: Sweep, reference: dict[s
         program.send_signal(signal.SIGCONT)
         out, err = program.communicate(timeout=PATIENCE)
     assert (program.returncode, out) == (INTERRUPTED, "")
-    kept = sweep.played.total()
+    kept = sweep.simulated.total()
     assert err == f"stopped: {kept} of {TASKS} tasks are kept in {sweep.out}; the same command goes on from here\n"
-    assert 3 <= sweep.played.total() < TASKS
+    assert 3 <= sweep.simulated.total() < TASKS
     assert not [path for path in sweep.out.iterdir() if path.name.startswith(".")]
     assert sweep.finished() == reference
-    assert set(sweep.played.values()) == {1}
-
-
-def test_a_full_disk_is_a_line_and_it_goes_on(sweep: Sweep, reference: dict[str, bytes]) -> None:
-    """Status 2; every line of the journal is whole, and with room again the tables are those of an undisturbed run."""
-    with files_of_at_most(30_000):
-        result = report_sample.call(*sweep.arguments("--executor", "serial"))
-    assert (result.exit_code, result.stdout) == (WRONG, "")
-    assert re.fullmatch(rf"--out {re.escape(str(sweep.out))}: cannot be written \([^\n]+\)\n", result.stderr)
-    assert 0 < len(sweep.lines) == sweep.played.total() < TASKS
-    assert (sweep.out / "journal.jsonl").read_bytes().endswith(b"\n")
-    assert sweep.finished() == reference
-    assert set(sweep.played.values()) == {1}
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGINT])
-def test_stopped_ten_times_with_processes_it_ends_as_if_it_never_was(
-    sweep: Sweep, reference: dict[str, bytes], signal_: signal.Signals
-) -> None:
-    """At ten random moments from the first import to the last file; a terminal stops the two workers as well."""
-    rng = random.Random(int(signal_))
-    for _ in range(10):
-        with sweep.started("--executor", "process", "--jobs", "2") as program:
-            time.sleep(4 * rng.random())
-            if program.poll() is None and signal_ == signal.SIGINT:
-                os.killpg(program.pid, signal_)
-            elif program.poll() is None:
-                program.send_signal(signal_)
-            program.communicate(timeout=PATIENCE)
-    assert sweep.finished() == reference
-    assert set(sweep.played.values()) == {1}
-    assert sweep.played.total() == TASKS
+    assert set(sweep.simulated.values()) == {1}
 
 
 @pytest.mark.parametrize(("signal_", "status"), one_in(2, [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)]))
@@ -854,24 +663,24 @@ def test_the_version_of_numpy_is_part_of_the_digest(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("ratio", "luck", "told"),
+    ("ratio", "controls", "told"),
     [
         (Ratio(1.0, math.inf), None, "the base of ettr of replication 0 is inf"),
         (Ratio(1.0, math.nan), None, "the base of ettr of replication 0 is nan"),
         (Ratio(math.nan, 1.0), None, "ettr of replication 0 is nan"),
         (Ratio(-math.inf, 1.0), None, "ettr of replication 0 is -inf"),
-        (Ratio(1.0, 1.0), (0.0, math.inf, 0.0), "luck of replication 0 is inf"),
+        (Ratio(1.0, 1.0), (0.0, math.inf, 0.0), "controls of replication 0 is inf"),
     ],
 )
 def test_numbers_that_are_none_are_a_failure_with_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ratio: Ratio, luck: Any, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ratio: Ratio, controls: Any, told: str
 ) -> None:
     """They end neither the study nor become a number of the journal."""
     monkeypatch.setattr(module, "ratios", lambda _prepared, _result: {"ettr": ratio})
-    monkeypatch.setattr(module.ControlVariates, "of", lambda _self, _result: luck)
+    monkeypatch.setattr(module.ControlVariates, "of", lambda _self, _result: controls)
     with Journal(tmp_path / "journal") as journal:
         campaign = Campaign(small_study(tmp_path), journal, WorkerPool(Serial()))
-        record = play(campaign.context, tasks_of(campaign)[0])
+        record = run_task(campaign.context, tasks_of(campaign)[0])
         journal.add(record)
         assert record.status == "failed"
         assert told in record.reason
@@ -884,7 +693,7 @@ def test_an_infinite_amount_is_what_was_censored(tmp_path: Path, monkeypatch: py
     with Journal(tmp_path / "journal") as journal:
         campaign = Campaign(small_study(tmp_path), journal, WorkerPool(Serial()))
         point = next(campaign.loaded.points())
-        campaign.play([point], 2)
+        campaign.simulate([point], 2)
         assert campaign.outcome(point, 2).metrics["time_to_work"] == [Ratio(math.inf, 1.0)] * 2
 
 
@@ -897,32 +706,25 @@ def test_more_work_than_a_study_may_have_is_refused_before_it_begins(tmp_path: P
         for most, fits in ((0.99 * 72 * one, False), (1.01 * 72 * one, True), (0.0, True)):
             campaign = Campaign(replace(loaded, most_events=most), journal, WorkerPool(Serial()))
             with contextlib.nullcontext() if fits else pytest.raises(sim.WorkError):
-                campaign.play(points, 12)
+                campaign.simulate(points, 12)
             assert len(journal) == (12 if fits else 0)
         campaign = Campaign(replace(loaded, most_events=1.5 * 12 * one), journal, WorkerPool(Serial()))
-        campaign.play(points[:1], 12, 12)
+        campaign.simulate(points[:1], 12, 12)
         with pytest.raises(sim.WorkError):
-            campaign.play(points[:1], 12, 24)
+            campaign.simulate(points[:1], 12, 24)
 
 
-def test_yes_allows_all_of_it(tmp_path: Path) -> None:
-    """What the commands about studies do with --yes."""
-    small_study(tmp_path)
-    asked = [load_for_command(str(tmp_path / "small.yaml"), None, None, yes=yes).most_events for yes in (False, True)]
-    assert asked == [sim.MOST_EVENTS, math.inf]
-
-
-class Troupe:
-    """A crew that says what came of every task without a simulation."""
+class FakePool:
+    """A pool that says what came of every task without a simulation."""
 
     def __init__(self, status: str = "ok") -> None:
         self.status = status
-        self.played: list[str] = []
+        self.simulated: list[str] = []
 
-    def play(self, tasks: Any, _context: Any) -> Iterator[Record]:
+    def run(self, tasks: Any, _context: Any) -> Iterator[Record]:
         """Yield a record for each task."""
         for task in tasks:
-            self.played.append(task.key)
+            self.simulated.append(task.key)
             yield Record(task.key, task.point, task.first, task.replications, self.status, "", 0.0, {}, {})
 
 
@@ -936,22 +738,22 @@ def test_points_with_the_same_scenario_are_played_once_and_count_once(tmp_path: 
             {"name": "twins", "scenario": "quickstart", "vary": {"kind": {"choices": twins}}, "replications": 12}
         )
     )
-    loaded, troupe = load_study(path), Troupe(status)
+    loaded, pool = load_study(path), FakePool(status)
     seen: list[tuple[int, int | None]] = []
     with Journal(tmp_path / "journal") as journal:
-        campaign = Campaign(loaded, journal, troupe, lambda done, total: seen.append((done, total)))  # type: ignore[arg-type]
+        campaign = Campaign(loaded, journal, pool, lambda done, total: seen.append((done, total)))  # type: ignore[arg-type]
         points = list(loaded.points())
         assert len(points) == 3
-        campaign.play(points, 12)
+        campaign.simulate(points, 12)
         assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
-        assert len(set(troupe.played)) == len(troupe.played) == 4
+        assert len(set(pool.simulated)) == len(pool.simulated) == 4
         seen.clear()
-        campaign.play(points, 12)
+        campaign.simulate(points, 12)
         assert seen == ([] if status in ("ok", "infeasible") else [(1, 4), (2, 4), (3, 4), (4, 4)])
 
 
 def test_the_number_of_replications_is_the_same_for_all_who_ask(tmp_path: Path) -> None:
-    """As the study says; with a precision as many as are played before its decisions; 16 if it says nothing."""
+    """As the study says; with a precision as many as are simulated before its decisions; 16 if it says nothing."""
     path = tmp_path / "study.yaml"
     base = {"name": "count", "scenario": "quickstart", "vary": {"spares.hot": {"choices": [1]}}}
     for changes, count in (
@@ -963,26 +765,6 @@ def test_the_number_of_replications_is_the_same_for_all_who_ask(tmp_path: Path) 
         assert replications_of(load_study(path).study) == count
 
 
-def test_rows_are_the_sequence_that_they_were_made_of() -> None:
-    """Single ones, slices of every kind, equality, and as an array."""
-    plain = [Ratio(float(number), number / 3) for number in range(7)]
-    rows = Rows(array("d", itertools.chain.from_iterable(plain)), 2, Ratio._make)
-    assert rows == plain
-    assert list(rows) == plain
-    assert [type(row) for row in rows] == [Ratio] * 7
-    assert rows[-1] == plain[-1]
-    for part in (slice(3), slice(2, 5), slice(None), slice(-3, None), slice(None, None, -2), slice(5, 2), slice(9, 12)):
-        assert rows[part] == plain[part], part
-    assert np.array_equal(np.array(rows), np.array(plain))
-    assert (rows != plain[:6], bool(rows), bool(rows[:0])) == (True, True, False)
-    with pytest.raises(IndexError):
-        rows[7]
-    ours, theirs = contributions(rows), contributions(plain)
-    assert ours is not None
-    assert theirs is not None
-    assert ours.tolist() == theirs.tolist()
-
-
 def outcome(count: int) -> Outcome:
     """Return what 16 replications with five metrics come to."""
     point: Any = None
@@ -991,26 +773,13 @@ def outcome(count: int) -> Outcome:
         f"metric {name}": [[number + name for number in numbers], [number * 3 for number in numbers]]
         for name in range(5)
     }
-    luck: Sequence[Any] = [[number, number / 2, number / 3] for number in numbers]
-    notes = {"luck": luck, "censored": [0] * count, "never_started": [0] * count}
+    noise: Sequence[Any] = [[number, number / 2, number / 3] for number in numbers]
+    notes = {"controls": noise, "censored": [0] * count, "never_started": [0] * count}
     return outcome_of(point, [Record("", 0, 0, count, "ok", "", 0.0, rows, notes)])
 
 
-def test_a_point_takes_little_memory() -> None:
-    """At most twice the bytes of its numbers, and some for what holds them: without objects, whatever they are."""
-    found = outcome(160)
-    assert found.luck[-1] == (found.luck[-1][0], found.luck[-1][0] / 2, found.luck[-1][0] / 3)
-    tracemalloc.start()
-    try:
-        kept = [outcome(160) for _ in range(20)]
-        held = tracemalloc.get_traced_memory()[0] / len(kept)
-    finally:
-        tracemalloc.stop()
-    assert held < 2 * 160 * (5 * 2 + 3) * 8
-
-
-def test_one_replication_without_luck_leaves_all_without() -> None:
+def test_one_replication_without_noise_leaves_all_without() -> None:
     """What is not known of every one is not known."""
     point: Any = None
-    notes = {"luck": [[1.0, 2.0], None], "censored": [0] * 2, "never_started": [0] * 2}
-    assert outcome_of(point, [Record("", 0, 0, 2, "ok", "", 0.0, {}, notes)]).luck == ()
+    notes = {"controls": [[1.0, 2.0], None], "censored": [0] * 2, "never_started": [0] * 2}
+    assert outcome_of(point, [Record("", 0, 0, 2, "ok", "", 0.0, {}, notes)]).controls == ()

@@ -46,7 +46,7 @@ WAITING = (
 
 WHILE_STEPPING = (Bucket.PRODUCTIVE, Bucket.DEGRADED, Bucket.LOST_WORK, Bucket.CHECKPOINT_STALL, Bucket.AUXILIARY)
 
-SLOWLY: dict[str, Any] = {"kind": "slow", "factor": 0.6, "heals": "5 min"}
+SLOWLY: dict[str, Any] = {"use": "slow", "factor": 0.6, "heals": "5 min"}
 
 RECOVERIES: dict[str, dict[str, Any]] = {
     "hot-spare": {"use": "hot-spare", "initialize": "30 s", "patience": "2 min", "requeue_delay": "15 s"},
@@ -59,8 +59,8 @@ RECOVERIES: dict[str, dict[str, Any]] = {
 
 def busy(recovery: str) -> sim.Prepared:
     """Return two jobs in a cluster in which something of every kind happens often."""
-    life = {"law": {"law": "exponential", "mean": "40 min"}}
-    away = {"law": "uniform", "low": "1 min", "high": "3 min"}
+    life = {"law": {"use": "exponential", "mean": "40 min"}}
+    away = {"use": "uniform", "low": "1 min", "high": "3 min"}
     sources = [
         {"use": "component", "name": "node", "part": "node", "rate": "1 per node-h"},
         {"use": "component", "name": "rack", "part": "rack", "rate": "8 per rack-d", "repair": "100 s"},
@@ -85,8 +85,8 @@ def busy(recovery: str) -> sim.Prepared:
         ],
         failures=sources,
         checkpoint={"tiers": [{**HOST, "every_replica": True}, REMOTE]},
-        detection={"time": {"law": "exponential", "mean": "20 s"}},
-        repair={"time": {"law": "exponential", "mean": "300 s"}},
+        detection={"time": {"use": "exponential", "mean": "20 s"}},
+        repair={"time": {"use": "exponential", "mean": "300 s"}},
         spares={"hot": 1},
         recovery=RECOVERIES[recovery],
     )

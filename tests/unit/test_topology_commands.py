@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.cluster import format_list
 from cli import app
 from tests import report_sample
 from tests.cases import cases
@@ -72,13 +71,6 @@ def test_two_of_eight_spines_out_leave_three_quarters() -> None:
         assert found[kind]["bytes_per_s"] == pytest.approx(healthy[kind]["bytes_per_s"] * 6 / 8)
 
 
-def test_a_core_out_slows_what_leaves_the_pod() -> None:
-    """One of eleven."""
-    found, healthy = groups("--failed", "core:3"), groups()
-    assert found["data"] == healthy["data"]
-    assert found["pipeline"]["bytes_per_s"] == pytest.approx(healthy["pipeline"]["bytes_per_s"] * 10 / 11)
-
-
 def test_a_lost_uplink_below_narrow_cores_slows_only_what_stays_in_the_pod() -> None:
     """One of 16 uplinks of a leaf switch: above it a seventh gets through anyway."""
     found, healthy = groups("--failed", "cable_leaf_spine:0"), groups()
@@ -109,15 +101,6 @@ def test_a_domain_that_is_not_whole_strands_the_rest(tmp_path: Any) -> None:
     assert job["groups"]["tensor"]["reaches"] == "scale_up"
     job = place(str(path), "--set", "cluster.scale_up.drain_unit=domain")["train"]
     assert (job["nodes_a_domain_can_lose"], job["gpus_stranded_then"]) == (0, 68)
-
-
-def test_the_text_says_the_same() -> None:
-    """For the terminal, in words; a job without a layout says so."""
-    text = CliRunner().invoke(app, ["topology", "place", "llama3-405b-54d", "--failed", "leaf:7"]).stdout
-    assert "1 replica, 1 tensor group, 8 data groups, 8 pipeline groups" in text
-    assert "2 nodes; bandwidths are those of the others" in text
-    assert "450 GB/s" in text
-    assert "no parallelism" in CliRunner().invoke(app, ["topology", "place", "quickstart"]).stdout
 
 
 @pytest.mark.parametrize(
@@ -220,14 +203,6 @@ def test_show_says_what_a_failure_takes() -> None:
     }
 
 
-def test_show_with_reroute() -> None:
-    """When the other rails take over, a NIC or a leaf switch costs an eighth of the bandwidth and no node."""
-    found = shown("small-1k", "--set", "fabric.reroute=scale_up")["when_one_fails"]
-    for part in ("nic", "leaf", "cable_node_leaf"):
-        assert found[part]["nodes_crashed_max"] == 0
-        assert found[part]["bandwidth_left_min"] == pytest.approx(7 / 8)
-
-
 def test_show_says_who_shares_what() -> None:
     """Domains have their number, and the nodes of the emptiest and the fullest one."""
     content = shown("mine.yaml")
@@ -237,23 +212,6 @@ def test_show_says_who_shares_what() -> None:
     assert content["bandwidth"]["pod"] == {"bytes_per_s": 50e9, "of_nic": 1.0}
     assert content["bandwidth"]["cluster"] == {"bytes_per_s": 25e9, "of_nic": 0.5}
     assert (content["gpus"], content["nodes"], content["fabric"]["use"]) == (128, 16, "fat-tree")
-
-
-def test_show_prints_the_same() -> None:
-    """The tables have the numbers of the document."""
-    content = shown("mine.yaml")
-    result = call("show", "mine.yaml")
-    assert (result.exit_code, result.stderr) == (DONE, "")
-    cells = {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows(result.stdout) if row}
-    for part, row in content["when_one_fails"].items():
-        least, most = row["nodes_crashed_min"], row["nodes_crashed_max"]
-        crashed = "none" if most == 0 else str(most) if least == most else f"{least}-{most}"
-        left = row["bandwidth_left_min"]
-        assert [str(row["units"]), crashed, "-" if left is None else f"{100 * left:.2f} %"] in [
-            line[1:] for line in ([cell.strip() for cell in row] for row in rows(result.stdout)) if line[:1] == [part]
-        ]
-    assert cells["anywhere"] == ["200 Gb/s", "50.00 %", "2 : 1"]
-    assert "16 nodes of 8 h100" in result.stdout
 
 
 def test_show_of_pools_and_scale_up_domains() -> None:
@@ -285,11 +243,6 @@ def test_set_counts_from_the_cluster(name: str, prefix: str) -> None:
     content = shown(name, "--set", f"{prefix}fabric.core.oversubscription=4", "--set", f"{prefix}name=other")
     assert content["bandwidth"]["cluster"]["of_nic"] == 0.25
     assert content["name"] == "other"
-
-
-def test_set_replaces_the_whole_cluster_of_a_scenario() -> None:
-    """A scenario's cluster may be another one."""
-    assert shown("scenario.yaml", "--set", "cluster={nodes: 3}")["nodes"] == 3
 
 
 def test_check_accepts() -> None:
@@ -349,14 +302,6 @@ def test_mistakes_are_one_line(arguments: list[str], parts: list[str]) -> None:
     (line,) = result.stderr.splitlines()
     assert all(part in line for part in parts), line
     assert sorted(Path().iterdir()) == before
-
-
-@cases("arguments", [["plot", "mine.yaml"], ["export", "mine.yaml"], ["export", "mine.yaml", "--no-such-option"]])
-def test_usage_errors(arguments: list[str]) -> None:
-    """A missing or unknown option shows the usage."""
-    result = call(*arguments)
-    assert (result.exit_code, result.stdout) == (WRONG, "")
-    assert "Usage: ettrick topology" in result.stderr
 
 
 @pytest.mark.parametrize(("suffix", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("PDF", b"%PDF")])
@@ -444,17 +389,6 @@ def test_check_imports_nothing_heavy() -> None:
         )
         answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert answer.stderr.split() == []
-
-
-def test_the_list_hangs_at_the_width_of_a_terminal() -> None:
-    """No line is wider than asked for, what is wrapped stands below its column, and nothing is lost."""
-    narrow, whole = format_list(80), format_list()
-    lines = narrow.split("\n")
-    assert max(map(len, lines)) <= 80 < max(map(len, whole.split("\n")))
-    assert narrow.split() == whole.split()
-    column = lines[1].index("DGX SuperPOD")
-    assert lines[2][:column].strip() == ""
-    assert lines[2][column] != " "
 
 
 def test_a_scenario_that_leaves_its_nodes_out_shows_those_of_jobs_and_spares() -> None:

@@ -17,7 +17,7 @@ from analysis.results.run import plain
 from analysis.validation import record
 from analysis.validation.lab import Estimate, Lab
 from analysis.validation.measures import MEASURES
-from analysis.validation.run import HEADS, against, describe, described_row, play, seed_of
+from analysis.validation.run import HEADS, against, describe, described_row, seed_of, validate
 from analysis.validation.run import cells_of as typed_cells_of
 from analysis.validation.table import Group, Row, Table, chosen, load_table
 from analysis.validation.verdict import SKIPPED
@@ -29,7 +29,6 @@ from tests.unit.test_validation_verdicts import row
 if TYPE_CHECKING:
     import sim
 
-# ----------------------------------------
 # What is shown of a validation: text and Markdown of one document, and the recorded run of the reference.
 
 markdown = of_plain(record.markdown, ValidateDocument)
@@ -42,7 +41,7 @@ cells_of = of_plain(typed_cells_of, ValidationRow)
 
 CHEAP = ("oracle-heavy-productive", "oracle-nodes-down-mean", "oracle-wear-out", "oracle-two-causes")
 
-"""Rows with luck in them that are played again, in about two seconds."""
+"""Rows with random numbers that are simulated again, in about two seconds."""
 
 
 def fake(lab: Lab, replications: int, *, ours: float = 10.1, error: float = 0.0) -> Estimate:
@@ -61,7 +60,7 @@ def content() -> dict[str, Any]:
     kinds: list[tuple[str, dict[str, Any]]] = [
         ("relative", {"size": 0.02, "conventions": {"failures_in_restart": "no", "start": "cold"}}),
         ("absolute", {"size": 0.2, "quantity": "<b>bold</b> | cell", "unit": "h"}),
-        ("sampling", {"replications": 16, "independent": True, "arguments": {"error": 1.0}, "most_luck": 1.0}),
+        ("sampling", {"replications": 16, "independent": True, "arguments": {"error": 1.0}, "most_noise": 1.0}),
         ("at_least", {"arguments": {"ours": 9.0}}),
         ("at_most", {"arguments": {"ours": 9.0}}),
         ("interval", {"low": 1, "high": 20, "value": None}),
@@ -72,7 +71,7 @@ def content() -> dict[str, Any]:
         row(kind, **({"id": f"row-{kind}".replace("_", "-"), "measure": "fake"} | entry)) for kind, entry in kinds
     )
     table = Table((Group("group", "A <title>", rows),), load_table().unchecked)
-    found = play(table, Lab(), measures={"fake": fake, "missing": missing})
+    found = validate(table, Lab(), measures={"fake": fake, "missing": missing})
     document: dict[str, Any] = plain(describe(found, command="ettrick validate"))
     return document
 
@@ -84,27 +83,15 @@ def test_the_text_and_the_markdown_show_every_row(content: dict[str, Any]) -> No
             assert each["id"] in text
         assert content["not_checked"][0]["why"] in text
         assert "6 of 8 rows pass; failed: 1; skipped: 1 (reference data not present)." in text
-        assert "Seed 1; probability of a false alarm in the whole table: 0.001; rows with luck in them: 1." in text
+        assert (
+            "Seed 1; probability of a false alarm in the whole table: 0.001; rows with random numbers in them: 1."
+            in text
+        )
         assert "Independent rows together (1): pass; p = 0.92" in text
         assert "it passes from 0.0001 on." in text
         assert "Of these rows 1 read the reference data alone and check the reading, not the simulator." in text
     assert "row-at-least: beyond its limit" in format_validation(content)
     assert "inputs of each row: --json, ettrick report" in format_validation(content)
-
-
-@cases(("number", "words"), [(7, "cold start: a-0, a-1, a-2, a-3, a-4, a-5, a-6"), (9, "a-5 and 3 others")])
-def test_of_many_rows_some_are_named(number: int, words: str) -> None:
-    """Of rows with one convention six are named, and how many others there are; one other is named as well."""
-    names = [f"a-{place}" for place in range(number)]
-    rows = [
-        row("absolute", 1.0, id=name, measure="fake", conventions={"start": start})
-        for name, start in [*((name, "cold") for name in names), ("b", "stationary")]
-    ]
-    table = Table((Group("group", "A title", tuple(rows)),), ())
-    found = play(table, Lab(), measures={"fake": fake})
-    text = format_validation(describe(found, command=""))
-    assert words in text
-    assert f"{names[-1]}," not in text
 
 
 def test_every_line_of_a_markdown_table_has_as_many_cells(content: dict[str, Any]) -> None:
@@ -163,14 +150,14 @@ def test_the_recorded_run_is_of_this_table(recorded: dict[str, Any]) -> None:
 
 @pytest.mark.nightly
 def test_recorded_formulas_are_todays(recorded: dict[str, Any]) -> None:
-    """Rows without luck have today's values and verdicts; so have some with luck, to the digits that are shown.
+    """Rows without random numbers have today's values and verdicts; so have some with, to the digits that are shown.
 
     A row that needs reference data says nothing where they are missing.
     """
     table = load_table()
     names = [each.id for each in table.rows if not each.is_stochastic] + list(CHEAP)
     found = of_rows(recorded)
-    for verdict in play(table, Lab(processes=1), names).verdicts:
+    for verdict in validate(table, Lab(processes=1), names).verdicts:
         then = found[verdict.row.id]
         if verdict.state == "skipped" or then["verdict"] == "skipped":
             assert verdict.row.needs_data
@@ -232,12 +219,12 @@ def broken(lab: Lab, replications: int) -> Estimate:
     raise ZeroDivisionError(message)
 
 
-def luck(lab: Lab, replications: int, *, off: float) -> Estimate:
+def noisy(lab: Lab, replications: int, *, off: float) -> Estimate:
     """Return a mean that is off by so many standard errors."""
     return Estimate(off, 1.0, replications, 0.0)
 
 
-FAKES = {"one": one, "two": two, "lost": lost, "broken": broken, "luck": luck}
+FAKES = {"one": one, "two": two, "lost": lost, "broken": broken, "noisy": noisy}
 
 
 def write(folder: Path, *rows: str, group: str = "first", head: str = "", unchecked: str = "unchecked: []\n") -> None:
@@ -340,7 +327,7 @@ def test_what_goes_wrong_is_a_row_like_others(tmp_path: Path) -> None:
         named("unknown", "one", "  arguments: {of: mean}\n"),
     )
     seen: list[tuple[int, int]] = []
-    found = play(load(tmp_path), Lab(), progress=lambda *at: seen.append(at), measures=FAKES)
+    found = validate(load(tmp_path), Lab(), progress=lambda *at: seen.append(at), measures=FAKES)
     states = {verdict.row.id: (verdict.state, verdict.reason) for verdict in found.verdicts}
     assert states["good"] == ("pass", "")
     assert states["bad"] == ("fail", "")
@@ -358,7 +345,7 @@ def test_what_goes_wrong_is_a_row_like_others(tmp_path: Path) -> None:
 def test_rows_that_pass_or_are_skipped_are_no_reason(tmp_path: Path) -> None:
     """The answer is yes with skipped rows, which count as such."""
     write(tmp_path, named("good"), named("missing", "lost", "  needs_data: true\n"))
-    assert against(describe(play(load(tmp_path), Lab(), measures=FAKES), command="")) == []
+    assert against(describe(validate(load(tmp_path), Lab(), measures=FAKES), command="")) == []
 
 
 SAMPLED = """\
@@ -369,9 +356,9 @@ SAMPLED = """\
   provenance: theory
   inputs: none
   unit: "-"
-  tolerance: {{kind: sampling, most_luck: 10, why: a test}}
+  tolerance: {{kind: sampling, most_noise: 10, why: a test}}
   label: sanity
-  measure: luck
+  measure: noisy
   arguments: {{off: {off}}}
   replications: 100
   independent: true
@@ -382,8 +369,8 @@ def test_a_part_has_the_limits_of_the_whole(tmp_path: Path) -> None:
     """A row alone may be off by as much as among all others: the error rate is that of the table."""
     write(tmp_path, *(SAMPLED.format(id=f"row-{number}", off=0) for number in range(30)))
     table = load(tmp_path)
-    whole = play(table, Lab(), measures=FAKES).verdicts[7]
-    (alone,) = play(table, Lab(), ["row-7"], measures=FAKES).verdicts
+    whole = validate(table, Lab(), measures=FAKES).verdicts[7]
+    (alone,) = validate(table, Lab(), ["row-7"], measures=FAKES).verdicts
     assert table.stochastic == 30
     assert alone == whole
     assert alone.limit is not None
@@ -393,10 +380,10 @@ def test_a_part_has_the_limits_of_the_whole(tmp_path: Path) -> None:
 def test_many_small_deviations_are_a_reason(tmp_path: Path) -> None:
     """Rows that all pass and all are off the same way fail together."""
     write(tmp_path, *(SAMPLED.format(id=f"row-{number}", off=2.2) for number in range(20)))
-    content = describe(play(load(tmp_path), Lab(), measures=FAKES), command="")
+    content = describe(validate(load(tmp_path), Lab(), measures=FAKES), command="")
     assert content.counts["fail"] == 0
     (line,) = against(content)
-    assert line.startswith("the 20 independent rows together are too far off for luck: p = ")
+    assert line.startswith("the 20 independent rows together are too far off for sampling error: p = ")
 
 
 def test_seeds_as_they_are_typed() -> None:
@@ -411,7 +398,7 @@ def test_seeds_as_they_are_typed() -> None:
 
 
 def test_a_seed_that_is_too_large_is_refused_by_the_command() -> None:
-    """One line on standard error and exit status 2, before any row is played."""
+    """One line on standard error and exit status 2, before any row is simulated."""
     done = CliRunner().invoke(app, ["validate", "--only", "daly-optimum-24h", "--seed", str(2**63)])
     assert done.exit_code == 2
     assert done.stdout == ""
@@ -464,9 +451,9 @@ def test_independent_rows_have_causes_of_their_own() -> None:
     for entry in table.rows:
         if entry.independent:
             seen.clear()
-            play(table, Idle(processes=1, broken=note), [entry.id])
+            validate(table, Idle(processes=1, broken=note), [entry.id])
             assert seen, f"{entry.id}: simulates nothing"
             for name in set(seen):
-                assert name not in found, f"{entry.id} and {found[name]} share the luck of '{name}'"
+                assert name not in found, f"{entry.id} and {found[name]} share the failures of '{name}'"
                 found[name] = entry.id
     assert len(set(found.values())) >= 10

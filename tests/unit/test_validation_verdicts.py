@@ -12,7 +12,7 @@ from scipy import stats
 
 from analysis.validation import verdict
 from analysis.validation.lab import Estimate, Lab
-from analysis.validation.run import play
+from analysis.validation.run import validate
 from analysis.validation.table import Row, load_table
 from analysis.validation.verdict import FAMILY, combined, judge, skipped
 from sim import rng
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from sim import Prepared
 
-# ----------------------------------------
 # The validation table sees defects: each one that is built in on purpose turns a row red, which passes without it.
 
 CHEAP = (
@@ -73,7 +72,7 @@ def no_ages(prepared: Prepared) -> Prepared:
 
 def red(rows: Collection[str], broken: Callable[[Prepared], Prepared] | None = None) -> set[str]:
     """Return those of some rows that fail."""
-    found = play(load_table(), Lab(processes=1, broken=broken), list(rows))
+    found = validate(load_table(), Lab(processes=1, broken=broken), list(rows))
     assert len(found.verdicts) == len(rows)
     assert not [verdict.reason for verdict in found.verdicts if "Error" in verdict.reason]
     return {verdict.row.id for verdict in found.verdicts if verdict.state != "pass"}
@@ -119,14 +118,14 @@ N = 16
 
 def row(kind: str, size: float = 0.0, value: float | None = 10.0, replications: int = 0, **more: Any) -> Row:
     """Return a row; what does not matter is the same in all."""
-    limits = {key: more.pop(key) for key in ("low", "high", "most_luck") if key in more}
+    limits = {key: more.pop(key) for key in ("low", "high", "most_noise") if key in more}
     entry: dict[str, Any] = dict.fromkeys(("quantity", "paper", "where", "inputs", "unit"), "-")
     entry |= {"id": "row", "group": "group", "provenance": "theory", "label": "sanity", "measure": "measure"}
     entry |= {"value": value, "replications": replications}
     return Row.model_validate(entry | more | {"tolerance": {"kind": kind, "size": size, "why": "a test", **limits}})
 
 
-def luck(error: float, rows: int, sides: int = 2) -> float:
+def noise(error: float, rows: int, sides: int = 2) -> float:
     """Return the half-width that the table leaves to one of its rows, by another implementation of Student's t."""
     return float(stats.t.isf(FAMILY / sides / rows, N - 1)) * error
 
@@ -152,11 +151,11 @@ def luck(error: float, rows: int, sides: int = 2) -> float:
         ("must_miss", 1.0, 10.0, "fail"),
     ],
 )
-def test_each_kind_without_luck(kind: str, size: float, ours: float, state: str) -> None:
+def test_each_kind_without_sampling_error(kind: str, size: float, ours: float, state: str) -> None:
     """A formula is as near as the row says, both edges included; what must miss must miss by more."""
     found = judge(row(kind, size), Estimate(ours), 50)
     assert found.state == state
-    assert found.luck == 0
+    assert found.noise == 0
     assert found.delta == pytest.approx(ours - 10)
 
 
@@ -175,36 +174,36 @@ def test_a_relative_tolerance_of_a_negative_value() -> None:
 
 @cases("rows", [1, 40, 400])
 @cases("kind", ["printed", "relative", "absolute"])
-def test_luck_is_added_to_a_tolerance(kind: str, rows: int) -> None:
+def test_the_sampling_error_is_added_to_a_tolerance(kind: str, rows: int) -> None:
     """Limits are size plus the quantile of Student's t that a share of the error rate has, times the error."""
     size = 0.1 if kind == "relative" else 1.0
-    error = 0.9 / (luck(1.0, rows))
+    error = 0.9 / (noise(1.0, rows))
     one = row(kind, size, replications=N)
     for off, state in ((1.89, "pass"), (1.91, "fail"), (-1.89, "pass"), (-1.91, "fail")):
         found = judge(one, Estimate(10 + off, error, N), rows)
         assert found.state == state
-        assert found.luck == pytest.approx(0.9, rel=1e-9)
+        assert found.noise == pytest.approx(0.9, rel=1e-9)
         assert found.limit == pytest.approx(1.9, rel=1e-9)
 
 
 @cases("kind", ["printed", "relative", "absolute", "interval"])
-def test_too_much_luck_is_a_failure(kind: str) -> None:
-    """Where luck is more than the tolerance the row fails however near ours is, and says why."""
+def test_too_much_sampling_error_is_a_failure(kind: str) -> None:
+    """Where sampling error is more than the tolerance the row fails however near ours is, and says why."""
     size = 0.1 if kind == "relative" else 1.0
     ends = {"low": 9, "high": 11, "value": None} if kind == "interval" else {"size": size}
     one = row(kind, replications=N, **ends)
     for width, state in ((0.99, "pass"), (1.01, "fail")):
-        found = judge(one, Estimate(10.0, width / luck(1.0, 40), N), 40)
+        found = judge(one, Estimate(10.0, width / noise(1.0, 40), N), 40)
         assert found.state == state
         assert ("too few replications" in found.reason) == (state == "fail")
 
 
-def test_an_equality_but_for_luck() -> None:
-    """Of theory ours is off by luck and an edge at most; the p-value is that of what is beyond the edge."""
+def test_an_equality_but_for_sampling_error() -> None:
+    """Of theory ours is off by sampling error and an edge at most; the p-value is that of what is beyond the edge."""
     error = 1.0
     for size in (0.0, 0.5):
-        limit = luck(error, 40) + size
-        one = row("sampling", size, replications=N, most_luck=1.0)
+        limit = noise(error, 40) + size
+        one = row("sampling", size, replications=N, most_noise=1.0)
         assert judge(one, Estimate(10 + 0.999 * limit, error, N), 40).state == "pass"
         assert judge(one, Estimate(10 - 1.001 * limit, error, N), 40).state == "fail"
         found = judge(one, Estimate(12.5, error, N), 40)
@@ -213,38 +212,38 @@ def test_an_equality_but_for_luck() -> None:
 
 
 @cases(("value", "unit"), [(10.0, 10.0), (-10.0, 10.0), (0.0, 1.0)])
-def test_an_equality_with_too_much_luck_is_a_failure(value: float, unit: float) -> None:
-    """Luck beyond a share of the expected value, of the unit where that is 0, fails: a tenth, or what the row says."""
-    for stated, most in (({}, 0.1), ({"most_luck": 0.3}, 0.3)):
+def test_an_equality_with_too_much_sampling_error_is_a_failure(value: float, unit: float) -> None:
+    """Beyond a tenth of the expected value, of the unit where that is 0, or what the row says, sampling error fails."""
+    for stated, most in (({}, 0.1), ({"most_noise": 0.3}, 0.3)):
         one = row("sampling", value=value, replications=N, **stated)
         for width, state in ((0.99, "pass"), (1.01, "fail")):
-            found = judge(one, Estimate(value, width * most * unit / luck(1.0, 40), N), 40)
+            found = judge(one, Estimate(value, width * most * unit / noise(1.0, 40), N), 40)
             assert found.state == state
             assert ("too few replications" in found.reason) == (state == "fail")
 
 
 @cases(("kind", "sign"), [("at_least", 1), ("at_most", -1)])
-def test_an_inequality_holds_beyond_luck(kind: str, sign: int) -> None:
-    """Ours has to be on the right side by more than luck on one side, or luck may have put it there."""
+def test_an_inequality_holds_beyond_sampling_error(kind: str, sign: int) -> None:
+    """Ours has to be on the right side by more than the one-sided sampling error."""
     one = row(kind, replications=N)
-    width = luck(1.0, 40, sides=1)
+    width = noise(1.0, 40, sides=1)
     assert judge(one, Estimate(10 + sign * 1.001 * width, 1.0, N), 40).state == "pass"
     assert judge(one, Estimate(10 + sign * 0.999 * width, 1.0, N), 40).state == "fail"
     assert judge(one, Estimate(10.0, 1.0, N), 40).state == "fail"
 
 
-def test_a_wrong_model_misses_beyond_luck() -> None:
-    """What must miss is off by more than size and luck together."""
+def test_a_wrong_model_misses_beyond_sampling_error() -> None:
+    """What must miss is off by more than size and sampling error together."""
     one = row("must_miss", 1.0, replications=N)
-    limit = 1.0 + luck(1.0, 40)
+    limit = 1.0 + noise(1.0, 40)
     assert judge(one, Estimate(10 - 1.001 * limit, 1.0, N), 40).state == "pass"
     assert judge(one, Estimate(10 - 0.999 * limit, 1.0, N), 40).state == "fail"
 
 
-def test_an_interval_with_luck() -> None:
-    """Luck widens both ends."""
+def test_an_interval_with_sampling_error() -> None:
+    """The sampling error widens both ends."""
     one = row("interval", value=None, low=0, high=100, replications=N)
-    width = luck(1.0, 40)
+    width = noise(1.0, 40)
     assert judge(one, Estimate(100 + 0.999 * width, 1.0, N), 40).state == "pass"
     assert judge(one, Estimate(-1.001 * width, 1.0, N), 40).state == "fail"
 
@@ -261,7 +260,7 @@ def test_an_interval_with_luck() -> None:
     ],
 )
 def test_what_cannot_be_compared_fails(one: Row, estimate: Estimate, reason: str) -> None:
-    """No number, nothing to compare with, luck of unknown size: a failure that says so."""
+    """No number, nothing to compare with, sampling error of unknown size: a failure that says so."""
     found = judge(one, estimate, 40)
     assert found.state == "fail"
     assert reason in found.reason
@@ -298,7 +297,7 @@ def draws(tables: int, rows: int, seed: int) -> list[list[Estimate]]:
 def test_the_error_rate_is_that_of_the_whole_table(family: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """In 2,000 tables of 25 true rows as many have a false alarm as the rate says; a rate of 0.3 can be counted."""
     monkeypatch.setattr(verdict, "FAMILY", family)
-    one = row("sampling", replications=N, most_luck=10.0)
+    one = row("sampling", replications=N, most_noise=10.0)
     tables = draws(2000, 25, seed=1)
 
     def alarms(rows: int) -> int:
@@ -311,7 +310,7 @@ def test_the_error_rate_is_that_of_the_whole_table(family: float, monkeypatch: p
 
 def test_the_combined_p_value_is_uniform_when_all_rows_are_true() -> None:
     """Fisher's p of ten independent rows, in 2,000 tables; with rows that are all half an error off it is small."""
-    one = row("sampling", replications=N, independent=True, most_luck=10.0)
+    one = row("sampling", replications=N, independent=True, most_noise=10.0)
     values = []
     for table in draws(2000, 10, seed=2):
         together = combined([judge(one, estimate, 10) for estimate in table])
@@ -332,7 +331,7 @@ def test_the_combined_p_value_is_uniform_when_all_rows_are_true() -> None:
 
 
 def test_rows_that_share_replications_do_not_count_twice() -> None:
-    """Only independent rows that were played are combined; without any there is no p-value."""
+    """Only independent rows that were simulated are combined; without any there is no p-value."""
     alone = judge(row("sampling", replications=N, independent=True), Estimate(11.0, 1.0, N), 10)
     shared = judge(row("sampling", replications=N), Estimate(14.0, 1.0, N), 10)
     assert combined([alone, shared]) == combined([alone])
@@ -351,8 +350,8 @@ def test_rows_that_share_replications_do_not_count_twice() -> None:
         ({"kind": "absolute", "size": 1, "replications": 1}, "needs two replications or more"),
         ({"kind": "absolute", "size": 1, "replications": 5, "independent": True}, "independent belongs to"),
         ({"kind": "absolute", "size": math.nan}, "finite"),
-        ({"kind": "absolute", "size": 1, "most_luck": 0.2}, "most_luck belongs to kind: sampling"),
-        ({"kind": "sampling", "replications": 5, "most_luck": 0}, "greater than 0"),
+        ({"kind": "absolute", "size": 1, "most_noise": 0.2}, "most_noise belongs to kind: sampling"),
+        ({"kind": "sampling", "replications": 5, "most_noise": 0}, "greater than 0"),
         ({"kind": "absolute", "size": 1, "only_reads": True}, "only_reads belongs to"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +13,9 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.amounts import range_text, signed_text
 from analysis.page.chapters.worth import format_worth as typed_format_worth
-from analysis.results.explained import WorthDocument
-from analysis.worth import KNOBS, Change, Row, Worth, _gained, changes_of, worth
+from analysis.results.explained import WorthDocument, WorthRow
+from analysis.worth import KNOBS, Change, Worth, _gain, changes_of, worth
 from analysis.worth import worth_document as typed_worth_document
 from sim import Ratio, catalog, units
 from sim.formulas.goodput import optimal_interval
@@ -65,7 +63,7 @@ def knob(name: str, **changes: Any) -> tuple[sim.Prepared, sim.Prepared]:
     return prepared, by_name(changes_of(prepared).knobs)[name].prepared
 
 
-def rows_of(found: Worth) -> dict[str, Row]:
+def rows_of(found: Worth) -> dict[str, WorthRow]:
     """Return all knobs by name."""
     return {row.name: row for row in found.knobs.rows}
 
@@ -84,9 +82,9 @@ def test_without_its_only_cause_a_job_does_what_arithmetic_says() -> None:
     (row,) = found.causes.rows
     cycles, rest = divmod(2 * 86400 - 180, 1230)
     ideal = (1200 * cycles + min(rest, 1200)) / (2 * 86400)
-    base = rows_of(found)["restart"].gained["ettr"]
+    base = rows_of(found)["restart"].gain["ettr"]
     assert base is not None
-    gained = row.gained["ettr"]
+    gained = row.gain["ettr"]
     assert gained is not None
     mean = sum(each["ettr"].amount for each in found.base.rows) / sum(each["ettr"].base for each in found.base.rows)
     assert mean + gained.mean == pytest.approx(ideal, rel=1e-12)
@@ -97,7 +95,7 @@ def test_without_its_only_cause_a_job_does_what_arithmetic_says() -> None:
 def test_a_cause_that_never_strikes_is_worth_exactly_nothing() -> None:
     """To remove it, though it comes first, changes no life, no repair and no detection of the others: not by a bit."""
     ghost = {**NODE, "name": "ghost", "rate": "1 per 1000000000000 node-day"}
-    law = {"law": "lognormal", "median": "4 h", "sigma": 1.2}
+    law = {"use": "lognormal", "median": "4 h", "sigma": 1.2}
     found = worth(
         report_sample.parse(
             cluster={**report_sample.SMALL["cluster"], "nodes": 24},
@@ -109,8 +107,11 @@ def test_a_cause_that_never_strikes_is_worth_exactly_nothing() -> None:
         processes=1,
     )
     row = next(row for row in found.causes.rows if row.name == "ghost")
-    assert all(gained is not None and gained[:4] == (0.0, (0.0, 0.0), False, None) for gained in row.gained.values())
-    assert row.formula["ettr"] == pytest.approx(0, abs=1e-10)
+    assert all(
+        gained is not None and (gained.mean, gained.ci95, gained.resolved) == (0.0, (0.0, 0.0), False)
+        for gained in row.gain.values()
+    )
+    assert row.closed_form["ettr"] == pytest.approx(0, abs=1e-10)
 
 
 def test_the_other_failures_stay_when_a_cause_is_removed() -> None:
@@ -171,7 +172,7 @@ def test_a_rollout_that_is_removed_leaves_the_failures_that_it_would_have_change
 
 def test_longer_lives_are_the_same_lives_longer_by_a_tenth() -> None:
     """MTBF: all lives of unplanned causes are 1.1 times as long by the same random numbers, whatever their law."""
-    aged = {**NODE, "name": "aged", "law": {"law": "weibull", "mean": "1 d", "shape": 2.0}}
+    aged = {**NODE, "name": "aged", "law": {"use": "weibull", "mean": "1 d", "shape": 2.0}}
     del aged["rate"]
     before, after = knob("mtbf", failures=[NODE, aged, PLANNED])
     first = {life[:3]: life[3] for life in lives(before)}
@@ -185,7 +186,7 @@ def test_longer_lives_are_the_same_lives_longer_by_a_tenth() -> None:
 
 def test_longer_lives_reach_batches_and_hidden_faults() -> None:
     """A batch with a law of its own lives longer too, and nodes catch a hidden fault more seldom."""
-    batch = {"share": 0.5, "law": {"law": "exponential", "mean": "4 d"}}
+    batch = {"share": 0.5, "law": {"use": "exponential", "mean": "4 d"}}
     defect = {"use": "defect", "name": "lemon", "share": 0.2, "rate": "1 per node-day", "onset": "1 per 100 node-day"}
     before, after = knob("mtbf", failures=[{**NODE, "batches": [batch]}, defect])
     old = [prepared.sources[0].variety.batches[0].law for prepared in (before, after)]
@@ -262,7 +263,7 @@ def test_a_faster_step_keeps_the_share_of_time_and_yields_more_tokens() -> None:
     """A step of 0.9 of its time is worth a ninth of the tokens, and no points of ETTR but for whole steps."""
     found = worth(report_sample.parse(jobs=[{**TRAINED, "step_time": "4 s"}]), 4, processes=1)
     row = rows_of(found)["step_time"]
-    tokens, ettr = row.gained["tokens_per_day"], row.gained["ettr"]
+    tokens, ettr = row.gain["tokens_per_day"], row.gain["ettr"]
     assert tokens is not None
     assert ettr is not None
     base = sum(each["tokens_per_day"].amount for each in found.base.rows) / sum(
@@ -394,14 +395,14 @@ def test_what_a_knob_is_worth_is_what_the_closed_form_says() -> None:
     for group in (found.causes, found.knobs):
         rows += [row for row in (group.together, group.added, group.residual) if row is not None]
     for row in rows:
-        gained = row.gained["ettr"]
+        gained = row.gain["ettr"]
         assert gained is not None
-        limit = widened(gained) + abs(row.formula["ettr"]) / starts + 1e-12
-        assert gained.mean == pytest.approx(row.formula["ettr"], abs=limit), row.name
+        limit = widened(gained) + abs(row.closed_form["ettr"]) / starts + 1e-12
+        assert gained.mean == pytest.approx(row.closed_form["ettr"], abs=limit), row.name
         # The test can tell a knob that is turned twice, or the wrong way.
-        assert widened(gained) < 0.5 * abs(row.formula["ettr"]) or row.name in ("residual", "repair"), row.name
+        assert widened(gained) < 0.5 * abs(row.closed_form["ettr"]) or row.name in ("residual", "repair"), row.name
     assert {row.name for row in found.knobs.rows} == {"mtbf", "detection", "restart", "checkpoint", "repair"}
-    assert all(row.formula["ettr"] > 0 for row in rows_of(found).values() if row.name != "repair")
+    assert all(row.closed_form["ettr"] > 0 for row in rows_of(found).values() if row.name != "repair")
 
 
 def test_rare_failures_add_up() -> None:
@@ -410,11 +411,11 @@ def test_rare_failures_add_up() -> None:
     added, residual = found.causes.added, found.causes.residual
     assert added is not None
     assert residual is not None
-    gained = residual.gained["ettr"]
+    gained = residual.gain["ettr"]
     assert gained is not None
-    assert abs(residual.formula["ettr"]) < 0.01 * added.formula["ettr"]
-    assert abs(gained.mean - residual.formula["ettr"]) <= widened(gained)
-    assert widened(gained) < 0.2 * added.formula["ettr"]
+    assert abs(residual.closed_form["ettr"]) < 0.01 * added.closed_form["ettr"]
+    assert abs(gained.mean - residual.closed_form["ettr"]) <= widened(gained)
+    assert widened(gained) < 0.2 * added.closed_form["ettr"]
 
 
 @pytest.mark.nightly
@@ -426,11 +427,13 @@ def test_frequent_failures_do_not_add_up() -> None:
     found = worth(exact("8 d", 25.0, 25.0), REPLICATIONS)
     residual = found.causes.residual
     assert residual is not None
-    gained = residual.gained["ettr"]
+    gained = residual.gain["ettr"]
     assert gained is not None
     assert gained.mean > widened(gained) > 0
     assert gained.resolved
-    assert gained.mean == pytest.approx(residual.formula["ettr"], abs=widened(gained) + residual.formula["ettr"] / 400)
+    assert gained.mean == pytest.approx(
+        residual.closed_form["ettr"], abs=widened(gained) + residual.closed_form["ettr"] / 400
+    )
     assert found.formula["ettr"] < 0.6
 
 
@@ -455,8 +458,8 @@ def test_sums_and_residuals_close(priced: tuple[Worth, dict[str, Any]]) -> None:
     for kind in ("causes", "knobs"):
         group = priced[1][kind]
         for value in ("ettr", "goodput", "tokens_per_day"):
-            counted = [row["gained"][value]["mean"] for row in group["rows"] if row["counts"]]
-            parts = {name: group[name]["gained"][value]["mean"] for name in ("together", "added", "residual")}
+            counted = [row["gain"][value]["mean"] for row in group["rows"] if row["counts"]]
+            parts = {name: group[name]["gain"][value]["mean"] for name in ("together", "added", "residual")}
             assert parts["added"] == pytest.approx(math.fsum(counted), rel=1e-9)
             assert parts["together"] == pytest.approx(parts["added"] + parts["residual"], rel=1e-9)
         formulas = {name: group[name]["closed_form"]["ettr"] for name in ("together", "added", "residual")}
@@ -466,26 +469,36 @@ def test_sums_and_residuals_close(priced: tuple[Worth, dict[str, Any]]) -> None:
     assert [row["name"] for row in priced[1]["knobs"]["rows"] if not row["counts"]] == ["checkpoint_by_rule"]
 
 
-def test_rows_are_sorted_by_what_they_are_worth(priced: tuple[Worth, dict[str, Any]]) -> None:
-    """The most tokens a day come first."""
-    for kind in ("causes", "knobs"):
-        worths = [row["gained"]["tokens_per_day"]["mean"] for row in priced[1][kind]["rows"]]
-        assert worths == sorted(worths, reverse=True)
-
-
 def test_money_is_the_work_gained_at_the_price_of_work(priced: tuple[Worth, dict[str, Any]]) -> None:
-    """Rent over tokens is the price; gained tokens of a year at that price are worth their money."""
+    """Rent over tokens is the price; the gain in tokens of a year at that price is worth their money."""
     found, content = priced
     rent = 2.0 * 16 * 8 * 48
     tokens = content["base"]["tokens_per_day"]["mean"] * 2
     assert content["price_of_work"] == pytest.approx(rent / tokens, rel=1e-9)
     year = units.DURATION.units["year"] / 86400
     for row in content["knobs"]["rows"]:
-        gained, money = row["gained"]["tokens_per_day"], row["money_per_year"]
+        gained, money = row["gain"]["tokens_per_day"], row["money_per_year"]
         for mine, of in zip((money["mean"], *money["ci95"]), (gained["mean"], *gained["ci95"]), strict=True):
             assert mine == pytest.approx(of * year * rent / tokens, rel=1e-9)
     assert content["currency"] == "EUR"
     assert found.by == content["by"] == "tokens_per_day"
+
+
+def test_one_point_of_ettr_is_as_much_as_the_share_of_all_that_it_takes_today(
+    priced: tuple[Worth, dict[str, Any]],
+) -> None:
+    """A job whose ETTR is e needs 0.01 / e of its GPUs, of its 2 days or of its rent of a year for a point of work."""
+    found, content = priced
+    point, part = content["one_point"], 0.01 / content["base"]["ettr"]["mean"]
+    (job,) = found.base.prepared.jobs
+    rent = 2.0 * 16 * 8 * units.DURATION.units["year"] / 3600
+    shown = {"gpus": part * job.gpus, "time_s": part * 2 * 86400, "money_per_year": part * rent}
+    assert point == pytest.approx(shown, rel=1e-9)
+    last = format_worth(content).splitlines()[-1]
+    assert last.startswith("One point of ETTR = ")
+    assert [word in last for word in ("EUR a year", "of this run", "GPUs")] == [True] * 3
+    free = format_worth({**content, "one_point": {**point, "money_per_year": None}}).splitlines()[-1]
+    assert "EUR" not in free
 
 
 def test_without_tokens_money_is_for_productive_time() -> None:
@@ -495,12 +508,12 @@ def test_without_tokens_money_is_for_productive_time() -> None:
     ettr = sum(each["ettr"].amount for each in found.base.rows) / sum(each["ettr"].base for each in found.base.rows)
     assert found.price == pytest.approx(2.0 / 3600 * 16 * 8 / (112 * ettr), rel=1e-9)
     row = rows_of(found)["mtbf"]
-    gained = row.gained["ettr"]
+    gained = row.gain["ettr"]
     assert gained is not None
-    assert row.money is not None
+    assert row.money_per_year is not None
     assert found.price is not None
     hours = gained.mean * 112 * units.DURATION.units["year"] / 3600
-    assert row.money.mean == pytest.approx(hours * found.price * 3600, rel=1e-9)
+    assert row.money_per_year.mean == pytest.approx(hours * found.price * 3600, rel=1e-9)
 
 
 def test_document_has_what_the_reference_says(priced: tuple[Worth, dict[str, Any]]) -> None:
@@ -512,7 +525,7 @@ def test_document_has_what_the_reference_says(priced: tuple[Worth, dict[str, Any
     for key in {*content, *content["causes"], *(name for row in rows for name in row)}:
         assert f"`{key}`" in section, key
     for row in rows:
-        for found in row["gained"].values():
+        for found in row["gain"].values():
             assert found["ci95"][0] <= found["mean"] <= found["ci95"][1]
             assert found["resolved"] is not (found["ci95"][0] <= 0 <= found["ci95"][1])
         assert row["closed_form"].keys() == {"ettr", "tokens_per_day"}
@@ -520,44 +533,17 @@ def test_document_has_what_the_reference_says(priced: tuple[Worth, dict[str, Any
     assert content["left_out"].keys() == {"spares"}
 
 
-def test_text_has_every_row_and_says_what_is_not_resolved(priced: tuple[Worth, dict[str, Any]]) -> None:
-    """Causes, knobs, sums and reasons are there; a row whose interval holds zero names the replications to resolve."""
-    content = priced[1]
-    text = format_worth(content)
-    labels = ["node", "other", "MTBF +10 %", "detection -10 %", "restart -10 %", "checkpoint -10 %", "repair -10 %"]
-    labels += ["step time -10 %", "checkpoint -10 %, by its rule", "all at once", "not additive by"]
-    lines = text.splitlines()
-    for label in labels:
-        assert any(line.startswith(f"{label}  ") for line in lines), label
-    assert "spares: left out: the cluster has no idle nodes to give" in text
-    assert "EUR" in text
-    for row in content["knobs"]["rows"]:
-        row["gained"]["tokens_per_day"] |= {"ci95": [-1.0, 2.0], "resolved": False, "replications_to_resolve": 77}
-    told = [line for line in format_worth(content).splitlines() if line.endswith(" 77")]
-    assert len(told) == len(content["knobs"]["rows"])
-    assert max(map(len, text.partition("\n  - ")[0].splitlines())) <= 160
-
-
-def test_money_has_its_interval_beside_it(priced: tuple[Worth, dict[str, Any]]) -> None:
-    """Both intervals of a row are in its line: that of the work and, in the same proportion, that of the money."""
-    row = next(row for row in priced[1]["knobs"]["rows"] if row["name"] == "mtbf")
-    (line,) = (line for line in format_worth(priced[1]).splitlines() if line.startswith("MTBF +10 %"))
-    assert line.count("..") == 3
-    low, high = row["money_per_year"]["ci95"]
-    assert range_text([low, high], signed_text) in line
-
-
 def same_in_all(row: dict[str, Any], value: float) -> dict[str, Any]:
     """Return a row of which every replication gains as much."""
     same = {"mean": value, "ci95": [value, value], "resolved": False, "replications_to_resolve": None}
-    return {**row, "gained": dict.fromkeys(row["gained"], same), "money_per_year": same}
+    return {**row, "gain": dict.fromkeys(row["gain"], same), "money_per_year": same}
 
 
 def test_what_is_the_same_in_all_replications_is_not_called_resolved(priced: tuple[Worth, dict[str, Any]]) -> None:
     """Replications that agree have no interval: a gain stands alone, and nothing at all is no change."""
-    with_luck = [Ratio(value, 1) for value in (0.91, 0.94, 0.90)]
-    shifted = [np.array([ratio.amount for ratio in with_luck]) + more for more in (0.0, 0.015)]
-    found = _gained([shifted[1]], [shifted[0]])
+    with_noise = [Ratio(value, 1) for value in (0.91, 0.94, 0.90)]
+    shifted = [np.array([ratio.amount for ratio in with_noise]) + more for more in (0.0, 0.015)]
+    found = _gain([shifted[1]], [shifted[0]])
     assert found is not None
     assert found.mean == pytest.approx(0.015)
     assert (found.resolved, found.replications_to_resolve) == (False, None)
@@ -575,7 +561,7 @@ def test_a_replayed_log_is_one_history(priced: tuple[Worth, dict[str, Any]]) -> 
     found = worth(sim.load(sim.find("replay")), 2, processes=1)
     content = worth_document(found, command="")
     assert content["one_history"]
-    assert not any(row["gained"]["ettr"]["resolved"] for row in content["causes"]["rows"])
+    assert not any(row["gain"]["ettr"]["resolved"] for row in content["causes"]["rows"])
     tables, *notes = format_worth(content).split("\n  - ")
     assert ".." not in tables
     assert "a log is replayed: one history: no interval" in notes
@@ -584,20 +570,9 @@ def test_a_replayed_log_is_one_history(priced: tuple[Worth, dict[str, Any]]) -> 
     assert ".." not in tables
 
 
-def test_without_a_closed_form_the_note_says_so(priced: tuple[Worth, dict[str, Any]]) -> None:
-    """A reason for there being none is not what a closed form assumes."""
-    content = json.loads(json.dumps(priced[1]))
-    assert "  - the closed form assumes: long run" in format_worth(content)
-    content["base"]["ettr"]["closed_form"] = None
-    content["closed_form_assumptions"], content["closed_form_reasons"] = [], ["no closed form for recovery 'ladder'"]
-    told = format_worth(content)
-    assert "\n  - the closed form does not apply: no closed form for recovery 'ladder'" in told
-    assert "assumes" not in told
-
-
 @pytest.mark.parametrize("count", ["2", "7"])
 def test_fewer_than_eight_replications_are_refused(count: str) -> None:
-    """With so few, luck cannot be told from worth: one line, and status 2."""
+    """With so few, noise cannot be told from worth: one line, and status 2."""
     result = CliRunner().invoke(cli.app, ["explain", "quickstart", "--worth", "--replications", count])
     assert result.exit_code == 2
     assert result.stdout == ""

@@ -1,1 +1,1 @@
-"""What is told of results: one subject a file."""
+"""What is stated of results: one subject a file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import (
@@ -21,9 +21,10 @@ from analysis.amounts import (
     time_form,
 )
 from analysis.metrics import lower_is_better
-from analysis.page.cells import axes_of, lines_along
+from analysis.page.cells import axes_of, best_of, running, shown_of_cells, summary_of
+from analysis.page.chapters.curves import curves_picture, known_lines
 from analysis.page.chapters.inputs import more_runs
-from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
+from analysis.page.charts.data import Front, FrontPoint, Interval, Intervals, Scale
 from analysis.page.glossary import metric_words
 from analysis.page.model import Column, Grid, Picture, plain
 from analysis.page.sourced import (
@@ -37,14 +38,16 @@ from analysis.page.sourced import (
     number,
     ranged,
     sentence,
-    shown_of_cells,
 )
+from analysis.statistics.estimates import contributions
+from sim import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from analysis.page.cells import Axis, Line
+    from analysis.page.cells import Axis
     from analysis.page.model import Words
+    from analysis.results.models import SweepDocument
 
     Draw = Callable[[str], Picture | None]
 
@@ -58,7 +61,7 @@ _WITHOUT_ARTICLE = ("goodput", "training speed")
 
 _FEWEST_FIRM = 10
 
-"""Runs from which on it is told how many would be enough: the spread of fewer is known to a factor of two."""
+"""Runs from which on it is stated how many would be enough: the spread of fewer is known to a factor of two."""
 
 
 class AnswerText(NamedTuple):
@@ -79,7 +82,7 @@ class AnswerText(NamedTuple):
     band
         How far what is not known exactly moves it; empty where the answer does not tell.
     doubt
-        How sure it is, where that is not told as of others; empty elsewhere.
+        How sure it is, where that is not stated as of others; empty elsewhere.
     """
 
     answer: Words
@@ -95,6 +98,11 @@ class AnswerText(NamedTuple):
     def point(self) -> Words:
         """The title as a sentence."""
         return sentence(self.title)
+
+    def drawn(self, key: str = "the-answer") -> Picture | None:
+        """Return the picture; ``None`` where there is nothing to show."""
+        found = self.picture(capital(plain(self.title).replace("“", "").replace("”", "")))
+        return None if found is None else replace(found, key=key)
 
 
 _ASKED = {
@@ -119,7 +127,7 @@ def asked_text(asked: Asked) -> str:
     parts = [f"{word} {' and '.join(map(asked.title, axes))}" for (_, word), axes in zip(ways, names, strict=True)]
     what = " and ".join(map(name_of, content.get("metrics") or data.get("metrics") or [asked.metric]))
     over = ["with unknown inputs"] if content.get("over") == "parameters" else []
-    return " ".join(part for part in (_ASKED[content["ask"]], what, level, *parts, *over) if part)
+    return " ".join(part for part in (_ASKED[content["use"]], what, level, *parts, *over) if part)
 
 
 MOST_ROWS = 60
@@ -197,21 +205,26 @@ class Asked:
     rows: Rows = field(default_factory=Rows)
 
     @property
-    def content(self) -> Mapping[str, Any]:
-        """The whole answer."""
-        found: Mapping[str, Any] = self.places.get("answers", self.position)
+    def document(self) -> SweepDocument:
+        """All of it."""
+        found: SweepDocument = self.places.content
         return found
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """What was asked."""
+        found = self.document.answers[self.position]
+        return {"use": found.use, **(found.model_extra or {})}
 
     @property
     def data(self) -> Mapping[str, Any]:
         """The numbers behind it."""
-        found: Mapping[str, Any] = self.content["data"]
-        return found
+        return self.document.answers[self.position].data
 
     @property
     def metric(self) -> str:
         """What it is about; of several metrics the first."""
-        found = self.data.get("metric") or (self.data.get("metrics") or self.places.get("metrics"))[0]
+        found = self.data.get("metric") or (self.data.get("metrics") or self.document.metrics)[0]
         return str(found)
 
     @property
@@ -228,7 +241,9 @@ class Asked:
         """Return whether less of a metric is better."""
         directions = self.content.get("direction")
         stated = directions.get(metric) if isinstance(directions, dict) else directions
-        return stated == "lowest" if stated else lower_is_better(metric)
+        if stated:
+            return bool(stated == "lowest")
+        return lower_is_better(metric) or metric in self.document.axes
 
     @property
     def what(self) -> str:
@@ -242,17 +257,17 @@ class Asked:
 
     @functools.cached_property
     def form(self) -> Form:
-        """How the metric is told."""
+        """How the metric is stated."""
         return self.form_of(self.metric)
 
     def form_of(self, metric: str) -> Form:
-        """Return how a metric is told."""
-        means = [cell["metrics"].get(metric, {}).get("mean") for cell in self.places.get("cells")]
-        return people_form(metric, [mean for mean in means if mean is not None], self.places.get("currency") or "")
+        """Return how a metric is stated."""
+        means = [summary_of(cell, metric).mean for cell in self.document.cells]
+        return people_form(metric, [mean for mean in means if mean is not None], self.document.currency or "")
 
     def shown(self, metric: str = "") -> Shown:
         """Return how a metric is shown in a table."""
-        return shown_of_cells(self.places.get("cells"), metric or self.metric, self.places.get("currency"))
+        return shown_of_cells(self.document.cells, metric or self.metric, self.document.currency)
 
     def text(self, found: Estimate | None, metric: str = "") -> str:
         """Return a mean with its interval for a table; empty without one."""
@@ -261,14 +276,14 @@ class Asked:
     @functools.cached_property
     def varying(self) -> tuple[str, ...]:
         """The axes that were chosen, and of which the cells have more than one value; all that were if none has."""
-        axes = self.places.get("axes")
-        chosen = tuple(name for name in axes if not axes[name]["unknown"])
-        return tuple(name for name in chosen if len(axes[name]["values"]) > 1) or chosen
+        axes = self.document.axes
+        chosen = tuple(name for name in axes if not axes[name].unknown)
+        return tuple(name for name in chosen if len(axes[name].values) > 1) or chosen
 
     @functools.cached_property
     def _cells(self) -> dict[tuple[str, ...], int]:
-        cells = reversed(self.places.get("cells"))
-        return {tuple(cell["values"][name] for name in self.varying): cell["cell"] for cell in cells}
+        cells = reversed(self.document.cells)
+        return {tuple(cell.values[name] for name in self.varying): cell.cell for cell in cells}
 
     def at(self, *keys: str | int) -> SourcedNumber | None:
         """Return a number of the answer; ``None`` where there is none."""
@@ -296,8 +311,8 @@ class Asked:
         return axis is not None and axis.is_numeric
 
     def axis_form(self, name: str, at: float) -> Form:
-        """Return how a place on an axis is told."""
-        axis, labels = self.axis(name), [entry["label"] for entry in self.places.get("axes", name, "values")]
+        """Return how a place on an axis is stated."""
+        axis, labels = self.axis(name), [entry.label for entry in self.document.axes[name].values]
         if all(label.isdigit() for label in labels):
             return Form("", is_whole=True)
         units = {label.partition(" ")[2] for label in labels}
@@ -307,12 +322,12 @@ class Asked:
 
     def title(self, axis: str) -> str:
         """Return what an axis is called."""
-        return str(self.places.get("axes", axis, "title") or axis)
+        return self.document.axes[axis].title or axis
 
     def value(self, axis: str, label: str) -> Words:
         """Return a value without the name of its axis: a count as people write it, a name in quotes."""
-        for place, entry in enumerate(self.places.get("axes", axis, "values")):
-            if entry["label"] == label and label.isdigit() and entry["number"] == int(label):
+        for place, entry in enumerate(self.document.axes[axis].values):
+            if entry.label == label and label.isdigit() and entry.number == int(label):
                 found = self.places.at("axes", axis, "values", place, "number")
                 assert found is not None
                 return (number(found, COUNT),)
@@ -320,18 +335,18 @@ class Asked:
 
     def is_counted(self, axis: str) -> bool:
         """Return whether the study says what the values of an axis count, such as hot spares."""
-        return bool(self.places.get("axes", axis, "noun"))
+        return bool(self.document.axes[axis].noun)
 
     def is_factor(self, axis: str) -> bool:
         """Return whether an axis multiplies failure rates of the scenario."""
-        paths = self.places.get("axes", axis, "paths")
+        paths = self.document.axes[axis].paths
         return bool(paths) and all(_RATE.fullmatch(path) for path in paths)
 
     def with_name(self, axis: str, value: Words) -> Words:
         """Return a value with the name of its axis: ``12 hot spares``, ``restart 60 s``, ``recovery “cold”``."""
         title = self.title(axis)
         if self.is_counted(axis):
-            return line(value, f" {self.places.get('axes', axis, 'noun')}")
+            return line(value, f" {self.document.axes[axis].noun}")
         if self.is_factor(axis):
             return (f"the stated {title}",) if plain(value) == "1" else line(value, f" times the {title}")
         return line(f"{title} ", value)
@@ -394,7 +409,7 @@ class Asked:
 
     def all_rows(self) -> list[Row]:
         """Return all cells as rows of a picture."""
-        return [Row(self.short([cell["values"]]), cell["cell"]) for cell in self.places.get("cells")]
+        return [Row(self.short([cell.values]), cell.cell) for cell in self.document.cells]
 
     def grid(
         self,
@@ -415,10 +430,6 @@ class Asked:
 # The one picture of a first screen: curves along an axis, means below each other, or a front.
 
 KEY = "the-answer"
-
-_MOST_LINES = 8
-
-"""Curves that the eye can tell apart."""
 
 _MOST_BARS = 14
 
@@ -461,14 +472,7 @@ def intervals(asked: Asked, rows: Sequence[Row]) -> Draw:
     return picture
 
 
-def curves(
-    asked: Asked,
-    along: str,
-    *,
-    level: tuple[float, str] | None = None,
-    edges: Sequence[tuple[float, str]] = (),
-    between: str = "",
-) -> Draw:
+def curves(asked: Asked, along: str, *, edges: Sequence[tuple[float, str]] = (), between: str = "") -> Draw:
     """Return what draws the metric along an axis, a curve for each combination of the others.
 
     Parameters
@@ -477,87 +481,90 @@ def curves(
         The answer.
     along
         The axis.
-    level
-        A value to hold the curves against [SI], and its name.
     edges
-        Places on the axis [SI] to hold them against, with names.
+        Places on the axis [SI] to hold the curves against, with names.
     between
         The axis that tells the curves apart, where their names shall be those of its values.
     """
 
     def picture(title: str) -> Picture | None:
-        axis = asked.axis(along)
-        lines, left_out = _lines(asked, axis, between) if axis is not None and axis.is_numeric else ([], 0)
-        if axis is None or not lines:
-            return None
-        y = asked.form
-        chart = Curves(
-            title,
-            axis.scale,
-            Scale(f"{capital(asked.what)} [{y.unit}]" if y.unit else capital(asked.what)),
-            tuple(_series(asked, axis, line, hue) for hue, line in enumerate(lines)),
-            levels=() if level is None else ((level[0] / y.size, level[1]),),
-            edges=tuple((place / axis.size, name) for place, name in edges),
-        )
-        texts = [{cell["values"][axis.name]: _text(asked, cell["cell"]) for cell in line.cells} for line in lines]
-        order = sorted(zip(axis.numbers, axis.labels, strict=True), key=lambda pair: pair[0] or 0.0)
-        rows = [(label_text(label), *(text.get(label, "") for text in texts)) for _, label in order]
-        columns = (Column(axis.title, is_number=False), *(Column(line.name or asked.what) for line in lines))
-        grid = Grid(title, columns, [row for row in rows if any(row[1:])])
-        courses = []
-        for place, column in enumerate(columns[1:], 1):
-            first, last = (([row for row in grid.rows if row[place]])[end] for end in (0, -1))
-            courses.append(f"{column.head} goes from {first[place]} at {first[0]} to {last[place]} at {last[0]}")
-        note = f" Of {len(lines) + left_out} curves {len(lines)} are drawn." if left_out else ""
-        alt = f"{capital(asked.what)} along {axis.title}: {'; '.join(courses)}."
-        return Picture(KEY, chart, alt, _MEANING + note, grid)
+        axis, content, metric = asked.axis(along), asked.places.content, asked.shown()
+        lines = known_lines(content, axis, metric) if axis is not None and axis.is_numeric else []
+        named = [line._replace(name=line.at[between]) if list(line.at) == [between] else line for line in lines]
+        return curves_picture(content, axis, metric, named, KEY, title=title, edges=edges) if axis and lines else None
 
     return picture
 
 
 def front(asked: Asked, aims: tuple[str, str], ranking: Mapping[int, str]) -> Draw:
-    """Return what draws two metrics against each other; `ranking` is that of each cell, as in `FrontPoint`."""
+    """Return what draws two aims, metrics or axes, against each other.
+
+    Parameters
+    ----------
+    asked
+        The answer.
+    aims
+        The aims: across, and up.
+    ranking
+        That of each cell, as in `FrontPoint`.
+    """
 
     def picture(title: str) -> Picture | None:
-        forms = [asked.form_of(aim) for aim in aims]
         points, rows = [], []
         for cell, word in ranking.items():
-            across, up = (_scaled(asked, cell, aim, form) for aim, form in zip(aims, forms, strict=True))
-            if across is None or up is None:
+            (x, x95), (y, y95) = (_place(asked, cell, aim) for aim in aims)
+            if x is None or y is None:
                 continue
-            name = plain(asked.some([asked.places.get("cells", cell, "values")]))
-            points.append(FrontPoint(name, across[0], up[0], across[1], up[1], word))
-            texts = [_text(asked, cell, aim) for aim in aims]
+            labels = asked.document.cells[cell].values
+            name = plain(asked.some([labels]))
+            points.append(FrontPoint(name, x, y, x95, y95, word))
+            texts = [label_text(labels[aim]) if asked.axis(aim) else _text(asked, cell, aim) for aim in aims]
             rows.append((name, *texts, {"front": "on the front", "perhaps": "perhaps"}.get(word, "")))
         if not points:
             return None
-        words = [metric_words(aim).removeprefix("the ") for aim in aims]
-        x, y = (Scale(f"{capital(word)} [{form.unit}]") for word, form in zip(words, forms, strict=True))
+        words = [asked.title(aim) if asked.axis(aim) else metric_words(aim).removeprefix("the ") for aim in aims]
+        scales = [axis.scale if (axis := asked.axis(aim)) else Scale(f"{capital(word)} [{asked.form_of(aim).unit}]")
+                  for aim, word in zip(aims, words, strict=True)]  # fmt: skip
         lowest = [asked.is_lowest_best(aim) for aim in aims]
-        chart = Front(title, x, y, tuple(points), lowest[0], lowest[1])
+        chart = Front(title, scales[0], scales[1], tuple(points), lowest[0], lowest[1])
         grid = Grid(title, (Column("setting", is_number=False), *map(Column, words), Column("", is_number=False)), rows)
-        best = "; ".join(f"{row[0]}: {row[1]} and {row[2]}" for row in rows if row[3] == "on the front")
-        return Picture(KEY, chart, f"{words[0]} against {words[1]}. On the front: {best or 'none'}.", _MEANING, grid)
+        best = "; ".join(f"{row[0]}: {row[1]} and {row[2]}" for row in rows[:6] if row[3])
+        alt = f"{capital(words[0])} against {words[1]}. On the front, or perhaps: {best or 'none'}."
+        return Picture(KEY, chart, alt, f"{_MEANING} {_FRONT}", grid)
 
     return picture
 
 
+_FRONT = (
+    "On the front: no other combination is better in everything, by 95 % intervals of paired differences that hold "
+    "together. Perhaps: these intervals do not tell."
+)
+
+
+def _place(asked: Asked, cell: int, aim: str) -> tuple[float | None, tuple[float, float] | None]:
+    """Return where a cell is in an aim, and its interval, as people see them."""
+    axis = asked.axis(aim)
+    if axis is None:
+        return _scaled(asked, cell, aim, asked.form_of(aim)) or (None, None)
+    at = asked.document.cells[cell].numbers.get(aim)
+    return (None if at is None else at / axis.size), None
+
+
 def _mean(asked: Asked, cell: int) -> float | None:
-    found: float | None = asked.places.get("cells", cell, "metrics", asked.metric, "mean")
-    return found
+    return summary_of(asked.document.cells[cell], asked.metric).mean
 
 
 def _scaled(asked: Asked, cell: int, metric: str, form: Form) -> tuple[float, tuple[float, float] | None] | None:
     """Return the mean of a cell and its interval as people see them."""
-    found = asked.places.get("cells", cell, "metrics", metric) or {}
-    if found.get("mean") is None:
+    found = summary_of(asked.document.cells[cell], metric)
+    if found.mean is None:
         return None
-    ends = found.get("mean_ci95")
-    return found["mean"] / form.size, None if ends is None else (ends[0] / form.size, ends[1] / form.size)
+    ends = found.mean_ci95
+    return found.mean / form.size, None if ends is None else (ends[0] / form.size, ends[1] / form.size)
 
 
 def _band(asked: Asked, cell: int) -> tuple[float, float] | None:
-    ends = asked.places.get("cells", cell, "metrics", asked.metric, "band90")
+    ends = summary_of(asked.document.cells[cell], asked.metric).band90
     return None if ends is None else (ends[0] / asked.form.size, ends[1] / asked.form.size)
 
 
@@ -567,33 +574,78 @@ def _text(asked: Asked, cell: int | None, metric: str = "") -> str:
     return "" if found is None else asked.form_of(metric or asked.metric).value(found.mean.value, found.interval)
 
 
-def _lines(asked: Asked, axis: Axis, between: str) -> tuple[list[Line], int]:
-    """Return the lines along an axis that have a mean, and how many more there are.
+# ----------------------------------------
+# The front of two metrics of a study that nobody asked for, where the best of one is not the best of the other.
 
-    Of many they are those at both ends and some between them.
+
+def front_data(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> dict[str, Any] | None:
+    """Return the front of the headline metric and the first other one that does not go with it, as a question has it.
+
+    ``None`` where all metrics of the study are best at one combination, where fewer than two combinations are on the
+    front with 95 % confidence, so that noise alone may pull the metrics apart, and without the replications.
+
+    Parameters
+    ----------
+    content
+        The document of a sweep.
+    rows
+        Rows of ``results.csv``.
     """
-    found = [
-        line
-        for line in lines_along(asked.places.content, axis)
-        if any(_mean(asked, cell["cell"]) is not None for cell in line.cells)
-    ]
-    count = len(found)
-    if count > _MOST_LINES:
-        picked = [round(place * (len(found) - 1) / (_MOST_LINES - 1)) for place in range(_MOST_LINES)]
-        found = [found[place] for place in dict.fromkeys(picked)]
-    named = [line._replace(name=line.at[between]) if list(line.at) == [between] else line for line in found]
-    return named, count - len(named)
+    import numpy as np
+
+    from analysis.study.questions.best import front_of
+
+    metrics = _best_apart(content)
+    if metrics is None or not rows or len(axes_of(content)) == 0:
+        return None
+    found = _replications(content, rows, metrics)
+    count = min((len(ratios) for each in found.values() for ratios in each), default=0)
+    # Variance of a single replication is not known, so none would be on the front with confidence.
+    known = {number: [contributions(ratios[:count]) for ratios in each] for number, each in found.items()}
+    kept = [number for number, each in known.items() if all(values is not None for values in each)]
+    if count < 2 or len(kept) < 2:
+        return None
+    signs = [1.0 if lower_is_better(metric) else -1.0 for metric in metrics]
+    aims = [sign * np.array([known[number][place] for number in kept]) for place, sign in enumerate(signs)]
+    front = front_of(aims)
+    if sum(front.sure) < 2:
+        return None
+    at = {cell.cell: cell.values for cell in running(content)}
+    members = [{"at": at[kept[row]], "certain": sure} for row, sure in zip(front.members, front.sure, strict=True)]
+    maybe = [{"at": at[kept[row]]} for row in front.maybe]
+    return {"metrics": list(metrics), "axes": [], "replications": count, "front": members, "may_be_too": maybe}
 
 
-def _series(asked: Asked, axis: Axis, line: Line, hue: int) -> Series:
-    """Return a curve with its interval and band."""
-    means = [_scaled(asked, cell["cell"], asked.metric, asked.form) or (None, None) for cell in line.cells]
-    bands = tuple(_band(asked, cell["cell"]) for cell in line.cells)
-    return Series(
-        line.name,
-        tuple(cell["numbers"][axis.name] / axis.size for cell in line.cells),
-        tuple(mean for mean, _ in means),
-        tuple(ends for _, ends in means),
-        bands if any(bands) else (),
-        hue=hue,
-    )
+def _best_apart(content: SweepDocument) -> tuple[str, str] | None:
+    """Return the headline metric and the first other one whose best combination is another."""
+    headline, *others = content.metrics
+    best = best_of(running(content), headline)
+    for metric in others:
+        other = best_of(running(content), metric)
+        if best and other and other[0] is not best[0]:
+            return headline, metric
+    return None
+
+
+def _replications(
+    content: SweepDocument, rows: Sequence[Mapping[str, str]], metrics: Sequence[str]
+) -> dict[int, list[list[Ratio]]]:
+    """Return the replications of each metric by cell, at the central values of what is unknown.
+
+    What was censored has no amount; its cell is left out.
+    """
+    cells = {cell.cell for cell in running(content)}
+    found: dict[int, list[list[Ratio]]] = {}
+    censored = set()
+    for row in rows:
+        number = int(row["cell"])
+        if row["draw"] != "0" or number not in cells:
+            continue
+        each = found.setdefault(number, [[] for _ in metrics])
+        for ratios, metric in zip(each, metrics, strict=True):
+            amount, base = row.get(f"{metric}.amount"), row.get(f"{metric}.base")
+            if amount and base:
+                ratios.append(Ratio(float(amount), float(base)))
+            else:
+                censored.add(number)
+    return {number: each for number, each in found.items() if number not in censored}

@@ -8,11 +8,21 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import COUNT, PERCENT, Form, Shown, capital, ends_of, label_text, name_of, number_of
+from analysis.amounts import COUNT, PERCENT, Form, Shown, capital, ends_of, label_text, name_of, number_of, time_form
 from analysis.metrics import lower_is_better
-from analysis.page.cells import best_of, missing_text, running, status_text
+from analysis.page.cells import (
+    band_text,
+    best_of,
+    has_bands,
+    missing_text,
+    running,
+    shown_of_cells,
+    status_text,
+    summary_of,
+)
 from analysis.page.chapters.answer import (
     KEY,
     MOST_ROWS,
@@ -23,8 +33,8 @@ from analysis.page.chapters.answer import (
     asked_text,
     curves,
     front,
+    front_data,
     intervals,
-    nothing,
 )
 from analysis.page.charts.data import Curves, Scale, Series
 from analysis.page.glossary import metric_words
@@ -34,19 +44,18 @@ from analysis.page.sourced import (
     Estimate,
     Places,
     SourcedNumber,
-    band_text,
     bracket,
     either,
-    has_bands,
     line,
     listed,
     number,
     ranged,
     sentence,
-    shown_of_cells,
-    told,
     whole,
+    worded,
 )
+from analysis.results.models import AnswerFound
+from sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,8 +64,7 @@ if TYPE_CHECKING:
     from analysis.page.chapters.answer import Draw
     from analysis.page.model import Words
     from analysis.page.report_data import ReportData
-
-Content = dict[str, Any]
+    from analysis.results.models import CellFound, SweepDocument
 
 WORDS = 45
 
@@ -65,15 +73,40 @@ WORDS = 45
 
 def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[Asked, AnswerText]]:
     """Return what the answers of a study say, in order; those that say nothing are left out."""
-    asked = [Asked(places, position, rows or Rows()) for position in range(len(places.get("answers")))]
-    found = [(one, ANSWERS[one.content["ask"]](one)) for one in asked]
-    return [(one, told) for one, told in found if told is not None]
+    asked = [Asked(places, position, rows or Rows()) for position in range(len(places.content.answers))]
+    found = [(one, ANSWERS[one.content["use"]](one)) for one in asked]
+    return [(one, worded) for one, worded in found if worded is not None]
 
 
-def sentences_of(content: Content) -> list[list[str]]:
+def chosen_cells(content: SweepDocument) -> tuple[int, int | None] | None:
+    """Return the numbers of two cells of a sweep: the one that a report looks at closely, and one to hold it against.
+
+    The first question whose answer names both says which; else it is the cell with the best mean of the headline
+    metric, and the first one that differs from it in nothing but one axis. The second is ``None`` where there is no
+    other; ``None`` for both if no cell ran.
+    """
+    cells = {cell.cell: cell for cell in running(content)}
+    if not cells:
+        return None
+    for _, answer in answers_of(Places(RUN, content)):
+        if answer.cell in cells and answer.other in cells and answer.cell != answer.other:
+            assert answer.cell is not None
+            return answer.cell, answer.other
+    best = (best_of(list(cells.values()), content.metrics[0]) or list(cells.values()))[0]
+    others = [cell for cell in cells.values() if cell is not best]
+    near = [cell for cell in others if len(cell.values.items() - best.values.items()) == 1]
+    return best.cell, next((cell.cell for cell in (*near, *others)), None)
+
+
+def sentences_of(content: SweepDocument) -> list[list[str]]:
     """Return each answer of the document of a sweep in words; one that says nothing keeps the reason why."""
-    said = {asked.position: [plain(told.answer)] for asked, told in answers_of(Places(RUN, content))}
-    return [said.get(place, answer["sentences"]) for place, answer in enumerate(content["answers"])]
+    said = {asked.position: [plain(worded.answer)] for asked, worded in answers_of(Places(RUN, content))}
+    return [said.get(place, answer.sentences) for place, answer in enumerate(content.answers)]
+
+
+_DRAWN = ("best", "compare", "pareto")
+
+"""Questions whose picture no other section has."""
 
 
 def section(report_data: ReportData) -> Section | None:
@@ -81,22 +114,42 @@ def section(report_data: ReportData) -> Section | None:
     content = report_data.sweep
     if content is None:
         return None
-    rows = Rows(report_data.table) if _METRIC in content["metrics"] else None
-    answers = answers_of(Places(RUN, content), rows)
+    answers = answers_of(Places(RUN, content), Rows(report_data.table) if _METRIC in content.metrics else None)
     text = [line(f"{asked_text(asked)}. ", one.answer) for asked, one in answers]
-    tables = [one.table for _, one in answers if one.table is not None]
-    count = number_of(len(content["cells"]), "combination")
+    items: list[Picture | Grid] = []
+    for place, (asked, one) in enumerate(answers):
+        is_shown = place == 0 and report_data.kind == "sweep"
+        picture = one.drawn(f"answer-{place + 1}") if asked.content["use"] in _DRAWN and not is_shown else None
+        if picture is not None and not isinstance(picture.chart, Curves):
+            items.append(picture if one.table is None else replace(picture, table=one.table))
+        elif one.table is not None:
+            items.append(one.table)
+    if not any(asked.content["use"] == "pareto" for asked, _ in answers):
+        items += _unasked_front(content, report_data.table)
+    count = number_of(len(content.cells), "combination")
     title = f"All answers, and the results of {count}" if answers else f"The results of {count}"
-    return Section("answers", title, tuple(text), (*tables, all_results(content)), tuple(_notes(content)))
+    return Section("answers", title, tuple(text), (*items, all_results(content)), tuple(_notes(content)))
 
 
-def all_results(content: Content, *, briefly: bool = False) -> Grid:
+def _unasked_front(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> Iterator[Picture]:
+    """Yield the front of two metrics that pull apart, where no question is about one."""
+    data = front_data(content, rows)
+    if data is not None:
+        answer = AnswerFound(use="pareto", sentences=[], data=data)
+        asked = Asked(Places(RUN, content.model_copy(update={"answers": [answer]})), 0)
+        found = pareto(asked)
+        picture = None if found is None else found.drawn("front")
+        if found is not None and picture is not None:
+            yield replace(picture, table=found.table)
+
+
+def all_results(content: SweepDocument, *, briefly: bool = False) -> Grid:
     """Return all cells of a sweep, or the best ones, as a table; briefly, only the first metric has intervals."""
-    cells, metrics = running(content) if briefly else content["cells"], content["metrics"]
-    shown = [shown_of_cells(running(content), metric, content["currency"]) for metric in metrics]
-    chosen = [name for name, axis in content["axes"].items() if len({cell["values"][name] for cell in cells}) > 1]
+    cells, metrics = running(content) if briefly else content.cells, content.metrics
+    shown = [shown_of_cells(running(content), metric, content.currency) for metric in metrics]
+    chosen = [name for name, axis in content.axes.items() if len({cell.values[name] for cell in cells}) > 1]
     rows, note = _chosen_rows(content, cells)
-    columns = [Column(capital(str(content["axes"][name]["title"])), is_number=False) for name in chosen]
+    columns = [Column(capital(str(content.axes[name].title)), is_number=False) for name in chosen]
     columns = columns or [Column("Study", is_number=False)]
     bands = [has_bands(rows, metric) for metric in metrics]
     for metric, has_band in zip(shown, bands, strict=True):
@@ -104,35 +157,35 @@ def all_results(content: Content, *, briefly: bool = False) -> Grid:
         columns += [Column("90 % band of unknown inputs")] if has_band else []
     has_spread = any(_spread(cell, shown[0]) for cell in rows)
     columns += [Column(f"One run: {shown[0].name}")] if has_spread else []
-    has_unfinished = any(cell.get("censored") for cell in rows)
+    has_unfinished = any(cell.censored for cell in rows)
     columns += [Column("Runs finished")] if has_unfinished else []
-    is_mixed, is_precise = len(content["replications"]) > 1, content.get("precision") is not None
+    is_mixed, is_precise = len(content.replications) > 1, content.precision is not None
     columns += [Column("Runs")] if is_mixed or is_precise else []
-    has_trouble = any(cell["status"] != "ok" for cell in rows)
+    has_trouble = any(cell.status != "ok" for cell in rows)
     columns += [Column("Status", is_number=False)] if has_trouble else []
     texts = []
     for cell in rows:
-        row = [label_text(cell["values"][name]) for name in chosen] or [content["study"]]
+        row = [label_text(cell.values[name]) for name in chosen] or [content.study]
         for metric, has_band in zip(shown, bands, strict=True):
-            found, is_first = cell["metrics"].get(metric.metric, {}), metric is shown[0]
-            text = metric.mean(found) if briefly and not is_first else metric.told(found)
+            found, is_first = summary_of(cell, metric.metric), metric is shown[0]
+            text = metric.mean(found) if briefly and not is_first else metric.worded(found)
             row.append(text or ("-" if briefly else missing_text(cell, metric.metric)))
             row += [band_text(cell, metric)] if has_band else []
         row += [_spread(cell, shown[0]) or "not known"] if has_spread else []
-        row += [f"{cell['replications'] - cell['censored']} of {cell['replications']}"] if has_unfinished else []
-        too_few = ": too few" if is_precise and cell["precise"] is False else ""
-        row += [f"{cell['replications']:,}{too_few}"] if is_mixed or is_precise else []
-        row += ["ran" if cell["status"] == "ok" else f"{status_text(cell)}: {cell['trouble']}"] if has_trouble else []
+        row += [f"{cell.replications - cell.censored} of {cell.replications}"] if has_unfinished else []
+        too_few = ": too few" if is_precise and cell.precise is False else ""
+        row += [f"{cell.replications:,}{too_few}"] if is_mixed or is_precise else []
+        row += ["ran" if cell.status == "ok" else f"{status_text(cell)}: {cell.trouble}"] if has_trouble else []
         texts.append(row)
-    return Grid(f"All results of {content['study']}", columns, texts, note=note)
+    return Grid(f"All results of {content.study}", columns, texts, note=note)
 
 
-def _chosen_rows(content: Content, cells: Sequence[Content]) -> tuple[Sequence[Content], str]:
+def _chosen_rows(content: SweepDocument, cells: Sequence[CellFound]) -> tuple[Sequence[CellFound], str]:
     """Return the cells of the table: all in order of the study, or the best; and what to know of that."""
     words = "In brackets the 95 % confidence interval of the mean: what more replications would make smaller."
     if len(cells) <= MOST_ROWS:
         return cells, words
-    metric = content["metrics"][0]
+    metric = content.metrics[0]
     best = best_of(running(content), metric)
     rows = best[:MOST_ROWS] or cells[:MOST_ROWS]
     which = "lowest" if lower_is_better(metric) else "highest"
@@ -140,29 +193,29 @@ def _chosen_rows(content: Content, cells: Sequence[Content]) -> tuple[Sequence[C
     return rows, f"{words} These are {kept}; all {len(cells):,} are in points.csv."
 
 
-def _spread(cell: Content, metric: Shown) -> str:
+def _spread(cell: CellFound, metric: Shown) -> str:
     """Return between what one run is."""
-    found = cell["metrics"].get(metric.metric, {})
-    if found.get("p05") is not None and found.get("p95") is not None:
-        return metric.range((found["p05"], found["p95"])) or "all runs are equal"
-    spread, form = found.get("std"), metric.form
+    found = summary_of(cell, metric.metric)
+    if found.p05 is not None and found.p95 is not None:
+        return metric.range((found.p05, found.p95)) or "all runs are equal"
+    spread, form = found.std, metric.form
     if spread is None:
         return ""
     return f"± {form.plain(spread, (0.0, 2 * spread), metric.step if form.unit else '')}" if spread else "none"
 
 
-def _notes(content: Content) -> Iterator[str]:
+def _notes(content: SweepDocument) -> Iterator[str]:
     """Yield what to know before using the numbers."""
-    numbers = content["replications"]
+    numbers = content.replications
     if numbers:
         span = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
-        yield f"{span} replications of each combination, on the same failures; seed {content['seed']}."
-    if any(cell["metrics"].get(content["metrics"][0], {}).get("std") for cell in content["cells"]):
+        yield f"{span} replications of each combination, on the same failures; seed {content.seed}."
+    if any(summary_of(cell, content.metrics[0]).std for cell in content.cells):
         yield (
             "One run: the run-to-run variability, which no replication makes smaller; 5 % to 95 % of runs, or ± one "
             "standard deviation where there are too few for that."
         )
-    yield from (capital(text) for text in itertools.chain(content["at_equal_lines"], content["notes"]))
+    yield from (capital(text) for text in itertools.chain(content.at_equal_lines, content.notes))
 
 
 def brief(first: Words, rest: Sequence[Words], end: Words = (), *, before: str = "; ") -> tuple[Words, ...]:
@@ -171,7 +224,7 @@ def brief(first: Words, rest: Sequence[Words], end: Words = (), *, before: str =
     Parameters
     ----------
     first, end
-        What is told in any case.
+        What is stated in any case.
     rest
         What follows the first part, in order.
     before
@@ -210,7 +263,7 @@ def best(asked: Asked) -> AnswerText | None:
     lead = stated[0] if stated else max(known, key=lambda place: sign * groups[place]["order"][0]["mean"])
     inner = [name for name in asked.varying if name not in each]
     where = line("with ", asked.where(groups[lead]["at"], *each), ", ") if each else ()
-    mean, who = told(_group_mean(asked, lead), asked.form), asked.some([groups[lead]["best"]], *inner)
+    mean, who = worded(_group_mean(asked, lead), asked.form), asked.some([groups[lead]["best"]], *inner)
     rivals = groups[lead]["may_be_best"]
     if _is_tie(groups[lead]):
         first = line(where, "all settings have the same ", asked.what, " in every run: ", mean)
@@ -242,8 +295,9 @@ def best(asked: Asked) -> AnswerText | None:
         sentence(*brief(first, rest)),
         title,
         _best_picture(asked, lead, each),
-        _best_table(asked, known, each) if each else None,
+        _best_table(asked, known, each) if each else _ranking_table(asked, groups[lead], inner),
         asked.cell(groups[lead]["best"]),
+        next((asked.cell(entry["at"]) for entry in groups[lead]["order"][1:]), None),
     )
 
 
@@ -298,6 +352,23 @@ def _best_table(asked: Asked, known: Sequence[int], each: Sequence[str]) -> Grid
     return asked.grid(each, heads, rows)
 
 
+def _ranking_table(asked: Asked, group: Mapping[str, Any], inner: Sequence[str]) -> Grid:
+    """Return how far each setting is behind the best, with intervals that hold together."""
+    shown = asked.shown()
+    rows = []
+    for position, entry in enumerate(group["order"]):
+        sure = "behind" if position else "the best"
+        if position and not entry["behind"] and not any(entry["behind_ci95"] or ()):
+            sure = "the same in every run"
+        elif entry["at"] in group["may_be_best"] or (group["may_be_best"] and not position):
+            sure = "may be the best"
+        behind = shown.distance(entry["behind"], entry["behind_ci95"]) if position else "0"
+        rows.append((entry["at"], [asked.text(asked.mean(asked.cell(entry["at"]))), behind, sure]))
+    heads = (Column(capital(name_of(asked.metric))), Column("Behind the best, 95 % together"),
+             Column("How sure", is_number=False))  # fmt: skip
+    return asked.grid(inner, heads, rows)
+
+
 def _best_picture(asked: Asked, lead: int, each: tuple[str, ...]) -> Draw:
     """Return the picture: curves along what is sought, or the candidates of the first group, best first."""
     inner = [name for name in asked.varying if name not in each]
@@ -342,7 +413,7 @@ def compare(asked: Asked) -> AnswerText | None:
             labels = {**content["at"], axis: value}
             if entry is None:
                 cell = asked.cell(labels)
-                why = "not run" if cell is None else missing_text(asked.places.get("cells", cell), asked.metric)
+                why = "not run" if cell is None else missing_text(asked.document.cells[cell], asked.metric)
                 rows.append((labels, ["no mean", why]))
                 continue
             is_same = not entry["mean"] and not any(entry["ci95"] or ())
@@ -379,7 +450,7 @@ def _changed(asked: Asked, place: int, label: str, found: Estimate) -> Words:
         return line("is the same in every run", where)
     if not content["differences"][label]["resolved"]:
         more = asked.more_runs("lines", place, "differences", label)
-        return line("cannot be told apart", where, " (", more, ")")
+        return line("cannot be distinguished", where, " (", more, ")")
     size = asked.apart(found, None if base is None else base.mean)
     years = asked.gpu_years(found, base_cell, asked.cell({**content["at"], axis: label}))
     return line("rises by " if found.mean.value > 0 else "falls by ", size, years, where)
@@ -390,7 +461,7 @@ def _changed(asked: Asked, place: int, label: str, found: Estimate) -> Words:
 
 _LARGE = 1000.0
 
-"""What is counted from which on it is not told to the last one."""
+"""What is counted from which on it is not stated to the last one."""
 
 
 def crossover(asked: Asked) -> AnswerText | None:
@@ -423,6 +494,9 @@ def crossover(asked: Asked) -> AnswerText | None:
         curves(asked, along, between=who, edges=edges if len(lines) == 1 else ()),
         asked.grid([*lines[last]["at"], along], heads, rows),
         asked.cell({**lines[last]["at"], along: stage["value"], who: stage["best"]}),
+        next(
+            (asked.cell({**lines[last]["at"], along: stage["value"], who: name}) for name in stage["order"][1:]), None
+        ),
     )
 
 
@@ -447,7 +521,7 @@ def _spans(asked: Asked, place: int) -> list[_Span]:
     firm = [span for span in found if len(span.names) == 1]
     if len(found) <= _MOST_SPANS or not firm:
         return found
-    # Of many parts those are told in which it is resolved who is best.
+    # Of many parts those are stated in which it is resolved who is best.
     merged = [list(spans) for _, spans in itertools.groupby(firm, key=lambda span: span.names)]
     return [_Span([stage for span in spans for stage in span.stages], spans[0].names) for spans in merged]
 
@@ -461,32 +535,20 @@ def _span_who(asked: Asked, span: _Span) -> Words:
 
 
 def _course(asked: Asked, place: int) -> Words:
-    """Return who is best from where to where, and by how much at the end."""
-    stages, spans = asked.data["lines"][place]["best"], _spans(asked, place)
-    highest = f" has the {asked.most} {asked.what} "
-    if len(spans) == 1 and len(spans[0].names) == 1:
-        first, last = _stage_lead(asked, place, 0), _stage_lead(asked, place, len(stages) - 1)
-        alone = line(_span_who(asked, spans[0]), highest, _from_to(asked, place, spans[0]))
-        return line(alone, ", by ", first, " at first and ", last, " at last") if first and last else alone
+    """Return who is best from where to where, by how much at the end, and where the best changes at last."""
+    spans = _spans(asked, place)
     parts: list[Words] = []
-    for position, span in enumerate(spans):
-        following = spans[position + 1] if position + 1 < len(spans) else None
-        handover = _handover(asked, place, span, following)
-        is_beyond = position > 0 and bool(_handover(asked, place, spans[position - 1], span))
-        where = line(" up to ", handover) if handover else () if is_beyond else line(" ", _from_to(asked, place, span))
-        who = _span_who(asked, span)
+    for span in spans if len(spans) <= _MOST_SPANS else (spans[0], spans[-1]):
         is_open = len(span.names) > 1
-        what = (" may have the " if is_open else " has the", "" if is_open else " ", f"{asked.most} {asked.what}")
-        parts.append(line("beyond that " if is_beyond else "then " if position else "", who,
-                          line(*what) if not position else " (not told apart)" if is_open else "", where))  # fmt: skip
-    kept = parts if len(parts) <= _MOST_SPANS else [parts[0], line("then ", _span_who(asked, spans[-1]), " ",
-                                                                  _from_to(asked, place, spans[-1]))]  # fmt: skip
-    lead = _stage_lead(asked, place, len(stages) - 1)
-    found = listed(kept, ", ")
-    if lead and len(stages[-1]["may_be_best"]) == 1:
-        at = asked.named(asked.data["along"], stages[-1]["value"])
-        found = line(found, ", at ", at, " ahead by ", lead, _stage_years(asked, place, len(stages) - 1))
-    return found
+        verb = " (not distinguished)" if is_open and parts else ""
+        if not parts:
+            verb = f" {'may have' if is_open else 'has'} the {asked.most} {asked.what}"
+        parts.append(line("then " if parts else "", _span_who(asked, span), verb, " ", _from_to(asked, place, span)))
+    lead = _stage_lead(asked, place, -1) if len(spans[-1].names) == 1 else ()
+    where = asked.named(asked.data["along"], asked.data["lines"][place]["best"][-1]["value"])
+    ahead = line(", ahead by ", lead, " with ", where) if lead else ()
+    at = _crossing(asked, place)
+    return line(listed(parts, ", "), ahead, *(("; the best changes at ", at) if at and len(spans) > 1 else ()))
 
 
 def _from_to(asked: Asked, place: int, span: _Span) -> Words:
@@ -496,67 +558,44 @@ def _from_to(asked: Asked, place: int, span: _Span) -> Words:
     return line("at ", asked.named(along, first)) if first == last else asked.extent(along, first, last)
 
 
-def _handover(asked: Asked, place: int, span: _Span, following: _Span | None) -> Words:
-    """Return where the best of a part is passed by that of the next one; empty where that is not told."""
-    content = asked.data["lines"][place]
-    if following is None or len(span.names) > 1 or len(following.names) > 1:
+def _crossing(asked: Asked, place: int) -> Words:
+    """Return about where the best changes at last, on a straight line between two values; empty where it does not."""
+    crossings = asked.data["lines"][place]["crossings"]
+    known = [index for index, one in enumerate(crossings) if one["at"] is not None]
+    at = asked.at("lines", place, "crossings", known[-1], "at") if known else None
+    if at is None:
         return ()
-    ends = [content["best"][span.stages[-1]]["value"], content["best"][following.stages[0]]["value"]]
-    for index, crossing in enumerate(content["crossings"]):
-        if crossing["between"] == ends and crossing["at"] is not None:
-            return _handover_place(asked, place, index)
-    return ()
-
-
-def _handover_place(asked: Asked, place: int, index: int, *, briefly: bool = False) -> Words:
-    """Return between which values that were tried a crossover is, and about where."""
-    at = asked.at("lines", place, "crossings", index, "at")
-    assert at is not None
-    along, content = asked.data["along"], asked.data["lines"][place]
-    form, crossing, stages = asked.axis_form(along, at.value), content["crossings"][index], content["best"]
-    labels = [stage["value"] for stage in stages]
-    low, high = crossing["at_ci95"] or (None, None)
+    along, form = asked.data["along"], asked.axis_form(asked.data["along"], at.value)
     # Of what is counted no decimals, and no more digits than what is between two values deserves.
     digits = form._replace(is_whole=False) if form.is_whole and at.value >= _LARGE else form
-    about = number(at, digits, None if low is None or high is None else (low, high))
-    if briefly:
-        return line("about ", asked.with_name(along, (about,)))
-    first, last = (labels.index(label) for label in crossing["between"])
-    below, above = bracket([stage["number"] for stage in stages], (first, last), (low, high))
-    tried = line("between ", asked.value(along, labels[below or 0]), " and ",
-                 asked.value(along, labels[-1 if above is None else above]))  # fmt: skip
-    return line(asked.with_name(along, line("somewhere ", tried)), " (about ", about, " on a straight line)")
+    about = number(at, digits, ends_of(crossings[known[-1]]["at_ci95"]))
+    return line("about ", asked.with_name(along, (about,)))
 
 
 def _stage_lead(asked: Asked, place: int, stage: int) -> Words:
-    """Return by how much the best is ahead of the second at a value; empty where that is not told."""
-    found = asked.difference("lines", place, "best", stage, "ahead_of_second")
-    return () if found is None else asked.apart(found, asked.at("lines", place, "best", stage, "mean"))
-
-
-def _stage_years(asked: Asked, place: int, stage: int) -> Words:
-    """Return the same in GPU-years a year."""
-    found = asked.difference("lines", place, "best", stage, "ahead_of_second")
+    """Return by how much the best is ahead of the second at a value, in GPU-years too; empty without a second."""
     content = asked.data["lines"][place]
+    stage %= len(content["best"])
+    found = asked.difference("lines", place, "best", stage, "ahead_of_second")
+    if found is None:
+        return ()
     entry = content["best"][stage]
     here = {**content["at"], asked.data["along"]: entry["value"]}
     cells = [asked.cell({**here, asked.data["between"]: name}) for name in entry.get("order", ())[:2]]
-    return () if found is None or len(cells) < 2 else asked.gpu_years(found, *cells)
+    years = asked.gpu_years(found, *cells) if len(cells) == 2 else ()
+    return line(asked.apart(found, asked.at("lines", place, "best", stage, "mean")), years)
 
 
 def _in_short(asked: Asked, place: int) -> Words:
     """Return who is best at last, and from where on."""
-    spans, content = _spans(asked, place), asked.data["lines"][place]
+    spans, at = _spans(asked, place), _crossing(asked, place)
     first, last = (_span_who(asked, span) for span in (spans[0], spans[-1]))
-    highest = f"the {asked.most} {asked.what}"
-    if len(spans) == 1:
-        verb = " may have " if len(spans[0].names) > 1 else " has "
-        return line(first, verb, highest, " ", _from_to(asked, place, spans[0]))
-    known = [index for index, one in enumerate(content["crossings"]) if one["at"] is not None]
-    if known and len(spans[-1].names) == 1:
-        return line("beyond ", _handover_place(asked, place, known[-1], briefly=True), " ", last, " has ", highest)
-    ends = [_from_to(asked, place, span) for span in (spans[0], spans[-1])]
-    return line(first, f" may have {highest} ", ends[0], ", ", last, " ", ends[1])
+    highest = f" the {asked.most} {asked.what}"
+    if at and len(spans) > 1 and len(spans[-1].names) == 1:
+        return line("beyond ", at, " ", last, " has", highest)
+    verb = " has" if len(spans) == 1 and len(spans[0].names) == 1 else " may have"
+    rest = line(", ", last, " ", _from_to(asked, place, spans[-1])) if len(spans) > 1 else ()
+    return line(first, verb, highest, " ", _from_to(asked, place, spans[0]), rest)
 
 
 # ----------------------------------------
@@ -566,62 +605,49 @@ def _in_short(asked: Asked, place: int) -> Words:
 def pareto(asked: Asked) -> AnswerText | None:
     """Return which combinations no other one beats in everything; ``None`` where nothing is known."""
     entries: Sequence[Mapping[str, Any]] = asked.data["front"]
-    if not entries:
-        return None
     metrics = asked.data["metrics"]
-    order = sorted(range(len(entries)), key=lambda place: entries[place][metrics[0]]["mean"])
-    if not asked.is_lowest_best(metrics[0]):
-        order.reverse()
-    names = [asked.title(name) if name in asked.data["axes"] else _the(metric_words(name))
+    means = {place: asked.mean(asked.cell(entry["at"]), metrics[0]) for place, entry in enumerate(entries)}
+    known = {place: found.mean.value for place, found in means.items() if found is not None}
+    if not known:
+        return None
+    order = sorted(known, key=known.__getitem__, reverse=not asked.is_lowest_best(metrics[0]))
+    names = [asked.title(name) if name in asked.data["axes"] else f"the {metric_words(name).removeprefix('the ')}"
              for name in (*metrics, *asked.data["axes"])]  # fmt: skip
     aims = listed([(name,) for name in names])
     ends = [order[0], order[-1]] if len(order) > 1 else order
-    texts = [line(asked.some([entries[place]["at"]]), " with ", _reached(asked, place)) for place in ends]
-    many = f" ({len(order) - 2} more between them)" if len(order) > 2 else ""
-    rows = [
-        (entry["at"], [asked.text(asked.mean(asked.cell(entry["at"]), name), name) for name in metrics] + [ranking])
-        for ranking, found in (("on the front", [entries[place] for place in order]),
-                                ("may be on it too", asked.data["may_be_too"]))
-        for entry in found
-    ]  # fmt: skip
-    ranking = dict.fromkeys(range(len(asked.places.get("cells"))), "behind")
-    for word, key in (("perhaps", "may_be_too"), ("front", "front")):
-        ranking |= {cell: word for entry in asked.data[key] if (cell := asked.cell(entry["at"])) is not None}
+    best = [asked.some([entries[place]["at"]]) for place in ends]
+    texts = [
+        line(where, " with ", _reached(asked, entries[place]["at"])) for where, place in zip(best, ends, strict=True)
+    ]
+    ranking = dict.fromkeys(range(len(asked.document.cells)), "behind")
+    rows = []
+    for entry in (*(entries[place] for place in order), *asked.data["may_be_too"]):
+        word = "front" if entry.get("certain") else "perhaps"
+        cell = asked.cell(entry["at"])
+        ranking |= {} if cell is None else {cell: word}
+        standing = "on the front" if word == "front" else "perhaps on the front"
+        rows.append((entry["at"], [*(asked.text(asked.mean(cell, name), name) for name in metrics), standing]))
     start = line("in ", aims, " at once, no other setting beats ")
-    answer = sentence(start, listed(texts), _traced_count(asked, many))
+    count = SourcedNumber(float(len(entries)), (f"{asked.places.file}#/answers/{asked.position}/data/front/*?",)) - 2.0
+    more = line(" (", number(count, COUNT), " more between them)") if len(order) > 2 else ()
+    answer = sentence(start, listed(texts), more)
     if len(plain(answer).split()) > WORDS:
-        answer = sentence(start, listed([asked.some([entries[place]["at"]]) for place in ends]))
+        answer = sentence(start, listed(best))
+    heads = (*(Column(capital(name_of(name))) for name in metrics), Column("Standing", is_number=False))
+    drawn = (*metrics, *asked.data["axes"])
     return AnswerText(
         answer,
-        line("no other setting beats ", listed([asked.some([entries[place]["at"]]) for place in ends]), " in ", aims,
-             " at once"),
-        front(asked, (metrics[0], metrics[1]), ranking) if len(metrics) > 1 else nothing,
-        asked.grid(asked.varying, (*(Column(capital(name_of(name))) for name in metrics),
-                                   Column("Standing", is_number=False)), rows),
+        line("no other setting beats ", listed(best), " in ", aims, " at once"),
+        front(asked, (drawn[0], drawn[1]), ranking),
+        asked.grid(asked.varying, heads, rows),
         asked.cell(entries[order[0]]["at"]),
-    )  # fmt: skip
-
-
-def _traced_count(asked: Asked, text: str) -> Words:
-    """Return that there are more on the front, as many as the data have."""
-    found = SourcedNumber(
-        float(len(asked.data["front"])), (f"{asked.places.file}#/answers/{asked.position}/data/front/*?",)
     )
-    return (" (", number(found - 2.0, COUNT), " more between them)") if text else ()
 
 
-def _the(words: str) -> str:
-    return words if words.startswith("the ") else f"the {words}"
-
-
-def _reached(asked: Asked, place: int) -> Words:
+def _reached(asked: Asked, labels: Mapping[str, str]) -> Words:
     """Return what a setting of the front reaches."""
-    values = []
-    for name in asked.data["metrics"]:
-        found = asked.places.estimate("answers", asked.position, "data", "front", place, name)
-        if found is not None:
-            values.append(told(Estimate(*found), asked.form_of(name)))
-    return listed(values)
+    means = [(asked.mean(asked.cell(labels), name), asked.form_of(name)) for name in asked.data["metrics"]]
+    return listed([worded(found, form) for found, form in means if found is not None])
 
 
 # ----------------------------------------
@@ -629,7 +655,7 @@ def _reached(asked: Asked, place: int) -> Words:
 
 _LEAST = 0.001
 
-"""A share of the variance that is told."""
+"""A share of the variance that is stated."""
 
 _MOST_SHARES = 3
 
@@ -686,7 +712,7 @@ def _indices(asked: Asked) -> AnswerText | None:
     axes: Sequence[Mapping[str, Any]] = asked.data["axes"]
     order = sorted(range(len(axes)), key=lambda place: -axes[place]["total"]["value"])
     shares = [(place, _index(asked, place)) for place in order]
-    texts = [line(asked.title(axes[place]["axis"]), " with ", told(share, PERCENT))
+    texts = [line(asked.title(axes[place]["axis"]), " with ", worded(share, PERCENT))
              for place, share in shares[:_MOST_SHARES] if share is not None and share.mean.value >= _LEAST]  # fmt: skip
     if not texts:
         return None
@@ -724,7 +750,7 @@ class _Need(NamedTuple):
     place
         Position of the line.
     crossing
-        Position of the crossing; ``None`` where the condition holds at all values that were tried, or at none.
+        Position of the crossing; ``None`` where the condition holds at all values that were evaluated, or at none.
     holds
         Whether it holds at the first value.
     """
@@ -748,7 +774,9 @@ def threshold(asked: Asked) -> AnswerText | None:
     goal = line("for ", asked.subject, " to be ", _condition(asked), ", ")
     tell = _rate if asked.is_factor(along) else _amount
     if len(needs) == 1:
-        answer = sentence(goal, tell(asked, easiest, is_first=True), _unsure(asked, easiest))
+        answer = sentence(
+            goal, tell(asked, easiest, is_first=True), _reliability(asked, easiest), _unsure(asked, easiest)
+        )
         title = line(tell(asked, easiest, is_first=True), " for ", _condition(asked))
     else:
         today = _today(asked)
@@ -763,13 +791,12 @@ def threshold(asked: Asked) -> AnswerText | None:
                      for place, need in zip(where, needs, strict=True)]  # fmt: skip
             answer = sentence(*brief(line(goal, texts[0]), texts[1:]))
             title = line(texts[0], "; ", texts[-1], " for ", _condition(asked))
-    level = asked.data.get("at_least", asked.data.get("at_most"))
     chosen = hardest if len(needs) == 1 else easiest if easiest.crossing is not None else next(
         (need for need in needs if need.crossing is not None), easiest)  # fmt: skip
     return AnswerText(
         answer,
         title,
-        curves(asked, along, level=(level, plain(_condition(asked)))),
+        curves(asked, along),
         _threshold_table(asked, needs),
         _need_cell(asked, chosen),
         _need_cell(asked, chosen, holds=False),
@@ -793,11 +820,29 @@ def _today(asked: Asked) -> Words:
 def _rate_short(asked: Asked, need: _Need) -> Words:
     """Return how high the failure rate may be, or the MTBF must be, in a few words."""
     if need.crossing is None:
-        return ("any rate tried" if need.holds else "no rate tried",)
-    is_rarer, times = _times(asked, need)
-    if is_rarer:
-        return line("MTBF ", times, " as high")
+        return ("any evaluated rate" if need.holds else "no evaluated rate",)
+    is_higher, times = _times(asked, need)
+    if is_higher:
+        mtti = asked.at("lines", need.place, "crossings", need.crossing, "mtti_s")
+        hours = () if mtti is None else (" (MTTI ", number(mtti, time_form(mtti.value)), ")")
+        return line("MTBF ", times, " as high", hours)
     return line("up to " if need.holds else "from ", times, " the rate")
+
+
+_HOURS = Form("h", HOUR)
+
+_RELIABILITY = (("mtti_s", "MTTI of the job"), ("mtbf_gpu_s", "MTBF per GPU"), ("mtbf_node_s", "MTBF per node"))
+
+
+def _reliability(asked: Asked, need: _Need) -> Words:
+    """Return the MTTI and the MTBF that a line takes; empty along an axis that is no failure rate."""
+    place = ("lines", need.place, "crossings", need.crossing or 0)
+    mtti, *mtbf = (asked.at(*place, key) for key, _ in _RELIABILITY)
+    if mtti is None or None in mtbf:
+        return ()
+    per_gpu, per_node = (number(found, _HOURS) for found in mtbf if found is not None)
+    return line("; that is an MTTI of ", number(mtti, time_form(mtti.value)), ", or an MTBF of ", per_gpu,
+                " per GPU and ", per_node, " per node")  # fmt: skip
 
 
 def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> Grid:
@@ -806,6 +851,7 @@ def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> Grid:
     heads = (
         Column(f"{capital(asked.title(along))} for {plain(_condition(asked))}"), Column("95 % interval"),
         Column("90 % band of unknown inputs"), Column("With 95 % confidence"),
+        *(Column(head) for _, head in _RELIABILITY),
     )  # fmt: skip
     rows = []
     for need in needs:
@@ -817,10 +863,11 @@ def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> Grid:
             ", ".join(_ends_text(asked, points, one, one[key]) for one in found if one[key] is not None)
             for key in ("at_ci95", "band90")
         ]
-        sure = [label_text(point["value"]) for point in points if point["holds_for_sure"]]
+        sure = [label_text(point["value"]) for point in points if point["holds_with_certainty"]]
         span = f"{sure[0]} to {sure[-1]}" if len(sure) > 1 else "".join(sure) or "nowhere"
-        alone = "any value tried" if need.holds else "no value tried"
-        rows.append((content["at"], [" ".join(parts) or alone, *ends, span]))
+        alone = "any evaluated value" if need.holds else "no evaluated value"
+        hours = [", ".join(_HOURS.brief(one[key]) for one in found if key in one) for key, _ in _RELIABILITY]
+        rows.append((content["at"], [" ".join(parts) or alone, *ends, span, *hours]))
     kept = [place for place in range(len(heads)) if not place or any(row[1][place] for row in rows)]
     texts = [(at, [row[place] for place in kept]) for at, row in rows]
     return asked.grid(list(asked.data["lines"][0]["at"]), [heads[place] for place in kept], texts)
@@ -837,7 +884,7 @@ def _place_text(asked: Asked, crossing: Mapping[str, Any], at: float) -> str:
 def _ends_text(
     asked: Asked, points: Sequence[Mapping[str, Any]], crossing: Mapping[str, Any], ends: Sequence[float | None] | None
 ) -> str:
-    """Return between which places a crossing is; one that is not known lies beyond what was tried."""
+    """Return between which places a crossing is; one that is not known lies beyond what was evaluated."""
     if ends is None:
         return ""
     low, high = (None if end is None else _place_text(asked, crossing, end) for end in ends)
@@ -869,7 +916,7 @@ def _condition(asked: Asked) -> Words:
 
 
 def _amount(asked: Asked, need: _Need, *, is_first: bool) -> Words:
-    """Return what a line takes, as a span of values of which two were tried; the name of the axis is said once."""
+    """Return what a line takes, as a span of values of which two were evaluated; the name of the axis is said once."""
     if need.crossing is None:
         return _beyond(asked, need, is_first=is_first)
     along, span = asked.data["along"], _need_span(asked, need)
@@ -904,7 +951,7 @@ def _need_span(asked: Asked, need: _Need) -> Words:
 
 
 def _bracket(asked: Asked, need: _Need) -> tuple[int | None, int | None]:
-    """Return positions of the values that were tried on both sides of where a line passes the level."""
+    """Return positions of the values that were evaluated on both sides of where a line passes the level."""
     content = asked.data["lines"][need.place]
     crossing = content["crossings"][need.crossing or 0]
     labels = [point["value"] for point in content["points"]]
@@ -923,44 +970,44 @@ def _rate(asked: Asked, need: _Need, *, is_first: bool) -> Words:
     """Return how much higher the MTBF must be in a line, or how much more frequent failures may be."""
     if need.crossing is None:
         return _beyond(asked, need, is_first=is_first)
-    is_rarer, times = _times(asked, need)
-    tried = _tried(asked, need, is_rarer=is_rarer) if is_first else ()
-    stated = f" that of “{asked.places.get('scenario')}”" if is_first else ""
-    if is_rarer:
-        return line("the MTBF must be about ", times, stated or " as high", tried)
+    is_higher, times = _times(asked, need)
+    evaluated = _evaluated(asked, need, is_higher=is_higher) if is_first else ()
+    stated = f" that of “{asked.document.scenario}”" if is_first else ""
+    if is_higher:
+        return line("the MTBF must be about ", times, stated or " as high", evaluated)
     verb = "the failure rate may be about " if need.holds else "the failure rate must be at least about "
-    return line(verb, times, stated or " as high", tried)
+    return line(verb, times, stated or " as high", evaluated)
 
 
 def _times(asked: Asked, need: _Need) -> tuple[bool, Number]:
-    """Return whether failures must be rarer, and by which factor; else how many times as frequent they may be."""
+    """Return whether the MTBF must be higher, and by which factor; else how many times as frequent failures may be."""
     place = ("lines", need.place, "crossings", need.crossing or 0)
     found, low, high = asked.at(*place, "at"), asked.at(*place, "at_ci95", 0), asked.at(*place, "at_ci95", 1)
     assert found is not None
-    is_rarer = need.holds and found.value < 1
-    if is_rarer:
+    is_higher = need.holds and found.value < 1
+    if is_higher:
         found, low, high = _ONE / found, None if high is None else _ONE / high, None if low is None else _ONE / low
-    return is_rarer, number(found, _TIMES, None if low is None or high is None else (low.value, high.value))
+    return is_higher, number(found, _TIMES, None if low is None or high is None else (low.value, high.value))
 
 
-def _tried(asked: Asked, need: _Need, *, is_rarer: bool) -> Words:
-    """Return the two rates that were tried next to where a line passes the level; empty where one is beyond all."""
+def _evaluated(asked: Asked, need: _Need, *, is_higher: bool) -> Words:
+    """Return the two rates that were evaluated next to where a line passes the level; empty where one is beyond all."""
     points = asked.data["lines"][need.place]["points"]
     places = [place for place in _bracket(asked, need) if place is not None]
     if len(places) < 2:
         return ()
     texts = [asked.value(asked.data["along"], points[place]["value"]) for place in places]
     known = [asked.at("lines", need.place, "points", place, "number") for place in places]
-    if is_rarer:
+    if is_higher:
         texts = [(number(_ONE / one, _BARE),) for one in reversed(known) if one is not None and one.value]
-    return line(" (tried: ", listed(texts), ")")
+    return line(" (evaluated: ", listed(texts), ")")
 
 
 def _beyond(asked: Asked, need: _Need, *, is_first: bool) -> Words:
-    """Return that the condition holds at all values that were tried, or at none."""
+    """Return that the condition holds at all values that were evaluated, or at none."""
     points = asked.data["lines"][need.place]["points"]
     extent = asked.extent(asked.data["along"], points[0]["value"], points[-1]["value"])
-    return line("any" if need.holds else "no", " value tried is enough", *((" (", extent, ")") if is_first else ()))
+    return line("any" if need.holds else "no", " evaluated value is enough", *((" (", extent, ")") if is_first else ()))
 
 
 def _turned(asked: Asked, need: _Need, *keys: str | int) -> SourcedNumber | None:
@@ -974,7 +1021,7 @@ def _turned(asked: Asked, need: _Need, *keys: str | int) -> SourcedNumber | None
 def _unsure(asked: Asked, need: _Need) -> Words:
     """Return that it is nowhere sure, where that is so; empty elsewhere."""
     points = asked.data["lines"][need.place]["points"]
-    if not any(point["holds"] for point in points) or any(point["holds_for_sure"] for point in points):
+    if not any(point["holds"] for point in points) or any(point["holds_with_certainty"] for point in points):
         return ()
     held = next(index for index in reversed(range(len(points))) if points[index]["holds"])
     ends = asked.places.ends("answers", asked.position, "data", "lines", need.place, "points", held, "mean_ci95")
@@ -983,11 +1030,13 @@ def _unsure(asked: Asked, need: _Need) -> Words:
     unknown = asked.data["over"] == "parameters" and points[held]["band90"] is not None
     why = "with what is not known exactly" if unknown else "with so few simulated runs"
     where = asked.named(asked.data["along"], points[held]["value"])
-    return line("; ", why, " that is not sure at any value tried (", ranged(*ends, asked.form), " at ", where, ")")
+    return line(
+        "; ", why, " that is not resolved at any evaluated value (", ranged(*ends, asked.form), " at ", where, ")"
+    )
 
 
 def _need_band(asked: Asked, need: _Need) -> Words:
-    """Return between which places unknown inputs move the answer; empty where that is not told."""
+    """Return between which places unknown inputs move the answer; empty where that is not stated."""
     content = asked.data["lines"][need.place]
     if need.crossing is None or content["crossings"][need.crossing]["band90"] is None:
         return ()
@@ -1021,11 +1070,11 @@ _NORMAL = 1.96
 
 _CLOSE = 0.01
 
-"""Half-width of an interval from which on it is told that shares of runs are not known well."""
+"""Half-width of an interval from which on it is stated that shares of runs are not known well."""
 
 
 class _Setting(NamedTuple):
-    """A value that was tried: its label, its cell, and the share of runs that are in time over all draws."""
+    """A value that was evaluated: its label, its cell, and the share of runs that are in time over all draws."""
 
     label: str
     cell: int
@@ -1035,8 +1084,8 @@ class _Setting(NamedTuple):
 def likely(asked: Asked) -> AnswerText | None:
     """Return what it takes for a probability over runs and over unknown inputs; ``None`` where none were drawn.
 
-    A probability to be in time is the share of runs that are, and whether the reason is chance or an input that nobody
-    knows exactly is all the same to who waits: where runs with drawn inputs are there, they are what is asked for.
+    A probability to be in time is the share of runs that are, and whether the reason is chance or an input that is
+    not known exactly is all the same to who waits: where runs with drawn inputs are there, they are what is asked for.
     """
     axis = asked.axis(asked.data["along"])
     if asked.metric != _METRIC or axis is None or len(asked.data["lines"]) != 1 or "at_least" not in asked.data:
@@ -1052,7 +1101,7 @@ def likely(asked: Asked) -> AnswerText | None:
     first = unheld[-1] + 1 if unheld else 0
     if first in (0, len(settings)):
         extent = asked.extent(axis.name, settings[0].label, settings[-1].label)
-        need = line("no" if first else "any", " value tried is enough (", extent, ")")
+        need = line("no" if first else "any", " evaluated value is enough (", extent, ")")
     else:
         ends = listed([asked.value(axis.name, settings[place].label) for place in (first - 1, first)])
         need = line("it takes ", asked.with_name(axis.name, line("between ", ends)))
@@ -1082,7 +1131,7 @@ def likely(asked: Asked) -> AnswerText | None:
 
 def _likely_doubt(asked: Asked, shown: Sequence[_Setting], draws: SourcedNumber | None) -> Words:
     """Return what was drawn, and how well shares of so few draws are known."""
-    titles = [(str(axis["title"]),) for axis in asked.places.get("axes").values() if axis["unknown"]]
+    titles = [(str(axis.title),) for axis in asked.document.axes.values() if axis.unknown]
     start = line("not known exactly: ", listed(titles), "; each run has failures of its own and one ")
     known = sentence(start, *(("draw of them",) if draws is None else ("of ", number(draws, COUNT), " draws of them")))
     values = [asked.rows.by_draw(one.cell, _METRIC) for one in shown]
@@ -1195,7 +1244,7 @@ def _turn(asked: Asked, change: _Change) -> Words:
     found = asked.mean(asked.cell({**content["at"], along: best["value"]}))
     if found is None:
         return ()
-    return line("; the ", asked.most, " is ", told(found, asked.form), " at ", asked.named(along, best["value"]))
+    return line("; the ", asked.most, " is ", worded(found, asked.form), " at ", asked.named(along, best["value"]))
 
 
 _COURSES = {"rises": "rises", "falls": "falls", "turns": "turns on the way", "flat": "no step is resolved"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,23 +12,20 @@ from pydantic import BaseModel
 
 from analysis.amounts import COUNT, capital, listed, name_of, number_of, percent_text
 from analysis.page.charts.data import Part, Stack
-from analysis.page.model import Column, Grid, Picture, Section
+from analysis.page.model import Picture, Section, grid
 from analysis.page.report_data import SENSITIVITY
 from analysis.page.sourced import number, ranged
 from analysis.results.step import unit_text
 from sim import catalog, units, yamlfile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from analysis.amounts import Form
-    from analysis.page.model import Words
+    from analysis.page.model import Grid, Words
     from analysis.page.report_data import ReportData
     from analysis.page.sourced import Estimate, Places, SourcedNumber
-    from analysis.results.models import (
-        RunDocument,
-        Step,
-    )
+    from analysis.results.models import RunDocument, Step
     from analysis.study.axis import Axis
     from sim import Prepared, Scenario
     from sim.yamlfile import Keys
@@ -123,21 +122,13 @@ def stated_inputs(scenario: Scenario, varied: Mapping[str, Input] | None = None)
     varied
         Of paths that a study writes to, what is known of the values there.
     """
-    leaves = [leaf for leaf in _leaves(scenario) if leaf.keys[-1] not in LABELS]
-    laid = _preset_values(scenario)
-    tell = _Telling(scenario, laid, varied or {})
-    return [Input(".".join(map(str, leaf.keys)), leaf.what, value_text(leaf), *tell.basis(leaf)) for leaf in leaves]
-
-
-def group_of(path: str) -> str:
-    """Return the part of a scenario that a path belongs to."""
-    first = path.partition(".")[0]
-    return next((name for name, keys in GROUPS.items() if first in keys), "Time")
-
-
-def value_text(leaf: _Leaf) -> str:
-    """Return the content of a leaf as text; of a file its name."""
-    return Path(leaf.content).name if leaf.keys[-1] in yamlfile.FILE_KEYS else _text(leaf.content)
+    bases, found = _Bases(scenario, _preset_values(scenario), varied or {}), []
+    for leaf in _leaves(scenario):
+        if leaf.keys[-1] not in LABELS:
+            is_file = leaf.keys[-1] in yamlfile.FILE_KEYS
+            text = Path(leaf.content).name if is_file else _text(leaf.content)
+            found.append(Input(".".join(map(str, leaf.keys)), leaf.what, text, *bases.of(leaf)))
+    return found
 
 
 def _leaves(model: BaseModel, before: Keys = ()) -> Iterator[_Leaf]:
@@ -154,21 +145,16 @@ def _leaves(model: BaseModel, before: Keys = ()) -> Iterator[_Leaf]:
                 yield from _leaves(part, (*keys, index))
         else:
             default = None if field.is_required() else field.get_default(call_default_factory=True)
-            what = (
-                _summary(model) if name == "use" else field.description or f"{name.replace('_', ' ')} of {before[-1]}"
-            )
+            what = field.description or f"{name.replace('_', ' ')} of {before[-1]}"
+            if name == "use":  # what a strategy says of itself
+                what = " ".join((type(model).__doc__ or "").strip().split("\n\n")[0].split())
+                what = what or "A bundle of failures of the catalog."
             yield _Leaf(keys, what, content[name], not field.is_required() and _same(default, content[name]))
 
 
 def _is_part(held: Any) -> bool:
     """Return whether something has values of its own; a law is one value."""
     return isinstance(held, BaseModel) and not hasattr(held, "mean_value")
-
-
-def _summary(model: BaseModel) -> str:
-    """Return what a strategy says of itself, in a line."""
-    words = " ".join((type(model).__doc__ or "").strip().split("\n\n")[0].split())
-    return words or "A bundle of failures of the catalog."
 
 
 def _text(content: Any) -> str:
@@ -180,11 +166,11 @@ def _text(content: Any) -> str:
     if isinstance(content, float):
         return f"{content:,.12g}"
     if isinstance(content, dict):
-        law = content.get("law")
-        parts = [f"{key} {_text(value)}" for key, value in content.items() if key != "law"]
-        if law == "fixed":
+        use = content.get("use")
+        parts = [f"{key} {_text(value)}" for key, value in content.items() if key != "use"]
+        if use == "fixed":
             return _text(content["value"])
-        return ", ".join([*([str(law)] if law else []), *parts]) or "none"
+        return ", ".join([*([str(use)] if use else []), *parts]) or "none"
     if isinstance(content, list):
         return ", ".join(map(_text, content)) or "none"
     return str(content) or "none"
@@ -198,7 +184,7 @@ def _same(one: Any, other: Any) -> bool:
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(other, dict) and other.get("law") == "fixed":
+    if isinstance(other, dict) and other.get("use") == "fixed":
         return _same(one, other["value"])
     if isinstance(one, str) or isinstance(other, str):
         return one == other or bool(_amounts(one) & _amounts(other))
@@ -216,48 +202,36 @@ def _amounts(content: Any) -> set[tuple[str, float]]:
     return found
 
 
-class _Telling:
-    """Says what the values of a scenario rest on."""
+@dataclass(frozen=True)
+class _Bases:
+    """Says what the values of a scenario rest on: by what its preset lays into it, and by what a study varies."""
 
-    def __init__(self, scenario: Scenario, laid: Mapping[str, Any], varied: Mapping[str, Input]) -> None:
-        self.scenario = scenario
-        self.laid = laid
-        self.varied = varied
-        self.stores = [getattr(tier, "store", "") for tier in getattr(scenario.checkpoint, "tiers", ())]
+    scenario: Scenario
+    preset: Mapping[str, Any]
+    varied: Mapping[str, Input]
 
-    def basis(self, leaf: _Leaf) -> tuple[str, str]:
+    def of(self, leaf: _Leaf) -> tuple[str, str]:
         """Return what a value rests on, and who says so."""
         path = ".".join(map(str, leaf.keys))
         for target, known in self.varied.items():
             if path == target or path.startswith(f"{target}.") or target.startswith(f"{path}."):
                 return known.basis, known.source
-        if self._is_of_preset(leaf, path):
-            name = self.scenario.recovery
-            return "preset", f"preset {name.use}: its notes"
+        in_preset = path
+        if leaf.keys[:2] == ("checkpoint", "tiers") and len(leaf.keys) > 3:  # a preset names its stores
+            store = getattr(getattr(self.scenario.checkpoint, "tiers", ())[int(leaf.keys[2])], "store", "")
+            in_preset = ".".join(("checkpoint", store, *map(str, leaf.keys[3:])))
+        if in_preset in self.preset and _same(self.preset[in_preset], leaf.content):
+            return "preset", f"preset {self.scenario.recovery.use}: its notes"
         if leaf.is_default:
             return "default", ""
         if leaf.keys[0] == "failures" and len(leaf.keys) > 2:
-            found = self._of_failures(leaf)
-            if found is not None:
-                return found
+            entry = self.scenario.failures[int(leaf.keys[1])]
+            if leaf.keys[2] == "use" and entry.use in catalog.bundles():
+                return bundle_basis(entry.use)
+            if leaf.keys[2] in _COUNTED and (source := getattr(entry, "source", "")):
+                return ("measured" if getattr(entry, "events", None) else "published"), source
         assumption = self._assumption(leaf)
         return ("stated", "") if assumption is None else ("assumed", assumption)
-
-    def _is_of_preset(self, leaf: _Leaf, path: str) -> bool:
-        """Return whether the preset of the scenario has brought a value."""
-        if leaf.keys[:2] == ("checkpoint", "tiers") and len(leaf.keys) > 3:
-            path = ".".join(("checkpoint", self.stores[int(leaf.keys[2])], *map(str, leaf.keys[3:])))
-        return path in self.laid and _same(self.laid[path], leaf.content)
-
-    def _of_failures(self, leaf: _Leaf) -> tuple[str, str] | None:
-        """Return what a value of a failure source rests on; ``None`` where the source does not say."""
-        entry = self.scenario.failures[int(leaf.keys[1])]
-        if leaf.keys[2] == "use" and entry.use in catalog.bundles():
-            return bundle_basis(entry.use)
-        source = getattr(entry, "source", "")
-        if not source or leaf.keys[2] not in _COUNTED:
-            return None
-        return ("measured" if getattr(entry, "events", None) else "published"), source
 
     def _assumption(self, leaf: _Leaf) -> str | None:
         """Return the assumption of the scenario that speaks of a value: of its part, and with the same amount."""
@@ -266,8 +240,7 @@ class _Telling:
         # A law may have more numbers than the assumption names; its times have to be the same.
         own = {amount for amount in own if amount[0]} or own
         for text in self.scenario.assumptions:
-            lower = text.lower()
-            if own and any(word in lower for word in words) and own <= _all_amounts(text):
+            if own and any(word in text.lower() for word in words) and own <= _all_amounts(text):
                 return text
         return None
 
@@ -329,24 +302,6 @@ _OF_NOTES = {
 """By mark of a preset's note: what it rests on."""
 
 
-def catalog_inputs(prepared: Prepared, document: RunDocument) -> list[tuple[str, Input]]:
-    """Return the values that come with the names in a scenario, each with the part of the scenario that it belongs to.
-
-    Parameters
-    ----------
-    prepared
-        The scenario.
-    document
-        Its document, as of a run.
-    """
-    return [
-        *(("Job and step", found) for found in _job(prepared, document)),
-        *(("Failures", found) for found in _failures(prepared)),
-        *(("Detection and recovery", found) for found in _preset(prepared)),
-        *(("Power and cost", found) for found in _power(document)),
-    ]
-
-
 def _job(prepared: Prepared, document: RunDocument) -> Iterator[Input]:
     """Yield the accelerator, the model and the step of the first job."""
     plan = prepared.jobs[0].plan
@@ -386,11 +341,11 @@ def _failures(prepared: Prepared) -> Iterator[Input]:
         exposure = content.get("exposure", {})
         for cause in content.get("causes", ()):
             per = cause["per"]
-            told = f"{cause['count']} in {exposure[f'{per}-day']:,} {_UNITS.get(per, per)}-days"
-            yield Input(name, cause["title"], told, basis, source)
+            text = f"{cause['count']} in {exposure[f'{per}-day']:,} {_UNITS.get(per, per)}-days"
+            yield Input(name, cause["title"], text, basis, source)
         for cause in content.get("sources", ()):
-            told = str(cause.get("rate", "as the bundle says"))
-            yield Input(name, cause.get("title", cause["name"]).replace("_", " "), told, basis, cause["source"])
+            text = str(cause.get("rate", "as the bundle says"))
+            yield Input(name, cause.get("title", cause["name"]).replace("_", " "), text, basis, cause["source"])
 
 
 def _preset(prepared: Prepared) -> Iterator[Input]:
@@ -426,13 +381,7 @@ def _power(document: RunDocument) -> Iterator[Input]:
 # ----------------------------------------
 # Every input, its value and where it comes from.
 
-_HEADS = (
-    Column("input", False),
-    Column("what it says", False),
-    Column("value", False),
-    Column("basis", False),
-    Column("source", False),
-)
+_HEADS = ("input", "what it says", "value", "basis", "source")
 
 _NOT_STATED = "not stated"
 
@@ -447,33 +396,54 @@ def section(report_data: ReportData) -> Section | None:
     if focus is None:
         return None
     found = all_inputs(report_data)
-    told = [(group, one) for group, one in found if one.basis != "default"]
-    defaults = [one for _, one in found if one.basis == "default"]
-    tables = []
+    stated = [(group, one) for group, one in found if one.basis != "default"]
+    tables = [] if report_data.study is None else [_axes(report_data.study.study.vary)]
     for group in GROUPS:
-        rows = [one for name, one in told if name == group]
+        rows: list[tuple[str, ...]] = [
+            (*one[:4], one.source or "the scenario itself") for name, one in stated if name == group
+        ]
         if rows:
-            tables.append(Grid(group, _HEADS, tuple(map(_row, rows))))
+            tables.append(grid(group, _HEADS, rows, range(5)))
+    # The same of several parts, such as phases of a recovery, has one row.
+    defaults = Counter(
+        (re.sub(r"\.\d+(?=\.|$)", ".*", one.path), one.what, one.value) for _, one in found if one.basis == "default"
+    )
     if defaults:
-        tables.append(_defaults(defaults))
-    meaning = Grid("What the bases mean", (Column("basis", False), Column("meaning", False)), tuple(BASES.items()))
-    axes = _axes(report_data)
-    return Section(
-        "inputs",
-        f"{number_of(len(told), 'input')} with their values, and what each rests on",
-        (_words(report_data, told, defaults),),
-        (*([axes] if axes is not None else []), *tables, meaning),
-        ("Names, titles, descriptions and sources are no inputs. An assumption counts as the source of a value if it "
-         "speaks of the same part of the scenario and names the same amount.",),
-    )  # fmt: skip
+        cells = [(*key, f"{count}") for key, count in defaults.items()]
+        tables.append(grid("Left at what the program takes", (*_HEADS[:3], "times"), cells, range(3)))
+    tables.append(grid("What the bases mean", ("basis", "meaning"), list(BASES.items()), (0, 1)))
+    text = f"{number_of(defaults.total(), 'more input')} left at what the program takes. The scenario is {focus.name}."
+    if report_data.of(SENSITIVITY) is not None:  # elsewhere the basis section counts them
+        counts = Counter(one.basis for _, one in stated)
+        text = f"Of the inputs {', '.join(f'{counts[basis]} {basis}' for basis in BASES if counts[basis])}. {text}"
+    note = (
+        "Names, titles, descriptions and sources are no inputs. An assumption counts as the source of a value if it "
+        "speaks of the same part of the scenario and names the same amount."
+    )
+    title = f"{number_of(len(stated), 'input')} with their values, and what each rests on"
+    return Section("inputs", title, (text,), tuple(tables), (note,))
 
 
 def all_inputs(report_data: ReportData) -> list[tuple[str, Input]]:
-    """Return all values that the scenario in focus rests on, each with the part of the scenario that it belongs to."""
+    """Return all values that the scenario in focus rests on, each with the part of the scenario that it belongs to.
+
+    Those that come with names of the catalog are among them: rates, data sheets, models, presets.
+    """
     focus = report_data.focus
+    varied: dict[str, Input] = {}
     assert focus is not None
-    stated = stated_inputs(focus.scenario, _varied(report_data))
-    return [*((group_of(one.path), one) for one in stated), *catalog_inputs(focus.prepared, focus.document)]
+    for name, axis in {} if report_data.study is None else report_data.study.study.vary.items():
+        source = axis.source or f"{'not known' if axis.is_uncertain else 'chosen'}, by the axis: {axis.title or name}"
+        known = Input("", "", "", axis.basis or ("assumed" if axis.is_uncertain else "stated"), source)
+        varied |= dict.fromkeys(axis.targets(name), known)
+    groups = {key: name for name, keys in GROUPS.items() for key in keys}
+    return [
+        *((groups.get(one.path.partition(".")[0], "Time"), one) for one in stated_inputs(focus.scenario, varied)),
+        *(("Job and step", found) for found in _job(focus.prepared, focus.document)),
+        *(("Failures", found) for found in _failures(focus.prepared)),
+        *(("Detection and recovery", found) for found in _preset(focus.prepared)),
+        *(("Power and cost", found) for found in _power(focus.document)),
+    ]
 
 
 def axis_basis(axis: Axis) -> str:
@@ -481,66 +451,24 @@ def axis_basis(axis: Axis) -> str:
     return axis.basis or (_NOT_STATED if axis.is_uncertain else _CHOICE)
 
 
-def _words(report_data: ReportData, told: Sequence[tuple[str, Input]], defaults: Sequence[Input]) -> str:
-    """Return how many values are left out, and where nothing else tells it, how many there are of each kind."""
-    parts = ""
-    if report_data.of(SENSITIVITY) is not None:
-        counts = {basis: sum(one.basis == basis for _, one in told) for basis in BASES}
-        parts = f"Of the inputs {', '.join(f'{count} {basis}' for basis, count in counts.items() if count)}. "
-    whose = f" The scenario is {report_data.focus.name}." if report_data.focus is not None else ""
-    return f"{parts}{number_of(len(defaults), 'more input')} left at what the program takes.{whose}"
-
-
-def _row(one: Input) -> tuple[str, ...]:
-    return one.path, one.what, one.value, one.basis, one.source or "the scenario itself"
-
-
-def _defaults(found: Sequence[Input]) -> Grid:
-    """Return what the scenario leaves out; the same of several parts, such as phases of a recovery, is told once."""
-    seen: dict[tuple[str, str, str], int] = {}
-    for one in found:
-        key = re.sub(r"\.\d+(?=\.|$)", ".*", one.path), one.what, one.value
-        seen[key] = seen.get(key, 0) + 1
-    rows = [(path, what, value, f"{count}") for (path, what, value), count in seen.items()]
-    heads = (Column("input", False), Column("what it says", False), Column("value", False), Column("times"))
-    return Grid("Left at what the program takes", heads, tuple(rows))
-
-
-def _varied(report_data: ReportData) -> dict[str, Input]:
-    """Return of each path that an axis writes to what is known of its values."""
-    if report_data.study is None:
-        return {}
-    found = {}
-    for name, axis in report_data.study.study.vary.items():
-        basis = axis.basis or ("assumed" if axis.is_uncertain else "stated")
-        source = axis.source or f"{'not known' if axis.is_uncertain else 'chosen'}, by the axis: {axis.title or name}"
-        for path in axis.targets(name):
-            found[path] = Input(path, "", "", basis, source)
-    return found
-
-
-def _axes(report_data: ReportData) -> Grid | None:
-    """Return what a study varies; ``None`` without a study."""
-    if report_data.study is None:
-        return None
+def _axes(vary: Mapping[str, Axis]) -> Grid:
+    """Return what a study varies."""
     rows = []
-    for name, axis in report_data.study.study.vary.items():
+    for name, axis in vary.items():
         paths = axis.targets(name)
-        told = ", ".join(paths[:_MOST_PATHS])
-        told += f" and {len(paths) - _MOST_PATHS} more" if len(paths) > _MOST_PATHS else ""
-        rows.append(
-            (axis.title or name, told, _values(axis, name), axis_basis(axis), axis.source or "the study itself")
-        )
-    heads = (Column("axis", False), Column("sets", False), Column("values", False), *_HEADS[3:])
-    return Grid("What the study varies", heads, tuple(rows))
+        sets = ", ".join(paths[:_MOST_PATHS])
+        sets += f" and {len(paths) - _MOST_PATHS} more" if len(paths) > _MOST_PATHS else ""
+        source = axis.source or "the study itself"
+        rows.append((axis.title or name, sets, _values(axis, name), axis_basis(axis), source))
+    return grid("What the study varies", ("axis", "sets", "values", "basis", "source"), rows, range(5))
 
 
 def _values(axis: Axis, name: str) -> str:
     """Return the values of an axis, or the distribution of an input that is not known."""
     if axis.distribution is not None:
-        told: Mapping[str, Any] = axis.distribution.model_dump(mode="json", exclude_defaults=True)
-        law = axis.distribution.law
-        return _LAWS.get(law, law).format(**{"law": law, **axis.distribution.model_dump(mode="json"), **told})
+        stated: Mapping[str, Any] = axis.distribution.model_dump(mode="json", exclude_defaults=True)
+        law = axis.distribution.use
+        return _LAWS.get(law, law).format(**{"law": law, **axis.distribution.model_dump(mode="json"), **stated})
     if axis.range is not None and not (axis.range.points or axis.range.step):
         return f"{axis.range.min} to {axis.range.max}"
     return ", ".join(value.label for value in axis.values(name))
@@ -561,170 +489,129 @@ _LAWS = {
 # ----------------------------------------
 # What the answer rests on: measured, published or assumed inputs.
 
-_HUES = {"measured": 0, "published": 1, "assumed": 2, "not stated": 3, "a choice": 4}
-
-"""Hue of each basis of an axis, in the order in which they are shown."""
-
-_NAMES = {
-    "measured": "measured inputs",
-    "published": "published inputs",
-    "assumed": "assumed inputs",
-    "not stated": "inputs without a stated basis",
-    "a choice": "what the study chooses",
+_OF_AXES = {
+    "measured": ("measured inputs", 0),
+    "published": ("published inputs", 1),
+    "assumed": ("assumed inputs", 2),
+    _NOT_STATED: ("inputs without a stated basis", 3),
+    _CHOICE: ("what the study chooses", 4),
 }
 
-_TOGETHER, _LUCK, _BOTH = "inputs only together", "luck of one run", "luck together with inputs"
+"""Name and hue of each basis of an axis, in the order in which they are shown."""
+
+_OF_INPUTS = {
+    "measured": ("measured", 0),
+    "published": ("published", 1),
+    "assumed": ("assumed", 2),
+    "preset": ("of a preset", 3),
+    "stated": ("stated without a source", 4),
+}
+
+"""The same of each basis of an input."""
 
 _SUMS = (
     "Each input counts with what it does alone, whatever the others are (its first-order index), and these shares add "
     "up. What inputs do only together belongs to none of them, and stands by itself."
 )
 
-_OF_INPUTS = {**_HUES, "preset": 3, "stated": 4}
-
-_SAYS = {
-    "measured": "measured",
-    "published": "published",
-    "assumed": "assumed",
-    "preset": "of a preset",
-    "stated": "stated without a source",
-}
-
 
 def basis_section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is no scenario."""
     if report_data.focus is None:
         return None
-    content = report_data.of(SENSITIVITY)
-    shares = None if content is None else _shares(report_data, content)
-    return _of_counts(report_data) if content is None or shares is None else _of_variance(report_data, content, shares)
+    content, study = report_data.of(SENSITIVITY), report_data.study
+    if content is not None and study is not None:
+        shares = _shares(content, study.study.vary)
+        if shares is not None:
+            return _of_variance(content, shares, study.study.vary)
+    return _of_counts(report_data)
 
 
-def _shares(report_data: ReportData, content: Mapping[str, Any]) -> dict[str, float] | None:
+def _shares(content: Mapping[str, Any], vary: Mapping[str, Axis]) -> dict[str, float] | None:
     """Return the shares of the variance of a run by what they come from [-]; ``None`` where they are not known."""
     indices = content["indices"]
-    if indices is None or report_data.study is None or not indices["by_axis"]:
+    if indices is None or not indices["by_axis"]:
         return None
     parts = {name: part["share"] for name, part in indices["variance"].items()}
     if None in parts.values():
         return None
     inputs = parts["parameters"]["value"]
-    found: dict[str, float] = {}
+    found: Counter[str] = Counter()
     for row in indices["by_axis"]:
-        basis = axis_basis(report_data.study.study.vary[row["axis"]])
-        found[basis] = found.get(basis, 0.0) + row["first"]["value"]
+        found[axis_basis(vary[row["axis"]])] += row["first"]["value"]
     # Estimates may add up to more than everything; then nothing is left for what they do together.
-    scale = inputs / max(sum(found.values()), 1.0)
-    known = {_NAMES[basis]: scale * found[basis] for basis in _HUES if basis in found}
-    known[_TOGETHER] = inputs - sum(known.values())
-    return known | {_LUCK: parts["luck"]["value"], _BOTH: parts["both"]["value"]}
+    scale = inputs / max(found.total(), 1.0)
+    known = {name: scale * found[basis] for basis, (name, _) in _OF_AXES.items() if basis in found}
+    known["inputs only together"] = inputs - sum(known.values())
+    return known | {"noise of one run": parts["noise"]["value"], "noise together with inputs": parts["both"]["value"]}
 
 
-def _of_variance(report_data: ReportData, content: Mapping[str, Any], shares: Mapping[str, float]) -> Section:
+def _of_variance(content: Mapping[str, Any], shares: Mapping[str, float], vary: Mapping[str, Axis]) -> Section:
     """Return what the variance of a run comes from."""
-    assert report_data.study is not None
-    metric = name_of(content["metric"])
-    title = _told(metric, shares)
-    hues = {_NAMES[basis]: hue for basis, hue in _HUES.items()}
-    parts = tuple(Part(name, 100 * share, hues.get(name, -1)) for name, share in shares.items())
-    rows = tuple((name, _percent(share)) for name, share in shares.items())
-    picture = Picture(
-        "what-the-answer-rests-on",
-        Stack(title, "%", parts),
-        f"A bar of what the variance of {metric} comes from: {', '.join(f'{name} {text}' for name, text in rows)}.",
-        _SUMS,
-        Grid("Where the variance comes from", (Column("part", False), Column("share of the variance")), rows),
-    )
-    notes = (
-        f"From {len(content['indices']['by_axis']) + 2} sets of {content['indices']['rows']} points of the inputs; the "
-        "intervals of single inputs are in the table.",
-        "Only what the study varies is in it: what every point has in common moves nothing here, however little is "
-        "known of it.",
-    )
-    return Section("basis", title, (), (picture, _by_axis(report_data, content)), notes)
-
-
-def _told(metric: str, shares: Mapping[str, float]) -> str:
-    """Return what the largest part is, and what measured and assumed inputs have."""
-    assumed, measured = shares.get(_NAMES["assumed"]), shares.get(_NAMES["measured"])
-    if assumed is None and measured is None:
+    metric, indices = name_of(content["metric"]), content["indices"]
+    known = [(basis, shares[_OF_AXES[basis][0]]) for basis in ("assumed", "measured") if _OF_AXES[basis][0] in shares]
+    bring = " and ".join(f"{basis} inputs alone bring {_percent(share)}" for basis, share in known)
+    title = f"{capital(bring)} of the variance of {metric}"
+    if not known:
         largest = max(shares, key=lambda name: shares[name])
-        return f"{_percent(shares[largest])} of the variance of {metric} comes from {largest}"
-    told = [
-        f"{basis} inputs alone bring {_percent(share)}"
-        for basis, share in (("assumed", assumed), ("measured", measured))
-        if share is not None
-    ]
-    return f"{capital(' and '.join(told))} of the variance of {metric}"
-
-
-def _by_axis(report_data: ReportData, content: Mapping[str, Any]) -> Grid:
-    """Return what each input brings, with what it rests on."""
-    assert report_data.study is not None
-    vary, rows = report_data.study.study.vary, []
-    for row in content["indices"]["by_axis"]:
+        title = f"{_percent(shares[largest])} of the variance of {metric} comes from {largest}"
+    hues = dict(_OF_AXES.values())
+    chart = Stack(title, "%", tuple(Part(name, 100 * share, hues.get(name, -1)) for name, share in shares.items()))
+    texts = ", ".join(f"{name} {_percent(share)}" for name, share in shares.items())
+    alt = f"A bar of what the variance of {metric} comes from: {texts}."
+    rows = []
+    for row in indices["by_axis"]:
         axis = vary[row["axis"]]
-        name, first, total = axis.title or row["axis"], _ranged(row["first"]), _ranged(row["total"])
-        rows.append((name, axis_basis(axis), first, total, axis.source or "the study itself"))
-    heads = (Column("input", False), Column("basis", False), Column("alone"), Column("with all others"))
-    return Grid(
+        first, whole = (_percent_in(row[key]) for key in ("first", "total"))
+        rows.append((axis.title or row["axis"], axis_basis(axis), first, whole, axis.source or "the study itself"))
+    by_axis = grid(
         "What each input brings of the variance between means",
-        (*heads, Column("source", False)),
-        tuple(rows),
+        ("input", "basis", "alone", "with all others", "source"),
+        rows,
+        (0, 1, 4),
         note="In % of the variance that comes from inputs, with 95 % intervals. What inputs bring with all others "
         "counts some of it several times, so that this column adds up to more than everything.",
     )
+    notes = (
+        f"From {len(indices['by_axis']) + 2} sets of {indices['rows']} points of the inputs; the intervals of single "
+        "inputs are in the table.",
+        "Only what the study varies is in it: what every point has in common moves nothing here, however little is "
+        "known of it.",
+    )
+    return Section("basis", title, (), (Picture("what-the-answer-rests-on", chart, alt, _SUMS), by_axis), notes)
 
 
-def _ranged(estimate: Mapping[str, Any]) -> str:
+def _percent_in(estimate: Mapping[str, Any]) -> str:
     """Return an estimate with its interval."""
-    ends = estimate["ci95"]
-    told = _percent(estimate["value"])
-    return told if ends is None or None in ends else f"{told} [{_percent(ends[0])}, {_percent(ends[1])}]"
+    ends, text = estimate["ci95"], _percent(estimate["value"])
+    return text if ends is None or None in ends else f"{text} [{_percent(ends[0])}, {_percent(ends[1])}]"
 
 
 def _of_counts(report_data: ReportData) -> Section:
     """Return how many inputs are of each kind, and how to know which of them matter."""
-    counts: dict[str, int] = {}
-    for _, one in all_inputs(report_data):
-        counts[one.basis] = counts.get(one.basis, 0) + 1
-    known = [(basis, words, counts[basis]) for basis, words in _SAYS.items() if counts.get(basis)]
-    total = sum(count for _, _, count in known)
-    parts = listed([f"{count} {words}" for _, words, count in known])
-    verb = " is " if known and known[0][2] == 1 else " are "
-    title = f"Of {number_of(total, 'input')} {parts.replace(' ', verb, 1)}; their number does not tell which matter"
-    rows = tuple((words, f"{count}") for _, words, count in known)
-    picture = Picture(
-        "what-the-inputs-rest-on",
-        Stack(title, "inputs", tuple(Part(words, float(count), _OF_INPUTS[basis]) for basis, words, count in known)),
-        f"A bar of {total} inputs by what they rest on: {', '.join(f'{count} {words}' for words, count in rows)}.",
-        "Every input counts once, whether it matters or not. What is left at what the program takes is not counted.",
-        Grid("Inputs by what they rest on", (Column("basis", False), Column("inputs")), rows),
+    counts = Counter(one.basis for _, one in all_inputs(report_data))
+    known = [(name, counts[basis], hue) for basis, (name, hue) in _OF_INPUTS.items() if counts[basis]]
+    total, parts = sum(count for _, count, _ in known), listed([f"{count} {name}" for name, count, _ in known])
+    title = f"{number_of(total, 'input')}: {parts}; their number does not tell which matter"
+    chart = Stack(title, "inputs", tuple(Part(name, float(count), hue) for name, count, hue in known))
+    alt = f"A bar of {total} inputs by what they rest on: {parts}."
+    caption = "Every input counts once, whether it matters or not; what is left at its default does not count."
+    how = (
+        "How much of the uncertainty comes from measured, published and assumed inputs is not known: every input has "
+        "one value here. A study whose axes have a distribution, with a basis and a source each, and ettrick "
+        "sensitivity show it."
     )
-    return Section("basis", title, (_how(report_data),), (picture,), _missing(report_data))
-
-
-def _how(report_data: ReportData) -> str:
-    """Return how to know what the variance comes from."""
-    if report_data.study is not None and any(axis.is_uncertain for axis in report_data.study.study.vary.values()):
-        return (
+    study, content = report_data.study, report_data.of(SENSITIVITY)
+    if study is not None and any(axis.is_uncertain for axis in study.study.vary.values()):
+        how = (
             "How much of the uncertainty comes from measured, published and assumed inputs is not in these results. "
             "ettrick sensitivity DIR/study.resolved.yaml --out DIR adds it, where DIR is the folder of these results."
         )
-    return (
-        "How much of the uncertainty comes from measured, published and assumed inputs cannot be told: every input has "
-        "one value here. A study whose axes have a distribution, with a basis and a source each, and ettrick "
-        "sensitivity tell it."
-    )
-
-
-def _missing(report_data: ReportData) -> tuple[str, ...]:
-    """Return why there are no shares of the variance though they were asked for."""
-    content = report_data.of(SENSITIVITY)
-    if content is None:
-        return ()
-    reason = content["indices_missing"] if content["indices"] is None else content["indices"]["reason"]
-    return (f"No shares of the variance: {reason}.",) if reason else ()
+    reason = ""
+    if content is not None:
+        reason = content["indices_missing"] if content["indices"] is None else content["indices"]["reason"]
+    notes = (f"No shares of the variance: {reason}.",) if reason else ()
+    return Section("basis", title, (how,), (Picture("what-the-inputs-rest-on", chart, alt, caption),), notes)
 
 
 def _percent(share: float) -> str:
@@ -735,9 +622,8 @@ def _percent(share: float) -> str:
 # ----------------------------------------
 # How sure an answer is, in sentences: three doubts that are never merged.
 #
-# Chance is what a mean over some runs leaves open, luck how far single runs lie apart, and what is not known exactly
-# are
-# inputs that rest on a few observations or on guesses (docs/explanation/what-we-do-not-know.md).
+# Chance is what a mean over some runs leaves open, noise how far single runs lie apart, and what is not known exactly
+# are inputs that rest on a few observations or on guesses (docs/explanation/uncertainty.md).
 
 _STATED = "This holds at exactly the stated {}; how well those are known is not in it."
 
@@ -768,7 +654,7 @@ _OWN_DETECTION = re.compile(r"recovery '(.+)' brings observers; the scenario's o
 
 
 def stated(scenario: Scenario | None, *, priced: bool = False) -> str:
-    """Return at what exactly something holds: at stated rates, with prices if money is told, or for a recorded log."""
+    """Return for what exactly something holds: stated rates, with prices where there are some, or a recorded log."""
     if scenario is not None and any(source.use == "replay" for source in scenario.failures):
         return RECORDED
     return PRICED if priced else EXACTLY
@@ -784,7 +670,7 @@ def not_known(places: Places, *summary: str | int, form: Form, what: str, otherw
     summary
         Keys of a summary, which may have a ``band90``.
     form
-        How the value is told.
+        Its form.
     what
         What the value is, as the subject of a sentence.
     otherwise
@@ -805,15 +691,11 @@ def chance(runs: SourcedNumber | None, found: Estimate | None) -> Words:
         return ("It comes from a single simulated run: its sampling error is not known.",)
     if found.interval is None:
         return ("All ", number(runs, COUNT), " simulated runs come to the same, so that no range stands beside it.")
-    return (
-        "The range beside a mean is its 95 % confidence interval from ",
-        number(runs, COUNT),
-        " simulated runs.",
-    )
+    return ("The range beside a mean is its 95 % confidence interval from ", number(runs, COUNT), " simulated runs.")
 
 
-def luck(places: Places, *summary: str | int, form: Form) -> Words:
-    """Return how far single runs lie apart, which no knowledge makes less; nothing where there are too few to tell."""
+def variability(places: Places, *summary: str | int, form: Form) -> Words:
+    """Return how far single runs lie apart, which no knowledge makes less; nothing where there are too few."""
     low, high = places.at(*summary, "p05"), places.at(*summary, "p95")
     if low is None or high is None or low.value == high.value:
         return ()
@@ -833,21 +715,15 @@ def not_covered(notes: Iterable[str], warnings: Iterable[str], assumptions: Iter
     What belongs to these numbers comes first; of assumptions the shortest, because all of them stand further down.
     Warnings come behind both: they are written for who wrote the scenario.
     """
-    noted, warned = list(dict.fromkeys(notes))[:_MOST_NOTES], _plainly(warnings)[:_MOST_NOTES]
+    noted, warned = list(dict.fromkeys(notes))[:_MOST_NOTES], list(dict.fromkeys(warnings))
+    if unseen := [match[1] for text in warned if (match := _OWN_DETECTION.fullmatch(text))]:
+        others = [text for text in warned if not _OWN_DETECTION.fullmatch(text)]
+        own = f"failures are detected as the scenario says, not in the own way of {listed(unseen)}"
+        warned = [own, *others]
     taken = sorted(dict.fromkeys(assumptions), key=len)
     found = [(f"{capital(text)}.",) for text in noted]
     found += [(f"Assumed: {text}.",) for text in taken[:_MOST_ASSUMPTIONS]]
     if len(taken) > _MOST_ASSUMPTIONS:
         found.append(("More is assumed; all of it is listed with its source further down.",))
-    found += [(f"{capital(text)}.",) for text in warned]
+    found += [(f"{capital(text)}.",) for text in warned[:_MOST_NOTES]]
     return (*found, (MODEL,))
-
-
-def _plainly(warnings: Iterable[str]) -> list[str]:
-    """Return warnings for who did not write the scenario: what several recoveries have in common is told once."""
-    known = list(dict.fromkeys(warnings))
-    unseen = [match[1] for text in known if (match := _OWN_DETECTION.fullmatch(text))]
-    others = [text for text in known if not _OWN_DETECTION.fullmatch(text)]
-    if not unseen:
-        return others
-    return [f"failures are detected as the scenario says, not in the own way of {listed(unseen)}", *others]

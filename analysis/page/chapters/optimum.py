@@ -1,11 +1,11 @@
-"""What an optimiser tried, and what fresh failures say of it."""
+"""The optimum of a study: what was evaluated, which setting is best, and what fresh failures say of it."""
 
 from __future__ import annotations
 
-import re
+import functools
 import shlex
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from analysis.amounts import (
     COUNT,
@@ -28,7 +28,7 @@ from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Inter
 from analysis.page.glossary import glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
 from analysis.page.report_data import OPTIMIZE
-from analysis.page.sourced import Places, number, ranged, told
+from analysis.page.sourced import Places, SourcedNumber, line, number, ranged, sentence, worded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,852 +36,577 @@ if TYPE_CHECKING:
     from analysis.amounts import Form, Shown
     from analysis.page.model import Words
     from analysis.page.report_data import ReportData
-    from analysis.page.sourced import Estimate
+    from analysis.results.models import Aim, AimFound, ConditionFound, Labels, OptimizeDocument, TrialFound
 
-Content = dict[str, Any]
-
-
-def format_optimum(content: Content, *, width: int | None = None) -> str:
-    """Return the document of an optimisation (as read back from JSON) as text, in so many columns."""
-    from analysis.page.formats import terminal
-
-    return terminal.write(_chapters(content), width=width)
-
-
-def _chapters(content: Content) -> Iterator[Section]:
-    """Yield what was asked, the answer with what was tried, and what to know before using it."""
-    aims = content["aims"]
-    told = [f"the {'lowest' if aim['lowest'] else 'highest'} {title_of(aim['name'], content)}" for aim in aims]
-    conditions = f", with {listed(content['conditions'])}" if content["conditions"] else ""
-    question = f"{capital(' against '.join(told))}{conditions}, in {content['scenario']}"
-    warnings = tuple(f"warning: {line}" for line in content["warnings"])
-    yield Section("question", content["question"] or content["study"], (question, *warnings))
-    found = _section({**content, "warnings": []}, "", ())
-    tables = [item for item in found.items if isinstance(item, Grid) or item.key in ("confirmation", "optimum-front")]
-    yield replace(found, items=tuple(tables))
-    if content["assumptions"]:
-        yield Section("assumptions", "Assumptions", (), (), tuple(content["assumptions"]))
-
-
-def against(content: Content) -> list[str]:
-    """Return what speaks against relying on a document, a line each; empty if nothing does."""
-    if content["answer"] is None:
-        running = any(not trial["trouble"] for trial in content["tried"])
-        return ["nothing that was tried keeps the conditions" if running else "no point can run"]
-    if content["confirmation"]["confirmed"] is False:
-        return ["fresh failures deny the answer: " + "; ".join(why(content))]
-    return []
-
-
-# ----------------------------------------
-# What an optimisation looked for, for its first screen, and the picture of what it tried.
-
-_MOST_ROWS = 12
-
-_MANY = 3
-
-"""So many settings that may be as good are counted, not named."""
-
-
-class Sought(NamedTuple):
-    """The document, of each metric that is an aim how it is told, and whether the scenario has the answer already."""
-
-    places: Places
-    forms: dict[str, Form]
-    is_now: bool
-
-    @property
-    def aim(self) -> dict[str, Any]:
-        """The first aim."""
-        found: dict[str, Any] = self.places.get("aims", 0)
-        return found
-
-    @property
-    def name(self) -> str:
-        """Name of the first aim."""
-        return str(self.aim["name"])
-
-    def words(self, name: str) -> str:
-        """Return what an aim is called, an axis by its title; without an article."""
-        axis = self.places.get("axes", name, "title")
-        return str(axis) if axis is not None else metric_words(name).removeprefix("the ")
-
-    def value(self, name: str, *trial: str | int) -> Estimate | None:
-        """Return what a combination comes to in an aim."""
-        return self.places.estimate(*trial, "aims", name, interval="ci95")
-
-    @property
-    def as_good(self) -> list[dict[str, str]]:
-        """Combinations beside the answer that are as good at this precision, in the order of the document."""
-        answer, found = self.places.get("answer"), self.places.get("as_good")
-        return [values for values in found["values"] if values != answer["values"]] if found is not None else []
-
-    def setting(self, values: Mapping[str, str]) -> str:
-        """Return a combination in words."""
-        return listed([f"{self.places.get('axes', axis, 'title')} = {label}" for axis, label in values.items()])
-
-
-def sought_of(places: Places, currency: str, *, is_now: bool) -> Sought:
-    """Return what a document of an optimisation is about."""
-    forms = {}
-    for aim in places.get("aims"):
-        means = [trial["aims"][aim["name"]]["mean"] for trial in places.get("tried") if not trial["trouble"]]
-        known = [mean for mean in means if mean is not None]
-        forms[aim["name"]] = COUNT if aim["is_axis"] else people_form(aim["name"], known, currency)
-    return Sought(places, forms, is_now)
-
-
-def picture_of_trials(sought: Sought) -> Picture | None:
-    """Return what was tried: a curve along one axis of numbers, else the best of it below each other."""
-    if sought.aim["is_axis"]:
-        return None
-    places, form = sought.places, sought.forms[sought.name]
-    found = [(place, value) for place, trial in enumerate(places.get("tried"))
-             if not trial["trouble"] and (value := sought.value(sought.name, "tried", place)) is not None]  # fmt: skip
-    if not found:
-        return None
-    trials = places.get("tried")
-    title = _title(sought)
-    cells = [(sought.setting(trials[place]["values"]), form.value(value.mean.value, value.interval))
-             for place, value in found]  # fmt: skip
-    heads = (Column("setting", is_number=False), Column(sought.words(sought.name)))
-    axes = list(places.get("axes"))
-    numbers = [trials[place]["numbers"].get(axes[0]) for place, _ in found]
-    chart: Curves | Intervals
-    if len(axes) == 1 and len(found) > 1 and all(amount is not None for amount in numbers):
-        chart = _curve(sought, title, found)
-    else:
-        sign = 1 if sought.aim["lowest"] else -1
-        best = sorted(found, key=lambda entry: sign * entry[1].mean.value)[:_MOST_ROWS]
-        rows = [Interval(sought.setting(trials[place]["values"]), value.mean.value / form.size, _ends(value, form.size))
-                for place, value in best]  # fmt: skip
-        chart = Intervals(title, form.unit, tuple(rows))
-    alt = f"What was tried, with the range of each. {title}."
-    return Picture("at-a-glance", chart, alt, "Ranges are 95 % intervals of means.", Grid(title, heads, cells))
-
-
-def _curve(sought: Sought, title: str, found: Sequence[tuple[int, Estimate]]) -> Curves:
-    """Return the aim along the one axis."""
-    places, form = sought.places, sought.forms[sought.name]
-    (axis,) = places.get("axes")
-    trials = places.get("tried")
-    order = sorted(found, key=lambda entry: float(trials[entry[0]]["numbers"][axis]))
-    x = tuple(float(trials[place]["numbers"][axis]) for place, _ in order)
-    ticks = tuple((at, str(trials[place]["values"][axis])) for at, (place, _) in zip(x, order, strict=True))
-    y = tuple(value.mean.value / form.size for _, value in order)
-    ends = tuple(_ends(value, form.size) for _, value in order)
-    is_log = x[0] > 0 and x[-1] / x[0] >= 10
-    name = sought.words(sought.name)
-    return Curves(title, Scale(str(places.get("axes", axis, "title")), is_log=is_log, ticks=ticks),
-                  Scale(f"{name} [{form.unit}]"), (Series("", x, y, ends),))  # fmt: skip
-
-
-def _ends(value: Estimate, size: float) -> tuple[float, float] | None:
-    return None if value.interval is None else (value.interval[0] / size, value.interval[1] / size)
-
-
-def _title(sought: Sought) -> str:
-    """Return what the picture says."""
-    answer = sought.places.get("answer")
-    if answer is None:
-        return "No setting meets the conditions"
-    others = [sought.setting(values) for values in sought.as_good]
-    best = sought.setting(answer["values"])
-    if others:
-        rivals = listed(others) if len(others) < _MANY else f"{len(others)} others"
-        return capital(f"{best} has the best mean; {rivals} may be as good")
-    return f"{capital(best)} is the best that was tried"
-
-
-# ----------------------------------------
-# The first screen about an optimum: the best setting, what it is worth, and whether fresh failures bear it out.
-
-_MOST_NAMES = 3
-
-_UNTRIED = ("only what is listed was tried; a better setting between, or outside of it, may have been missed",)
-
-_PARAMETERS = "Conditions were held against all that the inputs may be, not against their central values alone."
-
-
-def first_screen(report_data: ReportData) -> FirstScreen:
-    """Return the first screen."""
-    content = report_data.main
-    sought = sought_of(Places(report_data.results.file, content), currency_of(report_data), is_now=_is_now(report_data))
-    return glossed(
-        FirstScreen(
-            question=content["question"] or f"What is best in {content['study']}?",
-            answer=_answer_of_optimize(sought),
-            doubt=_doubt(sought, report_data),
-            picture=picture_of_trials(sought),
-            drivers=tuple(words for words in _drivers(sought) if words)[:3],
-            not_covered=not_covered(_UNTRIED, content["warnings"], content["assumptions"]),
-        )
-    )
-
-
-def _is_now(report_data: ReportData) -> bool:
-    """Return whether the scenario already has the settings of the answer."""
-    study, focus = report_data.study, report_data.focus
-    return (
-        study is not None
-        and focus is not None
-        and focus.scenario == study.template.scenario(report_data.common_settings)
-    )
-
-
-def _answer_of_optimize(sought: Sought) -> Words:
-    """Return the answer in one sentence."""
-    places = sought.places
-    answer = places.get("answer")
-    if answer is None:
-        texts = [_condition(text) for text in places.get("conditions")]
-        if all(trial["trouble"] for trial in places.get("tried")):
-            return ("Nothing that was tried can run.",)
-        return (f"No setting that was tried makes {listed(texts)}.",)
-    if places.get("front"):
-        return _front(sought)
-    most = "lowest" if sought.aim["lowest"] else "highest"
-    where, words = sought.setting(answer["values"]), sought.words(sought.name)
-    if sought.aim["is_axis"]:
-        texts = [_condition(text) for text in places.get("conditions")]
-        keeps = f" that makes {listed(texts)}" if texts else ""
-        start: Words = (f"{capital(words)}: {answer['values'][sought.name]} is the {most} value{keeps}",)
-        rest = {axis: label for axis, label in answer["values"].items() if axis != sought.name}
-        return (*start, *((f", with {sought.setting(rest)}",) if rest else ()), *_surely(sought), ".")
-    best = sought.value(sought.name, "answer")
-    value: Words = () if best is None else (": ", *_value(best, sought))
-    return (f"The {most} {words} is reached with {where}", *value, *_as_good_of_optimize(sought), *_surely(sought), ".")
-
-
-def _value(best: Estimate, sought: Sought) -> Words:
-    """Return what the best comes to; money to three digits, because prices are not known to more."""
-    form = sought.forms[sought.name]
-    return ("about ", number(best.mean, form)) if sought.name.startswith("cost") else told(best, form)
-
-
-def _front(sought: Sought) -> Words:
-    """Return how many combinations are not beaten in all aims at once, and the first of them."""
-    aims = [sought.words(aim["name"]) for aim in sought.places.get("aims")]
-    first = sought.places.get("front", 0)
-    start = f"No setting is best in {listed(aims)} at once; one that none beats in all of them is "
-    parts: list[Words] = []
-    for aim in sought.places.get("aims"):
-        value = sought.value(aim["name"], "front", 0)
-        if value is not None and not aim["is_axis"]:
-            parts.append((f"{sought.words(aim['name'])} ", *told(value, sought.forms[aim["name"]])))
-    values: Words = (": ", *joined(parts, ", ")) if parts else ()
-    return (start, sought.setting(first["values"]), *values, "; the others stand further down.")
-
-
-def _as_good_of_optimize(sought: Sought) -> Words:
-    """Return what else is as good at this precision."""
-    answer, found, others = sought.places.get("answer"), sought.places.get("as_good"), sought.as_good
-    if not others:
-        return ()
-    if sought.places.get("method") == "curve":
-        first, last = (sought.setting(found["values"][end]) for end in (0, -1))
-        text = first if found["values"][0] != answer["values"] else last
-        if len(others) > 1:
-            text = f"anything that was tried from {first} to {last}"
-        return (f"; {text} is as good as far as chance lets one tell",)
-    names = [sought.setting(values) for values in others[:_MOST_NAMES]]
-    text = listed(names) if len(names) == len(others) else f"{', '.join(names)} and others"
-    return (f"; {text} {'is' if len(others) == 1 else 'are'} as good as far as chance lets one tell",)
-
-
-def _condition(text: str) -> str:
-    """Return a condition in words, such as that a metric is at least so much."""
-    match = re.fullmatch(r"\s*(\S+?)\s*(>=|<=)\s*(.*?)\s*", text)
-    if match is None:
-        return text
-    return f"{metric_words(match[1])} at {'least' if match[2] == '>=' else 'most'} {match[3]}"
-
-
-def _surely(sought: Sought) -> Words:
-    """Return whether a condition may be missed; nothing where all of them hold beyond chance."""
-    verdicts = [condition["verdict"] for condition in sought.places.get("answer", "conditions")]
-    if not verdicts or all(verdict == "holds" for verdict in verdicts):
-        return ()
-    return (", where a condition is met on average but not beyond chance",)
-
-
-def _drivers(sought: Sought) -> list[Words]:
-    """Return what is known of the answer beside its value."""
-    if sought.places.get("answer") is None:
-        return [_closest(sought, condition) for condition in range(len(sought.places.get("conditions")))]
-    return [_gain(sought), _loss(sought), *_conditions(sought), _spread(sought), _formula_of_optimize(sought)]
-
-
-def _closest(sought: Sought, condition: int) -> Words:
-    """Return what came closest to a condition."""
-    places, found = sought.places, []
-    for place, trial in enumerate(places.get("tried")):
-        mean = places.at("tried", place, "conditions", condition, "mean")
-        if mean is not None and not trial["trouble"]:
-            found.append((abs(mean.value - trial["conditions"][condition]["bound"]), place))
-    if not found:
-        return ()
-    place = min(found)[1]
-    at = ("tried", place, "conditions", condition)
-    value = places.estimate(*at, interval="ci95")
-    assert value is not None
-    form = people_form(str(places.get(*at, "metric")), [value.mean.value])
-    where = sought.setting(places.get("tried", place, "values"))
-    return (f"Closest to {_condition(places.get('conditions', condition))} is {where}: ", *told(value, form), ".")
-
-
-def _gain(sought: Sought) -> Words:
-    """Return what fresh failures say of the answer against the scenario as it is."""
-    places = sought.places
-    if not places.get("confirmation", "trials"):
-        return ()
-    at = ("confirmation", "trials", 0, "gain", sought.name)
-    gain, runs = places.estimate(*at, interval="ci95"), places.at("confirmation", "replications")
-    if gain is None or runs is None or sought.aim["is_axis"]:
-        return ()
-    if sought.is_now:
-        return ("The scenario already has this setting; there is nothing to change.",)
-    start: Words = ("Played again ", number(runs, COUNT), " times with fresh failures, the answer ")
-    if gain.interval is None and gain.mean.value == 0:
-        return (*start, "comes to the same as what the scenario has now.")
-    step = points_form(sought.forms[sought.name])
-    if places.get(*at, "resolved"):
-        size = gain.changed(abs)
-        way = "better" if gain.mean.value > 0 else "worse"
-        amount = (
-            (number(size.mean, step),) if size.low is None or size.high is None else ranged(size.low, size.high, step)
-        )
-        return (*start, f"is {way} than what the scenario has now by ", *amount, ".")
-    return (*start, "cannot be told from what the scenario has now; ",
-            *more_runs(places.at(*at, "replications_to_resolve")), ".")  # fmt: skip
-
-
-def _loss(sought: Sought) -> Words:
-    """Return what a choice among those that are as good may cost at most."""
-    loss = sought.places.at("as_good", "loss_below")
-    others = sought.places.get("as_good", "values") or []
-    if loss is None or len(others) < 2 or loss.value <= 0:
-        return ()
-    needed = sought.places.at("as_good", "replications_to_resolve")
-    return ("Whichever of the settings that are as good is taken, less than ",
-            number(loss, points_form(sought.forms[sought.name])), " is lost; ", *more_runs(needed), ".")  # fmt: skip
-
-
-def _conditions(sought: Sought) -> list[Words]:
-    """Return what the answer comes to in its conditions."""
-    found: list[Words] = []
-    for place, condition in enumerate(sought.places.get("answer", "conditions")):
-        value = sought.places.estimate("answer", "conditions", place, interval="ci95")
-        if value is not None:
-            form = people_form(condition["metric"], [value.mean.value])
-            found.append(
-                (f"What is asked for is {_condition(condition['condition'])}; it is ", *told(value, form), ".")
-            )
-    return found
-
-
-def _spread(sought: Sought) -> Words:
-    """Return how much worse the worst that was tried is."""
-    if sought.aim["is_axis"]:
-        return ()
-    sign = 1 if sought.aim["lowest"] else -1
-    found = []
-    for place, trial in enumerate(sought.places.get("tried")):
-        value = sought.places.at("tried", place, "aims", sought.name, "mean")
-        if value is not None and not trial["trouble"]:
-            found.append((sign * value.value, place, value))
-    if len(found) < 2:
-        return ()
-    _, place, worst = max(found, key=lambda entry: entry[:2])
-    where = sought.setting(sought.places.get("tried", place, "values"))
-    return (f"The worst that was tried is {where}: ", number(worst, sought.forms[sought.name]), ".")
-
-
-def _formula_of_optimize(sought: Sought) -> Words:
-    """Return what a formula calls the best."""
-    ettr = sought.places.at("closed_form", "ettr")
-    if ettr is None:
-        return ()
-    where = sought.setting(sought.places.get("closed_form", "values"))
-    return (f"A formula of theory calls {where} the best, with ", number(ettr, PERCENT), ".")
-
-
-def _doubt(sought: Sought, report_data: ReportData) -> Words:
-    """Return how sure the answer is."""
-    places = sought.places
-    runs, confirmed = places.at("replications"), places.get("confirmation", "confirmed")
-    study = report_data.study
-    scenario = None if study is None else study.template.scenario(report_data.common_settings)
-    is_priced = any(aim["name"].startswith("cost") for aim in places.get("aims"))
-    exactly = stated(scenario, priced=is_priced)
-    parts: list[Words] = [(_PARAMETERS if places.get("over") == "parameters" else exactly,)]
-    if runs is not None:
-        every = "Every setting met the same failures, in "
-        parts.append((every, number(runs, COUNT), " simulated runs; ranges are what chance leaves open."))
-    if places.get("confirmation") is not None:
-        word = {True: "confirm", False: "do not confirm", None: "neither confirm nor deny"}[confirmed]
-        parts.append((f"Fresh failures, which had no part in finding it, {word} the answer.",))
-    return joined(parts)
-
-
-# ----------------------------------------
-# What an optimiser tried, as pictures and as a table.
-
-_MOST_ROWS_TRIALS = 24
-
-_MOST_IN_TABLE = 60
-
-_VERDICTS = {"holds": "holds", "fails": "fails", "open": "not resolved"}
-
-
-def title_of(name: str, content: Content) -> str:
-    """Return what an axis, or a metric, is called."""
-    axis = content["axes"].get(name)
-    return str(axis["title"]) if axis is not None else name_of(name)
-
-
-def where_text(values: Mapping[str, str], content: Content) -> str:
-    """Return a combination in words."""
-    return ", ".join(
-        phrase(title_of(name, content), label, content["axes"].get(name, {}).get("noun", ""))
-        for name, label in values.items()
-    )
-
-
-def metric_of(name: str, content: Content, currency: str) -> Shown:
-    """Return how a metric of the document is shown."""
-    return shown(name, [(_found(trial, name) or {}).get("mean") for trial in content["tried"]], currency)
-
-
-def _found(trial: Content, metric: str) -> Content | None:
-    """Return the estimate of a metric of a combination: an aim, or what a condition is about."""
-    if metric in trial["aims"]:
-        found: Content = trial["aims"][metric]
-        return found
-    return next((each for each in trial["conditions"] if each["metric"] == metric), None)
-
-
-def trials_picture(content: Content, name: str, metric: Shown) -> Picture | None:
-    """Return a metric of all that was tried: along the axis if there is one of numbers, else the best below each other.
-
-    ``None`` if nothing has a mean of it.
-    """
-    trials = [trial for trial in content["tried"] if (_found(trial, name) or {}).get("mean") is not None]
-    if not trials:
-        return None
-    title = _tried_title(content, trials, name, metric)
-    levels = tuple(dict.fromkeys(
-        (found["bound"] / metric.form.size, found["condition"])
-        for trial in trials for found in trial["conditions"] if found["metric"] == name
-    ))  # fmt: skip
-    axis = _axis(content, trials)
-    texts = [(where_text(trial["values"], content), metric.told(_found(trial, name) or {}, "ci95")) for trial in trials]
-    columns = (Column("Combination", is_number=False), Column(capital(metric.name)))
-    told = "; ".join(f"{place}: {text}" for place, text in texts[:6])
-    alt = f"{capital(metric.name)} of {number_of(len(trials), 'combination')} that were tried. {told}."
-    missing = len(content["tried"]) - len(trials)
-    caption = f"{missing} of {number_of(len(content['tried']), 'combination')} have no mean of it." if missing else ""
-    key = f"tried-{name.replace('_', '-').replace('.', '-')}"
-    table = Grid(title, columns, texts[:_MOST_IN_TABLE])
-    if axis is not None:
-        found = sorted(trials, key=lambda trial: float(trial["numbers"][axis.name]))
-        series = Series(
-            "",
-            tuple(trial["numbers"][axis.name] / axis.size for trial in found),
-            tuple(metric.of((_found(trial, name) or {})["mean"]) for trial in found),
-            tuple(metric.ends((_found(trial, name) or {})["ci95"]) for trial in found),
-        )
-        answer = content["answer"]
-        edges = () if answer is None or content["front"] else (
-            (answer["numbers"][axis.name] / axis.size, f"answer: {answer['values'][axis.name]}"),
-        )  # fmt: skip
-        return Picture(
-            key, Curves(title, axis.scale, Scale(metric.head), (series,), levels, edges), alt, caption, table
-        )
-    rows = [_row(trial, name, metric, content) for trial in _best(content, trials)]
-    if len(rows) < len(trials):
-        caption = f"The {len(rows)} best of {number_of(len(trials), 'combination')}. {caption}".rstrip()
-    return Picture(key, Intervals(title, metric.unit, tuple(rows), levels[0] if levels else None), alt, caption, table)
-
-
-def _tried_title(content: Content, trials: Sequence[Content], name: str, metric: Shown) -> str:
-    """Return what a picture of all that was tried says."""
-    answer = content["answer"]
-    found = None if answer is None or content["front"] else _found(answer, name)
-    if answer is None or found is None or found["mean"] is None:
-        means = [(_found(trial, name) or {})["mean"] for trial in trials]
-        ends = [metric.form.plain(end) for end in (min(means), max(means))]
-        span = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
-        return f"{capital(metric.name)} of all that was tried: {span}"
-    where = where_text(answer["values"], content)
-    return f"{capital(metric.name)} comes to {metric.mean(found, 'ci95')} with {where}"
-
-
-def _axis(content: Content, trials: Sequence[Content]) -> Axis | None:
-    """Return the axis if there is one alone, of numbers; ``None`` otherwise."""
-    if len(content["axes"]) != 1 or len(trials) < 2:
-        return None
-    ((name, entry),) = content["axes"].items()
-    labels = tuple(trial["values"][name] for trial in trials)
-    axis = Axis(name, str(entry["title"]), labels, tuple(trial["numbers"][name] for trial in trials))
-    return axis if axis.is_numeric else None
-
-
-def _best(content: Content, trials: Sequence[Content]) -> list[Content]:
-    """Return what was tried, what keeps the conditions first and of these the best first."""
-    aim = content["aims"][0]
-    sign = 1 if aim["lowest"] else -1
-
-    def place(trial: Content) -> tuple[bool, float]:
-        mean = None if aim["is_axis"] else trial["aims"][aim["name"]]["mean"]
-        value = trial["numbers"].get(aim["name"]) if aim["is_axis"] else mean
-        return not trial["met"], float("inf") if value is None else sign * value
-
-    return sorted(trials, key=place)[:_MOST_ROWS_TRIALS]
-
-
-def _row(trial: Content, name: str, metric: Shown, content: Content) -> Interval:
-    found = _found(trial, name) or {}
-    note = "" if trial["met"] else "does not keep the conditions"
-    return Interval(
-        where_text(trial["values"], content), metric.of(found["mean"]), metric.ends(found["ci95"]), None, note
-    )
-
-
-def front_picture(content: Content, metrics: Mapping[str, Shown]) -> Picture | None:
-    """Return all that was tried by two aims, and the front of them; ``None`` with one aim."""
-    names = [aim["name"] for aim in content["aims"] if not aim["is_axis"]][:2]
-    if not content["front"] or len(names) < 2:
-        return None
-    ranking = {_key(member): "front" if member["certain"] else "perhaps" for member in content["front"]}
-    points, rows = [], []
-    for trial in content["tried"]:
-        found = [trial["aims"].get(name) or {} for name in names]
-        places = [metrics[name].of(one.get("mean")) for name, one in zip(names, found, strict=True)]
-        if places[0] is None or places[1] is None:
-            continue
-        ends = [metrics[name].ends(one["ci95"]) for name, one in zip(names, found, strict=True)]
-        place = where_text(trial["values"], content)
-        mine = ranking.get(_key(trial), "behind")
-        points.append(FrontPoint(place, places[0], places[1], ends[0], ends[1], mine))
-        if mine != "behind":
-            told = [metrics[name].told(one, "ci95") for name, one in zip(names, found, strict=True)]
-            rows.append((place, *told, "with 95 % confidence" if mine == "front" else "perhaps by chance"))
-    both = " and ".join(metrics[name].name for name in names)
-    title = f"{number_of(len(rows), 'combination')} cannot be beaten in {both} at once"
-    lowest = [aim["lowest"] for aim in content["aims"] if aim["name"] in names]
-    x, y = (Scale(metrics[name].head) for name in names)
-    chart = Front(title, x, y, tuple(points), lowest[0], lowest[1])
-    columns = (
-        Column("Combination", is_number=False), *(Column(capital(metrics[name].name)) for name in names),
-        Column("On the front", is_number=False),
-    )  # fmt: skip
-    alt = f"The front: {'; '.join(f'{row[0]}: {row[1]} and {row[2]}' for row in rows[:5])}."
-    return Picture("optimum-front", chart, alt, "", Grid(title, columns, rows[:_MOST_IN_TABLE]))
-
-
-def _key(trial: Content) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(trial["values"].items()))
-
-
-def confirmation_picture(content: Content, metrics: Mapping[str, Shown]) -> Picture | None:
-    """Return what was found beside what fresh failures make of it; ``None`` without these, or without a metric."""
-    found = content["confirmation"]
-    aim = next((aim["name"] for aim in content["aims"] if not aim["is_axis"]), None)
-    name = aim or (
-        content["answer"]["conditions"][0]["metric"] if content["answer"] and content["answer"]["conditions"] else None
-    )
-    if found is None or name is None:
-        return None
-    metric = metrics[name]
-    before = {_key(trial): trial for trial in (content["front"] or [content["answer"], content["runner_up"]]) if trial}
-    rows, texts = [], []
-    for trial in found["trials"]:
-        place = where_text(trial["values"], content)
-        for word, each in (("where found", before.get(_key(trial))), ("fresh failures", trial)):
-            if each is not None:
-                rows.append(_fresh_row(f"{place}, {word}", each, name, metric))
-        texts.append((place, *_fresh_texts(before.get(_key(trial)), trial, name, metric)))
-    start, has_gain = found["as_it_is"], any(name in trial["gain"] for trial in found["trials"])
-    rows.append(_fresh_row("scenario as it is, fresh failures", start, name, metric))
-    texts.append(("scenario as it is", *_fresh_texts(None, start, name, metric)))
-    if all(row.mean is None for row in rows):
-        return None
-    texts = texts if has_gain else [text[:3] for text in texts]
-    verdict = {
-        True: "Fresh failures confirm",
-        False: "Fresh failures deny",
-        None: "Fresh failures neither confirm nor deny",
-    }
-    title = f"{verdict[found['confirmed']]} the answer"
-    columns = (
-        Column("Combination", is_number=False), Column("Where found"), Column("On fresh failures"),
-        *([Column("Better than as it is")] if has_gain else []),
-    )  # fmt: skip
-    alt = f"{capital(metric.name)}: {'; '.join(f'{row[0]}: {row[2]} on fresh failures' for row in texts)}."
-    caption = "Where it was found the best of many is partly so by chance; fresh failures have not been chosen by."
-    return Picture(
-        "confirmation", Intervals(title, metric.unit, tuple(rows)), alt, caption, Grid(title, columns, texts)
-    )
-
-
-def _fresh_row(place: str, trial: Content, name: str, metric: Shown) -> Interval:
-    found = _found(trial, name) or {}
-    note = trial["trouble"] and "cannot run"
-    return Interval(place, metric.of(found.get("mean")), metric.ends(found.get("ci95")), None, note)
-
-
-def _fresh_texts(before: Content | None, trial: Content, name: str, metric: Shown) -> Iterator[str]:
-    """Yield what was found, what fresh failures say, and the gain over the scenario as it is."""
-    yield "not among what was tried" if before is None else _told(before, name, metric)
-    yield _told(trial, name, metric)
-    gain = (trial.get("gain") or {}).get(name)
-    if gain is None:
-        yield "it is this one" if "gain" not in trial else "not known"
-    else:
-        yield "as good" if gain["mean"] == 0 and gain["ci95"][0] == gain["ci95"][1] else metric.change(gain)
-
-
-def _told(trial: Content, name: str, metric: Shown) -> str:
-    return metric.told(_found(trial, name) or {}, "ci95") or ("cannot run" if trial["trouble"] else "no mean")
-
-
-def trials_table(content: Content, metrics: Mapping[str, Shown]) -> Grid:
-    """Return all that was tried, or the best of it, with what the conditions say."""
-    along = content["method"] in ("curve", "edge")
-    kept = content["tried"] if along else [*_best(content, content["tried"])]
-    kept = kept[:_MOST_IN_TABLE]
-    aims = [aim["name"] for aim in content["aims"] if not aim["is_axis"]]
-    has_form = any(trial["closed_form"] is not None for trial in kept)
-    columns = [Column(capital(str(axis["title"])), is_number=False) for axis in content["axes"].values()]
-    columns += [Column(capital(metrics[name].name)) for name in aims]
-    for condition in content["conditions"]:
-        columns += [Column(condition), Column("Verdict", is_number=False)]
-    columns += [Column("ETTR by the closed form")] if has_form else []
-    rows = []
-    for trial in kept:
-        row = [*trial["values"].values(), *(_told(trial, name, metrics[name]) for name in aims)]
-        for index in range(len(content["conditions"])):
-            row += _condition_of_trials(trial, index, metrics)
-        row += (
-            [percent_text(trial["closed_form"]) if trial["closed_form"] is not None else "not known"]
-            if has_form
-            else []
-        )
-        rows.append(row)
-    more = len(content["tried"]) - len(rows)
-    note = f"{number_of(more, 'more combination')}: see optimize.json." if more else ""
-    return Grid("What was tried", columns, rows, note=note)
-
-
-def _condition_of_trials(trial: Content, index: int, metrics: Mapping[str, Shown]) -> list[str]:
-    """Return what a combination comes to by a condition, and whether that keeps it."""
-    if index >= len(trial["conditions"]):
-        return ["cannot run", "fails"]
-    found = trial["conditions"][index]
-    return [metrics[found["metric"]].told(found, "ci95") or "no mean", _VERDICTS[found["verdict"]]]
-
-
-_METHODS_OPTIMUM = {
+_METHODS = {
     "curve": "a coarse look along the axis, then the gaps beside the best halved",
     "edge": "a coarse look along the axis, then the last gap halved again and again",
     "all": "every combination",
     "search": "combinations that a search suggested; a better one may have been missed",
 }
 
-_VERDICTS_OPTIMUM = {
-    "holds": "holds with 95 % confidence",
-    "fails": "fails with 95 % confidence",
-    "open": "is not resolved",
+_VERDICTS = {"holds": "holds", "fails": "fails", "open": "not resolved"}
+
+_CONFIRMED = {
+    True: "Fresh failures confirm the answer",
+    False: "Fresh failures do not confirm the answer",
+    None: "Fresh failures neither confirm nor deny the answer",
 }
 
-_CONFIRMED = {True: "Fresh failures confirm it", False: "Fresh failures deny it", None: "Fresh failures do not tell"}
+_MOST_ROWS, _MOST_IN_TABLE = 12, 60
+
+
+def format_optimum(content: OptimizeDocument, *, width: int | None = None) -> str:
+    """Return the document of an optimisation as text, in so many columns."""
+    from analysis.page.formats import terminal
+
+    optimum = _Optimum(content)
+    aims = [f"the {'lowest' if aim.lowest else 'highest'} {optimum.title(aim.name)}" for aim in content.aims]
+    question = f"{capital(' against '.join(aims))}{optimum.conditions}, in {content.scenario}"
+    warnings = (f"warning: {text}" for text in content.warnings)
+    text = (*_points(optimum), *_confirmed(optimum, ()))
+    items = _items(optimum, [optimum.picture, _front_picture(optimum), _confirmation_picture(optimum)])
+    sections = [
+        Section("question", content.question or content.study, (question, *warnings)),
+        Section("optimum", _title(optimum), text, items, tuple(_notes(optimum))),
+    ]
+    if content.assumptions:
+        sections.append(Section("assumptions", "Assumptions", (), (), tuple(content.assumptions)))
+    return terminal.write(sections, width=width)
+
+
+def against(content: OptimizeDocument) -> list[str]:
+    """Return what speaks against relying on a document, a line each; empty if nothing does."""
+    if content.answer is None:
+        running = any(not trial.trouble for trial in content.trials)
+        return ["nothing that was evaluated keeps the conditions" if running else "no point can run"]
+    if content.confirmation is not None and content.confirmation.confirmed is False:
+        return ["fresh failures deny the answer: " + "; ".join(why(content))]
+    return []
+
+
+def first_screen(report_data: ReportData) -> FirstScreen:
+    """Return the first screen."""
+    optimum = _of(report_data)
+    assert optimum is not None
+    content, study, focus = optimum.content, report_data.study, report_data.focus
+    scenario = None if study is None else study.template.scenario(report_data.common_settings)
+    exactly = stated(scenario, priced=any(aim.name.startswith("cost") for aim in content.aims))
+    if content.over == "parameters":
+        exactly = "Conditions were held against all that the inputs may be, not against their central values alone."
+    runs = optimum.places.at("replications")
+    assert runs is not None
+    doubt: list[Words] = [
+        (exactly,),
+        ("Every setting met the same failures, in ", number(runs, COUNT), " simulated runs; ranges are 95 % confidence "
+         "intervals."),
+    ]  # fmt: skip
+    if content.confirmation is not None:
+        doubt.append((f"{_CONFIRMED[content.confirmation.confirmed]}; they had no part in finding it.",))
+    answer, *drivers = _points(optimum, is_now=focus is not None and focus.scenario == scenario)
+    evaluated = ("only what is listed was evaluated; a better setting between, or outside of it, may have been missed",)
+    return glossed(
+        FirstScreen(
+            question=content.question or f"What is best in {content.study}?",
+            answer=answer,
+            doubt=joined(doubt),
+            picture=None if optimum.picture is None else replace(optimum.picture, key="at-a-glance"),
+            drivers=tuple(drivers[:3]),
+            not_covered=not_covered(evaluated, content.warnings, content.assumptions),
+        )
+    )
 
 
 def section(report_data: ReportData) -> Section | None:
-    """Return the section; ``None`` where there is nothing to say."""
-    content = report_data.of(OPTIMIZE)
-    if content is None or not content["tried"]:
+    """Return the section, without what the first screen of an optimisation says; ``None`` without an optimisation."""
+    optimum = _of(report_data)
+    if optimum is None or not optimum.content.trials:
         return None
-    return _section(content, currency_of(report_data), report_data.common_settings)
+    is_first = report_data.kind == "optimize"
+    pictures = [] if is_first else [optimum.picture]
+    pictures += [_trials_picture(optimum, name) for name in optimum.metrics[1:]]
+    items = _items(optimum, [*pictures, _front_picture(optimum), _confirmation_picture(optimum)])
+    points = [] if is_first else _points(optimum)
+    text = (*points, *_confirmed(optimum, report_data.common_settings))
+    return Section("optimum", _title(optimum), text, items, (*_notes(optimum), *optimum.content.warnings))
 
 
-def _section(content: Content, currency: str, common: Sequence[str]) -> Section:
-    """Return the section, given the settings that all points have in common."""
-    metrics = {
-        name: metric_of(name, content, currency)
-        for name in dict.fromkeys([
-            *(aim["name"] for aim in content["aims"] if not aim["is_axis"]),
-            *(found["metric"] for trial in content["tried"] for found in trial["conditions"]),
-        ])
-    }  # fmt: skip
-    pictures = [trials_picture(content, name, metric) for name, metric in metrics.items()]
-    pictures += [front_picture(content, metrics), confirmation_picture(content, metrics)]
-    items: list[Picture | Grid] = [picture for picture in pictures if picture is not None]
-    items.append(trials_table(content, metrics))
-    text = (*_answer_of_optimum(content, metrics), *_fresh(content), *_use(common, content))
-    return Section("optimum", _title_of_optimum(content), text, tuple(items), tuple(_notes_of_optimum(content)))
+def _items(optimum: _Optimum, pictures: Sequence[Picture | None]) -> tuple[Picture | Grid, ...]:
+    """Return the pictures that there are, and the table of all settings where no picture has it."""
+    tables = [_trials_table(optimum)] if optimum.picture is None else []
+    return (*(picture for picture in pictures if picture is not None), *tables)
 
 
-def _title_of_optimum(content: Content) -> str:
-    """Return what was found."""
-    answer = content["answer"]
+def _of(report_data: ReportData) -> _Optimum | None:
+    content = report_data.optimization
+    return None if content is None else _Optimum(content, currency_of(report_data))
+
+
+@dataclass(frozen=True)
+class _Optimum:
+    """The document of an optimisation, and what its axes, settings and metrics are called."""
+
+    content: OptimizeDocument
+    currency: str = ""
+
+    @functools.cached_property
+    def places(self) -> Places:
+        """The document, to read numbers with their places from."""
+        return Places(OPTIMIZE, self.content)
+
+    @property
+    def aim(self) -> Aim:
+        """The first aim."""
+        return self.content.aims[0]
+
+    @functools.cached_property
+    def metrics(self) -> list[str]:
+        """Metrics that are an aim, then those that a condition is about."""
+        aims = [aim.name for aim in self.content.aims if not aim.is_axis]
+        return list(dict.fromkeys([*aims, *(one.metric for trial in self.content.trials for one in trial.conditions)]))
+
+    @functools.cached_property
+    def picture(self) -> Picture | None:
+        """The first metric of all that was evaluated."""
+        return _trials_picture(self, self.metrics[0]) if self.metrics else None
+
+    @property
+    def conditions(self) -> str:
+        """Conditions as they are stated, to stand behind a sentence."""
+        return f", subject to {listed(self.content.conditions)}" if self.content.conditions else ""
+
+    @property
+    def rivals(self) -> list[Labels]:
+        """Settings beside the answer that are as good at this precision."""
+        found, answer = self.content.as_good, self.content.answer
+        return [] if found is None or answer is None else [one for one in found.values if one != answer.values]
+
+    def title(self, name: str) -> str:
+        """Return what an axis, or a metric, is called."""
+        return self.content.axes[name].title if name in self.content.axes else name_of(name)
+
+    def words(self, name: str) -> str:
+        """Return the same for who has never seen the tool, without an article."""
+        return self.title(name) if name in self.content.axes else metric_words(name).removeprefix("the ")
+
+    def where(self, values: Mapping[str, str]) -> str:
+        """Return a setting in words."""
+        axes = self.content.axes
+        return ", ".join(phrase(axes[name].title, label, axes[name].noun) for name, label in values.items())
+
+    def shown(self, name: str) -> Shown:
+        """Return how a metric is shown in pictures and tables."""
+        return shown(name, self._means(name), self.currency)
+
+    def form(self, name: str) -> Form:
+        """Return how a metric is worded in sentences."""
+        return people_form(name, [mean for mean in self._means(name) if mean is not None], self.currency)
+
+    def _means(self, name: str) -> list[float | None]:
+        return [getattr(_of_trial(trial, name), "mean", None) for trial in self.content.trials]
+
+
+def _of_trial(trial: TrialFound, metric: str) -> AimFound | ConditionFound | None:
+    """Return the estimate of a metric: of an aim, or of what a condition is about."""
+    return trial.aims.get(metric) or next((found for found in trial.conditions if found.metric == metric), None)
+
+
+# ----------------------------------------
+# Sentences: the answer, and what else is known of it.
+
+
+def _title(optimum: _Optimum) -> str:
+    """Return what was found: of the section, and of the first picture."""
+    content, answer = optimum.content, optimum.content.answer
     if answer is None:
-        running = any(not trial["trouble"] for trial in content["tried"])
-        return "Nothing that was tried keeps the conditions" if running else "Nothing that was tried can run"
-    conditions = f", with {listed(content['conditions'])}" if content["conditions"] else ""
-    if content["front"]:
-        aims = listed([title_of(aim["name"], content) for aim in content["aims"]])
-        return f"{number_of(len(content['front']), 'combination')} cannot be beaten in {aims} at once{conditions}"
-    aim = content["aims"][0]
-    best = f"{title_of(aim['name'], content)} is {'lowest' if aim['lowest'] else 'highest'}"
-    found = content["as_good"]
-    others = [] if found is None or aim["is_axis"] else [each for each in found["values"] if each != answer["values"]]
-    where = where_text(answer["values"], content)
-    if len(others) == 1:
-        where += f" or {where_text(others[0], content)}, which cannot be told apart"
-    elif others:
-        where += f"; {len(others)} others cannot be told from it"
-    return capital(f"{best} with {where}{conditions}")
+        running = any(not trial.trouble for trial in content.trials)
+        return "No setting that was evaluated keeps the conditions" if running else "No setting can run"
+    if content.front:
+        aims = listed([optimum.title(aim.name) for aim in content.aims])
+        return f"{number_of(len(content.front), 'setting')} cannot be beaten in {aims} at once{optimum.conditions}"
+    name, most = optimum.aim.name, "lowest" if optimum.aim.lowest else "highest"
+    if optimum.aim.is_axis:
+        return capital(f"{optimum.title(name)}: {answer.values[name]} is the {most} value{optimum.conditions}")
+    best, rivals = f"{optimum.title(name)} is {most}", optimum.rivals
+    others = f"{len(rivals)} others" if len(rivals) > 1 else "".join(map(optimum.where, rivals))
+    end = f"; {others} may be as good" if rivals else ""
+    return capital(f"{best} with {optimum.where(answer.values)}{optimum.conditions}{end}")
 
 
-def _answer_of_optimum(content: Content, metrics: dict[str, Shown]) -> Iterator[str]:
-    """Yield the answer, what is as good, and where it ends, in paragraphs."""
-    answer = content["answer"]
-    if answer is None:
-        yield from _closest_of_optimum(content, metrics)
-        return
-    if not content["front"]:
-        told = [
-            f"{metrics[aim['name']].name} {_estimate(answer['aims'][aim['name']], metrics[aim['name']])}"
-            for aim in content["aims"]
-            if not aim["is_axis"]
-        ]
-        told += [
-            f"{found['condition']} {_VERDICTS_OPTIMUM[found['verdict']]}: {_estimate(found, metrics[found['metric']])}"
-            for found in answer["conditions"]
-        ]
-        if told:
-            yield capital(f"{'; '.join(told)}.")
-    yield from _as_good_of_optimum(content, metrics)
-    yield from _edge_of_optimum(content)
-    form = content["closed_form"]
-    if form is not None:
-        there = (
-            "" if form["ettr_of_answer"] is None else f"; for the answer it says {percent_text(form['ettr_of_answer'])}"
-        )
-        yield (
-            f"The closed form, a formula without sampling error, has the best ETTR at "
-            f"{where_text(form['values'], content)}: "
-            f"{percent_text(form['ettr'])}{there}."
-        )
+def _points(optimum: _Optimum, *, is_now: bool = False) -> list[Words]:
+    """Return the answer, and what else is known of it, what matters most first.
+
+    Parameters
+    ----------
+    optimum
+        The document.
+    is_now
+        Whether the scenario has the settings of the answer already.
+    """
+    if optimum.content.answer is None:
+        return [_no_answer(optimum), *_closest(optimum)]
+    found = (_answer(optimum), _gain(optimum, is_now=is_now), _loss(optimum), *_conditions(optimum), *_edge(optimum),
+             _top(optimum), _worst(optimum), _closed_form(optimum))  # fmt: skip
+    return [words for words in found if words]
 
 
-def _estimate(found: Content, metric: Shown) -> str:
-    return metric.told(found, "ci95") or "without a mean"
+def _no_answer(optimum: _Optimum) -> Words:
+    trials = optimum.content.trials
+    if all(trial.trouble for trial in trials):
+        return (f"No setting that was evaluated can run; the first: {trials[0].trouble}.",)
+    return (f"No setting that was evaluated makes {_in_words(optimum.content.conditions)}.",)
 
 
-def _closest_of_optimum(content: Content, metrics: dict[str, Shown]) -> Iterator[str]:
-    """Yield what comes closest to each condition, or why nothing runs."""
-    running = [trial for trial in content["tried"] if not trial["trouble"]]
-    if not running:
-        yield f"The first of them: {content['tried'][0]['trouble']}."
-        return
-    for index, condition in enumerate(content["conditions"]):
-        known = [trial for trial in running if trial["conditions"][index]["mean"] is not None]
-        if not known:
-            yield f"{condition}: nothing that was tried has a mean of this metric."
-            continue
-        sign = 1 if ">=" in condition else -1
-        closest = max(known, key=lambda trial: sign * trial["conditions"][index]["mean"])
-        found = closest["conditions"][index]
-        told = _estimate(found, metrics[found["metric"]])
-        yield f"{condition}: the closest is {told}, with {where_text(closest['values'], content)}."
+def _in_words(conditions: Sequence[str]) -> str:
+    """Return conditions in words, such as that a metric is at least so much."""
+    found = []
+    for text in conditions:
+        word = "at least" if ">=" in text else "at most"
+        metric, _, bound = text.partition(">=" if ">=" in text else "<=")
+        found.append(f"{metric_words(metric.strip())} {word} {bound.strip()}")
+    return listed(found)
 
 
-def _as_good_of_optimum(content: Content, metrics: dict[str, Shown]) -> Iterator[str]:
-    """Yield what else is as good at this precision."""
-    found, aim = content["as_good"], content["aims"][0]
-    if found is None or aim["is_axis"]:
-        return
-    values = found["values"]
-    if len(values) == 1:
-        yield "Everything else that was tried is resolved as worse."
-        return
-    places = [where_text(each, content) for each in values]
-    told = f"from {places[0]} to {places[-1]}" if content["method"] == "curve" else f"{len(values)} combinations"
-    loss = found["loss_below"]
-    form = metrics[aim["name"]].form
-    lost = (
-        ""
-        if loss is None
-        else f": what may be lost is below {form.plain(loss, (0.0, 2 * loss), form.step or form.unit)}"
-    )
-    needed = found["replications_to_resolve"]
-    more = "" if needed is None else f" About {needed:,} replications would tell them apart."
-    yield (
-        f"What was tried {told} is as good at this precision{lost}.{more}"
-        if content["method"] == "curve"
-        else (f"At this precision {told} may be the best{lost}.{more}")
-    )
-    if content["top"] is not None:
-        low, high = content["top"]["labels95"]
-        yield f"The curve through them is best at {content['top']['label']} (95 %: {low} to {high})."
+def _closest(optimum: _Optimum) -> Iterator[Words]:
+    """Yield what comes closest to each condition."""
+    for index, condition in enumerate(optimum.content.conditions):
+        means = [(found.mean, place) for place, trial in enumerate(optimum.content.trials) if not trial.trouble
+                 for found in [trial.conditions[index]] if found.mean is not None]  # fmt: skip
+        if means:
+            _, place = max(means) if ">=" in condition else min(means)
+            trial = optimum.content.trials[place]
+            value = optimum.places.estimate("trials", place, "conditions", index, interval="ci95")
+            assert value is not None
+            form = optimum.form(trial.conditions[index].metric)
+            where = f", with {optimum.where(trial.values)}."
+            yield line(f"For {_in_words([condition])} the closest is ", worded(value, form), where)
 
 
-def _edge_of_optimum(content: Content) -> Iterator[str]:
+def _answer(optimum: _Optimum) -> Words:
+    """Return the answer in one sentence."""
+    content, answer, aim = optimum.content, optimum.content.answer, optimum.aim
+    assert answer is not None
+    if content.front:
+        aims = listed([optimum.words(one.name) for one in content.aims])
+        values = [line(f"{optimum.words(one.name)} ", _value(optimum, one.name, "front", 0))
+                  for one in content.aims if not one.is_axis]  # fmt: skip
+        first = optimum.where(content.front[0].values)
+        return (f"No setting is best in {aims} at once; one that no other beats in all of them is {first}: ",
+                *joined(values, ", "), "; all of them are in the table.")  # fmt: skip
+    most = "lowest" if aim.lowest else "highest"
+    is_open = any(condition.verdict != "holds" for condition in answer.conditions)
+    end = ", where a condition is met on average but not beyond sampling error" if is_open else ""
+    if aim.is_axis:
+        keeps = f" that makes {_in_words(content.conditions)}" if content.conditions else ""
+        rest = {axis: label for axis, label in answer.values.items() if axis != aim.name}
+        other = f", with {optimum.where(rest)}" if rest else ""
+        return sentence(f"{optimum.title(aim.name)}: {answer.values[aim.name]} is the {most} value{keeps}{other}{end}")
+    start = f"The {most} {optimum.words(aim.name)} is reached with {optimum.where(answer.values)}: "
+    rivals = optimum.rivals
+    others: Words = (optimum.where(rivals[0]),) if len(rivals) == 1 else ()
+    if len(rivals) > 1:
+        count = SourcedNumber(float(len(rivals) + 1), (f"{OPTIMIZE}#/as_good/values/*?",)) - 1.0
+        others = (number(count, COUNT), " others")
+    good = line("; ", others, " may be as good") if others else ()
+    return line(start, _value(optimum, aim.name, "answer"), end, good, ".")
+
+
+def _value(optimum: _Optimum, metric: str, *trial: str | int) -> Words:
+    """Return what a setting comes to; money without an interval, because prices are known no better."""
+    found, form = optimum.places.estimate(*trial, "aims", metric, interval="ci95"), optimum.form(metric)
+    if found is None:
+        return ("no mean",)
+    return ("about ", number(found.mean, form)) if metric.startswith("cost") else worded(found, form)
+
+
+def _gain(optimum: _Optimum, *, is_now: bool) -> Words:
+    """Return what fresh failures say of the answer against the scenario as it is."""
+    at = ("confirmation", "trials", 0, "gain", optimum.aim.name)
+    gain, runs = optimum.places.estimate(*at, interval="ci95"), optimum.places.at("confirmation", "replications")
+    if gain is None or runs is None or optimum.aim.is_axis:
+        return ()
+    if is_now:
+        return ("The scenario already has this setting; there is nothing to change.",)
+    start = line("Simulated ", number(runs, COUNT), " times with fresh failures, the answer ")
+    if gain.interval is None and gain.mean.value == 0:
+        return line(start, "comes to the same as what the scenario has now.")
+    if not optimum.places.get(*at, "resolved"):
+        needed = more_runs(optimum.places.at(*at, "replications_to_resolve"))
+        return line(start, "cannot be stated from what the scenario has now; ", needed, ".")
+    step, size = points_form(optimum.form(optimum.aim.name)), gain.changed(abs)
+    amount = (number(size.mean, step),) if size.low is None or size.high is None else ranged(size.low, size.high, step)
+    way = "better" if gain.mean.value > 0 else "worse"
+    return line(start, f"is {way} than what the scenario has now by ", amount, ".")
+
+
+def _loss(optimum: _Optimum) -> Words:
+    """Return what a choice among settings that are as good may cost at most."""
+    found, rivals, aim = optimum.content.as_good, optimum.rivals, optimum.aim
+    if found is None or aim.is_axis:
+        return ()
+    if not rivals:
+        return ("Everything else that was evaluated is resolved as worse.",)
+    loss, needed = (optimum.places.at("as_good", key) for key in ("loss_below", "replications_to_resolve"))
+    if loss is None or loss.value <= 0:
+        return ()
+    is_span = optimum.content.method == "curve"
+    span = f" ({optimum.where(found.values[0])} to {optimum.where(found.values[-1])})" if is_span else ""
+    start = f"Whichever of the settings that may be as good is taken{span}, less than "
+    return line(start, number(loss, points_form(optimum.form(aim.name))), " is lost; ", more_runs(needed), ".")
+
+
+def _conditions(optimum: _Optimum) -> Iterator[Words]:
+    """Yield what the answer comes to in its conditions."""
+    assert optimum.content.answer is not None
+    for place, condition in enumerate(optimum.content.answer.conditions):
+        value = optimum.places.estimate("answer", "conditions", place, interval="ci95")
+        if value is not None:
+            start = f"What is asked for is {_in_words([condition.condition])}; it is "
+            yield line(start, worded(value, optimum.form(condition.metric)), ".")
+
+
+def _edge(optimum: _Optimum) -> Iterator[Words]:
     """Yield up to where the conditions hold."""
-    edge = content["edge"]
+    edge = optimum.content.edge
     if edge is None:
         return
-    words = []
-    if edge["surely"] is not None:
-        words.append(f"surely enough is {where_text(edge['surely'], content)} and beyond")
-    else:
-        words.append("nothing that was tried is surely enough at this precision")
-    if edge["surely_not"] is not None:
-        words.append(f"surely not enough is {where_text(edge['surely_not'], content)} and before")
-    yield f"{capital('; '.join(words))}. What is enough is taken to stay enough further along."
-    if edge["islands"]:
-        told = "; ".join(where_text(values, content) for values in edge["islands"])
-        yield f"The conditions are kept before that too, with {told}: more is not always better here."
+    enough = f"{optimum.where(edge.surely)} and beyond" if edge.surely is not None else "nothing that was evaluated"
+    no = "" if edge.surely_not is None else f"; resolved as not enough is {optimum.where(edge.surely_not)} and before"
+    yield (f"Resolved as enough is {enough}{no}. What is enough is taken to stay enough further along.",)
+    if edge.islands:
+        islands = "; ".join(map(optimum.where, edge.islands))
+        yield (f"The conditions are met before that too, with {islands}: more is not always better here.",)
 
 
-def _fresh(content: Content) -> Iterator[str]:
-    """Yield what fresh failures say."""
-    found = content["confirmation"]
-    if found is None:
-        return
-    reasons = list(why(content))
-    because = f": {'; '.join(reasons)}" if reasons else ""
-    draws = f", each on {content['draws']} other draws of what is not known" if content["draws"] else ""
-    yield (
-        f"{_CONFIRMED[found['confirmed']]}{because}. They are {number_of(found['replications'], 'replication')} of "
-        f"seed {found['seed']}{draws}, which nothing was chosen by."
-    )
+def _top(optimum: _Optimum) -> Words:
+    """Return where the curve through what is as good is best."""
+    top = optimum.content.top
+    if top is None:
+        return ()
+    low, high = top.labels95
+    return (f"The curve through them is best at {top.label} (95 % confidence interval: {low} to {high}).",)
 
 
-def _use(common: Sequence[str], content: Content) -> Iterator[str]:
-    """Yield the settings as a command that plays the answer, unknown inputs at their central values."""
-    if content["settings"] and not content["front"]:
-        options = " ".join(f"--set {shlex.quote(text)}" for text in (*common, *content["settings"]))
-        yield f"To run it, in the folder of the results: ettrick run scenario.resolved.yaml {options}"
+def _worst(optimum: _Optimum) -> Words:
+    """Return how much worse the worst that was evaluated is."""
+    aim = optimum.aim
+    known = [(-mean if aim.lowest else mean, place) for place, trial in enumerate(optimum.content.trials)
+             if (mean := _mean(trial, aim.name)) is not None]  # fmt: skip
+    if aim.is_axis or optimum.content.front or len(known) < 2:
+        return ()
+    _, place = min(known)
+    worst = optimum.places.at("trials", place, "aims", aim.name, "mean")
+    assert worst is not None
+    where = optimum.where(optimum.content.trials[place].values)
+    return (f"The worst that was evaluated is {where}: ", number(worst, optimum.form(aim.name)), ".")
 
 
-def _notes_of_optimum(content: Content) -> Iterator[str]:
+def _mean(trial: TrialFound, metric: str) -> float | None:
+    found = _of_trial(trial, metric)
+    return None if found is None or trial.trouble else found.mean
+
+
+def _closed_form(optimum: _Optimum) -> Words:
+    """Return what the closed form calls the best."""
+    form, ettr = optimum.content.closed_form, optimum.places.at("closed_form", "ettr")
+    if form is None or ettr is None:
+        return ()
+    answer = optimum.places.at("closed_form", "ettr_of_answer")
+    other = () if answer is None else line("; for the answer it says ", number(answer, PERCENT))
+    start = f"The closed form, a formula without sampling error, has the best ETTR at {optimum.where(form.values)}: "
+    return line(start, number(ettr, PERCENT), other, ".")
+
+
+def _confirmed(optimum: _Optimum, common: Sequence[str]) -> Iterator[Words]:
+    """Yield what fresh failures say, and why; and the command that simulates the answer at central values."""
+    content, found = optimum.content, optimum.content.confirmation
+    if found is not None:
+        because = "; ".join(why(content))
+        draws = f", each on {content.draws} other draws of what is not known" if content.draws else ""
+        runs = f"{number_of(found.replications, 'replication')} of seed {found.seed}{draws}"
+        verdict = f"{_CONFIRMED[found.confirmed]}{': ' if because else ''}{because}"
+        yield (f"{verdict}. They are {runs}, which nothing was chosen by.",)
+    if content.settings and not content.front:
+        options = " ".join(f"--set {shlex.quote(text)}" for text in (*common, *content.settings))
+        yield (f"To run it, in the folder of the results: ettrick run scenario.resolved.yaml {options}",)
+
+
+def _notes(optimum: _Optimum) -> Iterator[str]:
     """Yield how it was looked for, and what to know."""
-    over = f" on each of {content['draws']} draws of what is not known" if content["draws"] else ""
-    yield (
-        f"{number_of(len(content['tried']), 'combination')} tried ({_METHODS_OPTIMUM[content['method']]}), "
-        f"{number_of(content['replications'], 'replication')} each{over}, on the same failures."
-    )
-    if content["method"] == "curve":
+    content, count = optimum.content, number_of(len(optimum.content.trials), "setting")
+    over = f" on each of {content.draws} draws of what is not known" if content.draws else ""
+    runs = number_of(content.replications, "replication")
+    yield f"{count} evaluated ({_METHODS[content.method]}), {runs} each{over}, on the same failures."
+    if content.method == "curve":
         yield "A top between two values of the coarse look that is narrower than their distance is missed."
-    without = content["closed_form_left_out"]
+    without = content.closed_form_left_out
     if without is not None:
-        count = f"{without['combinations']} of {number_of(len(content['tried']), 'combination')}"
-        yield f"The closed form does not apply to {count} that were tried: {without['reason']}."
-    yield from content["warnings"]
-    form = content["closed_form"]
-    for line in form["assumptions"] if form is not None else ():
-        yield f"The closed form assumes: {line}"
+        yield f"The closed form does not apply to {without.combinations} of {count}: {without.reason}."
+    for text in content.closed_form.assumptions if content.closed_form is not None else ():
+        yield f"The closed form assumes: {text}"
+
+
+# ----------------------------------------
+# Pictures and tables of what was evaluated.
+
+
+def _trials_picture(optimum: _Optimum, name: str) -> Picture | None:
+    """Return a metric of all that was evaluated: along the axis if there is one of numbers, else the best of it.
+
+    ``None`` if nothing has a mean of it. The table of the first metric has all metrics.
+    """
+    content, metric, answer = optimum.content, optimum.shown(name), optimum.content.answer
+    known = [(trial, found) for trial in _best_first(optimum) if (found := _of_trial(trial, name)) and
+             found.mean is not None]  # fmt: skip
+    if not known:
+        return None
+    is_first, best = name == optimum.metrics[0], None if answer is None else _of_trial(answer, name)
+    title = f"{capital(metric.name)} of all that was evaluated"
+    if is_first:
+        title = _title(optimum)
+    elif answer is not None and best is not None and not content.front:
+        title = f"{capital(metric.name)} comes to {metric.mean(best, 'ci95')} with {optimum.where(answer.values)}"
+    levels = tuple(dict.fromkeys(
+        (found.bound / metric.form.size, found.condition)
+        for trial in content.trials for found in trial.conditions if found.metric == name and found.bound is not None
+    ))  # fmt: skip
+    texts = [(optimum.where(trial.values), metric.worded(found, "ci95")) for trial, found in known]
+    columns = (Column("Setting", is_number=False), Column(capital(metric.name)))
+    table = _trials_table(optimum) if is_first else Grid(title, columns, texts[:_MOST_IN_TABLE])
+    alt = f"{capital(metric.name)} of what was evaluated. {'; '.join(f'{where}: {text}' for where, text in texts[:6])}."
+    missing = len(content.trials) - len(known)
+    caption = [f"{missing} of {number_of(len(content.trials), 'setting')} have no mean of it."] if missing else []
+    chart: Curves | Intervals
+    axis = _axis(optimum, [trial for trial, _ in known])
+    if axis is not None:
+        order = sorted((trial.numbers[axis.name] or 0.0, metric.of(found.mean), metric.ends(found.ci95))
+                       for trial, found in known)  # fmt: skip
+        series = Series("", tuple(x / axis.size for x, *_ in order), *zip(*(one[1:] for one in order), strict=True))
+        edges = () if answer is None or content.front else (
+            ((answer.numbers[axis.name] or 0.0) / axis.size, f"answer: {answer.values[axis.name]}"),
+        )  # fmt: skip
+        chart = Curves(title, axis.scale, Scale(metric.head), (series,), levels, edges)
+    else:
+        rows = [Interval(where, metric.of(found.mean), metric.ends(found.ci95), None,
+                         "" if trial.met else "does not keep the conditions")
+                for (where, _), (trial, found) in zip(texts, known, strict=True)]  # fmt: skip
+        chart = Intervals(title, metric.unit, tuple(rows[:_MOST_ROWS]), levels[0] if levels else None)
+        if len(rows) > _MOST_ROWS:
+            caption.insert(0, f"The {_MOST_ROWS} best of {number_of(len(rows), 'setting')}.")
+    return Picture(f"evaluated-{name.replace('_', '-').replace('.', '-')}", chart, alt, " ".join(caption), table)
+
+
+def _best_first(optimum: _Optimum) -> list[TrialFound]:
+    """Return what was evaluated: what keeps the conditions first, and of these the best first."""
+    aim = optimum.aim
+
+    def place(trial: TrialFound) -> tuple[bool, float]:
+        value = trial.numbers.get(aim.name) if aim.is_axis else _mean(trial, aim.name)
+        return not trial.met, float("inf") if value is None else value if aim.lowest else -value
+
+    return sorted(optimum.content.trials, key=place)
+
+
+def _axis(optimum: _Optimum, trials: Sequence[TrialFound]) -> Axis | None:
+    """Return the axis if there is one alone, of numbers; ``None`` otherwise."""
+    if len(optimum.content.axes) != 1 or len(trials) < 2:
+        return None
+    ((name, entry),) = optimum.content.axes.items()
+    axis = Axis(name, entry.title, tuple(trial.values[name] for trial in trials),
+                tuple(trial.numbers[name] for trial in trials))  # fmt: skip
+    return axis if axis.is_numeric else None
+
+
+def _trials_table(optimum: _Optimum) -> Grid:
+    """Return all that was evaluated, or the best of it, with what the conditions say."""
+    content = optimum.content
+    kept = (content.trials if content.method in ("curve", "edge") else _best_first(optimum))[:_MOST_IN_TABLE]
+    metrics = [optimum.shown(aim.name) for aim in content.aims if not aim.is_axis]
+    has_form = any(trial.closed_form is not None for trial in kept)
+    columns = [Column(capital(axis.title), is_number=False) for axis in content.axes.values()]
+    columns += [Column(capital(metric.name)) for metric in metrics]
+    for text in content.conditions:
+        columns += [Column(text), Column("Verdict", is_number=False)]
+    columns += [Column("ETTR by the closed form")] if has_form else []
+    rows = []
+    for trial in kept:
+        row = [*trial.values.values(), *(_text(trial, metric) for metric in metrics)]
+        for found in trial.conditions:
+            row += [optimum.shown(found.metric).worded(found, "ci95") or "no mean", _VERDICTS[found.verdict]]
+        row += ["cannot run", "fails"] * (len(content.conditions) - len(trial.conditions))
+        form = trial.closed_form
+        row += ["not known" if form is None else percent_text(form)] if has_form else []
+        rows.append(row)
+    more = len(content.trials) - len(rows)
+    note = f"{number_of(more, 'more setting')}: see {OPTIMIZE}." if more else ""
+    return Grid("What was evaluated", columns, rows, note=note)
+
+
+def _text(trial: TrialFound, metric: Shown) -> str:
+    """Return what a setting comes to, for a table."""
+    return metric.worded(_of_trial(trial, metric.metric), "ci95") or ("cannot run" if trial.trouble else "no mean")
+
+
+def _front_picture(optimum: _Optimum) -> Picture | None:
+    """Return all that was evaluated by two aims, and the front of them; ``None`` with one aim."""
+    content, aims = optimum.content, [aim for aim in optimum.content.aims if not aim.is_axis][:2]
+    if not content.front or len(aims) < 2:
+        return None
+    metrics = [optimum.shown(aim.name) for aim in aims]
+    ranking = {_key(member): "front" if member.certain else "perhaps" for member in content.front}
+    points, rows = [], []
+    for trial in content.trials:
+        (x, x95), (y, y95) = ((metric.of(_mean(trial, metric.metric)),
+                               metric.ends(getattr(_of_trial(trial, metric.metric), "ci95", None)))
+                              for metric in metrics)  # fmt: skip
+        if x is None or y is None:
+            continue
+        where, mine = optimum.where(trial.values), ranking.get(_key(trial), "behind")
+        points.append(FrontPoint(where, x, y, x95, y95, mine))
+        if mine != "behind":
+            sure = "with 95 % confidence" if mine == "front" else "perhaps by chance"
+            rows.append((where, *(_text(trial, metric) for metric in metrics), sure))
+    title = _title(optimum)
+    chart = Front(title, Scale(metrics[0].head), Scale(metrics[1].head), tuple(points), aims[0].lowest, aims[1].lowest)
+    columns = (Column("Setting", is_number=False), *(Column(capital(metric.name)) for metric in metrics),
+               Column("On the front", is_number=False))  # fmt: skip
+    alt = f"The front: {'; '.join(f'{row[0]}: {row[1]} and {row[2]}' for row in rows[:5])}."
+    return Picture("optimum-front", chart, alt, "", Grid(title, columns, rows[:_MOST_IN_TABLE]))
+
+
+def _key(trial: TrialFound) -> frozenset[tuple[str, str]]:
+    return frozenset(trial.values.items())
+
+
+def _confirmation_picture(optimum: _Optimum) -> Picture | None:
+    """Return the answer beside what fresh failures make of it; ``None`` without these, or without a metric."""
+    content, fresh = optimum.content, optimum.content.confirmation
+    if fresh is None or fresh.as_it_is is None or not optimum.metrics:
+        return None
+    name, metric = optimum.metrics[0], optimum.shown(optimum.metrics[0])
+    before = {_key(trial): trial for trial in (*content.front, content.answer, content.runner_up) if trial}
+    rows, texts = [], []
+    for trial in (*fresh.trials, fresh.as_it_is):
+        is_start = trial is fresh.as_it_is
+        where = "scenario as it is" if is_start else optimum.where(trial.values)
+        found = None if is_start else before.get(_key(trial))
+        for word, one in (("where found", found), ("fresh failures", trial)):
+            if one is not None:
+                ends = getattr(_of_trial(one, name), "ci95", None)
+                note = "cannot run" if one.trouble else ""
+                rows.append(Interval(f"{where}, {word}", metric.of(_mean(one, name)), metric.ends(ends), None, note))
+        gain = getattr(trial, "gain", {}).get(name)
+        is_same = gain is not None and gain.mean == 0 and gain.ci95[0] == gain.ci95[1]
+        better = "it is this one" if is_start else "not known" if gain is None else "as good" if is_same else ""
+        texts.append((where, "not evaluated" if found is None else _text(found, metric), _text(trial, metric),
+                      better or metric.change(gain)))  # fmt: skip
+    if all(row.mean is None for row in rows):
+        return None
+    has_gain = any(name in trial.gain for trial in fresh.trials)
+    columns = (Column("Setting", is_number=False), Column("Where found"), Column("On fresh failures"),
+               Column("Better than as it is"))  # fmt: skip
+    title, kept = _CONFIRMED[fresh.confirmed], 4 if has_gain else 3
+    table = Grid(title, columns[:kept], [row[:kept] for row in texts])
+    alt = f"{capital(metric.name)}: {'; '.join(f'{row[0]}: {row[2]} on fresh failures' for row in texts)}."
+    caption = "The best of many looks better than it is where it was found; by fresh failures nothing was chosen."
+    return Picture("confirmation", Intervals(title, metric.unit, tuple(rows)), alt, caption, table)

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analysis.page.model import Column, Grid, Section
+from analysis.page.model import Section, grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from analysis.page.report_data import ReportData
 
-# ----------------------------------------
-# What stands at the foot of every page.
-
 _DIGESTS = {"scenario_sha256": "scenario, SHA-256", "model": "simulator, digest"}
+
+_STUDY = "DIR/study.resolved.yaml"
 
 
 def footer(report_data: ReportData) -> tuple[str, ...]:
-    """Return what made the report, in lines: version, command, seed, digests."""
-    provenance: Mapping[str, str] = report_data.main["provenance"]
-    versions = f"Ettrick {provenance['version']}, Python {provenance['python']}, NumPy {provenance['numpy']}"
-    lines = [
-        f"{versions}; seed {seed_of(report_data, report_data.main)}",
+    """Return what made the report, in lines: version, command, seed, digests; they stand at the foot of every page."""
+    command = report_data.main["provenance"]["command"]
+    return (
+        f"{_versions(report_data.main)}; seed {seed_of(report_data, report_data.main)}",
+        *([f"Made by: {command}"] if command else []),
         *(f"{name}: {text}" for name, text in digests(report_data)),
-    ]
-    if provenance["command"]:
-        lines.insert(1, f"Made by: {provenance['command']}")
-    return tuple(lines)
+    )
+
+
+def _versions(content: Mapping[str, Any]) -> str:
+    made = content["provenance"]
+    return f"Ettrick {made['version']}, Python {made['python']}, NumPy {made['numpy']}"
 
 
 def digests(report_data: ReportData) -> list[tuple[str, str]]:
@@ -35,8 +36,7 @@ def digests(report_data: ReportData) -> list[tuple[str, str]]:
     content: Mapping[str, Any] = report_data.main
     found = [(name, content["provenance"][key]) for key, name in _DIGESTS.items() if key in content["provenance"]]
     variants: Mapping[str, Any] = content.get("variants", {}) if report_data.kind == "compare" else {}
-    found += [(f"{name}, SHA-256", entry["scenario_sha256"]) for name, entry in variants.items()]
-    return found
+    return [*found, *((f"{name}, SHA-256", entry["scenario_sha256"]) for name, entry in variants.items())]
 
 
 def seed_of(report_data: ReportData, content: Mapping[str, Any]) -> str:
@@ -46,32 +46,52 @@ def seed_of(report_data: ReportData, content: Mapping[str, Any]) -> str:
     return str(report_data.focus.scenario.seed) if report_data.focus is not None else "of the scenario"
 
 
-_STUDY = "DIR/study.resolved.yaml"
-
-
 def section(report_data: ReportData) -> Section:
     """Return the section: every report has it."""
-    provenance = report_data.main["provenance"]
+    documents = report_data.results.documents
     steps = [f"{number}. {step}" for number, step in enumerate(_steps(report_data), 1)]
-    items = [_made(report_data), *_told(report_data)]
-    title = f"The same numbers come out of the same command with Ettrick {provenance['version']}"
-    return Section("reproduce", title, tuple(steps), tuple(items), tuple(_notes(report_data)))
+    rows = []
+    for name, content in documents.items():
+        rows.append((name, "command", content["provenance"]["command"] or "called from Python"))
+        rows += [(name, "versions", _versions(content)), (name, "seed", seed_of(report_data, content))]
+    rows += [(report_data.results.file, what, text) for what, text in digests(report_data)]
+    items = [grid("What made the numbers", ("file", "what", "value"), rows, range(3))]
+    for key, title in (
+        ("assumptions", "Assumptions of the scenario and the study"),
+        ("warnings", "Warnings"),
+        ("notes", "What to know before using the numbers"),
+    ):
+        lines = dict.fromkeys(line for content in documents.values() for line in _lines(content, key))
+        if lines:
+            items.append(grid(title, (title,), [(line,) for line in lines]))
+    notes = [
+        "Nothing depends on the date, on the machine or on the number of processes: every replication is drawn from "
+        "the seed."
+    ]
+    if report_data.kind == "run" and any(metric["band90"] for metric in report_data.main["metrics"].values()):
+        notes.append("The bands of the failure rates need the option --band of the command as it was typed.")
+    focus = report_data.focus
+    if focus is not None and focus.known is None:
+        notes.append(
+            f"Pictures of one scenario are of {focus.name}: the first {focus.replications} of its {focus.wanted} "
+            "replications, simulated again when the report was made."
+        )
+    version = report_data.main["provenance"]["version"]
+    title = f"The same numbers come out of the same command with Ettrick {version}"
+    return Section("reproduce", title, tuple(steps), tuple(items), tuple(notes))
 
 
 def _steps(report_data: ReportData) -> Iterator[str]:
     """Yield what to do, one thing after another."""
-    provenance = report_data.main["provenance"]
-    yield (
-        f"Install Ettrick {provenance['version']} with Python {provenance['python']} and NumPy {provenance['numpy']}."
-    )
-    commands = [content["provenance"]["command"] for content in report_data.results.documents.values()]
-    for command in filter(None, commands):
-        yield f"Where it was typed: {command}"
+    yield f"Install {_versions(report_data.main)}."
+    for content in report_data.results.documents.values():
+        if command := content["provenance"]["command"]:
+            yield f"Where it was typed: {command}"
     for command in _from_folder(report_data):
         yield f"Or with nothing but this folder, DIR: {command}"
     if digests(report_data):
         yield "Compare the digests below with those of the new results: the same digest is the same scenario."
-    yield "Make this report of the results with ettrick report DIR: it plays nothing but the scenario in its pictures."
+    yield "Make this report of the results with ettrick report DIR, which simulates the scenario in its pictures alone."
 
 
 def _from_folder(report_data: ReportData) -> Iterator[str]:
@@ -92,40 +112,6 @@ def _from_folder(report_data: ReportData) -> Iterator[str]:
                 yield f"ettrick {name} {_STUDY} --out NEW"
 
 
-def _made(report_data: ReportData) -> Grid:
-    """Return what made the numbers."""
-    rows = []
-    for name, content in report_data.results.documents.items():
-        provenance = content["provenance"]
-        rows += [
-            (name, "command", provenance["command"] or "called from Python"),
-            (
-                name,
-                "versions",
-                f"Ettrick {provenance['version']}, Python {provenance['python']}, NumPy {provenance['numpy']}",
-            ),
-            (name, "seed", seed_of(report_data, content)),
-        ]
-    rows += [(report_data.results.file, what, text) for what, text in digests(report_data)]
-    return Grid(
-        "What made the numbers", (Column("file", False), Column("what", False), Column("value", False)), tuple(rows)
-    )
-
-
-def _told(report_data: ReportData) -> Iterator[Grid]:
-    """Yield what the documents say beside their numbers: assumptions, warnings, notes; each line once."""
-    for key, title in (
-        ("assumptions", "Assumptions of the scenario and the study"),
-        ("warnings", "Warnings"),
-        ("notes", "What to know before using the numbers"),
-    ):
-        lines = dict.fromkeys(
-            line for content in report_data.results.documents.values() for line in _lines(content, key)
-        )
-        if lines:
-            yield Grid(title, (Column(title, False),), tuple((line,) for line in lines))
-
-
 def _lines(content: Mapping[str, Any], key: str) -> Iterator[str]:
     """Yield the lines of a document, and of its variants."""
     for line in content.get(key, ()):
@@ -134,19 +120,3 @@ def _lines(content: Mapping[str, Any], key: str) -> Iterator[str]:
     for name, entry in variants.items() if isinstance(variants, dict) else ():
         for line in entry.get(key, ()):
             yield line if key == "assumptions" else f"{name}: {line}"
-
-
-def _notes(report_data: ReportData) -> Iterator[str]:
-    """Yield what to know of playing again."""
-    yield (
-        "Nothing depends on the date, on the machine or on the number of processes: every replication is drawn from "
-        "the seed."
-    )
-    if report_data.kind == "run" and any(metric["band90"] for metric in report_data.main["metrics"].values()):
-        yield "The bands of the failure rates need the option --band of the command as it was typed."
-    focus = report_data.focus
-    if focus is not None and focus.known is None:
-        yield (
-            f"Pictures of one scenario are of {focus.name}: the first {focus.replications} of its {focus.wanted} "
-            "replications, played again when the report was made."
-        )

@@ -1,10 +1,11 @@
-"""The first screen about one scenario: how much of the time becomes training, and where the rest goes."""
+"""One scenario: how much of the time becomes training, where the rest goes, and what a formula says of it."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,18 +16,14 @@ from analysis.amounts import (
     PERCENT,
     POINTS,
     Form,
-    bar_text,
     capital,
     cell_forms,
     compact,
     count_text,
-    empty_table,
-    ends_of,
     form_of,
     gpu_hours,
     gpu_hours_form,
     hours,
-    label_grid,
     money,
     money_form,
     number_of,
@@ -36,34 +33,32 @@ from analysis.amounts import (
     text_or_dash,
     time_form,
     time_text,
-)
+)  # fmt: skip
 from analysis.metrics import BUCKETS, LEVELS, METRICS, RESTART, bucket_label, nodes_down
-from analysis.page.account import account_of, asked_for, basis, cause_name
-from analysis.page.chapters.inputs import chance, luck, not_covered, not_known, stated
+from analysis.page.account import account_of, basis, cause_name, of_focus, requested_share
+from analysis.page.chapters.inputs import chance, not_covered, not_known, stated, variability
 from analysis.page.charts.data import (
     Bar,
     Bars,
     Change,
     Curves,
     HeatMap,
-    Interval,
-    Intervals,
     Part,
     Scale,
     Series,
     Stack,
     Waterfall,
-)
+)  # fmt: skip
 from analysis.page.glossary import bucket_words, cause_words, glossed
-from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
-from analysis.page.sourced import Estimate, Places, SourcedNumber, number, told, total
+from analysis.page.model import FirstScreen, Picture, Section, grid, joined
+from analysis.page.sourced import Estimate, Places, SourcedNumber, number, total, worded
 from analysis.results.models import NodesDown
 from analysis.results.run import replays_a_log
 from analysis.results.step import stores_of
 from analysis.statistics.differences import FEWEST_EVENTS
 from analysis.statistics.estimates import ratio_interval
 from analysis.statistics.intervals import unseen
-from analysis.terminal import Page, console, repairs_text
+from analysis.terminal import repairs_text
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, units
 from sim.formulas.arrays import exceedance
 from sim.formulas.nodes import missing_nodes_pmf
@@ -73,409 +68,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
-    from rich.console import Console
 
     from analysis.page.account import Account
-    from analysis.page.model import Number, Words
+    from analysis.page.model import Grid, Number, Words
     from analysis.page.report_data import Focus, ReportData
-    from analysis.results.models import (
-        ClosedForm,
-        RunDocument,
-        Simulated,
-    )
-    from sim import Prepared, PreparedJob, Result
+    from analysis.results.models import ClosedForm, RunDocument
+    from sim import Prepared, PreparedJob, Result, Scenario
 
 # ----------------------------------------
-# The first table of a run: goodput, and what it took.
-
-_HEADLINE = {
-    "ettr": "",
-    "scheduling_goodput": "  ",
-    "runtime_goodput": "  x ",
-    "program_goodput": "  x ",
-    "goodput": "  = ",
-    "cluster_goodput": "",
-    "tokens_per_day": "",
-    "time_to_work": "",
-    "p_finish_by": "",
-    "mtti": "",
-    "interruptions": "",
-    "energy": "",
-    "cost": "",
-    "cost_per_token": "",
-}
-
-"""Metrics that a run is judged by, with what says that one is the product of others."""
-
-
-def print_headline(out: Console, content: RunDocument) -> None:
-    """Print the metrics that a run is judged by: mean, interval, spread."""
-    metrics = content.metrics
-    names = [name for name in _HEADLINE if name in metrics]
-    # Quantiles need many replications; a column of dashes says nothing.
-    quantiles = any(metrics[name].p05 is not None and metrics[name].p95 is not None for name in names)
-    out.print("\nGoodput", style="bold")
-    table = empty_table("", "mean", "95 % interval", "sd of a run", *(["5 %..95 % of runs"] if quantiles else []))
-    for name in names:
-        form = cell_forms(name, "" if content.cost is None else content.cost.currency).value
-        metric = metrics[name]
-        bound = metric.lower_bound95
-        cells = [
-            f"> {form(bound)}" if bound is not None else text_or_dash(metric.mean, form),
-            range_text(metric.mean_ci95, form),
-            text_or_dash(metric.std, form),
-        ]
-        if quantiles:
-            cells.append(range_text((metric.p05, metric.p95), form))
-        table.add_row(f"{_HEADLINE[name]}{METRICS[name].title}", *cells)
-    out.print(table)
-    taken = metrics["ettr"].controlled
-    if taken is not None and taken.worth is not None and taken.worth > 1:
-        out.print(
-            f"  with the luck of the failures taken out: ETTR {range_text(taken.mean_ci95, percent_text)}, "
-            f"worth {taken.worth:.3g} times the replications"
-        )
-    elif content.interrupted < FEWEST_EVENTS <= content.replications:
-        out.print(f"  {_rarely(content.interrupted, content.replications)}")
-    band = metrics["ettr"].band90
-    if band is not None:
-        out.print(f"  failure rates known only from their counts: ETTR {range_text(band, percent_text)} (90 %)")
-
-
-def _rarely(interrupted: int, replications: int) -> str:
-    """Return which interval the mean of runs has that are hardly ever interrupted, and what it cannot know."""
-    if not interrupted:
-        return (
-            f"no replication was interrupted: intervals know nothing of runs that are, up to "
-            f"{percent_text(unseen(replications))} of all"
-        )
-    return (
-        f"intervals are Student's, without control variates: {interrupted} of {replications} replications were "
-        f"interrupted, and these need {FEWEST_EVENTS}"
-    )
-
-
-# ----------------------------------------
-# The closed form in words: beside the simulation, and what it says of each cause.
-
-_BUCKETS = ("lost_work", "detection", "restart", "checkpoint_stall", "starved")
-
-_ORDERS = {"exact": "exact", "first": "first order", "second": "second order"}
-
-
-def compared_text(formula: ClosedForm) -> str:
-    """Return what was simulated, and how far from the formula that is; nothing without a simulation."""
-    seen = formula.simulated
-    if seen is None or seen.ettr is None:
-        return ""
-    runs = number_of(seen.replications, "replication")
-    band = f"{range_text(seen.ettr_ci95, percent_text)}, " if seen.ettr_ci95 is not None else ""
-    text = f"simulated {percent_text(seen.ettr)} ({band}{runs})"
-    if formula.ettr is None:
-        return text
-    text += f", closed form {percent_text(formula.ettr)}"
-    outside = seen.outside_ci95
-    if outside is None:
-        return text
-    if not outside:
-        return f"{text}: inside the 95 % interval"
-    return f"{text}: outside the 95 % interval by {points_text(outside, '')}"
-
-
-def extrapolated_texts(formula: ClosedForm) -> Iterator[str]:
-    """Yield a line for each bundle whose rates were counted on jobs of other sizes."""
-    for row in formula.extrapolated:
-        smallest, largest = row.counted_on_gpus
-        sizes = f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
-        text = (
-            f"{row.bundle} was counted on jobs of {sizes} GPUs, '{row.job}' has {row.gpus:,}: ETTR "
-            f"{percent_text(row.ettr)} with failures in proportion to the GPUs"
-        )
-        if row.ettr_superlinear is not None:
-            faster = percent_text(row.ettr_superlinear)
-            text += f", {faster} if beyond {largest:,} they grow with the power {row.exponent:g}"
-        yield text
-
-
-def print_explained(out: Console, formula: ClosedForm) -> None:
-    """Print the closed form, what it takes for granted, and where it sees the time go."""
-    out.print("\nClosed form", style="bold")
-    rows = []
-    if formula.ettr is not None:
-        out.print(f"  ETTR {percent_text(formula.ettr)}: {formula.form}, expected shares in the long run")
-    if text := compared_text(formula):
-        rows.append(("ETTR", text))
-    rows += [("extrapolated", line) for line in extrapolated_texts(formula)]
-    rows += [("does not apply", line) for line in formula.reasons]
-    out.print(label_grid([*rows, *(("assumes", line) for line in formula.assumptions)]))
-    if formula.waste is not None and formula.waste_by_cause is not None:
-        shown = _ORDERS if converges(formula) else {"exact": "exact"}
-        _print_waste(out, formula.waste, shown)
-        _print_causes(out, formula.waste_by_cause, list(shown))
-        if len(shown) < len(_ORDERS):
-            out.print("\n  orders in the failure rate are left out: they do not converge at this rate")
-
-
-def converges(formula: ClosedForm) -> bool:
-    """Return whether orders in the failure rate come nearer to what is exact, and are shares at all.
-
-    Where failures are as frequent as restarts are long they are not: the second order of a share may be below zero.
-    """
-    waste, by_cause = formula.waste or {}, formula.waste_by_cause or {}
-    causes = [row["total"] for rows in by_cause.values() for row in rows.values()]
-    first, second, exact = (waste[order]["total"] for order in ("first", "second", "exact"))
-    # What is but rounding is no order.
-    nearer = abs(second - exact) <= abs(first - exact) + 1e-9
-    return nearer and all(-1e-9 <= total <= 1 + 1e-9 for total in (first, second, exact, *causes))
-
-
-def _print_waste(out: Console, waste: dict[str, dict[str, float]], orders: dict[str, str]) -> None:
-    """Print what is not productive, bucket by bucket: exact, and to some orders in the failure rate."""
-    out.print("\nWhat the closed form loses, by bucket", style="bold")
-    table = empty_table("", *orders.values())
-    for bucket in _BUCKETS:
-        if any(bucket in waste[order] for order in orders):
-            table.add_row(bucket_label(bucket), *(percent_text(waste[order].get(bucket, 0.0)) for order in orders))
-    table.add_row("total", *(percent_text(waste[order]["total"]) for order in orders))
-    out.print(table)
-
-
-def _print_causes(out: Console, by_cause: dict[str, dict[str, dict[str, float]]], orders: list[str]) -> None:
-    """Print what each cause costs, the dearest first."""
-    exact = by_cause["exact"]
-    names = [name for name, row in exact.items() if "lost_work" in row]
-    if not names:
-        return
-    buckets = [bucket for bucket in _BUCKETS if any(bucket in exact[name] for name in names)]
-    out.print("\nBy cause", style="bold")
-    table = empty_table("", *map(bucket_label, buckets), *orders)
-    for name in sorted(names, key=lambda name: -exact[name]["total"]):
-        cells = (exact[name].get(bucket, 0.0) for bucket in buckets)
-        table.add_row(name, *map(percent_text, (*cells, *(by_cause[order][name]["total"] for order in orders))))
-    out.print(table)
-
-
-# ----------------------------------------
-# What the terminal shows: tables and bars.
-
-_MOST_WINDOWS = 12
-
-_FEW = 4
-
-"""Causes that are named; of more, how many."""
-
-
-def format_run(content: RunDocument, prepared: Prepared, *, width: int | None = None) -> str:
-    """Return the document of a run as text for standard output.
-
-    Parameters
-    ----------
-    content
-        The document.
-    prepared
-        The scenario.
-    width
-        Columns; by default those of the terminal.
-    """
-    page = Page()
-    out = console(page, width=width)
-    _print_scenario(out, content, prepared)
-    print_headline(out, content)
-    _print_jobs(out, content)
-    _print_shares(out, content)
-    _print_windows(out, content)
-    _print_causes_of_console(out, content)
-    _print_nodes_down(out, content)
-    _print_closed_form(out, content)
-    for title, lines in (("Assumptions of the scenario", content.assumptions), ("Notes", content.notes)):
-        if lines:
-            out.print(f"\n{title}", style="bold")
-            for line in lines:
-                out.print(f"  - {' '.join(line.split())}")
-    return page.text()
-
-
-def _print_scenario(out: Console, content: RunDocument, prepared: Prepared) -> None:
-    scenario = prepared.scenario
-    cluster = scenario.cluster
-    kinds = ", ".join(dict.fromkeys(str(pool.accelerator) for pool in cluster.all_pools))
-    out.print(scenario.name, style="bold")
-    if scenario.description:
-        out.print(f"  {scenario.description}")
-    rows = [
-        (
-            "cluster",
-            f"{cluster.name}: {prepared.counts['gpu']:,} GPUs ({kinds}) in {prepared.nodes:,} nodes"
-            + ("" if cluster.states_nodes else ", those of jobs and spares")
-            + (f", {prepared.withheld:,} of them withheld" if prepared.withheld else ""),
-        )
-    ]
-    if not cluster.states_fabric:
-        rows.append(("fabric", f"default: {getattr(cluster.fabric, 'title', cluster.fabric.use)}"))
-    for plan, spec in zip(prepared.jobs, scenario.jobs, strict=True):
-        layout = spec.parallelism
-        text = f"{plan.name}: {plan.gpus:,} GPUs"
-        if layout is not None:
-            text += (
-                f", tensor {layout.tensor} x context {layout.context} x pipeline {layout.pipeline} x data {layout.data}"
-            )
-        if plan.step_time:
-            text += f", step {plan.step_time:.2f} s"
-        if plan.plan is not None and not plan.is_measured:
-            low, high = plan.plan.band90
-            text += f" (modelled: {low:.2f}..{high:.2f})"
-        if plan.mfu is not None:
-            text += f", MFU {percent_text(plan.mfu, 1)}"
-        rows.append(("job", text))
-    first = prepared.jobs[0]
-    expected = f", one interruption in {time_text(first.mtti)} expected" if first.mtti < float("inf") else ""
-    rows.append(("failures", number_of(len(prepared.sources), "cause") + expected))
-    if repairs_text(prepared):
-        rows.append(("repair", repairs_text(prepared)))
-    policies = [_copies(first), f"recovery {scenario.recovery.use}", number_of(prepared.spares, "hot spare")]
-    rows.append(("policies", (", " if len(stores_of(first)) == 1 else "; ").join(policies)))
-    rows.append(
-        (
-            "run",
-            f"{number_of(content.replications, 'replication')} of {time_text(prepared.horizon)}, "
-            f"seed {prepared.seed}, initial state {scenario.initial}",
-        )
-    )
-    out.print(label_grid(rows))
-
-
-def _copies(job: PreparedJob) -> str:
-    """Return where copies are kept and how often they are made; of a single store, how."""
-    stores = stores_of(job)
-    if len(stores) > 1:
-        rhythms = (f" every {time_text(rung.interval)}" if rung.store != "peer" else "" for rung in stores)
-        return "copies: " + ", ".join(rung.store + rhythm for rung, rhythm in zip(stores, rhythms, strict=True))
-    (tier,) = stores
-    durable = f"durable {time_text(tier.drain)} later" if tier.drain else "then durable"
-    return f"checkpoint every {time_text(tier.interval)} (stall {time_text(tier.stall)}, {durable})"
-
-
-def _print_jobs(out: Console, content: RunDocument) -> None:
-    """Print one line a job, if there are several or any that can finish."""
-    jobs = content.per_job
-    ends = any(job.finished or job.censored for job in jobs.values())
-    if len(jobs) == 1 and not ends:
-        return
-    out.print("\nJobs", style="bold")
-    table = empty_table("", "GPUs", "ETTR", "queued", "interruptions", *(["finished"] if ends else []))
-    for name, job in jobs.items():
-        cells = [
-            f"{job.gpus:,}",
-            text_or_dash(job.metrics["ettr"].mean, percent_text),
-            text_or_dash(job.time_shares["queued"], percent_text),
-            text_or_dash(job.metrics["interruptions"].mean, count_text),
-        ]
-        if ends:
-            cells.append(f"{job.finished} of {content.replications} runs")
-        table.add_row(name, *cells)
-    out.print(table)
-
-
-def _print_shares(out: Console, content: RunDocument) -> None:
-    shares = content.time_shares
-    if shares["productive"] is None:
-        return
-    hours = sum(job.requested_gpu_s for job in content.per_job.values()) / HOUR
-    out.print("\nWhere every GPU-hour went", style="bold")
-    table = empty_table("", "share", "GPU-hours", "", "mostly because of")
-    losses = content.loss_gpu_s
-    for name, share in shares.items():
-        if share == 0 and name not in ("productive", "lost_work"):
-            continue
-        table.add_row(
-            bucket_label(name), percent_text(share), f"{share * hours:,.0f}", bar_text(share), _main_cause(losses, name)
-        )
-    table.add_row("total", percent_text(sum(shares.values())), f"{hours:,.0f}", "", "")
-    out.print(table)
-
-
-def _print_windows(out: Console, content: RunDocument) -> None:
-    """Print the rolling view, of many windows an even choice."""
-    windows = content.windows
-    if not windows:
-        return
-    step = -(-len(windows) // _MOST_WINDOWS)
-    chosen = windows[::step]
-    left_out = f" ({len(chosen)} of {len(windows)} windows)" if step > 1 else ""
-    out.print(f"\nETTR over time{left_out}", style="bold")
-    table = empty_table("window", "ETTR", "")
-    for window in chosen:
-        ettr = window.ettr
-        table.add_row(
-            f"{time_text(window.start_s)} to {time_text(window.end_s)}",
-            text_or_dash(ettr, percent_text),
-            bar_text(ettr or 0),
-        )
-    out.print(table)
-
-
-def _print_causes_of_console(out: Console, content: RunDocument) -> None:
-    causes = {name: row for name, row in content.interruptions_by_cause.items() if row.mean}
-    if not causes:
-        return
-    out.print("\nInterruptions by cause", style="bold")
-    table = empty_table("", "mean", "95 % interval", "GPU-hours lost", "")
-    total = sum(row.mean for row in causes.values())
-    for name, row in causes.items():
-        lost = sum(content.loss_gpu_s[name].values()) / HOUR
-        interval = range_text(row.mean_ci95, count_text)
-        table.add_row(name, count_text(row.mean), interval, f"{lost:,.0f}", bar_text(row.mean / total))
-    out.print(table)
-
-
-def _print_nodes_down(out: Console, content: RunDocument) -> None:
-    """Print how many nodes are missing at once, beside what independent nodes would need."""
-    down = content.nodes_down
-    if not isinstance(down, NodesDown) or not down.max:
-        return
-    out.print("\nNodes down at once", style="bold")
-    levels = down.independent.model_dump()
-    table = empty_table("", "mean", *(f"{name[1:]} % of the time" for name in levels), "most")
-    table.add_row(
-        "simulation", count_text(down.mean), *(f"{getattr(down, name):,}" for name in levels), f"{down.max:,}"
-    )
-    table.add_row("independent nodes", count_text(down.mean), *(f"{value:,}" for value in levels.values()), "")
-    out.print(table)
-
-
-def _print_closed_form(out: Console, content: RunDocument) -> None:
-    formula = content.closed_form
-    out.print("\nClosed form beside the simulation", style="bold")
-    if formula.ettr is not None:
-        table = empty_table("", "closed form", "simulation")
-        simulated = content.time_shares
-        for name, value in formula.time_shares.items():
-            parts = RESTART if name == "restart" else (name,)
-            other = None if simulated[parts[0]] is None else sum(simulated[part] for part in parts)
-            table.add_row(" + ".join(map(bucket_label, parts)), percent_text(value), text_or_dash(other, percent_text))
-        out.print(table)
-        out.print(f"  form: {formula.form}")
-        out.print(f"  ETTR: {compared_text(formula)}")
-    for line in formula.reasons:
-        out.print(f"  does not apply: {line}")
-    for line in extrapolated_texts(formula):
-        out.print(f"  extrapolated: {line}")
-    for line in formula.assumptions:
-        out.print(f"  assumes: {line}")
-
-
-def _main_cause(losses: dict[str, dict[str, float]], bucket: str) -> str:
-    """Return the cause that a bucket's time is charged to most, with its part."""
-    if bucket == "productive":
-        return ""
-    amounts = {name: parts[bucket] for name, parts in losses.items()}
-    total = sum(amounts.values())
-    if total <= 0:
-        return ""
-    name = max(amounts, key=lambda key: amounts[key])
-    label = "no failure" if name == "no_failure" else name
-    return f"{label} ({percent_text(amounts[name] / total, 0)})"
-
+# The first screen.
 
 _MOST_BARS = 8
 
@@ -485,323 +86,349 @@ _MOST_JOBS = 20
 
 """Jobs whose numbers are added up in a formula that somebody may still want to follow."""
 
+_FEW = 4
+
+"""Replications below which an interval does not say how many digits a mean deserves."""
+
 _SAME = 5e-4
 
 """A difference of shares that rounds to nothing."""
 
 _NEXT = 0.1
 
-"""What comes second is told where it is at least this part of the first."""
+"""The second largest loss is named where it is at least this part of the largest."""
 
 _NORMAL = 1.96
 
 """Half the width of a 95 % interval of a normal distribution, in standard deviations."""
 
 
-class _Loss(NamedTuple):
-    """A bucket that time was lost in, and its share of the time."""
+class _Run(NamedTuple):
+    """A run: its numbers with their sources, its document, its ETTR, and what time was lost to, the most first."""
 
-    bucket: str
-    share: SourcedNumber
+    places: Places
+    document: RunDocument
+    ettr: Estimate | None
+    losses: list[tuple[str, SourcedNumber]]
+
+    @property
+    def has_one_main_loss(self) -> bool:
+        """Whether the largest loss is more than all others together."""
+        return self.losses[0][1].value > sum(share.value for _, share in self.losses[1:])
+
+    @property
+    def named(self) -> list[tuple[str, SourcedNumber]]:
+        """The largest loss, and the second one where it is worth a word."""
+        most = self.losses[0][1].value
+        return [self.losses[0], *(loss for loss in self.losses[1:2] if loss[1].value >= _NEXT * most)]
+
+    @property
+    def main_loss(self) -> str:
+        """What most time is lost to, as the start of a sentence."""
+        where = bucket_words(self.losses[0][0])
+        return f"Most of what is lost goes to {where}" if self.has_one_main_loss else f"The largest loss is {where}"
+
+    @property
+    def requested(self) -> SourcedNumber | None:
+        """GPU-time that all jobs ask for [GPU s]; ``None`` where too many would have to be added up."""
+        jobs = list(self.document.per_job)
+        parts = (self.places.at("per_job", name, "requested_gpu_s") for name in jobs[:_MOST_JOBS])
+        return total(part for part in parts if part is not None) if len(jobs) <= _MOST_JOBS else None
+
+    def of_job(self, key: str) -> SourcedNumber | None:
+        """Return a number of the only job; ``None`` where there are several."""
+        jobs = list(self.document.per_job)
+        return self.places.at("per_job", jobs[0], key) if len(jobs) == 1 else None
+
+    def mean(self, found: Estimate, form: Form) -> Number:
+        """Return a mean with the digits that its interval deserves, where that comes from enough replications."""
+        return number(found.mean, form, None if self.document.replications < _FEW else found.interval)
 
 
 def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
-    places = Places(report_data.results.file, report_data.main)
-    ettr = places.estimate("metrics", "ettr")
-    losses = _losses(places)
-    description = report_data.focus.scenario.description if report_data.focus is not None else ""
-    is_priced = places.at("cost", "total") is not None
-    otherwise = stated(None if report_data.focus is None else report_data.focus.scenario, priced=is_priced)
-    runs = places.at("replications")
-    what = "the share of the time that becomes training"
+    document, places = report_data.run, Places(report_data.results.file, report_data.run)
+    scenario: Scenario | None = None if report_data.focus is None else report_data.focus.scenario
+    shares = [(name, places.at("time_shares", name)) for name in document.time_shares if name != "productive"]
+    losses = [(name, share) for name, share in shares if share is not None and share.value >= _LEAST_SHARE]
+    run = _Run(places, document, places.estimate("metrics", "ettr"), sorted(losses, key=lambda loss: -loss[1].value))
+    question = (scenario.description.strip() if scenario is not None else "") or document.scenario
+    what, otherwise = "the share of the time that becomes training", stated(scenario, priced=document.cost is not None)
     doubt = (
         not_known(places, "metrics", "ettr", form=PERCENT, what=what, otherwise=otherwise),
-        chance(runs, ettr),
-        luck(places, "metrics", "ettr", form=PERCENT),
+        chance(places.at("replications"), run.ettr),
+        variability(places, "metrics", "ettr", form=PERCENT),
     )
+    drivers = (_finish(places), _largest(run), _interruptions(run), _formula(run), _costliest(run))
     return glossed(
         FirstScreen(
-            question=_question(description, places.get("scenario")),
-            answer=_answer(places, ettr, losses),
-            doubt=joined(doubt) if ettr is not None else (),
-            picture=_picture(losses) if ettr is not None else None,
-            drivers=tuple(words for words in _drivers(places, losses) if words)[:3],
-            not_covered=not_covered(places.get("notes"), places.get("warnings"), places.get("assumptions")),
+            question if question.endswith("?") else f"{question.rstrip('.')}: how much of the time becomes training?",
+            _answer(run),
+            joined(doubt) if run.ettr is not None else (),
+            _glance(run) if run.ettr is not None and run.losses else None,
+            tuple(words for words in drivers if words)[:3],
+            not_covered(document.notes, document.warnings, document.assumptions),
         )
     )
 
 
-def _question(description: str, name: str) -> str:
-    """Return what was asked, in the words of the scenario as far as it has some."""
-    text = description.strip() or name
-    return text if text.endswith("?") else f"{text.rstrip('.')}: how much of the time becomes training?"
-
-
-def _answer(places: Places, ettr: Estimate | None, losses: list[_Loss]) -> Words:
+def _answer(run: _Run) -> Words:
     """Return the answer in one sentence."""
+    ettr = run.ettr
     if ettr is None:
         return ("No job got to run, so no time was asked for that could become training.",)
-    asks = "the job asks for" if len(places.get("per_job")) == 1 else "the jobs ask for"
-    share = (_mean(places, ettr, OF_HUNDRED), *told(ettr, OF_HUNDRED)[1:])
+    asks = "the job asks for" if len(run.document.per_job) == 1 else "the jobs ask for"
+    share = (run.mean(ettr, OF_HUNDRED), *worded(ettr, OF_HUNDRED)[1:])
     start: Words = (f"Of every hundred GPU-hours that {asks}, ", *share, " become training that lasts")
-    if not losses:
+    if not run.losses:
         return (*start, "; nothing is lost.")
-    goes = ", goes mostly to " if _is_most(losses) else ", goes first of all to "
-    to = ", then to ".join(bucket_words(loss.bucket) for loss in (losses[0], *_next(losses)))
     lost = ettr.changed(lambda share: 1 - share)
-    return (*start, "; the rest", *_in_gpu_time(places, lost), *_in_money(places, lost), goes, f"{to}.")
+    goes = "mostly to" if run.has_one_main_loss else "first of all to"
+    where = ", then to ".join(bucket_words(bucket) for bucket, _ in run.named)
+    return (*start, "; the rest", *_in_gpu_time(run, lost), *_in_money(run, lost), f", goes {goes} {where}.")
 
 
-def _in_gpu_time(places: Places, lost: Estimate) -> Words:
+def _in_gpu_time(run: _Run, lost: Estimate) -> Words:
     """Return what is lost, as GPU-time: a year of one job, or a whole run of several."""
-    jobs = list(places.get("per_job"))
-    gpus = places.at("per_job", jobs[0], "gpus") if len(jobs) == 1 else None
+    gpus, requested = run.of_job("gpus"), run.requested
     if gpus is not None:
         years = lost.changed(lambda share: share * gpus)
-        return (", about ", _mean(places, years, GPU_YEARS), " a year on ", number(gpus, COUNT), " GPUs")
-    requested = _requested(places)
+        return (", about ", run.mean(years, GPU_YEARS), " a year on ", number(gpus, COUNT), " GPUs")
     if requested is None:
         return ()
-    hours = lost.changed(lambda share: share * requested)
-    form = gpu_hours_form(hours.mean.value)
-    return (", about ", _mean(places, hours, form), " of the run")
+    amount = lost.changed(lambda share: share * requested)
+    return (", about ", run.mean(amount, gpu_hours_form(amount.mean.value)), " of the run")
 
 
-def _in_money(places: Places, lost: Estimate) -> Words:
+def _in_money(run: _Run, lost: Estimate) -> Words:
     """Return what the lost time costs at the price of all GPU-time that is owned; nothing without prices."""
-    cost, shares = places.at("cost", "total"), [places.at(of, "productive") for of in ("time_shares", "cluster_shares")]
+    cost, *shares = (
+        run.places.at(*keys)
+        for keys in (("cost", "total"), ("time_shares", "productive"), ("cluster_shares", "productive"))
+    )
     of_requested, of_owned = shares
     if cost is None or cost.value <= 0 or of_requested is None or of_owned is None or of_requested.value <= 0:
         return ()
-    amount = lost.changed(lambda share: share * asked_for(of_requested, of_owned) * cost)
-    form = money_form(cost.value, places.get("cost", "currency"))
-    return (" or ", _mean(places, amount, form), " of the ", number(cost, form), " that the cluster costs")
-
-
-def _mean(places: Places, found: Estimate, form: Form) -> Number:
-    """Return a mean, with the digits that its interval deserves where that comes from enough runs."""
-    return number(found.mean, form, None if places.get("replications") < _FEW else found.interval)
-
-
-def _is_most(losses: Sequence[_Loss]) -> bool:
-    """Return whether the largest loss is more than all others together."""
-    return losses[0].share.value > sum(loss.share.value for loss in losses[1:])
-
-
-def _next(losses: Sequence[_Loss]) -> Sequence[_Loss]:
-    """Return what is lost next to most, if that is worth a word."""
-    return [loss for loss in losses[1:2] if loss.share.value >= _NEXT * losses[0].share.value]
-
-
-def _requested(places: Places) -> SourcedNumber | None:
-    """Return the GPU-time that all jobs ask for [GPU s]; ``None`` where too many would have to be added up."""
-    jobs = list(places.get("per_job"))
-    found = [places.at("per_job", name, "requested_gpu_s") for name in jobs[:_MOST_JOBS]]
-    return total(part for part in found if part is not None) if len(jobs) <= _MOST_JOBS else None
-
-
-def _losses(places: Places) -> list[_Loss]:
-    """Return where time was lost, the most first."""
-    found = [(name, places.at("time_shares", name)) for name in places.get("time_shares") if name != "productive"]
-    kept = [_Loss(name, share) for name, share in found if share is not None and share.value >= _LEAST_SHARE]
-    return sorted(kept, key=lambda loss: -loss.share.value)
-
-
-def _drivers(places: Places, losses: list[_Loss]) -> list[Words]:
-    """Return what drives the answer, the most important first."""
-    return [_finish(places), _largest(places, losses), _rhythm(places), _formula(places), _costliest(places)]
+    amount = lost.changed(lambda share: share * requested_share(of_requested, of_owned) * cost)
+    form = money_form(cost.value, run.places.get("cost", "currency"))
+    return (" or ", run.mean(amount, form), " of the ", number(cost, form), " that the cluster costs per run")
 
 
 def _finish(places: Places) -> Words:
     """Return when a fixed amount of work is done; nothing without one."""
-    found = places.estimate("metrics", "time_to_work")
-    chances = places.estimate("metrics", "p_finish_by")
-    in_time: Words = () if chances is None else ("the probability to finish in time is ", *told(chances, PERCENT))
-    if found is None:
-        return (capital(str(in_time[0])), *in_time[1:], ".") if in_time else ()
-    done: Words = ("The work is done after ", *told(found, time_form(found.mean.value)))
-    return (*done, "; ", *in_time, ".") if in_time else (*done, ".")
+    done, in_time = places.estimate("metrics", "time_to_work"), places.estimate("metrics", "p_finish_by")
+    parts: list[Words] = []
+    if done is not None:
+        parts.append(("the work is done after ", *worded(done, time_form(done.mean.value))))
+    if in_time is not None:
+        parts.append(("the probability to finish in time is ", *worded(in_time, PERCENT)))
+    words = joined(parts, "; ")
+    return (capital(str(words[0])), *words[1:], ".") if words else ()
 
 
-def _largest(places: Places, losses: list[_Loss]) -> Words:
+def _largest(run: _Run) -> Words:
     """Return the largest losses in GPU-hours."""
-    if not losses:
+    if not run.losses:
         return ()
-    requested = _requested(places)
-
-    def one(loss: _Loss) -> Words:
-        share = number(loss.share, PERCENT)
-        if requested is None:
-            return (share,)
-        hours = loss.share * requested
-        return (share, " of the time, ", number(hours, gpu_hours_form(hours.value)), " of a run")
-
-    rest: list[Words] = [
-        (f"; next comes {bucket_words(loss.bucket)}: ", number(loss.share, PERCENT)) for loss in _next(losses)
-    ]
-    return (f"{_first(losses)}: ", *one(losses[0]), *joined(rest), ".")
+    (_, first), *others = run.named
+    amount: Words = ()
+    if run.requested is not None:
+        lost = first * run.requested
+        amount = (" of the time, ", number(lost, gpu_hours_form(lost.value)), " of a run")
+    rest = [(f"; next comes {bucket_words(name)}: ", number(share, PERCENT)) for name, share in others]
+    return (f"{run.main_loss}: ", number(first, PERCENT), *amount, *joined(rest), ".")
 
 
-def _first(losses: Sequence[_Loss]) -> str:
-    """Return where most is lost, as the start of a sentence."""
-    where = bucket_words(losses[0].bucket)
-    return f"Most of what is lost goes to {where}" if _is_most(losses) else f"The largest loss is {where}"
-
-
-def _rhythm(places: Places) -> Words:
+def _interruptions(run: _Run) -> Words:
     """Return how often failures hit, and which kind does so most often."""
-    number_of, jobs = places.estimate("metrics", "interruptions"), len(places.get("per_job"))
-    if number_of is None:
+    places, jobs = run.places, len(run.document.per_job)
+    count, between = places.estimate("metrics", "interruptions"), places.estimate("metrics", "mtti")
+    if count is None:
         return ()
-    length = _length(places)
-    span: Words = (" in a run",) if length is None else (" in a run of ", number(length, time_form(length.value)))
-    if number_of.mean.value == 0:
+    # From arrival to end; several jobs end at different times.
+    requested, gpus = run.of_job("requested_gpu_s"), run.of_job("gpus")
+    span: Words = (" in a run",)
+    if requested is not None and gpus is not None and gpus.value:
+        length = requested / gpus
+        span = (" in a run of ", number(length, time_form(length.value)))
+    if count.mean.value == 0:
         return ("Nothing interrupts training", *span, ".")
-    between = places.estimate("metrics", "mtti")
-    every: Words = ()
-    if between is not None:
-        every = (" every ", *_by_counts(places, between, time_form(between.mean.value)), ":")
-    who, times = "training" if jobs == 1 else "a job", _by_counts(places, Estimate(number_of.mean), COUNT)
-    start: Words = (f"A failure interrupts {who}", *every, " ", *times)
-    causes = list(places.get("interruptions_by_cause"))
+    every = () if between is None else (" every ", *_by_counts(run, between, time_form(between.mean.value)), ":")
+    causes = list(run.document.interruptions_by_cause)
     most = places.at("interruptions_by_cause", causes[0], "mean") if len(causes) > 1 else None
     often: Words = () if most is None else (f"; the most frequent is {cause_words(causes[0])}, ", number(most, COUNT))
-    of_all = () if jobs == 1 else (", all jobs together",)
-    return (*start, " times", *span, *of_all, *often, ".")
+    who, of_all = ("training", "") if jobs == 1 else ("a job", ", all jobs together")
+    times = _by_counts(run, Estimate(count.mean), COUNT)
+    return (f"A failure interrupts {who}", *every, " ", *times, " times", *span, of_all, *often, ".")
 
 
-def _by_counts(places: Places, found: Estimate, form: Form) -> Words:
-    """Return a mean of interruptions or of times between them, with an interval where there are enough runs for one.
+def _by_counts(run: _Run, found: Estimate, form: Form) -> Words:
+    """Return a mean of interruptions or of times between them, with an interval where there are enough replications.
 
-    Elsewhere as many digits are told as the interruptions counted in all runs deserve: their variance is taken to be
-    their mean, as for a Poisson process.
+    Elsewhere it has as many digits as the interruptions counted in all replications deserve: their variance is taken to
+    be their mean, as for a Poisson process.
     """
-    runs, mean = places.get("replications"), found.mean
+    runs, mean = run.document.replications, found.mean
     if runs >= _FEW and found.low is not None and found.low.value > 0:
-        return told(found, form)
-    counted = runs * places.get("metrics", "interruptions", "mean")
-    half = _NORMAL * mean.value / math.sqrt(counted)
+        return worded(found, form)
+    half = _NORMAL * mean.value / math.sqrt(runs * (run.document.metrics["interruptions"].mean or math.inf))
     return (number(mean, form, (mean.value - half, mean.value + half)),)
 
 
-def _length(places: Places) -> SourcedNumber | None:
-    """Return the time from arrival to end of the one job [s]; ``None`` for several, which end at different times."""
-    jobs = list(places.get("per_job"))
-    if len(jobs) != 1:
-        return None
-    requested, gpus = (places.at("per_job", jobs[0], key) for key in ("requested_gpu_s", "gpus"))
-    return None if requested is None or not gpus or not gpus.value else requested / gpus
-
-
-def _formula(places: Places) -> Words:
+def _formula(run: _Run) -> Words:
     """Return what a formula says of the same; nothing where there is none."""
-    formula, ettr = places.at("closed_form", "ettr"), places.estimate("metrics", "ettr")
+    formula, ettr = run.places.at("closed_form", "ettr"), run.ettr
     if formula is None or ettr is None:
         return ()
     start: Words = ("A formula of theory comes to ", number(formula, PERCENT), " without simulating")
-    away = ettr.mean - formula
-    outside = places.at("closed_form", "simulated", "outside_ci95")
+    away, outside = ettr.mean - formula, run.places.at("closed_form", "simulated", "outside_ci95")
     if abs(away.value) < _SAME or (outside is not None and outside.value == 0):
-        return (*start, ": the two agree, as far as chance lets one tell.")
+        return (*start, ": the two agree within the sampling error.")
     side = "above" if away.value > 0 else "below"
     why = "." if outside is None else ", which is more than chance: the formula leaves something out."
     return (*start, "; the simulation is ", number(abs(away), POINTS), f" {side} it{why}")
 
 
-def _costliest(places: Places) -> Words:
+def _costliest(run: _Run) -> Words:
     """Return which cause loses most time."""
     found = []
-    for cause, buckets in places.get("loss_gpu_s").items():
-        lost = total(
-            part for name in buckets if (part := places.at("loss_gpu_s", cause, name)) is not None and part.value
-        )
-        if lost is not None and cause != "no_failure":
+    for cause, buckets in run.document.loss_gpu_s.items():
+        parts = [run.places.at("loss_gpu_s", cause, name) for name, amount in buckets.items() if amount]
+        lost = total(part for part in parts if part is not None)
+        if lost is not None and cause != NO_FAILURE:
             found.append((cause, lost))
     if not found:
         return ()
     cause, most = max(found, key=lambda entry: entry[1].value)
-    return (
-        f"Of all failures, {cause_words(cause)} costs most: ",
-        number(most, gpu_hours_form(most.value)),
-        " of a run.",
-    )
+    amount = number(most, gpu_hours_form(most.value))
+    return (f"Of all failures, {cause_words(cause)} costs most: ", amount, " of a run.")
 
 
-def _picture(losses: list[_Loss]) -> Picture | None:
-    """Return what the lost time goes to."""
-    if not losses:
-        return None
-    shown = losses[:_MOST_BARS]
-    rows = tuple(Bar(capital(bucket_words(loss.bucket)), (100 * loss.share.value,)) for loss in shown)
-    title = _first(losses)
-    table = Grid(
-        title,
-        (Column("what the time goes to", is_number=False), Column("share of the time")),
-        [(row.name, PERCENT.plain(loss.share.value)) for row, loss in zip(rows, shown, strict=True)],
-    )
-    alt = plain(("Bars of the lost time: ", "; ".join(f"{name} {share}" for name, share in table.rows[:3]), "."))
-    return Picture("at-a-glance", Bars(title, "% of the time", ("share",), rows), alt, table=table)
+def _glance(run: _Run) -> Picture:
+    """Return what the lost time goes to, as bars."""
+    rows = tuple(
+        Bar(capital(bucket_words(name)), (100 * share.value,)) for name, share in run.losses[:_MOST_BARS]
+    )  # fmt: skip
+    alt = f"Bars of the lost time: {'; '.join(f'{row.name} {row.values[0]:.3g} %' for row in rows[:3])}."
+    return Picture("at-a-glance", Bars(run.main_loss, "% of the time", ("share",), rows), alt)
 
 
 # ----------------------------------------
-# Where the requested GPU-time went, step by step, and where that of the whole cluster did.
+# Goodput, and where the requested GPU-time and that of the whole cluster went.
 
 _MWH = units.ENERGY.units["MWh"]
 
-_CHAIN = {
-    "scheduling_goodput": ("", "share of the requested GPU-time in which the jobs had their nodes"),
-    "runtime_goodput": ("× ", "share of that time which became training whose result was kept"),
-    "ettr": ("= ", "effective training time ratio: share of the requested GPU-time that became such training"),
-    "program_goodput": ("× ", "share of the arithmetic that the GPUs could do which a healthy step uses"),
-    "goodput": ("= ", "share of the arithmetic that was asked for which became training"),
-}
+_HEADLINE = {
+    "ettr": ("", "effective training time ratio: share of the requested GPU-time that became training which was kept"),
+    "scheduling_goodput": ("  ", "share of the requested GPU-time in which the jobs had their nodes"),
+    "runtime_goodput": ("  x ", "share of that time which became training whose result was kept"),
+    "program_goodput": ("  x ", "share of the arithmetic that the GPUs could do which a healthy step uses"),
+    "goodput": ("  = ", "share of the arithmetic that was asked for which became training"),
+} | dict.fromkeys(
+    ("cluster_goodput", "tokens_per_day", "time_to_work", "p_finish_by", "mtti", "interruptions", "energy", "cost",
+     "cost_per_token"), ("", ""),
+)  # fmt: skip
+
+"""Metrics that a run is judged by: what says that one is the product of others, and what it is."""
 
 
-def section(report_data: ReportData) -> Section | None:
-    """Return the section; ``None`` where there is nothing to say."""
-    focus = report_data.focus
-    if focus is None or focus.document.metrics["ettr"].mean is None:
+def goodput(document: RunDocument) -> Grid:
+    """Return the metrics that a run is judged by: mean, interval, spread of single runs."""
+    metrics = {name: document.metrics[name] for name in _HEADLINE if name in document.metrics}
+    # Quantiles need many replications; a column of dashes says nothing.
+    has_quantiles = any(metric.p05 is not None and metric.p95 is not None for metric in metrics.values())
+    rows = []
+    for name, metric in metrics.items():
+        form = cell_forms(name, "" if document.cost is None else document.cost.currency).value
+        bound, (sign, gloss) = metric.lower_bound95, _HEADLINE[name]
+        mean = text_or_dash(metric.mean, form) if bound is None else f"> {form(bound)}"
+        cells = [mean, range_text(metric.mean_ci95, form), text_or_dash(metric.std, form)]
+        cells += [range_text((metric.p05, metric.p95), form)] if has_quantiles else []
+        rows.append((f"{sign}{METRICS[name].title}", *cells, gloss))
+    heads = ["", "mean", "95 % interval", "std. dev.", *(["5 %..95 % of runs"] if has_quantiles else [])]
+    return grid("Goodput", heads, rows, gloss="what it is", note=" ".join(_on_intervals(document)))
+
+
+def _on_intervals(document: RunDocument) -> Iterator[str]:
+    """Yield what control variates and uncertain failure rates make of the interval of ETTR."""
+    ettr, interrupted, runs = document.metrics["ettr"], document.interrupted, document.replications
+    if ettr.controlled is not None and (ettr.controlled.worth or 0) > 1:
+        interval = range_text(ettr.controlled.mean_ci95, percent_text)
+        yield f"With control variates: ETTR {interval}, worth {ettr.controlled.worth:.3g} times the replications."
+    elif not interrupted and runs >= FEWEST_EVENTS:
+        most = percent_text(unseen(runs))
+        yield f"No replication was interrupted: intervals know nothing of runs that are, up to {most} of all."
+    elif interrupted < FEWEST_EVENTS <= runs:
+        yield (
+            f"Intervals are Student's, without control variates: {interrupted} of {runs} replications were "
+            f"interrupted, and these need {FEWEST_EVENTS}."
+        )
+    if ettr.band90 is not None:
+        yield f"Failure rates known only from their counts: ETTR {range_text(ettr.band90, percent_text)} (90 %)."
+
+
+@of_focus
+def section(focus: Focus) -> Section | None:
+    """Return where the time goes; ``None`` where nothing was requested."""
+    document = focus.document
+    if document.metrics["ettr"].mean is None:
         return None
-    account = account_of(focus)
-    chart = waterfall(focus)
-    lost = sorted(chart.changes, key=lambda change: change.amount)
-    largest = f"; the largest loss is {lost[0].name}" if lost else ""
-    alt = f"Waterfall from 100 % of the requested GPU-time down to {PERCENT.value(chart.end[1] / 100)} productive. " + (
-        f"The largest steps: {', '.join(f'{change.name} {-change.amount:.2g} %' for change in lost[:3])}."
-        if lost
-        else "Nothing is lost."
-    )
+    account, chart = account_of(focus), waterfall(focus)
+    steps = ", ".join(f"{change.name} {-change.amount:.2g} %" for change in chart.changes[:3]) or "none"
+    alt = f"Waterfall from 100 % of the requested GPU-time to {chart.end[1]:.3g} % productive. Largest steps: {steps}."
     caption = "Each step takes away what one phase cost, the largest first"
     caption += "; whiskers: 95 % intervals of the means." if any(change.ci95 for change in chart.changes) else "."
-    first = Picture("where-the-time-goes", chart, alt, caption, _table(focus, account))
-    stack = cluster_stack(focus.document.cluster_shares)
-    second = () if stack is None else (_of_cluster(stack, focus, account),)
-    notes = [basis(focus), *_notes(account)]
-    title = f"{PERCENT.value(chart.end[1] / 100)} of the GPU-time that was asked for became training{largest}"
-    return Section("where-the-time-goes", title, _text(focus, account), (first, _chain(focus), *second), tuple(notes))
+    table = where(document, account)
+    items: list[Picture | Grid] = [Picture("where-the-time-goes", chart, alt, caption, table), goodput(document)]
+    stack = cluster_stack(document.cluster_shares)
+    if stack is not None:
+        parts = ", ".join(f"{part.name} {part.amount:.3g} %" for part in stack.parts)
+        caption = "All GPUs of the cluster, used or not: spares and nodes in repair are paid for too."
+        table = _of_cluster(document, account)
+        items.append(Picture("the-whole-cluster", stack, f"One bar of all GPU-time owned: {parts}.", caption, table))
+    notes = [basis(focus)]
+    if account.a_year is not None:
+        notes.append("A year is a year of running like this: amounts of the run over its length, times 365.2425 days.")
+    if account.price is not None:
+        notes.append("The price of a GPU-hour is all that was paid over all GPU-hours owned, idle ones included.")
+    return Section("where-the-time-goes", chart.title, _amounts(document, account), tuple(items), tuple(notes))
+
+
+def _amounts(document: RunDocument, account: Account) -> tuple[str, ...]:
+    """Return what the jobs requested, and what the run took."""
+    share = document.time_shares["productive"]
+    days = "" if account.window is None else f" in {account.window / DAY:.3g} days"
+    kept = f"{gpu_hours(share * account.requested)} became training whose result was kept"
+    texts = [f"The jobs asked for {gpu_hours(account.requested)}{days}; {kept}."]
+    if account.price is not None and account.owned is not None:
+        whole, hour, lost = (
+            money(account.price * amount, account.currency)
+            for amount in (account.owned, HOUR, (1 - share) * account.requested)
+        )
+        texts.append(
+            f"The cluster cost {whole} per run, which is {hour} for each GPU-hour owned. At this price what the jobs "
+            f"lost is worth {lost} per run."
+        )
+    if document.energy is not None:
+        texts.append(f"The facility took {Form('MWh', _MWH).plain(document.energy.total_j)} per run.")
+    return tuple(texts)
 
 
 def waterfall(focus: Focus) -> Waterfall:
     """Return the way from all requested GPU-time to what was productive, in percent, the largest loss first."""
-    shares = focus.document.time_shares
-    intervals = _intervals(focus)
-    losses = [name for name in JOB_BUCKETS if name != "productive" and shares[name]]
-    changes = tuple(
-        Change(bucket_label(name), -100 * shares[name], intervals.get(name))
-        for name in sorted(losses, key=lambda name: -shares[name])
-    )
-    left = 100 * shares["productive"]
-    title = f"{PERCENT.value(shares['productive'])} of the requested GPU-time is productive"
+    shares, intervals = focus.document.time_shares, _intervals(focus)
+    losses = sorted((name for name in JOB_BUCKETS if name != "productive" and shares[name]), key=lambda n: -shares[n])
+    changes = tuple(Change(bucket_label(name), -100 * shares[name], intervals.get(name)) for name in losses)
+    title = f"{PERCENT.value(shares['productive'])} of the requested GPU-time became training"
     if changes:
-        title += f"; {changes[0].name} costs {-changes[0].amount:.2g} points"
-    return Waterfall(title, "%", ("requested", 100.0), changes, ("productive (ETTR)", left))
+        title += f"; the largest loss is {changes[0].name}, {abs(changes[0].amount):.2g} %"
+    return Waterfall(title, "%", ("requested", 100.0), changes, ("productive (ETTR)", 100 * shares["productive"]))
 
 
 def _intervals(focus: Focus) -> dict[str, tuple[float, float]]:
     """Return the 95 % intervals of the changes [%], where the replications of the document are at hand.
 
-    There are none where luck is not in the replications: of a log, and where all of them come to the same.
+    There are none where chance is not in the replications: of a log, and where all of them come to the same.
     """
     if focus.document.replications != focus.replications or replays_a_log(focus.prepared):
         return {}
@@ -812,22 +439,56 @@ def _intervals(focus: Focus) -> dict[str, tuple[float, float]]:
     for index, name in enumerate(JOB_BUCKETS):
         estimate = ratio_interval(amounts[:, index], bases)
         if estimate is not None and estimate[2] - estimate[1] > 1e-9:
-            # A loss ends at nothing; only slowed training can be a gain.
+            # A loss ends at nothing; only slowed training can be below it.
             low = estimate[1] if name == "degraded" else max(estimate[1], 0.0)
             found[name] = (-100 * estimate[2], -100 * low)
     return found
 
 
+def where(document: RunDocument, account: Account | None = None) -> Grid:
+    """Return where the requested GPU-time went: shares, GPU-hours, with an account what these are in a year."""
+    requested = sum(job.requested_gpu_s for job in document.per_job.values())
+    a_year, price = (None, None) if account is None else (account.a_year, account.price)
+    heads = ["", "share", "GPU-hours", *(["GPU-hours a year"] if a_year is not None else [])]
+    heads += [f"{account.currency} a year"] if account is not None and a_year and price is not None else []
+    heads.append("main cause")
+    rows: list[tuple[str, ...]] = []
+
+    def add(label: str, share: float, cause: str, gloss: str) -> None:
+        cells = [percent_text(share), f"{share * requested / HOUR:,.0f}"]
+        if account is not None and a_year is not None:
+            cells.append(hours(share * requested * a_year))
+            cells += [] if price is None else [money(share * requested * a_year * price, account.currency)]
+        rows.append((label, *cells, cause, gloss))
+
+    shown = {name: share for name, share in document.time_shares.items() if share or name == "productive"}
+    for name, share in shown.items():
+        add(bucket_label(name), share, _main_cause(document.loss_gpu_s, name), BUCKETS[name].gloss)
+    add("total", sum(shown.values()), "", "the GPUs of the jobs, from arrival to end")
+    shades = [(None, max(share, 0.0), *[None] * (len(heads) - 1)) for share in (*shown.values(), 0.0)]
+    return grid("Where every GPU-hour went", heads, rows, (0, len(heads) - 1), gloss="what it is", shades=shades)
+
+
+def _main_cause(losses: Mapping[str, Mapping[str, float]], bucket: str) -> str:
+    """Return the cause that a bucket's time is charged to most, with its part."""
+    amounts = {} if bucket == "productive" else {name: parts[bucket] for name, parts in losses.items()}
+    if sum(amounts.values()) <= 0:
+        return ""
+    name = max(amounts, key=lambda key: amounts[key])
+    label = "no failure" if name == NO_FAILURE else name
+    return f"{label} ({percent_text(amounts[name] / sum(amounts.values()), 0)})"
+
+
 def cluster_stack(shares: Mapping[str, float]) -> Stack | None:
     """Return what all GPU-time owned was, in percent; ``None`` if jobs held all of it."""
-    outside = [name for name in CLUSTER_BUCKETS if name not in JOB_BUCKETS and shares[name] > 0]
+    outside = sorted((name for name in CLUSTER_BUCKETS if name not in JOB_BUCKETS and shares[name] > 0),
+                     key=lambda name: -shares[name])  # fmt: skip
     if not outside:
         return None
     productive = shares["productive"]
     lost = sum(shares[name] for name in JOB_BUCKETS) - productive
     # Replicas that keep the batch of a missing one do more than their own work: what is lost can be below nothing.
     parts = [Part("productive", 100 * (productive + min(lost, 0.0)), 0), Part("lost by jobs", 100 * max(lost, 0.0), 1)]
-    outside.sort(key=lambda name: -shares[name])
     parts += [Part(bucket_label(name), 100 * shares[name], BUCKETS[name].hue) for name in outside]
     largest = f"{bucket_label(outside[0])} ({PERCENT.value(shares[outside[0]])})"
     title = (
@@ -836,107 +497,19 @@ def cluster_stack(shares: Mapping[str, float]) -> Stack | None:
     return Stack(title, "%", tuple(part for part in parts if part.amount > 0))
 
 
-def _of_cluster(stack: Stack, focus: Focus, account: Account) -> Picture:
-    """Return the picture of the whole cluster, with its table."""
-    shares = focus.document.cluster_shares
-    names = [name for name in sorted(shares, key=lambda name: -shares[name]) if shares[name]]
-    assert account.owned is not None or account.price is None
+def _of_cluster(document: RunDocument, account: Account) -> Grid:
+    """Return where the GPU-time of the whole cluster went."""
+    shares, owned, price = document.cluster_shares, account.owned, account.price
+    heads = ["all GPUs, in and outside jobs", "share of owned", *(["GPU-hours"] if owned is not None else [])]
+    heads += [f"{account.currency} per run"] if price is not None else []
     rows = []
-    for name in names:
-        amounts = [] if account.owned is None else [hours(shares[name] * account.owned)]
-        if account.price is not None and account.owned is not None:
-            amounts.append(money(shares[name] * account.owned * account.price, account.currency))
-        rows.append((bucket_label(name), PERCENT.value(shares[name]), *amounts, BUCKETS[name].gloss))
-    heads = ["share of owned"] + (["GPU-hours"] if account.owned is not None else [])
-    heads += [account.currency] if account.price is not None else []
-    columns = (
-        Column("all GPUs, in and outside jobs", is_number=False),
-        *map(Column, heads),
-        Column("what it is", False),
-    )
-    alt = (
-        "One bar of all GPU-time owned: " + ", ".join(f"{part.name} {part.amount:.3g} %" for part in stack.parts) + "."
-    )
-    caption = "All GPUs of the cluster, used or not: spares and nodes in repair are paid for too."
-    return Picture("the-whole-cluster", stack, alt, caption, Grid("Where the time of all GPUs went", columns, rows))
-
-
-def _table(focus: Focus, account: Account) -> Grid:
-    """Return the steps of the waterfall as a table: shares, GPU-hours, a year of them, and money."""
-    shares = focus.document.time_shares
-    losses = [name for name in JOB_BUCKETS if name != "productive" and shares[name]]
-    order = ["productive", *sorted(losses, key=lambda name: -shares[name])]
-    heads = ["share of requested", "GPU-hours"]
-    heads += ["GPU-hours a year"] if account.a_year is not None else []
-    heads += [f"{account.currency} a year"] if account.price is not None else []
-
-    def row(label: str, share: float, gloss: str) -> tuple[str, ...]:
-        amounts = [PERCENT.value(share), hours(share * account.requested)]
-        if account.a_year is not None:
-            amounts.append(hours(share * account.requested * account.a_year))
-        if account.a_year is not None and account.price is not None:
-            yearly = share * account.requested * account.a_year * account.price
-            amounts.append(money(yearly, account.currency))
-        return (label, *amounts, gloss)
-
-    rows = [row("requested", 1.0, "the GPUs of the jobs, from arrival to end")]
-    rows += [row(bucket_label(name), shares[name], BUCKETS[name].gloss) for name in order]
-    columns = (Column("phase", is_number=False), *map(Column, heads), Column("what it is", is_number=False))
-    return Grid("Where the requested GPU-time went", columns, rows)
-
-
-def _chain(focus: Focus) -> Grid:
-    """Return goodput as a product, with a gloss for each factor."""
-    metrics = focus.document.metrics
-    rows = [
-        (
-            f"{sign}{METRICS[name].label}",
-            PERCENT.value(mean, ends_of(metrics[name].mean_ci95)),
-            gloss,
-        )
-        for name, (sign, gloss) in _CHAIN.items()
-        if name in metrics and (mean := metrics[name].mean) is not None
-    ]
-    columns = (Column("", is_number=False), Column("mean [95 % interval]"), Column("what it is", is_number=False))
-    note = (
-        ""
-        if len(rows) == len(_CHAIN)
-        else "Program goodput is not known: the scenario does not tell the use of the peak."
-    )
-    return Grid("Goodput as a product", columns, rows, note=note)
-
-
-def _text(focus: Focus, account: Account) -> tuple[str, ...]:
-    """Return what the jobs asked for, and what the run took."""
-    content = focus.document
-    share = content.time_shares["productive"]
-    text = f"The jobs asked for {gpu_hours(account.requested)}"
-    if account.window is not None:
-        text += f" in {account.window / DAY:.3g} days"
-    text += f"; {gpu_hours(share * account.requested)} became training whose result was kept."
-    parts = [text]
-    if account.price is not None and account.owned is not None:
-        lost = (1 - share) * account.requested * account.price
-        parts.append(
-            f"The cluster cost {money(account.price * account.owned, account.currency)}, which is "
-            f"{money(account.price * HOUR, account.currency)} for each GPU-hour owned. At this price what the "
-            f"jobs lost is worth {money(lost, account.currency)}."
-        )
-    if content.energy is not None:
-        parts.append(f"The facility took {Form('MWh', _MWH).plain(content.energy.total_j)}.")
-    return tuple(parts)
-
-
-def _notes(account: Account) -> list[str]:
-    """Return how the yearly amounts and the price of a GPU-hour come about."""
-    found = []
-    if account.a_year is not None:
-        found.append(
-            "A year is a year of running like this: the amounts of the run over its length, times 365.2425 days."
-        )
-    if account.price is not None:
-        found.append("The price of a GPU-hour is all that was paid over all GPU-hours owned, idle ones included.")
-    return found
+    for name in sorted((name for name in shares if shares[name]), key=lambda name: -shares[name]):
+        cells = [PERCENT.value(shares[name])]
+        if owned is not None:
+            cells.append(hours(shares[name] * owned))
+            cells += [] if price is None else [money(shares[name] * owned * price, account.currency)]
+        rows.append((bucket_label(name), *cells, BUCKETS[name].gloss))
+    return grid("Where the time of all GPUs went", heads, rows, gloss="what it is")
 
 
 # ----------------------------------------
@@ -946,314 +519,214 @@ _MOST = 15
 
 """Causes in rows of their own."""
 
-_OTHERS = "other causes"
-
 _DRAWN = 0.0005
 
 """Share of all that is lost below which a phase has no column in the picture; it has one in the table."""
 
 
-def losses_section(report_data: ReportData) -> Section | None:
-    """Return the section; ``None`` where there is nothing to say."""
-    focus = report_data.focus
-    if focus is None:
-        return None
-    content = focus.document
-    causes, phases, amounts = _sorted(content.loss_gpu_s)
-    total = float(amounts.sum())
-    if not phases or total <= 0:
-        return None
-    names = _names(causes)
-    account = account_of(focus)
-    chart = heat_map(content.loss_gpu_s)
-    rows = amounts.sum(axis=1)
-    alt = f"Table of causes and phases, shaded by GPU-hours lost: {gpu_hours(total)} in all. " + "; ".join(
-        f"{names[index]} {gpu_hours(float(rows[index]))}" for index in range(min(3, len(names)))
-    )
-    caption = "GPU-hours of a mean replication; what is spent without any failure, such as saves, is in “no failure”."
-    picture = Picture("losses", chart, f"{alt}.", caption, _table_of_losses(content, causes, phases, amounts, account))
-    title = f"{_subject(causes[0])} the most: {gpu_hours(float(rows[0]))}, {_of(rows[0], amounts)}"
-    notes = [basis(focus)]
-    if amounts.min() < -_DRAWN * total:
-        notes.append(
-            "Below nothing is what replicas do for those that are missing; shares are of all else that is lost."
-        )
-    if account.price is not None:
-        notes.append("The price of a GPU-hour is all that was paid over all GPU-hours owned, idle ones included.")
-    return Section("losses", title, _text_of_losses(phases, amounts, account), (picture,), tuple(notes))
-
-
-def heat_map(losses: Mapping[str, Mapping[str, float]]) -> HeatMap:
-    """Return causes by phases in GPU-hours, the dearest cause first; those beyond the first 15 together.
+class Losses(NamedTuple):
+    """GPU-time lost by cause and phase [GPU s]: the largest cause first, those beyond 15 together in the last row.
 
     Parameters
     ----------
-    losses
-        By cause and bucket [GPU s], as in the document of a run.
+    causes
+        Keys; ``None`` for the last row of several causes, which may have any name.
+    phases
+        Buckets that are not empty.
+    amounts
+        By both.
     """
-    causes, phases, amounts = _sorted(losses)
-    total = _all_lost(amounts)
-    shown = [index for index in range(len(phases)) if np.abs(amounts[:, index]).sum() >= _DRAWN * total]
-    rest = [index for index in range(len(phases)) if index not in shown]
-    columns = [bucket_label(phases[index]) for index in shown]
-    values = amounts[:, shown]
-    if rest:
-        columns.append("other phases" if len(rest) > 1 else bucket_label(phases[rest[0]]))
-        values = np.column_stack([values, amounts[:, rest].sum(axis=1)])
-    texts = [["" if not value else compact(value) for value in row] for row in values]
-    column = int(np.argmax(values.sum(axis=0)))
-    title = f"{_subject(causes[0])} the most; {columns[column]} is {_of(values[:, column].sum(), amounts)}"
-    names = tuple(_names(causes))
-    return HeatMap(title, "GPU-hours", names, tuple(columns), (values / HOUR).tolist(), texts, "cause", "phase", False)
+
+    causes: list[str | None]
+    phases: list[str]
+    amounts: NDArray[np.float64]
+
+    @property
+    def names(self) -> list[str]:
+        """What rows are called; causes that would look alike by their keys."""
+        shown = ["other causes" if cause is None else cause_name(cause) for cause in self.causes]
+        return [
+            f"“{cause}”" if cause not in (None, NO_FAILURE) and shown.count(name) > 1 else name
+            for cause, name in zip(self.causes, shown, strict=True)
+        ]
+
+    @property
+    def total(self) -> float:
+        """All that is lost, of which gains elsewhere are not taken away: no part is more than it [GPU s]."""
+        return float(np.clip(self.amounts, 0, None).sum())
+
+    def part(self, amount: float) -> str:
+        """Return a part of all that is lost, in percent."""
+        return PERCENT.value(float(amount) / self.total)
+
+    def title(self, what: str) -> str:
+        """Return which cause costs most, and something about it."""
+        first = self.causes[0]
+        if first == NO_FAILURE:
+            return f"What is spent without any failure costs the most{what}"
+        return f"Failures of “{'other causes' if first is None else cause_name(first)}” cost the most{what}"
 
 
-def _sorted(losses: Mapping[str, Mapping[str, float]]) -> tuple[list[str | None], list[str], NDArray[np.float64]]:
-    """Return causes, phases that are not empty, and GPU-seconds: the dearest cause first, those beyond 15 together.
-
-    These are the last row, and ``None`` instead of a cause: a cause may have any name.
-    """
+def losses_of(losses: Mapping[str, Mapping[str, float]]) -> Losses:
+    """Return what was lost, from GPU-time by cause and bucket as in the document of a run [GPU s]."""
     table = np.array([list(row.values()) for row in losses.values()])
-    buckets = list(next(iter(losses.values())))
+    buckets, every = list(next(iter(losses.values()))), list(losses)
     used = [index for index in range(len(buckets)) if table[:, index].any()]
     order = [int(index) for index in np.argsort(-table.sum(axis=1), kind="stable") if table[index].any()]
-    every = list(losses)
     causes: list[str | None] = [every[index] for index in order]
     amounts = table[np.ix_(order, used)]
     if len(causes) > _MOST:
         causes = [*causes[: _MOST - 1], None]
         amounts = np.vstack([amounts[: _MOST - 1], amounts[_MOST - 1 :].sum(axis=0)])
-    return causes, [buckets[index] for index in used], amounts
+    return Losses(causes, [buckets[index] for index in used], amounts)
 
 
-def _name(cause: str | None) -> str:
-    """Return what a row is called."""
-    return _OTHERS if cause is None else cause_name(cause)
-
-
-def _names(causes: list[str | None]) -> list[str]:
-    """Return what rows are called; causes that would look alike by what the scenario calls them."""
-    shown = [_name(cause) for cause in causes]
-    return [
-        f"“{cause}”" if cause not in (None, NO_FAILURE) and shown.count(name) > 1 else name
-        for cause, name in zip(causes, shown, strict=True)
-    ]
-
-
-def _subject(cause: str | None) -> str:
-    """Return who costs, as a sentence begins."""
-    if cause == NO_FAILURE:
-        return "What is spent without any failure costs"
-    return f"Failures of “{_name(cause)}” cost"
-
-
-def _all_lost(amounts: NDArray[np.float64]) -> float:
-    """Return all that is lost [GPU s], of which what is gained elsewhere is not taken away: no part is more than it."""
-    return float(np.clip(amounts, 0, None).sum())
-
-
-def _of(amount: float, amounts: NDArray[np.float64]) -> str:
-    """Return a part of all that is lost."""
-    return f"{PERCENT.value(float(amount) / _all_lost(amounts))} of all that is lost"
-
-
-def _text_of_losses(phases: list[str], amounts: NDArray[np.float64], account: Account) -> tuple[str, ...]:
-    """Return how much is lost, and how much of that to the largest causes and phases."""
-    total = float(amounts.sum())
-    text = f"The jobs lost {gpu_hours(total)}, {PERCENT.value(total / account.requested)} of what they asked for"
-    if account.price is not None:
-        text += f", worth {money(total * account.price, account.currency)}"
-    columns = amounts.sum(axis=0)
-    order, gross = np.argsort(-columns, kind="stable")[:3], _all_lost(amounts)
-    text += ". By phase: " + ", ".join(
-        f"{bucket_label(phases[i])} {PERCENT.value(float(columns[i]) / gross)}" for i in order
-    )
-    return (f"{text}.",)
-
-
-def _table_of_losses(
-    content: RunDocument,
-    causes: list[str | None],
-    phases: list[str],
-    amounts: NDArray[np.float64],
-    account: Account,
-) -> Grid:
-    """Return the same with totals, shares, interruptions and money."""
-    counts = {cause: row.mean for cause, row in content.interruptions_by_cause.items()}
-    total = _all_lost(amounts)
-    known = sum(counts.get(cause, 0.0) for cause in causes if cause is not None)
-    everything = sum(counts.values())
-    heads = [*map(bucket_label, phases), "all", "share of losses", *([account.currency] if account.price else [])]
-    columns = (Column("cause", is_number=False), Column("interruptions"), *map(Column, heads))
-
-    def row(name: str, count: float, cells: NDArray[np.float64]) -> tuple[str, ...]:
-        lost = float(cells.sum())
-        priced = [] if account.price is None else [money(lost * account.price, account.currency)]
-        return (
-            name,
-            f"{count:,.3g}" if count < 1000 else f"{count:,.0f}",
-            *map(hours, cells),
-            hours(lost),
-            PERCENT.value(lost / total),
-            *priced,
+@of_focus
+def losses_section(focus: Focus) -> Section | None:
+    """Return the section; ``None`` where nothing was lost."""
+    losses, account = losses_of(focus.document.loss_gpu_s), account_of(focus)
+    amounts, total = losses.amounts, float(losses.amounts.sum())
+    if not losses.phases or total <= 0:
+        return None
+    rows, columns = amounts.sum(axis=1), amounts.sum(axis=0)
+    largest = [f"{name} {gpu_hours(float(row))}" for name, row in zip(losses.names[:3], rows, strict=False)]
+    alt = f"Causes by phases, shaded by GPU-hours lost: {gpu_hours(total)} in all. {'; '.join(largest)}."
+    caption = "GPU-hours of a mean replication; what is spent without any failure, such as saves, is in “no failure”."
+    table = _losses_table(focus.document, losses, account)
+    picture = Picture("losses", heat_map(losses), alt, caption, table)
+    worth = "" if account.price is None else f", worth {money(total * account.price, account.currency)}"
+    order = np.argsort(-columns, kind="stable")[:3]
+    phases = ", ".join(f"{bucket_label(losses.phases[at])} {losses.part(columns[at])}" for at in order)
+    share = PERCENT.value(total / account.requested)
+    text = f"The jobs lost {gpu_hours(total)}, {share} of what they asked for{worth}. By phase: {phases}."
+    notes = [basis(focus)]
+    if amounts.min() < -_DRAWN * total:
+        notes.append(
+            "Below nothing is what replicas do for those that are missing; shares are of all else that is lost."
         )
+    title = losses.title(f": {gpu_hours(float(rows[0]))}, {losses.part(rows[0])} of all that is lost")
+    return Section("losses", title, (text,), (picture,), tuple(notes))
 
+
+def heat_map(losses: Losses) -> HeatMap:
+    """Return causes by phases in GPU-hours; phases that hardly count share a column."""
+    amounts = losses.amounts
+    is_shown = np.abs(amounts).sum(axis=0) >= _DRAWN * losses.total
+    columns = [bucket_label(phase) for phase, shown in zip(losses.phases, is_shown, strict=True) if shown]
+    rest = [bucket_label(phase) for phase, shown in zip(losses.phases, is_shown, strict=True) if not shown]
+    values = amounts[:, is_shown]
+    if rest:
+        columns.append("other phases" if len(rest) > 1 else rest[0])
+        values = np.column_stack([values, amounts[:, ~is_shown].sum(axis=1)])
+    texts = [["" if not value else compact(value) for value in row] for row in values]
+    most = int(np.argmax(values.sum(axis=0)))
+    title = losses.title(f"; {columns[most]} is {losses.part(values[:, most].sum())} of all that is lost")
+    shown = (values / HOUR).tolist()
+    return HeatMap(title, "GPU-hours", tuple(losses.names), tuple(columns), shown, texts, "cause", "phase", False)
+
+
+def _losses_table(document: RunDocument, losses: Losses, account: Account) -> Grid:
+    """Return the losses with totals, shares, interruptions and money."""
+    counts = {cause: row.mean for cause, row in document.interruptions_by_cause.items()}
+    known = [0.0 if cause is None else counts.get(cause, 0.0) for cause in losses.causes]
+    everything, amounts, price = sum(counts.values()), losses.amounts, account.price
+    if None in losses.causes:
+        known[-1] = everything - sum(known)
     rows = []
-    for cause, name, cells in zip(causes, _names(causes), amounts, strict=True):
-        count = everything - known if cause is None else counts.get(cause, 0.0)
-        rows.append(row(name, count, cells))
-    rows.append(row("all causes", everything, amounts.sum(axis=0)))
-    most = float(np.abs(amounts).max())
-    shades: list[tuple[float | None, ...]] = [
-        (None, None, *(max(float(cell), 0.0) / most for cell in cells), *[None] * (len(columns) - 2 - len(phases)))
-        for cells in amounts
-    ]
-    shades.append((None,) * len(columns))
-    return Grid("GPU-hours lost by cause and phase, in a mean replication", columns, rows, shades)
+    for name, count, cells in zip(
+        [*losses.names, "all causes"], [*known, everything], [*amounts, amounts.sum(axis=0)], strict=True
+    ):
+        lost = float(cells.sum())
+        priced = [] if price is None else [money(lost * price, account.currency)]
+        often = f"{count:,.3g}" if count < 1000 else f"{count:,.0f}"
+        rows.append((name, often, *map(hours, cells), hours(lost), losses.part(lost), *priced))
+    heads = ["cause", "interruptions", *map(bucket_label, losses.phases), "all", "share of losses"]
+    heads += [account.currency] if price is not None else []
+    most, empty = float(np.abs(amounts).max()), [None] * (len(heads) - 2 - len(losses.phases))
+    shades = [(None, None, *(max(float(cell), 0.0) / most for cell in cells), *empty) for cells in amounts]
+    title = "GPU-hours lost by cause and phase, in a mean replication"
+    return grid(title, heads, rows, shades=[*shades, (None,) * len(heads)])
 
 
 # ----------------------------------------
 # Goodput day by day: how far single days are from the mean.
 
-
 _FEWEST_WINDOWS, _FEWEST_RUNS = 5, 5
 
-_PLAIN = 2
 
-"""Curves without those of tenths."""
-
-_TENTHS = (("one run in ten above", 0.9), ("one run in ten below", 0.1))
-
-
-def rolling_section(report_data: ReportData) -> Section | None:
-    """Return the section; ``None`` where there is nothing to say."""
-    focus = report_data.focus
-    if focus is None:
-        return None
-    typical = shares_of_windows([focus.typical])[0]
-    known = typical[~np.isnan(typical)]
+@of_focus
+def rolling_section(focus: Focus) -> Section | None:
+    """Return the section; ``None`` where there are too few windows."""
+    results, typical = focus.ensemble.results, focus.typical
+    each, own = shares_of_windows(results), shares_of_windows([typical])[0]
+    known = own[~np.isnan(own)]
     if known.size < _FEWEST_WINDOWS:
         return None
     width = focus.prepared.windows
     assert width is not None, "windows have a width"
     window = "day" if width == DAY else f"window of {time_text(width)}"
-    low, high = PERCENT.plain(known.min()), PERCENT.plain(known.max())
+    low, median, high = (PERCENT.plain(float(np.quantile(known, level))) for level in (0, 0.5, 1))
     title = f"A typical run keeps between {low} and {high} of the GPU-time of a {window}"
-    each = shares_of_windows(focus.ensemble.results)
-    chart = _chart(title, window, focus.typical.edges, typical, each, focus.ensemble.results)
-    alt = (
-        f"ETTR in each {window} of one run: from {low} to {high}, half of them above "
-        f"{PERCENT.plain(float(np.median(known)))}."
-    )
+    series = _rolling_series(results, own, each, typical.edges)
+    chart = Curves(title, Scale("days"), Scale(f"ETTR of a {window} [%]"), series)
+    alt = f"ETTR in each {window} of one run: from {low} to {high}, half of them above {median}."
     caption = f"Share of the GPU-time requested in each {window} that was training whose result was kept."
-    if len(chart.series) > _PLAIN:
-        caption += f" Dashed: four fifths of the {len(each)} runs that were played again lie between."
-    picture = Picture("day-by-day", chart, alt, caption, _table_of_rolling(known, each, window))
-    return Section("day-by-day", title, _text_of_rolling(known, window), (picture,), _notes_of_rolling(focus))
+    if len(series) > 2:
+        caption += f" Dashed: four fifths of the {len(each)} runs that were simulated again lie between."
+    everyone = each[~np.isnan(each)]
+    rows = [
+        (name, *(PERCENT.value(float(np.quantile(values, level))) for values in (known, everyone)))
+        for name, level in (("worst", 0.0), ("one in ten is below", 0.1), ("half are below", 0.5), ("best", 1.0))
+    ]
+    table = grid(f"ETTR of a {window}", ("", "typical run", f"all {len(each)} runs"), rows)
+    together = " All jobs together." if len(typical.jobs) > 1 else ""
+    note = f"Of {focus.name}: replication {typical.replication} is the typical run.{together}"
+    return Section("day-by-day", title, (), (Picture("day-by-day", chart, alt, caption, table),), (note,))
 
 
 def shares_of_windows(results: Sequence[Result]) -> NDArray[np.float64]:
-    """Return the ETTR of each window of each replication [-]; NaN where nothing was requested.
+    """Return the ETTR of each whole window of each replication, (replications, windows) [-].
 
-    Returns
-    -------
-    (replications, windows) array
-        Shares; windows that a replication did not reach, or whose end it did not reach, are NaN.
+    NaN where nothing was requested, and for windows that a replication did not reach the end of.
     """
-    longest = max(_whole_windows(result) for result in results)
-    found = np.full((len(results), longest), np.nan)
-    for row, result in enumerate(results):
-        productive, requested = _sums(result)
-        found[row, : len(productive)] = np.divide(
-            productive, requested, out=np.full_like(productive, np.nan), where=requested > 0
-        )
+    productive, requested = _sums(results)
+    shares: NDArray[np.float64] = np.full_like(productive, np.nan)
+    np.divide(productive, requested, out=shares, where=requested > 0)
+    return shares
+
+
+def _sums(results: Sequence[Result]) -> NDArray[np.float64]:
+    """Return productive and requested GPU-time of all jobs, (2, replications, whole windows) [GPU s]."""
+    # The last window is often shorter than the others.
+    whole = [int(np.sum((widths := np.diff(result.edges)) >= widths[0] * (1 - 1e-9))) for result in results]
+    found = np.zeros((2, len(results), max(whole)))
+    for row, (result, count) in enumerate(zip(results, whole, strict=True)):
+        by_bucket = np.sum([job.totals[:count, : len(JOB_BUCKETS)].sum(axis=2) for job in result.jobs], axis=0)
+        found[:, row, :count] = by_bucket[:, Bucket.PRODUCTIVE], by_bucket.sum(axis=1)
     return found
 
 
-def _whole_windows(result: Result) -> int:
-    """Return how many windows are as long as the first: the last one often is not."""
-    widths = np.diff(result.edges)
-    return int(np.sum(widths >= widths[0] * (1 - 1e-9)))
-
-
-def _sums(result: Result) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return productive and requested GPU-time of all jobs by whole window [GPU s]."""
-    whole = slice(_whole_windows(result))
-    by_bucket = np.sum([job.totals[whole, : len(JOB_BUCKETS)].sum(axis=2) for job in result.jobs], axis=0)
-    return by_bucket[:, Bucket.PRODUCTIVE], by_bucket.sum(axis=1)
-
-
-def _chart(
-    title: str,
-    window: str,
-    edges: NDArray[np.float64],
-    typical: NDArray[np.float64],
-    each: NDArray[np.float64],
-    results: Sequence[Result],
-) -> Curves:
-    """Return the typical run, and where there are several the mean of all and where four fifths of them lie."""
-    count = len(typical)
+def _rolling_series(
+    results: Sequence[Result], own: NDArray[np.float64], each: NDArray[np.float64], edges: NDArray[np.float64]
+) -> tuple[Series, ...]:
+    """Return the typical run, and where there are several the mean of all and where four fifths of them lie [%]."""
+    count = len(own)
     middle = tuple((float(low) + float(high)) / 2 / DAY for low, high in itertools.pairwise(edges[: count + 1]))
-    series = [
-        Series(
-            "typical run",
-            middle,
-            tuple(None if np.isnan(share) else 100 * float(share) for share in typical),
-            look="line",
-            hue=1,
-        )
-    ]
+
+    def curve(name: str, shares: Sequence[float] | NDArray[np.float64], look: str = "line", hue: int = 0) -> Series:
+        heights = tuple(None if np.isnan(share) else 100 * float(share) for share in shares)
+        return Series(name, middle, heights, look=look, hue=hue)
+
+    found = [curve("typical run", own, hue=1)]
     if len(results) > 1:
-        sums = [np.zeros((2, count)) for _ in results]
-        for table, result in zip(sums, results, strict=True):
-            pair = np.array(_sums(result))[:, :count]
-            table[:, : pair.shape[1]] = pair
-        productive, requested = np.sum(sums, axis=0)
-        mean = tuple(
-            100 * float(amount) / float(base) if base else None
-            for amount, base in zip(productive, requested, strict=True)
-        )
-        series.append(Series(f"mean of {len(results)} runs", middle, mean))
-        series += _tenths(middle, each[:, :count])
-    y = Scale(f"ETTR of a {window} [%]")
-    return Curves(title, Scale("days"), y, tuple(series))
-
-
-def _tenths(middle: tuple[float, ...], each: NDArray[np.float64]) -> list[Series]:
-    """Return below and above what one run in ten is [%], in windows that enough of them reached."""
-    if len(each) < _FEWEST_RUNS:
-        return []
-    found = []
-    for name, level in _TENTHS:
-        columns = [column[~np.isnan(column)] for column in each.T]
-        heights = (100 * float(np.quantile(seen, level)) if len(seen) >= _FEWEST_RUNS else None for seen in columns)
-        found.append(Series(name, middle, tuple(heights), look="dashed", hue=-1))
-    return found
-
-
-def _table_of_rolling(known: NDArray[np.float64], each: NDArray[np.float64], window: str) -> Grid:
-    """Return how the windows of the typical run, and of all, are spread."""
-    everyone = each[~np.isnan(each)]
-    rows = []
-    for name, level in (("worst", 0.0), ("one in ten is below", 0.1), ("half are below", 0.5), ("best", 1.0)):
-        cells = [PERCENT.value(float(np.quantile(values, level))) for values in (known, everyone)]
-        rows.append((name, *cells))
-    heads = ("typical run", f"all {len(each)} runs")
-    return Grid(f"ETTR of a {window}", (Column("", is_number=False), *map(Column, heads)), rows)
-
-
-def _text_of_rolling(known: NDArray[np.float64], window: str) -> tuple[str, ...]:
-    low = float(np.quantile(known, 0.1))
-    return (
-        f"One {window} of the same run is not like another: the worst of {known.size} has an ETTR of "
-        f"{PERCENT.value(float(known.min()))}, one in ten is below {PERCENT.value(low)}, and half are below "
-        f"{PERCENT.value(float(np.median(known)))}.",
-    )
-
-
-def _notes_of_rolling(focus: Focus) -> tuple[str, ...]:
-    found = [f"Of {focus.name}: replication {focus.typical.replication} is the typical run."]
-    if len(focus.typical.jobs) > 1:
-        found.append("All jobs together.")
+        productive, requested = _sums(results).sum(axis=1)[:, :count]
+        means = np.divide(productive, requested, out=np.full(count, np.nan), where=requested > 0)
+        found.append(curve(f"mean of {len(results)} runs", means))
+    if len(each) >= _FEWEST_RUNS:
+        columns = [column[~np.isnan(column)] for column in each[:, :count].T]
+        for name, level in (("one run in ten above", 0.9), ("one run in ten below", 0.1)):
+            ends = [float(np.quantile(seen, level)) if len(seen) >= _FEWEST_RUNS else math.nan for seen in columns]
+            found.append(curve(name, ends, "dashed", -1))
     return tuple(found)
 
 
@@ -1268,7 +741,7 @@ _LEAST = 1e-5
 
 _TINY = 1e-4
 
-"""Share of the time below which it is not told exactly [-]."""
+"""Share of the time below which no exact number is given [-]."""
 
 _WIDER = 1.2
 
@@ -1276,11 +749,7 @@ _WIDER = 1.2
 
 _DAILY = "independent, mean of each day"
 
-_MOST_WINDOWS_MISSING_NODES = 60
-
-_FEWEST_RUNS_MISSING_NODES = 5
-
-"""Replications from which on the mean of a day is that of the days, and not of a few failures."""
+_MOST_DAYS = 60
 
 
 class Exceedance(NamedTuple):
@@ -1291,12 +760,18 @@ class Exceedance(NamedTuple):
     simulated, independent
         ``P(X > k)`` for k = 0, 1, ..., N [-]: pooled over replications, and of N independent nodes with the same mean.
     daily
-        The same of independent nodes whose mean is at any time that of the day [-]; ``None`` where too little tells it.
+        The same of independent nodes whose mean is at any time that of the day [-]; ``None`` where too little is known.
     """
 
     simulated: NDArray[np.float64]
     independent: NDArray[np.float64]
     daily: NDArray[np.float64] | None = None
+
+    @property
+    def named(self) -> dict[str, NDArray[np.float64]]:
+        """The curves that are known, by name."""
+        daily = {} if self.daily is None else {_DAILY: self.daily}
+        return {"simulated": self.simulated, **daily, "independent nodes": self.independent}
 
 
 def exceedance_of(results: Sequence[Result], nodes: int) -> Exceedance | None:
@@ -1323,25 +798,21 @@ def exceedance_of(results: Sequence[Result], nodes: int) -> Exceedance | None:
     if not law[1:].any():
         return None
     law /= law.sum()
-    mean = float(np.arange(nodes + 1) @ law)
-    daily = _daily_law(results, nodes)
-    return Exceedance(
-        exceedance(law),
-        exceedance(missing_nodes_pmf(nodes, min(mean / nodes, 1.0))),
-        None if daily is None else exceedance(daily),
-    )
+    mean, daily = float(np.arange(nodes + 1) @ law), _daily_law(results, nodes)
+    independent = missing_nodes_pmf(nodes, min(mean / nodes, 1.0))
+    return Exceedance(exceedance(law), exceedance(independent), None if daily is None else exceedance(daily))
 
 
 def _daily_law(results: Sequence[Result], nodes: int) -> NDArray[np.float64] | None:
     """Return the law of how many independent nodes are down whose mean is that of each day, over all replications.
 
     A mixture of binomial laws, as heavy as the days are long; long runs have longer windows. ``None`` with few
-    replications, without a log of outages, or with one window.
+    replications, whose mean of a day is that of a few failures; without a log of outages; or with one window.
     """
     lengths = np.array([sum(result.down_times.values()) for result in results])
     longest = float(lengths.max())
-    count = min(int(np.ceil(longest / DAY)), _MOST_WINDOWS_MISSING_NODES)
-    if len(results) < _FEWEST_RUNS_MISSING_NODES or count < 2 or not any(result.outages for result in results):
+    count = min(int(np.ceil(longest / DAY)), _MOST_DAYS)
+    if len(results) < _FEWEST_RUNS or count < 2 or not any(result.outages for result in results):
         return None
     width = longest / count
     outages = np.array([outage[1:3] for result in results for outage in result.outages])
@@ -1356,122 +827,132 @@ def _daily_law(results: Sequence[Result], nodes: int) -> NDArray[np.float64] | N
     return found
 
 
-def missing_nodes_section(report_data: ReportData) -> Section | None:
-    """Return the section; ``None`` where there is nothing to say."""
-    focus = report_data.focus
-    if focus is None:
-        return None
-    nodes, results = focus.prepared.serving, focus.ensemble.results
-    curves = exceedance_of(results, nodes)
+@of_focus
+def missing_nodes_section(focus: Focus) -> Section | None:
+    """Return the section; ``None`` where no node was ever down."""
+    prepared, results = focus.prepared, focus.ensemble.results
+    curves = exceedance_of(results, prepared.serving)
     if curves is None:
         return None
-    found = nodes_down(focus.ensemble.tally.down_times, nodes)
-    enough = found["p99"]
-    wanted = found["independent"]["p99"] if curves.daily is None else _quantile(curves.daily, LEVELS["p99"])
-    title = f"For 99 % of the time no more than {_nodes(enough)} missing at once"
-    if enough > wanted and _takes_several(focus.prepared):
-        title += f"; of nodes that fail one by one, no more than {wanted:,}"
+    down = NodesDown.model_validate(nodes_down(focus.ensemble.tally.down_times, prepared.serving))
+    title = _nodes_down_title(down, prepared, curves)
+    spares = prepared.spares
     chart = Curves(
         title,
         Scale("nodes missing at once"),
         Scale("share of the time with more than so many missing", is_log=True),
-        _series(curves),
-        edges=((float(focus.prepared.spares), f"{focus.prepared.spares:,} hot spares"),)
-        if focus.prepared.spares
-        else (),
+        _exceedance_series(curves),
+        edges=((float(spares), f"{spares:,} hot spares"),) if spares else (),
     )
     alt = (
-        f"Share of the time against the number of missing nodes, falling: more than {found['p50']:,} for half of the "
-        f"time at most, more than {enough:,} for 1 % at most, {found['max']:,} in the worst moment. Dashed: "
-        "independent nodes."
+        f"Share of the time against the number of missing nodes, falling: more than {down.p50:,} for half of the time "
+        f"at most, more than {down.p99:,} for 1 % at most, {down.max:,} in the worst moment. Dashed: independent nodes."
     )
     caption = "Nodes that are down anywhere in the cluster. Dashed: the binomial law with the same mean at all times"
     caption += "." if curves.daily is None else ", and binomial laws with the mean of each day."
-    picture = Picture("missing-nodes", chart, alt, caption, _table_of_missing_nodes(found, curves, focus))
-    return Section(
-        "missing-nodes", title, _text_of_missing_nodes(found, curves, focus), (picture,), _notes_of_missing_nodes(focus)
-    )
+    picture = Picture("missing-nodes", chart, alt, caption, down_at_once(down, curves, spares))
+    of = "" if len(results) == focus.wanted else f" the first {len(results)} of"
+    note = f"Of {focus.name}: the time of{of} {number_of(focus.wanted, 'replication')} together, after the warm-up."
+    return Section("missing-nodes", title, tuple(_on_nodes_down(down, curves, focus)), (picture,), (note,))
 
 
-def _nodes(count: int) -> str:
-    return "one node is" if count == 1 else f"{count:,} nodes are"
+def _nodes_down_title(down: NodesDown, prepared: Prepared, curves: Exceedance | None = None) -> str:
+    """Return how many nodes are enough for 99 % of the time, and how many independent failures would need."""
+    daily = None if curves is None else curves.daily
+    independent = down.independent.p99 if daily is None else _quantile(daily, LEVELS["p99"])
+    nodes = "one node is" if down.p99 == 1 else f"{down.p99:,} nodes are"
+    title = f"For 99 % of the time no more than {nodes} missing at once"
+    is_wider = down.p99 > independent and _takes_several(prepared)
+    return f"{title}; of nodes that fail one by one, no more than {independent:,}" if is_wider else title
 
 
-def _series(curves: Exceedance) -> tuple[Series, ...]:
-    """Return both curves as far as they are above what is drawn, thinned out where they are long."""
-    known = [curve for curve in (curves.simulated, curves.daily, curves.independent) if curve is not None]
-    last = max(int(np.flatnonzero(curve >= _LEAST)[-1]) if (curve >= _LEAST).any() else 0 for curve in known)
+def down_at_once(down: NodesDown, curves: Exceedance | None = None, spares: int = 0, what: str = "nodes") -> Grid:
+    """Return how many nodes, or domains, are enough for how much of the time, simulated and of independent ones."""
+    daily = None if curves is None else curves.daily
+
+    def numbers(of: object) -> list[str]:
+        return [text_or_dash(getattr(of, name), "{:,}".format) for name in LEVELS]
+
+    rows = [["simulation", *numbers(down), f"{down.max:,}"]]
+    rows += [] if daily is None else [[_DAILY, *(f"{_quantile(daily, level):,}" for level in LEVELS.values()), ""]]
+    rows += [
+        [f"independent {what}", *(text_or_dash(getattr(down.independent, name), "{:,}".format) for name in LEVELS), ""]
+    ]
+    for row in rows:
+        row.insert(1, count_text(down.mean))
+    heads = ["", "mean", *(f"P{100 * level:g}" for level in LEVELS.values()), "most"]
+    if curves is not None and spares:
+        heads.append(f"time with more than {spares:,} missing")
+        for row, curve in zip(rows, curves.named.values(), strict=True):
+            row.append(_time(curve[spares]).removesuffix(" of the time"))
+    return grid(f"{what.capitalize()} down at once", heads, rows)
+
+
+_LAST = 4
+
+"""Numbers of nodes of which the terminal says how often more are down."""
+
+
+def _more_than(down: NodesDown, what: str) -> Iterator[str]:
+    """Yield for how much of the time more than some numbers are down."""
+    for row in down.more_than[-_LAST:]:
+        yield f"more than {row.count:,} {what} ({row.gpus:,} GPUs) for {percent_text(row.time_share)} of the time"
+
+
+def _exceedance_series(curves: Exceedance) -> tuple[Series, ...]:
+    """Return the curves as far as they are above what is drawn, thinned out where they are long."""
+    known = curves.named
+    last = max(int(np.flatnonzero(curve >= _LEAST)[-1]) if (curve >= _LEAST).any() else 0 for curve in known.values())
     places = np.arange(0, last + 2, max(1, -(-last // _MOST_POINTS)))
     places = places[places < len(curves.simulated)]
-    daily = [] if curves.daily is None else [(_DAILY, "dashed", 1)]
-    names = (("simulated", "step", 0), *daily, ("independent nodes", "dashed", -1))
     return tuple(
         Series(
             name,
-            tuple(float(place) for place in places),
+            tuple(map(float, places)),
             tuple(float(value) if value >= _LEAST else None for value in curve[places]),
-            look=look,
-            hue=hue,
+            look="step" if name == "simulated" else "dashed",
+            hue={"simulated": 0, _DAILY: 1}.get(name, -1),
         )
-        for curve, (name, look, hue) in zip(known, names, strict=True)
+        for name, curve in known.items()
     )
 
 
-def _text_of_missing_nodes(found: Mapping[str, Any], curves: Exceedance, focus: Focus) -> tuple[str, ...]:
-    """Return what the numbers mean for spares, and how far failures are from independent."""
-    mean = form_of("nodes", [found["mean"]]).plain(found["mean"])
-    text = f"On average {mean} of {focus.prepared.serving:,} nodes are missing."
-    spares = focus.prepared.spares
+def _on_nodes_down(down: NodesDown, curves: Exceedance, focus: Focus) -> Iterator[str]:
+    """Yield what the numbers mean for spares, and how far failures are from independent."""
+    prepared, daily, spares = focus.prepared, curves.daily, focus.prepared.spares
+    mean = form_of("nodes", [down.mean]).plain(down.mean)
+    text = f"On average {mean} of {prepared.serving:,} nodes are missing."
     if spares:
         text += f" More nodes than the {spares:,} hot spares are missing for {_time(curves.simulated[spares])}"
         text += f"; of independent nodes for {_time(curves.independent[spares])}"
-        text += "." if curves.daily is None else f", with the mean of each day for {_time(curves.daily[spares])}."
-    dispersion = found["dispersion"]
-    if dispersion is None:
-        return (text,)
-    beside = f"The variance of the number is {dispersion:.2g} times that of independent nodes with the same mean"
-    left = dispersion
-    if curves.daily is not None:
-        left = _variance(curves.simulated) / _variance(curves.daily)
-        beside += f" at all times, and {left:.2g} times that of independent nodes with the mean of each day"
-    reasons = _reasons(focus, dispersion, left)
-    return text, f"{beside}.{''.join(f' {reason}' for reason in reasons)}"
-
-
-def _reasons(focus: Focus, dispersion: float, left: float) -> list[str]:
-    """Return why the number varies more than that of independent nodes, so far as the scenario describes it.
-
-    Parameters
-    ----------
-    focus
-        The scenario.
-    dispersion, left
-        Variance over that of independent nodes with one mean, and with the mean of each day [-].
-    """
-    found = []
-    several = _takes_several(focus.prepared)
-    if dispersion > _WIDER and focus.scenario.initial == "new" and not focus.prepared.warmup:
-        found.append("The run begins with all nodes healthy: the mean rises from none, and that makes it larger.")
-    if max(left, dispersion) > _WIDER and _changes(focus.prepared):
-        found.append("Failure rates that change with time may make it larger.")
+        text += "." if daily is None else f", with the mean of each day for {_time(daily[spares])}."
+    yield text
+    dispersion = left = down.dispersion
+    if dispersion is None or left is None:
+        return
+    text = f"The variance of the number is {dispersion:.2g} times that of independent nodes with the same mean"
+    if daily is not None:
+        left = _variance(curves.simulated) / _variance(daily)
+        text += f" at all times, and {left:.2g} times that of independent nodes with the mean of each day"
+    several, is_wider = _takes_several(prepared), max(left, dispersion) > _WIDER
+    # Why it varies more than that of independent nodes, so far as the scenario describes it.
+    if dispersion > _WIDER and focus.scenario.initial == "new" and not prepared.warmup:
+        text += ". The run begins with all nodes healthy: the mean rises from none, and that makes it larger"
+    if is_wider and any(
+        source.tempo is not None or source.law is None or not source.law.memoryless for source in prepared.sources
+    ):
+        text += ". Failure rates that change with time may make it larger"
     if left > _WIDER and several:
-        found.append("Failures that take several nodes at once make it larger.")
-    if max(left, dispersion) > _WIDER and not several:
-        found.append("No cause here takes several nodes at once.")
-    return found
+        text += ". Failures that take several nodes at once make it larger"
+    if is_wider and not several:
+        text += ". No cause here takes several nodes at once"
+    yield f"{text}."
 
 
 def _takes_several(prepared: Prepared) -> bool:
     """Return whether a cause of the scenario can take several nodes at once."""
     sizes = {part: int(np.diff(offsets).max()) for part, (offsets, _) in prepared.blast.items() if len(offsets) > 1}
     return any(source.blast is not None or sizes.get(source.part, 1) > 1 for source in prepared.sources)
-
-
-def _changes(prepared: Prepared) -> bool:
-    """Return whether failures of the scenario are more frequent at some times than at others."""
-    return any(
-        source.tempo is not None or source.law is None or not source.law.memoryless for source in prepared.sources
-    )
 
 
 def _variance(curve: NDArray[np.float64]) -> float:
@@ -1485,176 +966,309 @@ def _quantile(curve: NDArray[np.float64], level: float) -> int:
 
 
 def _time(share: float) -> str:
-    """Return a share of the time, of which tiny ones are not told exactly."""
     if not share:
         return "none of the time"
     return "less than 0.01 % of the time" if share < _TINY else f"{PERCENT.value(float(share))} of the time"
 
 
-def _table_of_missing_nodes(found: Mapping[str, Any], curves: Exceedance, focus: Focus) -> Grid:
-    """Return how many nodes are enough for how much of the time, and how often the spares are not."""
-    daily = curves.daily
-    rows = []
-    for name, level in LEVELS.items():
-        between = [] if daily is None else [f"{_quantile(daily, level):,}"]
-        label = f"{100 * level:g} % of the time: no more than"
-        rows.append((label, f"{found[name]:,}", *between, f"{found['independent'][name]:,}"))
-    spares = focus.prepared.spares
-    if spares:
-        known = [curve for curve in (curves.simulated, daily, curves.independent) if curve is not None]
-        row = (_time(curve[spares]).removesuffix(" of the time") for curve in known)
-        rows.append((f"more than {spares:,} for this share of the time", *row))
-    heads = ("simulated", *([] if daily is None else [_DAILY]), "independent nodes")
-    return Grid("Nodes missing at once", (Column("", is_number=False), *map(Column, heads)), rows)
-
-
-def _notes_of_missing_nodes(focus: Focus) -> tuple[str, ...]:
-    count = len(focus.ensemble.results)
-    of = "" if count == focus.wanted else f" the first {count} of"
-    return (
-        f"Of {focus.name}: the time of{of} {focus.wanted:,} {'replication' if focus.wanted == 1 else 'replications'}"
-        " together, each from the end of its warm-up on.",
-    )
-
-
 # ----------------------------------------
-# What a formula says, beside what was simulated.
+# What a formula says, beside what was simulated; `explain` shows it too.
 
-_ORDERS_CLOSED_FORM = {"first": "first order", "second": "second order", "exact": "exact"}
+_LOST = ("lost_work", "detection", "restart", "checkpoint_stall", "starved")
+
+_ORDERS = {"exact": "exact", "first": "first order", "second": "second order"}
 
 _POINT = 0.01
 
 _CLOSE = 0.001
 
-"""Difference of shares that nobody cares about [-]."""
+"""Difference of shares that does not matter [-]."""
 
 TOO_FAR = 0.01
 
 """Difference of shares from which on a formula is no guide to what else would be [-]."""
 
 
-def closed_form_section(report_data: ReportData) -> Section | None:
-    """Return the section; ``None`` where there is nothing to say."""
-    focus = report_data.focus
-    if focus is None:
+@of_focus
+def closed_form_section(focus: Focus) -> Section | None:
+    """Return the section; ``None`` where nothing was simulated."""
+    found = beside_simulation(focus.document)
+    if found is None:
         return None
-    content = focus.document
-    formula = content.closed_form
-    notes = (basis(focus), *extrapolated_texts(formula))
+    waste = focus.document.closed_form.waste
+    orders = [_orders(waste)] if waste is not None and converges(focus.document.closed_form) else []
+    return replace(found, items=(*found.items, *orders), notes=(basis(focus), *found.notes))
+
+
+def beside_simulation(document: RunDocument) -> Section | None:
+    """Return a formula beside the simulation; ``None`` where nothing was simulated."""
+    formula = document.closed_form
+    notes = (*extrapolated_texts(formula), *(f"The formula assumes: {line}." for line in formula.assumptions))
     if formula.ettr is None:
-        text = ("There is nothing to hold the simulation against, because of the following.",)
-        why = formula.reasons or formula.assumptions  # where documents of before have them
-        reasons = Grid("Why no formula applies", (Column("", is_number=False),), [(line,) for line in why])
-        return Section("closed-form", "No formula applies to this scenario", text, (reasons,), notes)
-    found = formula.simulated
-    if found is None or found.ettr is None:
+        return Section("closed-form", "No formula applies to this scenario", tuple(formula.reasons), (), notes)
+    seen = formula.simulated
+    if seen is None or seen.ettr is None:
         return None
-    title = _title(formula.ettr, found, distance(formula))
-    interval = found.ettr_ci95
-    ends = None if interval is None else (100 * interval[0], 100 * interval[1])
-    row = Interval("simulated", 100 * found.ettr, ends, note=number_of(found.replications, "replication"))
-    chart = Intervals(title, "%", (row,), (100 * formula.ettr, "formula"))
-    told = PERCENT.value(found.ettr, ends_of(interval))
-    alt = f"Simulated ETTR {told}, beside a line at {PERCENT.value(formula.ettr)}, which is the formula's."
-    picture = Picture("closed-form", chart, alt, "Whisker: 95 % interval of the mean.", _table_of_closed_form(content))
-    items: list[Picture | Grid] = [picture]
-    if formula.waste is not None and converges(formula):
-        items.append(_orders(formula.waste))
-    if formula.assumptions:
-        lines = [(line,) for line in formula.assumptions]
-        heads = (Column("assumption", is_number=False),)
-        items.append(Grid("What the formula takes for granted and this scenario breaks", heads, lines))
-    return Section("closed-form", title, _text_of_closed_form(formula, found), tuple(items), notes)
+    wide = 0.0 if seen.ettr_ci95 is None else seen.ettr_ci95[1] - seen.ettr_ci95[0]
+    apart = distance(formula)
+    title = f"A formula says {PERCENT.value(formula.ettr)}, the simulation {PERCENT.value(seen.ettr)}: "
+    if apart:
+        title += f"{abs(apart) / _POINT:.2g} points {'more' if apart > 0 else 'less'}"
+    else:
+        title += "too few runs to distinguish them" if wide > _POINT else "they agree"
+    texts = [*_formula_texts(formula)]
+    if seen.outside_ci95 and abs(apart) > TOO_FAR:
+        texts.append("So far off it is no guide to how rare failures would have to be; no such frontier is drawn.")
+    return Section("closed-form", title, tuple(texts), (_beside_table(document),), notes)
 
 
-def beside(content: RunDocument) -> dict[str, tuple[float | None, float]]:
+def _formula_texts(formula: ClosedForm) -> Iterator[str]:
+    """Yield what the formula is, and whether it is inside the interval of what was simulated."""
+    if formula.ettr is not None:
+        yield f"ETTR {percent_text(formula.ettr)} by a formula ({formula.form}): expected shares in the long run."
+    seen = formula.simulated
+    if seen is not None and seen.ettr is not None:
+        interval = "" if seen.ettr_ci95 is None else f"{range_text(seen.ettr_ci95, percent_text)}, "
+        text = f"Simulated {percent_text(seen.ettr)} ({interval}{number_of(seen.replications, 'replication')})"
+        if seen.outside_ci95:
+            text += f": the formula is outside the 95 % interval by {points_text(seen.outside_ci95, '')}"
+        elif seen.outside_ci95 is not None:
+            text += ": the formula is inside the 95 % interval"
+        yield f"{text}."
+
+
+def distance(formula: ClosedForm) -> float:
+    """Return how much more the simulation says than the formula [-]; 0 where chance alone may have made it so."""
+    seen = formula.simulated
+    if formula.ettr is None or seen is None or seen.ettr is None or seen.outside_ci95 == 0:
+        return 0.0
+    apart = seen.ettr - formula.ettr
+    return apart if abs(apart) >= _CLOSE else 0.0
+
+
+def beside(document: RunDocument) -> dict[str, tuple[float | None, float]]:
     """Return by bucket what the formula and what the simulation says [-]; ``None`` where the formula says nothing.
 
     The formula knows reschedule, initialize and restore together, as ``restart``, and so does the simulation here. The
     simulated shares add up to 1.
     """
-    formula, shares = content.closed_form.time_shares, dict(content.time_shares)
+    shares = dict(document.time_shares)
     shares = {"restart": sum(shares.pop(name) for name in RESTART), **shares}
+    formula = document.closed_form.time_shares
     found: dict[str, tuple[float | None, float]] = {name: (value, shares.pop(name)) for name, value in formula.items()}
     return found | {name: (None, share) for name, share in shares.items() if share}
 
 
-def distance(formula: ClosedForm) -> float:
-    """Return how much more the simulation says than the formula [-]; 0 where chance alone may have made it so.
-
-    Parameters
-    ----------
-    formula
-        ``closed_form`` of the document of a run.
-    """
-    found = formula.simulated
-    if formula.ettr is None or found is None or found.ettr is None or found.outside_ci95 == 0:
-        return 0.0
-    apart = found.ettr - formula.ettr
-    return apart if abs(apart) >= _CLOSE else 0.0
-
-
-def _title(formula: float, found: Simulated, apart: float) -> str:
-    """Return how far apart both are."""
-    said = f"A formula says {PERCENT.value(formula)}, the simulation {PERCENT.value(found.ettr or 0.0)}"
-    if apart:
-        return f"{said}: {abs(apart) / _POINT:.2g} points {'more' if apart > 0 else 'less'}"
-    if _width(found) > _POINT:
-        return f"{said}: too few runs to tell them apart"
-    return f"{said}: they agree"
-
-
-def _width(found: Simulated) -> float:
-    """Return how wide the interval of the simulation is [-]; 0 where there is none, because all runs are the same."""
-    return 0.0 if found.ettr_ci95 is None else found.ettr_ci95[1] - found.ettr_ci95[0]
-
-
-def _text_of_closed_form(formula: ClosedForm, found: Simulated) -> tuple[str, ...]:
-    """Return what the formula is, and what the difference may come from."""
-    text = (
-        f"The same scenario by a formula of the theory of renewals ({formula.form}), without any simulation: "
-        if ("renewal" in str(formula.form))
-        else f"The same scenario by a formula ({formula.form}), without any simulation: "
-    )
-    text += "expected shares in the long run."
-    if found.outside_ci95 is None:
-        return (text,)
-    if found.outside_ci95 == 0:
-        wide = _width(found) / _POINT
-        beside = f", which is {wide:.2g} points wide" if wide > 1 else ""
-        return (f"{text} It is inside the 95 % interval of the simulation{beside}.",)
-    away = f"{found.outside_ci95 / _POINT:.2g} points"
-    text += f" It is outside the 95 % interval of the simulation, by {away}."
-    if formula.assumptions:
-        text += " What the formula takes for granted and this scenario breaks is listed below."
-    if abs(distance(formula)) > TOO_FAR:
-        text += " So far off it is no guide to how rare failures would have to be; no such frontier is drawn."
-    return (text,)
-
-
-def _table_of_closed_form(content: RunDocument) -> Grid:
+def _beside_table(document: RunDocument) -> Grid:
     """Return the shares of the formula beside those of the simulation."""
     rows = []
-    for name, (formula, simulated) in beside(content).items():
-        told = (
-            ("not in the formula", "")
-            if formula is None
-            else (PERCENT.value(formula), PERCENT.change(simulated - formula))
+    for name, (formula, simulated) in beside(document).items():
+        label = " + ".join(map(bucket_label, RESTART if name == "restart" else (name,)))
+        of_formula = "not in it" if formula is None else percent_text(formula)
+        apart = "" if formula is None else points_text(simulated - formula)
+        rows.append((label, of_formula, percent_text(simulated), apart))
+    for name, value in document.closed_form.availability.items():
+        mean = document.metrics[name].mean
+        apart = "" if mean is None else f"{points_text(mean - value)}"
+        rows.append(
+            (METRICS[name].short, percent_text(value, 3), text_or_dash(mean, lambda x: percent_text(x, 3)), apart)
         )
-        label = f"restart ({', '.join(RESTART)})" if name == "restart" else bucket_label(name)
-        rows.append((label, told[0], PERCENT.value(simulated), told[1]))
-    heads = ("formula", "simulated", "simulated less formula")
-    return Grid("Formula beside simulation", (Column("share of the time", is_number=False), *map(Column, heads)), rows)
+    return grid("Closed form beside the simulation", ("", "closed form", "simulation", "difference"), rows)
 
 
-def _orders(waste: Mapping[str, Mapping[str, float]]) -> Grid:
-    """Return what the formula loses by order in the failure rate."""
-    buckets = list(dict.fromkeys(bucket for order in _ORDERS_CLOSED_FORM for bucket in waste[order]))
-    buckets.sort(key=lambda bucket: bucket == "total")
-    rows = [
-        (bucket_label(bucket), *(PERCENT.value(waste[order].get(bucket, 0.0)) for order in _ORDERS_CLOSED_FORM))
-        for bucket in buckets
+def extrapolated_texts(formula: ClosedForm) -> Iterator[str]:
+    """Yield a line for each bundle whose rates were counted on jobs of other sizes."""
+    for row in formula.extrapolated:
+        smallest, largest = row.counted_on_gpus
+        sizes = f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
+        text = (
+            f"{row.bundle} was counted on jobs of {sizes} GPUs, '{row.job}' has {row.gpus:,}: ETTR "
+            f"{percent_text(row.ettr)} with failures in proportion to the GPUs"
+        )
+        if row.ettr_superlinear is not None:
+            faster = percent_text(row.ettr_superlinear)
+            text += f", {faster} if beyond {largest:,} they grow with the power {row.exponent:g}"
+        yield text
+
+
+def converges(formula: ClosedForm) -> bool:
+    """Return whether orders in the failure rate come nearer to what is exact, and are shares at all.
+
+    Where failures are as frequent as restarts are long they are not: the second order of a share may be below zero.
+    """
+    waste, by_cause = formula.waste or {}, formula.waste_by_cause or {}
+    causes = [row["total"] for rows in by_cause.values() for row in rows.values()]
+    first, second, exact = (waste[order]["total"] for order in ("first", "second", "exact"))
+    # Differences of 1e-9 are rounding.
+    nearer = abs(second - exact) <= abs(first - exact) + 1e-9
+    return nearer and all(-1e-9 <= total <= 1 + 1e-9 for total in (first, second, exact, *causes))
+
+
+def _orders(waste: Mapping[str, Mapping[str, float]], orders: Sequence[str] = tuple(_ORDERS)) -> Grid:
+    """Return what the formula loses by bucket, exact and by order in the failure rate."""
+    buckets = sorted(dict.fromkeys(name for order in orders for name in waste[order]), key=lambda name: name == "total")
+    rows = [(bucket_label(name), *(percent_text(waste[order].get(name, 0.0)) for order in orders)) for name in buckets]
+    if len(orders) > 1:
+        note = "First order: each failure by itself. Second order: two that meet, too. Exact: all of them."
+    else:
+        note = "Orders in the failure rate are left out: they do not converge at this rate."
+    heads = ("", *(_ORDERS[order] for order in orders))
+    return grid("What the closed form loses, by bucket", heads, rows, note=note)
+
+
+def explained_formula(formula: ClosedForm) -> Iterator[Section]:
+    """Yield the closed form by itself: what it says, what it assumes, and where it sees the time go."""
+    lines = [
+        *(("extrapolated", line) for line in extrapolated_texts(formula)),
+        *(("does not apply", line) for line in formula.reasons),
+        *(("assumes", line) for line in formula.assumptions),
     ]
-    note = "First order: each failure by itself. Second order: two that meet, too. Exact: all of them."
-    columns = (Column("lost", is_number=False), *map(Column, _ORDERS_CLOSED_FORM.values()))
-    return Grid("What the formula loses, by order in the failure rate", columns, rows, note=note)
+    yield Section("closed-form", "Closed form", tuple(_formula_texts(formula)), (grid("", ("", ""), lines),))
+    if formula.waste is None or formula.waste_by_cause is None:
+        return
+    orders = tuple(_ORDERS) if converges(formula) else ("exact",)
+    losses = _orders(formula.waste, orders)
+    yield Section("waste", losses.title, (), (losses,))
+    by_cause = formula.waste_by_cause
+    exact = {name: row for name, row in by_cause["exact"].items() if "lost_work" in row}
+    buckets = [name for name in _LOST if any(name in row for row in exact.values())]
+    rows = []
+    for name in sorted(exact, key=lambda name: -exact[name]["total"]):
+        cells = [exact[name].get(bucket, 0.0) for bucket in buckets]
+        rows.append((name, *map(percent_text, (*cells, *(by_cause[order][name]["total"] for order in orders)))))
+    if rows:
+        table = grid("", ("", *map(bucket_label, buckets), *orders), rows)
+        yield Section("waste-by-cause", "By cause", (), (table,))
+
+
+# ----------------------------------------
+# What the terminal shows.
+
+_MOST_WINDOWS = 12
+
+
+def format_run(document: RunDocument, prepared: Prepared, *, width: int | None = None) -> str:
+    """Return the document of a run as text for standard output, `width` columns wide (those of the terminal)."""
+    from analysis.page.formats import terminal
+
+    return terminal.write(_chapters(document, prepared), width=width, otherwise=120)
+
+
+def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
+    described, down = prepared.scenario.description, document.nodes_down
+    asked = grid("", ("", ""), list(_asked(document, prepared)))
+    yield Section("scenario", document.scenario, (described,) if described else (), (asked,))
+    tables = (
+        goodput(document),
+        _jobs(document),
+        None if document.time_shares["productive"] is None else where(document),
+        _windows(document),
+        _causes(document),
+    )
+    yield from (Section("table", table.title, (), (table,)) for table in tables if table is not None)
+    if isinstance(down, NodesDown) and down.max:
+        table = down_at_once(down)
+        texts = (f"{_nodes_down_title(down, prepared)}.",)
+        yield Section("missing-nodes", table.title, texts, (table,), tuple(_more_than(down, "nodes")))
+    domains = document.domains_down
+    if isinstance(domains, NodesDown) and domains.max:
+        table = down_at_once(domains, what="domains")
+        yield Section("missing-domains", table.title, (), (table,), tuple(_more_than(domains, "domains")))
+    formula = beside_simulation(document)
+    if formula is not None:
+        yield formula
+    for title, lines in (("Assumptions of the scenario", document.assumptions), ("Notes", document.notes)):
+        if lines:
+            yield Section("lines", title, (), (), tuple(" ".join(line.split()) for line in lines))
+
+
+def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str]]:
+    """Yield what was simulated: the cluster, the jobs, what fails, and what is done about it."""
+    scenario = prepared.scenario
+    cluster = scenario.cluster
+    kinds = ", ".join(dict.fromkeys(str(pool.accelerator) for pool in cluster.all_pools))
+    whose = "" if cluster.states_nodes else ", those of jobs and spares"
+    withheld = f", {prepared.withheld:,} of them withheld" if prepared.withheld else ""
+    gpus = f"{prepared.counts['gpu']:,} GPUs ({kinds}) in {prepared.nodes:,} nodes"
+    yield "cluster", f"{cluster.name}: {gpus}{whose}{withheld}"
+    if not cluster.states_fabric:
+        yield "fabric", f"default: {getattr(cluster.fabric, 'title', cluster.fabric.use)}"
+    for plan, spec in zip(prepared.jobs, scenario.jobs, strict=True):
+        layout, text = spec.parallelism, f"{plan.name}: {plan.gpus:,} GPUs"
+        if layout is not None:
+            sizes = (
+                f"tensor {layout.tensor} x context {layout.context} x pipeline {layout.pipeline} x data {layout.data}"
+            )
+            text += f", {sizes}"
+        text += f", step {plan.step_time:.2f} s" if plan.step_time else ""
+        if plan.plan is not None and not plan.is_measured:
+            low, high = plan.plan.band90
+            text += f" (modelled: {low:.2f}..{high:.2f})"
+        text += f", MFU {percent_text(plan.mfu, 1)}" if plan.mfu is not None else ""
+        yield "job", text
+    first = prepared.jobs[0]
+    expected = f", one interruption in {time_text(first.mtti)} expected" if first.mtti < math.inf else ""
+    yield "failures", number_of(len(prepared.sources), "cause") + expected
+    if repairs_text(prepared):
+        yield "repair", repairs_text(prepared)
+    policies = [_checkpoints(first), f"recovery {scenario.recovery.use}", number_of(prepared.spares, "hot spare")]
+    yield "policies", (", " if len(stores_of(first)) == 1 else "; ").join(policies)
+    runs = f"{number_of(document.replications, 'replication')} of {time_text(prepared.horizon)}"
+    yield "run", f"{runs}, seed {prepared.seed}, initial state {scenario.initial}"
+
+
+def _checkpoints(job: PreparedJob) -> str:
+    """Return where checkpoints are kept and how often they are made; of a single store, how."""
+    stores = stores_of(job)
+    if len(stores) > 1:
+        every = (f"{one.store} every {time_text(one.interval)}" if one.store != "peer" else "peer" for one in stores)
+        return f"checkpoints: {', '.join(every)}"
+    (tier,) = stores
+    durable = f"durable {time_text(tier.drain)} later" if tier.drain else "then durable"
+    return f"checkpoint every {time_text(tier.interval)} (stall {time_text(tier.stall)}, {durable})"
+
+
+def _jobs(document: RunDocument) -> Grid | None:
+    """Return a line for each job, if there are several or any that can finish."""
+    jobs = document.per_job
+    ends = any(job.finished or job.censored for job in jobs.values())
+    if len(jobs) == 1 and not ends:
+        return None
+    rows = [
+        (
+            name,
+            f"{job.gpus:,}",
+            text_or_dash(job.metrics["ettr"].mean, percent_text),
+            text_or_dash(job.time_shares["queued"], percent_text),
+            text_or_dash(job.metrics["interruptions"].mean, count_text),
+            *([f"{job.finished} of {document.replications} runs"] if ends else []),
+        )
+        for name, job in jobs.items()
+    ]
+    return grid("Jobs", ("", "GPUs", "ETTR", "queued", "interruptions", *(["finished"] if ends else [])), rows)
+
+
+def _windows(document: RunDocument) -> Grid | None:
+    """Return the rolling view, of many windows an even choice."""
+    step = -(-len(document.windows) // _MOST_WINDOWS)
+    chosen = document.windows[:: step or 1]
+    left_out = f" ({len(chosen)} of {len(document.windows)} windows)" if step > 1 else ""
+    rows = [
+        (f"{time_text(one.start_s)} to {time_text(one.end_s)}", text_or_dash(one.ettr, percent_text)) for one in chosen
+    ]
+    shades = [(None, one.ettr or 0.0) for one in chosen]
+    return grid(f"ETTR over time{left_out}", ("window", "ETTR"), rows, shades=shades) if rows else None
+
+
+def _causes(document: RunDocument) -> Grid | None:
+    """Return how often each cause interrupted, and what that cost."""
+    causes = {name: row for name, row in document.interruptions_by_cause.items() if row.mean}
+    lost = {name: sum(document.loss_gpu_s[name].values()) / HOUR for name in causes}
+    rows = [
+        (name, count_text(row.mean), range_text(row.mean_ci95, count_text), f"{lost[name]:,.0f}")
+        for name, row in causes.items()
+    ]
+    most = sum(max(amount, 0.0) for amount in lost.values()) or 1.0
+    shades = [(None, None, None, max(amount, 0.0) / most) for amount in lost.values()]
+    heads = ("", "mean", "95 % interval", "GPU-hours lost")
+    return grid("Interruptions by cause", heads, rows, shades=shades) if rows else None

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
-from analysis.amounts import PERCENT, ends_of, listed, time_text
+from analysis.amounts import PERCENT, Form, ends_of, listed, time_text
+from analysis.page.cells import summary_of
 from analysis.page.chapters.run import TOO_FAR, distance
 from analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
-from analysis.page.model import Column, Grid, Picture, Section
-from analysis.page.report_data import at_rate, at_size, chosen_cells, interruption_rates, shares_of, with_nodes_at_hand
+from analysis.page.model import Picture, Section, grid
+from analysis.page.report_data import at_rate, at_size, interruption_rates, shares_of, with_nodes_at_hand
 from sim import units
 from sim.units import HOUR, MINUTE
 from sim.yamlfile import load
@@ -22,11 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from analysis.page.charts.data import Range
+    from analysis.page.model import Grid
     from analysis.page.report_data import Focus, Rates, ReportData
-    from sim import Prepared
-
-    Row = tuple[int, float | None, float | None]
-    """A size, what the formula says, and what it says where failures grow faster."""
+    from analysis.results.models import SweepDocument
+    from sim import Prepared, PreparedJob
 
 # ----------------------------------------
 # The scenario of a report at other sizes: what a formula says there, and what was simulated.
@@ -67,7 +67,7 @@ class AtSize(NamedTuple):
 
 
 class Simulated(NamedTuple):
-    """A size that was simulated: mean and 95 % interval."""
+    """A size that was simulated: mean and 95 % interval; ``None`` where all replications come to the same."""
 
     gpus: int
     mean: float
@@ -109,38 +109,34 @@ def waiting(prepared: Prepared) -> float | None:
     return min(away / (1 - shares["detection"]), 1.0)
 
 
-def simulated_mtti(report_data: ReportData) -> list[Simulated]:
-    """Return the running time between interruptions of the scenario that is looked at, as it was simulated [s].
-
-    Nothing of several jobs, which are not interrupted equally often.
-    """
-    focus = report_data.focus
-    if focus is None or len(focus.prepared.jobs) > 1:
-        return []
-    found = focus.document.metrics["mtti_running"]
-    return _simulated(focus.prepared.jobs[0].gpus, found.mean, found.mean_ci95)
-
-
-def simulated_shares(report_data: ReportData) -> list[Simulated]:
+def simulated_shares(report_data: ReportData, focus: Focus) -> list[Simulated]:
     """Return the ETTR of the scenario that is looked at, and of all sizes of it that a sweep has simulated [-]."""
-    focus, sweep, study = report_data.focus, report_data.sweep, report_data.study
-    if focus is None:
-        return []
+    sweep, study = report_data.sweep, report_data.study
     ettr = focus.document.metrics["ettr"]
     alone = _simulated(focus.prepared.jobs[0].gpus, ettr.mean, ettr.mean_ci95)
-    chosen = None if sweep is None or study is None else chosen_cells(sweep)
-    cells = [] if chosen is None or sweep is None else _same_but_for_size(sweep, chosen[0])
-    if not cells or any("ettr" not in cell["metrics"] for cell in cells):
+    chosen = None if study is None else report_data.chosen
+    if chosen is None or sweep is None or study is None:
         return alone
-    assert study is not None
+    # Cells that differ from the chosen one in nothing but the axis that sets the GPUs of the job.
+    axes = [name for name, axis in sweep.axes.items() if _GPUS in axis.paths]
+    here = sweep.cells[chosen[0]].values
+    cells = [
+        cell
+        for cell in sweep.cells
+        if cell.status == "ok" and all(cell.values[axis] == here[axis] for axis in here if axis not in axes)
+    ]
     points = {point.number: point for point in study.points()}
-    sizes = [study.scenario(points[cell["point"]]).jobs[0].gpus for cell in cells]
-    if len(set(sizes)) < len(sizes):
-        # What varies is not the size: it only comes with it.
+    sizes = [study.scenario(points[cell.point]).jobs[0].gpus for cell in cells] if axes else []
+    # Where sizes come twice, what varies is not the size: it only comes with it.
+    if len(sizes) < 2 or len(set(sizes)) < len(sizes) or any("ettr" not in cell.metrics for cell in cells):
         return alone
-    pairs = zip(sizes, cells, strict=True)
-    found = ((gpus, cell["metrics"]["ettr"] or {}) for gpus, cell in pairs)
-    return sorted(one for gpus, row in found for one in _simulated(gpus, row.get("mean"), row.get("mean_ci95")))
+    found = ((gpus, summary_of(cell, "ettr")) for gpus, cell in zip(sizes, cells, strict=True))
+    return sorted(one for gpus, row in found for one in _simulated(gpus, row.mean, row.mean_ci95))
+
+
+def _simulated(gpus: int, mean: float | None, interval: Sequence[float | None] | None) -> list[Simulated]:
+    """Return a simulated size; nothing where there is no mean."""
+    return [] if mean is None else [Simulated(gpus, mean, ends_of(interval))]
 
 
 def _at(scaled: Prepared, prepared: Prepared, rates: Rates, served: float) -> AtSize:
@@ -155,49 +151,22 @@ def _at(scaled: Prepared, prepared: Prepared, rates: Rates, served: float) -> At
         if row.superlinear is not None and counted is not None:
             shares.append(row.superlinear)
             more += counted.growing * gpus / rates.gpus * ((gpus / row.counted[1]) ** (row.exponent - 1) - 1)
+    # A rounding error is not below nothing.
+    usual, faster = (
+        None if ettr is None else max(served * ettr, 0.0) for ettr in (form.ettr, min(shares, default=None))
+    )
     return AtSize(
         gpus,
         mtti,
         1 / (1 / mtti + more) if more > 0 else None,
-        _share(form.ettr, served),
-        _share(min(shares, default=None), served),
+        usual,
+        faster,
         max((row.exponent for row in form.extrapolated), default=0.0) if more > 0 else 0.0,
     )
 
 
-def _share(ettr: float | None, served: float) -> float | None:
-    """Return a share of time of a part of the time [-]; a rounding error is not below nothing."""
-    return None if ettr is None else max(served * ettr, 0.0)
-
-
-def _same_but_for_size(sweep: dict[str, Any], number: int) -> list[dict[str, Any]]:
-    """Return the cells that differ from one in nothing but the axis that sets the GPUs of the job, if there is one."""
-    axes = [name for name, axis in sweep["axes"].items() if _GPUS in axis["paths"]]
-    if not axes:
-        return []
-    here = sweep["cells"][number]["values"]
-    alike = [
-        cell
-        for cell in sweep["cells"]
-        if cell["status"] == "ok" and all(cell["values"][axis] == here[axis] for axis in here if axis not in axes)
-    ]
-    return alike if len(alike) > 1 else []
-
-
-def _simulated(gpus: int, mean: float | None, interval: Sequence[float | None] | None) -> list[Simulated]:
-    """Return a simulated size; nothing where there is no mean."""
-    return [] if mean is None else [Simulated(gpus, mean, _range(interval))]
-
-
-def _range(ends: Sequence[float | None] | None) -> Range | None:
-    """Return an interval whose ends are both known."""
-    if ends is None or ends[0] is None or ends[1] is None:
-        return None
-    return ends[0], ends[1]
-
-
 # ----------------------------------------
-# What a closed form says of a scenario whose failures are rarer, and which comes back faster.
+# What a closed form says of a scenario whose failures are less frequent, and which recovers faster.
 
 FACTORS = tuple(2.0 ** (step / 4) for step in range(-8, 17, 3))
 
@@ -226,7 +195,7 @@ _NEAR = 5e-4
 
 @dataclass(frozen=True)
 class Requirement:
-    """The share of productive time over the failure rate and the time to come back, by closed form.
+    """The share of productive time over the failure rate and the time to recover, by closed form.
 
     Parameters
     ----------
@@ -239,7 +208,7 @@ class Requirement:
     @functools.cached_property
     def values(self) -> tuple[tuple[float, ...], ...]:
         """ETTR by `SCALES` and `FACTORS` [-]."""
-        return tuple(tuple(_ettr(at_rate(each, factor)) for factor in FACTORS) for each in self._scaled)
+        return tuple(tuple(_shares(at_rate(each, factor))["productive"] for factor in FACTORS) for each in self._scaled)
 
     @functools.cached_property
     def best(self) -> tuple[float, ...]:
@@ -290,9 +259,11 @@ class Requirement:
         ends = math.log(FACTORS[place - 1]), math.log(FACTORS[place])
         logs = [math.log(factor) for factor in FACTORS]
         guess = float(brentq(lambda log: float(_smooth(logs, values, log)) - level, *ends))
-        if abs(_ettr(at_rate(prepared, math.exp(guess))) - level) > _NEAR:
-            guess = float(brentq(lambda log: _ettr(at_rate(prepared, math.exp(log))) - level, *ends, xtol=1e-3))
-        return math.exp(guess)
+
+        def above(log: float) -> float:
+            return _shares(at_rate(prepared, math.exp(log)))["productive"] - level
+
+        return math.exp(guess if abs(above(guess)) <= _NEAR else float(brentq(above, *ends, xtol=1e-3)))
 
     @functools.cached_property
     def _scaled(self) -> tuple[Prepared, ...]:
@@ -327,11 +298,6 @@ def _at_scale(prepared: Prepared, scale: float) -> Prepared:
     return sim.prepare(prepared.scenario.model_copy(update=changes))
 
 
-def _ettr(prepared: Prepared) -> float:
-    """Return the share of productive time by the closed form [-]."""
-    return _shares(prepared)["productive"]
-
-
 def _shares(prepared: Prepared) -> dict[str, float]:
     """Return the shares of time by the closed form [-]."""
     found = shares_of(prepared)
@@ -340,27 +306,24 @@ def _shares(prepared: Prepared) -> dict[str, float]:
 
 
 # ----------------------------------------
-# How reliable and how fast to come back: what it takes for 90, 95 and 97 %.
-
+# How reliable and how fast to recover: what it takes for 90, 95 and 97 %.
 
 _HALF = 0.5
-
-_POINT = 0.01
 
 _LONGEST = 70
 
 """Letters of a name that fits into a title."""
 
 _WORDS = (
-    "How much rarer failures would have to be, or how much faster the job would have to come back, for a given share "
-    "of productive time. Along a line the one makes up for the other. All causes become rarer by the same factor; all "
+    "How much higher the MTBF would have to be, or how much faster the job would have to recover, for a given share of "
+    "productive time. Along a line the one makes up for the other. All causes become less frequent by one factor; all "
     "times of detection and recovery become shorter by the same factor; intervals between saves that a rule chooses "
     "are chosen anew, and others stay."
 )
 
 
 def section(report_data: ReportData) -> Section | None:
-    """Return the section; ``None`` where nothing fails or has to come back, or no formula describes the scenario.
+    """Return the section; ``None`` where nothing fails or has to recover, or no formula describes the scenario.
 
     A formula that is far from what was simulated describes nothing.
     """
@@ -374,58 +337,58 @@ def section(report_data: ReportData) -> Section | None:
         return None
     asked = asked_level(report_data.sweep)
     levels = tuple(sorted({*LEVELS, *([] if asked is None else [asked])}))
-    answers = {level: requirement.factor_for(level, 1.0) for level in levels}
-    title = _told(
-        now, answers, asked, focus.name if report_data.sweep is not None and len(focus.name) <= _LONGEST else ""
-    )
-    by = "By the formula" if not off else f"By the formula, which is {abs(off) / _POINT:.1g} points off here"
-    title = f"{by}, {title}"
-    table = _table(focus, requirement, answers)
+    factors = {level: requirement.factor_for(level, 1.0) for level in levels}
+    is_named = report_data.sweep is not None and len(focus.name) <= _LONGEST
+    by = "By the formula" if not off else f"By the formula, which is {100 * abs(off):.1g} points off here"
+    title = f"{by}, {_requirement(now, factors, asked, f'with {focus.name}' if is_named else 'here')}"
+    lines = listed([f"{100 * level:g}" for level in levels])
     picture = Picture(
         "requirement-frontier",
-        _chart(title, requirement, levels),
-        f"Contours of productive time (ETTR) over the time between failures and the time to come back. {title}.",
-        f"The mark is the scenario, {focus.name}; lines are {listed([f'{100 * level:g}' for level in levels])} % of "
-        "productive time.",
-        table,
+        _plane(title, requirement, levels),
+        f"Contours of productive time (ETTR) over the time between failures and the time to recover. {title}.",
+        f"The mark is the scenario, {focus.name}; lines are {lines} % of productive time.",
+        _factors(focus, requirement, factors),
     )
-    return Section("frontier", title, (f"All of it is of {focus.name}. {_WORDS}",), (picture,), _notes(focus, now))
+    notes = ["A formula for the long run, not a simulation: between the places at which it was asked, it is smooth."]
+    ettr, seen = focus.document.metrics["ettr"], formula.simulated
+    if ettr.mean is not None:
+        text = f"For the scenario it says {PERCENT.plain(now)} where the simulation says "
+        notes.append(f"{text}{PERCENT.value(ettr.mean, ends_of(ettr.mean_ci95))}.")
+        if seen is not None and seen.replications < focus.wanted:
+            notes.append(f"The simulation is of {seen.replications} replications, simulated again.")
+    if formula.assumptions:
+        notes.append(f"The formula assumes: {'; '.join(formula.assumptions)}.")
+    return Section("frontier", title, (f"All of it is of {focus.name}. {_WORDS}",), (picture,), tuple(notes))
 
 
-def asked_level(sweep: dict[str, Any] | None) -> float | None:
+def asked_level(sweep: SweepDocument | None) -> float | None:
     """Return the share of productive time that a study asks to reach [-], if it asks for one."""
-    for answer in () if sweep is None else sweep["answers"]:
-        level = answer["data"].get("at_least")
-        if answer["ask"] == "threshold" and answer["data"].get("metric") == "ettr" and isinstance(level, float):
+    for answer in () if sweep is None else sweep.answers:
+        level = answer.data.get("at_least")
+        if answer.use == "threshold" and answer.data.get("metric") == "ettr" and isinstance(level, float):
             return level if 0 < level < 1 else None
     return None
 
 
-def _told(now: float, answers: dict[float, float | None], asked: float | None, name: str) -> str:
+def _requirement(now: float, factors: dict[float, float | None], asked: float | None, where: str) -> str:
     """Return what it takes for a level that is not reached, or how far failures may be more frequent.
 
     Of the level that is asked for, or else of the lowest that is not reached.
     """
     missed = [level for level in (LEVELS if asked is None else (asked,)) if now < level]
-    where = f"with {name}" if name else "here"
-    if missed:
-        level = missed[0]
-        factor = answers[level]
-        if factor is None:
-            return f"{PERCENT.exact(level)} of productive time is out of reach {where}, however rare failures are"
-        if math.isinf(factor):
-            factor_text = f"more than {FACTORS[-1]:g} times"
-            return f"{PERCENT.exact(level)} of productive time takes failures {factor_text} as rare as {where}"
-        return f"{PERCENT.exact(level)} of productive time takes failures {_times(factor)} as rare as {where}"
-    level = LEVELS[-1] if asked is None else asked
-    factor = answers[level]
-    times = _times(1 / factor) if factor else f"more than {1 / FACTORS[0]:g} times"
-    return f"failures could be {times} as frequent as {where} before productive time falls below {PERCENT.exact(level)}"
+    level = missed[0] if missed else LEVELS[-1] if asked is None else asked
+    factor, share = factors[level], PERCENT.exact(level)
+    if not missed:
+        times = _times(1 / factor) if factor else f"more than {1 / FACTORS[0]:g} times"
+        return f"failures could be {times} as frequent as {where} before productive time falls below {share}"
+    if factor is None:
+        return f"{share} of productive time is out of reach {where}, however rare failures are"
+    times = f"more than {FACTORS[-1]:g} times" if math.isinf(factor) else _times(factor)
+    return f"{share} of productive time takes failures {times} as rare as {where}"
 
 
-def _chart(title: str, requirement: Requirement, levels: tuple[float, ...]) -> Contours:
-    """Return the plane."""
-    factors, pauses, grid = requirement.fine()
+def _plane(title: str, requirement: Requirement, levels: tuple[float, ...]) -> Contours:
+    factors, pauses, values = requirement.fine()
     ticks = tuple((2.0**power, f"{2.0**power:g}") for power in range(-2, 5))
     return Contours(
         title,
@@ -434,62 +397,45 @@ def _chart(title: str, requirement: Requirement, levels: tuple[float, ...]) -> C
         Scale("minutes from a failure to stepping again"),
         factors,
         tuple(pause / MINUTE for pause in pauses),
-        tuple(tuple(100 * value for value in row) for row in grid),
+        tuple(tuple(100 * value for value in row) for row in values),
         tuple(100 * level for level in levels),
         ("this scenario", 1.0, requirement.pauses[SCALES.index(1.0)] / MINUTE),
     )
 
 
-def _table(focus: Focus, requirement: Requirement, answers: dict[float, float | None]) -> Grid:
+def _factors(focus: Focus, requirement: Requirement, factors: dict[float, float | None]) -> Grid:
     """Return the factors that the levels take, as fast as now and twice as fast."""
-    mtti = focus.prepared.jobs[0].mtti
-    name = focus.name
+    job = focus.prepared.jobs[0]
     now, half = (time_text(requirement.pauses[SCALES.index(scale)]) for scale in (1.0, _HALF))
     rows = [
-        (
-            PERCENT.exact(level),
-            _needed(answers[level], mtti),
-            _needed(requirement.factor_for(level, _HALF), mtti),
-        )
-        for level in answers
+        (PERCENT.exact(level), *(_needed(one, job) for one in (factor, requirement.factor_for(level, _HALF))))
+        for level, factor in factors.items()
     ]
-    return Grid(
-        "How long it must run between interruptions",
-        (
-            Column("productive time"),
-            Column(f"coming back in {now}, as here", False),
-            Column(f"coming back in {half}", False),
-        ),
-        tuple(rows),
-        note=f"By the formula the job of {name} is interrupted every {time_text(mtti)} of running.",
-    )
+    heads = ("productive time", f"recovery in {now}, as here", f"recovery in {half}")
+    note = f"By the formula the job of {focus.name} is interrupted every {time_text(job.mtti)} of running: "
+    note += f"{_mtbf(job.mtti, job)}."
+    return grid("How long it must run between interruptions", heads, rows, (1, 2), note=note)
 
 
-def _needed(factor: float | None, mtti: float) -> str:
-    """Return a factor in words, with the time between interruptions [s]."""
+def _needed(factor: float | None, job: PreparedJob) -> str:
+    """Return a factor in words, with the reliability that it stands for."""
     if factor is None:
         return "out of reach: saves alone cost more"
     if factor == 0:
-        return f"less than {FACTORS[0]:g} times ({time_text(FACTORS[0] * mtti)})"
+        return f"less than {FACTORS[0]:g} times ({_reliability(FACTORS[0] * job.mtti, job)})"
     if math.isinf(factor):
-        return f"more than {FACTORS[-1]:g} times ({time_text(FACTORS[-1] * mtti)})"
-    return f"{_times(factor)} ({time_text(factor * mtti)})"
+        return f"more than {FACTORS[-1]:g} times ({_reliability(FACTORS[-1] * job.mtti, job)})"
+    return f"{_times(factor)} ({_reliability(factor * job.mtti, job)})"
 
 
-def _notes(focus: Focus, now: float) -> tuple[str, ...]:
-    """Return what the formula is, and how far it is from the simulation."""
-    found = focus.document.metrics["ettr"]
-    simulated = focus.document.closed_form.simulated
-    notes = ["A formula for the long run, not a simulation: between the places at which it was asked, it is smooth."]
-    if found.mean is not None:
-        told = f"For the scenario it says {PERCENT.plain(now)} where the simulation says "
-        notes.append(f"{told}{PERCENT.value(found.mean, ends_of(found.mean_ci95))}.")
-        if simulated is not None and simulated.replications < focus.wanted:
-            notes.append(f"The simulation is of {simulated.replications} replications, played again.")
-    broken = focus.document.closed_form.assumptions
-    if broken:
-        notes.append(f"What the formula takes for granted and the scenario breaks: {'; '.join(broken)}.")
-    return tuple(notes)
+def _reliability(mtti: float, job: PreparedJob) -> str:
+    return f"MTTI {time_text(mtti)}, {_mtbf(mtti, job)}"
+
+
+def _mtbf(mtti: float, job: PreparedJob) -> str:
+    """Return the MTBF of a GPU and of a node that a running time between interruptions of the job [s] takes."""
+    hours = Form("h", HOUR)
+    return f"MTBF {hours.brief(mtti * job.gpus)} per GPU, {hours.brief(mtti * job.nodes)} per node"
 
 
 def _times(factor: float) -> str:
@@ -563,35 +509,23 @@ def largest_measured(quantity: str) -> int:
 
 
 @functools.cache
-def _points() -> Mapping[str, tuple[MeasuredPoint, ...]]:
-    """Return the points of the file by quantity."""
+def _points() -> dict[str, tuple[MeasuredPoint, ...]]:
+    """Return the points of the file by quantity, the smallest jobs first."""
     content: dict[str, Any] = load(_DATA).data
-    found = {"mtti": tuple(map(_time, content["mtti"])), "ettr": tuple(map(_share_of_measured, content["ettr"]))}
-    return {name: tuple(sorted(points, key=lambda point: point.gpus)) for name, points in found.items()}
+    return {name: tuple(sorted(map(_point, content[name]), key=lambda point: point.gpus)) for name in ("mtti", "ettr")}
 
 
-def _time(entry: Mapping[str, Any]) -> MeasuredPoint:
-    """Return a time between interruptions: as it is stated, or the time over the count."""
-    if "count" in entry:
-        return _point(entry, units.parse(entry["time"], units.DURATION) / entry["count"])
-    return _point(entry, units.parse(entry["mtti"], units.DURATION))
-
-
-def _share_of_measured(entry: Mapping[str, Any]) -> MeasuredPoint:
-    """Return a share of productive time."""
+def _point(entry: Mapping[str, Any]) -> MeasuredPoint:
+    """Return a time between interruptions, as it is stated or time over count [s], or a share of productive time."""
+    if "ettr" in entry:
+        value = units.parse(entry["ettr"], units.FRACTION)
+    else:
+        value = units.parse(entry.get("mtti", entry.get("time")), units.DURATION) / entry.get("count", 1)
     ends = [units.parse(end, units.FRACTION) for end in entry.get("range", ())]
-    point = _point(entry, units.parse(entry["ettr"], units.FRACTION))
-    return point._replace(is_bound=entry.get("bound") == "above", range=(ends[0], ends[1]) if ends else None)
-
-
-def _point(entry: Mapping[str, Any], value: float) -> MeasuredPoint:
-    """Return a point with what all of them state."""
     return MeasuredPoint(
-        entry["name"],
-        entry["gpus"],
-        value,
-        entry["basis"],
-        entry["source"],
+        *(entry["name"], entry["gpus"], value, entry["basis"], entry["source"]),
+        is_bound=entry.get("bound") == "above",
+        range=(ends[0], ends[1]) if ends else None,
         note=entry.get("note", ""),
         doubt=entry.get("doubt", ""),
     )
@@ -599,9 +533,7 @@ def _point(entry: Mapping[str, Any], value: float) -> MeasuredPoint:
 
 _LEAST_SCALE = 0.001
 
-"""Share of productive time below which no curve is drawn, and no number told [-]."""
-
-_EXTRAPOLATED = "beyond what was measured"
+"""Share of productive time below which no curve is drawn, and no number given [-]."""
 
 _WORDS_SCALE = (
     "The curves are a formula: hardware fails in proportion to the number of GPUs, and what comes once a job, whatever "
@@ -617,137 +549,68 @@ def scale_section(report_data: ReportData) -> Section | None:
     sizes = [] if focus is None else at_sizes(focus.prepared)
     if focus is None or not sizes:
         return None
-    here = focus.prepared.jobs[0].gpus
-    items = [_interruptions(here, sizes, simulated_mtti(report_data))]
-    shares = simulated_shares(report_data)
-    if any(size.ettr is not None for size in sizes) or shares:
-        items.append(_shares_of_scale(here, sizes, shares))
-    measured = [
-        _measured("mtti", "Time between interruptions", time_text),
-        _measured("ettr", "Productive time", _percent_of_scale),
-    ]
-    return Section(
-        "scale", items[-1].title, (_WORDS_SCALE, *_of_spares(focus)), (*items, *measured), _notes_of_scale(focus, sizes)
-    )
-
-
-def _of_spares(focus: Focus) -> tuple[str, ...]:
-    """Return how many spares the curves take for granted, where the formula knows of waits for nodes."""
-    away = waiting(focus.prepared)
-    if away is None:
-        return ()
-    text = "At every size, and however fast failures grow, the pool of spares is taken to be large enough that the job "
-    if away < _LEAST_SCALE:
-        return (f"{text}hardly ever waits for nodes: for less than 0.1 % of the time.",)
-    return (f"{text}waits for nodes as rarely as here by the formula: {_percent_of_scale(away)} of the time.",)
-
-
-def _interruptions(here: int, sizes: Sequence[AtSize], simulated: Sequence[Simulated]) -> Picture:
-    """Return the picture of the time between interruptions."""
-    now, last = next(size for size in sizes if size.gpus == here), sizes[-1]
+    jobs, last = focus.prepared.jobs, sizes[-1]
+    here = jobs[0].gpus
+    now = next(size for size in sizes if size.gpus == here)
+    # Several jobs are not interrupted equally often.
+    mtti = focus.document.metrics["mtti_running"]
+    between = _simulated(here, mtti.mean, mtti.mean_ci95) if len(jobs) == 1 else []
     title = (
         f"By the formula a job of {here:,} GPUs is interrupted every {time_text(now.mtti)} of running, one of "
         f"{last.gpus:,} GPUs every {time_text(last.mtti)}"
     )
-    rows: list[Row] = [(size.gpus, size.mtti, size.mtti_faster) for size in sizes]
-    chart = Curves(
-        title,
-        Scale("GPUs of the job", is_log=True),
-        Scale("hours of running between interruptions", is_log=True),
-        _series(rows, simulated, HOUR),
-        edges=((float(here), "this job"),),
-        dots=_dots(measured_points("mtti"), HOUR),
-        shaded_from=(float(largest_measured("mtti")), _EXTRAPOLATED),
+    y = Scale("hours of running between interruptions", is_log=True)
+    series = _series([(size.gpus, size.mtti, size.mtti_faster) for size in sizes], between, HOUR)
+    alt = (
+        f"Running time between interruptions falls as the job grows, from {time_text(sizes[0].mtti)} at "
+        f"{sizes[0].gpus:,} GPUs to {time_text(last.mtti)} at {last.gpus:,}."
     )
-    known = "; ".join(f"{point.name} {time_text(point.value)}" for point in measured_points("mtti"))
-    return Picture(
-        "interruptions-by-size",
-        chart,
-        "Running time between interruptions falls as the job grows, from "
-        f"{time_text(sizes[0].mtti)} at {sizes[0].gpus:,} GPUs to {time_text(last.mtti)} at {last.gpus:,}. "
-        f"Measured: {known}.",
+    caption = (
         "Running time is that in which the job steps or saves; published times may count its stops as well. Both axes "
-        "are logarithmic: equal distances are equal ratios.",
-        _grid("Running time between interruptions by size of the job", rows, simulated, time_text),
+        "are logarithmic: equal distances are equal ratios."
     )
-
-
-def _shares_of_scale(here: int, sizes: Sequence[AtSize], simulated: Sequence[Simulated]) -> Picture:
-    """Return the picture of the share of productive time."""
-    rows: list[Row] = [(size.gpus, size.ettr, size.ettr_faster) for size in sizes if size.ettr is not None]
-    title = _told_of_scale(here, rows, simulated)
-    chart = Curves(
-        title,
-        Scale("GPUs of the job", is_log=True),
-        Scale("ETTR, % of requested GPU-time"),
-        _series(rows, simulated, 0.01, _LEAST_SCALE),
-        edges=((float(here), "this job"),),
-        dots=_dots(measured_points("ettr"), 0.01),
-        shaded_from=(float(largest_measured("ettr")), _EXTRAPOLATED),
-    )
-    return Picture(
-        "goodput-by-size",
-        chart,
-        f"Share of productive time (ETTR) against the size of the job. {title}.",
-        "With the same policies at every size. ETTR is the share of the requested GPU-time that becomes progress.",
-        _grid("ETTR by size of the job", rows, simulated, _percent_of_scale),
-    )
-
-
-def _told_of_scale(here: int, rows: Sequence[Row], simulated: Sequence[Simulated]) -> str:
-    """Return what the picture of goodput says: of the sizes that were simulated, or else of the formula."""
-    if len(simulated) > 1:
-        first, last = simulated[0], simulated[-1]
-        return (
-            f"With the same policies simulated ETTR goes from {PERCENT.plain(first.mean, first.ci95)} at "
-            f"{first.gpus:,} GPUs to {PERCENT.plain(last.mean, last.ci95)} at {last.gpus:,}"
+    items = [Picture("interruptions-by-size", _curves("mtti", title, y, series, here), alt, caption)]
+    shares, rows = simulated_shares(report_data, focus), [size for size in sizes if size.ettr is not None]
+    if rows or shares:
+        title = _goodput_title(here, rows, shares)
+        series = _series([(size.gpus, size.ettr, size.ettr_faster) for size in rows], shares, 0.01, _LEAST_SCALE)
+        chart = _curves("ettr", title, Scale("ETTR, % of requested GPU-time"), series, here)
+        alt = f"Share of productive time (ETTR) against the size of the job. {title}."
+        caption = (
+            "With the same policies at every size. ETTR is the share of the requested GPU-time that becomes progress."
         )
-    if not rows:
-        only = simulated[0]
-        return f"{only.gpus:,} GPUs have an ETTR of {PERCENT.plain(only.mean, only.ci95)}; no formula says more of it"
-    (now,) = (row for row in rows if row[0] == here)
-    size, share, _ = rows[-1]
-    assert now[1] is not None
-    assert share is not None
-    known = f" (simulated here: {PERCENT.plain(simulated[0].mean, simulated[0].ci95)})" if simulated else ""
-    goes = "falls" if share < now[1] else "rises"
-    before, after = _percent_of_scale(now[1]), _percent_of_scale(share)
-    return f"By the formula ETTR {goes} from {before} at {here:,} GPUs to {after} at {size:,}{known}"
+        items.append(Picture("goodput-by-size", chart, alt, caption))
+    texts, away = [_WORDS_SCALE], waiting(focus.prepared)
+    if away is not None:
+        text = "At every size, and however fast failures grow, the pool of spares is taken to be large enough that the "
+        rarely = f"as rarely as here by the formula: {_percent(away)} of the time"
+        if away < _LEAST_SCALE:
+            rarely = "hardly ever: for less than 0.1 % of the time"
+        texts.append(f"{text}job waits for nodes {rarely}.")
+    notes, power = [f"The curves are those of {focus.name}."], max(size.exponent for size in sizes)
+    if focus.known is None and len(jobs) == 1:
+        of = f"is of {focus.replications} replications, simulated again."
+        notes.append(f"The simulated running time between interruptions {of}")
+    if len(jobs) > 1:
+        notes.append(f"Of several jobs the size is that of {jobs[0].name}; all of them grow together.")
+    if power:
+        notes.append(
+            f"Failures that grow faster than the job: with the power {power:g} of its GPUs beyond the largest job on "
+            "which they were counted. The power follows from one site (arXiv 2602.00277, from secondary readings)."
+        )
+    measured = (
+        _measured("mtti", "Time between interruptions", time_text),
+        _measured("ettr", "Productive time", _percent),
+    )
+    return Section("scale", items[-1].title, tuple(texts), (*items, *measured), tuple(notes))
 
 
-def _series(rows: Sequence[Row], simulated: Sequence[Simulated], size: float, least: float = 0.0) -> tuple[Series, ...]:
-    """Return the curves of a picture, in units of a size; where they are lower than `least`, they end."""
-    rows = [(gpus, _from(usual, least), _from(faster, least)) for gpus, usual, faster in rows]
-    found = []
-    if rows:
-        x = tuple(float(row[0]) for row in rows)
-        found.append(Series("formula", x, tuple(_in(row[1], size) for row in rows), look="dashed", hue=0))
-    faster = [row for row in rows if row[2] is not None]
-    if faster:
-        # It begins where failures begin to grow faster: at the last size before.
-        start = rows[max(rows.index(faster[0]) - 1, 0)]
-        path = [(start[0], start[1]), *((row[0], row[2]) for row in faster)]
-        x, y = tuple(float(gpus) for gpus, _ in path), tuple(_in(value, size) for _, value in path)
-        found.append(Series("failures grow faster than the job", x, y, look="dashed", hue=-1))
-    if simulated:
-        means = tuple(one.mean / size for one in simulated)
-        ends = tuple(None if one.ci95 is None else (one.ci95[0] / size, one.ci95[1] / size) for one in simulated)
-        found.append(Series("simulated", tuple(float(one.gpus) for one in simulated), means, ends, hue=1))
-    return tuple(found)
-
-
-def _from(value: float | None, least: float) -> float | None:
-    return None if value is None or value < least else value
-
-
-def _in(value: float | None, size: float) -> float | None:
-    return None if value is None else value / size
-
-
-def _dots(points: Sequence[MeasuredPoint], size: float) -> tuple[Dot, ...]:
-    """Return measured points in units of a size; what is no plain measurement says so in its name."""
-    return tuple(
+def _curves(quantity: str, title: str, y: Scale, series: tuple[Series, ...], here: int) -> Curves:
+    """Return curves over the size of the job, with what was measured of a quantity."""
+    size, points = HOUR if quantity == "mtti" else 0.01, measured_points(quantity)
+    dots = tuple(
         Dot(
+            # What is no plain measurement says so in its name.
             point.name + (" (more than)" if point.is_bound else " (perhaps projected)" if point.doubt else ""),
             float(point.gpus),
             point.value / size,
@@ -755,66 +618,67 @@ def _dots(points: Sequence[MeasuredPoint], size: float) -> tuple[Dot, ...]:
         )
         for point in points
     )
+    shaded, edges = (float(largest_measured(quantity)), "beyond what was measured"), ((float(here), "this job"),)
+    x = Scale("GPUs of the job", is_log=True)
+    return Curves(title, x, y, series, edges=edges, dots=dots, shaded_from=shaded)
 
 
-def _grid(title: str, rows: Sequence[Row], simulated: Sequence[Simulated], text: Callable[[float], str]) -> Grid:
-    """Return the numbers of a picture as a table."""
-    by_size = {row[0]: row for row in rows}
-    played = {one.gpus: one for one in simulated}
-    has_faster = any(row[2] is not None for row in rows)
-    lines = []
-    for gpus in sorted({*by_size, *played}):
-        row, one = by_size.get(gpus, (gpus, None, None)), played.get(gpus)
-        line = [f"{gpus:,}", "no formula" if row[1] is None else text(row[1])]
-        if has_faster:
-            line.append("as counted" if row[2] is None else text(row[2]))
-        lines.append([*line, "not simulated" if one is None else _with_range(one, text)])
-    heads = ["GPUs", "formula", *(["failures grow faster"] if has_faster else []), "simulated, 95 % interval"]
-    return Grid(title, tuple(Column(head) for head in heads), tuple(map(tuple, lines)))
+def _goodput_title(here: int, sizes: Sequence[AtSize], simulated: Sequence[Simulated]) -> str:
+    """Return how ETTR changes with the size: over the sizes that were simulated, or else by the formula."""
+    means = [f"{PERCENT.plain(one.mean, one.ci95)} at {one.gpus:,}" for one in simulated]
+    if len(means) > 1:
+        return f"With the same policies simulated ETTR goes from {means[0]} GPUs to {means[-1]}"
+    if not sizes:
+        return f"Simulated ETTR is {means[0]} GPUs; no formula says more of it"
+    now, last = next(size.ettr for size in sizes if size.gpus == here), sizes[-1].ettr
+    assert now is not None
+    assert last is not None
+    known = f" (simulated here: {PERCENT.plain(simulated[0].mean, simulated[0].ci95)})" if simulated else ""
+    way = f"{'falls' if last < now else 'rises'} from {_percent(now)} at {here:,} GPUs to {_percent(last)}"
+    return f"By the formula ETTR {way} at {sizes[-1].gpus:,}{known}"
 
 
-def _with_range(one: Simulated, text: Callable[[float], str]) -> str:
-    """Return a simulated mean with its interval."""
-    if one.ci95 is None or one.ci95[0] == one.ci95[1]:
-        return f"{text(one.mean)}, the same in all runs"
-    return f"{text(one.mean)} [{text(one.ci95[0])}, {text(one.ci95[1])}]"
+def _series(
+    rows: Sequence[tuple[int, float | None, float | None]],
+    simulated: Sequence[Simulated],
+    size: float,
+    least: float = 0.0,
+) -> tuple[Series, ...]:
+    """Return the curves of a picture, in units of a size; where they are lower than `least`, they end.
+
+    Rows are a size, what the formula says, and what it says where failures grow faster.
+    """
+
+    def cut(value: float | None) -> float | None:
+        return None if value is None or value < least else value / size
+
+    found = []
+    if rows:
+        x = tuple(float(row[0]) for row in rows)
+        found.append(Series("formula", x, tuple(cut(row[1]) for row in rows), look="dashed", hue=0))
+    faster = [at for at, row in enumerate(rows) if cut(row[2]) is not None]
+    if faster:
+        # It begins where failures begin to grow faster: at the last size before.
+        start = rows[max(faster[0] - 1, 0)]
+        path = [(start[0], cut(start[1])), *((rows[at][0], cut(rows[at][2])) for at in faster)]
+        x, y = tuple(float(gpus) for gpus, _ in path), tuple(value for _, value in path)
+        found.append(Series("failures grow faster than the job", x, y, look="dashed", hue=-1))
+    if simulated:
+        x, means = tuple(float(one.gpus) for one in simulated), tuple(one.mean / size for one in simulated)
+        ends = tuple(None if one.ci95 is None else (one.ci95[0] / size, one.ci95[1] / size) for one in simulated)
+        found.append(Series("simulated", x, means, ends, hue=1))
+    return tuple(found)
 
 
 def _measured(quantity: str, title: str, text: Callable[[float], str]) -> Grid:
-    """Return the published points as a table."""
-    rows = [
-        (point.name, f"{point.gpus:,}", _value(point, text), point.remarks, point.source)
-        for point in measured_points(quantity)
-    ]
-    heads = (Column("job", False), Column("GPUs"), Column("value"), Column("how it is known", False))
-    return Grid(f"{title}, as published", (*heads, Column("source", False)), tuple(rows))
+    """Return the published points as a table, each value as its source leaves it."""
+    rows = []
+    for point in measured_points(quantity):
+        value = f"more than {text(point.value)}" if point.is_bound else text(point.value)
+        value = value if point.range is None else f"{text(point.range[0])} to {text(point.range[1])}"
+        rows.append((point.name, f"{point.gpus:,}", value, point.remarks, point.source))
+    return grid(f"{title}, as published", ("job", "GPUs", "value", "how it is known", "source"), rows, (0, 3, 4))
 
 
-def _value(point: MeasuredPoint, text: Callable[[float], str]) -> str:
-    """Return a published value as its source leaves it."""
-    if point.range is not None:
-        return f"{text(point.range[0])} to {text(point.range[1])}"
-    return f"more than {text(point.value)}" if point.is_bound else text(point.value)
-
-
-def _percent_of_scale(value: float) -> str:
+def _percent(value: float) -> str:
     return f"below {PERCENT.exact(_LEAST_SCALE)}" if value < _LEAST_SCALE else PERCENT.brief(value)
-
-
-def _notes_of_scale(focus: Focus, sizes: Sequence[AtSize]) -> tuple[str, ...]:
-    """Return what to know of the curves."""
-    jobs = focus.prepared.jobs
-    notes = [f"The curves are those of {focus.name}."]
-    if focus.known is None and len(jobs) == 1:
-        notes.append(
-            f"The simulated running time between interruptions is of {focus.replications} replications, played again."
-        )
-    if len(jobs) > 1:
-        notes.append(f"Of several jobs the size is that of {jobs[0].name}; all of them grow together.")
-    power = max(size.exponent for size in sizes)
-    if power:
-        notes.append(
-            f"Failures that grow faster than the job: with the power {power:g} of its GPUs beyond the largest job on "
-            "which they were counted. The power follows from one site (arXiv 2602.00277, from secondary readings)."
-        )
-    return tuple(notes)

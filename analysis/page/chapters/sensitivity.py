@@ -1,16 +1,16 @@
-"""The first screen about a sensitivity: which input matters most, and by how much."""
+"""The sensitivity of a study: which input matters most, by how much, and what the variance of runs comes from."""
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import (
     COUNT,
     PERCENT,
-    Shown,
     capital,
     ends_of,
-    form_of,
     label_text,
     listed,
     name_of,
@@ -20,99 +20,309 @@ from analysis.amounts import (
     shown,
 )
 from analysis.page.account import currency_of
+from analysis.page.cells import summary_of
 from analysis.page.chapters.compare import difference_note
 from analysis.page.chapters.inputs import more_runs, not_covered
 from analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
 from analysis.page.glossary import glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
 from analysis.page.report_data import SENSITIVITY
-from analysis.page.sourced import Places, number, ranged, told
-from analysis.results.models import DifferenceFound
+from analysis.page.sourced import Places, line, number, ranged, worded
+from analysis.results.models import DifferenceFound, SensitivityDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from analysis.amounts import Form
+    from analysis.amounts import Form, Shown
     from analysis.page.model import Words
     from analysis.page.report_data import ReportData
     from analysis.page.sourced import Estimate
+    from analysis.results.models import AxisIndex, IndexEstimate, SwingFound
 
-Content = dict[str, Any]
+_MOST_BARS = 10
 
 
-def format_sensitivity(content: Content, *, width: int | None = None) -> str:
-    """Return the document of a sensitivity (as read back from JSON) as text, in so many columns."""
+def format_sensitivity(content: SensitivityDocument, *, width: int | None = None) -> str:
+    """Return the document of a sensitivity as text, in so many columns."""
     from analysis.page.formats import terminal
 
-    return terminal.write(_chapters(content), width=width)
-
-
-def _chapters(content: Content) -> Iterator[Section]:
-    """Yield what was looked at, what brings the variance, what each input does alone, and what is assumed."""
-    metric = _metric(content, "")
-    mean = metric.told({"mean": content["center"]["mean"], "mean_ci95": content["center"]["ci95"]}) or "no mean"
-    formula = content["center"]["closed_form"]
-    beside = "" if formula is None else f" (closed form {metric.form.plain(formula)})"
-    warnings = tuple(f"warning: {line}" for line in content["warnings"])
-    heading = f"What matters to {metric.name} in {content['study']}"
-    yield Section("center", heading, (*warnings, f"{capital(metric.name)} at the centre: {mean}{beside}."))
-    for found in (_variance_section(content), _tornado_section(content, "")):
-        if found is not None:
-            yield found
-    if content["assumptions"]:
-        yield Section("assumptions", "Assumptions", (), (), tuple(content["assumptions"]))
-
-
-def against(content: Content) -> list[str]:
-    """Return what speaks against relying on a document, a line each; empty if nothing does."""
-    lines = [
-        f"{swing['axis']}={move['label']}: {move['trouble']}"
-        for swing in content["tornado"] or ()
-        for move in swing["moves"]
-        if move["trouble"]
+    asked = _Asked(content)
+    metric, center = asked.metric, content.center
+    mean = metric.worded({"mean": center.mean, "mean_ci95": center.ci95}) or "no mean"
+    beside = "" if center.closed_form is None else f" (closed form {metric.form.plain(center.closed_form)})"
+    warnings = (f"warning: {text}" for text in content.warnings)
+    at_center = f"{capital(metric.name)} at the centre: {mean}{beside}."
+    sections = [
+        Section("center", f"What matters to {metric.name} in {content.study}", (*warnings, at_center)),
+        *(found for found in (_variance(asked), _tornado_section(asked)) if found is not None),
     ]
-    if content["indices_missing"]:
-        lines.append(f"no Sobol indices: {content['indices_missing']}")
-    found = content["indices"]
-    if found is not None and found["left_out"]:
-        rows = found["left_out"] + found["rows"]
-        why = found["why_left_out"]
-        lines.append(f"{found['left_out']} of {rows} rows of points left out, a point of each has no result: {why}")
+    if content.assumptions:
+        sections.append(Section("assumptions", "Assumptions", (), (), tuple(content.assumptions)))
+    return terminal.write(sections, width=width)
+
+
+def against(content: SensitivityDocument) -> list[str]:
+    """Return what speaks against relying on a document, a line each; empty if nothing does."""
+    lines = [f"{swing.axis}={move.label}: {move.trouble}"
+             for swing in content.tornado or () for move in swing.moves if move.trouble]  # fmt: skip
+    if content.indices_missing:
+        lines.append(f"no Sobol indices: {content.indices_missing}")
+    found = content.indices
+    if found is not None and found.left_out:
+        rows = f"{found.left_out} of {found.left_out + found.rows} rows of points"
+        lines.append(f"{rows} left out, a point of each has no result: {found.why_left_out}")
     return lines
 
 
-# ----------------------------------------
-# The sensitivity of a study: its own document, or the answer to a question of a sweep in the same form.
+def first_screen(report_data: ReportData) -> FirstScreen:
+    """Return the first screen."""
+    content = report_data.sensitivity
+    assert content is not None
+    asked = _Asked(content, currency_of(report_data) if content.metric.startswith("cost") else "")
+    picture = _tornado(asked) or _by_input(asked)
+    answer, *drivers = points(asked)
+    missing = [content.indices_missing] if content.indices_missing else []
+    return glossed(
+        FirstScreen(
+            question=f"What matters most to {metric_words(content.metric)} in {content.study}?",
+            answer=answer,
+            doubt=_doubt(asked),
+            picture=None if picture is None else replace(picture, key="at-a-glance"),
+            drivers=tuple(drivers[:3]),
+            not_covered=not_covered(missing, content.warnings, content.assumptions),
+        )
+    )
 
 
-def sensitivity_of(report_data: ReportData) -> Content | None:
-    """Return the document of a sensitivity, or what a sweep's answer has of one; ``None`` without either.
+def driver(content: SensitivityDocument | None, currency: str) -> Words:
+    """Return what matters most, for the first screen of a sweep; empty without a resolved change."""
+    asked = None if content is None else _Asked(content, currency)
+    is_known = asked is not None and any(move.found.resolved for move in asked.largest)
+    return points(asked)[0] if asked is not None and is_known else ()
 
-    An answer knows less: what it does not know is ``None``.
-    """
-    found = report_data.of(SENSITIVITY)
-    if found is not None:
-        content: Content = found
-        return content
+
+def section(report_data: ReportData) -> Section | None:
+    """Return the section about each input alone, without what the first screen has; ``None`` where none was moved."""
+    asked = _asked(report_data)
+    found = None if asked is None else _tornado_section(asked)
+    if asked is None or found is None or report_data.kind != "sensitivity":
+        return found
+    return replace(found, title="How each input was moved", text=tuple(points(asked)[4:]), items=())
+
+
+def variance_section(report_data: ReportData) -> Section | None:
+    """Return the section about what the variance of runs comes from; ``None`` where that was not asked for."""
+    asked = _asked(report_data)
+    return None if asked is None else _variance(asked)
+
+
+def _asked(report_data: ReportData) -> _Asked | None:
+    content = report_data.sensitivity or _of_answers(report_data)
+    return None if content is None else _Asked(content, currency_of(report_data))
+
+
+def _of_answers(report_data: ReportData) -> SensitivityDocument | None:
+    """Return the answers of a sweep to questions about sensitivity in the form of the document; ``None`` without."""
     sweep = report_data.sweep
-    answers = [] if sweep is None else [answer["data"] for answer in sweep["answers"] if answer["ask"] == "sensitivity"]
-    tornado = next((data for data in answers if data.get("kind") == "tornado"), None)
-    indices = next((data for data in answers if data.get("kind") == "sobol"), None)
-    data = tornado or indices
-    if sweep is None or data is None:
+    if sweep is None:
         return None
-    cell = sweep["cells"][0]
-    return {
-        "metric": data["metric"],
-        "axes": sweep["axes"],
-        "replications": cell["replications"] if tornado else data["replications"],
-        "seed": sweep["seed"],
-        "low": sweep["design"].get("low"),
-        "center": _center(cell, data["metric"]),
-        "tornado": None if tornado is None else [_swing(axis, cell) for axis in tornado["axes"]],
-        "indices": None if indices is None else _indices(indices),
-        "indices_missing": "",
-    }
+    asked = [answer.data for answer in sweep.answers if answer.use == "sensitivity"]
+    answers = {data.get("kind"): data for data in reversed(asked)}
+    tornado, sobol = answers.get("tornado"), answers.get("sobol")
+    data = tornado or sobol
+    if data is None:
+        return None
+    cell = sweep.cells[0]
+    center = summary_of(cell, data["metric"])
+    swings = None if tornado is None else [
+        {"axis": axis["axis"], "center": cell.values[axis["axis"]], "swing": axis["swing"], "resolved": False,
+         "replications_to_resolve": None, "moves": [
+             {"label": move["value"], "number": None, "change": move["difference"], "closed_form": None,
+              "trouble": move["trouble"]} for move in axis["moves"]]}
+        for axis in tornado["axes"]
+    ]  # fmt: skip
+    indices = None if sobol is None else {
+        "samples": sobol["rows"], "rows": sobol["rows"], "left_out": sobol["left_out"], "why_left_out": "",
+        "mean": None, "noise_of_means": sobol["noise"], "together": None, "reason": sobol["reason"],
+        "variance": {key: {"variance": None, "share": (sobol["shares"] or {}).get(key)} for key in _PARTS},
+        "by_axis": [{"closed_form": None, **axis} for axis in sobol["axes"]],
+    }  # fmt: skip
+    return SensitivityDocument.model_validate({
+        **{key: getattr(sweep, key) for key in ("study", "question", "scenario", "seed", "axes", "provenance")},
+        "metric": data["metric"], "replications": cell.replications if tornado else data["replications"],
+        "center": {"values": cell.values, "mean": center.mean, "ci95": center.mean_ci95,
+                   "closed_form": None},
+        "low": sweep.design.get("low"), "tornado": swings, "indices": indices,
+        "indices_missing": "", "assumptions": [], "warnings": [],
+    })  # fmt: skip
+
+
+class _Move(NamedTuple):
+    """What one value of an input changes: the input, the value and the centre, and the change."""
+
+    title: str
+    label: str
+    center: str
+    found: DifferenceFound
+    change: Estimate
+    needed: Any
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The document of a sensitivity, and how its metric is worded."""
+
+    content: SensitivityDocument
+    currency: str = ""
+
+    @functools.cached_property
+    def places(self) -> Places:
+        """The document, to read numbers with their places from."""
+        return Places(SENSITIVITY, self.content)
+
+    @functools.cached_property
+    def metric(self) -> Shown:
+        """How the metric and its changes are shown in pictures and tables."""
+        return shown(self.content.metric, [self.content.center.mean], self.currency)
+
+    @functools.cached_property
+    def form(self) -> Form:
+        """How the metric is worded in sentences."""
+        return people_form(self.content.metric, [self.content.center.mean or 0.0], self.currency)
+
+    @functools.cached_property
+    def moves(self) -> list[list[_Move]]:
+        """Of each input what its values change, as far as that is known."""
+        found: list[list[_Move]] = []
+        for row, swing in enumerate(self.content.tornado or ()):
+            found.append([])
+            for place, move in enumerate(swing.moves):
+                keys = ("tornado", row, "moves", place, "change")
+                change, needed = self.places.estimate(*keys, interval="ci95"), (*keys, "replications_to_resolve")
+                if move.change is not None and change is not None:
+                    needed_at = self.places.at(*needed)
+                    found[-1].append(
+                        _Move(self.title(swing.axis), move.label, swing.center, move.change, change, needed_at)
+                    )
+        return found
+
+    @functools.cached_property
+    def largest(self) -> list[_Move]:
+        """Of each input the value that changes most, a resolved one if there is one; the largest first."""
+        known = [moves for moves in self.moves if moves]
+        tops = [max(moves, key=lambda move: (move.found.resolved, abs(move.found.mean))) for moves in known]
+        return sorted(tops, key=lambda move: -abs(move.found.mean))
+
+    @functools.cached_property
+    def by_input(self) -> list[tuple[int, AxisIndex]]:
+        """Sobol indices with their places in the document, the largest total first."""
+        rows = [] if self.content.indices is None else self.content.indices.by_axis
+        return sorted(enumerate(rows), key=lambda pair: -(pair[1].total.value or 0.0))
+
+    def title(self, axis: str) -> str:
+        """Return what an input is called."""
+        return self.content.axes[axis].title
+
+
+# ----------------------------------------
+# Sentences: what matters most, and what else is known.
+
+
+def points(asked: _Asked) -> list[Words]:
+    """Return the answer, and what else is known of what matters."""
+    sure = [move for move in asked.largest if move.found.resolved]
+    following = line(f"Next comes {sure[1].title}: ", _effect(asked, sure[1]), ".") if len(sure) > 1 else ()
+    found = (following, _unresolved(asked), _without(asked.largest), _parts(asked), _most_shares(asked))
+    return [_answer(asked, sure), *(words for words in found if words)]
+
+
+def _answer(asked: _Asked, sure: Sequence[_Move]) -> Words:
+    name, center = metric_words(asked.content.metric), asked.places.at("center", "mean")
+    if sure:
+        where = () if center is None else line(f", where {name} is ", number(center, asked.form))
+        return line(f"{capital(sure[0].title)} matters most: ", _effect(asked, sure[0]), where, ".")
+    if asked.largest and all(move.found.mean == 0 for move in asked.largest):
+        return (f"Nothing that was moved changes {name}: it is the same in every simulated run.",)
+    if asked.largest:
+        return (f"No input that was moved alone changes {name} by more than sampling error.",)
+    if asked.by_input:
+        place, top = asked.by_input[0]
+        ends = asked.places.ends("indices", "by_axis", place, "total", "ci95")
+        share = () if ends is None else ranged(*ends, PERCENT)
+        start = f"{capital(asked.title(top.axis))} matters most: it takes part in "
+        return line(start, share, f" of what the inputs change in {name}.")
+    indices = asked.content.indices
+    reason = (indices.reason if indices is not None else "") or asked.content.indices_missing or "nothing was asked for"
+    return (f"Which input matters most to {name} cannot be stated: {reason}.",)
+
+
+def _effect(asked: _Asked, move: _Move) -> Words:
+    """Return what a value of an input changes."""
+    size, step = move.change.changed(abs) if move.found.resolved else move.change, points_form(asked.form)
+    start = f"{move.label} instead of {move.center} {'raises' if move.found.mean > 0 else 'lowers'} it by "
+    if size.low is None or size.high is None:
+        return (start, number(abs(size.mean), step))
+    return (start, *ranged(size.low, size.high, step))
+
+
+def _unresolved(asked: _Asked) -> Words:
+    """Return the largest change that may be sampling error."""
+    move = next((move for move in asked.largest if not move.found.resolved and move.found.mean), None)
+    if move is None:
+        return ()
+    size = number(abs(move.change.mean), points_form(asked.form), move.change.interval)
+    start = f"{capital(move.title)} may matter too: with {move.label} instead of {move.center} the difference is "
+    return line(start, size, ", which is not resolved; ", more_runs(move.needed), ".")
+
+
+def _without(largest: Sequence[_Move]) -> Words:
+    """Return the inputs that change nothing at all."""
+    names = [move.title for move in largest if move.found.mean == 0 and move.change.interval is None]
+    if not names or len(names) == len(largest):
+        return ()
+    return (f"No change at all over what was looked at: {listed(names)}.",)
+
+
+def _parts(asked: _Asked) -> Words:
+    """Return how much of the variance of single runs comes from the inputs, and how much is run-to-run variability."""
+    at = ("indices", "variance")
+    inputs, noise = (asked.places.at(*at, part, "share", "value") for part in ("parameters", "noise"))
+    ends = asked.places.ends(*at, "parameters", "share", "ci95")
+    if inputs is None or noise is None:
+        return ()
+    share: Words = (number(inputs, PERCENT),) if ends is None else (
+        number(inputs, PERCENT, (ends[0].value, ends[1].value)), " (", *ranged(*ends, PERCENT._replace(unit="")), ")",
+    )  # fmt: skip
+    return ("Of the variance of single runs ", *share, " comes from the inputs and ", number(noise, PERCENT),
+            " from run-to-run variability; the rest from both together.")  # fmt: skip
+
+
+def _most_shares(asked: _Asked) -> Words:
+    """Return which inputs would make results surest if they were known."""
+    parts = [line(f"{asked.title(row.axis)} in ", number(share, PERCENT)) for place, row in asked.by_input[:2]
+             if (share := asked.places.at("indices", "by_axis", place, "total", "value")) is not None]  # fmt: skip
+    start = "All inputs varied together, most of that involves few of them: "
+    return line(start, joined(parts, ", "), ".") if parts else ()
+
+
+def _doubt(asked: _Asked) -> Words:
+    """Return how sure the answer is."""
+    runs, low = asked.places.at("replications"), asked.places.at("low")
+    center = asked.places.estimate("center", interval="ci95")
+    assert runs is not None
+    parts: list[Words] = []
+    if asked.content.tornado and low is not None:
+        ends = "Each input was moved alone, with the others at their centres; what is not known exactly was moved to "
+        parts.append((ends, "ends that it lies beyond with a probability of ", number(low, PERCENT), " each."))
+    parts.append(("Every value met the same failures, in ", number(runs, COUNT), " simulated runs; ranges are 95 % "
+                  "confidence intervals."))  # fmt: skip
+    if center is not None and center.interval is not None:
+        parts.append(("At the centre it is ", *worded(center, asked.form), "."))
+    return joined(parts)
+
+
+# ----------------------------------------
+# What each input alone changes.
 
 
 def drawn_ends(changes: Sequence[float]) -> tuple[int, int]:
@@ -128,513 +338,167 @@ def drawn_ends(changes: Sequence[float]) -> tuple[int, int]:
     return (min(low, high), max(low, high)) if low != high else (0, len(changes) - 1)
 
 
-def _center(cell: Content, metric: str) -> Content:
-    """Return the central point: the first cell of a sweep one at a time."""
-    found = cell["metrics"].get(metric, {})
-    return {"values": cell["values"], "mean": found.get("mean"), "ci95": found.get("mean_ci95")}
+def _tornado_section(asked: _Asked) -> Section | None:
+    picture = _tornado(asked)
+    return None if picture is None else Section("tornado", picture.title, (), (picture,), tuple(_notes(asked)))
 
 
-def _swing(found: Content, cell: Content) -> Content:
-    """Return what an axis does alone, in the form of the document."""
-    moves = [
-        {"label": move["value"], "number": None, "change": move["difference"], "trouble": move["trouble"]}
-        for move in found["moves"]
-    ]
-    return {"axis": found["axis"], "center": cell["values"][found["axis"]], "moves": moves}
-
-
-def _indices(found: Content) -> Content:
-    """Return which axis brings the variance, in the form of the document."""
-    shares = found["shares"]
-    return {
-        "rows": found["rows"],
-        "left_out": found["left_out"],
-        "why_left_out": "",
-        "variance": {key: {"share": None if shares is None else shares[key]} for key in ("parameters", "luck", "both")},
-        "noise_of_means": found["noise"],
-        "together": None,
-        "by_axis": found["axes"],
-        "reason": found["reason"],
-    }
-
-
-_MOST_BARS = 10
-
-
-class _Move(NamedTuple):
-    """What one value of an input changes: where it stands, its input, the value and the centre, and the change."""
-
-    keys: tuple[str | int, ...]
-    title: str
-    label: str
-    center: str
-    change: Estimate
-    is_resolved: bool
-
-
-class _Asked(NamedTuple):
-    """The document, the metric, and how its values and changes are told."""
-
-    places: Places
-    metric: str
-    form: Form
-
-    @property
-    def step(self) -> Form:
-        """How changes are told."""
-        return points_form(self.form)
-
-
-def first_screen(report_data: ReportData) -> FirstScreen:
-    """Return the first screen."""
-    content = report_data.main
-    places = Places(report_data.results.file, content)
-    metric = content["metric"]
-    values = [content["center"]["mean"] or 0.0]
-    currency = currency_of(report_data) if metric.startswith("cost") else ""
-    asked = _Asked(places, metric, people_form(metric, values, currency))
-    largest = _largest(asked)
-    return glossed(
-        FirstScreen(
-            question=f"What matters most to {metric_words(metric)} in {content['study']}?",
-            answer=_answer(asked, largest),
-            doubt=_doubt(asked),
-            picture=_tornado(asked, largest) or _shares(asked),
-            drivers=tuple(words for words in _drivers(asked, largest) if words)[:3],
-            not_covered=not_covered(_notes_of_sensitivity(content), content["warnings"], content["assumptions"]),
-        )
-    )
-
-
-def _notes_of_sensitivity(content: dict[str, object]) -> list[str]:
-    """Return why something is missing, in words of the results."""
-    return [str(content["indices_missing"])] if content["indices_missing"] else []
-
-
-def _moves(asked: _Asked, row: int) -> list[_Move]:
-    """Return what the values of an input change."""
-    places, found = asked.places, []
-    entry = places.get("tornado", row)
-    title = places.get("axes", entry["axis"], "title")
-    for place, move in enumerate(entry["moves"]):
-        keys = ("tornado", row, "moves", place, "change")
-        change = places.estimate(*keys, interval="ci95")
-        if change is not None:
-            resolved = bool(places.get(*keys, "resolved"))
-            found.append(_Move(keys, title, move["label"], entry["center"], change, resolved))
-    return found
-
-
-def _largest(asked: _Asked) -> list[_Move]:
-    """Return of each input the value that changes most, beyond chance if one does; the largest first."""
-    rows = asked.places.get("tornado") or []
-    moves = [_moves(asked, row) for row in range(len(rows))]
-    tops = [max(each, key=lambda move: (move.is_resolved, abs(move.change.mean.value))) for each in moves if each]
-    return sorted(tops, key=lambda move: -abs(move.change.mean.value))
-
-
-def _answer(asked: _Asked, largest: list[_Move]) -> Words:
-    """Return the answer in one sentence."""
-    name = metric_words(asked.metric)
-    sure = [move for move in largest if move.is_resolved]
-    if sure:
-        top = sure[0]
-        start = (f"{capital(top.title)} matters most: ", *_told(asked, top))
-        center = asked.places.at("center", "mean")
-        return (*start, ".") if center is None else (*start, f", where {name} is ", number(center, asked.form), ".")
-    if largest and all(move.change.mean.value == 0 for move in largest):
-        return (f"Nothing that was moved changes {name}: it is the same in every simulated run.",)
-    if largest:
-        return (f"No input that was moved alone changes {name} by more than chance may.",)
-    shares = _by_axis(asked)
-    if shares:
-        title, place, _ = shares[0]
-        total = asked.places.estimate("indices", "by_axis", place, "total", interval="ci95")
-        ends = asked.places.ends("indices", "by_axis", place, "total", "ci95")
-        assert ends is not None or total is None
-        parts: Words = () if ends is None else ranged(*ends, PERCENT)
-        return (f"{capital(title)} matters most: it takes part in ", *parts, f" of what the inputs change in {name}.")
-    reason = asked.places.get("indices", "reason") or asked.places.get("indices_missing") or "nothing was asked for"
-    return (f"Which input matters most to {name} cannot be told: {reason}.",)
-
-
-def _told(asked: _Asked, move: _Move) -> Words:
-    """Return what a value of an input changes."""
-    size = move.change.changed(abs) if move.is_resolved else move.change
-    way = "raises" if move.change.mean.value > 0 else "lowers"
-    if size.low is None or size.high is None:
-        return (f"{move.label} instead of {move.center} {way} it by ", number(abs(size.mean), asked.step))
-    return (f"{move.label} instead of {move.center} {way} it by ", *ranged(size.low, size.high, asked.step))
-
-
-def _drivers(asked: _Asked, largest: list[_Move]) -> list[Words]:
-    """Return what else is known of what matters."""
-    sure = [move for move in largest if move.is_resolved]
-    return [_next(asked, sure), _unresolved(asked, largest), _without(largest), _parts(asked), _most_shares(asked)]
-
-
-def _next(asked: _Asked, sure: list[_Move]) -> Words:
-    """Return the input that matters most but one."""
-    if len(sure) < 2:
-        return ()
-    return (f"Next comes {sure[1].title}: ", *_told(asked, sure[1]), ".")
-
-
-def _unresolved(asked: _Asked, largest: list[_Move]) -> Words:
-    """Return the largest change that may be chance."""
-    open_ = [move for move in largest if not move.is_resolved and move.change.mean.value != 0]
-    if not open_:
-        return ()
-    move = open_[0]
-    needed = asked.places.at(*move.keys, "replications_to_resolve")
-    size = number(abs(move.change.mean), asked.step, move.change.interval)
-    return (f"{capital(move.title)} may matter too: with {move.label} instead of {move.center} the difference is ",
-            size, ", which may be chance; ", *more_runs(needed), ".")  # fmt: skip
-
-
-def _without(largest: list[_Move]) -> Words:
-    """Return the inputs that change nothing at all."""
-    names = [move.title for move in largest if move.change.mean.value == 0 and move.change.interval is None]
-    if not names or len(names) == len(largest):
-        return ()
-    verb = "changes" if len(names) == 1 else "change"
-    return (f"{capital(listed(names))} {verb} nothing over what was looked at.",)
-
-
-def _parts(asked: _Asked) -> Words:
-    """Return how much of the scatter of single runs comes from the inputs, and how much is run-to-run variability."""
-    at = ("indices", "variance")
-    inputs, fortune = (asked.places.at(*at, part, "share", "value") for part in ("parameters", "luck"))
-    ends = asked.places.ends(*at, "parameters", "share", "ci95")
-    if inputs is None or fortune is None:
-        return ()
-    share: Words = (number(inputs, PERCENT),) if ends is None else (
-        number(inputs, PERCENT, (ends[0].value, ends[1].value)), " (", *ranged(*ends, PERCENT._replace(unit="")), ")",
-    )  # fmt: skip
-    return ("Of how far single runs lie apart (their variance), ", *share, " comes from the inputs and ",
-            number(fortune, PERCENT), " from run-to-run variability; the rest from both together.")  # fmt: skip
-
-
-def _by_axis(asked: _Asked) -> list[tuple[str, int, float]]:
-    """Return of each input how much it takes part in, the most first."""
-    found = []
-    for place, row in enumerate(asked.places.get("indices", "by_axis") or []):
-        share = asked.places.at("indices", "by_axis", place, "total", "value")
-        if share is not None:
-            found.append((asked.places.get("axes", row["axis"], "title"), place, share.value))
-    return sorted(found, key=lambda entry: -entry[2])
-
-
-def _most_shares(asked: _Asked) -> Words:
-    """Return which inputs would make results surest if they were known."""
-    parts: list[Words] = []
-    for title, place, _ in _by_axis(asked)[:2]:
-        share = asked.places.at("indices", "by_axis", place, "total", "value")
-        assert share is not None
-        parts.append((f"{title} in ", number(share, PERCENT)))
-    if not parts:
-        return ()
-    return ("All inputs varied together, most of that involves few of them: ", *joined(parts, ", "), ".")
-
-
-def _doubt(asked: _Asked) -> Words:
-    """Return how sure the answer is."""
-    runs = asked.places.at("replications")
-    if runs is None:
-        return ()
-    center = asked.places.estimate("center", interval="ci95")
-    parts: list[Words] = []
-    low = asked.places.at("low")
-    if asked.places.get("tornado") and low is not None:
-        parts.append((
-            "Each input was moved alone, with the others at their centres; what is not known exactly was moved to "
-            "ends that it lies beyond with a probability of ", number(low, PERCENT), " each.",
-        ))  # fmt: skip
-    every = "Every value met the same failures, in "
-    parts.append((every, number(runs, COUNT), " simulated runs; ranges are what chance leaves open."))
-    if center is not None and center.interval is not None:
-        parts.append(("At the centre it is ", *told(center, asked.form), "."))
-    return joined(parts)
-
-
-def _tornado(asked: _Asked, largest: list[_Move]) -> Picture | None:
-    """Return what each input alone does."""
-    center, size = asked.places.at("center", "mean"), asked.form.size
-    rows = asked.places.get("tornado")
-    if center is None or not rows or not largest:
+def _tornado(asked: _Asked) -> Picture | None:
+    """Return what each input alone changes, every value of it in the table; ``None`` where none was moved."""
+    content, metric, center = asked.content, asked.metric, asked.content.center
+    if center.mean is None or not asked.largest:
         return None
-
-    def end(move: _Move) -> tuple[str, float, tuple[float, float] | None]:
-        ends = move.change.interval
-        return (move.label, move.change.mean.value / size, None if ends is None else (ends[0] / size, ends[1] / size))
-
-    swings, cells = [], []
-    for row in range(min(len(rows), _MOST_BARS)):
-        moves = _moves(asked, row)
-        if not moves:
-            continue
-        first, last = drawn_ends([move.change.mean.value for move in moves])
-        low, high = end(moves[first]), end(moves[last])
-        if len(moves) == 1:
-            high = (moves[0].center, 0.0, None)
-        swings.append(Swing(moves[0].title, low, high))
-        cells += [(move.title, move.label, asked.form.change(move.change.mean.value, move.change.interval))
-                  for move in moves]  # fmt: skip
-    sure = [move for move in largest if move.is_resolved]
-    title = f"{capital(sure[0].title)} matters most" if sure else "No input changes it by more than chance may"
-    unit = asked.step.unit
-    heads = (Column("input", is_number=False), Column("value", is_number=False), Column("change"))
-    chart = Tornado(title, unit, ("all at their centres", center.value / size), tuple(swings))
-    alt = f"Bars of what each input alone changes. {title}."
-    return Picture(
-        "at-a-glance", chart, alt, "Changes from the centre, on the same failures.", Grid(title, heads, cells)
-    )
-
-
-def _shares(asked: _Asked) -> Picture | None:
-    """Return what each input takes part in, where none was moved alone."""
-    shares = _by_axis(asked)[:_MOST_BARS]
-    if not shares:
-        return None
-    rows = tuple(Bar(title, (100 * share,)) for title, _, share in shares)
-    title = f"{capital(shares[0][0])} matters most"
-    heads = (Column("input", is_number=False), Column("takes part in"))
-    table = Grid(title, heads, [(name, PERCENT.plain(share)) for name, _, share in shares])
-    alt = f"Bars of how much of what the inputs change each of them takes part in. {title}."
-    return Picture(
-        "at-a-glance", Bars(title, "% of what the inputs change", ("takes part in",), rows), alt, table=table
-    )
-
-
-# ----------------------------------------
-# What each input alone does to the answer.
-
-
-def section(report_data: ReportData) -> Section | None:
-    """Return the section; ``None`` where there is nothing to say."""
-    content = sensitivity_of(report_data)
-    return None if content is None else _tornado_section(content, currency_of(report_data))
-
-
-def _tornado_section(content: Content, currency: str) -> Section | None:
-    """Return the section of a document."""
-    if not content["tornado"] or content["center"]["mean"] is None:
-        return None
-    known = [(swing, _moves_of_tornado(swing)) for swing in content["tornado"]]
-    known = [(swing, moves) for swing, moves in known if moves]
-    if not known:
-        return None
-    metric = _metric(content, currency)
-    title = _title(known, content, metric)
-    swings = tuple(_swing_of_tornado(swing, moves, content, metric) for swing, moves in known)
-    at_center = content["center"]["mean"] / metric.form.size
-    center = metric.told({"mean": content["center"]["mean"], "mean_ci95": content["center"]["ci95"]})
-    chart = Tornado(title, metric.step, ("all inputs at their centres", at_center), swings)
-    rows = [row for swing in content["tornado"] for row in _rows(swing, content, metric)]
+    title = _tornado_title(asked)
+    swings = tuple(_swing(moves, metric) for moves in asked.moves if moves)[:_MOST_BARS]
+    chart = Tornado(title, metric.step, ("all inputs at their centres", center.mean / metric.form.size), swings)
+    rows = [row for swing in content.tornado or () for row in _rows(swing, asked)]
     columns = [
         Column("Input", is_number=False), Column("From", is_number=False), Column("To", is_number=False),
         Column(f"Change of {metric.name}, 95 % interval"), Column("How sure", is_number=False),
+        Column("By the closed form"),
     ]  # fmt: skip
-    formulas = [move.get("closed_form") for swing in content["tornado"] for move in swing["moves"]]
-    if any(formula is not None for formula in formulas):
-        columns.append(Column("By the closed form"))
-        texts = ["no form" if formula is None else metric.form.change(formula) for formula in formulas]
-        rows = [(*row, text) for row, text in zip(rows, texts, strict=True)]
-    told = "; ".join(f"{row[0]} to {row[2]}: {row[3]}" for row in rows[:6])
-    alt = f"{capital(metric.name)} is {center} with all inputs at their centres. {told}."
-    caption = (
-        "One input is moved, the others stay at their centres. Of several values those that change most are shown."
-    )
-    if content["low"] is not None:
-        within = f"{100 * (1 - 2 * content['low']):.0f} %"
-        caption += f" Inputs that are not known go to the ends between which they are with {within}."
-    picture = Picture("tornado", chart, alt, caption, Grid(title, columns, rows))
-    return Section("tornado", title, (), (picture,), tuple(_notes_of_tornado(content, metric)))
+    if not any(row[-1] for row in rows):
+        rows, columns = [row[:-1] for row in rows], columns[:-1]
+    at_center = metric.worded({"mean": center.mean, "mean_ci95": center.ci95})
+    alt = f"{capital(metric.name)} is {at_center} with all inputs at their centres. "
+    alt += f"{'; '.join(f'{row[0]} to {row[2]}: {row[3]}' for row in rows[:6])}."
+    caption = "One input is moved, the others stay at their centres; of several values two are drawn."
+    if content.low is not None:
+        ends = f"{100 * (1 - 2 * content.low):.0f} %"
+        caption += f" Inputs that are not known go to the ends between which they are with a probability of {ends}."
+    return Picture("tornado", chart, alt, caption, Grid(title, columns, rows))
 
 
-def _metric(content: Content, currency: str) -> Shown:
-    """Return how the metric and its changes are shown."""
-    return shown(content["metric"], [content["center"]["mean"]], currency)
-
-
-def _moves_of_tornado(swing: Content) -> list[Content]:
-    """Return the values of an input whose change is known."""
-    return [move for move in swing["moves"] if move["change"] is not None]
-
-
-def _swing_of_tornado(swing: Content, moves: Sequence[Content], content: Content, metric: Shown) -> Swing:
-    """Return the two values of an input that are drawn: of several the lowest and the highest change."""
-    first, last = drawn_ends([float(move["change"]["mean"]) for move in moves])
-    low, high = _end(moves[first], metric), _end(moves[last], metric)
-    if len(moves) == 1:
-        # The other end is the centre itself.
-        high = str(swing["center"]), 0.0, None
-    return Swing(str(content["axes"][swing["axis"]]["title"]), low, high)
-
-
-def _end(move: Content, metric: Shown) -> tuple[str, float, tuple[float, float] | None]:
-    change = move["change"]
-    return str(move["label"]), change["mean"] / metric.form.size, metric.gaps(change["ci95"])
-
-
-def _rows(swing: Content, content: Content, metric: Shown) -> Iterator[tuple[str, ...]]:
-    """Yield every value of an input that was tried."""
-    title = str(content["axes"][swing["axis"]]["title"])
-    for move in swing["moves"]:
-        change = move["change"]
-        if change is None:
-            yield title, swing["center"], move["label"], "no mean", move["trouble"] or "nothing to measure"
-        else:
-            note = difference_note(DifferenceFound.model_validate(change), content["replications"])
-            yield title, swing["center"], move["label"], metric.change(change), note
-
-
-def _title(known: Sequence[tuple[Content, list[Content]]], content: Content, metric: Shown) -> str:
+def _tornado_title(asked: _Asked) -> str:
     """Return which input moves the metric most, if that is resolved."""
-    sure = [(swing, move) for swing, moves in known for move in moves if move["change"]["resolved"]]
+    sure, metric = [move for move in asked.largest if move.found.resolved], asked.metric
     if sure:
-        swing, largest = max(sure, key=lambda pair: abs(pair[1]["change"]["mean"]))
-        name, labels = content["axes"][swing["axis"]]["title"], map(label_text, (swing["center"], largest["label"]))
-        told = f"{name} from {' to '.join(labels)} changes {metric.name} by {metric.change(largest['change'])}"
-        highest = max(abs(move["change"]["mean"]) for _, moves in known for move in moves)
-        return capital(told if abs(largest["change"]["mean"]) == highest else f"{told}, the most that is resolved")
-    if all(move["change"]["mean"] == 0 for _, moves in known for move in moves):
+        move, most = sure[0], max(abs(move.found.mean) for moves in asked.moves for move in moves)
+        ends = f"from {label_text(move.center)} to {label_text(move.label)}"
+        end = "" if abs(move.found.mean) == most else ", the most that is resolved"
+        return capital(f"{move.title} {ends} changes {metric.name} by {metric.change(move.found)}{end}")
+    if all(move.found.mean == 0 for moves in asked.moves for move in moves):
         return f"No input alone changes {metric.name}"
-    count = number_of(content["replications"], "replication")
+    count = number_of(asked.content.replications, "replication")
     return f"No input alone changes {metric.name} by more than the sampling error, with {count}"
 
 
-def _notes_of_tornado(content: Content, metric: Shown) -> Iterator[str]:
+def _swing(moves: Sequence[_Move], metric: Shown) -> Swing:
+    """Return the two values of an input that are drawn; of a single one the other end is the centre itself."""
+    drawn = [(move.label, move.found.mean / metric.form.size, metric.gaps(move.found.ci95)) for move in moves]
+    low, high = (drawn[place] for place in drawn_ends([move.found.mean for move in moves]))
+    return Swing(moves[0].title, low, (moves[0].center, 0.0, None) if len(moves) == 1 else high)
+
+
+def _rows(swing: SwingFound, asked: _Asked) -> Iterator[tuple[str, ...]]:
+    """Yield every value of an input that was simulated."""
+    metric, title = asked.metric, asked.title(swing.axis)
+    for move in swing.moves:
+        change, note = "no mean", move.trouble or "nothing to measure"
+        if move.change is not None:
+            change, note = metric.change(move.change), difference_note(move.change, asked.content.replications)
+        formula = "" if move.closed_form is None else metric.form.change(move.closed_form)
+        yield title, swing.center, move.label, change, note, formula
+
+
+def _notes(asked: _Asked) -> Iterator[str]:
     """Yield what to know before using the numbers."""
-    for swing in content["tornado"]:
-        for move in swing["moves"]:
-            found = move["change"]
-            taken = found and not found["resolved"] and found.get("controlled")
-            if taken and not taken["ci95"][0] <= 0 <= taken["ci95"][1]:
-                name = content["axes"][swing["axis"]]["title"]
-                yield f"{capital(name)} {move['label']}: {metric.change(taken)} without the sampling error of failures."
-    yield (
-        f"Changes on the same failures, {number_of(content['replications'], 'replication')} of every point, seed "
-        f"{content['seed']}; each interval is 95 % by itself."
-    )
-    center = [f"{content['axes'][name]['title']} {label}" for name, label in content["center"]["values"].items()]
-    yield f"The centre: {', '.join(center)}."
-    chosen = [str(axis["title"]) for axis in content["axes"].values() if not axis["unknown"]]
+    content, metric = asked.content, asked.metric
+    for move in (move for moves in asked.moves for move in moves):
+        taken = None if move.found.resolved else move.found.controlled
+        if taken is not None and not taken.ci95[0] <= 0 <= taken.ci95[1]:
+            yield f"{capital(move.title)} {move.label}: {metric.change(taken)} with control variates."
+    runs = number_of(content.replications, "replication")
+    yield f"Changes on the same failures, {runs} of every point, seed {content.seed}; each interval is 95 % by itself."
+    yield f"The centre: {', '.join(f'{asked.title(name)} {label}' for name, label in content.center.values.items())}."
+    yield from _chosen(asked, "")
+
+
+def _chosen(asked: _Asked, end: str) -> Iterator[str]:
+    chosen = [axis.title for axis in asked.content.axes.values() if not axis.unknown]
     if chosen:
-        yield f"Chosen, not unknown: {listed(chosen)}."
+        yield f"Chosen, not unknown: {listed(chosen)}{end}."
 
 
 # ----------------------------------------
-# Which inputs the scatter of the answer comes from.
+# What the variance of single runs comes from.
 
-_SHARE = form_of("ettr", [])
-
-
-def variance_section(report_data: ReportData) -> Section | None:
-    """Return the section; ``None`` where there is nothing to say."""
-    content = sensitivity_of(report_data)
-    return None if content is None else _variance_section(content)
+_PARTS = ("parameters", "noise", "both")
 
 
-def _variance_section(content: Content) -> Section | None:
-    """Return the section of a document."""
-    found = content["indices"]
+def _variance(asked: _Asked) -> Section | None:
+    """Return the section; ``None`` where it was not asked for."""
+    found, missing = asked.content.indices, asked.content.indices_missing
     if found is None:
-        why = content["indices_missing"]
-        title = "The scatter of the answer is not told apart"
-        return Section("variance", title, (f"{capital(why)}.",)) if why else None
-    pictures = [
-        picture for picture in (_parts_of_variance(content), _by_axis_of_variance(content)) if picture is not None
-    ]
-    text = [f"{capital(found['reason'])}."] if found["reason"] else []
+        title = "What the variance comes from cannot be stated"
+        return Section("variance", title, (f"{capital(missing)}.",)) if missing else None
+    pictures = tuple(picture for picture in (_of_a_run(asked), _by_input(asked)) if picture is not None)
+    text = tuple(f"{capital(reason)}." for reason in [found.reason] if reason)
     if not pictures:
-        name = capital(name_of(content["metric"]))
-        return Section("variance", f"{name} is the same in every run", tuple(text)) if text else None
-    return Section(
-        "variance", pictures[-1].chart.title, tuple(text), tuple(pictures), tuple(_notes_of_variance(content))
-    )
+        title = f"{capital(name_of(asked.content.metric))} is the same in every run"
+        return Section("variance", title, text) if text else None
+    notes = [f"Variance-based indices (Sobol) from {number_of(found.rows, 'sample')} of all inputs"]
+    notes[0] += f"; {found.left_out} were left out" if found.left_out else ""
+    notes[0] += f": {found.why_left_out}" if found.why_left_out else ""
+    notes[0] += ". Brackets are 95 % intervals."
+    if found.noise_of_means is not None:
+        noise = PERCENT.plain(found.noise_of_means)
+        notes.append(f"Sampling error makes {noise} of the variance of the means of points; it is taken out.")
+    notes += _chosen(asked, "; all their values count as equally likely")
+    return Section("variance", pictures[-1].title, text, pictures, tuple(notes))
 
 
-def _whole(content: Content) -> str:
-    """Return what all inputs are together."""
-    return "what is not known" if all(axis["unknown"] for axis in content["axes"].values()) else "what varies"
-
-
-def _told_of_variance(found: Content) -> str:
-    """Return a share with its interval."""
-    return _SHARE.value(found["value"], ends_of(found["ci95"]))
-
-
-def _parts_of_variance(content: Content) -> Picture | None:
+def _of_a_run(asked: _Asked) -> Picture | None:
     """Return what the variance of one run is made of; ``None`` where there is no variance."""
-    variance = content["indices"]["variance"]
-    names = {"parameters": _whole(content), "luck": "run-to-run variability", "both": "both together"}
-    if any(variance[key]["share"] is None for key in names):
+    content = asked.content
+    assert content.indices is not None
+    inputs = "what is not known" if all(axis.unknown for axis in content.axes.values()) else "what varies"
+    names = dict(zip(_PARTS, (inputs, "run-to-run variability", "both together"), strict=True))
+    shares = {key: share for key in _PARTS if (share := content.indices.variance[key].share) is not None}
+    if len(shares) < len(_PARTS):
         return None
-    shares = {key: variance[key]["share"] for key in names}
-    parts = tuple(Part(names[key], 100 * shares[key]["value"], hue) for hue, key in enumerate(names))
-    metric = name_of(content["metric"])
-    largest = max(names, key=lambda key: float(shares[key]["value"]))
-    verb = "make" if largest == "both" else "makes"
-    title = (
-        f"{capital(names[largest])} {verb} {_told_of_variance(shares[largest])} of the variance of one run's {metric}"
-    )
-    rows = [(names[key], _told_of_variance(shares[key])) for key in names]
+    parts = tuple(Part(names[key], 100 * (share.value or 0.0), hue) for hue, (key, share) in enumerate(shares.items()))
+    metric, largest = name_of(content.metric), max(_PARTS, key=lambda key: shares[key].value or 0.0)
+    makes = "make" if largest == "both" else "makes"
+    title = f"{capital(names[largest])} {makes} {_share(shares[largest])} of the variance of one run's {metric}"
+    rows = [(names[key], _share(share)) for key, share in shares.items()]
     columns = (Column("Part", is_number=False), Column("Share of the variance, 95 % interval"))
     alt = f"The variance of one run's {metric}: {'; '.join(f'{name} {share}' for name, share in rows)}."
-    caption = (
-        "Run-to-run variability is what differs between runs of one cluster. Both together: it is itself different "
-        "from one set of inputs to another."
-    )
+    caption = "Both together: the run-to-run variability is itself different from one set of inputs to another."
     return Picture("variance-of-a-run", Stack(title, "%", parts), alt, caption, Grid(title, columns, rows))
 
 
-def _by_axis_of_variance(content: Content) -> Picture | None:
-    """Return the first-order and total index of every input; ``None`` where they are not told apart."""
-    found = content["indices"]["by_axis"]
-    if not found:
+def _share(found: IndexEstimate) -> str:
+    return "not known" if found.value is None else PERCENT.value(found.value, ends_of(found.ci95))
+
+
+def _by_input(asked: _Asked) -> Picture | None:
+    """Return the first-order and total index of every input; ``None`` where they are not known."""
+    content = asked.content
+    if content.indices is None or not content.indices.by_axis:
         return None
-    titles = {name: str(axis["title"]) for name, axis in content["axes"].items()}
-    rows = tuple(
-        Bar(
-            titles[row["axis"]],
-            (100 * row["first"]["value"], 100 * row["total"]["value"]),
-            (_percent(row["first"]), _percent(row["total"])),
-        )
-        for row in found
-    )
-    metric = name_of(content["metric"])
-    top = max(found, key=lambda row: float(row["total"]["value"]))
-    told = f"takes part in {_told_of_variance(top['total'])} of what the inputs make of the variance of {metric}"
-    title = capital(f"{titles[top['axis']]} {told}")
-    texts = [(titles[row["axis"]], _told_of_variance(row["first"]), _told_of_variance(row["total"])) for row in found]
+    rows = content.indices.by_axis
+    bars = tuple(
+        Bar(asked.title(row.axis), (100 * (row.first.value or 0.0), 100 * (row.total.value or 0.0)),
+            (_percent(row.first), _percent(row.total)))
+        for row in rows[:_MOST_BARS]
+    )  # fmt: skip
+    top, metric = asked.by_input[0][1], name_of(content.metric)
+    title = f"{asked.title(top.axis)} takes part in {_share(top.total)} of what the inputs make of the variance"
+    title = capital(f"{title} of {metric}")
+    texts = [(asked.title(row.axis), _share(row.first), _share(row.total)) for row in rows]
     columns = (Column("Input", is_number=False), Column("Alone, 95 % interval"), Column("In all, 95 % interval"))
-    together = content["indices"]["together"]
-    note = "" if together is None else f"Only together, not one alone, they bring {_told_of_variance(together)}."
+    together = content.indices.together
+    note = "" if together is None else f"Only together, not one alone, they bring {_share(together)}."
     alt = f"Shares of the variance: {'; '.join(f'{row[0]} alone {row[1]}, in all {row[2]}' for row in texts[:6])}."
     caption = (
-        "Alone: by how much the variance would fall if this input were known. In all: what it takes part in, also "
-        f"together with others; these may add up to more than 100 %. {note}"
-    ).rstrip()
-    chart = Bars(title, "%", ("alone", "in all"), rows)
+        "Alone: by how much the variance would fall if this input were known (first-order index). In all: what it "
+        "takes part in, also together with others (total index); these may add up to more than 100 %."
+    )
+    chart = Bars(title, "%", ("alone", "in all"), bars)
     return Picture("variance-by-input", chart, alt, caption, Grid(title, columns, texts, note=note))
 
 
-def _percent(found: Content) -> tuple[float, float] | None:
-    ends = ends_of(found["ci95"])
+def _percent(found: IndexEstimate) -> tuple[float, float] | None:
+    ends = ends_of(found.ci95)
     return None if ends is None else (100 * ends[0], 100 * ends[1])
-
-
-def _notes_of_variance(content: Content) -> Iterator[str]:
-    """Yield what to know before using the numbers."""
-    found = content["indices"]
-    samples = f"Variance-based indices (Sobol) from {number_of(found['rows'], 'sample')} of all inputs"
-    left = f"; {found['left_out']} were left out" if found["left_out"] else ""
-    left += f": {found['why_left_out']}" if found["why_left_out"] else ""
-    yield f"{samples}{left}. Brackets are 95 % intervals."
-    noise = found["noise_of_means"]
-    if noise is not None:
-        yield f"Sampling error makes {_SHARE.plain(noise)} of the variance of the means of points; it is taken out."
-    chosen = [str(axis["title"]) for axis in content["axes"].values() if not axis["unknown"]]
-    if chosen:
-        yield f"Chosen, not unknown: {listed(chosen)}; all their values count as equally likely."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from analysis.amounts import (
     COUNT,
@@ -13,11 +13,9 @@ from analysis.amounts import (
     POINTS,
     Shown,
     capital,
-    ends_of,
     label_text,
     name_of,
     number_of,
-    people_form,
     phrases,
     points_form,
     verb,
@@ -25,39 +23,38 @@ from analysis.amounts import (
 from analysis.metrics import TIME_SHARE, lower_is_better
 from analysis.page.cells import (
     Axis,
-    Line,
     axes_of,
     best_of,
-    levels_of,
-    lines_along,
+    cell_mean,
+    evenly,
+    has_bands,
     mean_of,
     missing_text,
     place_of,
     running,
     share_of_lines,
+    shown_of_cells,
     status_text,
+    summary_of,
 )
+from analysis.page.chapters import sensitivity
 from analysis.page.chapters.answer import Asked, Rows, asked_text
 from analysis.page.chapters.answers import all_results, answers_of
-from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, luck, not_covered, not_known
-from analysis.page.charts.data import Curves, HeatMap, Interval, Intervals, Scale, Series
+from analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
+from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, not_covered, not_known, variability
+from analysis.page.charts.data import HeatMap, Interval, Intervals
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
-from analysis.page.report_data import RUN, SENSITIVITY, chosen_cells
+from analysis.page.report_data import RUN
 from analysis.page.sourced import (
     Estimate,
     Places,
-    apart,
-    band_text,
     between,
-    cell_mean,
-    has_bands,
     line,
     listed,
     number,
     sentence,
-    shown_of_cells,
-    told,
+    worded,
 )
 from sim import JOB_BUCKETS, catalog
 
@@ -67,8 +64,7 @@ if TYPE_CHECKING:
     from analysis.page.chapters.answer import AnswerText
     from analysis.page.model import Words
     from analysis.page.report_data import ReportData
-
-Content = dict[str, Any]
+    from analysis.results.models import CellFound, SweepDocument, Warned
 
 # ----------------------------------------
 # A study that was run, for the terminal: the answers first, then the numbers.
@@ -76,86 +72,87 @@ Content = dict[str, Any]
 _MOST_NAMED = 10
 
 
-def format_sweep(content: Content, *, width: int | None = None) -> str:
+def format_sweep(content: SweepDocument, *, width: int | None = None) -> str:
     """Return the document of a study (as read back from JSON) as text, in so many columns."""
     from analysis.page.formats import terminal
 
     return terminal.write(_chapters(content), width=width)
 
 
-def _chapters(content: Content) -> Iterator[Section]:
+def _chapters(content: SweepDocument) -> Iterator[Section]:
     """Yield what is said of a study: what was run, each answer, all results, and what to know before using them."""
-    warnings = [f"warning: {_warning(warning, content)}" for warning in content["warnings"]]
-    asked = [content["question"]] if content["question"] else []
-    text = (*asked, _setting(content), *_precision(content), *content["at_equal_lines"], *warnings)
-    yield Section("study", content["study"], text)
-    told = {one.position: (one, answer) for one, answer in answers_of(Places(RUN, content))}
-    for place, entry in enumerate(content["answers"]):
-        if place in told:
-            one, answer = told[place]
-            yield Section("answer", asked_text(one), (answer.answer,), () if answer.table is None else (answer.table,))
-        else:
-            yield Section("answer", asked_text(Asked(Places(RUN, content), place)), tuple(entry["sentences"]))
+    warnings = [f"warning: {_warning(warning, content)}" for warning in content.warnings]
+    question = [content.question] if content.question else []
+    text = (*question, _setting(content), *_precision(content), *content.at_equal_lines, *warnings)
+    yield Section("study", content.study, text)
+    answers = {one.position: (one, answer) for one, answer in answers_of(Places(RUN, content))}
+    for place, entry in enumerate(content.answers):
+        asked, answer = answers.get(place, (Asked(Places(RUN, content), place), None))
+        # A ranking of all combinations is the table of all results.
+        has_table = answer is not None and (entry.use != "best" or asked.content.get("for_each"))
+        shown = (answer.table,) if answer is not None and answer.table is not None and has_table else ()
+        words: list[Words | str] = [*entry.sentences] if answer is None else [answer.answer]
+        yield Section("answer", asked_text(asked), tuple(words), shown)
     if running(content):
-        maps = heat_maps(content) if len(content["metrics"]) == 1 else []
+        maps = heat_maps(content) if len(content.metrics) == 1 else []
         tables = [picture.table for picture in maps if picture.table is not None]
-        is_whole = sum(len(table.rows) * (len(table.columns) - 1) for table in tables) == len(content["cells"])
-        cells = content["cells"]
-        has_doubts = content["precision"] is not None or any(cell["draws"] or cell["censored"] for cell in cells)
+        is_whole = sum(len(table.rows) * (len(table.columns) - 1) for table in tables) == len(content.cells)
+        cells = content.cells
+        has_doubts = content.precision is not None or any(cell.draws or cell.censored for cell in cells)
         grids = tables if is_whole and not has_doubts else [all_results(content, briefly=True)]
-        yield Section("results", capital(name_of(content["metrics"][0])), (), tuple(grids))
+        yield Section("results", capital(name_of(content.metrics[0])), (), tuple(grids))
     troubles = tuple(_troubles_text(content))
     if troubles:
         yield Section("troubles", "Without results", (), (), troubles)
-    for title, lines in (("Assumptions", content["assumptions"]), ("Notes", content["notes"])):
+    for title, lines in (("Assumptions", content.assumptions), ("Notes", content.notes)):
         if lines:
             yield Section(title.lower(), title, (), (), tuple(lines))
 
 
-def _setting(content: Content) -> str:
+def _setting(content: SweepDocument) -> str:
     """Return what was run, in a line."""
-    counts, design = content["counts"], content["design"]["use"]
-    numbers = content["replications"]
-    parts = [f"scenario {content['scenario']}", f"design {design}", number_of(counts["cells"], "cell")]
-    if counts["points"] > counts["cells"]:
-        parts.append(f"{counts['points']:,} points with the draws of what is unknown")
+    counts, design = content.counts, content.design["use"]
+    numbers = content.replications
+    parts = [f"scenario {content.scenario}", f"design {design}", number_of(counts.cells, "cell")]
+    if counts.points > counts.cells:
+        parts.append(f"{counts.points:,} points with the draws of what is unknown")
     if numbers:
         span = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
         parts.append(f"{span} {'replication' if span == '1' else 'replications'} each")
-    parts.append(f"seed {content['seed']}")
+    parts.append(f"seed {content.seed}")
     return ", ".join(parts)
 
 
-def _precision(content: Content) -> Iterator[str]:
+def _precision(content: SweepDocument) -> Iterator[str]:
     """Yield which precision was asked for, and in how many cells it was reached."""
-    asked = content["precision"]
+    asked = content.precision
     if asked is None:
         return
-    cells = [cell for cell in content["cells"] if cell["precise"] is not None]
-    met = sum(cell["precise"] for cell in cells)
-    name = name_of(asked["metric"] or content["metrics"][0])
+    cells = [cell for cell in content.cells if cell.precise is not None]
+    met = sum(cell.precise is True for cell in cells)
+    name = name_of(asked["metric"] or content.metrics[0])
     yield (
         f"precision {asked['width']}, the half-width of the 95 % interval of {name}: "
         f"reached in {met} of {number_of(len(cells), 'cell')}"
     )
 
 
-def _troubles_text(content: Content) -> Iterator[str]:
+def _troubles_text(content: SweepDocument) -> Iterator[str]:
     """Yield the cells without results, with the reasons, those of the same reason together."""
     reasons: dict[tuple[str, str], list[str]] = {}
-    for cell in content["cells"]:
-        if cell["status"] != "ok":
-            where = phrases(cell["values"], cell["values"], content)
-            reasons.setdefault((status_text(cell), cell["trouble"]), []).append(f"({where})")
+    for cell in content.cells:
+        if cell.status != "ok":
+            where = phrases(cell.values, cell.values, content.axes)
+            reasons.setdefault((status_text(cell), cell.trouble), []).append(f"({where})")
     for (status, reason), places in reasons.items():
         more = f" and {len(places) - _MOST_NAMED} more" if len(places) > _MOST_NAMED else ""
         yield f"{', '.join(places[:_MOST_NAMED])}{more}: {status}: {reason}"
 
 
-def _warning(warning: Content, content: Content) -> str:
+def _warning(warning: Warned, content: SweepDocument) -> str:
     """Return a warning, with the number of cells unless it is about all of them."""
-    count, total = warning["cells"], content["counts"]["cells"]
-    return warning["warning"] if count == total else f"{warning['warning']} ({count} of {total} cells)"
+    count, total = warning.cells, content.counts.cells
+    return warning.warning if count == total else f"{warning.warning} ({count} of {total} cells)"
 
 
 _MOST = 3
@@ -170,7 +167,7 @@ _OF_TIME = ("ettr", "scheduling_goodput", "runtime_goodput", "goodput", "effecti
 
 _LEAST = 0.001
 
-"""A change of a share of time that is told."""
+"""A change of a share of time that is stated."""
 
 _CLOSE = 0.005
 
@@ -185,11 +182,15 @@ def drivers(report_data: ReportData, answers: Sequence[tuple[Asked, AnswerText]]
     """
     asked, first = answers[0]
     others = _others(answers)
-    pair, told_of = _pair(asked, first), [one for one, _ in answers[1:]]
+    phrases_of = [one for one, _ in answers[1:]]
+    pair = None if first.cell is None or first.other is None else (first.cell, first.other)
     second = pair[1] if pair is not None and _of_phases(asked, pair) else None
     kinds: tuple[Callable[[], Words], ...] = (
         lambda: _of_phases(asked, pair),
-        lambda: _of_sensitivity(report_data) or _of_axes(asked, first.cell, told_of, second),
+        lambda: (
+            sensitivity.driver(report_data.sensitivity, asked.document.currency or "")
+            or _of_axes(asked, first.cell, phrases_of, second)
+        ),
         lambda: _of_shares(asked, first.cell),
         lambda: of_formula(asked, first.cell, far=False),
     )
@@ -203,7 +204,7 @@ def drivers(report_data: ReportData, answers: Sequence[tuple[Asked, AnswerText]]
     for words in found():
         if words and len(kept) < _MOST:
             kept.append(words)
-    # Variability drives nothing: it is told where there is nothing else to tell.
+    # Variability drives nothing: it is stated where there is nothing else to tell.
     alone = () if kept else _of_variability(asked, first.cell)
     return (alone,) if alone else tuple(kept)
 
@@ -214,51 +215,16 @@ def _others(answers: Sequence[tuple[Asked, AnswerText]]) -> list[Words]:
     found: list[tuple[bool, int, Words]] = []
     for position, (asked, one) in enumerate(answers):
         content = asked.content
-        ask, along = content["ask"], content.get("along") or content.get("axis") or ""
+        ask, along = content["use"], content.get("along") or content.get("axis") or ""
         if ask in ("best", "crossover"):
             # Who is best for each value of an axis, and along it, is the same.
             ask, along = "best", along or content.get("for_each") or ()
             along = along[0] if isinstance(along, list) and len(along) == 1 else along
         key = (ask, asked.metric, str(along))
         if position and key not in seen:
-            found.append((content["ask"] == "trend", len(found), one.point))
+            found.append((content["use"] == "trend", len(found), one.point))
         seen.add(key)
     return [point for *_, point in sorted(found, key=lambda one: one[:2])]
-
-
-def _of_sensitivity(report_data: ReportData) -> Words:
-    """Return the input that moves the metric most when it alone changes; empty without such results."""
-    content = report_data.of(SENSITIVITY)
-    if content is None or not content.get("tornado"):
-        return ()
-    places, swing = Places(SENSITIVITY, content), content["tornado"][0]
-    moves = [(index, move) for index, move in enumerate(swing["moves"]) if move["change"] is not None]
-    if not swing["resolved"] or not moves:
-        return ()
-    index, move = max(moves, key=lambda pair: abs(pair[1]["change"]["mean"]))
-    found = places.estimate("tornado", 0, "moves", index, "change", interval="ci95")
-    center = places.at("center", "mean")
-    if found is None or center is None:
-        return ()
-    title, metric = content["axes"][swing["axis"]]["title"], content["metric"]
-    form = people_form(metric, [center.value], (report_data.sweep or {}).get("currency") or "")
-    word = "raises" if found.mean.value > 0 else "lowers"
-    what = metric_words(metric).removeprefix("the ")
-    start = f"{title} moves the {what} most: {move['label']} instead of {swing['center']} {word} it by "
-    return sentence(start, apart(found, form, center))
-
-
-def _pair(asked: Asked, first: AnswerText) -> tuple[int, int] | None:
-    """Return the cells of the first and the second option; ``None`` where there are no two."""
-    cell = first.cell
-    if first.other is not None and cell is not None and first.other != cell:
-        return cell, first.other
-    groups = [group for group in asked.data.get("groups", ()) if group["best"] and asked.cell(group["best"]) == cell]
-    if groups and cell is not None:
-        others = [asked.cell(entry["at"]) for entry in groups[0]["order"][1:2]]
-        return (cell, others[0]) if others and others[0] is not None else None
-    found = chosen_cells({**asked.places.content, "answers": [asked.content]})
-    return None if found is None or found[1] is None else (found[0], found[1])
 
 
 def _of_phases(asked: Asked, pair: tuple[int, int] | None) -> Words:
@@ -275,20 +241,20 @@ def _of_phases(asked: Asked, pair: tuple[int, int] | None) -> Words:
     if pair is None or not changes or abs(changes[0][1].value) < _LEAST:
         return ()
     kept = [one for one in changes if abs(one[1].value) >= max(_LEAST, abs(changes[0][1].value) / 10)][:_MOST]
-    told_of = []
+    phrases_of = []
     for place, (name, change) in enumerate(kept):
         word = "less" if change.value < 0 else "more"
         unit = POINTS if not place else POINTS._replace(unit="")
-        told_of.append(line(number(abs(change), unit), f" {word} ", "of its time " if not place else "", "on ",
+        phrases_of.append(line(number(abs(change), unit), f" {word} ", "of its time " if not place else "", "on ",
                             bucket_words(name)))  # fmt: skip
     where, first, second = _apart(asked, *pair)
     start = line("with ", where, ", ") if where else ""
-    return sentence(start, "the job spends ", listed(told_of), " with ", first, " instead of ", second)
+    return sentence(start, "the job spends ", listed(phrases_of), " with ", first, " instead of ", second)
 
 
 def _apart(asked: Asked, one: int, other: int) -> tuple[Words, Words, Words]:
     """Return what two cells have in common, and what is not so in the one and in the other."""
-    ours, theirs = (asked.places.get("cells", cell, "values") for cell in (one, other))
+    ours, theirs = (asked.document.cells[cell].values for cell in (one, other))
     differ = [name for name in asked.varying if ours[name] != theirs[name]]
     common = {name: ours[name] for name in asked.varying if name not in differ}
     first = asked.some([ours], *differ)
@@ -300,15 +266,15 @@ def _of_axes(asked: Asked, cell: int | None, others: Sequence[Asked], second: in
     """Return the largest change of the metric by one step along one axis from the answer; empty without such a step.
 
     A step leads to the next value of numbers, and to the nearest result of names: how far a grid reaches was the choice
-    of who made it, and says nothing of what drives the answer. Left out is what is told otherwise: the step to the
+    of who made it, and says nothing of what drives the answer. Left out is what is stated otherwise: the step to the
     second option, and axes that another answer is about.
     """
     here = asked.mean(cell)
     if cell is None or here is None:
         return ()
-    mine: dict[str, str] = asked.places.get("cells", cell, "values")
-    told_of = {one.content.get("axis") for one in others if one.content["ask"] == "compare"}
-    names = [name for name in asked.varying if name not in told_of]
+    mine = asked.document.cells[cell].values
+    phrases_of = {one.content.get("axis") for one in others if one.content["use"] == "compare"}
+    names = [name for name in asked.varying if name not in phrases_of]
     steps = [step for name in names for step in _steps(asked, mine, name, here) if step[-1] != second]
     if not steps:
         return ()
@@ -328,7 +294,7 @@ def _steps(
 ) -> list[tuple[str, str, Estimate, int]]:  # fmt: skip
     """Return the steps along one axis: its name, the value there, the change of the metric, and the cell."""
     axis = asked.axis(name)
-    labels = [entry["label"] for entry in asked.places.get("axes", name, "values")]
+    labels = [entry.label for entry in asked.document.axes[name].values]
     if axis is not None and axis.is_numeric:
         order = [label for _, label in sorted(zip(axis.numbers, axis.labels, strict=True))]
         place = order.index(mine[name])
@@ -338,31 +304,10 @@ def _steps(
         other = asked.cell({**mine, name: label})
         there = asked.mean(other)
         if label != mine[name] and other is not None and there is not None:
-            found.append((name, label, _step(asked, name, mine, label) or between(there, here), other))
+            found.append((name, label, between(there, here), other))
     if axis is None or not axis.is_numeric:
         found = sorted(found, key=lambda step: abs(step[2].mean.value))[:1]
     return found
-
-
-def _step(asked: Asked, name: str, mine: Mapping[str, str], label: str) -> Estimate | None:
-    """Return a step as a trend along the axis has it, from pairs of runs with the same failures; ``None`` without."""
-    for position in range(len(asked.places.get("answers"))):
-        other = Asked(asked.places, position)
-        if (
-            other.content["ask"] != "trend"
-            or other.data.get("along") != name
-            or other.data.get("metric") != asked.metric
-        ):
-            continue
-        for place, content in enumerate(other.data["lines"]):
-            is_line = all(mine[axis] == value for axis, value in content["at"].items())
-            for index, step in enumerate(content["steps"] if is_line else ()):
-                if {step["from"], step["to"]} == {mine[name], label}:
-                    found = other.difference("lines", place, "steps", index, "difference")
-                    if found is None or step["to"] == label:
-                        return found
-                    return found.changed(lambda change: change * -1)
-    return None
 
 
 def _of_shares(asked: Asked, cell: int | None) -> Words:
@@ -374,7 +319,7 @@ def _of_shares(asked: Asked, cell: int | None) -> Words:
     name = max(lost, key=lambda one: lost[one].mean.value)
     is_most = lost[name].mean.value > sum(one.mean.value for one in lost.values()) / 2
     start = "of the lost time most goes to " if is_most else "of the lost time the largest part goes to "
-    return sentence(_at(asked, cell), start, bucket_words(name), ": ", told(lost[name], PERCENT))
+    return sentence(_at(asked, cell), start, bucket_words(name), ": ", worded(lost[name], PERCENT))
 
 
 def _share(asked: Asked, cell: int | None, name: str) -> Estimate | None:
@@ -385,9 +330,9 @@ def _share(asked: Asked, cell: int | None, name: str) -> Estimate | None:
 
 def _at(asked: Asked, cell: int) -> Words:
     """Return which combination a sentence is about; empty where there is but one."""
-    if len(asked.places.get("cells")) < 2:
+    if len(asked.document.cells) < 2:
         return ()
-    return line("with ", asked.where(asked.places.get("cells", cell, "values")), ", ")
+    return line("with ", asked.where(asked.document.cells[cell].values), ", ")
 
 
 def _of_variability(asked: Asked, cell: int | None) -> Words:
@@ -395,7 +340,7 @@ def _of_variability(asked: Asked, cell: int | None) -> Words:
     if cell is None or asked.metric == _YES_OR_NO:
         return ()
     keys = ("cells", cell, "metrics", asked.metric)
-    words = luck(asked.places, *keys, form=asked.form)
+    words = variability(asked.places, *keys, form=asked.form)
     std, mean = asked.places.at(*keys, "std"), asked.places.at(*keys, "mean")
     if words or std is None or mean is None or std.value <= 1e-9 * abs(mean.value):
         return words
@@ -414,7 +359,7 @@ def of_formula(asked: Asked, cell: int | None, *, far: bool) -> Words:
     cell
         The combination.
     far
-        Whether it is told if both are far apart, which is what the answer does not cover, or if they are not.
+        Whether it is stated if both are far apart, which is what the answer does not cover, or if they are not.
     """
     found = None if cell is None else asked.places.at("cells", cell, "closed_form", "ettr")
     simulated = asked.mean(cell, "ettr")
@@ -426,13 +371,11 @@ def of_formula(asked: Asked, cell: int | None, *, far: bool) -> Words:
     if is_close is far:
         return ()
     why = ": it has neither the start with all parts in order nor queues nor the end at the horizon" if far else ""
-    return sentence(start, ", the simulation ", told(simulated, PERCENT), why)
+    return sentence(start, ", the simulation ", worded(simulated, PERCENT), why)
 
 
 # ----------------------------------------
 # The first screen about a study.
-
-_MOST_ASSUMPTIONS = 3
 
 _FEWEST_VALUES = 3
 
@@ -447,16 +390,15 @@ _TROUBLES = (
 
 def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
-    content = report_data.main
-    places = Places(report_data.results.file, content)
+    content = report_data.sweep
+    assert content is not None
+    places = Places(RUN, content)
     answers = answers_of(places, Rows(report_data.table))
-    question = str(content["question"] or content["description"] or content["study"])
+    question = str(content.question or content.description or content.study)
     if not answers:
-        return glossed(
-            FirstScreen(question, _silent(content), (), None, (), _not_covered(report_data, places, None, None))
-        )
+        return glossed(FirstScreen(question, _silent(content), (), None, (), _not_covered(report_data, places)))
     asked, first = answers[0]
-    picture = first.picture(_title(first.title))
+    picture = first.drawn()
     replayed = report_data.focus is not None and any(
         source.use == "replay" for source in report_data.focus.scenario.failures
     )
@@ -470,7 +412,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
             doubt,
             picture,
             drivers(report_data, answers),
-            (*edge(asked, first), *([caveat] if caveat else ()), *_not_covered(report_data, places, asked, first)),
+            (*edge(asked, first), *([caveat] if caveat else ()), *_not_covered(report_data, places)),
         )
     )
     return replace(found, glossary=(*_presets(asked, first), *found.glossary))
@@ -478,7 +420,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
 
 def _unanswered(asked: Asked) -> Words:
     """Return that what was asked first has no answer, and why; empty where it has one."""
-    said = asked.places.get("answers", 0, "sentences") if asked.position else ()
+    said = asked.document.answers[0].sentences if asked.position else ()
     if not asked.position:
         return ()
     reason = said[0].removesuffix(".") if said else ""
@@ -488,30 +430,25 @@ def _unanswered(asked: Asked) -> Words:
 def _presets(asked: Asked, first: AnswerText) -> list[tuple[str, str]]:
     """Return what recoveries of the catalog that the answer names do."""
     names = [name for name in catalog.recoveries() if f"“{name}”" in plain(first.answer)]
-    is_named = any("recovery.use" in asked.places.get("axes", axis, "paths") for axis in asked.varying)
+    is_named = any("recovery.use" in asked.document.axes[axis].paths for axis in asked.varying)
     titles = [(name, str(catalog.recovery(name)["title"])) for name in names if is_named]
     return [(name, f"{capital(title.partition(': ')[2] or title)}.") for name, title in titles]
 
 
-def _title(title: Words) -> str:
-    """Return what the picture says, as text."""
-    return capital(plain(title).replace("“", "").replace("”", ""))
-
-
-def _silent(content: dict[str, Any]) -> Words:
+def _silent(content: SweepDocument) -> Words:
     """Return why there is no answer."""
-    said = [text for answer in content["answers"] for text in answer["sentences"]]
+    said = [text for answer in content.answers for text in answer.sentences]
     if said:
         return tuple(joined([(text,) for text in said]))
-    if not any(cell["status"] == "ok" for cell in content["cells"]):
-        reason = next((cell["trouble"] for cell in content["cells"] if cell["trouble"]), "")
-        return ("Nothing that was tried can run", f": {reason}." if reason else ".")
-    return ("The study asks no question of its results; the figures below show all that it tried.",)
+    if not any(cell.status == "ok" for cell in content.cells):
+        reason = next((cell.trouble for cell in content.cells if cell.trouble), "")
+        return ("Nothing that was evaluated can run", f": {reason}." if reason else ".")
+    return ("The study asks no question of its results; the figures below show all that it evaluated.",)
 
 
 def _unknown(places: Places, asked: Asked, first: AnswerText, otherwise: str) -> Words:
     """Return how far what is not known exactly moves the answer; or what else it holds for."""
-    titles = [(str(axis["title"]),) for axis in places.get("axes").values() if axis["unknown"]]
+    titles = [(str(axis.title),) for axis in asked.document.axes.values() if axis.unknown]
     if not titles:
         return (otherwise,)
     verb = "is" if len(titles) == 1 else "are"
@@ -520,8 +457,8 @@ def _unknown(places: Places, asked: Asked, first: AnswerText, otherwise: str) ->
         return sentence(start, ": in nine cases of ten they move the answer ", first.band)
     if first.cell is None:
         return sentence(start)
-    told = not_known(places, "cells", first.cell, "metrics", asked.metric, form=asked.form, what=f"the {asked.what}")
-    return sentence(start) if told == (EXACTLY,) else joined([sentence(start), told])
+    worded = not_known(places, "cells", first.cell, "metrics", asked.metric, form=asked.form, what=f"the {asked.what}")
+    return sentence(start) if worded == (EXACTLY,) else joined([sentence(start), worded])
 
 
 def _chance(places: Places, asked: Asked, first: AnswerText) -> Words:
@@ -531,10 +468,8 @@ def _chance(places: Places, asked: Asked, first: AnswerText) -> Words:
     return chance(places.at("cells", first.cell, "replications"), asked.mean(first.cell))
 
 
-def _not_covered(
-    report_data: ReportData, places: Places, asked: Asked | None, first: AnswerText | None
-) -> tuple[Words, ...]:
-    """Return what the answer does not cover: points without results, notes, and what is assumed about the answer."""
+def _not_covered(report_data: ReportData, places: Places) -> tuple[Words, ...]:
+    """Return what the answer does not cover: points without results, notes, and what is assumed."""
     found: list[Words] = []
     for status, what in _TROUBLES:
         count = places.at("counts", status)
@@ -542,38 +477,18 @@ def _not_covered(
             total = places.at("counts", "points")
             assert total is not None
             found.append(sentence(number(count, COUNT), " of ", number(total, COUNT), " points ", what))
-    stated = places.get("assumptions")
-    own = [text for text in stated if text in _own(report_data)] or stated
-    terms = set() if asked is None or first is None else _terms(asked, first)
-    ranked = sorted(dict.fromkeys(own), key=lambda text: (-len(terms & _words_of_sweep(text)), len(text)))
-    *noted, last = not_covered(places.get("notes"), [entry["warning"] for entry in places.get("warnings")], ())
-    found += [*noted, *(sentence(f"assumed: {text}") for text in ranked[:_MOST_ASSUMPTIONS])]
-    if len(ranked) > _MOST_ASSUMPTIONS:
-        found.append(("More is assumed; all of it is listed with its source further down.",))
-    return (*found, last)
-
-
-def _terms(asked: Asked, first: AnswerText) -> set[str]:
-    """Return words by which an assumption is known to be about the answer: of its axes and of the values it names."""
-    axes = " ".join(asked.title(axis) for axis in asked.varying)
-    text = plain(first.answer)
-    named = [entry["label"] for axis in asked.varying for entry in asked.places.get("axes", axis, "values")
-             if plain(asked.value(axis, entry["label"])).strip("“”") in text]  # fmt: skip
-    return _words_of_sweep(axes) | _words_of_sweep(" ".join(named))
-
-
-def _words_of_sweep(text: str) -> set[str]:
-    """Return the words of a text that tell of what it is: names, large numbers, and not the small words."""
-    found = re.findall(r"[a-z][a-z0-9-]{3,}|\d{3,}", text.lower().replace(",", ""))
-    return {word.removesuffix("s") for word in found}
+    study = report_data.study
+    own = () if study is None else study.study.assumptions
+    stated = [text for text in places.get("assumptions") if text in own] or places.get("assumptions")
+    return (*found, *not_covered(places.get("notes"), [entry.warning for entry in places.get("warnings")], stated))
 
 
 def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
-    """Return that the best is the last value that was tried, so that beyond it there may be better; empty elsewhere."""
-    if asked.content["ask"] != "best" or first.cell is None:
+    """Return that the best is the last evaluated value, so that beyond it there may be better; empty elsewhere."""
+    if asked.content["use"] != "best" or first.cell is None:
         return ()
     found: list[Words] = []
-    labels = asked.places.get("cells", first.cell, "values")
+    labels = asked.document.cells[first.cell].values
     groups = [group for group in asked.data["groups"] if group["best"] and asked.cell(group["best"]) == first.cell]
     rivals = [one for group in groups for one in group["may_be_best"]]
     for name in asked.varying:
@@ -584,173 +499,8 @@ def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
         is_sure = all(one.get(name) == labels[name] for one in rivals)
         if is_sure and len(order) >= _FEWEST_VALUES and labels[name] in (order[0], order[-1]):
             word = "below" if labels[name] == order[0] else "above"
-            found.append(sentence(f"nothing {word} ", asked.named(name, labels[name]), " was tried"))
+            found.append(sentence(f"nothing {word} ", asked.named(name, labels[name]), " was evaluated"))
     return tuple(found)
-
-
-def _own(report_data: ReportData) -> tuple[str, ...]:
-    """Return the assumptions of the study, without those of its scenario."""
-    study = report_data.study
-    return () if study is None else tuple(study.study.assumptions)
-
-
-# ----------------------------------------
-# Which of many lines a picture shows.
-
-MOST_LINES = 8
-
-"""Lines that can be told apart in a picture."""
-
-
-def few_lines(lines: Sequence[Line], others: Sequence[Axis], metric: str) -> tuple[list[Line], str]:
-    """Return as many lines as a picture has room for, and in words which ones these are; empty words for all.
-
-    Where lines differ in several axes those are shown that differ from the best line in one of them alone: in that
-    which moves the metric most. Else it is the best ones.
-
-    Parameters
-    ----------
-    lines
-        All of them.
-    others
-        The axes that they differ in.
-    metric
-        By which lines are ranked.
-    """
-    if len(lines) <= MOST_LINES:
-        return list(lines), ""
-    ranked = _ranked(lines, metric)
-    if len(others) > 1:
-        sets = [(axis, _apart_in(axis, lines, ranked[0])) for axis in others]
-        axis, found = max(sets, key=lambda pair: _spread(pair[1], metric))
-        if len(found) > 1:
-            fixed = ", ".join(other.phrase(ranked[0].at[other.name]) for other in others if other is not axis)
-            kept = _even(found)
-            part = f" {len(kept)} of its {len(found)} values are shown." if len(kept) < len(found) else ""
-            named = [line._replace(name=axis.told(line.at[axis.name])) for line in kept]
-            return named, f"One line for each {axis.title}, with {fixed} as in the best combination.{part}"
-    best = ranked[:MOST_LINES]
-    return [line for line in lines if line in best], f"Of {len(lines)} lines the {MOST_LINES} best are shown."
-
-
-def _ranked(lines: Sequence[Line], metric: str) -> list[Line]:
-    """Return lines by the mean rank of their cells, best first."""
-    cells = [cell for line in lines for cell in line.cells]
-    rank = {id(cell): position for position, cell in enumerate(best_of(cells, metric))}
-
-    def place(line: Line) -> float:
-        return sum(rank.get(id(cell), len(rank)) for cell in line.cells) / len(line.cells)
-
-    return sorted(lines, key=place)
-
-
-def _apart_in(axis: Axis, lines: Sequence[Line], best: Line) -> list[Line]:
-    """Return the lines that differ from the best one in an axis alone, and that one itself."""
-    return [line for line in lines if all(line.at[name] == best.at[name] for name in line.at if name != axis.name)]
-
-
-def _spread(lines: Sequence[Line], metric: str) -> float:
-    """Return how far lines are apart, by their means over all places."""
-    means = []
-    for curve in lines:
-        values = [value for cell in curve.cells if (value := mean_of(cell, metric)) is not None]
-        means += [sum(values) / len(values)] if values else []
-    return max(means) - min(means) if means else 0.0
-
-
-def _even(lines: Sequence[Line]) -> list[Line]:
-    """Return as many lines as there is room for, evenly chosen."""
-    count = len(lines)
-    if count <= MOST_LINES:
-        return list(lines)
-    return [lines[round(index * (count - 1) / (MOST_LINES - 1))] for index in range(MOST_LINES)]
-
-
-# ----------------------------------------
-# What curves say, in a sentence that is worked out from their numbers.
-
-_SAME = 1e-9
-
-
-def curves_title(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
-    """Return what the curves of a metric along an axis say.
-
-    Parameters
-    ----------
-    lines
-        What is shown, each with two means or more.
-    """
-    cells = [cell for line in lines for cell in line.cells if mean_of(cell, metric.metric) is not None]
-    means = [mean_of(cell, metric.metric) or 0.0 for cell in cells]
-    name = capital(metric.name)
-    if len({metric.form.plain(mean) for mean in means}) == 1:
-        return f"{name} {verb(metric.metric, 'is', 'are')} {metric.form.plain(means[0])} at every value of {axis.title}"
-    if len(lines) == 1:
-        return _one_line(cells, axis, metric)
-    return _ahead(lines, axis, metric) or _span(cells, axis, metric)
-
-
-def _one_line(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
-    """Return where a single curve is best if that is inside, else where it comes from and goes to."""
-    name, key = capital(metric.name), metric.metric
-    is_lowest = lower_is_better(key)
-    best = (min if is_lowest else max)(cells, key=lambda cell: mean_of(cell, key) or 0.0)
-    first, last = cells[0], cells[-1]
-    if all(_is_apart(best, end, metric) for end in (first, last)):
-        word = "lowest" if is_lowest else "highest"
-        told = f"{name} {verb(metric.metric, 'is', 'are')} {word}"
-        here = axis.phrase(best["values"][axis.name])
-        alike = [cell for cell in cells if not _is_apart(best, cell, metric)]
-        if len(alike) == 1:
-            return f"{told} with {here}: {cell_mean(best, metric)}"
-        ends = [label_text(cell["values"][axis.name]) for cell in (alike[0], alike[-1])]
-        return f"{told} around {here}, {cell_mean(best, metric)}: intervals from {ends[0]} to {ends[1]} overlap"
-    labels = [axis.phrase(first["values"][axis.name]), label_text(last["values"][axis.name])]
-    goes = verb(metric.metric, "goes", "go")
-    means = [cell_mean(cell, metric) for cell in (first, last)]
-    if _is_apart(first, last, metric):
-        return f"{name} {goes} from {means[0]} with {labels[0]} to {means[1]} with {labels[1]}"
-    return f"{name} {goes} from {means[0]} to {means[1]} over {axis.title}; the intervals overlap"
-
-
-def _ahead(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
-    """Return which line is best at the last value that all have, if its interval is clear of all others'."""
-    key = metric.metric
-    common = set.intersection(*({cell["values"][axis.name] for cell in line.cells} for line in lines))
-    labels = [cell["values"][axis.name] for cell in lines[0].cells if cell["values"][axis.name] in common]
-    if not labels:
-        return ""
-    last = [next(cell for cell in line.cells if cell["values"][axis.name] == labels[-1]) for line in lines]
-    known = [(line, cell) for line, cell in zip(lines, last, strict=True) if mean_of(cell, key) is not None]
-    if len(known) < len(lines):
-        return ""
-    sign = 1 if lower_is_better(key) else -1
-    known.sort(key=lambda pair: sign * (mean_of(pair[1], key) or 0.0))
-    (line, best), (_, second) = known[:2]
-    if not _is_apart(best, second, metric):
-        return ""
-    word = "lowest" if lower_is_better(key) else "highest"
-    place = capital(f"with {axis.phrase(labels[-1])}")
-    return f"{place}, {line.name} has the {word} {metric.name}: {cell_mean(best, metric)}"
-
-
-def _span(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
-    """Return between which values all curves are."""
-    order = sorted(cells, key=lambda cell: mean_of(cell, metric.metric) or 0.0)
-    low, high = (cell_mean(cell, metric) for cell in (order[0], order[-1]))
-    if low == high:
-        low, high = (metric.form.plain(mean_of(cell, metric.metric) or 0.0) for cell in (order[0], order[-1]))
-    return f"{capital(metric.name)} {verb(metric.metric, 'is', 'are')} between {low} and {high} over {axis.title}"
-
-
-def _is_apart(one: Content, other: Content, metric: Shown) -> bool:
-    """Return whether two cells differ by more than both of their intervals together."""
-    means, halves = [], 0.0
-    for cell in (one, other):
-        means.append(mean_of(cell, metric.metric) or 0.0)
-        ends = ends_of(cell["metrics"][metric.metric].get("mean_ci95"))
-        halves += 0.0 if ends is None else (ends[1] - ends[0]) / 2
-    return one is not other and abs(means[0] - means[1]) > max(halves, _SAME * max(map(abs, means)))
 
 
 # ----------------------------------------
@@ -766,205 +516,84 @@ _MOST_PICTURES = 4
 
 
 def section(report_data: ReportData) -> Section | None:
-    """Return the section; ``None`` where there is nothing to say."""
+    """Return the section, without the picture of the first screen; ``None`` where there is nothing to say."""
     content = report_data.sweep
     if content is None or len(running(content)) < 2:
         return None
-    pictures = list(_pictures(content))
+    answers = answers_of(Places(RUN, content), Rows(report_data.table)) if report_data.kind == "sweep" else []
+    drawn = [getattr(getattr(one.drawn(), "chart", None), "series", ()) for _, one in answers[:1]]
+    pictures = [picture for picture in _pictures(content) if getattr(picture.chart, "series", None) not in drawn]
     if not pictures:
         return None
     notes = [
         "The darker band is the 95 % interval of the mean: what more replications would make smaller. The "
         "run-to-run variability is in the table of all results."
     ]
-    if any(has_bands(running(content), metric) for metric in content["metrics"][:_MOST_METRICS]):
+    if any(has_bands(running(content), metric) for metric in content.metrics[:_MOST_METRICS]):
         notes.append(
             "The lighter band holds 90 % of what the unknown inputs may be; means are at their central values."
         )
-    for metric in content["metrics"][1:_MOST_METRICS]:
-        told = shown_of_cells(running(content), metric, content["currency"])
-        if _is_level(content, told):
-            value = told.form.plain(mean_of(best_of(running(content), metric)[0], metric) or 0.0)
-            notes.append(f"{capital(told.name)} {verb(told.metric, 'is', 'are')} {value} in all combinations.")
+    for metric in content.metrics[1:_MOST_METRICS]:
+        worded = shown_of_cells(running(content), metric, content.currency)
+        if _is_level(content, worded):
+            value = worded.form.plain(mean_of(best_of(running(content), metric)[0], metric) or 0.0)
+            notes.append(f"{capital(worded.name)} {verb(worded.metric, 'is', 'are')} {value} in all combinations.")
     titles = list(dict.fromkeys(picture.chart.title for picture in pictures))
     return Section("curves", titles[0], (), tuple(pictures), tuple(notes))
 
 
-def _pictures(content: Content) -> Iterator[Picture]:
+def _pictures(content: SweepDocument) -> Iterator[Picture]:
     """Yield the pictures: the headline along every axis that matters, other metrics along the first of them."""
     axes = _axes(content)
-    metrics = [metric for metric in content["metrics"] if best_of(running(content), metric)][:_MOST_METRICS]
+    metrics = [metric for metric in content.metrics if best_of(running(content), metric)][:_MOST_METRICS]
     for position, metric in enumerate(metrics):
-        told = shown_of_cells(running(content), metric, content["currency"])
-        if position and _is_level(content, told):
+        worded = shown_of_cells(running(content), metric, content.currency)
+        if position and _is_level(content, worded):
             continue
         if not axes:
-            yield _intervals(content, told)
+            yield _intervals(content, worded)
         for axis in axes[:1] if position else axes:
-            yield from _along(content, axis, told, divides=position == 0)
+            lines = known_lines(content, axis, worded)
+            if lines:
+                yield curves_picture(content, axis, worded, lines, f"{_key(metric)}-along-{_key(axis.name)}")
 
 
-def _is_level(content: Content, metric: Shown) -> bool:
-    """Return whether a metric is the same in all combinations, to the digits that are told."""
+def _is_level(content: SweepDocument, metric: Shown) -> bool:
+    """Return whether a metric is the same in all combinations, to the digits that are stated."""
     means = [mean_of(cell, metric.metric) for cell in running(content)]
     return len({metric.form.plain(mean) for mean in means if mean is not None}) == 1
 
 
-def _axes(content: Content) -> list[Axis]:
+def _axes(content: SweepDocument) -> list[Axis]:
     """Return the axes to go along: those that questions name, else those of numbers, the one with most values first."""
     numeric = [axis for axis in axes_of(content) if axis.is_numeric and share_of_lines(content, axis) > 0]
     # Where most points are on no line, lines tell of a few points only.
     numeric = [axis for axis in numeric if share_of_lines(content, axis) >= 0.5] or numeric[:1]
-    named = [answer.get("along") for answer in content["answers"]]
+    named = [(answer.model_extra or {}).get("along") for answer in content.answers]
     asked = [axis for name in dict.fromkeys(named) for axis in numeric if axis.name == name]
     return (asked or sorted(numeric, key=lambda axis: -len(axis.labels)))[:_MOST_AXES]
 
 
-def _along(content: Content, axis: Axis, metric: Shown, *, divides: bool) -> Iterator[Picture]:
-    """Yield the pictures of a metric along an axis."""
-    lines = [line for line in lines_along(content, axis) if sum(_is_known(line, metric)) > 1]
-    key = f"{_key(metric.metric)}-along-{_key(axis.name)}"
-    slowest = next((other for other in axes_of(content) if other.name != axis.name), None)
-    if len(lines) > MOST_LINES and divides and slowest is not None and len(slowest.labels) <= _MOST_PICTURES:
-        for number, label in enumerate(slowest.labels, start=1):
-            mine = [_without(line, slowest, content, axis) for line in lines if line.at[slowest.name] == label]
-            if mine:
-                place = f"With {slowest.phrase(label)}"
-                yield _curves(content, axis, metric, mine, f"{key}-{number}", place)
-    elif lines:
-        yield _curves(content, axis, metric, lines, key, "")
-
-
-def _is_known(line: Line, metric: Shown) -> list[bool]:
-    """Return of which cells of a line there is a mean."""
-    return [metric.mean(cell["metrics"].get(metric.metric, {})) != "" for cell in line.cells]
-
-
-def _without(line: Line, axis: Axis, content: Content, along: Axis) -> Line:
-    """Return a line whose name leaves an axis out, which the picture is about."""
-    others = [other for other in axes_of(content) if other.name not in (axis.name, along.name)]
-    return line._replace(
-        name=", ".join(other.told(line.at[other.name]) for other in others),
-        at={other.name: line.at[other.name] for other in others},
-    )
-
-
-def _curves(content: Content, axis: Axis, metric: Shown, lines: Sequence[Line], key: str, place: str) -> Picture:
-    """Return a picture with one curve for each line, of many lines for the best."""
-    others = [other for other in axes_of(content) if other.name in lines[0].at]
-    kept, which = few_lines(lines, others, metric.metric)
-    series = tuple(_series(line, axis, metric, hue) for hue, line in enumerate(kept))
-    formula = _formula(kept[0], axis, metric) if len(lines) == 1 else None
-    levels = levels_of(content, axis, metric)
-    title = curves_title(kept, axis, metric)
-    title = capital(f"{place}: {title}") if place else title
-    lines_across = tuple((level.height, level.name) for level in levels)
-    chart = Curves(title, axis.scale, Scale(metric.head), (*series, *([formula] if formula else [])), lines_across)
-    each = " and ".join(other.title for other in others)
-    caption = [which or (f"One line for each {each}." if each and len(lines) > 1 else "")]
-    caption += [
-        "Dashed: the closed form, a formula without sampling error." if formula else "",
-        _troubles(content, metric),
-    ]
-    told = "; ".join(_line_text(line, axis, metric) for line in kept[:4])
-    alt = f"{capital(metric.name)} along {axis.title}. {capital(told)}."
-    return Picture(key, chart, alt, " ".join(part for part in caption if part), _table(kept, axis, metric, title))
-
-
-def _series(line: Line, axis: Axis, metric: Shown, hue: int) -> Series:
-    """Return a line as a curve."""
-    found = [cell["metrics"].get(metric.metric, {}) for cell in line.cells]
-    numbers = [cell["numbers"][axis.name] for cell in line.cells]
-    bands = tuple(metric.ends(one.get("band90")) for one in found)
-    return Series(
-        line.name,
-        tuple(number / axis.size for number in numbers),
-        tuple(metric.of(one.get("mean")) for one in found),
-        tuple(metric.ends(one.get("mean_ci95")) for one in found),
-        bands if any(bands) else (),
-        hue=hue,
-    )
-
-
-def _formula(line: Line, axis: Axis, metric: Shown) -> Series | None:
-    """Return what the closed form says along a line; ``None`` where it says nothing, and for all but ETTR."""
-    values = [cell["closed_form"]["ettr"] for cell in line.cells]
-    if metric.metric != "ettr" or all(value is None for value in values):
-        return None
-    places = tuple(cell["numbers"][axis.name] / axis.size for cell in line.cells)
-    return Series("formula", places, tuple(metric.of(value) for value in values), look="dashed", hue=-1)
-
-
-def _line_text(line: Line, axis: Axis, metric: Shown) -> str:
-    """Return where a line begins and where it ends."""
-    known = [cell for cell, is_known in zip(line.cells, _is_known(line, metric), strict=True) if is_known]
-    ends = [
-        f"{metric.told(cell['metrics'][metric.metric])} at {label_text(cell['values'][axis.name])}"
-        for cell in (known[0], known[-1])
-    ]
-    return f"{line.name + ': ' if line.name else ''}from {ends[0]} to {ends[1]}"
-
-
-def _table(lines: Sequence[Line], axis: Axis, metric: Shown, title: str) -> Grid:
-    """Return the same numbers: a row for each value of the axis, a column for each line."""
-    cells = [{cell["values"][axis.name]: cell for cell in curve.cells} for curve in lines]
-    has_band = has_bands([cell for curve in lines for cell in curve.cells], metric.metric)
-    order = sorted(zip(axis.labels, axis.numbers, strict=True), key=lambda pair: pair[1] or 0.0)
-    columns = [Column(capital(axis.title), is_number=False)]
-    for curve in lines:
-        columns += [Column(curve.name or capital(metric.name))]
-        columns += [Column("90 % band of unknown inputs")] if has_band else []
-    rows = []
-    for label, _ in order:
-        row = [label_text(label)]
-        for by_label in cells:
-            cell = by_label.get(label)
-            row.append(_cell_text(cell, metric))
-            row += [band_text(cell, metric) if cell is not None else "no results"] if has_band else []
-        if any(label in by_label for by_label in cells):
-            rows.append(row)
-    return Grid(title, columns, rows, note=f"{capital(metric.name)}, mean and 95 % interval.")
-
-
-def _cell_text(cell: Content | None, metric: Shown) -> str:
-    if cell is None:
-        return "no results"
-    return metric.told(cell["metrics"].get(metric.metric, {})) or missing_text(cell, metric.metric)
-
-
-def _troubles(content: Content, metric: Shown) -> str:
-    """Return how many combinations have no mean, and why."""
-    missing = [cell for cell in content["cells"] if cell["status"] != "ok"]
-    unknown = [cell for cell in running(content) if cell["metrics"].get(metric.metric, {}).get("mean") is None]
-    total = len(content["cells"])
-    texts = []
-    if missing:
-        texts.append(f"{len(missing)} of {number_of(total, 'combination')} cannot run or failed.")
-    if unknown:
-        texts.append(f"{len(unknown)} of {number_of(total, 'combination')} have no mean of {metric.name}.")
-    return " ".join(texts)
-
-
-def _intervals(content: Content, metric: Shown) -> Picture:
+def _intervals(content: SweepDocument, metric: Shown) -> Picture:
     """Return a picture of a study without an axis of numbers: a row for each combination."""
     cells, axes = running(content), axes_of(content)
     best = best_of(cells, metric.metric)
     kept = cells if len(cells) <= _MOST_ROWS else best[:_MOST_ROWS]
     rows, texts = [], []
     for cell in kept:
-        found = cell["metrics"].get(metric.metric, {})
-        text = _cell_text(cell, metric)
-        name = label_text(cell["values"][axes[0].name]) if len(axes) == 1 else place_of(cell, axes) or content["study"]
-        note = "" if found.get("mean") is not None else text
-        ends, band = metric.ends(found.get("mean_ci95")), metric.ends(found.get("band90"))
-        rows.append(Interval(name, metric.of(found.get("mean")), ends, band, note))
+        found = summary_of(cell, metric.metric)
+        text = cell_text(cell, metric)
+        name = label_text(cell.values[axes[0].name]) if len(axes) == 1 else place_of(cell, axes) or content.study
+        note = "" if found.mean is not None else text
+        ends, band = metric.ends(found.mean_ci95), metric.ends(found.band90)
+        rows.append(Interval(name, metric.of(found.mean), ends, band, note))
         texts.append((name, text))
-    top = best[0]["metrics"][metric.metric]
-    title = f"The best {metric.name} is {metric.told(top)}, with {place_of(best[0], axes)}"
+    top = summary_of(best[0], metric.metric)
+    title = f"The best {metric.name} is {metric.worded(top)}, with {place_of(best[0], axes)}"
     heads = (Column("Combination", is_number=False), Column(capital(metric.name)))
     alt = f"{capital(metric.name)}: {'; '.join(f'{name} {text}' for name, text in texts[:8])}."
     more = f"The {len(kept)} best of {len(cells)} combinations." if len(kept) < len(cells) else ""
-    caption = " ".join(part for part in (more, _troubles(content, metric)) if part)
+    caption = " ".join(part for part in (more, missing_means(content, metric)) if part)
     chart = Intervals(title, metric.unit, tuple(rows))
     return Picture(f"{_key(metric.metric)}-of-all", chart, alt, caption, Grid(title, heads, texts))
 
@@ -986,17 +615,17 @@ def heat_maps_section(report_data: ReportData) -> Section | None:
     return Section("heat-maps", found[0].chart.title, (), tuple(found)) if found else None
 
 
-def heat_maps(content: Content) -> list[Picture]:
+def heat_maps(content: SweepDocument) -> list[Picture]:
     """Return the first metric over the two axes with the most combinations, a picture for each value of the others."""
-    pair = _pair_of_heat_maps(content)
-    if pair is None or not best_of(running(content), content["metrics"][0]):
+    pair = _heat_map_axes(content)
+    if pair is None or not best_of(running(content), content.metrics[0]):
         return []
-    metric = shown_of_cells(running(content), content["metrics"][0], content["currency"])
+    metric = shown_of_cells(running(content), content.metrics[0], content.currency)
     pictures = [_picture(content, pair, fixed, metric, number) for number, fixed in enumerate(_fixed(content, pair))]
     return [picture for picture in pictures if picture is not None]
 
 
-def _pair_of_heat_maps(content: Content) -> tuple[Axis, Axis] | None:
+def _heat_map_axes(content: SweepDocument) -> tuple[Axis, Axis] | None:
     """Return the two axes with the most combinations that are there: rows and columns; ``None`` without a grid."""
     axes = [axis for axis in axes_of(content) if len(axis.labels) > 1]
     pairs = [
@@ -1004,7 +633,7 @@ def _pair_of_heat_maps(content: Content) -> tuple[Axis, Axis] | None:
         for one, other in itertools.combinations(axes, 2)
         if min(len(one.labels), len(other.labels)) > 2 or len(one.labels) + len(other.labels) > 5
     ]
-    filled = [pair for pair in pairs if _share_of_heat_maps(content, pair) > 0.5]
+    filled = [pair for pair in pairs if _share_filled(content, pair) > 0.5]
     if not filled:
         return None
     one, other = max(filled, key=lambda pair: len(pair[0].labels) * len(pair[1].labels))
@@ -1012,44 +641,44 @@ def _pair_of_heat_maps(content: Content) -> tuple[Axis, Axis] | None:
     return (one, other) if len(one.labels) >= len(other.labels) else (other, one)
 
 
-def _share_of_heat_maps(content: Content, pair: tuple[Axis, Axis]) -> float:
+def _share_filled(content: SweepDocument, pair: tuple[Axis, Axis]) -> float:
     """Return which share of the combinations of two axes the fullest of their tables has."""
     counts: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     names = {axis.name for axis in pair}
-    for cell in content["cells"]:
-        rest = tuple(label for name, label in cell["values"].items() if name not in names)
-        counts.setdefault(rest, set()).add(tuple(cell["values"][axis.name] for axis in pair))
+    for cell in content.cells:
+        rest = tuple(label for name, label in cell.values.items() if name not in names)
+        counts.setdefault(rest, set()).add(tuple(cell.values[axis.name] for axis in pair))
     return max(map(len, counts.values())) / (len(pair[0].labels) * len(pair[1].labels))
 
 
-def _fixed(content: Content, pair: tuple[Axis, Axis]) -> list[dict[str, str]]:
+def _fixed(content: SweepDocument, pair: tuple[Axis, Axis]) -> list[dict[str, str]]:
     """Return the values of the other axes of each picture: all if there are few, else those of the best cell."""
     others = [axis for axis in axes_of(content) if axis not in pair]
     found = [dict(zip((axis.name for axis in others), labels, strict=True))
              for labels in itertools.product(*(axis.labels for axis in others))]  # fmt: skip
     if len(found) <= _MOST_PICTURES:
         return found
-    best = best_of(running(content), content["metrics"][0])[0]
-    return [{axis.name: best["values"][axis.name] for axis in others}]
+    best = best_of(running(content), content.metrics[0])[0]
+    return [{axis.name: best.values[axis.name] for axis in others}]
 
 
 def _picture(
-    content: Content, pair: tuple[Axis, Axis], fixed: Mapping[str, str], metric: Shown, number: int
+    content: SweepDocument, pair: tuple[Axis, Axis], fixed: Mapping[str, str], metric: Shown, number: int
 ) -> Picture | None:
     """Return a picture at some values of the other axes; ``None`` if no cell of it has a mean."""
     cells = {
-        (cell["values"][pair[0].name], cell["values"][pair[1].name]): cell
-        for cell in content["cells"]
-        if all(cell["values"][name] == label for name, label in fixed.items())
+        (cell.values[pair[0].name], cell.values[pair[1].name]): cell
+        for cell in content.cells
+        if all(cell.values[name] == label for name, label in fixed.items())
     }
-    best = best_of([cell for cell in cells.values() if cell["status"] == "ok"], metric.metric)
+    best = best_of([cell for cell in cells.values() if cell.status == "ok"], metric.metric)
     if not best:
         return None
-    rows, columns = _labels(pair[0], _MOST_ROWS), _labels(pair[1], _MOST_COLUMNS)
+    rows, columns = evenly(pair[0].labels, _MOST_ROWS), evenly(pair[1].labels, _MOST_COLUMNS)
     values = [[_value(cells.get((row, column)), metric) for column in columns] for row in rows]
     texts = [[_text(cells.get((row, column)), metric) for column in columns] for row in rows]
-    place = phrases(fixed, fixed, content)
-    title = _title_of_heat_maps(best, pair, metric, f"with {place}" if place else "")
+    place = phrases(fixed, fixed, content.axes)
+    title = _heat_map_title(best, pair, metric, f"with {place}" if place else "")
     across, down = (tuple(map(label_text, labels)) for labels in (columns, rows))
     # The unit is in the title, so that numbers fit into the cells.
     chart = HeatMap(
@@ -1070,32 +699,24 @@ def _picture(
     return Picture(f"heat-map-{number + 1}", chart, alt, _caption(content, pair, rows, columns, fixed), table)
 
 
-def _labels(axis: Axis, most: int) -> tuple[str, ...]:
-    """Return the values of an axis that are shown: all, or as many as there is room for, evenly chosen."""
-    count = len(axis.labels)
-    if count <= most:
-        return axis.labels
-    return tuple(axis.labels[round(index * (count - 1) / (most - 1))] for index in range(most))
-
-
-def _value(cell: Content | None, metric: Shown) -> float | None:
+def _value(cell: CellFound | None, metric: Shown) -> float | None:
     """Return what shades a cell."""
-    return None if cell is None else metric.of(cell["metrics"].get(metric.metric, {}).get("mean"))
+    return None if cell is None else metric.of(summary_of(cell, metric.metric).mean)
 
 
-def _text(cell: Content | None, metric: Shown) -> str:
+def _text(cell: CellFound | None, metric: Shown) -> str:
     """Return what is written in a cell: the mean with the digits that its interval deserves, or why there is none."""
     if cell is None:
         return "not run"
-    if cell["status"] != "ok":
+    if cell.status != "ok":
         return status_text(cell)
-    found = cell["metrics"].get(metric.metric, {})
-    if found.get("mean") is None:
+    found = summary_of(cell, metric.metric)
+    if found.mean is None:
         return missing_text(cell, metric.metric)
     return cell_mean(cell, metric).removesuffix(metric.form.unit).rstrip()
 
 
-def _title_of_heat_maps(best: Sequence[Content], pair: tuple[Axis, Axis], metric: Shown, place: str) -> str:
+def _heat_map_title(best: Sequence[CellFound], pair: tuple[Axis, Axis], metric: Shown, place: str) -> str:
     """Return where the metric is best and where it is worst."""
     high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
     words = ("lowest", "highest") if lower_is_better(metric.metric) else ("highest", "lowest")
@@ -1110,7 +731,7 @@ def _title_of_heat_maps(best: Sequence[Content], pair: tuple[Axis, Axis], metric
 
 
 def _caption(
-    content: Content,
+    content: SweepDocument,
     pair: tuple[Axis, Axis],
     rows: Sequence[str],
     columns: Sequence[str],

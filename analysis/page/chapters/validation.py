@@ -1,4 +1,4 @@
-"""Where Ettrick was held against published values, theory and other programs."""
+"""How Ettrick compares with published values, theory and other programs."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ import string
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.amounts import COUNT, PERCENT, Form, empty_table, listed
+from analysis.amounts import COUNT, PERCENT, Form, listed
 from analysis.page.charts.data import Bar, Bars
 from analysis.page.glossary import glossed
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
 from analysis.page.sourced import Places, SourcedNumber, number, total
 from analysis.results.models import ValidateDocument
-from analysis.terminal import Page, console
 from analysis.validation.run import HEADS, LABELS, against, cells_of, conventions, in_words
 from sim import catalog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from rich.console import Console
+    from collections.abc import Callable, Iterator, Mapping
 
     from analysis.page.model import Words
     from analysis.page.report_data import Focus, ReportData
@@ -37,15 +34,15 @@ _NUMBERS = 4
 
 _CONVENTIONS = "conventions"
 
-"""Of `HEADS`, that which is told below a table."""
+"""Of `HEADS`, that which is stated below a table."""
 
 TWO_SIDED = ("relative", "absolute", "printed", "sampling")
 
 """Kinds of tolerance whose limit is how far off a row may be."""
 
 _LIMIT = (
-    "The limit of a row is the tolerance that it states, and what luck may add: a quantile of Student's t times the "
-    "standard error over independent replications. All rows with luck in them share one probability of a false alarm."
+    "The limit of a row is the tolerance that it states, and what sampling error may add: a quantile of Student's t "
+    "times the standard error over independent replications. All of these rows share one probability of a false alarm."
 )
 
 
@@ -66,56 +63,49 @@ def recorded() -> ValidateDocument | None:
 
 
 def _whole(content: ValidateDocument) -> Section:
-    """Return all that a validation found."""
-    items: list[Picture | Grid] = []
-    picture = _distances(content)
-    if picture is not None:
-        items.append(picture)
-    items.append(Grid("Labels", (Column("label", False), Column("meaning", False)), tuple(LABELS.items())))
+    """Return all that a validation found but for its first screen."""
+    items = [Grid("Labels", (Column("label", False), Column("meaning", False)), tuple(LABELS.items()))]
     for group in content.groups:
         items += [_rows(group), _sources(group)]
     if content.not_checked:
         heads = (Column("paper", False), Column("what", False), Column("why not", False))
         rows = tuple((entry.paper, entry.what, entry.why) for entry in content.not_checked)
         items.append(Grid("Not checked", heads, rows))
-    return Section("validation", _verdict(content), (*against(content), *in_words(content), _LIMIT), tuple(items))
-
-
-def _verdict(content: ValidateDocument) -> str:
-    """Return the verdict on all rows."""
     counts = content.counts
-    played = counts["pass"] + counts["fail"]
-    told = f"{counts['pass']} of {played} comparisons are within their limits"
-    return f"{told}, {counts['skipped']} were skipped" if counts["skipped"] else told
+    skipped = f", {counts['skipped']} were skipped" if counts["skipped"] else ""
+    compared = counts["pass"] + counts["fail"]
+    title = f"{counts['pass']} of {compared} comparisons are within their limits{skipped}"
+    return Section("validation", title, (*against(content), *in_words(content), _LIMIT), tuple(items))
 
 
-def _rows(group: ValidationGroup) -> Grid:
-    """Return the rows of a group with all that the terminal shows, and why some failed or were skipped.
+def _rows(group: ValidationGroup, *, briefly: bool = False) -> Grid:
+    """Return the rows of a group, and why some failed or were skipped; briefly, without what is compared.
 
-    Conventions are told once, below the table: where rows differ in them, each has the letter of its own.
+    Conventions are below the table: where rows differ in them, each has the letter of its own.
     """
-    has_reasons = any(row.reason for row in group.rows)
+    has_reasons = not briefly and any(row.reason for row in group.rows)
     shared = dict.fromkeys(conventions(row.conventions) for row in group.rows)
     letters = dict(zip(shared, string.ascii_letters, strict=False)) if len(shared) > 1 else {}
     shown = [head for head in HEADS if head != _CONVENTIONS or letters]
-    heads = [Column("row", False), Column("quantity", False)]
+    heads = [Column("row", False)] if briefly else [Column("row", False), Column("quantity", False)]
     heads += [Column(head, index < _NUMBERS) for index, head in enumerate(shown)]
+    heads += [Column("reason", False)] if has_reasons else []
     rows = []
     for row in group.rows:
         cells = dict(zip(HEADS, cells_of(row), strict=True))
         cells[_CONVENTIONS] = letters.get(cells[_CONVENTIONS], "")
         reason = [row.reason or "none"] if has_reasons else []
-        rows.append((row.id, row.quantity, *(cells[head] for head in shown), *reason))
-    if has_reasons:
-        heads.append(Column("reason", False))
-    told = [f"{letter}: {text or 'none that matter'}" for text, letter in letters.items()]
-    told = told or [f"{text}, in all rows" for text in shared if text]
-    note = f"Conventions: {'; '.join(told)}." if told else ""
-    return Grid(f"{group.title} ({group.name})", tuple(heads), tuple(rows), note=note)
+        quantity = [] if briefly else [row.quantity]
+        rows.append((row.id, *quantity, *(cells[head] for head in shown), *reason))
+    texts = [f"{letter}: {text or 'none that matter'}" for text, letter in letters.items()]
+    texts = texts or [f"{text}, in all rows" for text in shared if text]
+    note = f"Conventions: {'; '.join(texts)}." if texts else ""
+    title = "" if briefly else f"{group.title} ({group.name})"
+    return Grid(title, tuple(heads), tuple(rows), note=note)
 
 
 def _sources(group: ValidationGroup) -> Grid:
-    """Return what the rows of a group rest on; what several have in common is told once."""
+    """Return what the rows of a group rest on; what several have in common is stated once."""
     found: dict[tuple[str, ...], list[str]] = {}
     for row in group.rows:
         tolerance = row.tolerance
@@ -131,45 +121,6 @@ def _sources(group: ValidationGroup) -> Grid:
     return Grid(f"What they rest on: {group.title}", tuple(Column(head, False) for head in heads), rows)
 
 
-def _distances(content: ValidateDocument) -> Picture | None:
-    """Return how close to their limits the rows of each group are; ``None`` where none has such a limit."""
-    found = {group.title: sorted(_used(group)) for group in content.groups}
-    bars = tuple(
-        Bar(title, (100 * used[-1], 100 * used[len(used) // 2])) for title, used in found.items() if used
-    )  # fmt: skip
-    if not bars:
-        return None
-    total = sum(map(len, found.values()))
-    half = sum(value <= 0.5 for used in found.values() for value in used)
-    title = f"{half} of {total} comparisons use half of their limit or less"
-    table = Grid(
-        "Difference over limit by group",
-        (Column("group", False), Column("rows"), Column("largest"), Column("median")),
-        tuple(
-            (title, f"{len(used)}", f"{100 * used[-1]:.0f} %", f"{100 * used[len(used) // 2]:.0f} %")
-            for title, used in found.items()
-            if used
-        ),
-        note="Of rows with a limit on both sides; bounds, intervals and models that must miss are in the tables below.",
-    )
-    return Picture(
-        "validation-distances",
-        Bars(title, "% of the limit", ("largest", "median"), bars),
-        f"Bars of the difference over the limit for {len(bars)} groups of rows. {title}.",
-        "At 100 % a row would fail.",
-        table,
-    )
-
-
-def _used(group: ValidationGroup) -> Sequence[float]:
-    """Return which shares of their limits rows use that have one on both sides [-]."""
-    return [
-        abs(row.delta) / row.limit
-        for row in group.rows
-        if row.tolerance["kind"] in TWO_SIDED and row.delta is not None and row.limit
-    ]
-
-
 def bearing(focus: Focus) -> dict[str, str]:
     """Return the groups of the table that bear on a scenario, each with why."""
     return {group: why for group, (why, applies) in _BEARS.items() if applies(focus)}
@@ -180,38 +131,25 @@ def _bundles(*names: str) -> Callable[[Focus], bool]:
     return lambda focus: any(getattr(choice, "use", "") in names for choice in focus.scenario.failures)
 
 
-def _fails(focus: Focus) -> bool:
-    return bool(focus.scenario.failures)
-
-
-def _has_preset(focus: Focus) -> bool:
-    recovery = focus.scenario.recovery
-    return recovery.use in catalog.recoveries()
-
-
-def _has_spares(focus: Focus) -> bool:
-    return focus.scenario.spares.total > 0
-
-
 def _has_plan(focus: Focus) -> bool:
     return any(job.plan is not None for job in focus.prepared.jobs)
 
 
 _BEARS: Mapping[str, tuple[str, Callable[[Focus], bool]]] = {
-    "oracle": ("what a job loses to failures", _fails),
-    "daly": ("checkpoints and restarts", _fails),
-    "inria": ("checkpoints, downtime and recovery", _fails),
+    "oracle": ("what a job loses to failures", lambda focus: bool(focus.scenario.failures)),
+    "daly": ("checkpoints and restarts", lambda focus: bool(focus.scenario.failures)),
+    "inria": ("checkpoints, downtime and recovery", lambda focus: bool(focus.scenario.failures)),
     "llama3": ("its failures are those of Llama 3", _bundles("llama3-table5", "component-rates")),
     "meta_rsc": ("its failures are those of RSC", _bundles("meta-rsc-1", "meta-rsc-2")),
     "infinitehbd": ("its failures are those of this trace", _bundles("infinitehbd", "component-rates")),
     "airesim": ("its failures are those of this program", _bundles("airesim-defaults")),
-    "spares": ("it has spares", _has_spares),
-    "recovery": ("it comes back by a preset", _has_preset),
-    "presets": ("it comes back by a preset", _has_preset),
+    "spares": ("it has spares", lambda focus: focus.scenario.spares.total > 0),
+    "recovery": ("its recovery is a preset", lambda focus: focus.scenario.recovery.use in catalog.recoveries()),
+    "presets": ("its recovery is a preset", lambda focus: focus.scenario.recovery.use in catalog.recoveries()),
     "steps": ("the model of steps describes its step", _has_plan),
     "sizes": ("sizes of its model and of checkpoints", _has_plan),
     "collectives": ("communication and start of its job", _has_plan),
-    "weaker": ("statements about runs like it", _fails),
+    "weaker": ("statements about runs like it", lambda focus: bool(focus.scenario.failures)),
 }
 
 """By group of the table: why it bears on a scenario, and whether it does."""
@@ -220,25 +158,25 @@ _BEARS: Mapping[str, tuple[str, Callable[[Focus], bool]]] = {
 def _of_scenario(content: ValidateDocument, groups: Mapping[str, str]) -> Section:
     """Return how the groups did in the recorded run that bear on the scenario."""
     counts = content.counts
-    rows, passed, played = [], 0, 0
+    rows, passed, compared = [], 0, 0
     for group in content.groups:
         if group.name not in groups:
             continue
         good, bad, skipped = (
             sum(row.verdict == verdict for row in group.rows) for verdict in ("pass", "fail", "skipped")
         )
-        passed, played = passed + good, played + good + bad
+        passed, compared = passed + good, compared + good + bad
         rows.append((group.title, groups[group.name], f"{good}", f"{bad}", f"{skipped}"))
     heads = (Column("group", False), Column("why it bears on this scenario", False))
     grid = Grid("Groups that bear on this scenario", (*heads, *map(Column, ("pass", "fail", "skipped"))), tuple(rows))
     others = len(content.groups) - len(rows)
     words = (
         f"In the last recorded run of the whole table {counts['pass']} of {sum(counts.values())} rows pass. ettrick "
-        "validate --out DIR plays them with the program as it is, and ettrick report DIR shows each with its source."
+        "validate --out DIR runs them with the program as it is, and ettrick report DIR shows each with its source."
     )
     return Section(
         "validation",
-        f"{passed} of {played} comparisons that bear on this scenario are within their limits",
+        f"{passed} of {compared} comparisons that bear on this scenario are within their limits",
         (words, *against(content)),
         (grid,),
         (
@@ -252,10 +190,10 @@ def _of_scenario(content: ValidateDocument, groups: Mapping[str, str]) -> Sectio
 def _unrecorded() -> Section:
     """Return what to do where no run of the table came with the program."""
     words = (
-        "No recorded run of the validation table comes with this copy of the program. ettrick validate --out DIR plays "
+        "No recorded run of the validation table comes with this copy of the program. ettrick validate --out DIR runs "
         "it, in a few minutes, and ettrick report DIR shows every row with its source."
     )
-    return Section("validation", "How far the program can be trusted: ettrick validate tells it", (words,))
+    return Section("validation", "How far the program can be trusted: see ettrick validate", (words,))
 
 
 # ----------------------------------------
@@ -312,9 +250,9 @@ def _answer(places: Places) -> Words:
     """Return the answer in one sentence."""
     compared, failed = _compared(places)
     if compared is None or failed is None or compared.value == 0:
-        return ("Nothing was compared, so this cannot be told.",)
+        return ("Nothing was compared, so this cannot be stated.",)
     if failed.value == 0:
-        used = _used_of_validate(places)
+        used = _used(places)
         kinds = [(_count(places, label=label, verdict="pass"), kind) for label, kind in _KINDS.items()]
         parts: list[Words] = [(number(count, COUNT), f" {kind}") for count, kind in kinds if count.value]
         closest: Words = ("; the closest is at ", number(used[0].part, _PART), " of its limit") if used else ()
@@ -333,10 +271,11 @@ def _count(places: Places, **wanted: str) -> SourcedNumber:
     return SourcedNumber(amount, (f"{places.file}#/groups/*/rows/*?{which}",))
 
 
-def _used_of_validate(places: Places) -> list[_Used]:
+def _used(places: Places) -> list[_Used]:
     """Return which parts of their limits rows use that have one on both sides, the largest first."""
+    content: ValidateDocument = places.content
     found = []
-    for first, group in enumerate(places.get("groups")):
+    for first, group in enumerate(content.groups):
         for second, row in enumerate(group.rows):
             delta, limit = (places.at("groups", first, "rows", second, key) for key in ("delta", "limit"))
             if row.tolerance["kind"] in TWO_SIDED and delta is not None and limit is not None and limit.value:
@@ -346,11 +285,11 @@ def _used_of_validate(places: Places) -> list[_Used]:
 
 def _closest(places: Places) -> Words:
     """Return which value is closest to its limit."""
-    used = _used_of_validate(places)
+    used = _used(places)
     if not used:
         return ()
     return (f"Closest to its limit is {used[0].quantity} ({used[0].group}), at ", number(used[0].part, _PART),
-            " of it, luck that the limit leaves room for included.")  # fmt: skip
+            " of it, which leaves room for sampling error.")  # fmt: skip
 
 
 def _read(places: Places) -> Words:
@@ -362,12 +301,12 @@ def _read(places: Places) -> Words:
 
 
 def _doubt(places: Places) -> Words:
-    """Return how often luck alone gives a false alarm."""
+    """Return how often sampling error alone gives a false alarm."""
     error = places.at("family_wise_error")
     compared, _ = _compared(places)
     if error is None or compared is None or compared.value == 0 or not places.get("stochastic_rows"):
         return ()
-    return ("The limits leave room for luck: with a probability of ", number(error, PERCENT),
+    return ("The limits leave room for sampling error: with a probability of ", number(error, PERCENT),
             " a program without a mistake fails somewhere in the table.")  # fmt: skip
 
 
@@ -390,18 +329,11 @@ def _failed(places: Places) -> list[Words]:
 
 
 def _together(places: Places) -> Words:
-    """Return what all values that share no luck say together."""
+    """Return what all independent values say together."""
     rows = places.at("together", "rows")
-    if rows is None:
-        return ()
-    if places.get("together", "holds"):
-        return ("The ", number(rows, COUNT), " values that share no luck are, taken together, no further off than luck "
-                "explains.")  # fmt: skip
-    return (
-        "The ",
-        number(rows, COUNT),
-        " values that share no luck are, taken together, further off than luck explains.",
-    )
+    far = "no further" if places.get("together", "holds") else "further"
+    end = f" independent values are, taken together, {far} off than sampling error explains."
+    return () if rows is None else ("The ", number(rows, COUNT), end)
 
 
 def _not_covered(places: Places) -> tuple[Words, ...]:
@@ -425,92 +357,50 @@ def _not_covered(places: Places) -> tuple[Words, ...]:
 
 
 def _picture(places: Places) -> Picture | None:
-    """Return how close to its limit the closest value of each group is."""
-    largest: dict[str, SourcedNumber] = {}
-    for used in _used_of_validate(places):
-        largest.setdefault(used.group, used.part)
-    if not largest:
+    """Return how close to their limits the rows of each group are; ``None`` where none has a limit on both sides."""
+    used: dict[str, list[float]] = {}
+    for row in _used(places):
+        used.setdefault(row.group, []).append(row.part.value)
+    if not used:
         return None
-    groups = places.get("groups")
-    failing = [group.title for group in groups if any(row.verdict == "fail" for row in group.rows)]
-    least = _PART.plain(max(part.value for part in largest.values()))
+    content: ValidateDocument = places.content
+    failing = [group.title for group in content.groups if any(row.verdict == "fail" for row in group.rows)]
+    least = _PART.plain(max(parts[0] for parts in used.values()))
     title = f"Not everything agrees in: {'; '.join(failing)}" if failing else f"The closest is at {least} of its limit"
-    bars = tuple(Bar(name, (100 * part.value,)) for name, part in largest.items())
-    heads = (Column("compared with", is_number=False), Column("closest, of its limit"))
-    table = Grid(title, heads, [(name, _PART.plain(part.value)) for name, part in largest.items()])
-    alt = f"Bars of the largest difference over its limit, by what was compared with. {title}."
-    caption = "The largest difference of each group over its limit, of values with a limit on both sides."
-    return Picture("at-a-glance", Bars(title, "% of the limit", ("largest difference",), bars), alt, caption, table)
+    ends = {group: (parts[0], parts[len(parts) // 2]) for group, parts in used.items()}
+    bars = tuple(Bar(group, tuple(100 * part for part in parts)) for group, parts in ends.items())
+    heads = (Column("compared with", is_number=False), Column("rows"), Column("largest"), Column("median"))
+    rows = [(group, f"{len(used[group])}", *map(_PART.plain, parts)) for group, parts in ends.items()]
+    note = "Of rows with a limit on both sides; bounds, intervals and models that must miss are in the tables below."
+    return Picture(
+        "at-a-glance",
+        Bars(title, "% of the limit", ("largest", "median"), bars),
+        f"Bars of the difference over the limit, by what was compared with. {title}.",
+        "At 100 % a row would fail.",
+        Grid(title, heads, rows, note=note),
+    )
 
 
 # ----------------------------------------
 # What the terminal shows of a validation.
 
-_WIDE = 132
-
-_MOST_NAMES = 6
-
-"""Rows that are named where several have something in common."""
-
 _WHERE = "Quantity, paper and inputs of each row: --json, ettrick report, or the reference (docs/reference/validation)."
 
 
 def format_validation(content: ValidateDocument, *, width: int | None = None) -> str:
-    """Return the document of a validation as text for standard output.
+    """Return the document of a validation as text, in so many columns."""
+    from analysis.page.formats import terminal
 
-    Parameters
-    ----------
-    content
-        The document.
-    width
-        Columns; by default those of the terminal, and what its tables need where there is none.
-    """
-    page = Page()
-    out = console(page, width=width or (None if page.isatty() else _WIDE))
-    for group in content.groups:
-        _print_group(out, group)
+    sections = [Section(group.name, f"{group.name}: {group.title}", (), (_rows(group, briefly=True),),
+                        tuple(_failures(group))) for group in content.groups]  # fmt: skip
     if content.not_checked:
-        _print_not_checked(out, content)
-        out.print()
-    for line in (*in_words(content), _WHERE):
-        out.print(line)
-    return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+        notes = tuple(f"{entry.paper}: {entry.what}: {entry.why}" for entry in content.not_checked)
+        sections.append(Section("not-checked", "Not checked", (), (), notes))
+    sections.append(Section("verdict", "All rows together", (*in_words(content), _WHERE)))
+    return terminal.write(sections, width=width)
 
 
-def _print_group(out: Console, group: ValidationGroup) -> None:
-    """Print the rows of a group, why some of them failed, and their conventions: those of several rows once."""
-    out.print(f"{group.name}: {group.title}", style="bold")
-    *heads, _ = HEADS
-    table = empty_table("row", *heads)
-    for column in table.columns[-3:-1]:
-        column.justify = "left"
-    alike: dict[str, list[str]] = {}
-    for row in group.rows:
-        *cells, words = cells_of(row)
-        table.add_row(row.id, *cells)
-        if words:
-            alike.setdefault(words, []).append(row.id)
-    out.print(table)
-    for words, names in alike.items():
-        whose = "all rows" if len(names) == len(group.rows) else _named(names)
-        out.print(f"  {words}: {whose}", style="dim")
+def _failures(group: ValidationGroup) -> Iterator[str]:
     for row in group.rows:
         if row.verdict == "fail":
-            out.print(f"  {row.id}: {row.reason or 'beyond its limit'} ({row.quantity})", style="bold")
-    out.print()
-
-
-def _named(names: list[str]) -> str:
-    """Return names one after another; of many, the first and how many others there are."""
-    others = len(names) - _MOST_NAMES
-    if others < 2:
-        return ", ".join(names)
-    return f"{', '.join(names[:_MOST_NAMES])} and {others} others"
-
-
-def _print_not_checked(out: Console, content: ValidateDocument) -> None:
-    """Print what is not compared, and why not."""
-    out.print("Not checked", style="bold")
-    for entry in content.not_checked:
-        out.print(f"  {entry.paper}: {entry.what}")
-        out.print(f"    {entry.why}")
+            yield f"{row.id}: {row.reason or 'beyond its limit'} ({row.quantity})"

@@ -1,28 +1,28 @@
-"""What everything is worth as tables for the terminal."""
+"""What everything is worth: each cause removed, and each knob better by a tenth, as tables for the terminal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from analysis.amounts import (
+    COUNT,
     amount_text,
-    empty_table,
+    money_form,
     number_of,
     percent_text,
     points_text,
     range_text,
     signed_text,
     text_or_dash,
+    time_form,
 )
+from analysis.page.model import Column, Grid, Section
 from analysis.statistics.differences import MANY
-from analysis.terminal import Page, console
 from analysis.worth import SAME
 from sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from rich.console import Console
 
     from analysis.results.explained import (
         WorthDocument,
@@ -30,14 +30,6 @@ if TYPE_CHECKING:
         WorthRow,
     )
     from analysis.results.models import DifferenceFound
-
-_WIDTH = 200
-
-"""Columns where there is no terminal: a table that is cut helps nobody."""
-
-_LEAST_WIDTH = 160
-
-"""Columns that a table may take on any terminal, for the same reason."""
 
 _KNOBS = {
     "mtbf": "MTBF",
@@ -52,21 +44,25 @@ _KNOBS = {
 
 
 def format_worth(content: WorthDocument, *, width: int | None = None) -> str:
-    """Return the document as text, `width` columns wide (the terminal's)."""
-    page = Page()
-    out = console(page, width=width if width is not None or page.isatty() else _WIDTH)
-    out.width = max(out.width, _LEAST_WIDTH)
-    out.print(f"What everything is worth in {content.scenario}, on the same failures", style="bold", markup=False)
-    for line in _heading(content):
-        out.print(f"  {line}", soft_wrap=True)
-    if content.causes.rows:
-        _print_group(out, content, content.causes, "Each cause removed in turn")
-    if content.knobs.rows:
-        _print_group(out, content, content.knobs, "Each knob better by a tenth")
-    out.print()
-    for line in _notes(content):
-        out.print(f"  - {line}", soft_wrap=True, markup=False)
-    return page.text()
+    """Return the document as text, in so many columns."""
+    from analysis.page.formats import terminal
+
+    title = f"What everything is worth in {content.scenario}, on the same failures"
+    groups = ((content.causes, "Each cause removed in turn"), (content.knobs, "Each knob better by a tenth"))
+    point = content.one_point
+    last: tuple[Section, ...] = ()
+    if point is not None:
+        parts = [f"{time_form(point.time_s).brief(point.time_s)} of this run", f"{COUNT.brief(point.gpus)} GPUs"]
+        if point.money_per_year is not None and content.currency is not None:
+            money = money_form(point.money_per_year, content.currency)
+            parts.insert(0, f"{money.brief(point.money_per_year)} a year")
+        last = (Section("point", f"One point of ETTR = {', '.join(parts)}", ()),)
+    return terminal.write([
+        Section("worth", title, tuple(_heading(content))),
+        *(Section("group", head, (), (_table(content, group),)) for group, head in groups if group.rows),
+        Section("notes", "Notes", (), (), tuple(_notes(content))),
+        *last,
+    ], width=width, otherwise=200)  # fmt: skip
 
 
 def _heading(content: WorthDocument) -> Iterator[str]:
@@ -76,31 +72,24 @@ def _heading(content: WorthDocument) -> Iterator[str]:
     formula = text_or_dash(base["ettr"].closed_form, percent_text)
     yield f"as it is: ETTR {text_or_dash(base['ettr'].mean, percent_text)} (closed form {formula})"
     if "tokens_per_day" in base:
-        yield f"          {text_or_dash(base['tokens_per_day'].mean, amount_text)} tokens a day"
+        yield f"as it is: {text_or_dash(base['tokens_per_day'].mean, amount_text)} tokens a day"
     price = content.price_of_work
     if price is not None:
         scale, what = (1e6, "a million tokens") if content.by == "tokens_per_day" else (HOUR, "a productive GPU-hour")
-        yield f"          {scale * price:.4g} {content.currency} for {what}"
+        yield f"as it is: {scale * price:.4g} {content.currency} for {what}"
 
 
-def _print_group(out: Console, content: WorthDocument, group: WorthGroup, title: str) -> None:
-    """Print the changes of a kind, the most valuable first, then all of them at once."""
+def _table(content: WorthDocument, group: WorthGroup) -> Grid:
+    """Return the changes of a kind, the most valuable first, then all of them at once."""
     has_tokens = "tokens_per_day" in content.base
-    currency = content.currency
-    out.print(f"\n{title}", style="bold")
-    columns = ["", "ETTR", "95 %\ninterval", "closed\nform"]
-    columns += ["tokens\na day", "95 %\ninterval"] if has_tokens else []
-    columns += [f"{currency}\na year", "95 %\ninterval"] if currency is not None else []
-    table = empty_table(*columns, "not resolved:\nreplications")
-    for column in table.columns:
-        column.no_wrap = True
+    heads = ["ETTR", "95 % interval", "closed form"]
+    heads += ["tokens a day", "95 % interval"] if has_tokens else []
+    heads += [f"{content.currency} a year", "95 % interval"] if content.currency is not None else []
     rows = [*group.rows, *(row for row in (group.together, group.added, group.residual) if row is not None)]
-    for row in rows:
-        if row is group.together:
-            table.add_section()
-        name = _label(row, is_cause=group is content.causes)
-        table.add_row(name, *_cells(row, content, has_tokens=has_tokens), _status(row, content))
-    out.print(table)
+    texts = [(_label(row, is_cause=group is content.causes), *_cells(row, content, has_tokens=has_tokens),
+              _status(row, content)) for row in rows]  # fmt: skip
+    columns = (Column("", is_number=False), *map(Column, heads), Column("not resolved: replications"))
+    return Grid("", columns, texts)
 
 
 def _label(row: WorthRow, *, is_cause: bool) -> str:
@@ -113,10 +102,10 @@ def _label(row: WorthRow, *, is_cause: bool) -> str:
 def _cells(row: WorthRow, content: WorthDocument, *, has_tokens: bool) -> Iterator[str]:
     """Yield the numbers of a row."""
     one_history = content.one_history
-    yield from _both(row.gained["ettr"], points_text, one_history=one_history)
+    yield from _both(row.gain["ettr"], points_text, one_history=one_history)
     yield text_or_dash(row.closed_form.get("ettr"), points_text)
     if has_tokens:
-        yield from _both(row.gained["tokens_per_day"], signed_text, one_history=one_history)
+        yield from _both(row.gain["tokens_per_day"], signed_text, one_history=one_history)
     if content.currency is not None:
         yield from _both(row.money_per_year, signed_text, one_history=one_history)
 
@@ -135,7 +124,7 @@ def _varies(found: DifferenceFound) -> bool:
 
 def _status(row: WorthRow, content: WorthDocument) -> str:
     """Return how many replications would resolve what may be chance; nothing where that is not needed."""
-    found = row.gained[content.by]
+    found = row.gain[content.by]
     if found is None:
         return ""
     if not _varies(found):
@@ -158,7 +147,7 @@ def _notes(content: WorthDocument) -> Iterator[str]:
     yield "intervals between saves stay as they are, also those that a rule has chosen, where nothing else is said"
     if content.price_of_work is not None:
         yield (
-            f"{content.currency} a year: what the work gained would cost at the price of work as it is; what the "
+            f"{content.currency} a year: what the additional work would cost at the price of work as it is; what the "
             "change itself costs or saves is not counted"
         )
     for name, reason in content.left_out.items():

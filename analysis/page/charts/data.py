@@ -174,7 +174,7 @@ class Series(NamedTuple):
         """Return known places, heights and intervals of a line on a slide.
 
         A step goes along first, then up, and its foot has no interval; of long curves only so many have one that they
-        can be told apart.
+        can be distinguished.
         """
         found: list[tuple[float, float, Range | None]] = []
         for x, y, span in itertools.zip_longest(self.x, self.y, self.ci95):

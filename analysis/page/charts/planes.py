@@ -128,7 +128,7 @@ def _with_names(draw: Any) -> Figure:
 
 
 def _drawable(chart: Curves) -> Curves:
-    """Return a picture without what its axes cannot show, with curves in colours that tell them apart."""
+    """Return a picture without what its axes cannot show, with curves in colours that distinguish them."""
 
     def fits(value: float | None, scale: Scale) -> bool:
         return value is not None and math.isfinite(value) and (value > 0 or not scale.is_log)

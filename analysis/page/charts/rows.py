@@ -274,7 +274,7 @@ def _arms(row: int, swing: Swing) -> list[_Arm]:
 
 _FADED = (1.0, 0.7, 0.45, 0.3)
 
-"""Opacities of parts of one hue, one after another, so that neighbours can be told apart."""
+"""Opacities of parts of one hue, one after another, so that neighbours can be distinguished."""
 
 
 @chart_kind(Stack, breakdown=4, drivers=4)

@@ -37,7 +37,7 @@ SUFFIXES = (".svg", ".png", ".pdf")
 
 HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5195", "#8C6D1F")
 
-"""Colours that the colour-blind tell apart, after Okabe and Ito; the last two replace black and yellow."""
+"""Colours that the colour-blind distinguish, after Okabe and Ito; the last two replace black and yellow."""
 
 BLUE, ORANGE, GREEN = HUES[:3]
 
@@ -504,7 +504,7 @@ def beside(
 ) -> list[Box | None]:
     """Return where the label of each point goes, or ``None`` where nothing near it is free.
 
-    The places are tried from the nearest on, on the right first: a label is never on another one, on a point, or on
+    The places are evaluated from the nearest on, on the right first: a label is never on another one, on a point, or on
     what is filled.
 
     Parameters

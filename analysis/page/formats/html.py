@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.page.charts import CONTROLS, NARROW, draw, render
 from analysis.page.charts.sheet import FAINT, GREY, HUES, INK, ON_DARK, ON_LIGHT, RAMP, WIDTH
+from analysis.page.formats.markdown import table_of
 from analysis.page.model import Number, Picture
 
 if TYPE_CHECKING:
@@ -214,7 +215,12 @@ def write(report: Report) -> bytes:
         lstrip_blocks=True,
     )
     terms = dict(report.first_screen.glossary)
-    environment.filters |= {"words": _markup, "glossed": lambda words: _markup(words, terms), "css": _css_text}
+    environment.filters |= {
+        "tabulated": table_of,
+        "words": _markup,
+        "glossed": lambda words: _markup(words, terms),
+        "css": _css_text,
+    }
     first: list[Inline] = []
     if report.first_screen.picture is not None:
         chart = report.first_screen.picture.chart

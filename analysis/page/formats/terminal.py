@@ -7,9 +7,9 @@ import shutil
 import textwrap
 from typing import TYPE_CHECKING
 
-from analysis.amounts import empty_table
+from analysis.amounts import bar_text, empty_table, label_grid
 from analysis.page.formats.markdown import table_of
-from analysis.page.model import Grid, plain
+from analysis.page.model import Column, Grid, plain
 from analysis.terminal import Page, console
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _LONGEST_WORD = 20
 _KEPT = "\N{NO-BREAK SPACE}"
 
 
-def write(sections: Iterable[Section], *, width: int | None = None) -> str:
+def write(sections: Iterable[Section], *, width: int | None = None, otherwise: int | None = None) -> str:
     """Return sections as text: of pictures their tables.
 
     Parameters
@@ -46,16 +46,20 @@ def write(sections: Iterable[Section], *, width: int | None = None) -> str:
     sections
         What is written, in order; the title of the first one has no empty line before it.
     width
-        Columns; omitted: those of ``COLUMNS``, or of the terminal. Without either, sentences are not broken.
+        Columns; omitted: those of ``COLUMNS``, or of the terminal.
+    otherwise
+        Columns where nobody says how many; omitted: sentences are not broken.
     """
-    sheet = _Sheet(width)
+    sheet = _Sheet(width, otherwise)
     for place, section in enumerate(sections):
         sheet.title(section.title, is_first=not place)
         for text in section.text:
             sheet.tell(plain(text))
-        for item in section.items:
+        for number, item in enumerate(section.items):
             grid = item if isinstance(item, Grid) else table_of(item)
             if grid is not None and grid.rows:
+                if number and grid.columns[0].head:
+                    sheet.blank()
                 if grid.title and grid.title != section.title:
                     sheet.tell(grid.title)
                 sheet.table(grid)
@@ -69,14 +73,14 @@ class _Sheet:
 
     Parameters
     ----------
-    width
-        Columns; omitted: those of ``COLUMNS``, or of the terminal. Without either, sentences are not broken, so that
-        other programs find them whole.
+    width, otherwise
+        As of `write`. Where nobody says how many columns there are, sentences are not broken, so that other programs
+        find them whole.
     """
 
-    def __init__(self, width: int | None = None) -> None:
+    def __init__(self, width: int | None = None, otherwise: int | None = None) -> None:
         self._page = Page()
-        columns = _columns(self._page) if width is None else width
+        columns = _columns(self._page) or otherwise if width is None else width
         self.breaks = columns is not None
         self.width = _WIDTH if columns is None else max(columns, _LEAST_WIDTH)
         self._out = console(self._page, width=self.width)
@@ -93,15 +97,32 @@ class _Sheet:
         for line in self._lines(sentence, "  ", "    "):
             self._out.print(line, soft_wrap=True)
 
+    def blank(self) -> None:
+        """Write an empty line."""
+        self._out.print()
+
     def table(self, grid: Grid) -> None:
         """Write a table: where there is little room, its labels take several lines, and numbers stay whole.
 
-        One that cannot be so narrow is wider, for it must not be cut.
+        One that cannot be so narrow is wider, for it must not be cut. Shades of a single column are bars behind it; a
+        table without heads is a list of labels with texts.
         """
-        table = empty_table(*(folded(column.head) for column in grid.columns))
-        for row in grid.rows:
+        if not any(column.head for column in grid.columns):
+            self._out.print(label_grid([(label, text) for label, text in grid.rows]))
+            return
+        kept = [place for place, column in enumerate(grid.columns) if not column.is_gloss]
+        columns = [grid.columns[place] for place in kept]
+        rows = [[row[place] for place in kept] for row in grid.rows]
+        shaded = {place for row in grid.shades for place, shade in enumerate(row) if shade is not None}
+        if len(shaded) == 1:
+            (place,) = shaded
+            columns.insert(place + 1, Column("", is_number=False))
+            for row, shades in zip(rows, grid.shades, strict=True):
+                row.insert(place + 1, bar_text(shades[place] or 0.0))
+        table = empty_table(*(folded(column.head) for column in columns))
+        for row in rows:
             table.add_row(*row)
-        labels = [place == 0 or not column.is_number for place, column in enumerate(grid.columns)]
+        labels = [place == 0 or not column.is_number for place, column in enumerate(columns)]
         natural, least, between = self._widths(table, labels)
         widths = list(least)
         spare = self.width - between - sum(least)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from analysis.study.questions.question import Line
     from analysis.study.table import Cell, Table
 
-# ----------------------------------------
 # Where a curve that is known at some values, each with its interval, crosses a level.
 
 
@@ -133,7 +133,6 @@ class Curve:
         return left + share * (right - left)
 
 
-# ----------------------------------------
 # Where a condition holds along one line of cells.
 
 
@@ -163,12 +162,14 @@ class Verdict:
     crossings
         Where it begins or ends to hold, with 95 % intervals (the Monte Carlo error).
     bands
-        For each of them, between which places it is with a probability of 90 % as far as unknown inputs tell; an end is
+        For each of them, between which places it is with a probability of 90 % as far as unknown inputs show; an end is
         ``None`` where it is beyond the range, the whole where there are not enough draws.
     sure
         For each row, whether it holds there with its whole interval.
     is_unknown
         Whether the band of unknown inputs had to be clear of the value too.
+    reliability
+        For each of `crossings`, what `_reliability` says of it.
     """
 
     others: dict[str, str]
@@ -180,6 +181,7 @@ class Verdict:
     bands: tuple[tuple[float | None, float | None] | None, ...]
     sure: tuple[bool, ...]
     is_unknown: bool
+    reliability: tuple[dict[str, float], ...]
 
     @property
     def holds(self) -> tuple[bool, ...]:
@@ -198,7 +200,7 @@ class Verdict:
                     "mean_ci95": row.summary.ci95,
                     "band90": row.summary.band90,
                     "holds": holds,
-                    "holds_for_sure": sure,
+                    "holds_with_certainty": sure,
                 }
                 for row, holds, sure in zip(self.rows, self.holds, self.sure, strict=True)
             ],
@@ -209,8 +211,9 @@ class Verdict:
                     "band90": band,
                     "between": [row.label for row in self.rows[crossing.before : crossing.before + 2]],
                     "begins": crossing.rises == self.is_least,
+                    **reliability,
                 }
-                for crossing, band in zip(self.crossings, self.bands, strict=True)
+                for crossing, band, reliability in zip(self.crossings, self.bands, self.reliability, strict=True)
             ],
             "without_mean": self.silent,
         }
@@ -259,7 +262,34 @@ def verdict_of(
         and (not is_unknown or _is_clear(row.summary.band90, level, is_least))
         for row in rows
     )
-    return Verdict(line.others, rows, silent, level, is_least, crossings, bands, sure, is_unknown)
+    paths = table.axes[along].targets(along)
+    reliability = tuple(_reliability(paths, rows, crossing) for crossing in crossings)
+    return Verdict(line.others, rows, silent, level, is_least, crossings, bands, sure, is_unknown, reliability)
+
+
+_RATE = re.compile(r"failures\.\d+\.(scale(\..+)?|rate)")
+
+_LIFE = re.compile(r"failures\.\d+\.law\.(mean|scale)")
+
+
+def _reliability(paths: Sequence[str], rows: Sequence[Row], crossing: Crossing) -> dict[str, float]:
+    """Return the reliability that a place on an axis of failure rates, or of mean lives, stands for.
+
+    ``mtti_s`` is the running time between interruptions of the job, of all causes; times its GPUs and nodes it is
+    ``mtbf_gpu_s`` and ``mtbf_node_s``. The rate of interruptions is a straight line in the rate of any cause, so that
+    two values of the axis give all others. Empty along other axes, and for several jobs.
+    """
+    is_rate = all(map(_RATE.fullmatch, paths))
+    (low, first), (high, last) = (
+        (row.number, row.cell.stated.job_rate) for row in rows[crossing.before : crossing.before + 2]
+    )
+    if not (is_rate or all(map(_LIFE.fullmatch, paths))) or first is None or last is None or first[1:] != last[1:]:
+        return {}
+    low, high, at = (low, high, crossing.at) if is_rate else (1 / low, 1 / high, 1 / crossing.at)
+    rate = first.per_second + (last.per_second - first.per_second) * (at - low) / (high - low)
+    if not rate > 0:
+        return {}
+    return {"mtti_s": 1 / rate, "mtbf_gpu_s": first.gpus / rate, "mtbf_node_s": first.nodes / rate}
 
 
 def _turned(interval: Interval | None, sign: float) -> Interval | None:
@@ -318,7 +348,7 @@ def _band(
 class Trend(Question):
     """What a numeric axis does to a metric, for every combination of the other axes."""
 
-    ask: Literal["trend"] = "trend"
+    use: Literal["trend"] = "trend"
     metric: str = METRIC
     along: str = Field(description="The axis of numbers.")
 
@@ -332,11 +362,11 @@ class Trend(Question):
         lines = lines_of(table, self.along)
         silent = silence(table, metric) or no_lines(table, lines, self.along)
         if silent:
-            return Answer(self.ask, {"metric": metric, "along": self.along, "lines": []}, silent)
+            return Answer(self.use, {"metric": metric, "along": self.along, "lines": []}, silent)
         data = [self._course(table, line, metric) for line in lines]
         rule = f"{capital(name_of(metric))} has fewer than two means along {table.title(self.along)}."
         is_known = any("whole" in content for content in data)
-        return Answer(self.ask, {"metric": metric, "along": self.along, "lines": data}, "" if is_known else rule)
+        return Answer(self.use, {"metric": metric, "along": self.along, "lines": data}, "" if is_known else rule)
 
     def _course(self, table: Table, line: Line, metric: str) -> dict[str, Any]:
         """Return the course along one line as plain data."""
@@ -407,8 +437,8 @@ def _sign(step: _Step | None, form: Form) -> int:
     """Return which way a metric goes from one value to another: nowhere if it is not resolved, or not to be seen."""
     if step is None or not step.found.resolved:
         return 0
-    told = {form.value(row.summary.mean or 0.0, row.summary.ci95) for row in (step.start, step.end)}
-    return 0 if len(told) == 1 else 1 if step.found.mean > 0 else -1
+    texts = {form.value(row.summary.mean or 0.0, row.summary.ci95) for row in (step.start, step.end)}
+    return 0 if len(texts) == 1 else 1 if step.found.mean > 0 else -1
 
 
 def _course(parts: Sequence[_Part]) -> str:
@@ -419,20 +449,19 @@ def _course(parts: Sequence[_Part]) -> str:
     return ("rises" if 1 in signs else "falls") if signs else "flat"
 
 
-# ----------------------------------------
 # Where a metric passes a value along an axis: what is needed.
 
 
 class Threshold(Question):
     """Where a metric passes a value along a numeric axis, for every combination of the other axes."""
 
-    ask: Literal["threshold"] = "threshold"
+    use: Literal["threshold"] = "threshold"
     metric: str = METRIC
     at_least: Any = Field(None, description="The value that the metric has to reach: 0.95, 95 %, 30 d.")
     at_most: Any = Field(None, description="The value that it must not pass.")
     along: str = Field(description="The axis of numbers along which it is sought.")
-    over: Literal["luck", "parameters"] = Field(
-        "luck",
+    over: Literal["runs", "parameters"] = Field(
+        "runs",
         description="What it has to hold for: the unknown inputs at their central values, or nearly all of them.",
     )
 
@@ -469,7 +498,7 @@ class Threshold(Question):
         lines = lines_of(table, self.along)
         silent = silence(table, metric) or no_lines(table, lines, self.along)
         if silent:
-            return Answer(self.ask, {"metric": metric, "along": self.along, "lines": []}, silent)
+            return Answer(self.use, {"metric": metric, "along": self.along, "lines": []}, silent)
         level, is_least = self._level(metric), self.at_most is None
         is_spaced, unknown = is_log(table, self.along), self.over == "parameters"
         verdicts = [
@@ -484,10 +513,9 @@ class Threshold(Question):
             "lines": [verdict.data() for verdict in verdicts],
         }
         rule = f"{capital(name_of(metric))}: fewer than two values of {table.title(self.along)} have a mean."
-        return Answer(self.ask, data, "" if any(len(verdict.rows) > 1 for verdict in verdicts) else rule)
+        return Answer(self.use, data, "" if any(len(verdict.rows) > 1 for verdict in verdicts) else rule)
 
 
-# ----------------------------------------
 # Who is best at each value of an axis, and between which values another one becomes the best.
 
 
@@ -547,7 +575,7 @@ class Stage(NamedTuple):
 
     @property
     def is_resolved(self) -> bool:
-        """Whether nobody else may be best."""
+        """Whether no other may be best."""
         return not self.open
 
     @property
@@ -648,14 +676,13 @@ class Race(NamedTuple):
         }
 
 
-# ----------------------------------------
 # Which of several choices is best along a numeric axis, and where another one becomes the best.
 
 
 class Crossover(Question):
     """Which value of one axis is best along another, and where another one becomes the best."""
 
-    ask: Literal["crossover"] = "crossover"
+    use: Literal["crossover"] = "crossover"
     metric: str = METRIC
     direction: Literal["highest", "lowest"] | None = Field(None, description="What is best; omitted: as the metric is.")
     between: str = Field(description="The axis of choices that compete.")
@@ -680,7 +707,7 @@ class Crossover(Question):
             title = table.title(self.along)
             silent = f"Fewer than two values of {title} have results of several values of {table.title(self.between)}."
         data: dict[str, Any] = {"metric": metric, "between": self.between, "along": self.along, "lines": []}
-        return Answer(self.ask, data | {"lines": [race.data() for race in races]}, silent)
+        return Answer(self.use, data | {"lines": [race.data() for race in races]}, silent)
 
     def _race(self, table: Table, line: Line, metric: str, *, is_lowest: bool, is_log: bool) -> Race:
         """Return who is best at each value of the axis."""

@@ -1,4 +1,4 @@
-"""Which combination is best, and which others may be."""
+"""Which combination is best, and which others may be; the front of several aims; differences from one value."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from analysis.amounts import listed, name_of
-from analysis.statistics.differences import ranking_of
+from analysis.statistics.differences import difference_data, ranking_of
 from analysis.statistics.estimates import contributions, t_quantile
 from analysis.statistics.intervals import mean_estimate
+from analysis.study.questions.along import reason_of
 from analysis.study.questions.question import (
     METRIC,
     Answer,
@@ -21,7 +22,9 @@ from analysis.study.questions.question import (
     labels_of,
     lines_of,
     mean_of,
+    no_lines,
     silence,
+    versus,
 )
 from sim.scenario.fields import RuleError
 from sim.yamlfile import suggest
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
 class Best(Question):
     """Which combination is best, and which others may be: alone, or for each value of some axes."""
 
-    ask: Literal["best"] = "best"
+    use: Literal["best"] = "best"
     metric: str = METRIC
     direction: Literal["highest", "lowest"] | None = Field(None, description="What is best; omitted: as the metric is.")
     for_each: tuple[str, ...] = Field((), description="Axes for each value of which the best of the others is sought.")
@@ -59,7 +62,7 @@ class Best(Question):
         metric = self._headline(table.metrics)
         silent = silence(table, metric)
         if silent:
-            return Answer(self.ask, {"metric": metric, "groups": []}, silent)
+            return Answer(self.use, {"metric": metric, "groups": []}, silent)
         is_lowest = is_lowest_best(metric, self.direction or "")
         others = [name for name in table.axes if name not in self.for_each]
         groups = lines_of(table, *others) if self.for_each else [Line({}, table.running, ())]
@@ -70,7 +73,7 @@ class Best(Question):
             "groups": [group.data(table) for group in found],
         }
         rule = f"No point has a mean of {name_of(metric)} over two replications or more."
-        return Answer(self.ask, data, "" if any(group.order for group in found) else rule)
+        return Answer(self.use, data, "" if any(group.order for group in found) else rule)
 
 
 class _Group(NamedTuple):
@@ -127,7 +130,6 @@ class _Group(NamedTuple):
         }
 
 
-# ----------------------------------------
 # The front of several aims: what no other one is better than in everything, and how sure that is.
 
 _NEAREST = 64
@@ -143,9 +145,9 @@ class Front(NamedTuple):
     members
         Positions of those that no other one is better than in everything by the means, in order of the first aim.
     sure
-        For each member, whether it is better than each other candidate in something for sure.
+        For each member, whether it is resolved as better than each other candidate in something.
     maybe
-        Positions of the others that none is better than in everything for sure.
+        Positions of the others that none is resolved as better than in everything.
     """
 
     members: tuple[int, ...]
@@ -219,7 +221,7 @@ class _Sample:
         self.scale = float(np.sqrt(self.squares.mean() / count)) or 1.0
 
     def compared(self, row: int, others: Positions) -> FloatArray:
-        """Return the sign of how far others are above one for sure; 0 if they never differ, NaN if nobody knows.
+        """Return the sign of how far others are above one, if resolved; 0 if they never differ, NaN if not resolved.
 
         The squared errors of the differences are worked out from those of each and their products, which is fast; where
         rounding could matter to the verdict, from the differences themselves.
@@ -258,7 +260,7 @@ class _Rivals:
         self.scales = np.array([aim.scale for aim in self.aims])
 
     def is_sure(self, row: int) -> bool:
-        """Return whether one is better than each other in something for sure; the most dangerous rivals come first."""
+        """Return whether one is better than each other in something, resolved; the most dangerous rivals come first."""
         lead = ((self.means - self.means[row]) / self.scales).max(axis=1)
         lead[row] = np.inf
         near = np.argpartition(lead, min(_NEAREST, len(lead) - 1))
@@ -266,7 +268,7 @@ class _Rivals:
         return all(self._beaten(row, part[part != row]).all() for part in parts)
 
     def is_behind(self, row: int, front: Positions) -> bool:
-        """Return whether another one is better than one in something, and worse in nothing, for sure."""
+        """Return whether another one is better than one in something, and worse in nothing, both resolved."""
         ahead = (self.means <= self.means[row] + 1e-9 * np.abs(self.means[row])).all(axis=1)
         ahead[row] = False
         # Those of the front first: they are few, and mostly enough.
@@ -277,7 +279,7 @@ class _Rivals:
         return bool(self._beats(row, np.flatnonzero(ahead)).any())
 
     def _beaten(self, row: int, others: Positions) -> Flags:
-        """Return which others one is better than in some aim for sure."""
+        """Return which others one is better than in some aim, resolved."""
         found = np.zeros(len(others), dtype=bool)
         for aim in self.aims:
             left = np.flatnonzero(~found)
@@ -285,7 +287,7 @@ class _Rivals:
         return found
 
     def _beats(self, row: int, others: Positions) -> Flags:
-        """Return which others are better than one in some aim for sure, and the same or better in all of them."""
+        """Return which others are better than one in some aim, resolved, and the same or better in all of them."""
         some, every = np.zeros(len(others), dtype=bool), np.ones(len(others), dtype=bool)
         for aim in self.aims:
             left = np.flatnonzero(every)
@@ -296,14 +298,13 @@ class _Rivals:
         return some & every
 
 
-# ----------------------------------------
 # Which combinations no other one is better than in everything: the front of several aims.
 
 
 class Pareto(Question):
     """Which combinations no other one is better than in two or three aims at once."""
 
-    ask: Literal["pareto"] = "pareto"
+    use: Literal["pareto"] = "pareto"
     aims: tuple[str, ...] = Field(alias="metrics", min_length=1, max_length=3, description="The metrics.")
     axes: tuple[str, ...] = Field((), max_length=2, description="Axes of numbers that are aims too, such as spares.")
     direction: dict[str, Literal["highest", "lowest"]] = Field(
@@ -334,22 +335,22 @@ class Pareto(Question):
             self._check_axis("axes", name, axes, numeric=True)
 
     def answer(self, table: Table) -> Answer:
-        """Return the front, and who is on it for sure."""
+        """Return the front, and who is on it with certainty."""
         silent = next((text for name in self.aims if (text := silence(table, name))), "")
         cells, count = ([], 0) if silent else _known(table, self.aims)
         if not silent and len(cells) < 2:
             silent = f"Fewer than two points have a mean of {listed([name_of(name) for name in self.aims])}."
         data: dict[str, Any] = {"metrics": list(self.aims), "axes": list(self.axes), "front": [], "may_be_too": []}
         if silent:
-            return Answer(self.ask, data, silent)
+            return Answer(self.use, data, silent)
         found = front_of(self._aims(table, cells))
         entries = [
-            self._entry(table, cells[row], count) | {"for_sure": sure}
+            self._entry(table, cells[row], count) | {"certain": sure}
             for row, sure in zip(found.members, found.sure, strict=True)
         ]
         maybe = [self._entry(table, cells[row], count) for row in found.maybe]
         data |= {"replications": count, "front": entries, "may_be_too": maybe}
-        return Answer(self.ask, data)
+        return Answer(self.use, data)
 
     def _aims(self, table: Table, cells: Sequence[_Known]) -> list[FloatArray]:
         """Return the aims, the lower the better: of metrics each replication (k, n), of axes the number (k,)."""
@@ -391,3 +392,69 @@ def _known(table: Table, metrics: Sequence[str]) -> tuple[list[_Known], int]:
         if len(values) == len(rows):
             found.append(_Known(cell, values))
     return found, count
+
+
+# What each value of an axis changes, compared with one of them.
+
+
+class Compare(Question):
+    """What each value of an axis changes, compared with one of them, on the same failures."""
+
+    use: Literal["compare"] = "compare"
+    metric: str = METRIC
+    axis: str = Field(description="The axis whose values are compared.")
+    against: str = Field("", description="Label of the value that the others are compared with; omitted: the first.")
+
+    def check(self, axes: Mapping[str, Axis], metrics: Sequence[str]) -> None:
+        """Refuse what is no axis, or no value of it."""
+        self._check_axis("axis", self.axis, axes)
+        axis = axes[self.axis]
+        if self.against and axis.choices is not None:
+            labels = [value.label for value in axis.values(self.axis)]
+            if self.against not in labels:
+                raise RuleError(
+                    ("against",), f"'{self.against}' is no value of {self.axis}{suggest(self.against, labels)}"
+                )
+
+    def answer(self, table: Table) -> Answer:
+        """Return the differences, for every combination of the other axes."""
+        metric = self._headline(table.metrics)
+        lines = lines_of(table, self.axis)
+        silent = silence(table, metric)
+        if not silent and not any(line.missing for line in lines):
+            silent = no_lines(table, lines, self.axis)
+        data: list[dict[str, Any]] = []
+        reasons = [silent] if silent else []
+        for line in () if silent else lines:
+            content, reason = self._compared(table, line, metric)
+            data.append(content)
+            reasons += [reason] if reason else []
+        is_silent = not any(change for content in data for change in content["differences"].values())
+        why = reasons[0] if reasons and is_silent else ""
+        return Answer(self.use, {"metric": metric, "axis": self.axis, "lines": data}, why)
+
+    def _compared(self, table: Table, line: Line, metric: str) -> tuple[dict[str, Any], str]:
+        """Return the differences of one line as plain data, and why the first that is missing is; empty without one."""
+        position, title = table.position(self.axis), table.title(self.axis)
+        cells = {cell.values[position].label: cell for cell in (*line.cells, *line.missing)}
+        base = self.against or next(iter(cells))
+        content: dict[str, Any] = {"at": line.others, "against": base, "differences": {}}
+        if base not in cells:
+            return content, f"{base} is no value of {title}{suggest(base, cells)}."
+        if mean_of(cells[base], metric) is None:
+            why = reason_of(cells[base], metric)
+            return content, f"{title} = {base} has no {name_of(metric)} to compare with: {why}."
+        missing = []
+        for label, cell in cells.items():
+            if label != base:
+                found = versus(cell, cells[base], metric)
+                content["differences"][label] = difference_data(found[0]) if found is not None else None
+                missing += [f"{title} = {label}: {_silence(cell, metric)}."] if found is None else []
+        return content, next(iter(missing), "")
+
+
+def _silence(cell: Cell, metric: str) -> str:
+    """Return why a cell cannot be compared, in words."""
+    if mean_of(cell, metric) is None:
+        return f"no {name_of(metric)} ({reason_of(cell, metric)})"
+    return "no interval of the difference, for there are fewer than two common replications"

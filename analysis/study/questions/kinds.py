@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Union
 from pydantic import Field
 
 from analysis.study.questions.along import Crossover, Threshold, Trend
-from analysis.study.questions.best import Best, Pareto
-from analysis.study.questions.compare import Compare
+from analysis.study.questions.best import Best, Compare, Pareto
 from analysis.study.questions.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
@@ -29,4 +28,4 @@ QUESTIONS: Mapping[str, type[Question]] = {
 if TYPE_CHECKING:
     AnyQuestion = Question
 else:
-    AnyQuestion = Annotated[Union[tuple(QUESTIONS.values())], Field(discriminator="ask")]  # noqa: UP007
+    AnyQuestion = Annotated[Union[tuple(QUESTIONS.values())], Field(discriminator="use")]  # noqa: UP007

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import Field
 
 from analysis.metrics import METRICS, lower_is_better
-from analysis.statistics.differences import difference
+from analysis.statistics.differences import difference, of_pair
 from sim.scenario.fields import Model, RuleError
 from sim.yamlfile import suggest
 
@@ -27,7 +27,7 @@ class Answer(NamedTuple):
 
     Parameters
     ----------
-    ask
+    use
         Kind of the question.
     data
         The numbers that it rests on, as plain data.
@@ -35,15 +35,15 @@ class Answer(NamedTuple):
         Why nothing can be said, in a sentence; empty where something can.
     """
 
-    ask: str
+    use: str
     data: dict[str, Any]
     silence: str = ""
 
 
 class Question(Model):
-    """A question; ``ask`` picks the entry of the registry."""
+    """A question; ``use`` picks the entry of the registry."""
 
-    ask: str
+    use: str
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -105,7 +105,6 @@ def silence(table: Table, metric: str) -> str:
 METRIC = Field("", description="The metric; omitted: the first one of the study.")
 
 
-# ----------------------------------------
 # Cells in order: those that differ in one axis alone, and what places on an axis are called.
 
 
@@ -193,8 +192,7 @@ def _is_geometric(numbers: Sequence[float]) -> bool:
     return min(steps) > 0 and max(factors) / min(factors) < max(steps) / min(steps)
 
 
-# ----------------------------------------
-# How far two cells are apart on the same failures, with the luck that both had taken out where it is known.
+# How far two cells are apart on the same failures, with control variates where they are known.
 
 
 def common_rows(cells: Sequence[Cell], metric: str) -> list[Sequence[Ratio]]:
@@ -226,8 +224,6 @@ def versus(ours: Cell, theirs: Cell, metric: str, most: int | None = None) -> tu
     first, second = common_rows((ours, theirs), metric)
     first, second = first[:most], second[:most]
     count = min(len(first), len(second))
-    pairs = list(zip(ours.stated.luck[:count], theirs.stated.luck[:count], strict=False))
-    # What is common to both: the luck of one alone may hang on a few replications in which nodes ran out.
-    luck = [tuple(map(sum, zip(*pair, strict=True))) for pair in pairs] if len(pairs) == count else []
-    found = difference(first, second, luck) if count else None
+    controls = of_pair(ours.stated.controls[:count], theirs.stated.controls[:count])
+    found = difference(first, second, controls) if count else None
     return None if found is None else (found, count)

@@ -1,25 +1,26 @@
-"""Which axis moves a metric most."""
+"""Which axis moves a metric most: one at a time, and by the variance that each brings."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from analysis.amounts import capital, name_of
 from analysis.runs import RequestError
 from analysis.statistics.differences import difference_data
-from analysis.study.questions.question import METRIC, Answer, Question, silence
+from analysis.study.questions.question import METRIC, Answer, Question, silence, versus
 from analysis.study.table import summary_of
 
 if TYPE_CHECKING:
+    from analysis.statistics.differences import Difference
+    from analysis.study.amounts import Value
     from analysis.study.questions.sobol import Indices
-    from analysis.study.questions.tornado import Swing
-    from analysis.study.table import Table
+    from analysis.study.table import Cell, Outcome, Table
 
 
 class Sensitivity(Question):
     """Which axis moves a metric most; for the designs one-at-a-time and saltelli."""
 
-    ask: Literal["sensitivity"] = "sensitivity"
+    use: Literal["sensitivity"] = "sensitivity"
     metric: str = METRIC
 
     def answer(self, table: Table) -> Answer:
@@ -28,31 +29,38 @@ class Sensitivity(Question):
         data: dict[str, Any] = {"metric": metric, "kind": None}
         silent = silence(table, metric)
         if silent:
-            return Answer(self.ask, data, silent)
+            return Answer(self.use, data, silent)
         if _is_one_at_a_time(table):
             return self._tornado(table, metric)
         if _is_saltelli(table):
             return self._indices(table, metric)
-        rule = "The points of this design do not tell which axis moves a metric most: use one-at-a-time or saltelli."
-        return Answer(self.ask, data, rule)
+        rule = "The points of this design do not show which axis moves a metric most: use one-at-a-time or saltelli."
+        return Answer(self.use, data, rule)
 
     def _tornado(self, table: Table, metric: str) -> Answer:
         """Return the axes by how far each alone moves the metric."""
         center = summary_of(table.cells[0], metric)
         if center is None or center.mean is None:
-            return Answer(self.ask, {"metric": metric}, f"The central point has no mean of {name_of(metric)}.")
-        # Imported here: what a study may ask is read before what answers it, and that knows studies.
-        from analysis.study.questions.tornado import tornado
-
+            return Answer(self.use, {"metric": metric}, f"The central point has no mean of {name_of(metric)}.")
         found = tornado(table, metric)
         data = {
             "metric": metric,
             "kind": "tornado",
             "center": center.mean,
-            "axes": [{"axis": swing.axis, "swing": swing.size, "moves": _moves(swing)} for swing in found.swings],
+            "axes": [
+                {
+                    "axis": swing.axis,
+                    "swing": swing.size,
+                    "moves": [
+                        {"value": move.value.label, "difference": difference_data(move.change), "trouble": move.trouble}
+                        for move in swing.moves
+                    ],
+                }
+                for swing in found.swings
+            ],
         }
         rule = f"No axis moves {name_of(metric)}."
-        return Answer(self.ask, data, "" if any(swing.size > 0 for swing in found.swings) else rule)
+        return Answer(self.use, data, "" if any(swing.size > 0 for swing in found.swings) else rule)
 
     def _indices(self, table: Table, metric: str) -> Answer:
         """Return the axes by the variance that they bring."""
@@ -61,10 +69,10 @@ class Sensitivity(Question):
         try:
             found = indices(table, metric)
         except RequestError as error:
-            return Answer(self.ask, {"metric": metric, "kind": None}, f"{capital(str(error))}.")
+            return Answer(self.use, {"metric": metric, "kind": None}, f"{capital(str(error))}.")
         rule = f"{capital(name_of(metric))} is the same at every point." if found.shares is None else ""
         rule = rule or (f"No indices of {name_of(metric)}: {found.reason}." if found.reason else "")
-        return Answer(self.ask, {"metric": metric, "kind": "sobol", **_indices_data(found)}, rule)
+        return Answer(self.use, {"metric": metric, "kind": "sobol", **_indices_data(found)}, rule)
 
 
 def _is_one_at_a_time(table: Table) -> bool:
@@ -90,14 +98,6 @@ def _is_saltelli(table: Table) -> bool:
     )
 
 
-def _moves(swing: Swing) -> list[dict[str, Any]]:
-    """Return the values of an axis as plain data."""
-    return [
-        {"value": move.value.label, "difference": difference_data(move.change), "trouble": move.trouble}
-        for move in swing.moves
-    ]
-
-
 def _indices_data(found: Indices) -> dict[str, Any]:
     """Return what brings the variance as plain data."""
     return {
@@ -111,3 +111,132 @@ def _indices_data(found: Indices) -> dict[str, Any]:
         ],
         "reason": found.reason,
     }
+
+
+# One axis at a time: how far each alone moves a metric from where all have their central values.
+
+
+class Move(NamedTuple):
+    """What one value of an axis makes of a metric, all others at the centre.
+
+    Parameters
+    ----------
+    value
+        The value.
+    change
+        By how much the metric is above that of the centre, on the same failures; ``None`` where the data do not show
+        it.
+    closed_form
+        The same by the closed form, where the metric is ETTR and there is a form [-].
+    trouble
+        Why there is nothing; empty where all is well.
+    replications
+        Over how many the change was taken: those that this point and the centre have.
+    """
+
+    value: Value
+    change: Difference | None
+    closed_form: float | None
+    trouble: str
+    replications: int
+
+
+class Swing(NamedTuple):
+    """How far an axis alone moves a metric.
+
+    Parameters
+    ----------
+    axis
+        Its name.
+    center
+        Its value at the centre.
+    moves
+        The other values that were looked at, in the order of the study.
+    """
+
+    axis: str
+    center: Value
+    moves: tuple[Move, ...]
+
+    @property
+    def size(self) -> float:
+        """Distance of the lowest and the highest mean, that of the centre among them."""
+        means = [0.0, *(move.change.mean for move in self.moves if move.change is not None)]
+        return max(means) - min(means)
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether the interval of one change at least leaves out zero."""
+        return any(move.change is not None and move.change.resolved for move in self.moves)
+
+    @property
+    def replications_to_resolve(self) -> int | None:
+        """Replications with which the first change would be resolved if it stays as it is; ``None`` for far too many.
+
+        See `analysis.statistics.differences.replications_to_resolve`; nothing is missing where a change is
+        resolved already.
+        """
+        needed = [move.change.replications_to_resolve for move in self.moves if move.change is not None]
+        return min((number for number in needed if number is not None), default=None)
+
+
+class Tornado(NamedTuple):
+    """What each axis alone does to a metric.
+
+    Parameters
+    ----------
+    metric
+        The metric.
+    center
+        What came of the central point.
+    swings
+        One for each axis that has other values, the widest first.
+    """
+
+    metric: str
+    center: Outcome
+    swings: tuple[Swing, ...]
+
+
+def tornado(table: Table, metric: str) -> Tornado:
+    """Return how far each axis alone moves a metric, from the table of a one-at-a-time design.
+
+    Entry i of two points is the same failures, so a change is a mean of paired differences with Student's interval;
+    each interval holds with 95 % by itself.
+
+    Raises
+    ------
+    ValueError
+        If a point differs from the first one in several axes, or in none.
+
+    References
+    ----------
+    A. M. Law, "Simulation Modeling and Analysis", 5th ed. (2015), sections 10.2.1 (paired-t) and 11.2 (common random
+    numbers).
+    """
+    center, *others = table.cells
+    moves: dict[str, list[Move]] = {}
+    for cell in others:
+        axis = _moved(table, center, cell)
+        value = cell.values[table.position(axis)]
+        moves.setdefault(axis, []).append(_move(value, cell, center, metric))
+    swings = [Swing(axis, center.values[table.position(axis)], tuple(found)) for axis, found in moves.items()]
+    return Tornado(metric, center.stated, tuple(sorted(swings, key=lambda swing: -swing.size)))
+
+
+def _moved(table: Table, center: Cell, cell: Cell) -> str:
+    """Return the one axis in which a cell differs from the centre."""
+    pairs = zip(table.axes, cell.values, center.values, strict=True)
+    differs = [axis for axis, ours, theirs in pairs if ours.settings != theirs.settings]
+    if len(differs) != 1:
+        raise ValueError(f"a point differs from the first one in {len(differs)} axes: the design is not one at a time")
+    return differs[0]
+
+
+def _move(value: Value, cell: Cell, center: Cell, metric: str) -> Move:
+    """Return what one value makes of a metric."""
+    change, count = versus(cell, center, metric) or (None, 0)
+    ours, theirs = cell.stated.formula, center.stated.formula
+    formula = ours - theirs if metric == "ettr" and ours is not None and theirs is not None else None
+    trouble = cell.trouble or ("" if change is not None else f"has no {metric} to compare")
+    return Move(value, change, formula, trouble, count)

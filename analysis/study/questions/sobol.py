@@ -1,12 +1,12 @@
-"""How much of the variance of a metric what varies brings, and how much luck; and of what varies, which axis how much.
+"""How much of the variance of a metric each axis brings, and how much is run-to-run variability.
 
 Points x and replications w are crossed, and every point meets the same failures, so that
 
     Y(x, w) = m + a(x) + b(w) + c(x, w)
 
-with four parts that are uncorrelated: the mean, what varies, luck that all points have in common, and luck that is not
-the same everywhere. Sobol indices are those of a(x), the mean over all luck there could be: what R replications leave
-of c in the means is taken out.
+with four parts that are uncorrelated: the mean, what varies, noise that all points have in common, and noise that is
+not the same everywhere. Sobol indices are those of a(x), the mean over all runs there could be: what R replications
+leave of c in the means is taken out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
 
-# ----------------------------------------
 # Intervals of what is estimated from points x replications, by leaving out some of each.
 
 _BLOCKS = 16
@@ -79,8 +78,8 @@ def estimates(statistic: Callable[[FloatArray], FloatArray], values: FloatArray)
     rows = np.array_split(shuffled, min(_BLOCKS, values.shape[1]))
     of_rows = _squared_error(np.array([statistic(np.delete(values, block, axis=1)) for block in rows]))
     left = [statistic(np.delete(values, index, axis=2)) for index in range(values.shape[2])]
-    of_luck = _squared_error(np.array(left))
-    both = zip(found.tolist(), of_rows.tolist(), of_luck.tolist(), strict=True)
+    of_runs = _squared_error(np.array(left))
+    both = zip(found.tolist(), of_rows.tolist(), of_runs.tolist(), strict=True)
     return [_estimate(value, (one, len(rows) - 1), (other, len(left) - 1)) for value, one, other in both]
 
 
@@ -96,7 +95,7 @@ def _estimate(value: float, *parts: tuple[float, int]) -> Estimate:
     squared = sum(part for part, _ in parts)
     middle = min(max(value, 0.0), 1.0)
     if not np.isfinite(squared):
-        # Without some part nothing varies any more: so few points tell no error.
+        # Without some part nothing varies any more: so few points give no error.
         return Estimate(middle, (0.0, 1.0))
     if squared <= 0:
         return Estimate(middle, (middle, middle))
@@ -108,7 +107,6 @@ def _estimate(value: float, *parts: tuple[float, int]) -> Estimate:
     return Estimate(value, (odds / (odds + factor), odds * factor / (1 + odds * factor)))
 
 
-# ----------------------------------------
 # The results of a Saltelli design as numbers: sets of points x points of a set x replications.
 
 MOST_LEFT_OUT = 0.05
@@ -117,7 +115,7 @@ MOST_LEFT_OUT = 0.05
 
 LEAST = 4
 
-"""Rows, and replications, without which nothing is told: intervals leave out some of each."""
+"""Rows, and replications, without which there is no estimate: intervals leave out some of each."""
 
 
 class Layout(NamedTuple):
@@ -195,8 +193,8 @@ def _refusal(table: Table, metric: str, found: Sequence[FloatArray | None], how_
         if others and not _overlap(mine, others):
             ordered = sorted(mine, key=lambda value: value.number or 0.0)
             labels = list(dict.fromkeys((ordered[0].label, ordered[-1].label)))
-            told = f"all where {axis} is {' to '.join(labels)}"
-            return f"{how_many} have one without a result, {told}: {_why(bad[0], metric)}"
+            which = f"all where {axis} is {' to '.join(labels)}"
+            return f"{how_many} have one without a result, {which}: {_why(bad[0], metric)}"
     first = ", ".join(f"{axis}={value.label}" for axis, value in zip(table.axes, bad[0].values, strict=True))
     return f"{how_many} have one without a result, the first with {first}: {_why(bad[0], metric)}"
 
@@ -215,20 +213,20 @@ _SAME = 1e-12
 
 
 class Parts(NamedTuple):
-    """Variance of one run, whose inputs and whose luck are not known, by what brings it [squared unit of the metric].
+    """Variance of one run, whose inputs are not known, by what brings it [squared unit of the metric].
 
     Parameters
     ----------
     parameters
         Of a(x): what varies.
-    luck
-        Of b(w): luck that is the same at every point.
+    noise
+        Of b(w): noise that is the same at every point.
     both
-        Of c(x, w): luck that means more at one point than at another.
+        Of c(x, w): noise that means more at one point than at another.
     """
 
     parameters: float
-    luck: float
+    noise: float
     both: float
 
 
@@ -320,7 +318,7 @@ def indices(table: Table, metric: str) -> Indices:
     parts = Parts(*(max(part, 0.0) for part in found))
     noise = parts.both / values.shape[2]
     shares = dict(zip(Parts._fields, estimates(_shares, values), strict=True)) if sum(parts) else None
-    reason = _reason(layout, shares, estimates(_told, values)[0])
+    reason = _reason(layout, shares, estimates(_share_of_inputs, values)[0])
     axes, together = ((), None) if reason else _by_axis(table, values, layout.formula)
     return Indices(
         metric,
@@ -334,7 +332,7 @@ def indices(table: Table, metric: str) -> Indices:
         noise / (parts.parameters + noise) if parts.parameters + noise else None,
         axes,
         together,
-        reason if reason or axes else _untold(layout),
+        reason if reason or axes else _not_resolved(layout),
     )
 
 
@@ -357,10 +355,10 @@ def variance_parts(values: FloatArray) -> Parts:
     points, replications = values.shape
     by_point, by_replication, mean = values.mean(axis=1), values.mean(axis=0), values.mean()
     of_points = replications * float(by_point.var(ddof=1))
-    of_luck = points * float(by_replication.var(ddof=1))
+    of_runs = points * float(by_replication.var(ddof=1))
     rest = values - by_point[:, None] - by_replication + mean
     residual = float((rest**2).sum()) / ((points - 1) * (replications - 1))
-    return Parts((of_points - residual) / replications, (of_luck - residual) / points, residual)
+    return Parts((of_points - residual) / replications, (of_runs - residual) / points, residual)
 
 
 def _without_rounding(values: FloatArray) -> FloatArray:
@@ -368,7 +366,7 @@ def _without_rounding(values: FloatArray) -> FloatArray:
     common = values[0, 0]
     found = values - common
     found[np.abs(found) <= _SAME * np.abs(values).max()] = 0.0
-    # What replications have in common is put back: it is luck.
+    # What replications have in common is put back: it is noise.
     together: FloatArray = found + (common - common.mean())
     together[np.abs(together) <= _SAME * np.abs(values).max()] = 0.0
     return together
@@ -381,41 +379,41 @@ def _shares(values: FloatArray) -> FloatArray:
     return found
 
 
-def _told(values: FloatArray) -> FloatArray:
+def _share_of_inputs(values: FloatArray) -> FloatArray:
     """Return the share of what varies in the variance of points, ``s_a^2 / (s_a^2 + s_c^2)``, shape (1,).
 
-    Luck that all points have in common does not hide what makes them differ.
+    Noise that all points have in common does not hide what makes them differ.
     """
     parts = variance_parts(values[:2].reshape(-1, values.shape[2]))
     whole = parts.parameters + parts.both
     return np.array([parts.parameters / whole if whole else 0.0])
 
 
-def _reason(layout: Layout, shares: dict[str, Estimate] | None, told: Estimate) -> str:
+def _reason(layout: Layout, shares: dict[str, Estimate] | None, share: Estimate) -> str:
     """Return why there are no indices; empty if there are."""
     if shares is None:
         return "it is the same at every point and in every replication"
-    if told.ci95[0] <= 0:
-        return _untold(layout)
+    if share.ci95[0] <= 0:
+        return _not_resolved(layout)
     return ""
 
 
-def _untold(layout: Layout) -> str:
+def _not_resolved(layout: Layout) -> str:
     _, rows, replications = layout.values.shape
-    return f"what varies cannot be told from luck with {replications} replications of {rows} rows"
+    return f"what varies cannot be separated from noise with {replications} replications of {rows} rows"
 
 
 def _by_axis(table: Table, values: FloatArray, formula: FloatArray | None) -> tuple[tuple[Index, ...], Estimate | None]:
     """Return the indices of each axis, the largest total first, and what the axes bring only together.
 
-    Nothing if the variance of one of the sets is lost in luck.
+    Nothing if the variance of one of the sets is lost in noise.
     """
     count = len(table.axes)
     if not np.all(np.isfinite(_indices(values))):
         return (), None
     *found, together = estimates(_indices, values)
     plain = None if formula is None else _without_rounding(formula[..., None])
-    # Two replications that are the same, for what has no luck.
+    # Two replications that are the same, for what has no noise.
     of_form = None if plain is None or not plain[:2].any() else _indices(np.repeat(plain, 2, axis=2)).tolist()
     rows = [
         Index(

@@ -86,7 +86,7 @@ class Rivals:
     def __post_init__(self) -> None:
         """Refuse what neither formula nor simulation describes."""
         if self.replicas < 2:
-            raise ValueError(f"replicas must be at least 2: one alone leaves nobody behind, got {self.replicas}")
+            raise ValueError(f"replicas must be at least 2: one alone leaves none behind, got {self.replicas}")
         if self.absence < self.restart:
             message = f"absence must be at least restart, which is a part of it: {self.absence} s and {self.restart} s"
             raise ValueError(message)
@@ -159,11 +159,11 @@ class Rivals:
         if self.step:
             job["step_time"] = seconds(self.step)
         # The rate of a node is that of the nodes which the job has.
-        life = {"law": "exponential", "mean": seconds(self.mtti * width * self.replicas)}
+        life = {"use": "exponential", "mean": seconds(self.mtti * width * self.replicas)}
         failures: list[dict[str, Any]] = [{"use": "component", "name": "node", "part": "node", "law": life}]
         if math.isfinite(self.others):
-            law = {"law": "exponential", "mean": seconds(self.others)}
-            # A hang strikes all ranks, for nobody knows whose fault it is; an error would send one replica away.
+            law = {"use": "exponential", "mean": seconds(self.others)}
+            # A hang strikes all ranks, for its origin is unknown; an error would send one replica away.
             failures.append({"use": "job", "name": "others", "law": law, "fault": "hang"})
         saves = {"interval": self.stepping, "stall": self.write, "write": self.drain, "restore": self.restore}
         hosts = {"nodes": width * self.replicas + _SPARES, "gpus_per_node": self.gpus_per_node}
@@ -181,7 +181,6 @@ class Rivals:
         }
 
 
-# ----------------------------------------
 # The crossover of two rivals: by the closed form, and by simulation on the same failures.
 
 
@@ -233,7 +232,7 @@ def simulated_crossover(
     rivals
         The two jobs.
     replications, horizon, seed
-        How many runs of either, how long each is [s], and their luck.
+        How many runs of either, how long each is [s], and their noise.
 
     Returns
     -------
@@ -272,7 +271,6 @@ def _productive(prepared: sim.Prepared, traces: Sequence[Any]) -> FloatArray:
     return np.array([job.buckets[sim.Bucket.PRODUCTIVE] / job.requested for job in jobs])
 
 
-# ----------------------------------------
 # The rows of the table.
 
 

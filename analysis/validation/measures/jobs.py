@@ -45,7 +45,7 @@ def one_job(
     Parameters
     ----------
     name
-        Of the scenario and of its one source. Failures are drawn by this name: other names, other luck.
+        Of the scenario and of its one source. Failures are drawn by this name: other names, other failures.
     mtti
         Mean time to interrupt [s]; restarts are exposed to failures.
     interval, write, restore
@@ -65,13 +65,12 @@ def one_job(
         name,
         horizon=seconds(horizon),
         jobs=[job],
-        failures=[{"use": "job", "name": name, "law": {"law": "exponential", "mean": seconds(mtti)}}],
+        failures=[{"use": "job", "name": name, "law": {"use": "exponential", "mean": seconds(mtti)}}],
         checkpoint={"tiers": [tier]},
         recovery={"use": "hot-spare", "initialize": "0 s"} | (recovery or {}),
     )
 
 
-# ----------------------------------------
 # Daly's optimum checkpoint interval and wall clock, by formula and simulated.
 
 
@@ -162,7 +161,6 @@ def daly_gain(lab: Lab, replications: int, *, mtti_min: float, factor: float) ->
     return estimate((ours - other for ours, other in pairs), expected)
 
 
-# ----------------------------------------
 # The periods of INRIA's Table 2, by formula, and the waste at the best of them, by formula and simulated.
 
 
@@ -217,7 +215,6 @@ def inria_waste(lab: Lab, replications: int, *, log2_nodes: int) -> Estimate:
     return estimate((1 - ettr for ettr in lab.ettr(lab.scenario(data), replications)), expected)
 
 
-# ----------------------------------------
 # Meta's research clusters: MTTF from a rate, and the ETTR of a large job, by two formulas and simulated.
 
 
@@ -271,7 +268,7 @@ def _rsc(lab: Lab, interval: float, gpus: int) -> Prepared:
     """Return a job on RSC-1 that saves at no cost, of 80 days and, on 16,000 GPUs, about a thousand failures."""
     name = f"rsc {interval / MINUTE:g} min"
     tier = {"interval": seconds(interval), "mode": "blocking", "write": "0 s", "restore": "0 s"}
-    node = {"use": "component", "name": name, "part": "node", "rate": f"{NODE_FAILURES} per 1000 node-day"}
+    node = {"use": "component", "name": name, "part": "node", "rate": f"{NODE_FAILURES} per 1000 node-days"}
     return lab.scenario(
         bare(
             name,
@@ -285,7 +282,6 @@ def _rsc(lab: Lab, interval: float, gpus: int) -> Prepared:
     )
 
 
-# ----------------------------------------
 # Llama 3, 54 days on 16,384 GPUs: counts by cause, what follows from them, and which restarts reach 90 %.
 
 
@@ -366,7 +362,7 @@ def llama3_mix_uniform(lab: Lab, replications: int) -> Estimate:
 
 def _counting(lab: Lab) -> Prepared:
     """Return a job on all nodes, with the interruptions of the paper and next to no time lost to each."""
-    planned = {"use": "job", "name": PLANNED, "rate": "47 per 54 job-day", "planned": True}
+    planned = {"use": "job", "name": PLANNED, "rate": "47 per 54 job-days", "planned": True}
     return lab.scenario(
         bare(
             "llama3 counts",
@@ -443,7 +439,6 @@ def llama3_useful(lab: Lab, replications: int, *, changes: Sequence[str] = ()) -
     return estimate(lab.ettr(lab.shipped("llama3-405b-54d", changes), replications))
 
 
-# ----------------------------------------
 # What AIReSim prints of its default run, from the scenario that comes with the program.
 
 
@@ -527,7 +522,6 @@ _OUTPUTS: dict[str, Callable[[Result], float]] = {
 }
 
 
-# ----------------------------------------
 # Plain statements of which this program has the inputs.
 
 
@@ -537,7 +531,7 @@ def young_minutes(_: Lab, __: int, write: float, mtti: float) -> Estimate:
 
 
 def near_best(_: Lab, __: int, period: float, write: float, mtti: float, restart: float) -> Estimate:
-    """Return what is gained with a period between saves, the save included, over what is with the best one [-]."""
+    """Return the gain of a period between saves, the save included, over what is with the best one [-]."""
     best = optimal_interval(write, mtti)
     return Estimate(efficiency(period - write, write, mtti, restart) / efficiency(best, write, mtti, restart))
 
@@ -569,7 +563,7 @@ def effective_time(lab: Lab, replications: int, days: float, restarts: float, mi
         interval between saves [min].
     """
     detection, catch_up = minutes
-    law = {"law": "exponential", "mean": f"{days / restarts!r} d"}
+    law = {"use": "exponential", "mean": f"{days / restarts!r} d"}
     tier = {"interval": f"{catch_up - 5!r} min", "mode": "blocking", "write": "0 s", "restore": "0 s"}
     prepared = lab.scenario(
         bare(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _idle(nodes: int, days: float, failures: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
-    """Return a cluster that nobody uses: its one job arrives when it is over."""
+    """Return a cluster that is not used: its one job arrives when it is over."""
     cluster = {"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}}
     none = {"name": "none", "gpus": 1, "arrival": f"{days!r} d"}
     tier = {"interval": "1 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}
@@ -36,19 +36,18 @@ def _idle(nodes: int, days: float, failures: list[dict[str, Any]], **changes: An
     return data | {"checkpoint": {"tiers": [tier]}} | changes
 
 
-# ----------------------------------------
 # Nodes down at once and the spares for them: simulated beside closed forms.
 
 
 def _fault(life: float, repair: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
     """Return a source of nodes with exponential lives of a mean [day]."""
-    entry = {"use": "component", "name": "node", "law": {"law": "exponential", "mean": f"{life!r} d"}, **changes}
+    entry = {"use": "component", "name": "node", "law": {"use": "exponential", "mean": f"{life!r} d"}, **changes}
     return entry if repair is None else {**entry, "repair": repair}
 
 
 def _lognormal(mean: float, sigma: float) -> dict[str, Any]:
     """Return a log-normal law by its mean [day]."""
-    return {"law": "lognormal", "median": f"{mean * math.exp(-(sigma**2) / 2)!r} d", "sigma": sigma}
+    return {"use": "lognormal", "median": f"{mean * math.exp(-(sigma**2) / 2)!r} d", "sigma": sigma}
 
 
 def down_at_most(
@@ -98,7 +97,7 @@ def _independent(lab: Lab, replications: int) -> FloatArray:
 
 
 def _with_crews(lab: Lab, replications: int, crews: int) -> FloatArray:
-    tier = {"name": "bench", "time": {"law": "exponential", "mean": "2 d"}, "crews": crews}
+    tier = {"name": "bench", "time": {"use": "exponential", "mean": "2 d"}, "crews": crews}
     data = _idle(40, 2000.0, [_fault(30.0, renews="at_return")], warmup="400 d")
     prepared = lab.scenario({**data, "repair": {"use": "tiers", "tiers": [tier]}})
     return _reached(lab.results(prepared, replications), 40)
@@ -106,7 +105,7 @@ def _with_crews(lab: Lab, replications: int, crews: int) -> FloatArray:
 
 @functools.lru_cache(maxsize=1)
 def _behind_full_job(lab: Lab, replications: int) -> FloatArray:
-    """Return the same from the 80th day on: the job begins with nobody in repair."""
+    """Return the same from the 80th day on: the job begins with no node in repair."""
     begin, end = 80 * DAY, 400 * DAY
     data = _idle(200, 400.0, [_fault(40.0, _lognormal(3.0, 1.0), clock="busy")])
     data |= {"jobs": [{"name": "job", "gpus": 100}], "recovery": {**data["recovery"], "pools": ["idle"]}}
@@ -139,7 +138,6 @@ def waits_for_nodes(lab: Lab, replications: int, less: int) -> Estimate:
     return estimate((float(table[sim.Bucket.STARVED] / table.sum()) for table in tables), expected)
 
 
-# ----------------------------------------
 # Leaf switches that die.
 
 
@@ -189,7 +187,6 @@ def _any_out(switches: int) -> float:
     return 1 - math.exp(-switches * _LEAF_RATE * _LEAF_OUT)
 
 
-# ----------------------------------------
 # What a failure trace says about how far its nodes are from independent and alike.
 
 
@@ -206,7 +203,7 @@ class Faults(NamedTuple):
     node
         Whose fault, from 0, shape (n,).
     start, end
-        When the node went down and came back, from the origin of the trace [day].
+        When the node went down and returned, from the origin of the trace [day].
     nodes
         Nodes in all, those without faults included.
     days
@@ -296,7 +293,6 @@ STATISTICS: dict[str, Callable[[Faults], float]] = {
 }
 
 
-# ----------------------------------------
 # InfiniteHBD: the trace replayed, the catalog's model of it, and a model of independent nodes that must miss.
 
 
@@ -317,8 +313,8 @@ SPREAD_OF_MEDIAN = 1.2533
 INDEPENDENT = {
     "use": "component",
     "name": "independent",
-    "law": {"law": "exponential", "mean": f"{(1 - 0.0235) / 0.0042!r} d"},
-    "repair": {"law": "exponential", "mean": f"{0.0235 / 0.0042!r} d"},
+    "law": {"use": "exponential", "mean": f"{(1 - 0.0235) / 0.0042!r} d"},
+    "repair": {"use": "exponential", "mean": f"{0.0235 / 0.0042!r} d"},
     "renews": "at_return",
 }
 

@@ -1,6 +1,6 @@
 """Cases in which theory is exact, simulated: the shares of a job, nodes that are down, ages, counts, independence.
 
-Each case has causes of its own name, and with them luck of its own: rows of different cases are independent.
+Each case has causes of its own name, and with them failures of its own: rows of different cases are independent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BUCKETS = {
 
 
 def _nodes(name: str, nodes: int, **law: Any) -> dict[str, Any]:
-    """Return what a cluster of nodes that fail by a law changes; its job has all of them, and none of the luck."""
+    """Return what a cluster of nodes that fail by a law changes; its job has all of them, and no randomness."""
     cause = {"use": "component", "name": f"{name} node", "part": "node", **law}
     return {"cluster": {"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1}}, "failures": [cause]}
 
@@ -64,7 +64,7 @@ def job_share(
     data = bare(
         case,
         horizon=seconds(failures * mtti),
-        failures=[{"use": "job", "name": f"{case} job", "law": {"law": "exponential", "mean": seconds(mtti)}}],
+        failures=[{"use": "job", "name": f"{case} job", "law": {"use": "exponential", "mean": seconds(mtti)}}],
         detection={"time": seconds(detection)},
         checkpoint={"tiers": [tier]},
         recovery={"use": "hot-spare", "initialize": seconds(restart)},
@@ -87,7 +87,7 @@ def elastic_share(
     rejoin: float,
     detection: float,
 ) -> Estimate:
-    """Return a share of a job whose replicas leave and come back one by one, and that of theory.
+    """Return a share of a job whose replicas leave and return one by one, and that of theory.
 
     Failures of a node a day, times in seconds; other nodes are always at hand.
     """
@@ -132,12 +132,12 @@ def waiting_share(
     start: a job that is queued would not be given the spares.
     """
     nodes = needed + spares
-    law = {"law": "exponential", "mean": seconds(life * HOUR)}
+    law = {"use": "exponential", "mean": seconds(life * HOUR)}
     data = bare(case, horizon=seconds(100 * life * HOUR), **_nodes(case, nodes, law=law))
     data |= {
         "jobs": [{"name": f"{case} job", "gpus": needed}],
         "spares": {"hot": spares},
-        "repair": {"time": {"law": "exponential", "mean": seconds(repair * HOUR)}},
+        "repair": {"time": {"use": "exponential", "mean": seconds(repair * HOUR)}},
     }
     down = missing_nodes_pmf(nodes, steady_unavailability(life, repair))
     expected = float(down[spares + 1 :].sum())
@@ -151,7 +151,7 @@ def nodes_down(
 
     Moment 1 is the mean. Lives are exponential and repairs of a fixed length, both in hours.
     """
-    law = {"law": "exponential", "mean": seconds(life * HOUR)}
+    law = {"use": "exponential", "mean": seconds(life * HOUR)}
     cause = _nodes(case, nodes, law=law, renews="at_return")
     data = bare(case, horizon=seconds(20 * life * HOUR), initial="stationary", **cause)
     data["repair"] = {"time": seconds(repair * HOUR)}
@@ -175,7 +175,7 @@ def aged_failures(
         "gpus_per_node": 1,
         "fabric": {"rails": 1},
     }
-    law = {"law": "weibull", "shape": shape, "scale": seconds(scale * DAY)}
+    law = {"use": "weibull", "shape": shape, "scale": seconds(scale * DAY)}
     data = bare(case, horizon=seconds(days * DAY), **_nodes(case, nodes, law=law, renews="never"))
     data["cluster"] = cluster
     spent = ((age + days) / scale) ** shape - (age / scale) ** shape
@@ -186,7 +186,7 @@ def stationary_failures(
     lab: Lab, replications: int, *, case: str, nodes: int, shape: float, scale: float, days: float
 ) -> Estimate:
     """Return how many parts fail that have run for ever, N t / E[X] whatever the law; times in days."""
-    law = {"law": "weibull", "shape": shape, "scale": seconds(scale * DAY)}
+    law = {"use": "weibull", "shape": shape, "scale": seconds(scale * DAY)}
     data = bare(case, horizon=seconds(days * DAY), initial="stationary", **_nodes(case, nodes, law=law))
     return estimate(_counts(lab, data, replications), nodes * days / (scale * math.gamma(1.0 + 1.0 / shape)))
 
@@ -217,7 +217,7 @@ def two_causes(lab: Lab, replications: int, *, case: str, nodes: int, mean: floa
 
 
 def _counts(lab: Lab, data: dict[str, Any], replications: int) -> list[float]:
-    """Return the number of failures that a replication draws; nothing has to be played for that."""
+    """Return the number of failures that a replication draws; nothing has to be simulated for that."""
     prepared = lab.scenario(data)
     return [float(len(sim.trace(prepared, number).time)) for number in range(replications)]
 

@@ -24,11 +24,10 @@ if TYPE_CHECKING:
     from sim import Prepared, Result
 
 
-# ----------------------------------------
 # Small scenarios, failures written by hand, and the phases that the simulator makes of them.
 
 
-_NEVER: dict[str, Any] = {"law": {"law": "exponential", "mean": "1000000 d"}, "renews": "never"}
+_NEVER: dict[str, Any] = {"law": {"use": "exponential", "mean": "1000000 d"}, "renews": "never"}
 
 
 HOST, SOFTWARE = 0, 1
@@ -57,7 +56,7 @@ def small(preset: str, horizon: float, replicas: int = 4, nodes: int = 6, **chan
         "jobs": [{"name": "job", "gpus": replicas, "parallelism": {"data": replicas}}],
         "failures": [
             {"use": "component", "name": "host", "part": "node", **_NEVER},
-            {"use": "job", "name": "software", "rate": "1 per 1000000 job-d"},
+            {"use": "job", "name": "software", "rate": "1 per 1000000 job-days"},
         ],
         "checkpoint": {"tiers": [store], "from_preset": True},
         "repair": {"time": "200 s"},
@@ -93,7 +92,6 @@ def phases(result: Result) -> list[Phase]:
     return found
 
 
-# ----------------------------------------
 # Detection: after how long a failure is known.
 
 
@@ -149,8 +147,8 @@ def eviction(lab: Lab, replications: int, statistic: str) -> Estimate:
 
 @functools.lru_cache(maxsize=1)
 def _eviction_waits(lab: Lab, replications: int) -> npt.NDArray[np.float64]:
-    """Return times until it is known, shape (replications, failures) [s]; nobody else watches."""
-    only = [{"observer": "kubernetes", "renew": "10 s", "grace": "50 s", "monitor": "5 s", "toleration": "300 s"}]
+    """Return times until it is known, shape (replications, failures) [s]; no other observer."""
+    only = [{"use": "kubernetes", "renew": "10 s", "grace": "50 s", "monitor": "5 s", "toleration": "300 s"}]
     watch = {"use": "observers", "observers": only}
     prepared = lab.scenario(small("k8s-jobset", _APART * (_FAILURES + 1), nodes=8, detection=watch))
     rows = failures_at(prepared, [(_APART * (number + 1), HOST, 0) for number in range(_FAILURES)])
@@ -164,7 +162,7 @@ def _waits(result: Result) -> list[float]:
 
 def known_after(lab: Lab, _: int, preset: str, fault: str) -> Estimate:
     """Return after how long a fault of one class is known [s], of a node that fails once."""
-    life = {"law": {"law": "exponential", "mean": "1000000 d"}, "renews": "never"}
+    life = {"law": {"use": "exponential", "mean": "1000000 d"}, "renews": "never"}
     source = {"use": "component", "name": fault, "part": "node", "fault": fault, **life}
     prepared = lab.scenario(small(preset, 5000.0, failures=[source], spares={"hot": 1}))
     (wait,) = _waits(sim.run(prepared, 0, failures_at(prepared, [(1000.0, 0, 0)]), keeps_timeline=True))
@@ -174,7 +172,7 @@ def known_after(lab: Lab, _: int, preset: str, fault: str) -> Estimate:
 def minutes_between_failures(lab: Lab, replications: int) -> Estimate:
     """Return the mean time between failures of 12,500 servers at 2.3 per 1,000 and day [min].
 
-    Without replications it is what a scenario is told to expect; with, days over counted interruptions, by the delta
+    Without replications it is what a scenario expects; with, days over counted interruptions, by the delta
     method.
     """
     fabric = {"rails": 1, "radix": 128, "leaf": {"nodes": 50}, "spine": {"leaf_groups": 20}, "core": {}}
@@ -184,7 +182,7 @@ def minutes_between_failures(lab: Lab, replications: int) -> Estimate:
             cluster={"nodes": 12_501, "gpus_per_node": 8, "fabric": fabric},
             horizon="60 d",
             jobs=[{"name": "job", "gpus": 100_000}],
-            failures=[{"use": "component", "name": "server", "part": "node", "rate": "2.3 per 1000 node-day"}],
+            failures=[{"use": "component", "name": "server", "part": "node", "rate": "2.3 per 1000 node-days"}],
             spares={"hot": 1},
             repair={"time": "1 min"},
         )
@@ -196,8 +194,7 @@ def minutes_between_failures(lab: Lab, replications: int) -> Estimate:
     return Estimate(mean, mean * count.error / count.value, replications)
 
 
-# ----------------------------------------
-# Copies in memory.
+# Checkpoints in memory.
 
 
 def pairs_in_memory(lab: Lab, _: int, machines: int) -> Estimate:
@@ -277,7 +274,6 @@ def second_level(lab: Lab, replications: int, copies: float = 1.0) -> Estimate:
     return estimate(both - one for both, one in zip(*found, strict=True))
 
 
-# ----------------------------------------
 # How long a job stands, and who goes on.
 
 
@@ -296,7 +292,7 @@ def torchrun(lab: Lab, replications: int, of: str) -> Estimate:
 
 
 def _standing(prepared: Prepared, replication: int, source: int) -> float:
-    """Return how long nobody steps after a failure of a source at 1000 s [s]."""
+    """Return how long no replica steps after a failure of a source at 1000 s [s]."""
     rows = failures_at(prepared, [(1000.0, source, 2 if source == HOST else 0)])
     found = phases(sim.run(prepared, replication, rows, keeps_timeline=True))
     again = (phase.start for phase in found if phase.start > 1000 and phase.bucket in ("productive", "smaller"))
@@ -406,7 +402,6 @@ def back_after(lab: Lab, replications: int, preset: str) -> Estimate:
     return estimate(_standing(prepared, number, HOST) for number in range(replications))
 
 
-# ----------------------------------------
 # Presets without failures, and on the same failures.
 
 
@@ -461,7 +456,8 @@ def _counted(prepared: Prepared, seconds: float) -> float:
 def ahead(lab: Lab, replications: int, better: str, worse: str) -> Estimate:
     """Return by how much the ETTR of one preset is above that of another on the same failures [-].
 
-    16,384 GPUs in 128 replicas with the failures of Llama 3; detection and copies in memory are those of the presets.
+    16,384 GPUs in 128 replicas with the failures of Llama 3; detection and checkpoints in memory are those of the
+    presets.
     """
     first, second = (_ettr(lab, replications, preset) for preset in (better, worse))
     return estimate(one - other for one, other in zip(first, second, strict=True))

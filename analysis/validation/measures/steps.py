@@ -179,7 +179,6 @@ def rerouted(_: Lab, __: int, microbatches: int, stages: int, replicas: int, mis
     return Estimate(1 / rerouted_pace(microbatches, stages, replicas, missing))
 
 
-# ----------------------------------------
 # Parameters, operation counts, and what a GPU and a checkpoint hold, beside what publishers print.
 
 
@@ -240,7 +239,6 @@ def gpu_memory(
     return Estimate(found / _GIB)
 
 
-# ----------------------------------------
 # Start-up, rates of collectives, and the switches and cables of published clusters.
 
 

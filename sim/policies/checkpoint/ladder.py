@@ -1,4 +1,4 @@
-"""Copies in several stores, each with a rhythm of its own, and work that stops the job beside them: closed form.
+"""Checkpoints in several stores, each with a rhythm of its own, and work that stops the job beside them: closed form.
 
 Every store has its series of saves, and every kind of periodic work has one. A series counts the time spent stepping.
 Where some are due at once, stepping stops for as long as all of them take, the saves first. When the stop is over the
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from sim.policies.checkpoint.stores import Reached
 
-# ----------------------------------------
-# Which copy a restore reads: the newest of which every shard is left, from the quickest stores that hold it.
+# Which checkpoint a restore reads: the newest of which every shard is left, from the quickest stores that hold it.
 
 
 class Choice(NamedTuple):
@@ -48,7 +47,7 @@ class Choice(NamedTuple):
 
 
 class _Search:
-    """Copies that may be read, store by store; the newest ones that are of no use are passed over."""
+    """Checkpoints that may be read, store by store; the newest ones that are of no use are passed over."""
 
     def __init__(
         self, sources: Sequence[Source | None], shelves: Sequence[Shelf], spacings: Sequence[float], sound: float
@@ -63,11 +62,11 @@ class _Search:
         self.spent = 0.0
 
     def newest(self) -> tuple[float, list[int]]:
-        """Return the most work in a copy that is left [s], and the stores that hold it; none if there is no copy."""
+        """Return the most work in a checkpoint that is left [s], and the stores that hold it, if any."""
         works = {
             index: shelf.work(self.passed[index], self.spacings[index])
             for index, shelf in enumerate(self.shelves)
-            if self.sources[index] is not None and self.passed[index] < shelf.copies
+            if self.sources[index] is not None and self.passed[index] < shelf.checkpoints
         }
         most = max(works.values(), default=0.0)
         return most, [index for index, work in works.items() if work >= most * (1 - TIE)]
@@ -75,7 +74,7 @@ class _Search:
     def attempt(
         self, holders: list[int], damaged: frozenset[int], nodes: int, mark: Callable[[str], float] | None
     ) -> Reading | None:
-        """Return how a step that some stores hold is read; ``None`` if it cannot be, and then pass its copies over."""
+        """Return how a step that some stores hold is read; ``None`` if it cannot be: then skip its checkpoints."""
         sources = [source for index in holders if (source := self.sources[index]) is not None]
         reading = read(sources, damaged, nodes)
         if reading is None:
@@ -92,19 +91,19 @@ class _Search:
         return None if useless else reading
 
     def _can_read(self, index: int, source: Source, mark: Callable[[str], float] | None) -> bool:
-        """Return whether a copy can be read; one that has been read before can."""
+        """Return whether a checkpoint can be read; one that has been read before can."""
         number = self.passed[index]
         if mark is None or source.rung.corrupt == 0 or (number == 0 and self.shelves[index].good):
             return True
         return mark(f"unreadable {source.rung.store} {number}") >= source.rung.corrupt
 
-    def left(self, work: float, stores: frozenset[StoreName], *, tried: bool) -> list[Shelf]:
-        """Return what is held when `work` [s] has been read from some stores; `tried` tells that it has been seen."""
+    def left(self, work: float, stores: frozenset[StoreName], *, was_read: bool) -> list[Shelf]:
+        """Return what is held when `work` [s] has been read from some stores; `was_read`: its marks were drawn."""
         shelves = []
         for shelf, source, spacing, passed in zip(self.shelves, self.sources, self.spacings, self.passed, strict=True):
-            kept = shelf.cut(shelf.copies if source is None or source.lacks else passed, spacing)
-            if source is not None and kept.copies and abs(kept.newest - work) <= TIE * work:
-                kept = kept._replace(newest=work, good=kept.good or (tried and source.rung.store in stores))
+            kept = shelf.cut(shelf.checkpoints if source is None or source.lacks else passed, spacing)
+            if source is not None and kept.checkpoints and abs(kept.newest - work) <= TIE * work:
+                kept = kept._replace(newest=work, good=kept.good or (was_read and source.rung.store in stores))
             shelves.append(kept)
         return shelves
 
@@ -118,22 +117,22 @@ def choose(
     sound: float,
     mark: Callable[[str], float] | None,
 ) -> Choice:
-    """Return which copy a restore reads.
+    """Return which checkpoint a restore reads.
 
     Parameters
     ----------
     sources
         What is left of each store, the remote one first; ``None`` for nothing.
     shelves, spacings
-        What they held, and how far apart their copies are [s of work].
+        What they held, and how far apart their checkpoints are [s of work].
     damaged
         Positions that have lost something.
     nodes
         Positions [-].
     sound
-        Work up to which copies are of use [s].
+        Work up to which checkpoints are of use [s].
     mark
-        Numbers that decide whether a copy can be read.
+        Numbers that decide whether a checkpoint can be read.
     """
     search = _Search(sources, shelves, spacings, sound)
     while True:
@@ -142,19 +141,19 @@ def choose(
             break
         reading = search.attempt(holders, damaged, nodes, mark)
         if reading is not None:
-            kept = search.left(work, reading.stores, tried=mark is not None)
+            kept = search.left(work, reading.stores, was_read=mark is not None)
             return Choice(work, search.spent, reading.store, kept)
     return _oldest(search, sound, nodes, mark)
 
 
 def _oldest(search: _Search, sound: float, nodes: int, mark: Callable[[str], float] | None) -> Choice:
-    """Return the oldest remote copy, if none from before the fault is left; else the start, which needs no copy."""
+    """Return the oldest remote checkpoint, if none from before the fault is left; else the start of the job."""
     remote, source, spacing = search.shelves[0], search.sources[0], search.spacings[0]
     assert source is not None
-    oldest = remote.work(remote.copies - 1, spacing)
+    oldest = remote.work(remote.checkpoints - 1, spacing)
     deleted = not source.rung.keeps_all and oldest > spacing * (1 + TIE)
-    if deleted and remote.newer_than(sound, spacing) >= remote.copies:
-        for number in reversed(range(remote.copies)):
+    if deleted and remote.newer_than(sound, spacing) >= remote.checkpoints:
+        for number in reversed(range(remote.checkpoints)):
             work = remote.work(number, spacing)
             search.passed = [
                 shelf.newer_than(work, between) for shelf, between in zip(search.shelves, search.spacings, strict=True)
@@ -162,11 +161,11 @@ def _oldest(search: _Search, sound: float, nodes: int, mark: Callable[[str], flo
             search.passed[0] = number
             reading = search.attempt([0], frozenset(), nodes, mark)
             if reading is not None:
-                kept = search.left(work, reading.stores, tried=mark is not None)
-                # All older ones have been tried.
-                kept[0] = kept[0]._replace(copies=1)
+                kept = search.left(work, reading.stores, was_read=mark is not None)
+                # All older ones have been read.
+                kept[0] = kept[0]._replace(checkpoints=1)
                 return Choice(work, search.spent, reading.store, kept)
-    return Choice(0.0, search.spent, "remote", [shelf.cut(shelf.copies, 1.0) for shelf in search.shelves])
+    return Choice(0.0, search.spent, "remote", [shelf.cut(shelf.checkpoints, 1.0) for shelf in search.shelves])
 
 
 class Pause(NamedTuple):
@@ -202,7 +201,7 @@ class LadderState(NamedTuple):
 
     @property
     def committed(self) -> float:
-        """Work in the newest copy outside the nodes [s]."""
+        """Work in the newest checkpoint outside the nodes [s]."""
         return self.shelves[0].newest
 
     @property
@@ -233,18 +232,18 @@ class Ladder:
 
     @cached_property
     def stores(self) -> tuple[Rung, ...]:
-        """The stores that copies are saved to, the remote one first."""
+        """The stores that checkpoints are saved to, the remote one first."""
         saved = [rung for rung in self.rungs if rung.store != "peer"]
         return tuple(sorted(saved, key=lambda rung: rung.store != "remote"))
 
     @cached_property
     def _limits(self) -> tuple[int, ...]:
-        """Copies that each store keeps [-]."""
+        """Checkpoints that each store keeps [-]."""
         return tuple(rung.retain or sys.maxsize for rung in self.stores)
 
     @cached_property
     def _drains(self) -> tuple[float, ...]:
-        """How long each store takes to complete a copy, after the stop [s]."""
+        """How long each store takes to complete a checkpoint, after the stop [s]."""
         return tuple(rung.drain for rung in self.stores)
 
     @cached_property
@@ -274,7 +273,7 @@ class Ladder:
 
     @property
     def minds_nodes(self) -> bool:
-        """Copies on nodes go with them."""
+        """Checkpoints on nodes go with them."""
         return len(self.rungs) > 1
 
     @property
@@ -303,8 +302,6 @@ class Ladder:
             if len(self._grids) < 256:
                 self._grids[pace.step] = grid
         return grid
-
-    # ------------------------------------------------------------------------------------------- stepping
 
     def advance(self, state: LadderState, pace: Pace, seconds: float) -> tuple[LadderState, float, float]:
         """Return the state after `seconds` [s] of RUNNING, and how many were stepping and periodic work [s]."""
@@ -365,29 +362,27 @@ class Ladder:
                 continue
             place = firsts[index] + (count - 1) * grid.periods[index] if count else 0.0
             held = state.work + place * rate
-            copies = shelf.copies + taken + (1 if shelf.draining else 0)
+            checkpoints = shelf.checkpoints + taken + (1 if shelf.draining else 0)
             drain = self._drains[index]
             drain_left = 0.0
             if drain > stepped - place:
                 wall = grid.after(firsts, place) if count else 0.0
                 drain_left = state.stall_left + wall + drain - seconds
             if drain_left <= 0:
-                shelves.append(Shelf(held, min(copies, self._limits[index])))
+                shelves.append(Shelf(held, min(checkpoints, self._limits[index])))
                 continue
             if count > 1:
                 newest = held - grid.periods[index] * rate
             else:
                 newest = state.work if taken > 1 else shelf.draining or shelf.newest
             good = shelf.good and taken == 1 and not shelf.draining
-            shelves.append(Shelf(newest, min(copies - 1, self._limits[index]), good, held, drain_left))
+            shelves.append(Shelf(newest, min(checkpoints - 1, self._limits[index]), good, held, drain_left))
         return tuple(shelves)
 
     def time_to(self, state: LadderState, pace: Pace, work: float) -> float:
         """Return the time [s] until `work` [s] more healthy seconds have been done; the last stop is not awaited."""
         grid = self.grid(pace)
         return state.stall_left + grid.before(self._firsts(state, grid), work / pace.rate)
-
-    # ----------------------------------------------------------------------------------------- coming back
 
     def restore(
         self,
@@ -400,16 +395,16 @@ class Ladder:
         """Return what a restore goes back to: the newest step of which every shard can be read in some store.
 
         A live peer holds the last step. Of stores with the same step each node reads the quickest; the restore takes as
-        long as the slowest node, and as all attempts at copies that could not be read. What did not survive is empty
-        until the next save; the series go on as if the job had just come to this step for the first time. Where all
-        copies that are kept are newer than what is `sound`, and older ones were deleted, the oldest is taken.
+        long as the slowest node, and as all attempts at checkpoints that could not be read. What did not survive is
+        empty until the next save; the series go on as if the job had just come to this step for the first time. Where
+        all checkpoints that are kept are newer than what is `sound`, and older ones were deleted, the oldest is taken.
         """
         last = self._whole_steps(state, pace)
         sources = [missing(rung, damage, self.nodes, self.replicas) for rung in self.stores]
         if damage.keeps == "live" and last.work <= sound + TIE * state.work:
-            # Copies of which those who leave held a part are of no use; the next ones are spread over who is left.
+            # Checkpoints of which those who leave held a part are of no use; the next ones are spread over who is left.
             useful = tuple(
-                shelf if source is not None and not source.lacks else shelf.cut(shelf.copies, 1.0)
+                shelf if source is not None and not source.lacks else shelf.cut(shelf.checkpoints, 1.0)
                 for shelf, source in zip(last.shelves, sources, strict=True)
             )
             return Restoration(last._replace(shelves=useful), 0.0, "peer")
@@ -427,13 +422,13 @@ class Ladder:
         return Restoration(LadderState(choice.work, since, kept), choice.seconds, choice.store)
 
     def _whole_steps(self, state: LadderState, pace: Pace) -> LadderState:
-        """Return the state without the step in flight and without the copies on their way."""
+        """Return the state without the step in flight and without the checkpoints on their way."""
         shelves = tuple(shelf._replace(draining=0.0, drain_left=0.0) for shelf in state.shelves)
         if state.stall_left > 0:
             # The stop that was cut off is still due.
             return LadderState(state.work, self._since(state, self.grid(pace), shelves, state.work, 0.0), shelves)
         lost = in_flight(state.since[0], pace.step)
-        # After a change of pace within a step, it may seem to have begun before the newest copy was taken.
+        # After a change of pace within a step, it may seem to have begun before the newest checkpoint was taken.
         work = max(state.work - lost * pace.rate, *(shelf.newest for shelf in shelves))
         since = tuple(max(since - lost, 0.0) for since in state.since)
         return LadderState(work if work > TIE * state.work else 0.0, since, shelves)
@@ -457,7 +452,7 @@ class Ladder:
         """Return the state after a save outside the schedule has put everything into the remote store."""
         remote, *others = state.shelves
         shelves = (
-            Shelf(state.work, min(remote.copies + 1, self._limits[0])),
+            Shelf(state.work, min(remote.checkpoints + 1, self._limits[0])),
             *(shelf._replace(draining=0.0, drain_left=0.0) for shelf in others),
         )
         return LadderState(state.work, (0.0, *state.since[1:]), shelves)
@@ -467,7 +462,7 @@ class Ladder:
         return self.stall + self.drain
 
     def sound(self, state: LadderState) -> float:
-        """Return the work that a copy holds which was begun before now [s]; a save is, once its stop has."""
+        """Return the work that a checkpoint holds which was begun before now [s]; a save is, once its stop has."""
         if any(index < len(self.stores) for index in state.due):
             return state.work
         return max(max(shelf.newest, shelf.draining) for shelf in state.shelves)

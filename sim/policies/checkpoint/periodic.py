@@ -32,7 +32,7 @@ class Periodic(NamedTuple):
         Time of a restore [s].
     transfer
         What its transfer takes at the bandwidth of the nodes, and at that of the whole store [s]; zero where that is
-        not known, and then nobody shares it.
+        not known, and then it is not shared.
     """
 
     interval: float

@@ -1,6 +1,6 @@
-"""Stores of copies: which shards survive what happens to the nodes, and how long each node reads.
+"""Stores of checkpoints: which shards survive what happens to the nodes, and how long each node reads.
 
-A copy is spread over the nodes of a job, a shard each, and is of use while every shard is somewhere.
+A checkpoint is spread over the nodes of a job, a shard each, and is of use while every shard is somewhere.
 
 ==========  ==================================  ===========================================
 store       what a process that ends leaves     what takes a shard
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from sim.policies.contracts import Damage
 
-# ----------------------------------------
 # Work that stops a job again and again: series of it, each due after so much stepping. Where some are due at the same
 # instant, stepping stops once, for as long as all of them take.
 
@@ -198,17 +197,17 @@ class Rung(NamedTuple):
     stall
         How long stepping stops for a save [s].
     drain
-        From the end of the stall until the copy is complete [s].
+        From the end of the stall until the checkpoint is complete [s].
     load
-        Time that a node reads whose own copy has survived, or that reads from elsewhere by nature [s].
+        Time that a node reads whose own shard has survived, or that reads from elsewhere by nature [s].
     fetch
-        Time that a node reads whose own copy is gone [s].
+        Time that a node reads whose own shard is gone [s].
     skips
         Whether a save that comes due during the drain of the one before is left out, not put off.
     retain
-        Complete copies that are kept [-]; ``None`` keeps all.
+        Complete checkpoints that are kept [-]; ``None`` keeps all.
     corrupt
-        Probability that a copy cannot be read [-].
+        Probability that a checkpoint cannot be read [-].
     clique, jump
         Nodes that hold each other's shards, and their distance in positions [-].
     every_replica
@@ -234,7 +233,7 @@ class Rung(NamedTuple):
 
     @property
     def keeps_all(self) -> bool:
-        """Whether no copy is ever deleted. A live peer has one state, the last."""
+        """Whether no checkpoint is ever deleted. A live peer has one state, the last."""
         return self.retain is None and self.store != "peer"
 
     def period(self, step: float) -> float:
@@ -248,7 +247,7 @@ class Rung(NamedTuple):
 class Source(NamedTuple):
     """A store that holds the step in question: the positions whose shard it has lost, and what is gone with nodes.
 
-    A position in ``gone`` has lost its own copy, and reads that of another one.
+    A position in ``gone`` has lost its own shard, and reads that of another one.
     """
 
     rung: Rung
@@ -357,49 +356,45 @@ def read(sources: Iterable[Source], damaged: frozenset[int], nodes: int) -> Read
     return Reading(slowest, store, frozenset(stores))
 
 
-# ----------------------------------------
-# What one store holds: its complete copies, and the one on its way.
-
-
 class Shelf(NamedTuple):
-    """Copies of a store, by the work in them [s].
+    """Checkpoints of a store, by the work in them [s].
 
-    The newest complete one holds ``newest``; of the ``copies`` that are kept each older one holds one interval less.
-    ``good`` tells whether the newest is known to be readable. The copy on its way holds ``draining``, and is complete
-    in ``drain_left`` [s].
+    The newest complete one holds ``newest``; of the ``checkpoints`` that are kept each older one holds one interval
+    less. ``good`` says whether the newest is known to be readable. The checkpoint on its way holds ``draining``, and is
+    complete in ``drain_left`` [s].
     """
 
     newest: float = 0.0
-    copies: int = 0
+    checkpoints: int = 0
     good: bool = False
     draining: float = 0.0
     drain_left: float = 0.0
 
     def waited(self, seconds: float, limit: int) -> Shelf:
-        """Return what is held `seconds` [s] later without a new save, of `limit` copies at most."""
+        """Return what is held `seconds` [s] later without a new save, of `limit` checkpoints at most."""
         if not self.draining:
             return self
         if seconds >= self.drain_left:
-            return Shelf(self.draining, min(self.copies + 1, limit))
+            return Shelf(self.draining, min(self.checkpoints + 1, limit))
         return self._replace(drain_left=self.drain_left - seconds)
 
     def work(self, number: int, spacing: float) -> float:
-        """Return the work in the copy that `number` newer ones follow, at a `spacing` of the copies [s]."""
+        """Return the work in the checkpoint that `number` newer ones follow, at a `spacing` of the checkpoints [s]."""
         return max(self.newest - number * spacing, 0.0)
 
     def without_end(self, spacing: float) -> Shelf:
-        """Return what a store holds that keeps everything: copies at a `spacing` [s] since the job began."""
-        return self._replace(copies=max(whole(self.newest / spacing), 0)) if self.newest else self
+        """Return what a store holds that keeps everything: checkpoints at a `spacing` [s] since the job began."""
+        return self._replace(checkpoints=max(whole(self.newest / spacing), 0)) if self.newest else self
 
     def newer_than(self, work: float, spacing: float) -> int:
-        """Return how many copies hold more than some `work` [s], were there no end of them."""
+        """Return how many checkpoints hold more than some `work` [s], were there no end of them."""
         beyond = self.newest - work
         return max(whole(beyond / spacing), 0) if beyond > TIE * self.newest else 0
 
     def cut(self, number: int, spacing: float) -> Shelf:
-        """Return what is held without the `number` newest copies and the one on its way."""
-        if number >= self.copies:
+        """Return what is held without the `number` newest checkpoints and the one on its way."""
+        if number >= self.checkpoints:
             return Shelf()
         if not number and not self.draining:
             return self
-        return Shelf(self.work(number, spacing), self.copies - number, self.good and number == 0)
+        return Shelf(self.work(number, spacing), self.checkpoints - number, self.good and number == 0)

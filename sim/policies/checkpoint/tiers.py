@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from sim.policies.checkpoint.ladder import Pause
 
-# ----------------------------------------
-# One store of checkpoints, as a user describes it.
-
 RULES = ("young", "daly", "optimal")
 
 
@@ -67,7 +64,7 @@ _ONLY_FOR: dict[str, tuple[StoreName, ...]] = {
 
 
 class Times(NamedTuple):
-    """How long a write takes, a restore, one by a node whose own copy is gone [s]; and see :class:`Rung.transfer`."""
+    """How long a write takes, a restore, one by a node whose own shard is gone [s]; and see :class:`Rung.transfer`."""
 
     write: float
     load: float
@@ -109,7 +106,7 @@ class Tier(Model):
     network: Bandwidth | None = Field(
         None,
         gt=0,
-        description="What a node reads with whose own copy is gone, from another one of its clique; without it, "
+        description="What a node reads with whose own shard is gone, from another one of its clique; without it, "
         "node_bandwidth.",
     )
     read_in: Duration = Field(
@@ -124,16 +121,16 @@ class Tier(Model):
     retain: int | None = Field(
         None,
         ge=1,
-        description="Complete copies that are kept; the oldest goes when a new one is complete. Left out, the remote "
-        "store keeps all and the others keep one.",
+        description="Complete checkpoints that are kept; the oldest goes when a new one is complete. By default the "
+        "remote store keeps all and the others keep one.",
     )
     corrupt: Fraction = Field(
         "0 %",  # type: ignore[assignment]
         lt=1,
-        description="Probability that a copy turns out to be unreadable when a restore reads it; then the next best is "
+        description="Probability that a checkpoint is found unreadable when a restore reads it; then the next best is "
         "read after it.",
     )
-    clique: int = Field(2, ge=2, description="Nodes that hold copies of each other's shards, for peer-host.")
+    clique: int = Field(2, ge=2, description="Nodes that hold replicas of each other's shards, for peer-host.")
     jump: int = Field(
         1, ge=1, description="Distance of the nodes of a clique, in positions of the job: 1 makes neighbours a clique."
     )
@@ -188,7 +185,7 @@ class Tier(Model):
         nodes, replicas
             Of the job [-].
         size
-            Of a copy of the state [B], if it is known.
+            Of a checkpoint of the state [B], if it is known.
         """
         if not self._has_bandwidth:
             assert self.restore is not None

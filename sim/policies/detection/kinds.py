@@ -1,4 +1,4 @@
-"""Detection by several observers: the earliest that covers a fault notices it, else a human does."""
+"""Detection by several observers: the earliest that covers a fault detects it, else an operator."""
 
 from __future__ import annotations
 
@@ -26,9 +26,6 @@ from sim.scenario.laws import Fixed, Law
 if TYPE_CHECKING:
     from sim.scenario.law_model import LawModel
 
-# ----------------------------------------
-# What every kind of detection has.
-
 
 class Detection(Strategy, ABC):
     """From a fault to the moment when somebody notices it. Tested by the harness ``check_detection``."""
@@ -40,7 +37,7 @@ class Detection(Strategy, ABC):
         """Return `detection_race` as it is with a scale of 1."""
 
     def detection_race(self, fault: str, kind: str) -> DetectionRace | None:
-        """Return who notices a fault, and when; ``None`` if nobody ever does, so that the job steps on.
+        """Return who notices a fault, and when; ``None`` if it stays undetected, so that the job steps on.
 
         Parameters
         ----------
@@ -51,10 +48,6 @@ class Detection(Strategy, ABC):
         """
         found = self.unscaled(fault, kind)
         return found.scaled(self.scale) if found is not None else None
-
-
-# ----------------------------------------
-# The simplest detection: one latency for each kind of fault.
 
 
 class Latency(Detection):
@@ -95,12 +88,12 @@ class Human(Model):
     """
 
     latency: Law = Field(
-        {"law": "lognormal", "median": "15 min", "sigma": 1.685},  # type: ignore[assignment]
+        {"use": "lognormal", "median": "15 min", "sigma": 1.685},  # type: ignore[assignment]
         description="Time until a job that stands still, or a loss that has left its course, is noticed. The default "
         "is an assumption: median 15 min, 95 % within 4 h.",
     )
     silent: Law = Field(
-        {"law": "lognormal", "median": "8 h", "sigma": 1.646},  # type: ignore[assignment]
+        {"use": "lognormal", "median": "8 h", "sigma": 1.646},  # type: ignore[assignment]
         description="Time until a node that is slow or computes wrongly is found; 100 year stands for never. The "
         "default is an assumption: median 8 h, 95 % within 5 d.",
     )
@@ -109,12 +102,12 @@ class Human(Model):
 class Observers(Detection):
     """Observers watch nodes and jobs, each for some classes of faults; the earliest that covers a fault notices it.
 
-    What none of them covers waits for a human. Slow nodes, wrong results and loss spikes do not stop the job: only who
-    covers these classes sees them.
+    What none of them covers waits for an operator. Slow nodes, wrong results and loss spikes do not stop the job: only
+    who covers these classes sees them.
     """
 
     use: Literal["observers"] = "observers"
-    observers: tuple[Annotated[AnyWatcher, OneOf("observer")], ...] = Field(
+    observers: tuple[Annotated[AnyWatcher, OneOf("use")], ...] = Field(
         (),
         description="Who watches, each kind once. What is stated by class (covers, latency) replaces the default of "
         "that class alone.",
@@ -124,7 +117,7 @@ class Observers(Detection):
     @field_validator("observers")
     @classmethod
     def _each_once(cls, observers: tuple[AnyWatcher, ...]) -> tuple[AnyWatcher, ...]:
-        names = [watcher.observer for watcher in observers]
+        names = [watcher.use for watcher in observers]
         for place, name in enumerate(names):
             if name in names[:place]:
                 raise RuleError((place,), f"'{name}' is there twice; each kind of observer watches once")

@@ -2,7 +2,7 @@
 
 Observer i covers a fault with the probability c_i and then needs a time of its law F_i, independent of the others. The
 fault is noticed at T = min T_i over those that cover it, so that P(T > t) = prod_i (1 - c_i F_i(t)). What none of them
-covers, which has the probability prod_i (1 - c_i), waits for a human.
+covers, which has the probability prod_i (1 - c_i), waits for an operator.
 
 Every number is asked for by the name of its observer: to add an observer changes nothing that the others see.
 """
@@ -70,13 +70,13 @@ class DetectionRace:
     observers
         Who watches; each has a name of its own.
     human
-        Law of the time after which a human notices what none of them covers; ``None`` if nobody does.
+        Law of the time after which an operator notices what none of them covers; ``None`` if it stays undetected.
     """
 
     observers: tuple[Observer, ...]
     human: LawModel | None = None
     fixed: float | None = field(init=False, repr=False, compare=False)
-    """The time [s], if it needs no random number; infinite if nobody ever notices."""
+    """The time [s], if it needs no random number; infinite if undetected."""
     asked: tuple[Asked, ...] = field(init=False, repr=False, compare=False)
     """Who can be the first, by the least possible time."""
 
@@ -89,7 +89,7 @@ class DetectionRace:
 
     @classmethod
     def by(cls, law: LawModel) -> DetectionRace:
-        """Return that one observer, whom nobody needs to name, notices everything after a time of `law`."""
+        """Return that one observer without a name notices everything after a time of `law`."""
         return cls((Observer("", 1.0, law),))
 
     def _fixed(self) -> float | None:
@@ -103,7 +103,7 @@ class DetectionRace:
         return first.observer.law.value if first.certain and isinstance(first.observer.law, Fixed) else None
 
     def draw(self, mark: Callable[[str], float]) -> float:
-        """Return the time until a fault is noticed [s], by its marks; infinite if nobody ever does."""
+        """Return the time until a fault is noticed [s], by its marks; infinite if undetected."""
         return self.fixed if self.fixed is not None else self.found(mark)[0]
 
     def found(self, mark: Callable[[str], float]) -> tuple[float, str]:
@@ -141,7 +141,7 @@ class DetectionRace:
     def mean_value(self) -> float:
         """Mean time until a fault is noticed, of those that are [s]; infinite if none ever is.
 
-        With h the mean of the human, and m = prod (1 - c_i) what no observer covers, it is the integral of
+        With h the mean of the operator, and m = prod (1 - c_i) what no observer covers, it is the integral of
         ``prod (1 - c_i F_i(t)) - m`` over all t, plus ``m h``.
         """
         if not self.certain:
@@ -234,7 +234,7 @@ def _above(observers: Sequence[Observer], times: NDArray[np.float64]) -> NDArray
 def _others_later(
     law: LawModel, rest: Sequence[tuple[Observer, bool]]
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """Return a function of uniform numbers [-]: the probability that nobody in `rest` comes before that time of `law`.
+    """Return a function of uniform numbers [-]: the probability that none in `rest` comes before that time of `law`.
 
     With each goes whether it wins where both notice at the same time.
     """

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from sim.scenario.law_model import LawModel
     from sim.yamlfile import Data, Table
 
-# ----------------------------------------
 # What every observer has: the classes of faults that it covers, and a law of its time for each.
 
 SILENT = {"slow": "slow", "degrade": "slow", "corrupt": "corrupt", "spike": "spike"}
@@ -61,7 +60,7 @@ class Watcher(Model, ABC):
     What is stated by class replaces the default of that class alone.
     """
 
-    observer: str
+    use: str
     covers: Shares
     _needs_stop: ClassVar[bool] = True
     """Whether it is the job that it watches, and sees nothing of a fault in a part while the job steps on."""
@@ -82,7 +81,7 @@ class Watcher(Model, ABC):
         if silent is not None and (self._needs_stop or not self.covers.get(fault)):
             fault = silent
         share = self.covers.get(fault, 0.0)
-        return Observer(self.observer, share, self.law_of(fault)) if share else None
+        return Observer(self.use, share, self.law_of(fault)) if share else None
 
     @abstractmethod
     def law_of(self, fault: str) -> LawModel:
@@ -101,7 +100,7 @@ class InBand(Watcher):
     has 10 min). A rule in the loop that watches the loss covers the class spike.
     """
 
-    observer: Literal["in-band"] = "in-band"
+    use: Literal["in-band"] = "in-band"
     latency: Law = Field("2 s", description="From the error to the moment when all know.")  # type: ignore[assignment]
     covers: Shares = Field(
         shares("process", "storage", gpu="50 %"),  # type: ignore[arg-type]
@@ -122,7 +121,7 @@ class Heartbeat(Watcher):
     for a job that has warmed up, 300 s (P: its fault-tolerance plugin); a report every 10 s is assumed (A).
     """
 
-    observer: Literal["heartbeat"] = "heartbeat"
+    use: Literal["heartbeat"] = "heartbeat"
     timeout: Duration = Field("5 min", gt=0, description="Time without a report that is too long.")  # type: ignore[assignment]
     period: Duration = Field("10 s", gt=0, description="Time between two reports.")  # type: ignore[assignment]
     covers: Shares = Field(
@@ -149,7 +148,7 @@ class CollectiveTimeout(Watcher):
     ``TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC``). The dump is taken to need all of its time.
     """
 
-    observer: Literal["collective-timeout"] = "collective-timeout"
+    use: Literal["collective-timeout"] = "collective-timeout"
     timeout: Duration = Field("10 min", gt=0, description="Time after which a collective is given up.")  # type: ignore[assignment]
     dump: Duration = Field("15 s", description="Time for writing down what hangs.")  # type: ignore[assignment]
     covers: Shares = Field(
@@ -172,7 +171,7 @@ class Nvrx(Watcher):
     and nothing else does, is an assumption (A).
     """
 
-    observer: Literal["nvrx"] = "nvrx"
+    use: Literal["nvrx"] = "nvrx"
     soft: Duration = Field("60 s", gt=0, description="Time without progress after which a hang is interrupted.")  # type: ignore[assignment]
     hard: Duration = Field(
         "90 s", description="The same for gpu and driver: a process that cannot be interrupted is killed."
@@ -197,7 +196,6 @@ class Nvrx(Watcher):
         return Fixed.from_seconds(value=value)
 
 
-# ----------------------------------------
 # Observers of nodes: agents on them, and the managers of a cluster that miss them.
 #
 # (P) is read in the source that is named, (S) reported by another, (D) derived from it.
@@ -212,7 +210,7 @@ class NodeAgent(Watcher):
     after 60 s, a hanging driver or a lost GPU after 10 s, a fault of the kernel after 2 s.
     """
 
-    observer: Literal["node-agent"] = "node-agent"
+    use: Literal["node-agent"] = "node-agent"
     latency: Annotated[dict[str, Law], ByClass] = Field(
         {"gpu": "10 s", "driver": "10 s", "nic": "30 s", "switch": "60 s", "host": "2 s"},  # type: ignore[dict-item]
         description="Time until a fault is found, by class; by default 10 s for gpu and driver, 30 s for nic, 60 s for "
@@ -244,7 +242,7 @@ class Slurm(Watcher):
     uniform between one and five thirds of the timeout (D).
     """
 
-    observer: Literal["slurm"] = "slurm"
+    use: Literal["slurm"] = "slurm"
     timeout: Duration = Field("300 s", gt=0, description="SlurmdTimeout.")  # type: ignore[assignment]
     covers: Shares = Field(
         shares("host"),  # type: ignore[arg-type]
@@ -265,7 +263,7 @@ class Kubernetes(Watcher):
     Tolerations"; grace 40 s up to version 1.31). The place in the queue of evictions, 0.1 nodes/s, is left out.
     """
 
-    observer: Literal["kubernetes"] = "kubernetes"
+    use: Literal["kubernetes"] = "kubernetes"
     renew: Duration = Field("10 s", description="Time between two renewals of a lease.")  # type: ignore[assignment]
     grace: Duration = Field("50 s", gt=0, description="node-monitor-grace-period.")  # type: ignore[assignment]
     monitor: Duration = Field("5 s", description="node-monitor-period.")  # type: ignore[assignment]
@@ -302,7 +300,6 @@ def _sum_of_two(u: float, first: float, second: float) -> float:
     return long * u + short / 2
 
 
-# ----------------------------------------
 # Observers of what a job makes: who finds nodes that step slowly or compute wrongly while the job goes on.
 #
 # (P) is read in the source that is named, (S) reported by another, (A) assumed.
@@ -316,7 +313,7 @@ class Straggler(Watcher):
     less than 0.7 to 0.75 of the speed of others: where slow nodes are faster than that, `covers` is less than 1.
     """
 
-    observer: Literal["straggler"] = "straggler"
+    use: Literal["straggler"] = "straggler"
     period: Duration = Field("300 s", gt=0, description="Time between two reports.")  # type: ignore[assignment]
     confirmations: int = Field(3, ge=1, description="How many reports in a row it takes.")
     covers: Shares = Field(
@@ -338,7 +335,7 @@ class SdcCheck(Watcher):
     as reported of AEGIS and SDCHunter).
     """
 
-    observer: Literal["sdc-check"] = "sdc-check"
+    use: Literal["sdc-check"] = "sdc-check"
     latency: Law = Field("1 h", description="From the first wrong result to the find.")  # type: ignore[assignment]
     covers: Shares = Field(
         shares(corrupt="70 %"),  # type: ignore[arg-type]

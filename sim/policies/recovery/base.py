@@ -12,7 +12,7 @@ from pydantic import Field
 
 from sim.formulas.arrays import Expansion, decay
 from sim.policies.contracts import Acquire, Background, Bucket, Evict, Requeue, Restore, Run, Stall
-from sim.policies.recovery.phases import Phase, longest, rule_of_longest
+from sim.policies.recovery.phases import longest, rule_of_longest
 from sim.scenario.fields import Strategy
 from sim.scenario.laws import Fixed, draw
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sim.formulas.arrays import Number
     from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Keeps, Memory, Plan, Step
-    from sim.policies.recovery.phases import Crew, Held
+    from sim.policies.recovery.phases import Held, Members
     from sim.scenario.law_model import LawModel
 
 
@@ -46,7 +46,7 @@ def _scaled_step(step: Step, factor: float) -> Step:
 
 
 class Absence(NamedTuple):
-    """What a closed form has to know of replicas that leave and come back.
+    """What a closed form has to know of replicas that leave and rejoin.
 
     Parameters
     ----------
@@ -135,12 +135,12 @@ class RecoveryStrategy(Strategy, ABC):
         return "" if self.exposures <= {"both", "none"} else "in some phase processes or nodes alone can fail"
 
     def returns(self, hit: Hit) -> tuple[Return, ...] | None:
-        """Return the ways back after a failure, if the closed form of a restart describes them; else ``None``.
+        """Return the recoveries after a failure, if the closed form of a restart describes them; else ``None``.
 
         Every failure is taken to be the first one, with healthy nodes at hand.
         """
         found = self._returns(hit) if self.exposures <= {"both", "none"} else None
-        return None if found is None else tuple(way.scaled(self.scale) for way in found)
+        return None if found is None else tuple(back.scaled(self.scale) for back in found)
 
     def waits(self, hit: Hit) -> Wait | None:
         """Return how a job waits for nodes after a failure, if the closed form of it describes that; else ``None``."""
@@ -232,8 +232,7 @@ class InPlace(RecoveryStrategy, ABC):
         """Return the plan for the two times."""
 
 
-# ----------------------------------------
-# Ways back after a failure, as a closed form has to know them: by the laws of their times, and from which copies.
+# Recovery after a failure, as a closed form has to know them: by the laws of their times, and from which checkpoints.
 
 
 class Hit(NamedTuple):
@@ -340,7 +339,7 @@ class Span(NamedTuple):
 
 
 class Return(NamedTuple):
-    """One way back.
+    """One recovery.
 
     Parameters
     ----------
@@ -351,7 +350,7 @@ class Return(NamedTuple):
     joiners
         Nodes that join [-].
     chance
-        Probability that a failure of the kind is come back from like this [-].
+        Probability that a failure of the kind is recovered from like this [-].
     exposed
         Whether failures can hit the restore.
     """
@@ -367,14 +366,14 @@ class Return(NamedTuple):
         return self._replace(spans=tuple(span._replace(factor=span.factor * factor) for span in self.spans))
 
 
-def spans(phases: Held, crew: Crew, fault: str = "", *, exposed: bool = True) -> Iterator[Span]:
-    """Yield the times of phases that are due; `exposed` tells whether failures can hit those that do not say.
+def spans(phases: Held, members: Members, fault: str = "", *, exposed: bool = True) -> Iterator[Span]:
+    """Yield the times of phases that are due; `exposed` says whether failures can hit those that do not say.
 
     Parameters
     ----------
     phases
         The phases, as a field holds them.
-    crew
+    members
         Who goes through them.
     fault
         Class of the fault; nothing at a start.
@@ -383,10 +382,5 @@ def spans(phases: Held, crew: Crew, fault: str = "", *, exposed: bool = True) ->
         yield Span(phases, exposed=exposed)
         return
     for phase in phases:
-        if phase.is_due(crew, fault):
-            yield _of(phase, crew, exposed=exposed and phase.exposed == "both")
-
-
-def _of(phase: Phase, crew: Crew, *, exposed: bool) -> Span:
-    """Return the time of a phase."""
-    return Span(phase.time, phase.factor(crew), phase.count(crew), exposed)
+        if phase.is_due(members, fault):
+            yield Span(phase.time, phase.factor(members), phase.count(members), exposed and phase.exposed == "both")

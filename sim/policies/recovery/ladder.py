@@ -1,4 +1,4 @@
-"""Ladder: ways to come back from the quickest to the most thorough, each with its budget, then a human."""
+"""Ladder: recovery strategies from the quickest to the most thorough, each with a budget, then operator escalation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from sim.policies.contracts import ANY_POOL, Acquire, Bucket, Evict, PoolName, Requeue, Restore, Run
 from sim.policies.recovery.base import QUEUE, Drawn, RecoveryStrategy, Return, Span, Wait, spans
-from sim.policies.recovery.phases import Crew, Fault, Phases, back_to_queue, exposures, mean, some, steps
+from sim.policies.recovery.phases import Fault, Members, Phases, back_to_queue, exposures, mean, some, steps
 from sim.scenario.fields import Duration, Model, RuleError
 from sim.scenario.laws import Fixed, Law
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan, Step
     from sim.policies.recovery.base import Hit
     from sim.policies.recovery.phases import Held
-
-# ----------------------------------------
-# One rung of a ladder of recoveries: what it keeps of a job, what it takes, and when it may be tried.
 
 
 class Backoff(Model):
@@ -37,7 +34,7 @@ class Backoff(Model):
 
 
 class Eviction(Model):
-    """Healthy nodes that leave with the suspects, because nothing tells which one it is."""
+    """Healthy nodes that leave with the suspects, because it is unknown which one it is."""
 
     faults: tuple[Fault, ...] = Field(min_length=1, description="Classes of faults after which nodes are evicted.")
     nodes: int = Field(ge=1, description="Nodes that leave together, with the suspect among them.")
@@ -45,7 +42,7 @@ class Eviction(Model):
 
 
 class Rung(Model):
-    """One way to come back."""
+    """One recovery strategy."""
 
     name: str = Field(min_length=1, description="Name: in-process, in-job, requeue, ...")
     keeps: Literal["processes", "hosts", "nothing"] = Field(
@@ -65,7 +62,7 @@ class Rung(Model):
     )
     delay: Phases = Field("0 s", description="From the nodes going back to the job being eligible in the queue.")  # type: ignore[assignment]
     backoff: Backoff | None = Field(None, description="What the queue adds to the delay, more with every try in a row.")
-    budget: int | None = Field(None, ge=0, description="How often in a row it may be tried; without it, always.")
+    budget: int | None = Field(None, ge=0, description="Attempts in a row at most; without it, always.")
     handles: tuple[Fault, ...] | None = Field(
         None, min_length=1, description="Classes of faults that it is for; without them, all."
     )
@@ -79,7 +76,7 @@ class Rung(Model):
             if self.patience is not None or self.pools != ANY_POOL:
                 key = "pools" if self.patience is None else "patience"
                 raise RuleError((key,), "is for a rung that keeps nodes; one that keeps nothing waits in the queue")
-        elif self.backoff is not None or some(self.delay, bool) or sum(mean(self.delay, Crew(1, 1))) > 0:
+        elif self.backoff is not None or some(self.delay, bool) or sum(mean(self.delay, Members(1, 1))) > 0:
             key = "delay" if self.backoff is None else "backoff"
             raise RuleError((key,), f"is for a rung that goes back to the queue (keeps: nothing), not '{self.keeps}'")
         return self
@@ -94,31 +91,31 @@ class Rung(Model):
         return (self.handles is None or fault in self.handles) and not (self.except_first and first_lost)
 
     def may_try(self, failure: FailureView, job: JobView, tries: int) -> bool:
-        """Return whether it may be tried after a failure, given how often it was tried in a row."""
+        """Return whether it applies to a failure, given its attempts in a row."""
         return self.is_for(failure.fault, first_lost=job.first_lost) and (self.budget is None or tries < self.budget)
 
-    def spans(self, crew: Crew, fault: str) -> tuple[Span, ...]:
+    def spans(self, members: Members, fault: str) -> tuple[Span, ...]:
         """Return its times after a fault of some class, at the first try; if it keeps nothing, until it queues."""
-        stop = spans(self.stop, crew, fault)
+        stop = spans(self.stop, members, fault)
         if self.keeps != "nothing":
-            return (*stop, *spans(self.launch, crew, fault))
-        delay = (*stop, *spans(self.delay, crew, fault, exposed=False))
+            return (*stop, *spans(self.launch, members, fault))
+        delay = (*stop, *spans(self.delay, members, fault, exposed=False))
         if self.backoff is None:
             return delay
         return (*delay, Span(Fixed.from_seconds(value=self.backoff.seconds(1)), exposed=False))
 
-    def stopping(self, crew: Crew, failure: FailureView) -> tuple[Step, ...]:
+    def stopping(self, members: Members, failure: FailureView) -> tuple[Step, ...]:
         """Return the steps that stop the job."""
-        return steps(self.stop, Bucket.RESCHEDULE, crew, failure.mark, f"{self.name} stop", failure.fault)
+        return steps(self.stop, Bucket.RESCHEDULE, members, failure.mark, f"{self.name} stop", failure.fault)
 
-    def launching(self, crew: Crew, mark: Callable[[str], float], fault: str = "") -> tuple[Step, ...]:
+    def launching(self, members: Members, mark: Callable[[str], float], fault: str = "") -> tuple[Step, ...]:
         """Return the steps that launch it."""
-        return steps(self.launch, Bucket.INITIALIZE, crew, mark, f"{self.name} launch", fault)
+        return steps(self.launch, Bucket.INITIALIZE, members, mark, f"{self.name} launch", fault)
 
-    def requeue(self, crew: Crew, failure: FailureView, tries: int) -> Requeue:
+    def requeue(self, members: Members, failure: FailureView, tries: int) -> Requeue:
         """Return the step that waits until the job is eligible in the queue, at some try, counted from 1."""
         backoff = self.backoff.seconds(tries) if self.backoff is not None else 0.0
-        return back_to_queue(self.delay, crew, failure.mark, f"{self.name} delay", failure.fault, backoff)
+        return back_to_queue(self.delay, members, failure.mark, f"{self.name} delay", failure.fault, backoff)
 
     def swap(self, otherwise: Callable[[], Plan]) -> Acquire:
         """Return the step that takes replacements, with the way out for when they do not come in time."""
@@ -131,10 +128,10 @@ class Rung(Model):
 
         A rung that keeps nodes is taken to replace one of them.
         """
-        crew = Crew(gpus, nodes, nodes if self.keeps == "nothing" else 1)
-        hidden, exposed = (sum(times) for times in zip(*(mean(each, crew) for each in self.timed[:2]), strict=True))
+        members = Members(gpus, nodes, nodes if self.keeps == "nothing" else 1)
+        hidden, exposed = (sum(times) for times in zip(*(mean(each, members) for each in self.timed[:2]), strict=True))
         backoff = self.backoff.seconds(1) if self.backoff is not None else 0.0
-        return hidden + sum(mean(self.delay, crew)) + backoff, exposed
+        return hidden + sum(mean(self.delay, members)) + backoff, exposed
 
 
 _SAME_WORK = 1e-6
@@ -148,7 +145,7 @@ class LadderMemory(NamedTuple):
     Parameters
     ----------
     tries
-        How often each rung was tried since the last progress, or since a human started the job.
+        Attempts of each rung since the last progress, or since an operator restarted the job.
     rung
         The rung that the present incident is at.
     in_vain
@@ -164,26 +161,26 @@ class LadderMemory(NamedTuple):
 
 
 class Ladder(RecoveryStrategy):
-    """Ways to come back, from the quickest to the most thorough: the first rung that may be tried is taken.
+    """Recovery strategies, from the quickest to the most thorough: the first rung that applies is taken.
 
     A rung that waits for nodes in vain hands over to the next.
     A failure during the recovery is planned at the same rung again and counts as another try. A rung that is reached
-    because the one before waited in vain is not counted, for nobody tells the strategy. With no rung left, or with
-    too many restarts in a row that bring no new work, the job stands still until a human starts it again.
+    because the one before waited in vain is not counted: the strategy does not learn of it. With no rung left, or with
+    too many restarts in a row that bring no new work, the job waits until an operator restarts it.
     """
 
     use: Literal["ladder"] = "ladder"
-    rungs: tuple[Rung, ...] = Field(min_length=1, description="Ways to come back, in the order in which to try them.")
+    rungs: tuple[Rung, ...] = Field(min_length=1, description="Recovery strategies, in order of escalation.")
     resets_on_progress: bool = Field(True, description="Whether new work makes all budgets new.")
     no_progress: int | None = Field(
-        None, ge=1, description="Restarts in a row without new work after which a human is called; without it, any."
+        None, ge=1, description="Restarts in a row without new work until operator escalation; without it, any."
     )
     exhausted: Law = Field(  # type: ignore[assignment]
-        {"law": "lognormal", "median": "15 min", "sigma": 1.6856},
-        description="Time until a human starts the job again, with all budgets new. The default is an assumption: "
+        {"use": "lognormal", "median": "15 min", "sigma": 1.6856},
+        description="Time until an operator restarts the job, with all budgets new. The default is an assumption: "
         "median 15 min, 95 % within 4 h.",
     )
-    gives_up: bool = Field(False, description="Whether the job has failed for good then, and no human starts it again.")
+    gives_up: bool = Field(False, description="Whether the job has failed for good then, without operator escalation.")
     evict: Eviction | None = Field(None, description="Whether healthy nodes leave with those that failed.")
 
     @model_validator(mode="after")
@@ -209,28 +206,28 @@ class Ladder(RecoveryStrategy):
         return "with no way left the job has failed for good" if self.gives_up else super().no_formula
 
     def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
-        """Return what the first rung takes that may be tried: without the first node another one may be."""
+        """Return what the first rung that applies takes: without the first node it may be another one."""
         lost = hit.takes / hit.nodes if any(rung.except_first for rung in self.rungs) else 0.0
         chances = ((False, 1.0 - lost), (True, lost))
         found = [self._return(hit, chance, first_lost=first_lost) for first_lost, chance in chances if chance > 0]
         return None if None in found else tuple(way for way in found if way is not None)
 
     def _return(self, hit: Hit, chance: float, *, first_lost: bool) -> Return | None:
-        """Return the way back after a failure that struck the first node, or did not; ``None`` if there is none."""
+        """Return the recovery after a failure that struck the first node, or did not; ``None`` if there is none."""
         rungs = (rung for rung in self.rungs if rung.is_for(hit.fault, first_lost=first_lost) and rung.budget != 0)
         rung = next(rungs, None)
         evict = self.evict
         joiners = max(hit.takes, evict.nodes) if evict is not None and hit.fault in evict.faults else hit.takes
         if rung is not None and rung.keeps != "nothing":
-            return Return(rung.keeps, rung.spans(Crew(hit.gpus, hit.nodes, joiners), hit.fault), joiners, chance)
+            return Return(rung.keeps, rung.spans(Members(hit.gpus, hit.nodes, joiners), hit.fault), joiners, chance)
         if rung is None and self.gives_up:
             return None
-        everybody = Crew(hit.gpus, hit.nodes, hit.nodes)
+        everybody = Members(hit.gpus, hit.nodes, hit.nodes)
         start = tuple(spans(self.rungs[-1].launch, everybody))
         if rung is None:
             return Return("stores", (Span(self.exhausted, exposed=False), *start), hit.nodes, chance)
-        crew = Crew(hit.gpus, hit.nodes, joiners)
-        return Return("stores", (*rung.spans(crew, hit.fault), *start), hit.nodes, chance)
+        members = Members(hit.gpus, hit.nodes, joiners)
+        return Return("stores", (*rung.spans(members, hit.fault), *start), hit.nodes, chance)
 
     def _waits(self, hit: Hit) -> Wait | None:
         """Return how the rungs wait one after another; ``None`` where they differ in more than their patience."""
@@ -238,43 +235,43 @@ class Ladder(RecoveryStrategy):
         if not rungs or self.evict is not None or any(rung.except_first for rung in self.rungs):
             return None
         first, last = rungs[0], self.rungs[-1]
-        crew = Crew(hit.gpus, hit.nodes, hit.takes)
+        members = Members(hit.gpus, hit.nodes, hit.takes)
 
         def mean(times: Iterable[Span]) -> float:
             return sum(span.mean for span in times)
 
         if first.keeps == "nothing":
-            return Wait(QUEUE, before=mean(first.spans(crew, hit.fault)), patience=0.0)
-        before = mean(spans(first.stop, crew, hit.fault))
+            return Wait(QUEUE, before=mean(first.spans(members, hit.fault)), patience=0.0)
+        before = mean(spans(first.stop, members, hit.fault))
         staying = list(itertools.takewhile(lambda rung: rung.keeps != "nothing", rungs))
         if len({rung.pools for rung in staying}) > 1:
             return None
         if any(rung.patience is None for rung in staying):
             return Wait(first.pools, before=before)
         launches = (
-            mean(spans(last.launch, Crew(hit.gpus, hit.nodes, hit.nodes))),
-            mean(spans(first.launch, crew, hit.fault)),
+            mean(spans(last.launch, Members(hit.gpus, hit.nodes, hit.nodes))),
+            mean(spans(first.launch, members, hit.fault)),
         )
         return Wait(
             first.pools,
             before=before,
             patience=sum(rung.patience or 0.0 for rung in staying),
-            delay=mean(rungs[-1].spans(crew, hit.fault)) if len(staying) < len(rungs) else self.exhausted.mean_value,
+            delay=mean(rungs[-1].spans(members, hit.fault)) if len(staying) < len(rungs) else self.exhausted.mean_value,
             more=launches[0] - launches[1],
         )
 
     def _start(self, job: JobView) -> Plan:
         """Launch from nothing, which is how the last rung does it."""
-        launch = self.rungs[-1].launching(Crew(job.gpus, job.nodes, job.nodes), job.mark)
+        launch = self.rungs[-1].launching(Members(job.gpus, job.nodes, job.nodes), job.mark)
         return (*launch, Restore("stores"), Run())
 
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
-        """Take the first rung that may be tried, from where the incident is."""
+        """Take the first rung that applies, from where the incident is."""
         del cluster
         now = self._look(job, memory)
         index = self._next(now.rung if job.attempt > 1 else 0, failure, job, now.tries)
         if index is None or (self.no_progress is not None and now.in_vain >= self.no_progress):
-            return self._call_a_human(failure), LadderMemory((0,) * len(self.rungs), work=now.work)
+            return self._escalate(failure), LadderMemory((0,) * len(self.rungs), work=now.work)
         tries = (*now.tries[:index], now.tries[index] + 1, *now.tries[index + 1 :])
         return self._climb(index, failure, job, tries, self._evicted(failure, job)), now._replace(
             tries=tries, rung=index
@@ -289,7 +286,7 @@ class Ladder(RecoveryStrategy):
         return before._replace(tries=tries, in_vain=0, work=job.work)
 
     def _next(self, start: int, failure: FailureView, job: JobView, tries: tuple[int, ...]) -> int | None:
-        """Return the first rung from `start` on that may be tried, if there is one."""
+        """Return the first rung from `start` on that applies, if there is one."""
         for index in range(start, len(self.rungs)):
             if self.rungs[index].may_try(failure, job, tries[index]):
                 return index
@@ -308,23 +305,23 @@ class Ladder(RecoveryStrategy):
         """Return the plan of a rung, and within it that of the next one for when no nodes come."""
         rung = self.rungs[index]
         joiners = max(job.nodes_missing, *(step.nodes for step in evict)) if evict else job.nodes_missing
-        crew = Crew(job.gpus, job.nodes, joiners)
-        stop = rung.stopping(crew, failure)
+        members = Members(job.gpus, job.nodes, joiners)
+        stop = rung.stopping(members, failure)
         if rung.keeps == "nothing":
-            return (*evict, *stop, rung.requeue(crew, failure, max(tries[index], 1)))
+            return (*evict, *stop, rung.requeue(members, failure, max(tries[index], 1)))
 
         def otherwise() -> Plan:
             below = self._next(index + 1, failure, job, tries)
             if below is None:
-                return self._call_a_human(failure)
+                return self._escalate(failure)
             # Who was evicted is missing by then.
             return self._climb(below, failure, job._replace(nodes_missing=joiners), tries, ())
 
         swap = (rung.swap(otherwise),) if joiners else ()
-        launch = rung.launching(crew, failure.mark, failure.fault)
+        launch = rung.launching(members, failure.mark, failure.fault)
         return (*evict, *stop, *swap, *launch, Restore(rung.keeps), Run())
 
-    def _call_a_human(self, failure: FailureView) -> Plan:
+    def _escalate(self, failure: FailureView) -> Plan:
         """Give every node back until somebody starts the job again."""
         if self.gives_up:
             return (Requeue(math.inf),)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
-from sim.policies.recovery.base import RecoveryStrategy
-from sim.policies.recovery.phases import Crew, Phases, back_to_queue, exposures, steps
+from sim.policies.recovery.base import Hit, RecoveryStrategy, Return, spans
+from sim.policies.recovery.phases import Members, Phases, back_to_queue, exposures, steps
 from sim.scenario.fields import Duration, Fraction, RuleError
 
 if TYPE_CHECKING:
@@ -90,12 +90,27 @@ class Narrow(RecoveryStrategy):
 
     @property
     def no_formula(self) -> str:
-        """Why no closed form describes the strategy; nothing where one does."""
-        return "the pace depends on how many GPUs are missing, and where"
+        """Why no closed form describes the strategy where none does."""
+        return "the pace is known of domains that are nodes, and of repairs that have a law"
+
+    @property
+    def paces(self) -> tuple[float, ...]:
+        """What a replica does whose worst domain misses 0, 1, ... GPUs, up to as many as it may [-]."""
+        fewest = self._least if self.give_up_below is None else self.give_up_below
+        return tuple(self._share(self._width(lost)) if lost else 1.0 for lost in range(self.tensor - fewest + 1))
+
+    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+        """Return the stop and the launch; only nodes that are lost as a whole are replaced."""
+        if hit.gpus != hit.nodes * self.tensor:
+            return None
+        joiners = 0 if hit.fault in self.narrows_on else hit.takes
+        members = Members(hit.gpus, hit.nodes, joiners)
+        times = (*spans(self.stop, members, hit.fault), *spans(self.launch, members, hit.fault))
+        return (Return("hosts", times, joiners=joiners),)
 
     def _start(self, job: JobView) -> Plan:
         """Launch on what there is."""
-        everybody = Crew(job.gpus, job.nodes, job.nodes)
+        everybody = Members(job.gpus, job.nodes, job.nodes)
         launch = steps(self.launch, Bucket.INITIALIZE, everybody, job.mark, "launch")
         return (*launch, Restore("stores"), Run(self.fraction(job)))
 
@@ -103,13 +118,13 @@ class Narrow(RecoveryStrategy):
         """Restart in place, narrower if a GPU is lost, with replacements for nodes that are lost."""
         del cluster
         mark, fault = failure.mark, failure.fault
-        everybody = Crew(job.gpus, job.nodes, job.nodes_missing)
+        everybody = Members(job.gpus, job.nodes, job.nodes_missing)
         stop = steps(self.stop, Bucket.RESCHEDULE, everybody, mark, "stop", fault)
         swap = (self._swap(failure, everybody),) if job.nodes_missing else ()
         launch = steps(self.launch, Bucket.INITIALIZE, everybody, mark, "launch", fault)
         return (*stop, *swap, *launch, Restore(), Run(self.fraction(job))), memory
 
-    def _swap(self, failure: FailureView, everybody: Crew) -> Acquire:
+    def _swap(self, failure: FailureView, everybody: Members) -> Acquire:
         """Return the step that takes replacements."""
         if self.patience is None:
             return Acquire(pools=self.pools)

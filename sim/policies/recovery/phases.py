@@ -1,7 +1,7 @@
 """Phases of a recovery: what has to happen one after another, and how long it takes for so many GPUs and nodes.
 
 A phase that every node goes through by itself is over when the slowest node is. Of n independent times of a law F the
-longest has the law F^n, so one number tells it: ``F^-1(u^(1/n))`` (the distribution of the largest order statistic; H.
+longest has the law F^n, so one number gives it: ``F^-1(u^(1/n))`` (the distribution of the largest order statistic; H.
 A. David, H. N. Nagaraja, *Order Statistics*, 3rd edition, Wiley, 2003, section 2.1).
 """
 
@@ -50,7 +50,7 @@ Exposed = Annotated[
 """Who can fail in a phase; ``true`` is `both`, ``false`` is `none`."""
 
 
-class Crew(NamedTuple):
+class Members(NamedTuple):
     """Who goes through phases: so many GPUs on so many nodes, of which some join only now [-]."""
 
     gpus: float
@@ -89,15 +89,15 @@ class Phase(Model):
             raise RuleError(("at",), "needs an 'exponent' above 0: without it the time is the same at every size")
         return self
 
-    def takes_part(self, crew: Crew, fault: str) -> bool:
+    def takes_part(self, members: Members, fault: str) -> bool:
         """Return whether the phase is needed after a fault of some class."""
-        return (not self.joiners or crew.joiners > 0) and (self.faults is None or fault in self.faults)
+        return (not self.joiners or members.joiners > 0) and (self.faults is None or fault in self.faults)
 
-    def is_due(self, crew: Crew, fault: str) -> bool:
+    def is_due(self, members: Members, fault: str) -> bool:
         """Return the same where no fault is a start of the job."""
-        return self.takes_part(crew, fault) and (self.at_start or fault != "")
+        return self.takes_part(members, fault) and (self.at_start or fault != "")
 
-    def seconds(self, crew: Crew, mark: Callable[[str], float], purpose: str) -> float:
+    def seconds(self, members: Members, mark: Callable[[str], float], purpose: str) -> float:
         """Return how long a phase that takes part takes [s], by the number that belongs to a purpose."""
         law: LawModel = self.time
         if isinstance(law, Fixed):
@@ -105,23 +105,23 @@ class Phase(Model):
         elif self.each == "job":
             time = law.ppf_one(mark(purpose))
         else:
-            time = law.ppf_one(min(mark(purpose) ** (1 / self.count(crew)), _MOST))
-        return time * self.factor(crew)
+            time = law.ppf_one(min(mark(purpose) ** (1 / self.count(members)), _MOST))
+        return time * self.factor(members)
 
-    def mean_seconds(self, crew: Crew) -> float:
+    def mean_seconds(self, members: Members) -> float:
         """Return the mean of `seconds`."""
-        count = self.count(crew)
+        count = self.count(members)
         # The mean of one time is at hand; that of the longest of several is looked up, which costs more.
         usual = self.time.mean_value if count == 1 else longest(self.time, count)
-        return usual * self.factor(crew)
+        return usual * self.factor(members)
 
-    def count(self, crew: Crew) -> int:
+    def count(self, members: Members) -> int:
         """Return how many draw the time [-], of whom the slowest decides."""
-        return max(crew.joiners if self.joiners else crew.nodes, 1) if self.each == "node" else 1
+        return max(members.joiners if self.joiners else members.nodes, 1) if self.each == "node" else 1
 
-    def factor(self, crew: Crew) -> float:
-        """Return what the time is multiplied by at the size of a crew [-]."""
-        return float((crew.gpus / self.at) ** self.exponent) if self.at is not None else 1.0
+    def factor(self, members: Members) -> float:
+        """Return what the time is multiplied by at the size of a members [-]."""
+        return float((members.gpus / self.at) ** self.exponent) if self.at is not None else 1.0
 
 
 def _once_each(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
@@ -189,14 +189,14 @@ def rule_of_longest(law: LawModel, count: int) -> tuple[NDArray[np.float64], NDA
     return law.ppf(below), density * (half * weights).ravel()
 
 
-def total(phases: Held, crew: Crew, mark: Callable[[str], float], purpose: str, fault: str = "") -> float:
+def total(phases: Held, members: Members, mark: Callable[[str], float], purpose: str, fault: str = "") -> float:
     """Return how long phases take together [s].
 
     Parameters
     ----------
     phases
         The phases, as a field holds them.
-    crew
+    members
         Who goes through them.
     mark
         Numbers of the failure, or of the start; each phase asks for one by purpose and name.
@@ -207,24 +207,24 @@ def total(phases: Held, crew: Crew, mark: Callable[[str], float], purpose: str, 
     """
     if isinstance(phases, LawModel):
         return draw(phases, mark, purpose)
-    needed = (phase for phase in phases if phase.is_due(crew, fault))
-    return sum(phase.seconds(crew, mark, f"{purpose} {phase.name}") for phase in needed)
+    needed = (phase for phase in phases if phase.is_due(members, fault))
+    return sum(phase.seconds(members, mark, f"{purpose} {phase.name}") for phase in needed)
 
 
 def back_to_queue(
-    phases: Held, crew: Crew, mark: Callable[[str], float], purpose: str, fault: str = "", more: float = 0.0
+    phases: Held, members: Members, mark: Callable[[str], float], purpose: str, fault: str = "", more: float = 0.0
 ) -> Requeue:
     """Return the step that gives every node back until phases, and then some `more` seconds [s], are over."""
-    delay = total(phases, crew, mark, purpose, fault)
+    delay = total(phases, members, mark, purpose, fault)
     if isinstance(phases, LawModel):
         usual = phases.mean_value
     else:
-        usual = sum(phase.mean_seconds(crew) for phase in phases if phase.is_due(crew, fault))
+        usual = sum(phase.mean_seconds(members) for phase in phases if phase.is_due(members, fault))
     return Requeue(delay + more, delay - usual)
 
 
 def steps(
-    phases: Held, bucket: Bucket, crew: Crew, mark: Callable[[str], float], purpose: str, fault: str = ""
+    phases: Held, bucket: Bucket, members: Members, mark: Callable[[str], float], purpose: str, fault: str = ""
 ) -> tuple[Stall, ...]:
     """Return phases as steps of a plan that charge one bucket; for the parameters see `total`."""
     if isinstance(phases, LawModel):
@@ -233,10 +233,10 @@ def steps(
         return (Stall(bucket, seconds, excess=above),) if seconds > 0 or above else ()
     found: list[Stall] = []
     for phase in phases:
-        if not phase.is_due(crew, fault):
+        if not phase.is_due(members, fault):
             continue
-        seconds = phase.seconds(crew, mark, f"{purpose} {phase.name}")
-        above = 0.0 if isinstance(phase.time, Fixed) else seconds - phase.mean_seconds(crew)
+        seconds = phase.seconds(members, mark, f"{purpose} {phase.name}")
+        above = 0.0 if isinstance(phase.time, Fixed) else seconds - phase.mean_seconds(members)
         if found and found[-1].exposed == phase.exposed:
             last = found[-1]
             found[-1] = Stall(bucket, last.seconds + seconds, phase.exposed, last.excess + above)
@@ -245,13 +245,13 @@ def steps(
     return tuple(found)
 
 
-def mean(phases: Held, crew: Crew) -> tuple[float, float]:
+def mean(phases: Held, members: Members) -> tuple[float, float]:
     """Return the mean times of phases in which failures cannot and can hit the job [s], if no fault decides."""
     if isinstance(phases, LawModel):
         return 0.0, phases.mean_value
-    needed = [phase for phase in phases if phase.takes_part(crew, "")]
-    hidden = sum(phase.mean_seconds(crew) for phase in needed if phase.exposed == "none")
-    return hidden, sum(phase.mean_seconds(crew) for phase in needed if phase.exposed != "none")
+    needed = [phase for phase in phases if phase.takes_part(members, "")]
+    hidden = sum(phase.mean_seconds(members) for phase in needed if phase.exposed == "none")
+    return hidden, sum(phase.mean_seconds(members) for phase in needed if phase.exposed != "none")
 
 
 def exposures(*given: Held | None) -> frozenset[Exposure]:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Requeue, Restore, Run
 from sim.policies.recovery.base import RecoveryStrategy
-from sim.policies.recovery.phases import Crew, Phases, back_to_queue, exposures, steps
+from sim.policies.recovery.phases import Members, Phases, back_to_queue, exposures, steps
 from sim.scenario.fields import Duration
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Restarts(NamedTuple):
 
 
 class RestartSmaller(RecoveryStrategy):
-    """Every change of membership stops all processes; who is there starts again from the newest copy.
+    """Every change of membership stops all processes; who is there starts again from the newest checkpoint.
 
     A failure that takes no node is paid for from a budget, a change of membership is free. With too few replicas left
     the others wait for nodes, and go back to the queue when none come. This is how torchrun works with a range of nodes
@@ -38,7 +38,7 @@ class RestartSmaller(RecoveryStrategy):
     )
     rejoin_keeps: Literal["hosts", "live"] = Field(
         "hosts",
-        description="From where all go on then: hosts, the newest copy; live, the last step, grown at its boundary.",
+        description="From where all go on: hosts, the newest checkpoint; live, the last step, grown at its boundary.",
     )
     min_replicas: int = Field(1, ge=1, description="Fewest replicas that may step on.")
     max_restarts: int | None = Field(
@@ -75,7 +75,7 @@ class RestartSmaller(RecoveryStrategy):
 
     def _start(self, job: JobView) -> Plan:
         """Start up all replicas together."""
-        everybody = Crew(job.gpus, job.nodes, job.nodes)
+        everybody = Members(job.gpus, job.nodes, job.nodes)
         if self.start_up is None:
             launch = steps(self.launch, Bucket.INITIALIZE, everybody, job.mark, "launch")
         else:
@@ -88,25 +88,25 @@ class RestartSmaller(RecoveryStrategy):
         before: Restarts = memory or Restarts()
         # Whoever comes from the queue has a new budget.
         spent = before.spent if before.starts == job.starts else 0
-        # Without a lost node nobody leaves: the processes start again where they were.
+        # Without a lost node no replica leaves: the processes start again where they were.
         gone = failure.replicas_lost if job.nodes_missing else 0
         survivors = job.replicas_running - gone
         again = max(survivors, self.min_replicas)
-        crew = Crew(job.gpus * again / job.replicas, job.nodes * again // job.replicas)
-        stop = steps(self.stop, Bucket.RESCHEDULE, crew, failure.mark, "stop", failure.fault)
+        members = Members(job.gpus * again / job.replicas, job.nodes * again // job.replicas)
+        stop = steps(self.stop, Bucket.RESCHEDULE, members, failure.mark, "stop", failure.fault)
         if not gone:
             spent += 1
         over = self.max_restarts is not None and spent > self.max_restarts
         if over or (self.except_first and job.first_lost):
-            return (*stop, self._requeue(failure, crew)), Restarts(0, job.starts)
+            return (*stop, self._requeue(failure, members)), Restarts(0, job.starts)
         away = (self._away(failure, job),) if gone else ()
-        wait = (self._wait(failure, crew),) if survivors < self.min_replicas else ()
-        launch = steps(self.launch, Bucket.INITIALIZE, crew, failure.mark, "launch", failure.fault)
+        wait = (self._wait(failure, members),) if survivors < self.min_replicas else ()
+        launch = steps(self.launch, Bucket.INITIALIZE, members, failure.mark, "launch", failure.fault)
         return (*away, *stop, *wait, *launch, Restore(), Run()), Restarts(spent, job.starts)
 
     def _away(self, failure: FailureView, job: JobView) -> Background:
         """Return what a replica waits for on its own, and what all do when it has its nodes."""
-        everybody = Crew(job.gpus, job.nodes, job.nodes_missing)
+        everybody = Members(job.gpus, job.nodes, job.nodes_missing)
         again: tuple[Step, ...]
         if self.rejoin is not None:
             again = steps(self.rejoin, Bucket.INITIALIZE, everybody, failure.mark, "rejoin", failure.fault)
@@ -117,12 +117,12 @@ class RestartSmaller(RecoveryStrategy):
             )
         return Background((Acquire(pools=self.pools),), (*again, Restore(self.rejoin_keeps), Run()))
 
-    def _wait(self, failure: FailureView, crew: Crew) -> Acquire:
+    def _wait(self, failure: FailureView, members: Members) -> Acquire:
         """Return the step that waits until enough replicas are whole."""
         if self.patience is None:
             return Acquire(self.min_replicas, "replica")
-        return Acquire(self.min_replicas, "replica", self.patience, (self._requeue(failure, crew),))
+        return Acquire(self.min_replicas, "replica", self.patience, (self._requeue(failure, members),))
 
-    def _requeue(self, failure: FailureView, crew: Crew) -> Requeue:
+    def _requeue(self, failure: FailureView, members: Members) -> Requeue:
         """Return the step that gives every node back."""
-        return back_to_queue(self.requeue, crew, failure.mark, "requeue", failure.fault)
+        return back_to_queue(self.requeue, members, failure.mark, "requeue", failure.fault)

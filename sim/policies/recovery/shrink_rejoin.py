@@ -9,7 +9,7 @@ from pydantic import Field
 
 from sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Restore, Run, Stall
 from sim.policies.recovery.base import Absence, RecoveryStrategy
-from sim.policies.recovery.phases import Crew, Phases, exposures, is_fixed, mean, some, steps
+from sim.policies.recovery.phases import Members, Phases, exposures, is_fixed, mean, some, steps
 from sim.scenario.fields import Duration
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class ShrinkRejoin(RecoveryStrategy):
     use: Literal["shrink-rejoin"] = "shrink-rejoin"
     reconfigure: Phases = Field(description="Stall of the survivors until they step without the lost replica.")
     initialize: Phases = Field(description="From nodes to processes that are ready to take the state.")
-    catch_up: Phases = Field("0 s", description="Transfer of the state from a peer to the replica that comes back.")  # type: ignore[assignment]
+    catch_up: Phases = Field("0 s", description="Transfer of the state from a peer to the replica that rejoins.")  # type: ignore[assignment]
     rejoin: Phases = Field("0 s", description="Stall of everybody when a replica joins.")  # type: ignore[assignment]
     reroute: bool = Field(
         False,
@@ -77,7 +77,7 @@ class ShrinkRejoin(RecoveryStrategy):
         """Return what the formula for a job that shrinks has to know, if a failure takes one node."""
         if self._by_fault:
             return None
-        everybody = Crew(gpus, nodes, 1)
+        everybody = Members(gpus, nodes, 1)
         alone = _one_replica(everybody, replicas, 1)
         whole = alone._replace(joiners=0)
         stall, rejoin = sum(mean(self.reconfigure, everybody)), sum(mean(self.rejoin, everybody))
@@ -88,14 +88,14 @@ class ShrinkRejoin(RecoveryStrategy):
 
     def _start(self, job: JobView) -> Plan:
         """Initialize and restore, all replicas together."""
-        everybody = Crew(job.gpus, job.nodes, job.nodes)
+        everybody = Members(job.gpus, job.nodes, job.nodes)
         return (*steps(self.initialize, Bucket.INITIALIZE, everybody, job.mark, "initialize"), Restore("stores"), Run())
 
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Leave the victims behind if enough replicas are left, else restart with those that become whole."""
         del cluster
         mark, fault = failure.mark, failure.fault
-        everybody = Crew(job.gpus, job.nodes, job.nodes_missing)
+        everybody = Members(job.gpus, job.nodes, job.nodes_missing)
         # Who has lost no node, and has no others to take the state from, starts again with them.
         leaves = job.live or failure.nodes_lost > 0 or job.nodes_missing > 0
         gone = failure.replicas_lost if leaves else 0
@@ -110,7 +110,7 @@ class ShrinkRejoin(RecoveryStrategy):
         wait = (Stall(Bucket.RESCHEDULE, self.quorum_timeout),) if self.quorum_timeout else ()
         return (*head, *wait, Acquire(fewest, "replica"), *restart), memory
 
-    def _away(self, failure: FailureView, everybody: Crew, replicas: int) -> Background:
+    def _away(self, failure: FailureView, everybody: Members, replicas: int) -> Background:
         """Return what a replica does on its own, and what all do when it is back."""
         mark, fault = failure.mark, failure.fault
         alone = _one_replica(everybody, replicas, failure.replicas_lost)
@@ -124,7 +124,7 @@ class ShrinkRejoin(RecoveryStrategy):
         )
 
 
-def _one_replica(everybody: Crew, replicas: int, lost: int) -> Crew:
+def _one_replica(everybody: Members, replicas: int, lost: int) -> Members:
     """Return who goes through the phases of one of the replicas that were lost."""
     joiners = math.ceil(everybody.joiners / lost)
-    return Crew(everybody.gpus / replicas, max(everybody.nodes // replicas, 1), joiners)
+    return Members(everybody.gpus / replicas, max(everybody.nodes // replicas, 1), joiners)

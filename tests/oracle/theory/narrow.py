@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.formulas.goodput import expected_shares
-from sim.formulas.nodes import missing_nodes_pmf
+from sim.formulas.nodes import domain_law, expected_pace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,86 +58,6 @@ def narrow_paces(tensor: int, most: int, *, allowed: Sequence[int] | None = None
     left = np.array([max(width for width in widths if width <= tensor - lost) for lost in range(1, most + 1)])
     # A whole domain has no power to spare.
     return np.append(1.0, np.minimum(1.0, boost * left / tensor))
-
-
-def domain_law(tensor: int, most: int, life: float, outage: float) -> FloatArray:
-    r"""Return the probabilities that 0, 1, ..., `most` GPUs of a domain are missing.
-
-    From k to k + 1 at ``T / L``, but from *most* to 0 (a new domain), and back at ``k / r``. Without the reset it is
-    the Poisson law with mean ``T r / L``, cut off.
-
-    Parameters
-    ----------
-    tensor, most : int
-        GPUs of a domain, T, and most that it may miss.
-    life, outage : float
-        Mean time between the failures of a GPU, L, and from one to its return, r [s].
-
-    Returns
-    -------
-    (most + 1,) array
-        Probabilities [-].
-
-    References
-    ----------
-    Own: every cut of the chain is crossed upwards as often as downwards, resets included.
-    """
-    weights = np.ones(most + 1)
-    for lost in range(most - 1, -1, -1):
-        # What leaves by the reset comes down past every cut.
-        weights[lost] = weights[lost + 1] * (lost + 1) / outage * life / tensor + 1.0
-    return np.asarray(weights / weights.sum())
-
-
-def expected_pace(
-    paces: Sequence[float] | FloatArray,
-    law: FloatArray,
-    replicas: int,
-    domains: int,
-    *,
-    after: FloatArray | None = None,
-    reshard: float = 0.0,
-) -> float:
-    r"""Return the expected pace of a job with domains of one law, the worst together [-].
-
-    .. math:: 1 - \frac{1}{R} \sum_{m \ge 1} (f_{m - 1} - f_m)\, E \left\lceil \frac{B_m}{g} \right\rceil, \quad
-        B_m \sim \mathrm{Bin}(R g, P(X \ge m))
-
-    and, while some domain misses a GPU, a share rho of that less for resharding. With one replica of all domains it is
-    the pace of the slowest.
-
-    Parameters
-    ----------
-    paces : (n,) array
-        What a replica does whose worst domain misses 0, 1, ... GPUs, f [-], from 1 and not rising.
-    law : (n,) array
-        Probabilities that a domain misses 0, 1, ... GPUs [-].
-    replicas, domains : int
-        Replicas, R, and domains of one, g.
-    after : (n,) array, optional
-        Law of one domain if it is another than that of the others.
-    reshard : float
-        Share of the time that resharding takes while some domain is narrow, rho [-].
-
-    Returns
-    -------
-    float
-        Pace relative to the healthy one [-].
-
-    References
-    ----------
-    Own; the packing is that of arXiv 2504.06095.
-    """
-    one = law if after is None else after
-    number = np.arange(replicas * domains)
-    missing = 0.0
-    for lost, drop in enumerate(-np.diff(paces), start=1):
-        with_others, alone = _at_least(law, lost), _at_least(one, lost)
-        others = missing_nodes_pmf(number.size - 1, with_others)
-        mean = others @ ((1.0 - alone) * np.ceil(number / domains) + alone * np.ceil((number + 1) / domains))
-        missing += drop * float(mean)
-    nobody = (1.0 - _at_least(law, 1)) ** (number.size - 1) * (1.0 - _at_least(one, 1))
-    return float((1.0 - reshard) * (1.0 - missing / replicas) + reshard * nobody)
 
 
 def narrow_shares(
@@ -203,8 +123,3 @@ def narrow_shares(
     # Saves count computing, whatever its pace: lost work and stalls are those of the healthy job.
     stepping = found.pop("productive")
     return {"productive": pace * stepping, "degraded": (1.0 - pace) * stepping, **found}
-
-
-def _at_least(law: FloatArray, lost: int) -> float:
-    """Return the probability that a domain misses so many GPUs or more [-]."""
-    return min(float(law[lost:].sum()), 1.0)

@@ -11,7 +11,7 @@ horizon: 30 d
 jobs:
   - {name: train, gpus: 64, step_time: 10 s}
 failures:
-  - {use: component, name: node, rate: 6.5 per 1000 node-day}
+  - {use: component, name: node, rate: 6.5 per 1000 node-days}
 detection: {time: 5 min}
 checkpoint:
   tiers: [{interval: 30 min, mode: blocking, write: 30 s, restore: 1 min}]

@@ -149,7 +149,7 @@ HOSTS = [
         "cluster pools of known age in a stationary state",
         {
             2: "cluster: {pools: [{count: 16, accelerator: h100, age: 1 year}]}",
-            7: "  - §{use: component, name: node, part: node, law: {law: weibull, shape: 3, mean: 1 year}}",
+            7: "  - §{use: component, name: node, part: node, law: {use: weibull, shape: 3, mean: 1 year}}",
             12: "initial: stationary",
         },
         "failures.0: 'node' has pools of a known age, of which the stationary state is not known; use a warmup instead",
@@ -281,7 +281,7 @@ JOBS = [
     ),
     bad(
         "cluster bandwidth that nobody needs, taken from a node",
-        {7: COMPONENT + "part: nic, rate: 1 per 1000 nic-day, effect: §{kind: degrade, bandwidth: 0.5}}"},
+        {7: COMPONENT + "part: nic, rate: 1 per 1000 nic-day, effect: §{use: degrade, bandwidth: 0.5}}"},
         "failures.0.effect: 'node' takes bandwidth, and no job says what share of its step waits for communication",
     ),
     bad(

@@ -6,7 +6,7 @@ from tests.unit.bad_input import COMPONENT, Bad, bad
 
 RATE = "rate: 1 per node-day"
 
-AGEING = "law: {law: weibull, shape: 2, mean: 1 year}"
+AGEING = "law: {use: weibull, shape: 2, mean: 1 year}"
 
 INCIDENT = "  - {use: incident, name: gust, rate: 1 per cluster-day, "
 
@@ -33,12 +33,12 @@ LAWS = [
     part("probability above 1", f"{RATE}, interrupts: §1.2", "'1.2' is above 1; did you mean '1.2 %'?"),
     part("hazard above 1", f"{RATE}, idle_hazard: §120 %", "failures.0.idle_hazard: '120 %' is above 1"),
     part("life of no time", "law: §0 s", "failures.0.law: must have a mean above zero"),
-    part("no hazards", "law: {law: piecewise, hazards: §[]}", "law.hazards: must have at least 1 item, and has 0"),
-    part("no parts", "law: {law: mixture, parts: §[]}", "law.parts: must have at least 2 items, and has 0"),
-    part("no values", "law: {law: empirical, values: §[]}", "law.values: give at least one value above zero"),
+    part("no hazards", "law: {use: piecewise, hazards: §[]}", "law.hazards: must have at least 1 item, and has 0"),
+    part("no parts", "law: {use: mixture, parts: §[]}", "law.parts: must have at least 2 items, and has 0"),
+    part("no values", "law: {use: empirical, values: §[]}", "law.values: give at least one value above zero"),
     part(
         "repair without a mean",
-        f"{RATE}, repair: §{{law: weibull, shape: 0.05, scale: 1000 year}}",
+        f"{RATE}, repair: §{{use: weibull, shape: 0.05, scale: 1000 year}}",
         "failures.0.repair: the mean of this law is not finite, or above 1e12 years",
     ),
 ]
@@ -129,12 +129,12 @@ RELAPSES = [
 EFFECTS = [
     part("unknown effect", f"{RATE}, effect: §slwo", "'slwo' is not a choice; did you mean 'slow'?"),
     part("slow by what", f"{RATE}, effect: §slow", "failures.0.effect.factor: is missing (Pace relative to a healthy"),
-    part("slow to a stop", f"{RATE}, effect: {{kind: slow, factor: §0}}", "effect.factor: must be above 0, not 0"),
-    part("slow and faster", f"{RATE}, effect: {{kind: slow, factor: §1.5}}", "effect.factor: '1.5' is above 1"),
-    part("crash that heals", f"{RATE}, effect: {{kind: crash, §heals: 1 d}}", "unknown key 'heals'"),
+    part("slow to a stop", f"{RATE}, effect: {{use: slow, factor: §0}}", "effect.factor: must be above 0, not 0"),
+    part("slow and faster", f"{RATE}, effect: {{use: slow, factor: §1.5}}", "effect.factor: '1.5' is above 1"),
+    part("crash that heals", f"{RATE}, effect: {{use: crash, §heals: 1 d}}", "unknown key 'heals'"),
     part(
         "nothing to degrade",
-        f"{RATE}, effect: §{{kind: degrade, bandwidth: 0.5}}",
+        f"{RATE}, effect: §{{use: degrade, bandwidth: 0.5}}",
         "failures.0.effect: 'node' takes bandwidth, and no job says what share of its step waits for communication",
     ),
     bad(

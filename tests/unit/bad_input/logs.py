@@ -48,7 +48,7 @@ CASES = [
     log(
         "goes on after an outage without an end",
         HEADER + "n1,5,,x\nn2,6,7,x\nn1,8,9,x\n",
-        "log.csv:4: 'n1' comes back, but its outage of line 2 has no end; say when that was over",
+        "log.csv:4: 'n1' returns, but its outage of line 2 has no end; say when that was over",
     ),
     log(
         "has names without numbers",

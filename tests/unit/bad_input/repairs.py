@@ -146,7 +146,7 @@ PLANNED = [
         "rollout and ageing",
         "hazard: {node: §0.5}",
         "failures.1.hazard.node: a changed hazard thins 'node', which is right only for a constant rate",
-        source="{use: component, name: node, law: {law: weibull, shape: 2, mean: 1 year}}",
+        source="{use: component, name: node, law: {use: weibull, shape: 2, mean: 1 year}}",
     ),
     rollout(
         "rollout and leaves",
@@ -221,7 +221,7 @@ STATIONARY = [
     ),
     stationary(
         "bent",
-        "{use: component, name: bent, law: {law: lognormal, median: 1 year, sigma: 1}, frailty: {shape: 1}}",
+        "{use: component, name: bent, law: {use: lognormal, median: 1 year, sigma: 1}, frailty: {shape: 1}}",
         "nodes that differ and a law which a hazard ratio does not just rescale",
     ),
 ]

@@ -43,7 +43,7 @@ LAYOUTS = [
     ),
     step(
         "sequence over context ranks",
-        "jobs.0.parallelism.context: sequences of 100 tokens do not divide into 2 x 8 pieces; nearest: 5 or 10",
+        "jobs.0.parallelism.context: sequences of 100 tokens do not divide into 2 x 8 chunks; nearest: 5 or 10",
         batch="tokens: 12800, sequence: 100",
         layout="tensor: 8, context: §8",
     ),
@@ -194,7 +194,7 @@ CALIBRATIONS = [
     bad(
         "step calibration without a model",
         {5: "  - {name: train, gpus: 64, calibration: §{step_time: 3 s}}"},
-        "jobs.0.calibration: scales what the model of steps says, and that lacks model and batch and parallelism",
+        "jobs.0.calibration: scales what the step-time model says, and that lacks model and batch and parallelism",
     ),
     step(
         "calibration without a time",

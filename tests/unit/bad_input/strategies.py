@@ -62,7 +62,7 @@ CASES = [
         "spikes that nobody notices",
         {7: "  - §{use: loss-spike, name: spike, rate: 1 per job-d}"},
         "failures.0",
-        "'spike': nobody notices a loss spike here; give it a detection time",
+        "'spike': a loss spike stays undetected here; give it a detection time",
     ),
     bad(
         "narrow for another layout",
@@ -78,7 +78,7 @@ CASES = [
             5: "  - {name: train, gpus: 64, step_time: 10 s, parallelism: {data: 64}}",
             11: ELASTIC + ", reroute: §true}",
         },
-        "recovery.reroute: needs the model of steps, and job 'train' lacks model and batch",
+        "recovery.reroute: needs the step-time model, and job 'train' lacks model and batch",
     ),
     bad(
         "rule of the interval",
@@ -120,7 +120,7 @@ CASES = [
     ),
     bad(
         "rate and law",
-        {7: "  - §{use: component, name: node, rate: 1 per node-day, law: {law: exponential, mean: 1 d}}"},
+        {7: "  - §{use: component, name: node, rate: 1 per node-day, law: {use: exponential, mean: 1 d}}"},
         "failures.0: give exactly one of rate and law",
     ),
     bad(
@@ -133,88 +133,88 @@ CASES = [
     ),
     bad(
         "shape of zero",
-        {7: COMPONENT + "law: {law: weibull, shape: §0, mean: 1 year}}"},
+        {7: COMPONENT + "law: {use: weibull, shape: §0, mean: 1 year}}"},
         "failures.0.law.shape: must be at least 0.05, not 0",
     ),
     bad(
         "mean and scale",
-        {7: COMPONENT + "law: §{law: weibull, shape: 2, mean: 1 d, scale: 1 d}}"},
+        {7: COMPONENT + "law: §{use: weibull, shape: 2, mean: 1 d, scale: 1 d}}"},
         "failures.0.law: give exactly one of mean and scale (given: mean, scale)",
     ),
     bad(
         "neither mean nor scale",
-        {7: COMPONENT + "law: §{law: weibull, shape: 2}}"},
+        {7: COMPONENT + "law: §{use: weibull, shape: 2}}"},
         "failures.0.law: give exactly one of mean and scale (given: none)",
     ),
     bad(
         "empty sample",
-        {13: "repair: {time: {law: empirical, values: §[0 s]}}"},
+        {13: "repair: {time: {use: empirical, values: §[0 s]}}"},
         "repair.time.values: give at least one value above zero",
     ),
     bad(
         "upside-down limits",
-        {13: "repair: {time: §{law: uniform, low: 2 d, high: 1 d}}"},
+        {13: "repair: {time: §{use: uniform, low: 2 d, high: 1 d}}"},
         "repair.time: low must be less than high",
     ),
     bad(
         "mean without a limit",
-        {13: "repair: {time: §{law: lognormal, median: 12 h, sigma: 10}}"},
+        {13: "repair: {time: §{use: lognormal, median: 12 h, sigma: 10}}"},
         "repair.time: the mean of this law is not finite, or above 1e12 years",
     ),
     bad(
         "hazard of a node",
-        {7: COMPONENT + "law: {law: piecewise, hazards: [{rate: §0.2 per node-year}]}}"},
+        {7: COMPONENT + "law: {use: piecewise, hazards: [{rate: §0.2 per node-year}]}}"},
         "failures.0.law.hazards.0.rate: a hazard is that of one unit: write '0.2 per year', without 'node'",
     ),
     bad(
         "hazard as a number",
-        {7: COMPONENT + "law: {law: piecewise, hazards: [{rate: §0.2}]}}"},
+        {7: COMPONENT + "law: {use: piecewise, hazards: [{rate: §0.2}]}}"},
         'failures.0.law.hazards.0.rate: must be a rate (for example "0.2 per year"), not the number 0.2',
     ),
     bad(
         "hazard of zero for ever",
-        {7: COMPONENT + "law: {law: piecewise, hazards: [{until: 3 d, rate: 1 per d}, {rate: §0}]}}"},
+        {7: COMPONENT + "law: {use: piecewise, hazards: [{until: 3 d, rate: 1 per d}, {rate: §0}]}}"},
         "failures.0.law.hazards.1.rate: the last hazard must be above zero",
     ),
     bad(
         "hazards out of order",
         {
-            7: COMPONENT + "law: {law: piecewise, hazards: "
+            7: COMPONENT + "law: {use: piecewise, hazards: "
             "[{until: 3 d, rate: 1 per d}, {until: §2 d, rate: 0}, {rate: 1 per d}]}}"
         },
         "failures.0.law.hazards.1.until: must be later than the one before it",
     ),
     bad(
         "end of the last hazard",
-        {7: COMPONENT + "law: {law: piecewise, hazards: [{until: §3 d, rate: 1 per d}]}}"},
+        {7: COMPONENT + "law: {use: piecewise, hazards: [{until: §3 d, rate: 1 per d}]}}"},
         "failures.0.law.hazards.0.until: the last hazard has no end: leave out 'until'",
     ),
     bad(
         "hazard without an end",
-        {7: COMPONENT + "law: {law: piecewise, hazards: [§{rate: 1 per d}, {rate: 2 per d}]}}"},
+        {7: COMPONENT + "law: {use: piecewise, hazards: [§{rate: 1 per d}, {rate: 2 per d}]}}"},
         "failures.0.law.hazards.0: needs 'until': only the last hazard has no end",
     ),
     bad(
         "weights of a mixture",
-        {13: "repair: {time: {law: mixture, parts: §[{weight: 0.8, law: 1 h}, {weight: 30 %, law: 1 d}]}}"},
+        {13: "repair: {time: {use: mixture, parts: §[{weight: 0.8, law: 1 h}, {weight: 30 %, law: 1 d}]}}"},
         "repair.time.parts: the weights must sum to 1, not to 1.1",
     ),
     bad(
         "mixture of one",
-        {13: "repair: {time: {law: mixture, parts: §[{weight: 1, law: 1 h}]}}"},
+        {13: "repair: {time: {use: mixture, parts: §[{weight: 1, law: 1 h}]}}"},
         "repair.time.parts: must have at least 2 items, and has 1",
     ),
     bad(
         "mixture in a mixture",
         {
-            13: "repair: {time: {law: mixture, parts: "
-            "[{weight: 0.8, law: 1 h}, {weight: 0.2, law: {law: §mixture, parts: []}}]}}"
+            13: "repair: {time: {use: mixture, parts: "
+            "[{weight: 0.8, law: 1 h}, {weight: 0.2, law: {use: §mixture, parts: []}}]}}"
         },
-        "repair.time.parts.1.law.law: 'mixture' is not a choice (choose from exponential, ",
+        "repair.time.parts.1.law.use: 'mixture' is not a choice (choose from exponential, ",
     ),
     bad(
         "hazard with memory",
-        {7: "  - §{use: component, name: node, idle_hazard: 0.5, law: {law: weibull, shape: 2, mean: 1 year}}"},
+        {7: "  - §{use: component, name: node, idle_hazard: 0.5, law: {use: weibull, shape: 2, mean: 1 year}}"},
         "failures.0: idle_hazard below 1",
         "clock: busy",
     ),
@@ -227,7 +227,7 @@ CASES = [
     bad(
         "age in an unexposed phase",
         {
-            7: "  - §{use: component, name: node, law: {law: weibull, shape: 2, mean: 1 year}}",
+            7: "  - §{use: component, name: node, law: {use: weibull, shape: 2, mean: 1 year}}",
             11: "recovery: {use: hot-spare, initialize: 4 min, exposed: false}",
         },
         "failures.0: ",
@@ -286,8 +286,8 @@ CASES = [
     ),
     bad(
         "law of a rung",
-        {11: LADDER + "[{name: a, keeps: hosts, launch: {law: §weibul, mean: 1 s}}]}"},
-        "recovery.rungs.0.launch.law: 'weibul' is not a choice; did you mean 'weibull'?",
+        {11: LADDER + "[{name: a, keeps: hosts, launch: {use: §weibul, mean: 1 s}}]}"},
+        "recovery.rungs.0.launch.use: 'weibul' is not a choice; did you mean 'weibull'?",
     ),
     bad(
         "phase without a time",

@@ -63,13 +63,13 @@ CASES = [
     bad(
         "strategy is missing",
         {11: ""},
-        "recovery: is missing (How a job comes back; choose 'use' from",
+        "recovery: is missing (How a job recovers; choose 'use' from",
         "full-restart, hot-spare, ladder, narrow, restart-smaller, shrink-rejoin, standby, ",
         place="s.yaml:1:1",
     ),
     bad(
         "key of a law is missing",
-        {13: "repair: {time: §{law: weibull, mean: 1 d}}"},
+        {13: "repair: {time: §{use: weibull, mean: 1 d}}"},
         "repair.time.shape: is missing (Shape [-]",
     ),
     bad(
@@ -116,11 +116,11 @@ CASES = [
     bad(
         "rate without exposure",
         {7: COMPONENT + "rate: §6.5}"},
-        'failures.0.rate: must be a rate (for example "6.5 per 1000 node-day"), not the number 6.5',
+        'failures.0.rate: must be a rate (for example "6.5 per 1000 node-days"), not the number 6.5',
     ),
     bad(
         "rate in words",
         {7: COMPONENT + "rate: §often}"},
-        "failures.0.rate: 'often' is not a rate (for example \"6.5 per 1000 node-day\")",
+        "failures.0.rate: 'often' is not a rate (for example \"6.5 per 1000 node-days\")",
     ),
 ]

@@ -18,9 +18,9 @@ CASES = [
     ),
     bad(
         "in a law",
-        {13: "repair: {time: {law: weibull, shape: 2, §scal: 1 d}}"},
+        {13: "repair: {time: {use: weibull, shape: 2, §scal: 1 d}}"},
         "repair.time.scal: unknown key 'scal'; did you mean 'scale'?",
-        "(choose from law, shape, mean, scale)",
+        "(choose from use, shape, mean, scale)",
     ),
     bad(
         "in the cluster",
@@ -54,7 +54,7 @@ CASES = [
     ),
     bad(
         "use is missing",
-        {7: "  - §{name: node, rate: 6.5 per 1000 node-day}"},
+        {7: "  - §{name: node, rate: 6.5 per 1000 node-days}"},
         "failures.0: needs 'use' (choose from component, incident, defect, job, loss-spike, preemption, bug, "
         "maintenance, rollout, replay, ",
     ),
@@ -107,14 +107,14 @@ CASES = [
     ),
     bad(
         "law",
-        {13: "repair: {time: {law: §log-normal, median: 1 d, sigma: 1}}"},
-        "repair.time.law: 'log-normal' is not a choice; did you mean 'lognormal'?",
+        {13: "repair: {time: {use: §log-normal, median: 1 d, sigma: 1}}"},
+        "repair.time.use: 'log-normal' is not a choice; did you mean 'lognormal'?",
         "(choose from exponential, weibull, gamma, lognormal, uniform, empirical, fixed, piecewise, mixture)",
     ),
     bad(
         "law is missing",
         {13: "repair: {time: §{mean: 1 d}}"},
-        "repair.time: needs 'law' (choose from exponential, weibull,",
+        "repair.time: needs 'use' (choose from exponential, weibull,",
     ),
     bad(
         "model",
@@ -153,7 +153,7 @@ CASES = [
     ),
     bad(
         "part that the topology lacks",
-        {7: COMPONENT + "part: §flux, law: {law: exponential, mean: 1 year}}"},
+        {7: COMPONENT + "part: §flux, law: {use: exponential, mean: 1 year}}"},
         "failures.0.part: unknown part 'flux' (choose from gpu, node,",
     ),
     bad(

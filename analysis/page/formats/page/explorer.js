@@ -24,14 +24,14 @@
   const shown = () => cells.filter(isShown).sort(byPlace);
 
   /** A cell in words: where it is, its value, and each of the three doubts. */
-  function told(cell) {
-    const [mean, interval, band, luck, why] = cell.texts[state.metric];
+  function worded(cell) {
+    const [mean, interval, band, spread, why] = cell.texts[state.metric];
     const where = axes.map((axis, place) => `${axis.title} ${label(cell, place)}`).join(", ");
     if (why) return `${where}: ${why}.`;
     const doubts = [
       interval ? `95 % interval of the mean ${interval}` : "no interval: all runs came to the same, or there is only one",
       band && `90 % band of what is not known exactly ${band}`,
-      luck && `nine of ten runs within ${luck}`,
+      spread && `nine of ten runs within ${spread}`,
     ];
     return `${where}: ${metrics[state.metric].title} ${mean}; ${doubts.filter(Boolean).join("; ")}.`;
   }
@@ -121,7 +121,7 @@
         doubt.setAttribute("visibility", mark && Number(doubt.dataset.group) === mark.group ? "visible" : "hidden");
       }
     }
-    part("value").textContent = mark ? told(mark.cell) : "Point at a mark to read its exact values.";
+    part("value").textContent = mark ? worded(mark.cell) : "Point at a mark to read its exact values.";
   }
 
   function nearest(event, svg) {

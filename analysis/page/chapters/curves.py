@@ -1,0 +1,309 @@
+"""Curves of a study: a metric along an axis, which lines a picture shows, and what they say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.amounts import Shown, capital, ends_of, label_text, number_of, verb
+from analysis.metrics import lower_is_better
+from analysis.page.cells import (
+    Axis,
+    Line,
+    axes_of,
+    band_text,
+    best_of,
+    cell_mean,
+    evenly,
+    has_bands,
+    levels_of,
+    lines_along,
+    mean_of,
+    missing_text,
+    running,
+    summary_of,
+)
+from analysis.page.charts.data import Curves, Scale, Series
+from analysis.page.model import Column, Grid, Picture
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from analysis.results.models import CellFound, SweepDocument
+
+
+def known_lines(content: SweepDocument, axis: Axis, metric: Shown) -> list[Line]:
+    """Return the lines along an axis with two means or more."""
+    return [line for line in lines_along(content, axis) if len(_known(line, metric)) > 1]
+
+
+def _known(line: Line, metric: Shown) -> list[CellFound]:
+    return [cell for cell in line.cells if mean_of(cell, metric.metric) is not None]
+
+
+def curves_picture(
+    content: SweepDocument,
+    axis: Axis,
+    metric: Shown,
+    lines: Sequence[Line],
+    key: str,
+    *,
+    title: str = "",
+    edges: Sequence[tuple[float, str]] = (),
+) -> Picture:
+    """Return a picture of a metric along an axis: a curve for each line, of many lines for some.
+
+    Parameters
+    ----------
+    content, axis, metric
+        The document of a sweep, the axis, and how the metric is shown.
+    lines
+        Those of `known_lines`.
+    key
+        Of the picture.
+    title
+        What it says; empty for what follows from its numbers.
+    edges
+        Places on the axis [SI] to hold the curves against, with names.
+    """
+    others = [other for other in axes_of(content) if other.name in lines[0].at]
+    kept, which = few_lines(lines, others, metric.metric)
+    formula = _formula(kept[0], axis, metric) if len(lines) == 1 else None
+    title = title or curves_title(kept, axis, metric)
+    chart = Curves(
+        title,
+        axis.scale,
+        Scale(metric.head),
+        (*(_series(line, axis, metric, hue) for hue, line in enumerate(kept)), *([formula] if formula else [])),
+        tuple((level.height, level.name) for level in levels_of(content, axis, metric)),
+        tuple((place / axis.size, name) for place, name in edges),
+    )
+    each = " and ".join(other.title for other in others)
+    caption = (
+        which or (f"One line for each {each}." if each and len(lines) > 1 else ""),
+        "Dashed: the closed form, a formula without sampling error." if formula else "",
+        missing_means(content, metric),
+    )
+    courses = []
+    for line in kept[:4]:
+        known = _known(line, metric)
+        first, last = (f"{metric.worded(cell.metrics.get(metric.metric))} at {label_text(cell.values[axis.name])}"
+                       for cell in (known[0], known[-1]))  # fmt: skip
+        courses.append(f"{f'{line.name}: ' if line.name else ''}from {first} to {last}")
+    alt = f"{capital(metric.name)} along {axis.title}. {'; '.join(courses)}."
+    return Picture(key, chart, alt, " ".join(filter(None, caption)), _table(kept, axis, metric, title))
+
+
+def _series(line: Line, axis: Axis, metric: Shown, hue: int) -> Series:
+    """Return a line as a curve."""
+    found = [summary_of(cell, metric.metric) for cell in line.cells]
+    numbers = [cell.numbers[axis.name] for cell in line.cells]
+    bands = tuple(metric.ends(one.band90) for one in found)
+    return Series(
+        line.name,
+        tuple((number or 0.0) / axis.size for number in numbers),
+        tuple(metric.of(one.mean) for one in found),
+        tuple(metric.ends(one.mean_ci95) for one in found),
+        bands if any(bands) else (),
+        hue=hue,
+    )
+
+
+def _formula(line: Line, axis: Axis, metric: Shown) -> Series | None:
+    """Return what the closed form says along a line; ``None`` where it says nothing, and for all but ETTR."""
+    values = [cell.closed_form.ettr if cell.closed_form else None for cell in line.cells]
+    if metric.metric != "ettr" or all(value is None for value in values):
+        return None
+    places = tuple((cell.numbers[axis.name] or 0.0) / axis.size for cell in line.cells)
+    return Series("formula", places, tuple(metric.of(value) for value in values), look="dashed", hue=-1)
+
+
+def _table(lines: Sequence[Line], axis: Axis, metric: Shown, title: str) -> Grid:
+    """Return the same numbers: a row for each value of the axis, a column for each line."""
+    cells = [{cell.values[axis.name]: cell for cell in curve.cells} for curve in lines]
+    has_band = has_bands([cell for curve in lines for cell in curve.cells], metric.metric)
+    order = sorted(zip(axis.labels, axis.numbers, strict=True), key=lambda pair: pair[1] or 0.0)
+    columns = [Column(capital(axis.title), is_number=False)]
+    for curve in lines:
+        columns += [Column(curve.name or capital(metric.name))]
+        columns += [Column("90 % band of unknown inputs")] if has_band else []
+    rows = []
+    for label, _ in order:
+        row = [label_text(label)]
+        for by_label in cells:
+            cell = by_label.get(label)
+            row.append(cell_text(cell, metric))
+            row += [band_text(cell, metric) if cell is not None else "no results"] if has_band else []
+        if any(label in by_label for by_label in cells):
+            rows.append(row)
+    return Grid(title, columns, rows, note=f"{capital(metric.name)}, mean and 95 % interval.")
+
+
+def cell_text(cell: CellFound | None, metric: Shown) -> str:
+    """Return the mean of a cell with its interval, or why there is none."""
+    if cell is None:
+        return "no results"
+    return metric.worded(summary_of(cell, metric.metric)) or missing_text(cell, metric.metric)
+
+
+def missing_means(content: SweepDocument, metric: Shown) -> str:
+    """Return how many combinations have no mean, and why."""
+    missing = [cell for cell in content.cells if cell.status != "ok"]
+    unknown = [cell for cell in running(content) if summary_of(cell, metric.metric).mean is None]
+    total = len(content.cells)
+    texts = []
+    if missing:
+        texts.append(f"{len(missing)} of {number_of(total, 'combination')} cannot run or failed.")
+    if unknown:
+        texts.append(f"{len(unknown)} of {number_of(total, 'combination')} have no mean of {metric.name}.")
+    return " ".join(texts)
+
+
+# ----------------------------------------
+# Which of many lines a picture shows.
+
+MOST_LINES = 8
+
+"""Lines that can be distinguished in a picture."""
+
+
+def few_lines(lines: Sequence[Line], others: Sequence[Axis], metric: str) -> tuple[list[Line], str]:
+    """Return as many lines as a picture has room for, and in words which ones these are; empty words for all.
+
+    Where lines differ in several axes those are shown that differ from the best line in one of them alone: in that
+    which moves the metric most. Else it is the best ones.
+
+    Parameters
+    ----------
+    lines
+        All of them.
+    others
+        The axes that they differ in.
+    metric
+        By which lines are ranked.
+    """
+    if len(lines) <= MOST_LINES:
+        return list(lines), ""
+    ranked = _ranked(lines, metric)
+    if len(others) > 1:
+        sets = [(axis, _apart_in(axis, lines, ranked[0])) for axis in others]
+        axis, found = max(sets, key=lambda pair: _spread(pair[1], metric))
+        if len(found) > 1:
+            fixed = ", ".join(other.phrase(ranked[0].at[other.name]) for other in others if other is not axis)
+            kept = evenly(found, MOST_LINES)
+            part = f" {len(kept)} of its {len(found)} values are shown." if len(kept) < len(found) else ""
+            named = [line._replace(name=axis.worded(line.at[axis.name])) for line in kept]
+            return named, f"One line for each {axis.title}, with {fixed} as in the best combination.{part}"
+    best = ranked[:MOST_LINES]
+    return [line for line in lines if line in best], f"Of {len(lines)} lines the {MOST_LINES} best are shown."
+
+
+def _ranked(lines: Sequence[Line], metric: str) -> list[Line]:
+    """Return lines by the mean rank of their cells, best first."""
+    cells = [cell for line in lines for cell in line.cells]
+    rank = {id(cell): position for position, cell in enumerate(best_of(cells, metric))}
+
+    def place(line: Line) -> float:
+        return sum(rank.get(id(cell), len(rank)) for cell in line.cells) / len(line.cells)
+
+    return sorted(lines, key=place)
+
+
+def _apart_in(axis: Axis, lines: Sequence[Line], best: Line) -> list[Line]:
+    """Return the lines that differ from the best one in an axis alone, and that one itself."""
+    return [line for line in lines if all(line.at[name] == best.at[name] for name in line.at if name != axis.name)]
+
+
+def _spread(lines: Sequence[Line], metric: str) -> float:
+    """Return how far lines are apart, by their means over all places."""
+    means = []
+    for curve in lines:
+        values = [value for cell in curve.cells if (value := mean_of(cell, metric)) is not None]
+        means += [sum(values) / len(values)] if values else []
+    return max(means) - min(means) if means else 0.0
+
+
+# ----------------------------------------
+# What curves say, in a sentence that is worked out from their numbers.
+
+_SAME = 1e-9
+
+
+def curves_title(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
+    """Return what the curves of a metric along an axis say.
+
+    Parameters
+    ----------
+    lines
+        What is shown, each with two means or more.
+    """
+    cells = [cell for line in lines for cell in line.cells if mean_of(cell, metric.metric) is not None]
+    means = [mean_of(cell, metric.metric) or 0.0 for cell in cells]
+    name = capital(metric.name)
+    if len({metric.form.plain(mean) for mean in means}) == 1:
+        return f"{name} {verb(metric.metric, 'is', 'are')} {metric.form.plain(means[0])} at every value of {axis.title}"
+    if len(lines) == 1:
+        return _one_line(cells, axis, metric)
+    return _ahead(lines, axis, metric) or _span(cells, axis, metric)
+
+
+def _one_line(cells: Sequence[CellFound], axis: Axis, metric: Shown) -> str:
+    """Return where a single curve is best if that is inside, else where it comes from and goes to."""
+    name, key = capital(metric.name), metric.metric
+    is_lowest = lower_is_better(key)
+    best = (min if is_lowest else max)(cells, key=lambda cell: mean_of(cell, key) or 0.0)
+    first, last = cells[0], cells[-1]
+    if all(_is_apart(best, end, metric) for end in (first, last)):
+        word = "lowest" if is_lowest else "highest"
+        worded = f"{name} {verb(metric.metric, 'is', 'are')} {word}"
+        here = axis.phrase(best.values[axis.name])
+        alike = [cell for cell in cells if not _is_apart(best, cell, metric)]
+        if len(alike) == 1:
+            return f"{worded} with {here}: {cell_mean(best, metric)}"
+        ends = [label_text(cell.values[axis.name]) for cell in (alike[0], alike[-1])]
+        return f"{worded} around {here}, {cell_mean(best, metric)}: intervals from {ends[0]} to {ends[1]} overlap"
+    labels = [axis.phrase(first.values[axis.name]), label_text(last.values[axis.name])]
+    goes = verb(metric.metric, "goes", "go")
+    means = [cell_mean(cell, metric) for cell in (first, last)]
+    if _is_apart(first, last, metric):
+        return f"{name} {goes} from {means[0]} with {labels[0]} to {means[1]} with {labels[1]}"
+    return f"{name} {goes} from {means[0]} to {means[1]} over {axis.title}; the intervals overlap"
+
+
+def _ahead(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
+    """Return which line is best at the last value that all have, if its interval is clear of all others'."""
+    key = metric.metric
+    common = set.intersection(*({cell.values[axis.name] for cell in line.cells} for line in lines))
+    labels = [cell.values[axis.name] for cell in lines[0].cells if cell.values[axis.name] in common]
+    if not labels:
+        return ""
+    last = [next(cell for cell in line.cells if cell.values[axis.name] == labels[-1]) for line in lines]
+    known = [(line, cell) for line, cell in zip(lines, last, strict=True) if mean_of(cell, key) is not None]
+    if len(known) < len(lines):
+        return ""
+    sign = 1 if lower_is_better(key) else -1
+    known.sort(key=lambda pair: sign * (mean_of(pair[1], key) or 0.0))
+    (line, best), (_, second) = known[:2]
+    if not _is_apart(best, second, metric):
+        return ""
+    word = "lowest" if lower_is_better(key) else "highest"
+    place = capital(f"with {axis.phrase(labels[-1])}")
+    return f"{place}, {line.name} has the {word} {metric.name}: {cell_mean(best, metric)}"
+
+
+def _span(cells: Sequence[CellFound], axis: Axis, metric: Shown) -> str:
+    """Return between which values all curves are."""
+    order = sorted(cells, key=lambda cell: mean_of(cell, metric.metric) or 0.0)
+    low, high = (cell_mean(cell, metric) for cell in (order[0], order[-1]))
+    if low == high:
+        low, high = (metric.form.plain(mean_of(cell, metric.metric) or 0.0) for cell in (order[0], order[-1]))
+    return f"{capital(metric.name)} {verb(metric.metric, 'is', 'are')} between {low} and {high} over {axis.title}"
+
+
+def _is_apart(one: CellFound, other: CellFound, metric: Shown) -> bool:
+    """Return whether two cells differ by more than both of their intervals together."""
+    means, halves = [], 0.0
+    for cell in (one, other):
+        means.append(mean_of(cell, metric.metric) or 0.0)
+        ends = ends_of(summary_of(cell, metric.metric).mean_ci95)
+        halves += 0.0 if ends is None else (ends[1] - ends[0]) / 2
+    return one is not other and abs(means[0] - means[1]) > max(halves, _SAME * max(map(abs, means)))

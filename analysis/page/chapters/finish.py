@@ -1,0 +1,309 @@
+"""When the runs of a study were finished, and the share of them that was by each date."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from analysis.amounts import PERCENT, capital, number_of
+from analysis.page.cells import axes_of, evenly
+from analysis.page.chapters.answers import chosen_cells
+from analysis.page.charts.data import Curves, Scale, Series
+from analysis.page.model import Column, Grid, Picture, Section
+from analysis.statistics.intervals import binomial_interval
+from sim.units import DAY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from analysis.page.cells import Axis
+    from analysis.page.report_data import Focus, ReportData
+    from analysis.results.models import SweepDocument
+
+METRIC = "time_to_work"
+
+
+class Sample(NamedTuple):
+    """When runs were finished.
+
+    Parameters
+    ----------
+    name
+        What the curve is called.
+    times
+        Time from arrival to the end of the work, of those that were finished [s], ascending.
+    runs
+        How many there were, unfinished ones too.
+    """
+
+    name: str
+    times: tuple[float, ...]
+    runs: int
+
+    def chance(self, time: float) -> float:
+        """Return the share of runs that were finished by a time [s]."""
+        return bisect.bisect_right(self.times, time) / self.runs
+
+    def by(self, share: float) -> float | None:
+        """Return the first time by which a share of the runs was finished [s]; ``None`` if it was after the horizon."""
+        needed = max(math.ceil(share * self.runs - 1e-9), 1)
+        return self.times[needed - 1] if needed <= len(self.times) else None
+
+
+def chance_curve(sample: Sample, begin: float, end: float, hue: int) -> Series:
+    """Return the empirical distribution of the end of the work: at each time the share of runs finished by it.
+
+    Runs that were unfinished at the horizon count as not finished, so that the curve never reaches 100 % with them.
+
+    Parameters
+    ----------
+    sample
+        When runs were finished.
+    begin, end
+        Where the curve begins and ends [s].
+    hue
+        Number of its colour.
+    """
+    times = list(dict.fromkeys(sample.times))
+    places = [
+        *([begin] if not times or times[0] > begin else []),
+        *times,
+        *([end] if not times or times[-1] < end else []),
+    ]
+    heights = tuple(100 * sample.chance(place) for place in places)
+    return Series(sample.name, tuple(place / DAY for place in places), heights, look="step", hue=hue)
+
+
+def samples_along(
+    rows: Sequence[Mapping[str, str]], axis: Axis | None, fixed: Mapping[str, str], *, drawn: bool
+) -> list[Sample]:
+    """Return when runs of a study were finished, one sample for each value of an axis.
+
+    Parameters
+    ----------
+    rows
+        Rows of ``results.csv``: an empty time is one of a run that was not finished.
+    axis
+        Along which; ``None`` for one sample of all.
+    fixed
+        Values of the other axes, by column.
+    drawn
+        Whether it is the draws of unknown inputs, and not their central values.
+    """
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if (row["draw"] != "0") == drawn and all(row[name] == label for name, label in fixed.items()):
+            label = "all runs" if axis is None else row[column_of(row, axis.name)]
+            found.setdefault(label, []).append(row[METRIC])
+    return [
+        Sample(
+            label if axis is None else axis.worded(label),
+            tuple(sorted(float(time) for time in times if time)),
+            len(times),
+        )
+        for label, times in found.items()
+    ]
+
+
+def column_of(row: Mapping[str, str], axis: str) -> str:
+    """Return the column with the labels of an axis."""
+    return f"vary.{axis}" if f"vary.{axis}" in row else axis
+
+
+_MOST_CURVES = 8
+
+
+def section(report_data: ReportData) -> Section | None:
+    """Return the section; ``None`` where there is nothing to say."""
+    focus = report_data.focus
+    if focus is None or len(focus.prepared.jobs) != 1 or not math.isfinite(focus.prepared.jobs[0].target):
+        return None
+    samples, central, axis = _samples(report_data, focus)
+    has_draws = bool(central)
+    if not any(sample.times for sample in samples):
+        return None
+    deadline = focus.prepared.jobs[0].deadline
+    title = _title(samples, deadline, focus.scenario.horizon, has_draws=has_draws)
+    begin = min(sample.times[0] for sample in samples if sample.times)
+    end = max(focus.scenario.horizon, max(sample.times[-1] for sample in samples if sample.times))
+    series = tuple(chance_curve(sample, begin, _end(end, deadline, samples), hue) for hue, sample in enumerate(samples))
+    edges = () if deadline is None else ((deadline / DAY, f"deadline: {_days(deadline)}"),)
+    chart = Curves(title, Scale("Days since the job arrived"), Scale("Chance to be finished [%]"), series, edges=edges)
+    picture = Picture(
+        "finish",
+        chart,
+        _alt(samples, deadline),
+        _caption(samples, axis),
+        _table(title, samples, central, axis, deadline, focus.scenario.horizon),
+    )
+    return Section("finish", title, (), (picture,), tuple(_notes(report_data, samples, axis, has_draws=has_draws)))
+
+
+def _samples(report_data: ReportData, focus: Focus) -> tuple[list[Sample], list[Sample], Axis | None]:
+    """Return the samples, those at central values if the first are of drawn inputs, and along which axis they are."""
+    rows = report_data.table
+    content = report_data.sweep
+    if content is None or not rows or METRIC not in rows[0]:
+        others = [] if report_data.against is None else [report_data.against]
+        return [_simulated(one) for one in (focus, *others) if _is_alike(one)], [], None
+    chosen = chosen_cells(content)
+    best = content.cells[chosen[0] if chosen is not None else 0].values
+    axis = _axis(content, rows, best)
+    others_at = [other for other in axes_of(content) if axis is None or other.name != axis.name]
+    fixed = {column_of(rows[0], other.name): best[other.name] for other in others_at}
+    drawn = samples_along(rows, axis, fixed, drawn=True)
+    central = samples_along(rows, axis, fixed, drawn=False)
+    return (evenly(drawn, _MOST_CURVES), central, axis) if drawn else (evenly(central, _MOST_CURVES), [], axis)
+
+
+def _is_alike(focus: Focus) -> bool:
+    """Return whether a scenario is of one job with a fixed amount of work."""
+    jobs = focus.prepared.jobs
+    return len(jobs) == 1 and math.isfinite(jobs[0].target)
+
+
+def _simulated(focus: Focus) -> Sample:
+    """Return when the replications that were simulated again were finished."""
+    jobs = [result.jobs[0] for result in focus.ensemble.results]
+    times = sorted(job.end - job.arrival for job in jobs if job.finished)
+    return Sample(focus.name, tuple(times), len(jobs))
+
+
+def _axis(content: SweepDocument, rows: Sequence[Mapping[str, str]], best: Mapping[str, str]) -> Axis | None:
+    """Return the axis that moves the end of the work most: by which the shares of finished runs lie furthest apart."""
+    found: list[tuple[float, Axis]] = []
+    axes = axes_of(content)
+    for axis in axes:
+        fixed = {column_of(rows[0], other.name): best[other.name] for other in axes if other.name != axis.name}
+        samples = samples_along(rows, axis, fixed, drawn=False)
+        times = sorted(time for sample in samples for time in sample.times)
+        if len(samples) > 1 and times:
+            found.append((max(_apart(samples, time) for time in times), axis))
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _apart(samples: Sequence[Sample], time: float) -> float:
+    """Return by how much the chances to be finished by a time differ."""
+    chances = [sample.chance(time) for sample in samples]
+    return max(chances) - min(chances)
+
+
+def _end(horizon: float, deadline: float | None, samples: Sequence[Sample]) -> float:
+    """Return where the curves end: where all is said, or at the horizon if runs are unfinished there [s]."""
+    if any(len(sample.times) < sample.runs for sample in samples):
+        return horizon
+    last = max(sample.times[-1] for sample in samples)
+    return max(last, deadline or 0.0)
+
+
+def _by(time: float | None, horizon: float) -> str:
+    """Return by when something was, as words; what was not at the horizon is after it."""
+    return f"after day {horizon / DAY:.4g}" if time is None else f"by day {time / DAY:.4g}"
+
+
+def _days(time: float) -> str:
+    return f"{time / DAY:.3g} days"
+
+
+def _title(samples: Sequence[Sample], deadline: float | None, horizon: float, *, has_draws: bool) -> str:
+    """Return what the curves say: the chance to be in time, or when half of the runs are finished."""
+    ends = list(dict.fromkeys((samples[0], samples[-1])))
+    with_what = [f" with {sample.name}" if len(ends) > 1 else "" for sample in ends]
+    if deadline is not None:
+        shares = [PERCENT.plain(sample.chance(deadline)) for sample in ends]
+        first = f"{shares[0]} of the runs are finished by the deadline, day {deadline / DAY:.4g},{with_what[0]}"
+        worded = [
+            first.removesuffix(","),
+            *(f"{share}{name}" for share, name in zip(shares[1:], with_what[1:], strict=True)),
+        ]
+    else:
+        halves = [sample.by(0.5) for sample in ends]
+        days = [_by(half, horizon) for half in halves]
+        worded = [f"half of the runs are finished {days[0]}{with_what[0]}"]
+        worded += [f"{day}{name}" for day, name in zip(days[1:], with_what[1:], strict=True)]
+    aside = ", unknown inputs drawn" if has_draws else ""
+    return capital(f"{', '.join(worded)}{aside}")
+
+
+def _alt(samples: Sequence[Sample], deadline: float | None) -> str:
+    """Return what is to be seen."""
+    worded = []
+    for sample in samples:
+        finished = PERCENT.plain(len(sample.times) / sample.runs)
+        by = "" if deadline is None else f"{PERCENT.plain(sample.chance(deadline))} by the deadline, "
+        worded.append(f"{sample.name}: {by}{finished} at the horizon")
+    return f"Chance to be finished by each date. {'; '.join(worded)}."
+
+
+def _caption(samples: Sequence[Sample], axis: Axis | None) -> str:
+    """Return what to know to read it."""
+    runs = sorted({sample.runs for sample in samples})
+    worded = number_of(runs[0], "run") if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
+    lines = f", one for each value of {axis.title}" if axis is not None else ""
+    return f"Each curve is of {worded}{lines}: it rises where a run was finished."
+
+
+def _table(
+    title: str,
+    samples: Sequence[Sample],
+    central: Sequence[Sample],
+    axis: Axis | None,
+    deadline: float | None,
+    horizon: float,
+) -> Grid:
+    """Return the curves in numbers; with draws, beside them what it is at the central values of unknown inputs."""
+    beside = {sample.name: sample for sample in central}
+    columns = [Column("Runs" if axis is None else capital(axis.title), is_number=False)]
+    columns += [Column("Finished by the deadline")] if deadline is not None else []
+    columns += [Column("Half finished by"), Column("90 % finished by"), Column("Finished at the horizon")]
+    columns += [Column("With inputs at their central values")] if beside else []
+    rows = []
+    for sample in samples:
+        row = [sample.name]
+        row += [PERCENT.plain(sample.chance(deadline))] if deadline is not None else []
+        for share in (0.5, 0.9):
+            time = sample.by(share)
+            row.append(_by(time, horizon).removeprefix("by "))
+        row.append(f"{len(sample.times)} of {number_of(sample.runs, 'run')}")
+        rows.append(row + ([_beside(beside.get(sample.name), deadline)] if beside else []))
+    return Grid(title, columns, rows)
+
+
+def _beside(sample: Sample | None, deadline: float | None) -> str:
+    """Return how many runs were finished, in time where there is a deadline."""
+    if sample is None:
+        return "not run"
+    count = len(sample.times) if deadline is None else bisect.bisect_right(sample.times, deadline)
+    return f"{count} of {number_of(sample.runs, 'run')}{'' if deadline is None else ' by the deadline'}"
+
+
+def _notes(report_data: ReportData, samples: Sequence[Sample], axis: Axis | None, *, has_draws: bool) -> list[str]:
+    """Return what is in the curves, and how sure they are."""
+    notes = []
+    content = report_data.sweep
+    if has_draws:
+        assert content is not None
+        names = [entry.title for entry in content.axes.values() if entry.unknown]
+        notes.append(
+            f"A run has failures of its own and one draw of what is not known ({', '.join(names)}); all draws are put "
+            "together, so that a curve tells of both."
+        )
+    else:
+        notes.append("The curves tell of run-to-run variability alone; all inputs are taken as exactly known.")
+        low, high = binomial_interval(samples[0].runs / 2, samples[0].runs)
+        notes.append(
+            f"With {number_of(samples[0].runs, 'run')} a chance of 50 % is known to be within "
+            f"{PERCENT.plain(low)} to {PERCENT.plain(high)} (95 %)."
+        )
+    if content is not None and axis is not None:
+        chosen = chosen_cells(content)
+        others = [other for other in axes_of(content) if other.name != axis.name]
+        if chosen is not None and others:
+            values = content.cells[chosen[0]].values
+            notes.append(f"With {', '.join(other.phrase(values[other.name]) for other in others)}.")
+    if any(len(sample.times) < sample.runs for sample in samples):
+        notes.append(
+            "Runs that were unfinished at the horizon count as not finished: their curve does not reach 100 %."
+        )
+    return notes

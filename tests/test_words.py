@@ -1,0 +1,113 @@
+"""The words of the field: product, YAML and documentation say what a reader of the papers searches for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.cases import cases
+from tests.test_hygiene import ROOT, tracked
+
+# What is refused, as a regular expression of whole words, and the standard word.
+WORDS = {
+    r"(un)?luck(y|ily)?": "run-to-run variability, sampling error, noise",
+    r"play(s|ed|ing)?": "run, simulate; cached where nothing ran",
+    r"told|tell apart": "reported, stated, printed; distinguish",
+    r"tried": "evaluated, attempted, retried",
+    r"gained": "gain, difference",
+    r"(come|comes|coming|came) back": "return to service (a node), recover (a job)",
+    r"ways? (to come )?back": "recovery strategy, rung",
+    r"cop(y|ies) of (a|the|its|every) (state|step)|copies in (the )?memory": "checkpoint, replica",
+    r"of twenty": "95 % confidence interval",
+    r"rarer": "MTBF n times higher",
+    r"first to (know|notice)": "first detector, detection latency",
+    r"(a|no|the) human|human is called": "operator, operator escalation",
+    r"nobody (knows|knew|notices|noticed|has noticed)": "unknown, undetected",
+    r"for sure": "always, with certainty",
+    r"[0-9]+[.][0-9]+ points": "percentage points",
+    r"sd of": "std. dev. of",
+    r"pipeline hand-over|hand-over between stages": "P2P send/receive",
+    r"crews? of workers|worker crews?": "worker pool",
+}
+
+# Modules that cannot be guessed or grepped.
+MODULES = re.compile("told|tried|gained|playing|keeping|openings|material|noticing|standing|commented|legible|paint")
+
+# Tables of former words, which are still read.
+FORMER = ("analysis/results/models.py", "analysis/study/load.py")
+
+
+def breaches(text: str) -> list[tuple[int, str, str]]:
+    """Return the line, the words and the standard word of each breach; identifiers are read as words."""
+    spaced = re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", text)
+    found = []
+    for pattern, standard in WORDS.items():
+        # A line may end between two words, and the next one of a comment begins with its sign.
+        words = rf"\b(?:{pattern})\b".replace(" ", r"\s+(?:#\s*)?")
+        found += [
+            (spaced.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), standard)
+            for match in re.finditer(words, spaced, re.IGNORECASE)
+        ]
+    return sorted(found)
+
+
+def texts() -> dict[str, str]:
+    """Return the product, YAML files and documentation, but for its transcripts: those show what commands print."""
+    result = {}
+    for path in tracked():
+        name = path.relative_to(ROOT).as_posix()
+        folders = ("sim/", "analysis/", "cli.py", "scenarios/", "topologies/", "docs/")
+        if path.suffix == ".md":
+            if name.startswith("docs/") or name in ("README.md", "CONTRIBUTING.md"):
+                result[name] = re.sub(
+                    r"(?ms)^```(console|text)\n.*?^```$",
+                    lambda block: "\n" * block[0].count("\n"),
+                    path.read_text(encoding="utf-8"),
+                )
+        elif name == "Makefile" or (
+            name.startswith(folders) and path.suffix in (".py", ".yaml", ".js", ".html", ".css")
+        ):
+            result[name] = path.read_text(encoding="utf-8")
+    return result
+
+
+def test_words_are_those_of_the_field() -> None:
+    """No file has a refused word in a name, a string, a comment or a sentence."""
+    found = [
+        f"{name}:{line}: {words!r}: say {standard}"
+        for name, text in texts().items()
+        if name not in FORMER
+        for line, words, standard in breaches(text)
+    ]
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_modules_have_names_that_can_be_guessed() -> None:
+    """No module of the product has a name of the list."""
+    assert [name for name in texts() if Path(name).suffix == ".py" and MODULES.fullmatch(Path(name).stem)] == []
+
+
+@cases(
+    "text",
+    [
+        "luck",
+        "def _told(x):",
+        "class LuckPart:",
+        "the node came\n    # back",
+        "0.3 percentage points",
+        "`most_luck`",
+        "A human is called",
+    ],
+)
+def test_refused(text: str) -> None:
+    """Words are found in identifiers, over the end of a line, and in any case."""
+    assert breaches(text)
+
+
+@cases(
+    "text",
+    ["replay a log", "display", "a point of a study", "21 percentage points", "copies of a file", "humans", "retried"],
+)
+def test_allowed(text: str) -> None:
+    """Words that only look like refused ones are not found."""
+    assert not breaches(text)
