@@ -53,7 +53,7 @@ def covered(draw: st.DrawFn) -> Scenario:
         assume(data["failures"])
 
 
-@examples(250)
+@examples(1000, on_push=50)
 @given(covered())
 def test_both_engines_agree_to_the_last_bit(data: Scenario) -> None:
     """Counts, times, buckets and the number of events are equal; else the first event that differs is shown."""
