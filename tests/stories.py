@@ -1,6 +1,6 @@
 """Timelines told by hand: what a job does, phase by phase, with the failures in between.
 
-A story is worked out on paper, from timers and from when saves come due; :func:`told` lets the simulator play its
+A story is worked out on paper, from timers and from when saves come due; :func:`worded` lets the simulator play its
 failures and compares every phase and every bucket.
 """
 
@@ -144,7 +144,7 @@ def phases(result: sim.Result, group: int = 0) -> list[tuple[str, float, float]]
     return found
 
 
-def told(story: Story, case: sim.Prepared) -> sim.Result:
+def worded(story: Story, case: sim.Prepared) -> sim.Result:
     """Play the failures of a story, assert that the simulator tells the same, and return its result.
 
     Each phase starts and ends when it should, in order, and the buckets hold its seconds and no others.

@@ -196,7 +196,7 @@ replications: 12
 
 
 def small_study(folder: Path) -> LoadedStudy:
-    """Return a study of 6 percentage points with 12 replications each: 12 tasks, of some milliseconds each."""
+    """Return a study of 6 points with 12 replications each: 12 tasks, of some milliseconds each."""
     path = folder / "small.yaml"
     path.write_text(_STUDY, encoding="utf-8")
     return load_study(path)

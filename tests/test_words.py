@@ -94,7 +94,7 @@ def test_modules_have_names_that_can_be_guessed() -> None:
         "def _told(x):",
         "class LuckPart:",
         "the node came\n    # back",
-        "0.3 percentage points",
+        "0.3 points",
         "`most_luck`",
         "A human is called",
     ],
@@ -106,7 +106,7 @@ def test_refused(text: str) -> None:
 
 @cases(
     "text",
-    ["replay a log", "display", "a point of a study", "21 percentage points", "copies of a file", "humans", "retried"],
+    ["replay a log", "display", "a point of a study", "21 points of a study", "copies of a file", "humans", "retried"],
 )
 def test_allowed(text: str) -> None:
     """Words that only look like refused ones are not found."""

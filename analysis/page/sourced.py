@@ -222,7 +222,7 @@ def apart(found: Estimate, form: Form, base: SourcedNumber | None = None) -> Wor
     """Return the size of a difference: of shares in points, of all else in percent of a base where there is one."""
     size = found.changed(lambda change: change * -1) if found.mean.value < 0 else found
     kind = points_form(form)
-    if form.step != "points" and base is not None and base.value > 0:
+    if form.step != "percentage points" and base is not None and base.value > 0:
         size, kind = size.changed(lambda change: change / base), _PARTS
     if size.low is None or size.high is None:
         return (number(size.mean, kind),)

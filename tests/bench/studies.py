@@ -109,7 +109,7 @@ def report_rows() -> list[str]:
         megabytes = (folder / "results" / "report.html").stat().st_size / 1e6
     return [
         f"{'reports':66} {'measured':>9}  {'target':>9}",
-        f"  {f'page about a study of {_POINTS:,} percentage points, the command':64} {seconds:7.1f} s  {'<= 10 s':>9}",
+        f"  {f'page about a study of {_POINTS:,} points, the command':64} {seconds:7.1f} s  {'<= 10 s':>9}",
         f"  {'its size':64} {megabytes:6.2f} MB  {'<= 8 MB':>9}",
     ]
 
@@ -152,9 +152,9 @@ def study_rows() -> list[str]:
         f"{'studies':66} {'measured':>9}  {'target':>9}",
         f"  {'two processes over one':64} {gain:8.2f}x  {'>= 1.8x':>9}",
         f"  {'overhead of a task on one process':64} {1e3 * overhead:6.1f} ms  {'<= 5 ms':>9}",
-        f"  {f'{many.tasks:,} percentage points of Llama 3, {10 * many.tasks:,} replications, two processes':64} "
+        f"  {f'{many.tasks:,} points of Llama 3, {10 * many.tasks:,} replications, two processes':64} "
         f"{many.seconds:7.0f} s  {'<= 120 s':>9}",
-        f"  {f'largest process with {many.tasks:,} percentage points over {few.tasks} percentage points':64} "
+        f"  {f'largest process with {many.tasks:,} points over {few.tasks} points':64} "
         f"{many.megabytes / few.megabytes:8.2f}x  {'flat':>9}",
     ]
     return [*lines, f"  ({few.megabytes:.0f} MB and {many.megabytes:.0f} MB; a process starts with what it imports)"]

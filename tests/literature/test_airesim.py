@@ -222,7 +222,7 @@ def test_a_depleted_run_says_so() -> None:
 
 @cases(("days", "blames"), [(4.0, 6), (1.0, 5)])
 def test_points_are_regained_by_being_up(days: float, blames: int) -> None:
-    """D9: 30 percentage points lost every 4 days and 10 a day regained leave a node in service, though its job fails every hour.
+    """D9: 30 points lost every 4 days and 10 a day regained leave a node in service, though its job fails every hour.
 
     Every day, it loses 30 and regains 10 (70, 50, 30, 10, -10): it is given up at its fifth blame.
     """
@@ -499,7 +499,7 @@ def test_retirement() -> None:
     assert never.result.counts["retired"] == 0
     for policy in (THRESHOLD, SCORED):
         outcome = lemons((policy,))
-        # A good node fails five times in a week, or loses 100 percentage points, less than once in ten thousand runs.
+        # A good node fails five times in a week, or loses 100 points, less than once in ten thousand runs.
         assert 12 <= outcome.result.counts["retired"] <= 24
         assert outcome.systematic < 0.4 * never.systematic
         assert outcome.training_time < never.training_time

@@ -544,7 +544,7 @@ def test_indices_of_known_functions(name: str) -> None:
 def test_intervals_of_indices_cover(samples: int) -> None:
     """Over 40 designs the 95 % intervals miss Ishigami's indices no more often than 5 % allows.
 
-    With 512 percentage points of a set too, where a Sobol sequence of so many axes may be no more even than chance.
+    With 512 points of a set too, where a Sobol sequence of so many axes may be no more even than chance.
     """
     from scipy.stats import binom
 

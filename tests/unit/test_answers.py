@@ -83,7 +83,7 @@ def test_never_and_always_are_answers(level: str, holds: list[bool], words: str)
 
 
 def test_between_values_a_threshold_is_sought_on_the_scale_of_the_axis() -> None:
-    """What falls by 2 percentage points with each doubling passes 95 % half a doubling after 96 %: at the geometric mean."""
+    """What falls by 2 points with each doubling passes 95 % half a doubling after 96 %: at the geometric mean."""
     table = table_of({"gpus": SCALE}, lambda where: {"ettr": 1 - 0.02 * math.log2(where["gpus"] / 1000) + NOISE})
     answer = ask(table, use="threshold", at_least=0.95, along="gpus")
     assert answer.data["lines"][0]["crossings"][0]["at"] == pytest.approx(1000 * 2**2.5)
@@ -711,7 +711,7 @@ def words_of(table: Table) -> str:
 
 
 def test_a_third_that_is_noisier_may_be_best_too() -> None:
-    """The first is 1 point ahead of the second for sure, 2 ahead of one whose mean is known to 5 percentage points: not resolved.
+    """The first is 1 point ahead of the second for sure, 2 ahead of one whose mean is known to 5 points: not resolved.
 
     `best` says so of the same data, at each value.
     """
@@ -755,7 +755,7 @@ def test_a_lead_that_is_lost_to_nobody_for_sure_is_no_crossover() -> None:
     table = contest({"a": (0.04, 0.02, 0.01, 0.0), "b": (0.0, 0.0, 0.0, 0.0001)}, noisy={"b": 1e-3})
     answer = crossover(table)
     assert answer.data["lines"][0]["crossings"] == []
-    assert words_of(table).endswith("(not told apart) at GPUs 8,000.")
+    assert words_of(table).endswith("(not distinguished) at GPUs 8,000.")
 
 
 def test_a_third_that_may_be_ahead_between_two_leaves_their_crossing_open() -> None:

@@ -207,7 +207,7 @@ def test_lines_where_nobody_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
             progress(40, 100)
             assert stream.getvalue() == ""
             assert progress.first is not None
-            progress.worded -= 60.0
+            progress.reported -= 60.0
             progress.first = 40, progress.first[1] - 60.0
             progress(70, 100)
         worded.append(stream.getvalue())

@@ -195,7 +195,7 @@ def test_relative_precision_is_of_the_mean(tmp_path: Path) -> None:
     points_of = play(tmp_path / "b.jsonl", FakePool(4, 1), PrecisionSpec(width="0.9pt", least=10))
     loose = play(tmp_path / "c.jsonl", FakePool(4, 1), PrecisionSpec(width="10%", least=10))
     assert relative == points_of
-    # Equal replications may hide runs that lose all in 31 % of ten runs, 17 % of 20: half of that is below 9 percentage points.
+    # Equal replications may hide runs that lose all in 31 % of ten runs, 17 % of 20: half of that is below 9 points.
     calm = {number for number in loose if not SPREADS[number % len(SPREADS)]}
     assert {number: found.replications for number, found in loose.items()} == {
         number: 20 if number in calm else 10 for number in loose
@@ -288,7 +288,7 @@ def test_equal_replications_are_no_precision() -> None:
 
 
 def test_the_interval_covers_although_it_decided(tmp_path: Path) -> None:
-    """Of 240 percentage points that stop when they look precise, as many hold the truth as if 93 % did: nominal are 95."""
+    """Of 240 points that stop when they look precise, as many hold the truth as if 93 % did: nominal are 95."""
     noisy = [point for point in points(600) if point.number % len(SPREADS) in (2, 3)]
     found = play(tmp_path / "journal.jsonl", FakePool(8, 1), PrecisionSpec(width="0.4pt"), noisy)
     assert len(found) == 240

@@ -270,7 +270,7 @@ def test_a_top_at_an_end_of_the_range_is_that_end(tmp_path: Path) -> None:
 
 
 def test_the_top_of_whole_numbers_is_exact(tmp_path: Path) -> None:
-    """Among 0 to 1,000 spares a lone maximum at 637 is found in less than 40 percentage points."""
+    """Among 0 to 1,000 spares a lone maximum at 637 is found in less than 40 points."""
     study = study_of(
         tmp_path, vary={"spares.hot": {"range": {"min": 0, "max": 1000, "step": 1}}}, optimize={"maximize": "ettr"}
     )
@@ -434,7 +434,7 @@ def mixed(settings: dict[str, Any], rng: Any) -> dict[str, float]:
 
 
 def test_the_search_comes_within_half_a_point_of_the_best_mix(tmp_path: Path) -> None:
-    """Of a number, a whole number and a choice: 80 percentage points, where an even grid as fine would have thousands."""
+    """Of a number, a whole number and a choice: 80 points, where an even grid as fine would have thousands."""
     bench = bench_of(study_of(tmp_path, vary=MIXED, optimize={"maximize": "ettr"}), mixed, 4)
     search(bench, 80)
     best = rank_trials(bench).order[0]

@@ -295,7 +295,7 @@ def nodes_of(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = (), replicat
             [(100.0, 0, 3), (151.0, 0, 3), (400.0, 0, 2)],
             {"lowest": 2, "longest-idle": 3, "fewest-failures": 2, "best-score": 2},
         ),
-        # Node 2 three times far apart, 90 percentage points; node 3 twice within seconds, 81 percentage points.
+        # Node 2 three times far apart, 90 points; node 3 twice within seconds, 81 points.
         (
             [(100.0, 0, 2), (300.0, 0, 2), (500.0, 0, 2), (700.0, 0, 3), (751.0, 0, 3)],
             {"lowest": 2, "longest-idle": 2, "fewest-failures": 3, "best-score": 2},

@@ -73,7 +73,7 @@ def points(kind: Score, blames: list[tuple[float, float]]) -> list[float]:
 
 
 def test_points_by_hand() -> None:
-    """100 percentage points; a blame costs 30 and a day of being up gives 10 back, up to 100 again."""
+    """100 points; a blame costs 30 and a day of being up gives 10 back, up to 100 again."""
     kind = policy("score")
     # 100 + 50 is still 100; - 30 = 70; + 20 - 30 = 60; + 5 - 30 = 35; + 900 is 100 again; - 30 = 70.
     assert points(kind, [(5, 5), (7, 2), (7.5, 0.5), (100, 90)]) == pytest.approx([70, 60, 35, 70])
@@ -121,7 +121,7 @@ def outages(one: sim.Prepared, rows: list[tuple[float, int, int]]) -> list[tuple
 
 
 def test_points_count_from_the_return() -> None:
-    """Blamed at 100 s and again at 400 s, up since 150 s: 100 - 60 + 25 - 60 = 5 percentage points, which is under a floor of 6.
+    """Blamed at 100 s and again at 400 s, up since 150 s: 100 - 60 + 25 - 60 = 5 points, which is under a floor of 6.
 
     Counted from the blame it would be 10.
     """

@@ -183,8 +183,8 @@ def simulated(run: ReportData, away: float, outside: float, *, name: str = "here
     content = copy.deepcopy(run.main)
     ettr = content["closed_form"]["ettr"] + away
     content["closed_form"]["simulated"] |= {"ettr": ettr, "outside_ci95": outside}
-    answer = SimpleNamespace(ask="threshold", data={"metric": "ettr", "along": "rate", "at_least": asked})
-    sweep = None if asked is None else SimpleNamespace(answers=[SimpleNamespace(ask="best", data={}), answer])
+    answer = SimpleNamespace(use="threshold", data={"metric": "ettr", "along": "rate", "at_least": asked})
+    sweep = None if asked is None else SimpleNamespace(answers=[SimpleNamespace(use="best", data={}), answer])
     return SimpleNamespace(focus=Focus(name, run.focus.scenario, 2, RunDocument.model_validate(content)), sweep=sweep)
 
 

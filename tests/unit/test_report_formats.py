@@ -448,7 +448,7 @@ def test_whatever_is_said_is_shown_as_it_is() -> None:
     ):
         assert plain(words) in shown
     for text in ("# no heading", "- no item", "1. no list", "2) nor this", "+ nor this", "a *b* _c_ `d` [e](f)",
-                 "<script>", "a | b", "$x$ and $y$", "~~z~~", "&amp; \\", "=====", "--- x", "> quote", "5.5 percentage points",
+                 "<script>", "a | b", "$x$ and $y$", "~~z~~", "&amp; \\", "=====", "--- x", "> quote", "5.5 points",
                  "{role}`text`"):  # fmt: skip
         tokens = PARSER.parse(escaped(text))
         assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"], text
@@ -599,7 +599,7 @@ def test_values_of_charts_are_those_of_the_pictures(shown: dict[str, Any]) -> No
 
 
 def test_intervals_are_whiskers(shown: dict[str, Any]) -> None:
-    """Means of 91.5 and 93.0 with bands of 3 percentage points have whiskers of 1.5; bars those of their own intervals."""
+    """Means of 91.5 and 93.0 with bands of 3 points have whiskers of 1.5; bars those of their own intervals."""
 
     def whiskers(name: str, side: str) -> list[float]:
         (shape,) = (shape for shape in shown[name].shapes if shape.has_chart)

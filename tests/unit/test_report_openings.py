@@ -218,7 +218,8 @@ def with_speed(content: Any, speed: float) -> None:
 def test_gpu_years_follow_from_the_points_beside_them(folders: dict[str, Path], tmp_path: Path) -> None:
     """The sentence that tells GPU-years leads with the points of time that make them; GPU-hours cost 2 USD each."""
     found = edited(folders["compare"], tmp_path / "time", lambda content: with_speed(content, 0.0))
-    amounts = "4.0 to 6.0 percentage points more of the time useful (95.0 instead of 90.0 %; 1.6 to 2.4 percentage points of goodput)"
+    amounts = "4.0 to 6.0 percentage points more of the time useful "
+    amounts += "(95.0 instead of 90.0 %; 1.6 to 2.4 percentage points of goodput)"
     assert f"would make {amounts}: that is 4.5 to 6.7 GPU-years a year" in plain(found.answer)
     values = [part.value for part in numbers(found.answer)]
     assert values[6:8] == pytest.approx([112 * share for share in values[:2]])

@@ -258,7 +258,7 @@ def test_every_kind_of_question_has_its_say(folder: Path) -> None:
 def test_points_that_cannot_run_are_told(folder: Path) -> None:
     """A quarter of the points has more spares than the cluster has room for: 4 of 16."""
     texts = [plain(words) for words in first_screen(ReportData(read_results(folder))).not_covered]
-    assert "4 of 16 percentage points cannot run as they are stated and have no results." in texts
+    assert "4 of 16 points cannot run as they are stated and have no results." in texts
 
 
 def test_what_the_data_do_not_support_is_left_out(folder: Path) -> None:
@@ -371,15 +371,15 @@ def said(content: dict[str, Any], rows: Rows | None = None) -> list[str]:
 
 
 def test_what_drives_an_answer_is_what_time_goes_to() -> None:
-    """Warm saves 4 percentage points of starting and loses 1 by redoing; of what it loses, 6 of 8 percentage points are the queue: most."""
+    """Warm saves 4 points of starting and loses 1 by redoing; of what it loses, 6 of 8 points are the queue: most."""
     rows = runs(
         **{"time_shares.initialize": [[0.05], [0.01]], "time_shares.lost_work": [[0.0], [0.01]],
            "time_shares.queued": [[0.06], [0.06]]}
     )  # fmt: skip
     texts = said(document({"way": WAYS}, [0.92, 0.95], best([])), rows)
     assert texts[0] == (
-        "The job spends 4 percentage points less of its time on starting the processes again and 1 more on redoing what failures "
-        "undid with “warm” instead of “cold”."
+        "The job spends 4 percentage points less of its time on starting the processes again and 1 more on redoing "
+        "what failures undid with “warm” instead of “cold”."
     )
     assert "With recovery “warm”, of the lost time most goes to waiting in the queue to start: 6 %." in texts
     assert not any("luck" in text.lower() for text in texts)
@@ -392,8 +392,8 @@ def test_a_driver_is_one_step_and_not_the_end_of_the_grid() -> None:
     data = {"metric": "ettr", "direction": "highest", "groups": [group | {"replications_to_resolve": None}]}
     (text,) = said(document({"spares": SPARES}, [0.2, 0.93, 0.95], {"use": "best", "data": data}))
     assert text == (
-        "The useful share of the time (ETTR) is 1.80 to 2.20 percentage points lower (18.0 to 22.0 GPU-years a year) with 16 "
-        "hot spares instead of 24."
+        "The useful share of the time (ETTR) is 1.80 to 2.20 percentage points lower (18.0 to 22.0 GPU-years a year) "
+        "with 16 hot spares instead of 24."
     )
 
 

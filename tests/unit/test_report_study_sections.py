@@ -813,11 +813,11 @@ def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: di
     assert content is not None
     section = made(optimum.section(materials["study"]))
     found = pictures(section)
-    tried = {row.name: row.mean for row in found["tried-ettr"].chart.rows}
+    tried = {row.name: row.mean for row in found["evaluated-ettr"].chart.rows}
     for trial in content["trials"]:
         name = f"{trial['values']['spares.hot']} hot spares, interval {trial['values']['interval']}"
         assert tried[name] == pytest.approx(100 * trial["aims"]["ettr"]["mean"])
-    assert found["tried-p-finish-by"].chart.reference == (pytest.approx(10), "p_finish_by >= 0.1")
+    assert found["evaluated-p-finish-by"].chart.reference == (pytest.approx(10), "p_finish_by >= 0.1")
     rows = found["confirmation"].chart.rows
     assert rows[0].mean == pytest.approx(100 * content["answer"]["aims"]["ettr"]["mean"])
     fresh = content["confirmation"]["trials"][0]["aims"]["ettr"]["mean"]

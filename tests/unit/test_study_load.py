@@ -109,9 +109,9 @@ name: former
 scenario: small.yaml
 vary:
   spares.hot: {choices: [0, 2]}
-  repair.time: {distribution: {use: uniform, min: 1 h, max: 9 h}}
+  repair.time: {distribution: {law: uniform, min: 1 h, max: 9 h}}
 questions:
-  - {use: threshold, at_least: 90 %, along: spares.hot, over: luck}
+  - {ask: threshold, at_least: 90 %, along: spares.hot, over: luck}
 """
 
 
@@ -133,7 +133,7 @@ def test_results_with_former_names_are_reported(study: str) -> None:
     assert report_sample.call("sweep", study, "--set", "questions=[{use: best}]", "--out", "swept").exit_code == 0
     path = Path("swept/run.json")
     content = json.loads(path.read_text())
-    content["answers"][0]["use"] = content["answers"][0].pop("use")
+    content["answers"][0]["ask"] = content["answers"][0].pop("use")
     for seal, status in ((checksum(content), 0), ("0", WRONG)):
         content["provenance"]["sha256"] = seal
         path.write_text(json.dumps(content))
@@ -755,11 +755,11 @@ SIZES = "  jobs.0.gpus: {choices: [64, 120]}"
         ({4: '  horizon: §"a\\u2028b"'}, "set.horizon: 'a\\u2028b' is not a quantity"),
         (
             {6: HOT + "{range: {min: 0, max: 9000, step: 1}}", 9: "design: §{}"},
-            "design: makes 567,063 percentage points, and more",
+            "design: makes 567,063 points, and more",
         ),
         (
             {9: "design: §{use: sobol, samples: 1048576}"},
-            "design: makes 1,048,576 percentage points, and more than 100,000",
+            "design: makes 1,048,576 points, and more than 100,000",
         ),
     ],
     ids=repr,
@@ -829,7 +829,7 @@ def test_a_file_that_is_away_is_no_answer(folder: Path, tmp_path: Path, name: st
 
 
 def test_big_studies_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 20,000 percentage points some dozens are read, both ends of every axis among them."""
+    """Of 20,000 points some dozens are read, both ends of every axis among them."""
     study = loaded(
         {
             6: HOT + "{range: {min: 0, max: 7, step: 1}}",

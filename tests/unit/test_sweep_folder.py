@@ -563,7 +563,7 @@ def test_another_study_is_refused(path: Path, loaded_of_test_sweep_folder: Loade
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "worded"),
     [
         ({"run.json": "{}"}, "holds something else than a study (run.json)"),
         ({f"{name}.txt": "" for name in "dcba"}, "holds something else than a study (a.txt, b.txt, c.txt, ...)"),

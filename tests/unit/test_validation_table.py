@@ -78,7 +78,7 @@ def content() -> dict[str, Any]:
 
 def test_the_text_and_the_markdown_show_every_row(content: dict[str, Any]) -> None:
     """Both have each row, the failed one's reason, the skipped one's, and what is not checked."""
-    for text in (format_validation(content), markdown(content)):
+    for text in (format_validation(content, width=400), markdown(content)):
         for each in content["groups"][0]["rows"]:
             assert each["id"] in text
         assert content["not_checked"][0]["why"] in text

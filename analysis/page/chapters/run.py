@@ -1013,7 +1013,7 @@ def beside_simulation(document: RunDocument) -> Section | None:
     apart = distance(formula)
     title = f"A formula says {PERCENT.value(formula.ettr)}, the simulation {PERCENT.value(seen.ettr)}: "
     if apart:
-        title += f"{abs(apart) / _POINT:.2g} points {'more' if apart > 0 else 'less'}"
+        title += f"{abs(apart) / _POINT:.2g} percentage points {'more' if apart > 0 else 'less'}"
     else:
         title += "too few runs to distinguish them" if wide > _POINT else "they agree"
     texts = [*_formula_texts(formula)]

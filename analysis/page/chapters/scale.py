@@ -339,7 +339,7 @@ def section(report_data: ReportData) -> Section | None:
     levels = tuple(sorted({*LEVELS, *([] if asked is None else [asked])}))
     factors = {level: requirement.factor_for(level, 1.0) for level in levels}
     is_named = report_data.sweep is not None and len(focus.name) <= _LONGEST
-    by = "By the formula" if not off else f"By the formula, which is {100 * abs(off):.1g} points off here"
+    by = "By the formula" if not off else f"By the formula, which is {100 * abs(off):.1g} percentage points off here"
     title = f"{by}, {_requirement(now, factors, asked, f'with {focus.name}' if is_named else 'here')}"
     lines = listed([f"{100 * level:g}" for level in levels])
     picture = Picture(

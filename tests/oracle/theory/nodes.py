@@ -125,7 +125,7 @@ def domain_missing_pmf(domains: int, members: int, node: float, domain: float) -
 def gamma_mixed(law: Callable[[float], npt.ArrayLike], variation: float) -> FloatArray:
     r"""Return the mean of a law over an environment: a random factor Z of a rate, Gamma with mean 1 and variance v.
 
-    ``E law(Z)``, by Gauss-Laguerre quadrature of 128 percentage points: a bad month or a bad release, one for all nodes, which
+    ``E law(Z)``, by Gauss-Laguerre quadrature of 128 points: a bad month or a bad release, one for all nodes, which
     changes slowly. The Poisson law of M/G/infinity becomes the negative binomial law with the dispersion ``1 + v a``.
 
     References
