@@ -108,7 +108,9 @@ def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
         is_writable = False
     if not is_writable:
         warnings.warn(f"{folder} cannot be written to: the simulation loop is compiled anew", stacklevel=2)
-    os.environ["NUMBA_CACHE_DIR"] = str(folder) if is_writable else tempfile.mkdtemp(prefix="ettrick-")
+    kept = str(folder) if is_writable else tempfile.mkdtemp(prefix="ettrick-")
+    # By name too: numba has read its settings if somebody else has imported it.
+    os.environ["NUMBA_CACHE_DIR"] = importlib.import_module("numba").config.CACHE_DIR = kept
     machine = importlib.import_module("sim.compiled.machine")
     try:
         machine.prepare()
@@ -122,7 +124,8 @@ def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
 # ----------------------------------------
 # Replications of one scenario.
 
-_BENCHES = 8
+_MOST_KEPT = 0.5
+"""Size of the arrays that are kept for the next replication [GB]."""
 
 _benches: list[Bench] = []
 """Those used last: variants of a comparison take turns."""
@@ -133,7 +136,9 @@ def simulate(prepared: Prepared, replication: int, trace: FailureTrace | None = 
     bench = next((bench for bench in _benches if bench.prepared is prepared), None)
     if bench is None:
         bench = Bench(prepared)
-        _benches[:] = [bench, *_benches[: _BENCHES - 1]]
+        while _benches and sum(each.size for each in _benches) + bench.size > _MOST_KEPT:
+            del _benches[-1]
+        _benches.insert(0, bench)
     return bench.run(replication, trace)
 
 
