@@ -27,7 +27,7 @@ from analysis.results.run import document, provenance
 from analysis.runs import BATCH, FEWEST, MOST, Gathering, Precision, RequestError, in_order
 from analysis.statistics.differences import Difference, Ranking, difference, of_pair, ranking_of
 from analysis.statistics.estimates import means
-from sim import MOST_EVENTS, check_work, run
+from sim import MOST_EVENTS, check_work, run, with_engine
 from sim.scenario.laws import LAW_NAMES
 
 if TYPE_CHECKING:
@@ -153,6 +153,10 @@ def compare(
         If more events are expected than may be; of a precision for the replications that are known to be needed.
     """
     _check_common(variants)
+    variants = [
+        variant._replace(prepared=with_engine(variant.prepared, replications if precision is None else FEWEST))
+        for variant in variants
+    ]
     found = [Gathering(variant.prepared) for variant in variants]
     rows = [mine.rows for mine in found]
     differs = what_differs([variant.prepared.scenario for variant in variants])

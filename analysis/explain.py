@@ -6,6 +6,7 @@ from dataclasses import fields
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+import sim
 from analysis.results.explained import (
     AcceleratorFound,
     Calibration,
@@ -187,6 +188,8 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
         The command, to be typed again.
     """
     errors = steps.fit()["errors"]
+    # As if there were no end of replications: whether machine code knows the scenario.
+    reason = sim.why_events(prepared if simulated is None else simulated.prepared, _MANY)
     return ExplainDocument(
         format=FORMAT,
         scenario=prepared.name,
@@ -197,9 +200,14 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
         closed_form=describe_closed_form(prepared, simulated),
         assumptions=list(prepared.scenario.assumptions),
         warnings=list(prepared.warnings),
-        provenance=provenance(command, prepared.scenario),
+        provenance=provenance(
+            command, prepared.scenario, engine="events" if reason else "compiled", engine_reason=reason
+        ),
     )
 
+
+_MANY = 10**9
+"""So many replications that the start of an engine does not count [-]."""
 
 _PLANNED = tuple(PlannedJob.__annotations__)
 

@@ -24,7 +24,7 @@ from analysis.metrics import SHARES, add_times, amounts_of, job_ratios, job_spen
 from analysis.statistics.differences import CONTROL_COUNT, ControlVariates, controlled
 from analysis.statistics.estimates import means, ratio_interval
 from analysis.statistics.intervals import unseen
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, MOST_EVENTS, Bucket, Prepared, Ratio, Result, check_work, run
+from sim import CLUSTER_BUCKETS, JOB_BUCKETS, MOST_EVENTS, Bucket, Prepared, Ratio, Result, check_work, run, with_engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -599,10 +599,16 @@ def replicate(
         If `metric` is not one of this scenario's, or `precision` is in points and it is not a share.
     WorkError
         If more events are expected than may be, of the fewest replications where a precision is asked for.
+    EngineError
+        If the scenario insists on machine code that cannot simulate it.
     """
+    total = replications if precision is None else None
+    if keeps_log:
+        prepared = replace(prepared, engine="events", engine_reason="when each node was down is asked for")
+    else:
+        prepared = with_engine(prepared, FEWEST if total is None else total)
     found = Gathering(prepared, keeps=keeps_log)
     rows = found.rows
-    total = replications if precision is None else None
     precise = None if precision is None else False
     check_work(prepared.expected_events * (FEWEST if total is None else total), most_events)
     simulate = functools.partial(run, keeps_log=keeps_log, most_events=math.inf)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sim.closed_form.limits import availability
     from sim.closed_form.renewal import ClosedForm, closed_form, job_shares
     from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology, edges
+    from sim.compiled.run import why_events
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.engine.result import JobResult, Ratio, Result, Span, Timeline
     from sim.input.scenario import Scenario, schema
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from sim.prepare.placement import Placement, placement
     from sim.prepare.prepare import examine, prepare
     from sim.prepare.step import check_memory
-    from sim.run import MOST_EVENTS, Shared, WorkError, check_work, run, trace
+    from sim.run import MOST_EVENTS, EngineError, Shared, WorkError, check_work, run, trace, with_engine
     from sim.scenario.fields import PathError
     from sim.yamlfile import dump
 
@@ -50,6 +51,7 @@ import_on_use(
         "closed_form.renewal": "ClosedForm closed_form job_shares",
         "cluster.spec": "ClusterSpec",
         "cluster.topology": "FABRIC_PARTS Topology edges",
+        "compiled.run": "why_events",
         "engine.prepared": "Prepared PreparedJob",
         "engine.result": "JobResult Ratio Result Span Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"
@@ -61,7 +63,7 @@ import_on_use(
         "prepare.placement": "Placement placement",
         "prepare.prepare": "examine prepare",
         "prepare.step": "check_memory",
-        "run": "MOST_EVENTS Shared WorkError check_work run trace",
+        "run": "MOST_EVENTS EngineError Shared WorkError check_work run trace with_engine",
         "scenario.fields": "PathError",
         "yamlfile": "dump",
     },

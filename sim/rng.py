@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -72,12 +72,37 @@ def stream(seed: int, replication: int, *names: str | int) -> int:
     TypeError
         If a part is neither text nor an integer.
     """
-    digest = hashlib.blake2b(digest_size=8)
-    for part in (seed, replication, *names):
-        # A type tag and a length before each part make the encoding unambiguous.
+    return _key(hashlib.blake2b(encoded(seed, replication, *names), digest_size=8))
+
+
+def streams(seed: int, replication: int, paths: Iterable[bytes]) -> list[int]:
+    """Return the keys of several streams, whose names are `encoded`: faster than one by one."""
+    digest = hashlib.blake2b(encoded(seed, replication), digest_size=8)
+    keys = []
+    for path in paths:
+        mine = digest.copy()
+        mine.update(path)
+        keys.append(_key(mine))
+    return keys
+
+
+def encoded(*parts: str | int) -> bytes:
+    """Return texts and integers as bytes that nothing else gives: each after a type tag and its length.
+
+    Raises
+    ------
+    TypeError
+        If a part is neither text nor an integer.
+    """
+    found = b""
+    for part in parts:
         tag, text = ("s", part) if isinstance(part, str) else ("i", str(operator.index(part)))
         content = text.encode()
-        digest.update(f"{tag}{len(content)}:".encode() + content)
+        found += f"{tag}{len(content)}:".encode() + content
+    return found
+
+
+def _key(digest: hashlib.blake2b) -> int:
     return int.from_bytes(digest.digest(), "little")
 
 

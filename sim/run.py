@@ -54,6 +54,30 @@ def trace(prepared: Prepared, replication: int) -> FailureTrace:
     return draw_trace(prepared.sources, horizon, prepared.seed, replication, stationary=prepared.stationary)
 
 
+class EngineError(ValueError):
+    """A scenario asks for machine code that cannot simulate it; the message is one line that names the key."""
+
+
+def with_engine(prepared: Prepared, replications: int) -> Prepared:
+    """Return a scenario of which so many replications are wanted, with what simulates them decided.
+
+    Machine code is at hand then: whoever starts processes calls this before.
+
+    Raises
+    ------
+    EngineError
+        If the scenario insists on machine code, and something in it is unknown to that.
+    """
+    from sim.compiled import run as compiled
+
+    reason = compiled.why_events(prepared, replications)
+    if reason and prepared.engine == "compiled":
+        raise EngineError(f"engine: compiled cannot simulate this scenario ({reason}); engine: auto takes events then")
+    if not reason:
+        compiled.machine_code()
+    return replace(prepared, engine="events" if reason else "compiled", engine_reason=reason)
+
+
 def run(
     prepared: Prepared,
     replication: int,
@@ -86,6 +110,10 @@ def run(
         If more are.
     """
     check_work(prepared.expected_events, most_events)
+    if prepared.engine == "compiled" and not keeps_log and not keeps_timeline:
+        from sim.compiled.run import simulate as simulate_compiled
+
+        return simulate_compiled(prepared, replication, failures)
     failures = trace(prepared, replication) if failures is None else failures
     return simulate(prepared, replication, failures, keeps_log=keeps_log, keeps_timeline=keeps_timeline)
 

@@ -71,9 +71,9 @@ ENGINE = (
 )
 
 CHECKPOINT = (
-    ("Periodic.stepping", "max(self.interval, self.drain)", "self.interval"),
-    ("Periodic.time_to", "max(whole(needed / interval) - 1, 0)", "max(whole(needed / interval), 0)"),
-    ("Periodic.advance", "newest = interval * rate if cycles > 1 else first", "newest = interval * rate"),
+    ("stepping", "max(save.interval, save.drain)", "save.interval"),
+    ("time_to", "max(whole(needed / interval) - 1, 0)", "max(whole(needed / interval), 0)"),
+    ("advance", "newest = interval * rate if cycles > 1 else first", "newest = interval * rate"),
     ("Periodic.sound", "(state.at_risk if state.stall_left > 0 else state.draining)", "state.draining"),
     ("Ladder._filled", "min(checkpoints - 1, self._limits[index])", "min(checkpoints, self._limits[index])"),
     ("Grid.after", "(math.floor(cycles + TIE * (2.0 + cycles)) + 1)", "math.floor(cycles + TIE * (2.0 + cycles))"),

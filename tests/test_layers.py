@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sim.input",),
     ("sim.engine",),
     ("sim.prepare",),
-    ("sim.load", "sim.closed_form"),
+    ("sim.load", "sim.closed_form", "sim.compiled"),
     ("sim.run", "sim.layouts"),
     ("sim",),
     ("analysis",),
@@ -51,6 +51,7 @@ OPEN_TO_ANALYSIS = {
 # Where a package may be imported at all (a module or a folder) ...
 CONFINED = {
     "simpy": "sim.engine.kernel",
+    "numba": "sim.compiled.machine",
     "networkx": "sim.cluster",
     "matplotlib": "analysis.page.charts",
     "typer": "cli",

@@ -109,6 +109,11 @@ ClusterSetOption = Annotated[
 
 SeedOption = Annotated[int | None, typer.Option(metavar="N", help="Seed of all random numbers.", min=0)]
 
+EngineOption = Annotated[
+    Literal["auto", "events", "compiled"] | None,
+    typer.Option(help="What simulates: events, machine code, or what pays. The numbers are the same."),
+]
+
 ProcessesOption = Annotated[
     int, typer.Option("--jobs", "-j", metavar="N", help="Processes; 0 for one per core.", min=0)
 ]

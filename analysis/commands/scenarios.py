@@ -12,6 +12,7 @@ import typer
 from analysis.commands.options import (
     ClusterArgument,
     ClusterSetOption,
+    EngineOption,
     JsonOption,
     OverwriteOption,
     ProcessesOption,
@@ -70,6 +71,7 @@ def run(
         ),
     ] = 0,
     jobs: ProcessesOption = 0,
+    engine: EngineOption = None,
     as_json: JsonOption = False,
     out: Annotated[
         Path | None,
@@ -87,7 +89,7 @@ def run(
         refuse("--band: needs at least 20 draws, or the band's ends are its extremes")
     if node_log and out is None:
         refuse("--node-log: needs --out, the folder to write nodes.csv to")
-    described = load_scenario(scenario, set_, seed)
+    described = load_scenario(scenario, set_, seed, engine=engine)
     keep = _keeping(described, out, None if precision else replications, overwrite=overwrite)
 
     import sim
@@ -107,7 +109,7 @@ def run(
         if band:
             with Progress("draws of rates", quiet=is_quiet) as progress:
                 bands = runs.band(found, band, processes=jobs, progress=progress, most_events=most)
-    except (runs.RequestError, sim.WorkError) as error:
+    except (runs.RequestError, sim.WorkError, sim.EngineError) as error:
         refuse(str(error))
     content = document(found, command=command_line(), bands=bands)
     text = render(content)
@@ -222,7 +224,7 @@ def compare(
     from analysis.results.run import render
     from analysis.runs import Precision, RequestError
     from analysis.terminal import Progress
-    from sim import MOST_EVENTS, WorkError
+    from sim import MOST_EVENTS, EngineError, WorkError
 
     keep = OutputFolder(out, "compare.json", overwrite=overwrite)
     try:
@@ -240,7 +242,7 @@ def compare(
                 progress=progress,
                 most_events=math.inf if yes else MOST_EVENTS,
             )
-    except (RequestError, WorkError) as error:
+    except (RequestError, WorkError, EngineError) as error:
         refuse(str(error))
     base = wishes[0].name
     content = compare_document.compare_document(

@@ -60,12 +60,14 @@ def ending_tidily() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def load_scenario(name: str, overrides: list[str] | None, seed: int | None, *, must_fit: bool = True) -> Scenario:
+def load_scenario(
+    name: str, overrides: list[str] | None, seed: int | None, *, engine: str | None = None, must_fit: bool = True
+) -> Scenario:
     """Return a scenario, or end with one line per mistake."""
     import sim
 
     with mistakes_in_lines(name, "scenario"):
-        return sim.load(sim.find(name), changes(overrides, seed), must_fit=must_fit)
+        return sim.load(sim.find(name), changes(overrides, seed, engine), must_fit=must_fit)
 
 
 def load_cluster(name: str, overrides: list[str] | None) -> ClusterSpec:
@@ -76,9 +78,10 @@ def load_cluster(name: str, overrides: list[str] | None) -> ClusterSpec:
         return sim.load_cluster(sim.find_cluster(name), overrides or ())
 
 
-def changes(overrides: list[str] | None, seed: int | None) -> list[str]:
+def changes(overrides: list[str] | None, seed: int | None, engine: str | None = None) -> list[str]:
     """Return what the options of a command replace in a scenario."""
-    return [*(overrides or ()), *([f"seed={seed}"] if seed is not None else [])]
+    own = {"seed": seed, "engine": engine}
+    return [*(overrides or ()), *(f"{name}={value}" for name, value in own.items() if value is not None)]
 
 
 def warn(warnings: Sequence[str]) -> None:

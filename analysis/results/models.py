@@ -135,6 +135,8 @@ class Provenance(Part):
     python: str = Field(description="Version of Python.")
     numpy: str = Field(description="Version of NumPy.")
     command: str = Field(description="The command, to be typed again.")
+    engine: str = Field("", description="What simulated the replications: `events`, or `compiled`, machine code.")
+    engine_reason: str = Field("", description="Why events did.")
     model: str = Field("", description="Of a sweep, digest of the simulator.")
     sha256: str = Field(
         "", description="Checksum of all but `provenance`: `report` and `plot` refuse a document that was changed."

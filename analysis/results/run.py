@@ -155,6 +155,7 @@ def provenance(command: str, scenario: Scenario | None = None, **more: str) -> P
 def scenario_digest(scenario: Scenario) -> str:
     """Return the SHA-256 of a scenario's content, the same wherever its files lie."""
     content = scenario.dump()
+    content.pop("engine", None)  # what simulates changes no number
     for reader in (*content["failures"], content["cluster"]["fabric"]):
         for key in yamlfile.FILE_KEYS:
             if key in reader:
@@ -204,7 +205,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         assumptions=list(prepared.scenario.assumptions),
         warnings=list(prepared.warnings),
         notes=_notes(ensemble),
-        provenance=provenance(command, prepared.scenario),
+        provenance=provenance(command, prepared.scenario, engine=prepared.engine, engine_reason=prepared.engine_reason),
     )
 
 

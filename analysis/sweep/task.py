@@ -83,11 +83,14 @@ class Context(NamedTuple):
         SHA-256 of its content.
     model
         Which version of the simulator the outcome is of; others refuse to run.
+    replications
+        How many of all points together are wanted, about: what decides whether machine code is worth its start.
     """
 
     packed: bytes
     digest: str
     model: str
+    replications: int = 0
 
 
 class Record(NamedTuple):
@@ -166,6 +169,8 @@ def run_task(context: Context, task: Task) -> Record:
         reason = "; ".join(_without_option(line, task.overrides) for line in error.lines)
     except sim.PathError as error:
         status, reason = _verdict(error), _line(error)
+    except sim.EngineError as error:
+        status, reason = "infeasible", _line(error)
     except Exception as error:  # of one point among many: the others go on
         status, reason = "failed", f"{type(error).__name__}: {_line(error)}"
     if status in RESULTS and not _is_of_the_same_files(context, task):
@@ -209,11 +214,11 @@ class _Desk:
         self.shared = sim.Shared()
         self.last: tuple[tuple[str, ...], Prepared] | None = None
 
-    def prepared(self, overrides: tuple[str, ...]) -> Prepared:
-        """Return the scenario of a point, ready to run; that of the last task is kept."""
+    def prepared(self, overrides: tuple[str, ...], replications: int) -> Prepared:
+        """Return the scenario of a point, ready to run and its engine chosen; that of the last task is kept."""
         changes = Inputs().with_digests(overrides)
         if self.last is None or self.last[0] != changes:
-            self.last = changes, sim.prepare(self.template.scenario(overrides))
+            self.last = changes, sim.with_engine(sim.prepare(self.template.scenario(overrides)), replications)
         return self.last[1]
 
 
@@ -226,12 +231,13 @@ def _desk(packed: bytes, _digest: str) -> _Desk:
 def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float | None]]], dict[str, Any]]:
     """Return rows and notes of a task."""
     desk = _desk(context.packed, context.digest)
-    prepared = desk.prepared(task.overrides)
+    prepared = desk.prepared(task.overrides, max(context.replications, task.replications))
     variates = ControlVariates(prepared)
     rows: dict[str, list[list[float | None]]] = {}
     notes: dict[str, Any] = {"controls": [], "censored": [], "never_started": []}
     for replication in range(task.first, task.first + task.replications):
-        failures = desk.shared.trace(prepared, replication)
+        # Machine code draws faster than failures are looked up.
+        failures = desk.shared.trace(prepared, replication) if prepared.engine == "events" else None
         # Whoever asked for the task has looked at how much work all of them are.
         result = sim.run(prepared, replication, failures, most_events=math.inf)
         for name, ratio in (ratios(prepared, result) | time_shares(result)).items():

@@ -132,16 +132,20 @@ class Account:
         return np.asarray(self.tables, dtype=np.float64)
 
     def close(self, capacity: float, what: str, scale: float = 0.0) -> None:
-        """Check that the buckets add up to `capacity` [GPU s].
+        """Check that the buckets add up to `capacity` [GPU s]; see :func:`check_sum`."""
+        check_sum(float(self.totals().sum()), capacity, what, scale)
 
-        `scale` [GPU s] is the size of the amounts behind `capacity`, where that is a difference.
 
-        Raises
-        ------
-        LedgerError
-            If they do not, within 1e-9 of the larger of the two.
-        """
-        total = float(self.totals().sum())
-        if abs(total - capacity) > 1e-9 * max(capacity, scale, 1.0):
-            message = f"the buckets of {what} add up to {total!r} GPU s, but its capacity is {capacity!r} GPU s"
-            raise LedgerError(message)
+def check_sum(total: float, capacity: float, what: str, scale: float = 0.0) -> None:
+    """Check that the buckets of something, which add up to `total` [GPU s], come to its `capacity` [GPU s].
+
+    `scale` [GPU s] is the size of the amounts behind `capacity`, where that is a difference.
+
+    Raises
+    ------
+    LedgerError
+        If they do not, within 1e-9 of the larger of the two.
+    """
+    if abs(total - capacity) > 1e-9 * max(capacity, scale, 1.0):
+        message = f"the buckets of {what} add up to {total!r} GPU s, but its capacity is {capacity!r} GPU s"
+        raise LedgerError(message)

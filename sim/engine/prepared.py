@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -182,6 +182,10 @@ class Prepared:
     upkeep: Upkeep = Upkeep()
     expected_events: float = 0.0
     """Events of one replication, about: see `sim.prepare.failures.expected_events`."""
+    engine: Literal["auto", "events", "compiled"] = "auto"
+    """What simulates its replications; where nobody has decided yet (``auto``), events do."""
+    engine_reason: str = ""
+    """Why events do, if they do: the key of what the compiled loop does not know, or that it would not pay."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the description behind when a worker process takes over: it needs the plans only."""

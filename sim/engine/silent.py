@@ -236,7 +236,7 @@ class SilentFaults:
 # ----------------------------------------
 # Hidden faults: what a repair left in a node, or what it had from the beginning, until a repair removes it.
 
-_ONSET = 1 << 30
+ONSET = 1 << 30
 """Between the numbers of the first lives of hidden faults that a node catches one after another."""
 
 
@@ -284,7 +284,7 @@ class HiddenFaults:
         info, node, number = call.argument
         has_it = any(life.source == info.index for life in self.open.get(node, ()))
         if not has_it and node not in self.dormant[info.index]:
-            first = (number + 1) * _ONSET
+            first = (number + 1) * ONSET
             self.start(info, node, self.failures.life(info.index, node, first), first)
         u = rng.uniform_one(self.keys[info.index], node, number + 1)
         self._at_onset(info, node, number + 1, self.kernel.now + info.source.hidden.onset.ppf_one(u))

@@ -127,6 +127,11 @@ class Scenario(Model):
     scheduler: AnyScheduler = Field(default_factory=Fifo, description="How queued jobs get nodes.")
     power: PowerSpec | None = Field(None, description="What the cluster draws, where the usual values are not right.")
     cost: CostSpec | None = Field(None, description="What the cluster costs.")
+    engine: Literal["auto", "events", "compiled"] | None = Field(
+        None,
+        description="What simulates replications: events plays everything; compiled, machine code, knows simple "
+        "scenarios; auto, as without the key, takes machine code where it can and that pays. The numbers are the same.",
+    )
     assumptions: tuple[str, ...] = Field((), description="What this file assumes and why; printed with every result.")
 
     @model_validator(mode="after")

@@ -143,6 +143,7 @@ def _examined(scenario: Scenario) -> Prepared:
         capacity=relative_capacity(scenario.cluster, scenario.jobs[0].precision),
         withheld=withheld,
         upkeep=upkeep_of(scenario, site, sources),
+        engine=scenario.engine or "auto",
         expected_events=expected_events(scenario, sources, sum(job.nodes for job in jobs) / counts["node"]),
         warnings=(
             *_preset_warnings(scenario),

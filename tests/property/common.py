@@ -20,14 +20,14 @@ MOST_EVENTS = 200_000
 """Far more than a drawn scenario can need: who plays longer goes round in circles."""
 
 
-def examples(count: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the settings of a property: a fifth of the examples, always the same, or all of them for a given seed.
+def examples(count: int, on_push: int | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the settings of a property: a fifth of the examples (or `on_push`), always the same, or all for a seed.
 
     There is no stopwatch, and a failing example is shown as it was drawn: to make it smaller takes minutes. Add
     ``Phase.shrink`` by hand.
     """
     given = settings(
-        max_examples=budget(count),
+        max_examples=budget(count) if on_push is None or IS_FULL else on_push,
         derandomize=not IS_FULL,
         deadline=None,
         database=None,

@@ -279,6 +279,9 @@ def _explained(content: ExplainDocument) -> Iterator[Section]:
         else:
             yield _labels("Recovery", [("as", twin)])
     yield from explained_formula(content.closed_form)
+    reason = content.provenance.engine_reason
+    engine = f"events: {reason}" if reason else "machine code, where many replications are wanted"
+    yield _labels("Simulation", [("engine", engine)])
     if content.assumptions:
         lines = tuple(" ".join(line.split()) for line in content.assumptions)
         yield Section("assumptions", "Assumptions of the scenario", (), (), lines)

@@ -63,61 +63,19 @@ class Periodic(NamedTuple):
 
     def stepping(self, pace: Pace) -> float:
         """Return how long the group steps between two saves [s]: whole steps, at least the drain."""
-        wanted = max(self.interval, self.drain)
-        if pace.step <= 0:
-            return wanted
-        return whole(wanted / pace.step) * pace.step
-
-    def _place(self, state: CheckpointState, interval: float) -> float:
-        """Return where in the cycle of stepping and stall a state is [s].
-
-        After a change of pace the interval may be shorter than what has been stepped: then a save is due.
-        """
-        if state.stall_left > 0:
-            return interval + self.stall - state.stall_left
-        return state.position if state.position < interval else interval
+        return stepping(self, pace.step)
 
     def advance(self, state: CheckpointState, pace: Pace, seconds: float) -> tuple[CheckpointState, float, float]:
         """Return the state after `seconds` [s] of RUNNING, and how many were stepping and periodic work [s].
 
         There is no periodic work beside these saves.
         """
-        interval = self.stepping(pace)
-        cycle = interval + self.stall
-        rate = pace.rate
-        place = self._place(state, interval)
-        before = place if place < interval else interval
-        total = place + seconds
-        cycles = int(total // cycle)
-        rest = total - cycles * cycle
-        tail, stall_left = (rest, 0.0) if rest <= interval else (interval, cycle - rest)
-        committed, at_risk, draining, drain_left = state.committed, state.at_risk, state.draining, state.drain_left
-        if draining and seconds >= drain_left:
-            committed, at_risk, draining, drain_left = committed + draining, at_risk - draining, 0.0, 0.0
-        if cycles == 0:
-            stepped = tail - before
-            left = drain_left - seconds if draining else 0.0
-            return CheckpointState(committed, at_risk + stepped * rate, tail, draining, left, stall_left), stepped, 0.0
-        first = at_risk + (interval - before) * rate
-        between = (cycles - 1) * interval
-        stepped = interval - before + between + tail
-        if rest >= self.drain:
-            state = CheckpointState(committed + first + between * rate, tail * rate, tail, 0.0, 0.0, stall_left)
-            return state, stepped, 0.0
-        # The newest save is still on its way; the one before it is durable.
-        newest = interval * rate if cycles > 1 else first
-        committed += first + between * rate - newest
-        state = CheckpointState(committed, newest + tail * rate, tail, newest, self.drain - rest, stall_left)
+        state, stepped = advance(self, state, pace.rate, stepping(self, pace.step), seconds)
         return state, stepped, 0.0
 
     def time_to(self, state: CheckpointState, pace: Pace, work: float) -> float:
         """Return the time [s] until `work` [s] more healthy seconds have been done; the last save is not awaited."""
-        interval = self.stepping(pace)
-        needed = work / pace.rate
-        if state.stall_left > 0:
-            return state.stall_left + needed + self.stall * max(whole(needed / interval) - 1, 0)
-        beyond = needed - (interval - self._place(state, interval))
-        return needed + self.stall * max(whole(beyond / interval), 0)
+        return time_to(self, state, stepping(self, pace.step), work / pace.rate)
 
     def restore(
         self,
@@ -160,3 +118,72 @@ class Periodic(NamedTuple):
     def sound(self, state: CheckpointState) -> float:
         """Return the work that a copy holds which was begun before now [s]; a save is, once its stall has."""
         return state.committed + (state.at_risk if state.stall_left > 0 else state.draining)
+
+
+# ----------------------------------------
+# The arithmetic of it, over numbers and named tuples: what the compiled loop compiles.
+
+
+def stepping(save: Periodic, step: float) -> float:
+    """Return how long a group steps between two saves [s]: whole steps of `step` [s], at least the drain."""
+    wanted = max(save.interval, save.drain)
+    return wanted if step <= 0 else whole(wanted / step) * step
+
+
+def place_of(save: Periodic, state: CheckpointState, interval: float) -> float:
+    """Return where in the cycle of stepping and stall a state is [s].
+
+    After a change of pace the interval may be shorter than what has been stepped: then a save is due.
+    """
+    if state.stall_left > 0:
+        return interval + save.stall - state.stall_left
+    return state.position if state.position < interval else interval
+
+
+def advance(
+    save: Periodic, state: CheckpointState, rate: float, interval: float, seconds: float
+) -> tuple[CheckpointState, float]:
+    """Return the state after `seconds` [s] of RUNNING, and how many of them were stepping [s].
+
+    Parameters
+    ----------
+    save, state
+        The rhythm, and where in it the group is.
+    rate
+        Healthy seconds of work in a second of stepping [-].
+    interval
+        What :func:`stepping` returns [s].
+    seconds
+        How long the group runs [s].
+    """
+    cycle = interval + save.stall
+    place = place_of(save, state, interval)
+    before = place if place < interval else interval
+    total = place + seconds
+    cycles = int(total // cycle)
+    rest = total - cycles * cycle
+    tail, stall_left = (rest, 0.0) if rest <= interval else (interval, cycle - rest)
+    committed, at_risk, draining, drain_left = state.committed, state.at_risk, state.draining, state.drain_left
+    if draining > 0 and seconds >= drain_left:
+        committed, at_risk, draining, drain_left = committed + draining, at_risk - draining, 0.0, 0.0
+    if cycles == 0:
+        stepped = tail - before
+        left = drain_left - seconds if draining > 0 else 0.0
+        return CheckpointState(committed, at_risk + stepped * rate, tail, draining, left, stall_left), stepped
+    first = at_risk + (interval - before) * rate
+    between = (cycles - 1) * interval
+    stepped = interval - before + between + tail
+    if rest >= save.drain:
+        return CheckpointState(committed + first + between * rate, tail * rate, tail, 0.0, 0.0, stall_left), stepped
+    # The newest save is still on its way; the one before it is durable.
+    newest = interval * rate if cycles > 1 else first
+    committed += first + between * rate - newest
+    return CheckpointState(committed, newest + tail * rate, tail, newest, save.drain - rest, stall_left), stepped
+
+
+def time_to(save: Periodic, state: CheckpointState, interval: float, needed: float) -> float:
+    """Return the time [s] until a group has stepped for `needed` [s] more; the last save is not awaited."""
+    if state.stall_left > 0:
+        return state.stall_left + needed + save.stall * max(whole(needed / interval) - 1, 0)
+    beyond = needed - (interval - place_of(save, state, interval))
+    return needed + save.stall * max(whole(beyond / interval), 0)

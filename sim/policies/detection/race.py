@@ -47,7 +47,7 @@ class Observer(NamedTuple):
     law: LawModel
 
 
-class _Asked(NamedTuple):
+class Asked(NamedTuple):
     """An observer as it is asked: its least time [s], and the names of its numbers."""
 
     least: float
@@ -77,14 +77,14 @@ class DetectionRace:
     human: LawModel | None = None
     fixed: float | None = field(init=False, repr=False, compare=False)
     """The time [s], if it needs no random number; infinite if undetected."""
-    _asked: tuple[_Asked, ...] = field(init=False, repr=False, compare=False)
+    asked: tuple[Asked, ...] = field(init=False, repr=False, compare=False)
     """Who can be the first, by the least possible time."""
 
     def __post_init__(self) -> None:
         """Put those who can be the first in order."""
         names = [observer.name for observer in self.observers]
         assert len(set(names)) == len(names)
-        object.__setattr__(self, "_asked", _in_order(self.observers))
+        object.__setattr__(self, "asked", _in_order(self.observers))
         object.__setattr__(self, "fixed", self._fixed())
 
     @classmethod
@@ -94,11 +94,11 @@ class DetectionRace:
 
     def _fixed(self) -> float | None:
         """Return the time [s], if it needs no random number."""
-        if not self._asked:
+        if not self.asked:
             if self.human is None:
                 return math.inf
             return self.human.value if isinstance(self.human, Fixed) else None
-        first = self._asked[0]
+        first = self.asked[0]
         # Whoever could only come later than a certain and fixed time has been left out.
         return first.observer.law.value if first.certain and isinstance(first.observer.law, Fixed) else None
 
@@ -115,7 +115,7 @@ class DetectionRace:
             ``mark(purpose)`` is a uniform number in (0, 1) that belongs to this fault and purpose.
         """
         best, who = math.inf, ""
-        for least, observer, covers, latency in self._asked:
+        for least, observer, covers, latency in self.asked:
             if least >= best:
                 break
             if observer.coverage < 1 and mark(covers) >= observer.coverage:
@@ -135,7 +135,7 @@ class DetectionRace:
     @property
     def _missed(self) -> float:
         """Probability that no observer covers a fault [-]."""
-        return math.prod(1 - asked.observer.coverage for asked in self._asked)
+        return math.prod(1 - asked.observer.coverage for asked in self.asked)
 
     @property
     def mean_value(self) -> float:
@@ -146,7 +146,7 @@ class DetectionRace:
         """
         if not self.certain:
             return math.inf
-        observers = [asked.observer for asked in self._asked]
+        observers = [asked.observer for asked in self.asked]
         if len(observers) == 1:
             covered = observers[0].coverage * observers[0].law.mean_value
         else:
@@ -161,13 +161,13 @@ class DetectionRace:
         same time it is the one that is asked first.
         """
         found = {observer.name: 0.0 for observer in self.observers}
-        for place, asked in enumerate(self._asked):
+        for place, asked in enumerate(self.asked):
             observer = asked.observer
-            if len(self._asked) == 1:
+            if len(self.asked) == 1:
                 found[observer.name] = observer.coverage
                 continue
-            rest = [(other.observer, index < place) for index, other in enumerate(self._asked) if index != place]
-            times = _grid([asked.observer.law for asked in self._asked])
+            rest = [(other.observer, index < place) for index, other in enumerate(self.asked) if index != place]
+            times = _grid([asked.observer.law for asked in self.asked])
             before = np.nextafter(times, -np.inf)
             cuts = np.unique(np.concatenate([[0.0, 1.0], observer.law.cdf(before), observer.law.cdf(times)]))
             found[observer.name] = observer.coverage * _integral(_others_later(observer.law, rest), cuts)
@@ -188,11 +188,11 @@ def _time(law: LawModel, mark: Callable[[str], float], purpose: str) -> float:
     return law.value if isinstance(law, Fixed) else law.ppf_one(mark(purpose))
 
 
-def _in_order(observers: Sequence[Observer]) -> tuple[_Asked, ...]:
+def _in_order(observers: Sequence[Observer]) -> tuple[Asked, ...]:
     """Return the observers that can be the first, by their least possible time."""
     asked = sorted(
         (
-            _Asked(
+            Asked(
                 observer.law.ppf_one(_LEAST),
                 observer,
                 f"detection {observer.name} covers",

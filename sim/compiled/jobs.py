@@ -1,0 +1,615 @@
+"""The job in the compiled loop: charging its time, following its plans, giving it nodes.
+
+As `sim.engine.jobs`, `sim.engine.interruptions`, `sim.engine.progress` and `sim.engine.ledger`, with one group of nodes
+that steps at the healthy pace or not at all. Nothing here calls itself: a function that gives the job another plan only
+says so, and :func:`proceed` goes on with it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sim.compiled.nodes import (
+    BUCKETS,
+    BUSY_CLOCK,
+    HELD_CLOCK,
+    IDLE,
+    PROCESS_CLOCK,
+    SPARE,
+    arm,
+    change,
+    diagnose,
+    move,
+    seat_node,
+    send_to_repair,
+    take,
+    take_many,
+    turn,
+)
+from sim.compiled.state import (
+    ACQUIRE,
+    AWAY,
+    BOTH,
+    FAILURE,
+    NO,
+    NODES,
+    ON_DEFERRED,
+    ON_DETECTED,
+    ON_ELIGIBLE,
+    ON_LOOK,
+    ON_PHASE_END,
+    ON_TIMEOUT,
+    PHASE,
+    PROCESSES,
+    REQUEUE,
+    RESTORE,
+    RUN,
+    SAVE,
+    STALL,
+    STORE_OUT,
+    Failure,
+    Scalars,
+    Step,
+    draw,
+    mark,
+    schedule,
+)
+from sim.engine.nodes import Place
+from sim.policies.checkpoint.periodic import Periodic, advance, stepping, time_to
+from sim.policies.contracts import Bucket, CheckpointState
+from sim.quantiles import quantile
+
+CHECKPOINT_STALL, LOST_WORK, DETECTION, RESCHEDULE, RESTORING, STARVED, QUEUED, DEGRADED = (
+    int(bucket)
+    for bucket in (
+        Bucket.CHECKPOINT_STALL,
+        Bucket.LOST_WORK,
+        Bucket.DETECTION,
+        Bucket.RESCHEDULE,
+        Bucket.RESTORE,
+        Bucket.STARVED,
+        Bucket.QUEUED,
+        Bucket.DEGRADED,
+    )
+)
+
+WARM, COLD = int(Place.WARM), int(Place.COLD)
+
+NOT_YET = -math.inf
+"""End of the job that is not worked out, because an event that looks again comes before."""
+
+# ----------------------------------------
+# Charging: buckets x causes, and the work that a failure may still take.
+
+
+def charge_step(s: Scalars, work: float, stalled: float, at_risk: float) -> None:
+    """Charge stepping; see `sim.engine.ledger.Account.step`."""
+    table = s.window * BUCKETS * s.causes
+    s.table[table] += work * s.gpus
+    s.table[table + CHECKPOINT_STALL * s.causes] += stalled
+    if s.pieces and s.piece[s.pieces - 1].window == s.window:
+        s.piece[s.pieces - 1].work += work
+    else:
+        s.piece[s.pieces].work, s.piece[s.pieces].window = work, s.window
+        s.pieces += 1
+    if s.pieces == 1:
+        s.piece[0].work = at_risk
+    else:
+        forget(s, at_risk)
+
+
+def forget(s: Scalars, at_risk: float) -> None:
+    """Keep only the newest `at_risk` seconds of work."""
+    first = s.pieces
+    while first > 0 and at_risk > 0:
+        first -= 1
+        piece = s.piece[first]
+        if piece.work > at_risk:
+            piece.work = at_risk
+        at_risk -= piece.work
+    for index in range(first, s.pieces):
+        s.piece[index - first].work, s.piece[index - first].window = s.piece[index].work, s.piece[index].window
+    s.pieces -= first
+
+
+def lose(s: Scalars, work: float, cause: int) -> None:
+    """Move the newest `work` seconds from productive to lost work."""
+    while work > 0 and s.pieces:
+        piece = s.piece[s.pieces - 1]
+        part = 1.0 if work >= piece.work else work / piece.work
+        lost = piece.work * part
+        table = piece.window * BUCKETS * s.causes
+        s.table[table] -= lost * s.gpus
+        s.table[table + LOST_WORK * s.causes + cause] += lost * s.gpus
+        if part < 1.0:
+            piece.work -= lost
+            return
+        work -= piece.work
+        s.pieces -= 1
+
+
+def settle(s: Scalars, now: float) -> None:
+    """Charge the job up to `now`."""
+    if s.run_at <= now:
+        wait_out(s, s.run_at)
+        begin_run(s)
+    if now <= s.since:
+        return
+    if not s.is_running:
+        wait_out(s, now)
+        return
+    seconds = now - s.since
+    state, stepped = advance(saves_of(s), state_of(s), 1.0, stepping(saves_of(s), s.step_time), seconds)
+    put_state(s, state)
+    charge_step(s, stepped, max(seconds - stepped, 0.0) * s.gpus, s.at_risk)
+    s.running_seconds += seconds
+    s.node_seconds += seconds * (s.positions - s.missing)
+    if s.missing:
+        s.absent[DEGRADED] += seconds * s.missing * s.gpus_per_node
+    s.since = now
+
+
+def wait_out(s: Scalars, now: float) -> None:
+    """Charge the job, which waits, up to `now`, phase by phase."""
+    absent = s.missing * s.gpus_per_node if s.is_holding else s.gpus
+    time = s.since
+    index = s.segment
+    while time < now:
+        bucket, end = s.phase[index].bucket, s.phase[index].end
+        stop = end if end < now else now
+        s.table[(s.window * BUCKETS + bucket) * s.causes + s.cause] += (stop - time) * s.gpus
+        if absent:
+            s.absent[bucket] += (stop - time) * absent
+        time = stop
+        if end <= now:
+            index += 1
+    s.segment = index
+    s.since = now
+
+
+def saves_of(s: Scalars) -> Periodic:
+    """Return the rhythm of saves."""
+    return Periodic(s.interval, s.stall, s.drain, s.load, (0.0, 0.0))
+
+
+def state_of(s: Scalars) -> CheckpointState:
+    """Return what is saved."""
+    return CheckpointState(s.committed, s.at_risk, s.position, s.draining, s.drain_left, s.stall_left)
+
+
+def put_state(s: Scalars, state: CheckpointState) -> None:
+    """Note what is saved."""
+    s.committed, s.at_risk, s.position = state.committed, state.at_risk, state.position
+    s.draining, s.drain_left, s.stall_left = state.draining, state.drain_left, state.stall_left
+
+
+# ----------------------------------------
+# From phase to phase.
+
+
+def expose(s: Scalars, now: float, exposed: int) -> None:
+    """Say who can fail from now on: the processes of the job, its nodes, both or none."""
+    if s.exposed == exposed:
+        return
+    s.exposed = exposed
+    on_nodes, on_processes = exposed in (BOTH, NODES), exposed in (BOTH, PROCESSES)
+    turn(s, PROCESS_CLOCK, now, on_processes)
+    arm(s, PROCESS_CLOCK, now)
+    turn(s, HELD_CLOCK, now, on_nodes)
+    arm(s, HELD_CLOCK, now)
+    turn(s, BUSY_CLOCK, now, on_nodes and on_processes)
+    arm(s, BUSY_CLOCK, now)
+    if s.waits and on_nodes:
+        for index in range(s.waits):
+            it = s.wait[index]
+            schedule(s, now, FAILURE, ON_DEFERRED, it.source, it.slot, it.round, 0, 0, it.until)
+        s.waits = 0
+
+
+def wait(s: Scalars, bucket: int, end: float, now: float, exposed: int) -> None:
+    """Put the job, which is settled, into one waiting phase."""
+    s.phase[0].bucket, s.phase[0].end = bucket, end
+    s.segment = 0
+    s.is_running = False
+    expose(s, now, exposed)
+
+
+def stop(s: Scalars, now: float) -> None:
+    """Charge the job and void what it was going to do."""
+    settle(s, now)
+    s.epoch += 1
+    s.run_at = math.inf
+    s.finish_at = math.inf
+    if s.saved_at > now:
+        # A save that is cut off is void.
+        s.committed, s.at_risk, s.position = s.unsaved_committed, s.unsaved_at_risk, s.unsaved_position
+        s.draining, s.drain_left, s.stall_left = s.unsaved_draining, s.unsaved_drain_left, s.unsaved_stall_left
+        s.saved_at = now
+    s.is_starved = False
+
+
+def begin_run(s: Scalars) -> None:
+    """Close the incident; from now on the job steps."""
+    if s.is_reading:
+        s.restores += 1
+        s.is_reading = False
+    s.incident = 0
+    s.attempt = 0
+    s.run_at = math.inf
+    s.is_running = True
+
+
+def expect_finish(s: Scalars, start: float) -> None:
+    """Say when a job with a fixed amount of work ends if it steps from `start` on undisturbed."""
+    todo = max(s.target - (s.committed + s.at_risk), 0.0)
+    if start + todo > s.looks_at:
+        s.finish_at = NOT_YET
+        return
+    left = time_to(saves_of(s), state_of(s), stepping(saves_of(s), s.step_time), todo)
+    s.finish_at = start + left
+    if s.finish_at < s.looks_at:
+        s.looks_at = s.finish_at
+        schedule(s, s.looks_at, PHASE, ON_LOOK, 0, 0, 0, 0, 0, s.looks_at)
+
+
+def follow(s: Scalars, plan: int, now: float) -> None:
+    """Start a plan of the scenario, with a save before it if the job knew beforehand; see `proceed`."""
+    first, count = s.plans[plan].first, s.plans[plan].count
+    takes_nodes = False
+    for index in range(count):
+        takes_nodes = takes_nodes or s.templates[first + index].kind in (ACQUIRE, REQUEUE)
+    s.steps = 0
+    if s.ready_at > now and not takes_nodes:
+        # Nodes that were taken before this failure are not there yet, even if it took none itself.
+        copy_step(s, s.any_plan)
+    if s.saves:
+        s.saves = False
+        copy_step(s, s.save_plan)
+    for index in range(count):
+        copy_step(s, first + index)
+    begin_plan(s, now)
+
+
+def copy_step(s: Scalars, origin: int) -> None:
+    """Put a step of the scenario's plans at the end of the plan of the job."""
+    a, b = s.templates[origin], s.current[s.steps]
+    s.steps += 1
+    b.kind, b.bucket, b.exposed, b.seconds, b.excess, b.law = a.kind, a.bucket, a.exposed, a.seconds, a.excess, a.law
+    b.purpose, b.scale, b.mean, b.timeout, b.otherwise = a.purpose, a.scale, a.mean, a.timeout, a.otherwise
+    b.pool_0, b.pool_1, b.pool_2, b.pool_3, b.fill = a.pool_0, a.pool_1, a.pool_2, a.pool_3, a.fill
+
+
+def begin_plan(s: Scalars, now: float) -> None:
+    """Begin the plan of the job. What it gives up is lost now, not when the restore comes."""
+    s.step = 0
+    s.is_called = False
+    for index in range(s.steps):
+        kind = s.current[index].kind
+        if kind == SAVE:
+            s.unsaved_committed, s.unsaved_at_risk, s.unsaved_position = s.committed, s.at_risk, s.position
+            s.unsaved_draining, s.unsaved_drain_left, s.unsaved_stall_left = s.draining, s.drain_left, s.stall_left
+            s.saved_at = now + (s.stall + s.drain)
+            put_state(s, CheckpointState(s.committed + s.at_risk, 0.0, 0.0, 0.0, 0.0, 0.0))
+        elif kind == RESTORE:
+            roll_back(s)
+            return
+
+
+def roll_back(s: Scalars) -> None:
+    """Go back to the newest durable save, and charge the loss to the incident's first failure."""
+    before = s.committed + s.at_risk
+    s.restore_seconds = s.load if s.committed > 0 else 0.0
+    put_state(s, CheckpointState(s.committed, 0.0, 0.0, 0.0, 0.0, 0.0))
+    lost = before - (s.committed + s.at_risk)
+    if lost > 0:
+        lose(s, lost, s.incident if s.incident else s.cause)
+
+
+def proceed(s: Scalars, now: float) -> None:
+    """Carry out the steps of the plan until one has to wait."""
+    while s.step < s.steps and not s.is_full:
+        step = s.current[s.step]
+        s.step += 1
+        if step.kind == RUN:
+            begin_run(s)
+            expose(s, now, BOTH)
+            if s.target < math.inf:
+                expect_finish(s, now)
+            return
+        if step.kind == ACQUIRE:
+            if acquire(s, step, now):
+                return
+        elif step.kind == REQUEUE:
+            if requeue(s, step, now):
+                return
+        elif pause(s, now):
+            return
+
+
+def time_of(s: Scalars, step: Step) -> float:
+    """Return how long a step takes [s], and add by how much that is above the mean to what the job has drawn."""
+    if step.law < 0:
+        s.excess += step.excess
+        return step.seconds
+    failure = Failure(s.mark_source, s.mark_slot, s.mark_round)
+    seconds = quantile(s.laws, step.law, mark(s, failure, step.purpose))
+    s.excess += (seconds - step.mean) * step.scale
+    return seconds * step.scale
+
+
+def pause(s: Scalars, now: float) -> bool:
+    """Wait through the step before this one and the timed steps after it of the same exposure."""
+    step = s.current[s.step - 1]
+    exposed = step.exposed
+    end = now
+    count = 0
+    following = -1
+    while True:
+        if step.kind == STALL:
+            bucket, seconds = step.bucket, time_of(s, step)
+        elif step.kind == SAVE:
+            bucket, seconds = CHECKPOINT_STALL, s.stall + s.drain
+        else:
+            waits = s.store_back - end if s.store_back > end and s.committed + s.at_risk > 0 else 0.0
+            bucket, seconds = RESTORING, s.restore_seconds + waits
+            if s.restore_seconds > 0:
+                s.is_reading = True
+        if seconds > 0:
+            end += seconds
+            s.phase[count].bucket, s.phase[count].end = bucket, end
+            count += 1
+        following = s.current[s.step].kind if s.step < s.steps else -1
+        if following not in (STALL, SAVE, RESTORE) or s.current[s.step].exposed != exposed:
+            break
+        step = s.current[s.step]
+        s.step += 1
+    if not count:
+        return False
+    s.is_running = False
+    s.segment = 0
+    expose(s, now, exposed)
+    if exposed == BOTH and following == RUN:
+        # Nothing is decided when the waiting ends: no event, settle() turns it into running.
+        s.run_at = end
+        if s.target < math.inf:
+            s.counts_steps = True
+            expect_finish(s, end)
+        return True
+    schedule(s, end, PHASE, ON_PHASE_END, 0, s.epoch, 0, 0, 0, 0.0)
+    return True
+
+
+def requeue(s: Scalars, step: Step, now: float) -> bool:
+    """Give the nodes back; after the delay the job enters the queue. Return whether it waits."""
+    stop(s, now)
+    delay = time_of(s, step)
+    roll_back(s)
+    release(s, now)
+    wait(s, RESCHEDULE, math.inf, now, NO)
+    schedule(s, now + delay, PHASE, ON_ELIGIBLE, 0, s.epoch, 0, 0, 0, 0.0)
+    return True
+
+
+# ----------------------------------------
+# Nodes for the job: in its place, or from the queue.
+
+
+def release(s: Scalars, now: float) -> None:
+    """Make the nodes of the job idle; they stay at its positions until somebody else needs them."""
+    s.is_holding = False
+    change(s.pools[IDLE], s.nodes_needed - s.missing, now)
+    s.is_block = True
+
+
+def acquire(s: Scalars, step: Step, now: float) -> bool:
+    """Take nodes; return whether the job waits because there are too few, or until they are ready."""
+    if replace(s, step, 0, now):
+        return await_nodes(s, step, now)
+    if step.timeout <= 0 and step.otherwise >= 0:
+        follow(s, step.otherwise, now)
+        return False
+    s.is_starved = True
+    wait(s, STARVED, math.inf, now, step.exposed)
+    if step.timeout < math.inf:
+        schedule(s, now + step.timeout, PHASE, ON_TIMEOUT, 0, s.epoch, 0, 0, 0, 0.0)
+    return True
+
+
+def replace(s: Scalars, step: Step, may_miss: int, now: float) -> bool:
+    """Give the job nodes until it misses no more than `may_miss`; return whether there were enough."""
+    if s.missing > 1:
+        # Replacements come in the order of their numbers.
+        s.lacking[: s.missing] = -np.sort(-s.lacking[: s.missing])
+    while s.missing > may_miss:
+        index, place = -1, -1
+        for number in range(4):
+            place = step.pool_0
+            if number == 1:
+                place = step.pool_1
+            elif number == 2:
+                place = step.pool_2
+            elif number == 3:
+                place = step.pool_3
+            if place >= 0:
+                index = take(s, place, now)
+            if index >= 0:
+                break
+        if index < 0:
+            return False
+        is_alone = place in (WARM, COLD) and get_ready(s, place, now)
+        s.missing -= 1
+        seat_node(s, s.lacking[s.missing], index, now)
+        if is_alone and (step.fill or s.missing > may_miss):
+            s.step -= 1
+            return True
+    if step.fill:
+        fill_spares(s, now)
+    return True
+
+
+def get_ready(s: Scalars, place: int, now: float) -> bool:
+    """Note when a node of a reserve will be there; return whether the next one is asked for only then."""
+    pool = s.pools[place]
+    s.is_called = True
+    if pool.one_by_one:
+        s.ready_at = max(s.ready_at, now) + pool.delay
+    else:
+        s.ready_at = max(s.ready_at, now + pool.delay)
+    return pool.one_by_one and pool.delay > 0
+
+
+def fill_spares(s: Scalars, now: float) -> None:
+    """Fill the hot spares up: from the idle nodes, and from the cold ones if those were called upon anyway."""
+    spare = s.pools[SPARE]
+    move(s, IDLE, SPARE, spare.target - spare.count, now)
+    while s.is_called and spare.count < spare.target and move(s, COLD, SPARE, 1, now):
+        if get_ready(s, COLD, now):
+            s.step -= 1
+            return
+
+
+def await_nodes(s: Scalars, step: Step, now: float) -> bool:
+    """Wait until all nodes that were taken are ready; return whether there is anything to wait for."""
+    if s.ready_at <= now:
+        return False
+    wait(s, STARVED, s.ready_at, now, step.exposed)
+    schedule(s, s.ready_at, PHASE, ON_PHASE_END, 0, s.epoch, 0, 0, 0, 0.0)
+    return True
+
+
+def offer(s: Scalars, now: float) -> None:
+    """Offer nodes that have become free to the job: it lacks some, or is in the queue."""
+    if s.is_starved:
+        settle(s, now)
+        step = s.current[s.step - 1]
+        if replace(s, step, 0, now):
+            s.is_starved = False
+            s.epoch += 1
+            if not await_nodes(s, step, now):
+                proceed(s, now)
+    if s.is_queued and serve_queue(s, now):
+        proceed(s, now)
+
+
+def serve_queue(s: Scalars, now: float) -> bool:
+    """Start the job if it is in the queue and there are nodes enough; return whether it has a plan now."""
+    if not s.is_queued:
+        return False
+    # Hot spares are kept for restarts: it fits beside all spares, so that it is never short of more than are out.
+    short = s.nodes_needed - s.pools[IDLE].count
+    if 0 < short <= s.pools[SPARE].count:
+        move(s, SPARE, IDLE, short, now)
+    if s.nodes_needed > s.pools[IDLE].count:
+        return False
+    s.is_queued = False
+    settle(s, now)
+    s.is_holding = True
+    if s.is_block:
+        s.is_block = False
+        change(s.pools[IDLE], s.missing - s.nodes_needed, now)
+    # Neighbours in rank sit on neighbouring nodes.
+    count = s.missing
+    for index in range(count):
+        s.lacking[index] = s.rank[s.lacking[index]]
+    s.lacking[:count].sort()
+    take_many(s, count, now)
+    s.missing = 0
+    for index in range(count):
+        seat_node(s, s.rank_place[s.lacking[index]], s.picked[index], now)
+    if math.isnan(s.start):
+        s.start = now
+    s.mark_source, s.mark_slot, s.mark_round = s.sources, s.starts, 0
+    s.starts += 1
+    follow(s, s.start_plan, now)
+    return True
+
+
+# ----------------------------------------
+# What a failure does to the job.
+
+
+def hit(s: Scalars, failure: Failure, now: float, latency: float) -> None:
+    """Let a failure hit the job, which knows of it after `latency` [s]."""
+    cause = failure.source + 1
+    origin = s.origins[failure.source]
+    s.interrupted[cause] += 1
+    is_running = s.is_running or s.run_at <= now
+    if is_running:
+        s.disrupted[cause] += 1
+        s.latencies[cause] += latency
+    else:
+        s.merged += 1
+    if origin.store_out >= 0:
+        s.store_back = max(s.store_back, now + draw(s, origin.store_out, failure, STORE_OUT))
+    known = now + latency
+    takes_nodes = origin.away >= 0
+    if s.is_detecting and not takes_nodes:
+        # The incident is already open: whatever is found first stops the wait.
+        if known < s.detect_at:
+            s.detect_at = known
+            s.epoch += 1
+            schedule(s, known, PHASE, ON_DETECTED, 0, s.epoch, 0, 0, 0, 0.0)
+        return
+    is_saving = s.saved_at > now
+    # A save that is cut off by somebody who waits for one begins again.
+    s.saves = origin.saves and (is_running or is_saving) and s.stall + s.drain <= origin.notice
+    is_leaving = is_saving and s.fail_source >= 0 and s.origins[s.fail_source].away >= 0
+    stop(s, now)
+    if not s.incident:
+        s.incident = cause
+    s.cause = cause
+    if takes_nodes or not is_leaving:
+        # Who was saving before giving its nodes back gives them back all the same.
+        s.fail_source, s.fail_slot, s.fail_round = failure.source, failure.slot, failure.round
+    if latency > 0:
+        s.is_detecting = True
+        s.detect_at = known
+        # Where no process ran, none runs until somebody knows.
+        wait(s, DETECTION, math.inf, now, NODES if s.exposed == NODES else BOTH)
+        schedule(s, known, PHASE, ON_DETECTED, 0, s.epoch, 0, 0, 0, 0.0)
+    else:
+        s.is_running = False
+        answer(s, now)
+
+
+def answer(s: Scalars, now: float) -> None:
+    """Take the nodes that are down away from the job and follow the plan of the recovery."""
+    s.is_detecting = False
+    remove_victims(s, now)
+    s.attempt += 1
+    s.mark_source, s.mark_slot, s.mark_round = s.fail_source, s.fail_slot, s.fail_round
+    away = s.origins[s.fail_source].away
+    if away >= 0:
+        # Nothing has failed that the recovery would have to know of.
+        follow(s, s.away_plan, now)
+        failure = Failure(s.fail_source, s.fail_slot, s.fail_round)
+        s.current[s.steps - 1].seconds = draw(s, away, failure, AWAY)
+    else:
+        follow(s, s.swap_plan if s.missing else s.plain_plan, now)
+    proceed(s, now)
+
+
+def remove_victims(s: Scalars, now: float) -> None:
+    """Send the suspects that are still down to repair."""
+    for index in range(s.suspects):
+        it = s.suspect[index]
+        failure = Failure(it.source, it.slot, it.round)
+        origin = s.origins[it.source]
+        if origin.by_course:
+            diagnose(s, it.node, failure, now)
+        elif s.nodes[it.node].outages and s.nodes[it.node].in_job:
+            send_to_repair(s, it.node, it.source + 1, now, origin.bucket)
+    s.suspects = 0
+
+
+def finish(s: Scalars, now: float, is_finished: bool) -> None:
+    """Close the job, which is settled, and free its nodes if it is done."""
+    stop(s, now)
+    expose(s, now, NO)
+    s.is_running = False
+    s.end_of_job = now
+    s.is_finished = is_finished
+    if is_finished:
+        release(s, now)

@@ -1,0 +1,612 @@
+"""The compiled loop: failures that come true, and what each event does. As `sim.engine.failures` and `.simulation`."""
+
+from __future__ import annotations
+
+import math
+
+from sim.compiled.jobs import (
+    NOT_YET,
+    answer,
+    expect_finish,
+    finish,
+    follow,
+    hit,
+    offer,
+    proceed,
+    serve_queue,
+    settle,
+    stop,
+    wait,
+)
+from sim.compiled.nodes import (
+    BUCKETS,
+    HELD_CLOCK,
+    IN_REPAIR,
+    PROCESS_CLOCK,
+    REPAIR,
+    WITHHELD,
+    add_link,
+    admit,
+    arm,
+    begin_hidden,
+    close,
+    continue_service,
+    drop_hidden,
+    drop_life,
+    end_visit,
+    finish_course,
+    first_life,
+    has_hidden,
+    keep_hidden,
+    keep_life,
+    member_of,
+    mend,
+    new_life,
+    pop_life,
+    push_life,
+    push_node_life,
+    read,
+    renew,
+    renew_at_return,
+    send_to_repair,
+    settle_nodes,
+    size_of,
+    take_down,
+    take_out,
+)
+from sim.compiled.state import (
+    ARRIVAL,
+    BOTH,
+    BOUNDARY,
+    FAILURE,
+    IDLE_MARK,
+    IN_SERVICE,
+    INTERRUPTS,
+    LIFE,
+    NEVER,
+    NO,
+    NODES,
+    ON_ARRIVAL,
+    ON_CANDIDATE,
+    ON_DEFERRED,
+    ON_DETECTED,
+    ON_ELIGIBLE,
+    ON_END,
+    ON_HIDDEN,
+    ON_LIFE,
+    ON_LOOK,
+    ON_ONSET,
+    ON_PHASE_END,
+    ON_REPAIRED,
+    ON_RETURN,
+    ON_ROW,
+    ON_TIMEOUT,
+    ON_VISIT_END,
+    ON_WARM,
+    ON_WINDOW,
+    PHASE,
+    PROCESSES,
+    REPAIR_MARK,
+    RETURN,
+    Failure,
+    Scalars,
+    draw,
+    draw_at,
+    life_of,
+    mark,
+    schedule,
+    take_next,
+)
+from sim.engine.lives import RELAPSE
+from sim.engine.silent import ONSET
+from sim.policies.contracts import Bucket
+from sim.quantiles import quantile
+from sim.rng import uniform_one
+
+QUEUED = int(Bucket.QUEUED)
+
+
+def simulate(s: Scalars) -> None:
+    """Simulate until the horizon or the end of the job, or until an array is full."""
+    start(s)
+    while s.is_open and not s.is_full:
+        index = take_next(s)
+        call = s.calls[index]
+        if s.events < s.log_room:
+            s.logged[s.events].time, s.logged[s.events].kind = s.now, call.kind
+        s.events += 1
+        act(s, call.kind, call.source, call.slot, call.round, call.node, call.count, call.due)
+        call = s.calls[index]
+        call.free = s.first_free
+        s.first_free = index
+
+
+def act(s: Scalars, kind: int, source: int, slot: int, number: int, node: int, count: int, due: float) -> None:
+    """Do what an event is for."""
+    now = s.now
+    if kind == ON_ROW:
+        play_row(s)
+    elif kind == ON_CANDIDATE:
+        consider(s, source, slot, number, math.nan, due)
+    elif kind == ON_DEFERRED:
+        consider_deferred(s, source, slot, number, due)
+    elif kind == ON_LIFE:
+        end_life(s, source, due)
+    elif kind == ON_HIDDEN:
+        if s.lives[source].token == slot:
+            strike_hidden(s, source)
+    elif kind == ON_ONSET:
+        catch(s, source, slot, number)
+    elif kind == ON_RETURN:
+        end_outage(s, Failure(source, slot, number), node, count)
+    elif kind in (ON_REPAIRED, ON_VISIT_END):
+        if kind == ON_REPAIRED:
+            finish_course(s, source, now)
+        else:
+            end_visit(s, source, now)
+        if s.has_offer:
+            s.has_offer = False
+            offer(s, now)
+    elif kind in (ON_PHASE_END, ON_DETECTED, ON_ELIGIBLE, ON_TIMEOUT):
+        if slot == s.epoch:
+            go_on(s, kind)
+    elif kind == ON_LOOK:
+        if due == s.looks_at:
+            look(s)
+    elif kind == ON_ARRIVAL:
+        s.is_queued = True
+        if serve_queue(s, now):
+            proceed(s, now)
+    elif kind == ON_WINDOW:
+        open_window(s)
+    elif kind == ON_WARM:
+        warm_up(s)
+    elif kind == ON_END:
+        end(s, now)
+
+
+def start(s: Scalars) -> None:
+    """Put the first events on the queue, in the order of `sim.engine.simulation`."""
+    schedule(s, s.arrival, ARRIVAL, ON_ARRIVAL, 0, 0, 0, 0, 0, 0.0)
+    start_lives(s)
+    for index in range(s.outages):
+        it = s.initial[index]
+        start_outage(s, Failure(it.source, it.slot, -1), it.due)
+    if s.rows:
+        schedule(s, s.row_time[0], FAILURE, ON_ROW, 0, 0, 0, 0, 0, 0.0)
+    for index in range(s.dormant):
+        it = s.sleeper[index]
+        if not has_hidden(s, it.slot, it.source):
+            keep_hidden(s, new_life(s, it.slot, it.source, it.slot, 0, math.inf))
+    for index in range(s.onsets):
+        it = s.caught[index]
+        if it.due < s.end:
+            schedule(s, it.due, FAILURE, ON_ONSET, it.source, it.slot, 0, 0, 0, 0.0)
+    schedule(s, s.end, 0, ON_END, 0, 0, 0, 0, 0, 0.0)
+    if s.warmup > 0:
+        schedule(s, s.warmup, BOUNDARY, ON_WARM, 0, 0, 0, 0, 0, 0.0)
+    if s.windows > 0 and s.warmup + s.windows < s.end:
+        schedule(s, s.warmup + s.windows, BOUNDARY, ON_WINDOW, 0, 0, 0, 0, 0, s.warmup + s.windows)
+
+
+def start_lives(s: Scalars) -> None:
+    """Hand the lives over that are not in the trace's time: those on the clock busy, and hidden faults."""
+    for index in range(s.first_lives):
+        it = s.begun_life[index]
+        origin = s.origins[it.source]
+        if origin.hidden:
+            begin_hidden(s, new_life(s, it.slot, it.source, it.slot, 0, it.due), it.due, 0.0)
+        elif origin.of_job:
+            clock = HELD_CLOCK if origin.away >= 0 else PROCESS_CLOCK
+            push_life(s, clock, new_life(s, -1, it.source, it.slot, it.round, it.due), it.due)
+        else:
+            node = it.slot // origin.divisor
+            s.nodes[node].has_clock = True
+            s.uses_lives = True
+            keep_life(s, new_life(s, node, it.source, it.slot, it.round, it.due))
+
+
+def start_outage(s: Scalars, failure: Failure, remaining: float) -> None:
+    """Begin the simulation with a node in repair; a life that begins at its return is the first."""
+    first, count = nodes_of(s, failure)
+    for number in range(size_of(count)):
+        index = member_of(s, first, count, number)
+        take_down(s, index, 0.0)
+        if s.nodes[index].place not in (REPAIR, WITHHELD):
+            send_to_repair(s, index, failure.source + 1, 0.0, IN_REPAIR)
+    schedule(s, remaining, RETURN, ON_RETURN, failure.source, failure.slot, -1, first, count, 0.0)
+
+
+# ----------------------------------------
+# Candidates: whether a fault happens, and where it strikes.
+
+
+def play_row(s: Scalars) -> None:
+    """Let a row of the trace come due."""
+    row = s.row
+    s.row += 1
+    if s.row < s.rows:
+        schedule(s, s.row_time[s.row], FAILURE, ON_ROW, 0, 0, 0, 0, 0, 0.0)
+    consider(s, s.row_source[row], s.row_slot[row], s.row_round[row], s.row_until[row], math.nan)
+
+
+def consider(s: Scalars, source: int, slot: int, number: int, until: float, due: float) -> None:
+    """Deal with a life that ends now, unless its clock stood still meanwhile."""
+    origin = s.origins[source]
+    if origin.clock == IN_SERVICE:
+        node = slot // origin.divisor
+        it = s.nodes[node]
+        due = s.now if math.isnan(due) else due
+        if it.is_down or due + it.was_down > s.now * (1 + 1e-12):
+            # It has not served so long yet, because it was down in between.
+            continue_service(s, node, source, slot, number, due)
+            return
+        occur(s, Failure(source, slot, number), until, False)
+        if origin.renews != NEVER:
+            # The clock stands still while the node is down, so both renewals begin at the same reading.
+            continue_service(s, node, source, slot, number + 1, due + life_of(s, source, slot, number + 1))
+        return
+    occur(s, Failure(source, slot, number), until, False)
+
+
+def consider_deferred(s: Scalars, source: int, slot: int, number: int, until: float) -> None:
+    """Let a candidate that had to wait happen; an outage that was to end by now is left out."""
+    if until <= s.now:
+        s.candidates += 1
+        s.suppressed += 1
+        return
+    occur(s, Failure(source, slot, number), until, True)
+
+
+def occur(s: Scalars, failure: Failure, until: float, waited: bool) -> None:
+    """Let a candidate come true: drop it, or let its fault take effect. One that `waited` has done so enough."""
+    s.candidates += 1
+    origin = s.origins[failure.source]
+    if origin.of_job:
+        s.faults += 1
+        s.failures += 1
+        s.hits += 1
+        hit(s, failure, s.now, detect(s, failure))
+        return
+    first, count = nodes_of(s, failure)
+    inside, outside, are_withheld = 0, 0, count >= 0
+    for index in range(size_of(count)):
+        node = s.nodes[member_of(s, first, count, index)]
+        are_withheld = are_withheld and node.place == WITHHELD
+        if node.outages:
+            continue
+        if node.in_job and s.is_holding:
+            inside += 1
+        else:
+            outside += 1
+    if not inside and not outside and are_withheld:
+        drop(s, failure, inside, until)  # nobody gets any of these nodes: nothing happens to them
+        return
+    # The common case first: a fault of one node, which can be hit where it is.
+    is_hit = (waited or s.exposed == BOTH) if inside else (origin.always or not outside)
+    if not is_hit:
+        is_hit = bool(inside) and s.exposed == BOTH
+    if not is_hit and (outside or s.exposed == NODES):
+        is_hit = mark(s, failure, IDLE_MARK) < origin.idle_hazard
+    if not is_hit:
+        drop(s, failure, inside, until)
+        return
+    s.faults += 1
+    if not origin.always and origin.interrupts < 1 and mark(s, failure, INTERRUPTS) >= origin.interrupts:
+        s.harmless += 1
+        renew(s, failure)
+        return
+    strike(s, failure, until, first, count, inside, outside)
+
+
+def nodes_of(s: Scalars, failure: Failure) -> tuple[int, int]:
+    """Return the nodes that a failure of a unit takes down: the first and how many; see `size_of`."""
+    origin = s.origins[failure.source]
+    if origin.divisor:
+        return failure.slot // origin.divisor, 0
+    if failure.round >= RELAPSE:
+        return failure.slot, 0
+    first = s.offset[origin.first_offset + failure.slot]
+    count = s.offset[origin.first_offset + failure.slot + 1] - first
+    return first, count if count else -1
+
+
+def drop(s: Scalars, failure: Failure, inside: int, until: float) -> None:
+    """Let a candidate pass that cannot happen now: it never happens, or waits until it can."""
+    if s.origins[failure.source].defer and inside and s.exposed in (NO, PROCESSES):
+        if s.waits == s.waits_room:
+            s.is_full = True
+            return
+        it = s.wait[s.waits]
+        it.source, it.slot, it.round, it.until = failure.source, failure.slot, failure.round, until
+        s.waits += 1
+        s.candidates -= 1
+        return
+    s.suppressed += 1
+    renew(s, failure)
+
+
+def detect(s: Scalars, failure: Failure) -> float:
+    """Return how long it takes until the job knows of a failure [s]; see `sim.policies.detection.race`."""
+    origin = s.origins[failure.source]
+    if not math.isnan(origin.detection):
+        return origin.detection
+    best = math.inf
+    for index in range(origin.first_observer, origin.first_observer + origin.observers):
+        it = s.watchers[index]
+        if it.least >= best:
+            break
+        if it.coverage < 1 and mark(s, failure, it.covers) >= it.coverage:
+            continue
+        best = min(best, draw(s, it.law, failure, it.latency))
+    if best == math.inf and origin.human >= 0:
+        return draw(s, origin.human, failure, origin.human_purpose)
+    return best
+
+
+def strike(s: Scalars, failure: Failure, until: float, first: int, count: int, inside: int, outside: int) -> None:
+    """Let a failure take nodes down, and let it hit the job if that holds some of them."""
+    now = s.now
+    origin = s.origins[failure.source]
+    s.failures += 1
+    if inside:
+        s.hits += 1
+    elif outside:
+        s.outside += 1
+    else:
+        s.masked += 1
+    size = size_of(count)
+    if not inside and not outside and size < 2:
+        # It strikes a node that is down already, or none.
+        if origin.planned and until > now:
+            # Repaired or not, it stays out until the window closes.
+            take_out(s, failure, first, count, until)
+        elif size:
+            renew_at_return(s, failure, first if count == 0 else s.member[first])
+        return
+    latency = detect(s, failure) if inside else 0.0
+    suspects = s.suspects
+    if suspects + inside > s.suspects_room:
+        s.is_full = True
+        return
+    for index in range(size):
+        node = member_of(s, first, count, index)
+        if inside and s.nodes[node].outages == 0 and s.nodes[node].in_job:
+            it = s.suspect[suspects]
+            it.node, it.source, it.slot, it.round = node, failure.source, failure.slot, failure.round
+            suspects += 1
+    take_nodes(s, failure, until, first, count, latency)
+    if inside:
+        s.suspects = suspects
+        hit(s, failure, now, latency)
+
+
+def take_nodes(s: Scalars, failure: Failure, until: float, first: int, count: int, latency: float) -> None:
+    """Take nodes down until their window closes, through a course, or for a drawn time."""
+    now = s.now
+    origin = s.origins[failure.source]
+    cause = failure.source + 1
+    size = size_of(count)
+    if not math.isnan(until):
+        if until > now:
+            take_out(s, failure, first, count, until)
+    elif origin.by_course:
+        outside = 0
+        for number in range(size):
+            index = member_of(s, first, count, number)
+            node = s.nodes[index]
+            if node.outages == 0:
+                if not (node.in_job and s.is_holding):
+                    s.outside_job[outside] = index
+                    outside += 1
+                take_down(s, index, now)
+        for number in range(outside):
+            send_to_repair(s, s.outside_job[number], cause, now, IN_REPAIR)
+            admit(s, s.outside_job[number], failure, now, False)
+    elif origin.apart:
+        for number in range(size):
+            index = member_of(s, first, count, number)
+            law = origin.repair_law
+            seconds = origin.repair if law < 0 else draw_at(s, law, failure, REPAIR_MARK, index)
+            if seconds > 0:
+                take_out(s, failure, index, 0, now + latency + seconds)
+            else:
+                mend(s, failure, index, 0, now)
+    else:
+        seconds = origin.repair if origin.repair_law < 0 else draw(s, origin.repair_law, failure, REPAIR_MARK)
+        if seconds > 0:
+            take_out(s, failure, first, count, now + latency + seconds)
+        else:
+            mend(s, failure, first, count, now)
+            renew(s, failure)
+
+
+def end_outage(s: Scalars, failure: Failure, first: int, count: int) -> None:
+    """End an outage."""
+    now = s.now
+    mend(s, failure, first, count, now)
+    returned = False
+    for number in range(size_of(count)):
+        if close(s, member_of(s, first, count, number), now):
+            returned = True
+    renew(s, failure)
+    if returned:
+        offer(s, now)
+
+
+# ----------------------------------------
+# Lives on the clocks of the job, and hidden faults.
+
+
+def end_life(s: Scalars, clock: int, time: float) -> None:
+    """Let the first life of a clock end, if it does."""
+    it = s.clocks[clock]
+    if time != it.at:
+        return
+    it.at = math.inf
+    now = s.now
+    index = first_life(s, clock)
+    if index < 0 or not it.is_on:
+        return
+    if now + (s.dues[clock * s.due_room].due - read(s, clock, now)) > now:
+        arm(s, clock, now)
+        return
+    pop_life(s, clock)
+    life = s.lives[index]
+    node = life.node
+    has_clock = node >= 0 and s.nodes[node].has_clock
+    if has_clock:
+        drop_life(s, index)
+    origin = s.origins[life.source]
+    if origin.hidden or life.round >= RELAPSE:
+        strike_hidden(s, index)
+    else:
+        occur(s, Failure(life.source, life.slot, life.round), math.nan, False)
+        life = s.lives[index]
+        if origin.renews != NEVER:
+            number = life.round + 1
+            due = life.due + life_of(s, life.source, life.slot, number)
+            following = new_life(s, node, life.source, life.slot, number, due)
+            if not has_clock:
+                push_life(s, clock, following, due)
+            else:
+                keep_life(s, following)
+                if s.nodes[node].in_job:
+                    push_node_life(s, following)
+    arm(s, clock, now)
+
+
+def strike_hidden(s: Scalars, index: int) -> None:
+    """Let a hidden fault make its node fail."""
+    now = s.now
+    life = s.lives[index]
+    node = s.nodes[life.node]
+    if node.outages:
+        node.hidden_parked = add_link(s, node.hidden_parked, 0, 0, 0, 0.0, index)
+        return
+    drop_hidden(s, index)
+    failure = Failure(life.source, life.slot, life.round)
+    if life.round >= RELAPSE:
+        s.relapses += 1
+    else:
+        following = new_life(s, life.node, life.source, life.slot, life.round + 1, 0.0)
+        begin_hidden(s, following, life_of(s, life.source, life.slot, life.round + 1), now)
+    occur(s, failure, math.nan, False)
+
+
+def catch(s: Scalars, source: int, node: int, number: int) -> None:
+    """Let a node catch a hidden fault, unless it has it, and arrange when it might again."""
+    if not has_hidden(s, node, source):
+        first = (number + 1) * ONSET
+        seconds = life_of(s, source, node, first)
+        begin_hidden(s, new_life(s, node, source, node, first, seconds), seconds, s.now)
+    origin = s.origins[source]
+    time = s.now + quantile(s.laws, origin.onset, uniform_one(origin.onset_key, node, number + 1))
+    if time < s.end:
+        schedule(s, time, FAILURE, ON_ONSET, source, node, number + 1, 0, 0, 0.0)
+
+
+# ----------------------------------------
+# The job, the windows, the end.
+
+
+def go_on(s: Scalars, kind: int) -> None:
+    """Go on with the plan of the job, which was not given up meanwhile."""
+    now = s.now
+    if kind == ON_TIMEOUT:
+        plan = s.current[s.step - 1].otherwise
+        if s.is_starved and plan >= 0:
+            stop(s, now)
+            follow(s, plan, now)
+            proceed(s, now)
+        return
+    settle(s, now)
+    if kind == ON_PHASE_END:
+        proceed(s, now)
+    elif kind == ON_DETECTED:
+        answer(s, now)
+    else:
+        wait(s, QUEUED, math.inf, now, NO)
+        s.is_queued = True
+        if serve_queue(s, now):
+            proceed(s, now)
+
+
+def look(s: Scalars) -> None:
+    """Look whether the job is done."""
+    time = s.looks_at
+    s.looks_at = math.inf
+    if s.finish_at == NOT_YET:
+        settle(s, time)
+        expect_finish(s, s.run_at if s.run_at < math.inf else time)
+    elif s.finish_at <= time:
+        settle(s, time)
+        finish(s, time, True)
+        end(s, time)
+    elif s.finish_at < math.inf:
+        s.looks_at = s.finish_at
+        schedule(s, s.looks_at, PHASE, ON_LOOK, 0, 0, 0, 0, 0, s.looks_at)
+
+
+def open_window(s: Scalars) -> None:
+    """Charge everything to the window that ends now, and open the next one."""
+    edge = s.now
+    settle(s, edge)
+    s.down_node_seconds += settle_nodes(s, edge)
+    s.window += 1
+    s.edge[s.edges] = edge
+    s.edges += 1
+    if edge + s.windows < s.end:
+        schedule(s, edge + s.windows, BOUNDARY, ON_WINDOW, 0, 0, 0, 0, 0, 0.0)
+
+
+def warm_up(s: Scalars) -> None:
+    """Forget what the nodes did during the warm-up; the job has not arrived yet."""
+    settle_nodes(s, s.now)
+    s.candidates = s.suppressed = s.faults = s.harmless = s.failures = s.masked = s.outside = s.hits = 0
+    s.relapses = s.repairs = s.false_repairs = s.unblamed = s.evicted = s.wrong_blames = 0
+    for cause in range(s.causes):
+        s.begun[cause] = 0
+    for count in range(s.node_count + 1):
+        s.down_time[count] = math.nan
+    for place in range(BUCKETS * s.causes):
+        s.others_table[place] = 0.0
+
+
+def end(s: Scalars, now: float) -> None:
+    """Close every account at `now`."""
+    if s.arrival < now and not s.is_finished:
+        settle(s, now)
+        finish(s, now, False)
+    s.down_node_seconds += settle_nodes(s, now)
+    s.edge[s.edges] = now
+    s.edges += 1
+    s.is_open = False
+
+
+# ----------------------------------------
+# The lives of units that are all alike and new at the start, as `sim.failures.trace` draws them.
+
+
+def draw_failures(s: Scalars) -> None:
+    """Write down the lives that end before the horizon, source by source and unit by unit."""
+    for source in range(s.sources):
+        origin = s.origins[source]
+        key = s.keys[source * s.purposes + LIFE]
+        for slot in range(origin.units):
+            u = uniform_one(key, slot, 0)
+            if u >= origin.reach or (origin.hidden and not s.having[origin.first_having + slot]):
+                continue
+            time = quantile(s.laws, origin.life, u)
+            number = 0
+            while time < s.end:
+                if s.rows == s.rows_room:
+                    s.is_full = True
+                    return
+                s.row_time[s.rows], s.row_source[s.rows] = time, source
+                s.row_slot[s.rows], s.row_round[s.rows] = slot, number
+                s.rows += 1
+                if not origin.is_ahead:
+                    break
+                number += 1
+                time = time + life_of(s, source, slot, number)

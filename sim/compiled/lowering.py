@@ -1,0 +1,433 @@
+"""Which scenarios the compiled loop covers, and a scenario as arrays of numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+
+from sim import rng
+from sim.compiled import state
+from sim.engine.nodes import POOLS, Place
+from sim.policies.checkpoint import Periodic
+from sim.policies.contracts import Acquire, ClusterView, FailureView, JobView, Requeue, Restore, Run, Save, Stall
+from sim.policies.detection.race import HUMAN
+from sim.policies.recovery.full_restart import FullRestart
+from sim.policies.recovery.hot_spare import HotSpare
+from sim.policies.recovery.standby import Standby
+from sim.policies.repair import Tiers
+from sim.scenario.law_model import LawModel
+from sim.scenario.laws import Fixed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from sim.engine.prepared import Prepared
+    from sim.failures import Source
+    from sim.input.scenario import AnyRecovery
+    from sim.policies.contracts import Plan, Step
+
+# ----------------------------------------
+# Coverage.
+
+
+def uncovered(prepared: Prepared) -> str:
+    """Return the first thing in a scenario that the loop does not know, by its key; nothing if it knows all."""
+    return next(_uncovered(prepared), "")
+
+
+def _uncovered(prepared: Prepared) -> Iterator[str]:
+    recovery, scheduler = prepared.recovery, prepared.scheduler
+    if len(prepared.jobs) > 1:
+        yield f"jobs: {len(prepared.jobs)} of them"
+    if not isinstance(recovery, FullRestart | HotSpare | Standby):
+        yield f"recovery.use: {recovery.use}"
+    if not isinstance(prepared.jobs[0].checkpoint, Periodic):
+        yield "checkpoint.tiers: more than copies in one store at a time"
+    if prepared.network is not None:
+        yield "cluster.fabric: it decides who fails, or how fast jobs step"
+    if prepared.units is not None:
+        yield "spares.unit: nodes are used in whole units"
+    if scheduler.pack is not None:
+        yield f"scheduler.pack: {scheduler.pack}"
+    if scheduler.pick == "best-score":
+        yield "scheduler.pick: best-score"
+    if isinstance(prepared.repair, Tiers) and prepared.repair.lemons:
+        yield "repair.lemons"
+    for source in prepared.sources:
+        found = _uncovered_of_source(source)
+        if found:
+            yield f"failures: '{source.name}' has {found}"
+
+
+def _uncovered_of_source(source: Source) -> str:
+    """Return what of a source the loop does not know, by its key; nothing if it knows all."""
+    later = not source.all_known_ahead or source.renews == "at_return"
+    blast = source.blast
+    checks = {
+        f"effect: {source.effect.use}": not source.effect.stops,
+        "fix, so it is a bug": source.fix is not None,
+        "a rollout": source.rollout is not None,
+        "hazards that depend on the version of the software": source.thinned,
+        "variety between its units": later and bool(source.variety),
+        "tempo": later and source.tempo is not None,
+        "size": blast is not None and blast.size is not None and blast.spread is None,
+    }
+    return next((name for name, is_so in checks.items() if is_so), "")
+
+
+def _is_simply_drawn(source: Source) -> bool:
+    """Return whether the lives of a source follow from one law, for units that are all alike and new."""
+    is_spread = source.blast is not None and source.blast.spread is not None
+    return not (source.law is None or source.variety or source.ages or source.tempo or is_spread)
+
+
+# ----------------------------------------
+# A scenario in arrays.
+
+_EXPOSED: dict[str, int] = {"none": state.NO, "nodes": state.NODES, "processes": state.PROCESSES, "both": state.BOTH}
+
+_PICKS = {
+    "lowest": state.LOWEST,
+    "longest-idle": state.LONGEST_IDLE,
+    "random": state.RANDOM,
+    "fewest-failures": state.FEWEST_FAILURES,
+}
+
+_RENEWS = {"at_failure": state.AT_FAILURE, "at_return": state.AT_RETURN, "never": state.NEVER}
+
+_CLOCKS = {"wall": state.WALL, "in_service": state.IN_SERVICE, "busy": state.BUSY}
+
+_VISITS = 12
+"""Visits of one course whose random numbers are named at first; when they do not suffice there are more."""
+
+_TRIES = 64
+"""How often another node is drawn to be blamed, as in `sim.engine.repair`."""
+
+
+class Lowered:
+    """A scenario in arrays that replications copy or share, with the names of the random numbers that they need.
+
+    Parameters
+    ----------
+    prepared
+        A scenario that is covered.
+    visits
+        How many visits of one course have names for their random numbers [-].
+    """
+
+    def __init__(self, prepared: Prepared, visits: int = _VISITS) -> None:
+        self.prepared = prepared
+        self.job = prepared.jobs[0]
+        self.laws: list[float] = []
+        self.purposes = 10
+        self.needs: dict[tuple[int, int], bytes] = {}
+        """What the keys of the random numbers are made of, by source and purpose."""
+        self._steps: list[dict[str, float]] = []
+        self._plans: list[tuple[int, int]] = []
+        self._observers: list[tuple[float, ...]] = []
+        self._offsets: list[int] = []
+        self._members: list[int] = []
+        self._named: dict[str, int] = {}
+        self.sources = len(prepared.sources)
+        self.origins = np.zeros(max(self.sources, 1), state.ORIGIN)
+        scalars = np.zeros(1, state.SCALARS)
+        self.scalars = scalars
+        for index, source in enumerate(prepared.sources):
+            self._lower_source(index, source)
+        self._lower_cluster(visits)
+        self._lower_job()
+        self.law_array = np.array(self.laws or [0.0])
+        self.observers = np.array(self._observers or [(0.0,) * 5], state.OBSERVER)
+        self.offsets, self.members = np.array([*self._offsets, 0]), np.array([*self._members, 0])
+        self.plans = np.array(self._plans, state.PLAN)
+        self.templates = np.zeros(len(self._steps), state.STEP)
+        for number, step in enumerate(self._steps):
+            for name, value in step.items():
+                self.templates[name][number] = value
+        scalars["sources"], scalars["purposes"] = self.sources, self.purposes
+        apart = [source.clock == "busy" or source.hidden is not None for source in prepared.sources]
+        self.is_apart: NDArray[np.bool_] | None = np.array(apart) if any(apart) else None
+        self.draws = not prepared.stationary and all(map(_is_simply_drawn, prepared.sources))
+        """Whether the loop itself can draw the failures."""
+        self.most_steps = max((count for _, count in self._plans), default=0) + 2
+
+    # -------------------------------------------------------------------------------------------- random numbers
+
+    def law(self, law: LawModel) -> int:
+        """Return where the numbers of a law stand."""
+        at = len(self.laws)
+        self.laws += law.parameters
+        return at
+
+    def need(self, source: int, purpose: int, name: str) -> int:
+        """Let failures of a source have numbers for a purpose."""
+        self.needs[source, purpose] = rng.encoded("mark", self.prepared.sources[source].name, name)
+        return purpose
+
+    def new_purpose(self) -> int:
+        """Return a purpose of its own."""
+        self.purposes += 1
+        return self.purposes - 1
+
+    # ---------------------------------------------------------------------------------------------------- sources
+
+    def _lower_source(self, index: int, source: Source) -> None:
+        prepared = self.prepared
+        row = self.origins[index]
+        race = source.detection_race
+        row["of_job"] = source.part == "job"
+        scattered = source.blast is not None and source.blast.spread is not None
+        row["divisor"] = 1 if scattered else prepared.slots_per_node.get(source.part, 0)
+        row["renews"], row["clock"] = _RENEWS[source.renews], _CLOCKS[source.clock]
+        row["returns"] = source.renews == "at_return" and source.clock == "wall"
+        row["hidden"] = source.hidden is not None
+        row["idle_hazard"], row["interrupts"] = source.idle_hazard, source.interrupts
+        row["always"] = source.interrupts >= 1 and source.idle_hazard >= 1
+        row["by_course"] = source.repair is None and source.recorded is None and not row["of_job"]
+        row["mends_nothing"] = source.recorded is not None
+        row["planned"], row["bucket"] = source.planned, source.down_bucket
+        row["saves"], row["notice"], row["defer"] = source.saves or source.effect.saves, source.notice, source.defer
+        row["detection"] = (race.fixed or 0.0) if race is not None and race.fixed is not None else 0.0
+        row["repair"], row["repair_law"] = 0.0, -1
+        row["away"] = row["store_out"] = row["human"] = row["relapse_after"] = row["onset"] = row["life"] = -1
+        if race is not None and race.fixed is None:
+            row["detection"] = math.nan
+            row["first_observer"], row["observers"] = len(self._observers), len(race.asked)
+            for asked in race.asked:
+                covers = self.need(index, self.new_purpose(), asked.covers)
+                latency = self.need(index, self.new_purpose(), asked.latency)
+                law = self.law(asked.observer.law)
+                self._observers.append((asked.least, asked.observer.coverage, covers, law, latency))
+            if race.human is not None:
+                row["human"] = self.law(race.human)
+                row["human_purpose"] = self.need(index, self.new_purpose(), f"detection {HUMAN}")
+        if isinstance(source.repair, Fixed):
+            row["repair"] = source.repair.value
+        elif source.repair is not None:
+            row["repair_law"] = self.law(source.repair)
+            self.need(index, state.REPAIR_MARK, "repair")
+        if source.law is not None:
+            row["life"] = self.law(source.law)
+            self.needs[index, state.LIFE] = rng.encoded("life", source.name)
+        if not row["always"]:
+            self.need(index, state.INTERRUPTS, "interrupts")
+            self.need(index, state.IDLE_MARK, "idle")
+        if source.away is not None:
+            row["away"] = self.law(source.away)
+            self.need(index, state.AWAY, "away")
+        if source.store_out is not None:
+            row["store_out"] = self.law(source.store_out)
+            self.need(index, state.STORE_OUT, "store_out")
+        if source.residue is not None:
+            row["has_residue"], row["relapse"] = True, source.residue.probability or 0.0
+            row["relapse_after"] = self.law(source.residue.after)
+            self.need(index, state.RELAPSES, "relapse")
+            self.need(index, state.RELAPSE_AFTER, "relapse after")
+        if source.hidden is not None and source.hidden.onset is not None:
+            row["onset"] = self.law(source.hidden.onset)
+        row["apart"] = source.blast is not None and source.blast.repair == "nodes" and not scattered
+        if source.law is not None:
+            row["units"], row["reach"] = source.units, source.law.reach(prepared.warmup + prepared.horizon)
+            row["is_ahead"] = source.all_known_ahead and source.renews == "at_failure"
+        if source.part in prepared.blast and not row["divisor"]:
+            offsets, nodes = prepared.blast[source.part]
+            row["first_offset"] = len(self._offsets)
+            self._offsets += (np.asarray(offsets) + len(self._members)).tolist()
+            self._members += np.asarray(nodes).tolist()
+
+    # ------------------------------------------------------------------------------------------ nodes and repair
+
+    def _lower_cluster(self, visits: int) -> None:
+        prepared, scalars = self.prepared, self.scalars
+        scalars["end"], scalars["warmup"] = prepared.warmup + prepared.horizon, prepared.warmup
+        scalars["windows"] = prepared.windows or 0.0
+        scalars["node_count"], scalars["gpus_per_node"] = prepared.nodes, prepared.gpus_per_node
+        scalars["causes"], scalars["withheld"] = self.sources + 1, prepared.withheld
+        scalars["pick"] = _PICKS[prepared.scheduler.pick]
+        scalars["counts_service"] = any(source.clock == "in_service" for source in prepared.sources)
+        self.pools = np.zeros(len(Place), state.POOL)
+        self.nodes = np.zeros(prepared.nodes, state.NODE)
+        for name in ("stay_segment", "earlier", "later", "first_life", "hidden", "hidden_parked", "renewals", "parked"):
+            self.nodes[name] = -1
+        self.nodes["place"][prepared.serving :] = Place.WITHHELD
+        self.nodes["outages"][prepared.serving :] = 1 << 60
+        first = list(range(prepared.serving))
+        kept: dict[str, list[int]] = {"spare": []}
+        for name, reserve in prepared.reserves.items():
+            edge = len(first) - min(reserve.nodes, len(first))
+            kept[name], first = first[edge:], first[:edge]
+        self.pool_order = np.array([POOLS[name] for name in ("idle", *kept)], dtype=np.int64)
+        self.members_of_pools = {name: np.array(each, dtype=np.int64) for name, each in {"idle": first, **kept}.items()}
+        for name, members in self.members_of_pools.items():
+            place = POOLS[name]
+            pool = self.pools[place]
+            held = prepared.reserves.get(name)
+            pool["is_there"], pool["count"], pool["place"] = True, len(members), place
+            pool["target"] = 0 if name == "idle" else len(members)
+            pool["refills"] = name != "idle" and (held is None or held.refills)
+            if held is not None:
+                pool["delay"], pool["one_by_one"] = held.delay, held.one_by_one
+            self.nodes["place"][members] = place
+        scalars["pool_count"] = len(self.pool_order)
+        repair = prepared.repair
+        scalars["repair_scale"] = repair.scale
+        scalars["test_law"], scalars["diagnosis_finds"] = -1, 1.0
+        self.tiers = np.zeros(1, state.TIER)
+        if not isinstance(repair, Tiers):
+            return
+        self.tiers = np.zeros(len(repair.tiers), state.TIER)
+        names = [tier.name for tier in repair.tiers]
+        for row, tier in zip(self.tiers, repair.tiers, strict=True):
+            row["law"], row["escalates"], row["fixes"] = self.law(tier.time), tier.escalates, tier.fixes
+            row["crews"] = row["free"] = tier.crews or 0
+            row["first"] = row["last"] = -1
+        scalars["tier_count"], scalars["has_crews"] = len(repair.tiers), any(tier.crews for tier in repair.tiers)
+        if repair.qualification is not None:
+            scalars["test_law"] = self.law(repair.qualification.time)
+            scalars["test_finds"] = repair.qualification.finds
+        diagnosis = repair.diagnosis
+        scalars["diagnosis_finds"], scalars["blames_other"] = diagnosis.finds, diagnosis.blames_other
+        scalars["visit_purposes"], scalars["first_purposes"] = visits, self.purposes
+        self.purposes += 5 * visits
+        scalars["others"] = self.purposes
+        self.purposes += _TRIES if diagnosis.blames_other else 0
+        for index, source in enumerate(prepared.sources):
+            if not self.origins[index]["by_course"]:
+                continue
+            self.origins[index]["tier"] = names.index(source.tier) if source.tier in names else 0
+            for number in range(visits):
+                for offset, what in enumerate(("repair", "escalates", "fixes", "finds", "qualification")):
+                    self.need(index, int(scalars["first_purposes"][0]) + 5 * number + offset, f"{what} {number}")
+            if diagnosis.finds < 1 or diagnosis.blames_other > 0:
+                self.need(index, state.DIAGNOSIS, "diagnosis")
+                self.need(index, state.BLAME, "blame")
+            for attempt in range(_TRIES if diagnosis.blames_other else 0):
+                self.need(index, int(scalars["others"][0]) + attempt, f"other {attempt}")
+
+    # ---------------------------------------------------------------------------------------- the job and its plans
+
+    def _lower_job(self) -> None:
+        prepared, scalars, job = self.prepared, self.scalars, self.job
+        checkpoint, recovery = job.checkpoint, prepared.recovery
+        assert isinstance(checkpoint, Periodic)
+        scalars["arrival"], scalars["since"] = prepared.warmup + job.arrival, prepared.warmup + job.arrival
+        scalars["gpus"], scalars["nodes_needed"] = job.gpus, job.nodes
+        scalars["positions"] = job.replicas * (job.nodes // job.replicas)
+        scalars["step_time"], scalars["target"] = job.step_time, job.target
+        for name in ("interval", "stall", "drain", "load"):
+            scalars[name] = getattr(checkpoint, name)
+        scalars["run_at"] = scalars["detect_at"] = scalars["finish_at"] = scalars["looks_at"] = math.inf
+        scalars["ready_at"] = scalars["saved_at"] = scalars["store_back"] = -math.inf
+        scalars["start"] = scalars["end_of_job"] = math.nan
+        scalars["fail_source"] = scalars["repairing_first"] = scalars["repairing_last"] = scalars["first_free"] = -1
+        scalars["missing"] = job.nodes
+        scalars["is_open"] = True
+        scalars["edges"] = 1
+        rank = sorted(range(job.nodes), key=job.seats.__getitem__) if job.seats else range(job.nodes)
+        self.rank = np.array(rank, dtype=np.int64)
+        self.rank_place = np.argsort(self.rank)
+        scalars["start_plan"] = self._plan(_symbolic(recovery)._start(self._view(0)), is_start=True)
+        for name, missing in (("plain_plan", 0), ("swap_plan", 1)):
+            failure = FailureView("", False, missing, missing, _name)
+            plan, _ = _symbolic(recovery)._plan(failure, self._view(missing), ClusterView(0, 0), None)
+            scalars[name] = self._plan(plan)
+        scalars["away_plan"] = self._plan((Requeue(0.0),))
+        scalars["any_plan"] = len(self._steps)
+        self._plan((Acquire(),))
+        scalars["save_plan"] = len(self._steps)
+        self._plan((Save(),))
+
+    def _view(self, missing: int) -> JobView:
+        job = self.job
+        return JobView(job.name, 0.0, job.nodes, missing, job.replicas, job.replicas, False, 1, _name)
+
+    def _plan(self, plan: Plan, *, is_start: bool = False) -> int:
+        """Write a plan down; return its number."""
+        number = len(self._plans)
+        self._plans.append((0, 0))
+        rows = [self._row(step, is_start=is_start) for step in plan]
+        self._plans[number] = len(self._steps), len(rows)
+        self._steps += rows
+        return number
+
+    def _row(self, step: Step, *, is_start: bool) -> dict[str, float]:
+        """Return the numbers of a step, at the scale of the recovery."""
+        scale = self.prepared.recovery.scale
+        row: dict[str, float] = {"law": -1, "otherwise": -1, "scale": scale}
+        row |= dict.fromkeys(_POOLS, -1)
+        match step:
+            case Stall() | Requeue():
+                seconds = step.seconds if isinstance(step, Stall) else step.delay
+                row |= {"kind": state.STALL, "seconds": seconds * scale}
+                if isinstance(step, Stall):
+                    row |= {"bucket": step.bucket, "exposed": _EXPOSED[step.exposed]}
+                else:
+                    row["kind"] = state.REQUEUE
+                if isinstance(seconds, _Time):
+                    row |= {"law": self.law(seconds.law), "mean": seconds.law.mean_value}
+                    row["purpose"] = self._recovery_purpose(seconds.purpose, is_start=is_start)
+            case Acquire():
+                row |= {"kind": state.ACQUIRE, "exposed": _EXPOSED[step.exposed], "timeout": step.timeout * scale}
+                row |= {name: POOLS[pool] for name, pool in zip(_POOLS, step.pools, strict=False)} | {"fill": step.fill}
+                if step.otherwise:
+                    row["otherwise"] = self._plan(step.otherwise)
+            case Restore():
+                row |= {"kind": state.RESTORE, "exposed": _EXPOSED[step.exposed]}
+            case Save():
+                row |= {"kind": state.SAVE, "exposed": _EXPOSED[step.exposed]}
+            case Run():
+                row["kind"] = state.RUN
+        return row
+
+    def _recovery_purpose(self, name: str, *, is_start: bool) -> int:
+        """Return the purpose of a time of the recovery, drawn by a start or by whatever failure."""
+        purpose = self._named.get(name)
+        if purpose is None:
+            purpose = self._named[name] = self.new_purpose()
+        if is_start:
+            self.needs[self.sources, purpose] = rng.encoded("start", self.job.name, name)
+        else:
+            for source in range(self.sources):
+                self.need(source, purpose, name)
+        return purpose
+
+
+_POOLS = ("pool_0", "pool_1", "pool_2", "pool_3")
+
+
+class _Time(float):
+    """A time of a plan that a law will give, by the number that belongs to a purpose."""
+
+    law: LawModel
+    purpose: str
+
+
+class _Symbol(NamedTuple):
+    """Stands for a law while a strategy makes a plan: what it draws says which law it was, and what for."""
+
+    law: LawModel
+    mean_value: float = 0.0
+
+    def ppf_one(self, purpose: str) -> _Time:
+        time = _Time(1.0)
+        time.law, time.purpose = self.law, purpose
+        return time
+
+
+def _name(purpose: str) -> float:
+    """Stand for the numbers of a failure: what is asked for a number of a purpose gets its name."""
+    return cast("float", purpose)
+
+
+def _symbolic(recovery: AnyRecovery) -> AnyRecovery:
+    """Return a strategy at a scale of one whose random times say which law they are of."""
+    laws = {
+        name: _Symbol(value)
+        for name in type(recovery).model_fields
+        if isinstance(value := getattr(recovery, name), LawModel) and not isinstance(value, Fixed)
+    }
+    return recovery.model_copy(update=laws)

@@ -1,0 +1,173 @@
+"""The functions of the loop as machine code, which numba makes of them. Nothing else needs numba, nor imports this."""
+
+from __future__ import annotations
+
+from types import FunctionType
+
+import numpy as np
+from llvmlite import ir
+from llvmlite.binding import add_symbol
+from numba import carray, njit, types
+from numba.core import cgutils
+from numba.core.imputils import lower_getattr
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import get_cython_function_address, intrinsic, overload, register_jitable
+from numba.np.arrayobj import make_array, populate_array
+from numba.np.numpy_support import from_dtype
+
+from sim import quantiles, rng
+from sim.compiled import jobs, loop, nodes, state
+from sim.compiled.loop import draw_failures, simulate
+from sim.policies.checkpoint import periodic, stores
+
+ELEMENTS = {
+    "int": np.dtype(np.int64),
+    "float": np.dtype(np.float64),
+    "Node": state.NODE,
+    "Event": state.EVENT,
+    "Call": state.CALL,
+    "Origin": state.ORIGIN,
+    "Observer": state.OBSERVER,
+    "Tier": state.TIER,
+    "Step": state.STEP,
+    "Plan": state.PLAN,
+    "Pool": state.POOL,
+    "Entry": state.ENTRY,
+    "Clock": state.CLOCK,
+    "Due": state.DUE,
+    "Life": state.SLOT,
+    "Link": state.LINK,
+    "Suspect": state.SUSPECT,
+    "Segment": state.SEGMENT,
+    "Patient": state.PATIENT,
+    "Visit": state.VISIT,
+    "Risk": state.RISK,
+    "Logged": state.LOGGED,
+    "np.int64": np.dtype(np.int64),
+}
+"""The elements of an array by what its annotation says between the brackets."""
+
+
+@intrinsic
+def pointer(context, address):
+    """Take an integer for an address."""
+    del context, address
+
+    def generate(context, builder, signature, values):
+        del signature
+        return builder.inttoptr(values[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), generate
+
+
+ARRAYS = {
+    name: ELEMENTS[kind[kind.index("[") + 1 : -1]]
+    for name, kind in state.Scalars.__annotations__.items()
+    if kind.startswith(("list", "NDArray"))
+}
+"""The elements of each array of the scalars."""
+
+
+@infer_getattr
+class _ArrayOfRecord(AttributeTemplate):
+    """A field that holds an address stands for the array that begins there: ``nodes`` for ``nodes_at``."""
+
+    key = types.Record
+
+    def generic_resolve(self, record, name):
+        if name in ARRAYS and f"{name}_at" in record.fields:
+            return types.Array(from_dtype(ARRAYS[name]), 1, "C")
+        return None
+
+
+def _add_array(name, kind):
+    """Let the machine code of such an attribute be an array without a memory of its own."""
+
+    @lower_getattr(types.Record, name)
+    def load(context, builder, record, value):
+        array_type = types.Array(from_dtype(kind), 1, "C")
+        integer = context.get_value_type(types.intp)
+        address = builder.load(cgutils.get_record_member(builder, value, record.offset(f"{name}_at"), integer))
+        array = make_array(array_type)(context, builder)
+        size, many = (context.get_constant(types.intp, number) for number in (kind.itemsize, 1 << 40))
+        populate_array(
+            array,
+            data=builder.inttoptr(address, context.get_data_type(array_type.dtype).as_pointer()),
+            shape=cgutils.pack_array(builder, [many]),
+            strides=cgutils.pack_array(builder, [size]),
+            itemsize=size,
+            meminfo=None,
+        )
+        return array._getvalue()
+
+
+for _name, _kind in ARRAYS.items():
+    _add_array(_name, _kind)
+
+# In Python the constants of the hash are integers of any size, here they have 64 bits and no sign.
+_CONSTANTS = {name: np.uint64(value) for name, value in vars(rng).items() if type(value) is int}
+
+_hashed = njit(FunctionType(rng.uniform_one.__code__, _CONSTANTS, "uniform_one", (np.uint64(0),)))
+
+
+@overload(rng.uniform_one)
+def _uniform_one(key, index, sub):
+    def hashed(key, index, sub):
+        return _hashed(np.uint64(key), np.uint64(index), np.uint64(sub))
+
+    return hashed
+
+
+_OF_GAMMA = {"gamma_below": "gammainc", "gamma_above": "gammaincc", "gamma_quantile": "gammaincinv"}
+"""What scipy calls the functions of the gamma law: machine code takes its machine code."""
+
+
+def _add_gamma(function, name):
+    """Let a function of the gamma law be a call of the one of scipy, which is linked by its name."""
+    symbol = f"ettrick_{name}"
+    add_symbol(symbol, get_cython_function_address("scipy.special.cython_special", name))
+
+    @intrinsic
+    def call(context, stages, value):
+        def generate(context, builder, signature, values):
+            double = ir.DoubleType()
+            kind = ir.FunctionType(double, [double, double])
+            return builder.call(cgutils.get_or_insert_function(builder.module, kind, symbol), values)
+
+        return types.float64(types.float64, types.float64), generate
+
+    @overload(function)
+    def replaced(stages, value):
+        def called(stages, value):
+            return call(stages, value)
+
+        return called
+
+
+for _name, _scipy in _OF_GAMMA.items():
+    _add_gamma(getattr(quantiles, _name), _scipy)
+
+for _module in (quantiles, periodic, state, nodes, jobs, loop):
+    for _function in list(vars(_module).values()):
+        is_own = isinstance(_function, FunctionType) and _function.__module__ == _module.__name__
+        if is_own and _function.__name__ not in _OF_GAMMA:
+            register_jitable(_function)
+register_jitable(stores.whole)
+
+
+@njit(cache=True)
+def run(address):
+    """Run the loop on the scalars at an address."""
+    simulate(carray(pointer(address), 1, state.SCALARS)[0])
+
+
+@njit(cache=True)
+def draw(address):
+    """Draw the failures of the scalars at an address."""
+    draw_failures(carray(pointer(address), 1, state.SCALARS)[0])
+
+
+def prepare():
+    """Compile the loop, or load what has been compiled."""
+    run.compile((types.int64,))
+    draw.compile((types.int64,))

@@ -1,0 +1,948 @@
+"""Nodes in the compiled loop: clocks and lives, pools, what is open against each node, and its way through repair.
+
+As `sim.engine.lives`, `sim.engine.nodes` and `sim.engine.repair`, with one group of nodes: those of the only job.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sim.compiled.state import (
+    BLAME,
+    BUSY,
+    DIAGNOSIS,
+    FAILURE,
+    FEWEST_FAILURES,
+    LONGEST_IDLE,
+    LOWEST,
+    ON_CANDIDATE,
+    ON_HIDDEN,
+    ON_LIFE,
+    ON_REPAIRED,
+    ON_RETURN,
+    ON_VISIT_END,
+    RANDOM,
+    RELAPSE_AFTER,
+    RELAPSES,
+    RETURN,
+    Failure,
+    Node,
+    Pool,
+    Scalars,
+    draw,
+    draw_at,
+    life_of,
+    mark,
+    mark_at,
+    schedule,
+)
+from sim.engine.lives import RELAPSE
+from sim.engine.nodes import Place
+from sim.failures.trace import PARTS
+from sim.policies.contracts import Bucket
+from sim.rng import uniform_one
+
+IDLE, SPARE, JOB, REPAIR, WITHHELD = (
+    int(place) for place in (Place.IDLE, Place.SPARE, Place.JOB, Place.REPAIR, Place.WITHHELD)
+)
+
+BUCKETS = len(Bucket)
+
+SPARE_IDLE, IN_REPAIR, QUALIFICATION, UNALLOCATED = (
+    int(bucket) for bucket in (Bucket.SPARE_IDLE, Bucket.REPAIR, Bucket.QUALIFICATION, Bucket.UNALLOCATED)
+)
+
+PROCESS_CLOCK, HELD_CLOCK, BUSY_CLOCK = 0, 1, 2
+
+# ----------------------------------------
+# Lives on the clocks of the job and of its nodes.
+
+
+def read(s: Scalars, clock: int, now: float) -> float:
+    """Return for how long a clock has run so far [s]."""
+    it = s.clocks[clock]
+    return it.total + (now - it.since) if it.is_on else it.total
+
+
+def turn(s: Scalars, clock: int, now: float, on: bool) -> None:
+    """Let a clock run, or stand still."""
+    it = s.clocks[clock]
+    if not on:
+        it.total = read(s, clock, now)
+    elif not it.is_on:
+        it.since = now
+    it.is_on = on
+
+
+def new_life(s: Scalars, node: int, source: int, slot: int, number: int, due: float) -> int:
+    """Return the place of a new life."""
+    if s.life_count == s.lives_room:
+        s.is_full = True
+        return 0
+    index = s.life_count
+    s.life_count += 1
+    life = s.lives[index]
+    life.node, life.source, life.slot, life.round, life.due = node, source, slot, number, due
+    life.token, life.next, life.next_hidden, life.is_hidden = 0, -1, -1, False
+    return index
+
+
+def push_life(s: Scalars, clock: int, index: int, due: float) -> None:
+    """Let a life end at a reading of a clock [s]."""
+    it = s.clocks[clock]
+    if it.size == s.due_room:
+        s.is_full = True
+        return
+    heap = clock * s.due_room
+    life = s.lives[index]
+    place = it.size
+    it.size += 1
+    while place > 0:
+        above = (place - 1) >> 1
+        if not is_before(s, due, life.source, life.slot, life.round, life.token, heap + above):
+            break
+        copy_due(s, heap + above, heap + place)
+        place = above
+    entry = s.dues[heap + place]
+    entry.due, entry.source, entry.slot, entry.round, entry.token = due, life.source, life.slot, life.round, life.token
+    entry.life = index
+
+
+def is_before(s: Scalars, due: float, source: int, slot: int, number: int, token: int, other: int) -> bool:
+    """Return whether a life ends before the one at a place of the heaps."""
+    it = s.dues[other]
+    if due != it.due:
+        return due < it.due
+    if source != it.source:
+        return source < it.source
+    if slot != it.slot:
+        return slot < it.slot
+    if number != it.round:
+        return number < it.round
+    return token < it.token
+
+
+def copy_due(s: Scalars, origin: int, target: int) -> None:
+    """Copy an entry of the heaps of clocks."""
+    a, b = s.dues[origin], s.dues[target]
+    b.due, b.source, b.slot, b.round, b.token, b.life = a.due, a.source, a.slot, a.round, a.token, a.life
+
+
+def pop_life(s: Scalars, clock: int) -> None:
+    """Take the first life off the heap of a clock."""
+    it = s.clocks[clock]
+    heap = clock * s.due_room
+    it.size -= 1
+    count = it.size
+    last = s.dues[heap + count]
+    place = 0
+    while True:
+        below = 2 * place + 1
+        if below >= count:
+            break
+        if below + 1 < count:
+            other = s.dues[heap + below + 1]
+            if is_before(s, other.due, other.source, other.slot, other.round, other.token, heap + below):
+                below += 1
+        if is_before(s, last.due, last.source, last.slot, last.round, last.token, heap + below):
+            break
+        copy_due(s, heap + below, heap + place)
+        place = below
+    copy_due(s, heap + count, heap + place)
+
+
+def first_life(s: Scalars, clock: int) -> int:
+    """Return the first life of a clock to end, or -1; forget those whose node has left."""
+    it = s.clocks[clock]
+    heap = clock * s.due_room
+    while it.size > 0 and s.lives[s.dues[heap].life].token != s.dues[heap].token:
+        pop_life(s, clock)
+    return s.dues[heap].life if it.size > 0 else -1
+
+
+def arm(s: Scalars, clock: int, now: float) -> None:
+    """Arrange the event of the first life to end, if the clock runs."""
+    it = s.clocks[clock]
+    if it.is_on and first_life(s, clock) >= 0:
+        time = now + max(s.dues[clock * s.due_room].due - read(s, clock, now), 0.0)
+        if time < it.at:
+            it.at = time
+            schedule(s, time, FAILURE, ON_LIFE, clock, 0, 0, 0, 0, time)
+
+
+def keep_life(s: Scalars, index: int) -> None:
+    """Enter a life in the list of its node."""
+    node = s.nodes[s.lives[index].node]
+    s.lives[index].next = node.first_life
+    node.first_life = index
+
+
+def drop_life(s: Scalars, index: int) -> bool:
+    """Take a life out of the list of its node; return whether it was there."""
+    node = s.nodes[s.lives[index].node]
+    other = node.first_life
+    if other == index:
+        node.first_life = s.lives[index].next
+        return True
+    while other >= 0:
+        following = s.lives[other].next
+        if following == index:
+            s.lives[other].next = s.lives[index].next
+            return True
+        other = following
+    return False
+
+
+def push_node_life(s: Scalars, index: int) -> None:
+    """Let a life of a node of the job end with the clock of the job."""
+    life = s.lives[index]
+    node = s.nodes[life.node]
+    push_life(s, BUSY_CLOCK, index, life.due - node.clock_before + node.clock_joined)
+
+
+def begin_busy(s: Scalars, index: int, seconds: float, now: float) -> None:
+    """Let a life of a node, which may be in the job, end after `seconds` of its busy time."""
+    life = s.lives[index]
+    node = s.nodes[life.node]
+    if not node.has_clock:
+        node.has_clock = True
+        s.uses_lives = True
+        node.clock_joined = read(s, BUSY_CLOCK, now) if node.in_job else 0.0
+    life.due = node.clock_before + seconds
+    if node.in_job:
+        life.due += read(s, BUSY_CLOCK, now) - node.clock_joined
+    keep_life(s, index)
+    if node.in_job:
+        push_node_life(s, index)
+        arm(s, BUSY_CLOCK, now)
+
+
+def join(s: Scalars, index: int, now: float) -> None:
+    """Let the lives of a node run with the job."""
+    node = s.nodes[index]
+    if not node.has_clock:
+        return
+    node.clock_joined = read(s, BUSY_CLOCK, now)
+    life = node.first_life
+    while life >= 0:
+        push_node_life(s, life)
+        life = s.lives[life].next
+    arm(s, BUSY_CLOCK, now)
+
+
+def part(s: Scalars, index: int, now: float) -> None:
+    """Stop the lives of a node that leaves the job."""
+    node = s.nodes[index]
+    if not node.has_clock:
+        return
+    node.clock_before += read(s, BUSY_CLOCK, now) - node.clock_joined
+    life = node.first_life
+    while life >= 0:
+        s.lives[life].token += 1
+        life = s.lives[life].next
+
+
+# ----------------------------------------
+# Lives that begin or go on when a node returns, and faults that a repair left in it.
+
+
+def add_link(s: Scalars, first: int, source: int, slot: int, number: int, due: float, life: int) -> int:
+    """Put something at the end of a list that begins at `first`; return where the list begins now."""
+    if s.links == s.links_room:
+        s.is_full = True
+        return first
+    index = s.links
+    s.links += 1
+    link = s.link[index]
+    link.source, link.slot, link.round, link.due, link.life, link.next = source, slot, number, due, life, -1
+    if first < 0:
+        return index
+    last = first
+    while s.link[last].next >= 0:
+        last = s.link[last].next
+    s.link[last].next = index
+    return first
+
+
+def renew(s: Scalars, failure: Failure) -> None:
+    """Begin the next life of a slot that renews at return: now."""
+    if s.origins[failure.source].returns:
+        begin_life(s, failure.source, failure.slot, failure.round + 1)
+
+
+def renew_at_return(s: Scalars, failure: Failure, node: int) -> None:
+    """Begin the next life of a slot that renews at return when its node, which is down, is back."""
+    if s.origins[failure.source].returns:
+        it = s.nodes[node]
+        it.renewals = add_link(s, it.renewals, failure.source, failure.slot, failure.round + 1, 0.0, -1)
+
+
+def begin_life(s: Scalars, source: int, slot: int, number: int) -> None:
+    """Begin a life on the wall clock now; what a repair left behind belongs to a life that has been followed."""
+    if number > RELAPSE:
+        return
+    end = s.now + life_of(s, source, slot, number)
+    if end < s.end:
+        schedule(s, end, FAILURE, ON_CANDIDATE, source, slot, number, 0, 0, math.nan)
+
+
+def continue_service(s: Scalars, node: int, source: int, slot: int, number: int, due: float) -> None:
+    """Schedule a life by its node's time in service, or park it while the node is down."""
+    it = s.nodes[node]
+    if it.is_down:
+        it.parked = add_link(s, it.parked, source, slot, number, due, -1)
+        return
+    time = max(due + it.was_down, s.now)
+    if time < s.end:
+        schedule(s, time, FAILURE, ON_CANDIDATE, source, slot, number, 0, 0, due)
+
+
+def go_up(s: Scalars, index: int, now: float) -> None:
+    """Begin and go on with what has waited for a node."""
+    node = s.nodes[index]
+    if s.counts_service:
+        node.was_down = node.was_down + now - node.down_since
+        node.is_down = False
+        link = node.parked
+        node.parked = -1
+        while link >= 0:
+            it = s.link[link]
+            continue_service(s, index, it.source, it.slot, it.round, it.due)
+            link = it.next
+    link = node.renewals
+    node.renewals = -1
+    while link >= 0:
+        it = s.link[link]
+        begin_life(s, it.source, it.slot, it.round)
+        link = it.next
+    resume_hidden(s, index, now)
+
+
+def remain(s: Scalars, node: int, failure: Failure, now: float) -> None:
+    """Leave the fault behind a failure in its node: it strikes again."""
+    origin = s.origins[failure.source]
+    if not origin.has_residue:
+        return
+    slot, number = failure.slot, failure.round
+    if origin.divisor == 0 and number < RELAPSE:
+        # One of the nodes that an incident took: it strikes again alone, and its slot is the node.
+        slot, number = node, number * PARTS + slot
+    number += RELAPSE
+    after = relapse_after(s, failure.source, slot, number)
+    begin_hidden(s, new_life(s, node, failure.source, slot, number, after), after, now)
+
+
+def relapse_after(s: Scalars, source: int, slot: int, number: int) -> float:
+    """Return how long a fault that a repair left takes to strike again [s]."""
+    return draw(s, s.origins[source].relapse_after, Failure(source, slot, number), RELAPSE_AFTER)
+
+
+def begin_hidden(s: Scalars, index: int, seconds: float, now: float) -> None:
+    """Let a hidden fault strike after `seconds` of its clock."""
+    life = s.lives[index]
+    keep_hidden(s, index)
+    if s.origins[life.source].clock == BUSY:
+        begin_busy(s, index, seconds, now)
+    elif now + seconds < s.end:
+        schedule(s, now + seconds, FAILURE, ON_HIDDEN, index, life.token, 0, 0, 0, 0.0)
+
+
+def keep_hidden(s: Scalars, index: int) -> None:
+    """Enter a hidden fault in the list of its node."""
+    life = s.lives[index]
+    node = s.nodes[life.node]
+    life.next_hidden = node.hidden
+    life.is_hidden = True
+    node.hidden = index
+
+
+def drop_hidden(s: Scalars, index: int) -> None:
+    """Take a hidden fault out of the list of its node."""
+    life = s.lives[index]
+    node = s.nodes[life.node]
+    life.is_hidden = False
+    other = node.hidden
+    if other == index:
+        node.hidden = life.next_hidden
+        return
+    while s.lives[other].next_hidden != index:
+        other = s.lives[other].next_hidden
+    s.lives[other].next_hidden = life.next_hidden
+
+
+def has_hidden(s: Scalars, node: int, source: int) -> bool:
+    """Return whether a node has a hidden fault of a source."""
+    index = s.nodes[node].hidden
+    while index >= 0:
+        if s.lives[index].source == source:
+            return True
+        index = s.lives[index].next_hidden
+    return False
+
+
+def resume_hidden(s: Scalars, node: int, now: float) -> None:
+    """Let hidden faults that came due while their node was down strike some time after its return."""
+    link = s.nodes[node].hidden_parked
+    s.nodes[node].hidden_parked = -1
+    while link >= 0:
+        index = s.link[link].life
+        link = s.link[link].next
+        life = s.lives[index]
+        if not life.is_hidden:
+            continue
+        drop_hidden(s, index)
+        if life.round >= RELAPSE:
+            number = life.round + RELAPSE
+            seconds = relapse_after(s, life.source, life.slot, number)
+        else:
+            number = life.round + 1
+            seconds = life_of(s, life.source, life.slot, number)
+        begin_hidden(s, new_life(s, node, life.source, life.slot, number, 0.0), seconds, now)
+
+
+def cure(s: Scalars, node: int) -> None:
+    """Let a node have no hidden faults any more."""
+    index = s.nodes[node].hidden
+    s.nodes[node].hidden = -1
+    while index >= 0:
+        life = s.lives[index]
+        life.token += 1
+        life.is_hidden = False
+        drop_life(s, index)
+        index = life.next_hidden
+
+
+# ----------------------------------------
+# Pools of nodes that wait.
+
+
+def change(pool: Pool, delta: int, now: float) -> None:
+    """Add `delta` nodes to a pool at the time `now` [s]."""
+    pool.area += pool.count * (now - pool.last)
+    pool.last = now
+    pool.count += delta
+
+
+def change_down(s: Scalars, delta: int, now: float) -> None:
+    """Note that so many more nodes are down."""
+    seconds = now - s.down_last
+    before = s.down_time[s.down]
+    s.down_time[s.down] = seconds if math.isnan(before) else before + seconds
+    s.down_area += s.down * seconds
+    s.down_last = now
+    s.down += delta
+
+
+def push(s: Scalars, place: int, index: int) -> None:
+    """Enter a node in a pool; the caller counts it."""
+    pool = s.pools[place]
+    if pool.size == s.pool_room:
+        s.is_full = True
+        return
+    key = 0.0
+    if s.pick != LOWEST:
+        if s.pick == LONGEST_IDLE:
+            key = float(s.picks)
+            s.picks += 1
+        elif s.pick == RANDOM:
+            key = uniform_one(s.pick_key, index, s.picks)
+            s.picks += 1
+        elif s.pick == FEWEST_FAILURES:
+            key = float(s.nodes[index].failed)
+        s.pool_key[place * s.node_count + index] = key
+    heap = place * s.pool_room
+    at = pool.size
+    pool.size += 1
+    while at > 0:
+        above = (at - 1) >> 1
+        other = s.entry[heap + above]
+        if other.key < key or (other.key == key and other.node < index):
+            break
+        s.entry[heap + at].key, s.entry[heap + at].node = other.key, other.node
+        at = above
+    s.entry[heap + at].key, s.entry[heap + at].node = key, index
+
+
+def pop(s: Scalars, place: int) -> int:
+    """Return the first node that is still in a pool, or -1 if no entry is left."""
+    pool = s.pools[place]
+    heap = place * s.pool_room
+    while pool.size > 0:
+        first_key, first = s.entry[heap].key, s.entry[heap].node
+        pool.size -= 1
+        count = pool.size
+        key, index = s.entry[heap + count].key, s.entry[heap + count].node
+        at = 0
+        while True:
+            below = 2 * at + 1
+            if below >= count:
+                break
+            if below + 1 < count:
+                a, b = s.entry[heap + below], s.entry[heap + below + 1]
+                if b.key < a.key or (b.key == a.key and b.node < a.node):
+                    below += 1
+            other = s.entry[heap + below]
+            if key < other.key or (key == other.key and index < other.node):
+                break
+            s.entry[heap + at].key, s.entry[heap + at].node = other.key, other.node
+            at = below
+        s.entry[heap + at].key, s.entry[heap + at].node = key, index
+        if s.nodes[first].place == place:
+            if s.pick == LOWEST:
+                return first
+            if s.pool_key[place * s.node_count + first] == first_key:
+                s.pool_key[place * s.node_count + first] = math.nan
+                return first
+    return -1
+
+
+def take(s: Scalars, place: int, now: float) -> int:
+    """Take a healthy node of a pool, or return -1."""
+    pool = s.pools[place]
+    if pool.count == 0 or not pool.is_there:
+        return -1
+    while not s.is_full:
+        index = pop(s, place)
+        if index >= 0:
+            change(pool, -1, now)
+            s.nodes[index].place = JOB
+            return index
+        dissolve(s, now)
+    return -1
+
+
+def take_many(s: Scalars, count: int, now: float) -> None:
+    """Take idle nodes into the list of those that were picked, in rising order."""
+    pool = s.pools[IDLE]
+    if s.pick == LOWEST and pool.size >= count and is_stretch(s, count):
+        for index in range(count):
+            s.picked[index] = s.entry[index].node
+            s.nodes[s.picked[index]].place = JOB
+        for index in range(count, pool.size):
+            s.entry[index - count].key, s.entry[index - count].node = s.entry[index].key, s.entry[index].node
+        pool.size -= count
+        change(pool, -count, now)
+        return
+    for index in range(count):
+        s.picked[index] = take(s, IDLE, now)
+    s.picked[:count].sort()
+
+
+def is_stretch(s: Scalars, count: int) -> bool:
+    """Return whether the entries of the idle nodes are in order, and the first ones all here."""
+    for index in range(s.pools[IDLE].size):
+        node = s.entry[index].node
+        if index and s.entry[index - 1].node >= node:
+            return False
+        if index < count and s.nodes[node].place != IDLE:
+            return False
+    return True
+
+
+def move(s: Scalars, origin: int, target: int, count: int, now: float) -> int:
+    """Move up to `count` nodes from one pool to another; return how many there were."""
+    for moved in range(count):
+        index = take(s, origin, now)
+        if index < 0:
+            return moved
+        enter(s, target, index, now)
+    return max(count, 0)
+
+
+def enter(s: Scalars, place: int, index: int, now: float) -> None:
+    """Put a node that is nowhere into a pool."""
+    s.nodes[index].place = place
+    change(s.pools[place], 1, now)
+    push(s, place, index)
+
+
+def refill(s: Scalars) -> int:
+    """Return the pool that a returning node goes to."""
+    for index in range(s.pool_count):
+        place = s.pool_order[index]
+        pool = s.pools[place]
+        if pool.refills and pool.count + 1 <= pool.target:
+            return place
+    return IDLE
+
+
+def dissolve(s: Scalars, now: float) -> None:
+    """Make the former nodes of the job plain idle nodes; their number stays the same."""
+    s.is_block = False
+    for position in range(s.nodes_needed):
+        index = s.seat[position]
+        if index >= 0:
+            s.seat[position] = -1
+            s.lacking[s.missing] = position
+            s.missing += 1
+            part(s, index, now)
+            node = s.nodes[index]
+            node.in_job = False
+            node.place = IDLE
+            push(s, IDLE, index)
+
+
+def seat_node(s: Scalars, position: int, index: int, now: float) -> None:
+    """Put a node that was taken at a position of the job."""
+    s.seat[position] = index
+    node = s.nodes[index]
+    node.in_job = True
+    node.position = position
+    if s.uses_lives:
+        join(s, index, now)
+
+
+def leave(s: Scalars, index: int, now: float) -> None:
+    """Take a node out of its pool or its job; the caller says where it is from now on."""
+    node = s.nodes[index]
+    if node.place == JOB:
+        if not s.is_holding:
+            change(s.pools[IDLE], -1, now)
+    else:
+        change(s.pools[node.place], -1, now)
+    if node.in_job:
+        if s.uses_lives:
+            part(s, index, now)
+        s.seat[node.position] = -1
+        s.lacking[s.missing] = node.position
+        s.missing += 1
+        node.in_job = False
+
+
+def send_to_repair(s: Scalars, index: int, cause: int, now: float, bucket: int) -> None:
+    """Move a node that is down out of its place."""
+    leave(s, index, now)
+    node = s.nodes[index]
+    node.place = REPAIR
+    node.stay_since, node.stay_cause, node.stay_segment, node.stay_bucket = now, cause, -1, bucket
+    node.earlier, node.later = s.repairing_last, -1
+    if s.repairing_last >= 0:
+        s.nodes[s.repairing_last].later = index
+    else:
+        s.repairing_first = index
+    s.repairing_last = index
+    if bucket == IN_REPAIR:
+        node.failed += 1
+
+
+def charge_stay(s: Scalars, node: Node, now: float) -> None:
+    """Charge a node out of service up to `now` [s], phase by phase."""
+    table = s.window * BUCKETS
+    while node.stay_since < now:
+        bucket, end = node.stay_bucket, math.inf
+        if node.stay_segment >= 0:
+            bucket, end = s.stay[node.stay_segment].bucket, s.stay[node.stay_segment].end
+        stop = end if end < now else now
+        s.others_table[(table + bucket) * s.causes + node.stay_cause] += (stop - node.stay_since) * s.gpus_per_node
+        node.stay_since = stop
+        if end <= now:
+            node.stay_segment = s.stay[node.stay_segment].next
+
+
+def add_segment(s: Scalars, node: Node, bucket: int, end: float) -> None:
+    """Put a stretch at the end of those of a stay that are known."""
+    if s.stays == s.stays_room:
+        s.is_full = True
+        return
+    index = s.stays
+    s.stays += 1
+    s.stay[index].bucket, s.stay[index].end, s.stay[index].next = bucket, end, -1
+    if node.stay_segment < 0:
+        node.stay_segment = index
+        return
+    last = node.stay_segment
+    while s.stay[last].next >= 0:
+        last = s.stay[last].next
+    s.stay[last].next = index
+
+
+def bring_back(s: Scalars, index: int, now: float) -> None:
+    """Let a node that nothing is open against wait for work again."""
+    node = s.nodes[index]
+    charge_stay(s, node, now)
+    if node.earlier >= 0:
+        s.nodes[node.earlier].later = node.later
+    else:
+        s.repairing_first = node.later
+    if node.later >= 0:
+        s.nodes[node.later].earlier = node.earlier
+    else:
+        s.repairing_last = node.earlier
+    enter(s, refill(s), index, now)
+
+
+def settle_nodes(s: Scalars, now: float) -> float:
+    """Charge the nodes outside jobs up to `now`; return the node-seconds spent down since the last time."""
+    table = s.window * BUCKETS
+    for index in range(s.pool_count):
+        place = s.pool_order[index]
+        pool = s.pools[place]
+        change(pool, 0, now)
+        bucket = UNALLOCATED if place == IDLE else SPARE_IDLE
+        s.others_table[(table + bucket) * s.causes] += pool.area * s.gpus_per_node
+        pool.area = 0.0
+    s.others_table[(table + UNALLOCATED) * s.causes] += s.withheld * (now - s.withheld_last) * s.gpus_per_node
+    s.withheld_last = now
+    index = s.repairing_first
+    while index >= 0:
+        charge_stay(s, s.nodes[index], now)
+        index = s.nodes[index].later
+    change_down(s, 0, now)
+    area = s.down_area
+    s.down_area = 0.0
+    return area
+
+
+# ----------------------------------------
+# Outages. The nodes of a failure are one, or `count` of the list of members from the place `first` on; -1 for none.
+
+
+def size_of(count: int) -> int:
+    """Return how many nodes a failure has."""
+    return 1 if count == 0 else max(count, 0)
+
+
+def member_of(s: Scalars, first: int, count: int, number: int) -> int:
+    """Return one of the nodes of a failure."""
+    return first if count == 0 else s.member[first + number]
+
+
+def take_down(s: Scalars, index: int, now: float) -> None:
+    """Open an outage of a node."""
+    node = s.nodes[index]
+    node.outages += 1
+    if node.outages == 1:
+        change_down(s, 1, now)
+        if s.counts_service:
+            node.down_since = now
+            node.is_down = True
+
+
+def take_out(s: Scalars, failure: Failure, first: int, count: int, end: float) -> None:
+    """Take nodes down until `end` [s]; those outside jobs leave their place."""
+    now = s.now
+    cause = failure.source + 1
+    s.begun[cause] += 1
+    for number in range(size_of(count)):
+        index = member_of(s, first, count, number)
+        is_outside = is_up_outside(s, index)
+        take_down(s, index, now)
+        if is_outside:
+            send_to_repair(s, index, cause, now, s.origins[failure.source].bucket)
+    schedule(s, end, RETURN, ON_RETURN, failure.source, failure.slot, failure.round, first, count, 0.0)
+
+
+def is_up_outside(s: Scalars, index: int) -> bool:
+    """Return whether a node is up and outside jobs."""
+    node = s.nodes[index]
+    return node.outages == 0 and not (node.in_job and s.is_holding)
+
+
+def mend(s: Scalars, failure: Failure, first: int, count: int, now: float) -> None:
+    """Let a repair of nodes remove what is wrong with them, or leave it."""
+    origin = s.origins[failure.source]
+    if origin.mends_nothing or (origin.divisor == 0 and not origin.apart):
+        return
+    for number in range(size_of(count)):
+        index = member_of(s, first, count, number)
+        if origin.relapse > 0 and mark_at(s, failure, RELAPSES, index) < origin.relapse:
+            remain(s, index, failure, now)
+        else:
+            cure(s, index)
+
+
+def close(s: Scalars, index: int, now: float) -> bool:
+    """Close an outage of a node; return whether that brings it back."""
+    node = s.nodes[index]
+    node.outages -= 1
+    if node.outages:
+        return False
+    change_down(s, -1, now)
+    # A node that came back before the job knew of its failure never left its place.
+    if node.place == REPAIR:
+        bring_back(s, index, now)
+    go_up(s, index, now)
+    return True
+
+
+# ----------------------------------------
+# Diagnosis and the course of a repair.
+
+
+def diagnose(s: Scalars, index: int, failure: Failure, now: float) -> int:
+    """Decide who is blamed for a failure of a node; return how many nodes the job loses."""
+    node = s.nodes[index]
+    cause = failure.source + 1
+    is_found, is_other = True, False
+    if node.in_job:
+        if s.diagnosis_finds < 1 and mark(s, failure, DIAGNOSIS) >= s.diagnosis_finds:
+            is_found = False
+        elif s.blames_other > 0 and mark(s, failure, BLAME) < s.blames_other:
+            is_other = True
+    if is_found and not is_other:
+        holds = node.in_job
+        if holds:
+            send_to_repair(s, index, cause, now, IN_REPAIR)
+        admit(s, index, failure, now, False)
+        return int(holds)
+    # Nobody repairs the node: what was wrong with it still is.
+    is_up = close(s, index, now)
+    if not is_up:
+        # Something else has taken it down meanwhile.
+        send_to_repair(s, index, cause, now, IN_REPAIR)
+    renew(s, failure)
+    remain(s, index, failure, now)
+    if not is_found:
+        s.unblamed += 1
+        if is_up:
+            leave(s, index, now)
+            enter(s, refill(s), index, now)
+        return 1
+    s.wrong_blames += 1
+    other = other_node(s, index, failure)
+    if other < 0:
+        return int(not is_up)
+    take_down(s, other, now)
+    send_to_repair(s, other, cause, now, IN_REPAIR)
+    admit(s, other, failure, now, True)
+    return 1 if is_up else 2
+
+
+def other_node(s: Scalars, index: int, failure: Failure) -> int:
+    """Return another node of the job that is up, each with the same probability, or -1."""
+    for attempt in range(64):
+        other = s.seat[int(mark(s, failure, s.others + attempt) * s.nodes_needed)]
+        if other >= 0 and other != index and s.nodes[other].in_job and s.nodes[other].outages == 0:
+            return other
+    return -1
+
+
+def admit(s: Scalars, index: int, failure: Failure, now: float, is_wrong: bool) -> None:
+    """Let a node that is out of its place begin its course."""
+    s.begun[failure.source + 1] += 1
+    if s.patients == s.patients_room:
+        s.is_full = True
+        return
+    number = s.patients
+    s.patients += 1
+    patient = s.patient[number]
+    patient.node, patient.source, patient.slot, patient.round = index, failure.source, failure.slot, failure.round
+    patient.is_wrong, patient.visit, patient.next = is_wrong, 0, -1
+    patient.first = s.visit_count
+    patient.is_fixed = plan_visits(s, failure, index)
+    patient.count = s.visit_count - patient.first
+    if s.is_full:
+        return
+    if s.has_crews:
+        next_visit(s, number, now)
+        return
+    # With crews for everybody the whole course is known now.
+    end = now
+    for visit in range(patient.first, s.visit_count):
+        end += s.visits[visit].seconds
+    if s.visits[s.visit_count - 1].tier < 0:
+        node = s.nodes[index]
+        node.stay_segment = -1
+        time = now
+        for visit in range(patient.first, s.visit_count):
+            time += s.visits[visit].seconds
+            add_segment(s, node, QUALIFICATION if s.visits[visit].tier < 0 else IN_REPAIR, time)
+        # Other outages of the node may last longer.
+        node.stay_bucket = IN_REPAIR
+    schedule(s, end, RETURN, ON_REPAIRED, number, 0, 0, 0, 0, 0.0)
+
+
+def plan_visits(s: Scalars, failure: Failure, node: int) -> bool:
+    """Write down the stays of a node from its first tier on; return whether the fault is gone then."""
+    tier = s.origins[failure.source].tier
+    number = 0
+    while True:
+        if number == s.visit_purposes or s.visit_count + 2 > s.visits_room:
+            s.is_full = True
+            return True
+        purpose = s.first_purposes + 5 * number
+        number += 1
+        it = s.tiers[tier]
+        visit = s.visits[s.visit_count]
+        s.visit_count += 1
+        visit.tier, visit.seconds = tier, draw_at(s, it.law, failure, purpose, node) * s.repair_scale
+        if it.escalates > 0 and mark_at(s, failure, purpose + 1, node) < it.escalates:
+            tier += 1
+            continue
+        fixed = it.fixes >= 1 or mark_at(s, failure, purpose + 2, node) < it.fixes
+        if s.test_law < 0:
+            return fixed
+        visit = s.visits[s.visit_count]
+        s.visit_count += 1
+        visit.tier, visit.seconds = -1, draw_at(s, s.test_law, failure, purpose + 4, node) * s.repair_scale
+        if fixed or mark_at(s, failure, purpose + 3, node) >= s.test_finds:
+            return fixed
+        tier = min(tier + 1, s.tier_count - 1)
+
+
+def next_visit(s: Scalars, number: int, now: float) -> None:
+    """Begin the next stay, or wait for a crew."""
+    patient = s.patient[number]
+    if patient.visit == patient.count:
+        # The course is over at this very moment: nothing else of this time comes between.
+        finish_course(s, number, now)
+        return
+    tier = s.visits[patient.first + patient.visit].tier
+    if tier >= 0 and s.tiers[tier].crews > 0:
+        it = s.tiers[tier]
+        if it.free == 0:
+            if it.first < 0:
+                it.first = number
+            else:
+                s.patient[it.last].next = number
+            it.last = number
+            patient.next = -1
+            return
+        it.free -= 1
+    begin_visit(s, number, now)
+
+
+def begin_visit(s: Scalars, number: int, now: float) -> None:
+    """Begin a stay."""
+    patient = s.patient[number]
+    visit = s.visits[patient.first + patient.visit]
+    if visit.tier < 0:
+        node = s.nodes[patient.node]
+        # What is ahead stays ahead: earlier tests may not have been charged yet.
+        add_segment(s, node, IN_REPAIR, now)
+        add_segment(s, node, QUALIFICATION, now + visit.seconds)
+        node.stay_bucket = IN_REPAIR
+    schedule(s, now + visit.seconds, RETURN, ON_VISIT_END, number, 0, 0, 0, 0, 0.0)
+
+
+def end_visit(s: Scalars, number: int, now: float) -> None:
+    """End a stay, hand its crew on, and begin the next one."""
+    patient = s.patient[number]
+    tier = s.visits[patient.first + patient.visit].tier
+    if tier >= 0 and s.tiers[tier].crews > 0:
+        it = s.tiers[tier]
+        if it.first >= 0:
+            following = it.first
+            it.first = s.patient[following].next
+            begin_visit(s, following, now)
+        else:
+            it.free += 1
+    patient.visit += 1
+    next_visit(s, number, now)
+
+
+def finish_course(s: Scalars, number: int, now: float) -> None:
+    """Let a node work again, healthy or seemingly so."""
+    patient = s.patient[number]
+    failure = Failure(patient.source, patient.slot, patient.round)
+    s.repairs += 1
+    if patient.is_fixed:
+        cure(s, patient.node)
+    else:
+        s.false_repairs += 1
+        if not patient.is_wrong:
+            remain(s, patient.node, failure, now)
+    if not patient.is_wrong:
+        renew(s, failure)
+    if close(s, patient.node, now):
+        s.has_offer = True

@@ -1,0 +1,458 @@
+"""Runs replications by the compiled loop: compiles it, fills the arrays, and makes a result of what comes out."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import math
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sim import rng
+from sim.compiled import state
+from sim.compiled.lowering import Lowered, uncovered
+from sim.engine.ledger import BUCKETS, check_sum
+from sim.engine.lives import Counts
+from sim.engine.nodes import POOLS
+from sim.engine.result import JobResult, Result
+from sim.failures.spread import hidden_at_start
+from sim.failures.trace import FailureTrace, draw_trace
+from sim.policies.contracts import Bucket
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from sim.engine.prepared import Prepared
+
+_COUNTS = [name for name in sorted(Counts.__slots__) if name in state.Scalars.__annotations__]
+
+
+# ----------------------------------------
+# Whether the compiled loop is there, and worth its start.
+
+_EVENT = 2e-5
+"""What an event costs the event engine, about [s]."""
+
+_MOST_SCALE = 1 << 12
+"""How often the arrays may be made larger [-]: a replication that needs more has a mistake."""
+
+_LOAD, _COMPILE = 3.0, 90.0
+"""What it costs to load the machine code, and to make it once [s]."""
+
+
+def why_events(prepared: Prepared, replications: int) -> str:
+    """Return why events are to simulate so many replications; nothing where the compiled loop does."""
+    if prepared.engine == "events":
+        return prepared.engine_reason or "engine: events"
+    if importlib.util.find_spec("numba") is None:
+        return "numba is not installed, see the extra 'speed'"
+    missing = uncovered(prepared)
+    if missing or prepared.engine == "compiled":
+        return missing
+    saved = prepared.expected_events * replications * _EVENT
+    if saved < _LOAD or not (is_cached() or saved > 2 * _COMPILE):
+        return "it is done before machine code would be at hand"
+    return ""
+
+
+def is_cached() -> bool:
+    """Return whether the machine code of this version is at hand, in this process or on the disk."""
+    return "sim.compiled.machine" in sys.modules or any(cache_folder().glob("*/*.nbi"))
+
+
+def cache_folder() -> Path:
+    """Return where machine code of this version of the loop is kept: one folder for each state of its source."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ettrick" / f"compiled-{_digest()}"
+
+
+@functools.cache
+def _digest() -> str:
+    """Return a digest of all that is compiled: the cache of numba itself sees no change of what a function calls."""
+    folder = Path(state.__file__).parents[1]
+    files = ["quantiles.py", "rng.py", "engine/kernel.py", "engine/lives.py", "engine/silent.py", "failures/trace.py"]
+    files += ["policies/contracts.py", "policies/checkpoint/periodic.py", "policies/checkpoint/stores.py"]
+    files += [f"compiled/{name}.py" for name in ("state", "nodes", "jobs", "loop", "machine")]
+    sources = [folder / file for file in files]
+    digest = hashlib.blake2b(digest_size=8)
+    for source in sources:
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+@functools.cache
+def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
+    """Return the compiled loop and what draws its failures; both get the address of the scalars.
+
+    Code that cannot be kept is made anew; code that cannot be read is thrown away.
+
+    Raises
+    ------
+    ImportError
+        If numba is not installed.
+    """
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_writable = os.access(folder, os.W_OK)
+    except OSError:
+        is_writable = False
+    if not is_writable:
+        warnings.warn(f"{folder} cannot be written to: the simulation loop is compiled anew", stacklevel=2)
+    kept = str(folder) if is_writable else tempfile.mkdtemp(prefix="ettrick-")
+    # By name too: numba has read its settings if somebody else has imported it.
+    os.environ["NUMBA_CACHE_DIR"] = importlib.import_module("numba").config.CACHE_DIR = kept
+    machine = importlib.import_module("sim.compiled.machine")
+    try:
+        machine.prepare()
+    except Exception as error:  # whatever a damaged file makes numba say
+        warnings.warn(f"{folder} cannot be read ({error}): the simulation loop is compiled anew", stacklevel=2)
+        shutil.rmtree(folder, ignore_errors=True)
+        machine.prepare()
+    return machine.run, machine.draw
+
+
+# ----------------------------------------
+# Replications of one scenario.
+
+_MOST_KEPT = 0.5
+"""Size of the arrays that are kept for the next replication [GB]."""
+
+_benches: list[Bench] = []
+"""Those used last: variants of a comparison take turns."""
+
+
+def simulate(prepared: Prepared, replication: int, trace: FailureTrace | None = None) -> Result:
+    """Simulate one replication of a scenario that is covered; the arrays of the last ones are kept."""
+    bench = next((bench for bench in _benches if bench.prepared is prepared), None)
+    if bench is None:
+        bench = Bench(prepared)
+        while _benches and sum(each.size for each in _benches) + bench.size > _MOST_KEPT:
+            del _benches[-1]
+        _benches.insert(0, bench)
+    return bench.run(replication, trace)
+
+
+class Bench:
+    """The arrays in which replications of one scenario run one after another."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self.visits = 12
+        self.scale = 1
+        self.run_code, self.draw_code = machine_code()
+        self._lay_out()
+
+    def run(self, replication: int, trace: FailureTrace | None = None, *, keeps_log: bool = False) -> Result:
+        """Simulate one replication; where an array is too small, again with larger ones.
+
+        Without a `trace` its failures are drawn.
+        """
+        while True:
+            self._reset(replication, trace, keeps_log=keeps_log)
+            if not self.scalars["is_full"][0]:
+                self.run_code(self.address)
+            if not self.scalars["is_full"][0]:
+                return self._result(replication)
+            if self.scale > _MOST_SCALE:
+                raise MemoryError(f"'{self.prepared.name}' needs more than {self.size:.1f} GB for one replication")
+            self.scale *= 4
+            self.visits *= 2
+            self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Make the arrays."""
+        self.lowered = lowered = Lowered(self.prepared, self.visits)
+        prepared, scale = self.prepared, self.scale
+        count, job_nodes, causes = prepared.nodes, lowered.job.nodes, lowered.sources + 1
+        expected = int(min(prepared.expected_events, 1e7)) + 1000
+        room = (expected + 2 * count) * scale
+        windows = int(prepared.horizon // prepared.windows) + 2 if prepared.windows else 1
+        self.windows = windows
+        integers = {
+            "keys": (lowered.sources + 1) * lowered.purposes,
+            "picked": job_nodes,
+            "lacking": count,
+            "seat": job_nodes,
+            "outside_job": count,
+            "begun": causes,
+            "row_source": room,
+            "row_slot": room,
+            "row_round": room,
+            "interrupted": causes,
+            "disrupted": causes,
+        }
+        floats = {
+            "pool_key": len(lowered.pools) * count,
+            "table": windows * BUCKETS * causes,
+            "others_table": windows * BUCKETS * causes,
+            "absent": BUCKETS,
+            "edge": windows + 2,
+            "row_time": room,
+            "down_time": count + 1,
+            "latencies": causes,
+        }
+        records = {
+            "nodes": (state.NODE, count),
+            "queue": (state.EVENT, room),
+            "calls": (state.CALL, room),
+            "tiers": (state.TIER, len(lowered.tiers)),
+            "current": (state.STEP, lowered.most_steps),
+            "pools": (state.POOL, len(lowered.pools)),
+            "entry": (state.ENTRY, len(lowered.pools) * room),
+            "clocks": (state.CLOCK, 3),
+            "dues": (state.DUE, 3 * room),
+            "lives": (state.SLOT, room),
+            "link": (state.LINK, room),
+            "suspect": (state.SUSPECT, room),
+            "wait": (state.SUSPECT, room),
+            "phase": (state.SEGMENT, lowered.most_steps + 1),
+            "stay": (state.SEGMENT, room),
+            "patient": (state.PATIENT, room),
+            "visits": (state.VISIT, 2 * room),
+            "piece": (state.RISK, windows + 1),
+            "logged": (state.LOGGED, 0),
+        }
+        self.arrays: dict[str, NDArray[Any]] = {
+            "origins": lowered.origins,
+            "laws": lowered.law_array,
+            "watchers": lowered.observers,
+            "templates": lowered.templates,
+            "plans": lowered.plans,
+            "pool_order": lowered.pool_order,
+            "rank": lowered.rank,
+            "rank_place": lowered.rank_place,
+            "offset": lowered.offsets,
+            "member": lowered.members,
+        }
+        self.arrays |= {name: np.empty(size, np.int64) for name, size in integers.items()}
+        self.arrays |= {name: np.empty(size) for name, size in floats.items()}
+        self.arrays |= {name: np.empty(size, kind) for name, (kind, size) in records.items()}
+        self.scalars = lowered.scalars.copy()
+        self.address = self.scalars.ctypes.data
+        self.descending = np.arange(job_nodes - 1, -1, -1)
+        pairs = [(self.arrays[name], getattr(lowered, name)) for name in ("nodes", "tiers", "pools")]
+        # As bytes: field by field, numpy would take ten times as long.
+        self.copied = [
+            (mine.view(np.uint8), each.view(np.uint8)) for mine, each in [*pairs, (self.scalars, lowered.scalars)]
+        ]
+        self.size = sum(array.nbytes for array in self.arrays.values()) / 1e9
+        template = lowered.scalars
+        for name in ("room", "lives_room", "due_room", "links_room", "stays_room", "patients_room", "pool_room"):
+            template[name] = room
+        for name in ("suspects_room", "waits_room", "rows_room"):
+            template[name] = room
+        template["visits_room"] = 2 * room
+        for name, array in self.arrays.items():
+            template[f"{name}_at"] = array.ctypes.data
+
+    def _reset(self, replication: int, trace: FailureTrace | None, *, keeps_log: bool) -> None:
+        """Put the arrays back to the start of a replication."""
+        lowered, arrays, prepared = self.lowered, self.arrays, self.prepared
+        if keeps_log:
+            arrays["logged"] = np.empty(1_000_000, state.LOGGED)
+            lowered.scalars["logged_at"] = arrays["logged"].ctypes.data
+        lowered.scalars["log_room"] = len(arrays["logged"])
+        for mine, template in self.copied:
+            mine[:] = template
+        scalars = self.scalars[0]
+        for name in ("table", "others_table", "absent", "latencies", "begun", "interrupted", "disrupted", "clocks"):
+            arrays[name][:] = np.zeros((), arrays[name].dtype)
+        arrays["clocks"]["at"] = math.inf
+        arrays["clocks"]["since"] = scalars["arrival"]
+        arrays["down_time"][:] = math.nan
+        arrays["edge"][0] = prepared.warmup
+        arrays["phase"][0] = (Bucket.QUEUED, math.inf, -1)
+        arrays["seat"][:] = -1
+        arrays["lacking"][: lowered.job.nodes] = self.descending
+        keys = arrays["keys"].view(np.uint64)
+        for (source, purpose), key in zip(
+            lowered.needs, rng.streams(prepared.seed, replication, lowered.needs.values()), strict=True
+        ):
+            keys[source * lowered.purposes + purpose] = key
+        if prepared.scheduler.pick == "random":
+            scalars["pick_key"] = np.uint64(rng.stream(prepared.seed, replication, "pick")).astype(np.int64)
+        self._fill_pools()
+        self._fill_rows(replication, trace)
+
+    def _fill_pools(self) -> None:
+        """Enter the nodes in their pools."""
+        lowered, arrays, scalars = self.lowered, self.arrays, self.scalars[0]
+        entries = arrays["entry"].reshape(len(lowered.pools), -1)
+        pick = scalars["pick"]
+        if pick != state.LOWEST:
+            arrays["pool_key"][:] = math.nan
+        for name, members in lowered.members_of_pools.items():
+            place = POOLS[name]
+            chosen = entries[place, : len(members)]
+            chosen["node"] = members
+            if pick == state.LOWEST:
+                keys = np.zeros(len(members))
+            elif pick == state.LONGEST_IDLE:
+                keys = np.arange(scalars["picks"], scalars["picks"] + len(members), dtype=np.float64)
+            elif pick == state.RANDOM:
+                key = int(np.int64(scalars["pick_key"]).astype(np.uint64))
+                first = int(scalars["picks"])
+                keys = rng.uniform(key, members, np.arange(first, first + len(members)))
+            else:
+                keys = np.zeros(len(members))
+            scalars["picks"] += len(members)
+            chosen["key"] = keys
+            arrays["pools"]["size"][place] = len(members)
+            if pick != state.LOWEST:
+                arrays["pool_key"].reshape(len(lowered.pools), -1)[place, members] = keys
+            if pick == state.RANDOM:
+                order = np.argsort(keys, kind="stable")
+                chosen[:] = chosen[order]  # in order a list is a heap
+
+    def _draw(self) -> FailureTrace:
+        """Return the failures of the replication, drawn by machine code."""
+        arrays = self.arrays
+        self.draw_code(self.address)
+        count = int(self.scalars["rows"][0])
+        order = np.argsort(arrays["row_time"][:count], kind="stable")
+        time, source, slot, number = (arrays[f"row_{name}"][order] for name in ("time", "source", "slot", "round"))
+        return FailureTrace(time, source, slot, number, np.full(count, math.nan))
+
+    def _fill_rows(self, replication: int, trace: FailureTrace | None) -> None:
+        """Write down the failures of the replication."""
+        lowered, prepared, scalars = self.lowered, self.prepared, self.scalars[0]
+        hidden = {
+            index: hidden_at_start(source, prepared.seed, replication)
+            for index, source in enumerate(prepared.sources)
+            if source.hidden is not None
+        }
+        if hidden:
+            self.having = np.concatenate(list(hidden.values())).astype(np.int64)
+            scalars["having_at"] = self.having.ctypes.data
+            first = 0
+            for index, having in hidden.items():
+                lowered.origins["first_having"][index] = first
+                first += len(having)
+        if trace is None and lowered.draws:
+            trace = self._draw()
+            if scalars["is_full"]:
+                return
+        elif trace is None:
+            end = float(scalars["end"])
+            trace = draw_trace(prepared.sources, end, prepared.seed, replication, stationary=prepared.stationary)
+        columns = {
+            "row_time": trace.time,
+            "row_source": trace.source,
+            "row_slot": trace.slot,
+            "row_round": trace.round,
+            "row_until": trace.until,
+        }
+        apart = np.empty(0, state.LINK)
+        if lowered.is_apart is not None:
+            mine = lowered.is_apart[trace.source] if len(trace.source) else np.zeros(0, np.bool_)
+            apart = np.zeros(int(mine.sum()), state.LINK)
+            for name, column in (("source", "row_source"), ("slot", "row_slot"), ("round", "row_round")):
+                apart[name] = columns[column][mine]
+            apart["due"] = trace.time[mine]
+            columns = {name: column[~mine] for name, column in columns.items()}
+        initial = np.zeros(len(trace.initial), state.LINK)
+        for row, outage in zip(initial, trace.initial, strict=True):
+            row["source"], row["slot"], row["due"] = outage.source, outage.slot, outage.remaining
+        sleepers: list[tuple[int, int]] = []
+        onsets: list[tuple[float, int, int]] = []
+        for index, source in enumerate(prepared.sources):
+            if source.hidden is None:
+                continue
+            sleepers += [(index, node) for node in np.flatnonzero(hidden[index]).tolist()]
+            if source.hidden.onset is not None:
+                key = rng.stream(prepared.seed, replication, "onset", source.name)
+                lowered.origins["onset_key"][index] = np.uint64(key).astype(np.int64)
+                reach = float(source.hidden.onset.cdf(np.asarray([scalars["end"]]))[0])
+                found, numbers = rng.below(key, source.units, 0, reach)
+                onsets += [
+                    (source.hidden.onset.ppf_one(number), index, node)
+                    for node, number in zip(found.tolist(), numbers.tolist(), strict=True)
+                ]
+        sleeper, onset = np.zeros(len(sleepers), state.LINK), np.zeros(len(onsets), state.LINK)
+        for row, (origin, node) in zip(sleeper, sleepers, strict=True):
+            row["source"], row["slot"] = origin, node
+        for row, (time, origin, node) in zip(onset, onsets, strict=True):
+            row["due"], row["source"], row["slot"] = time, origin, node
+        lists = {"begun_life": apart, "initial": initial, "sleeper": sleeper, "caught": onset, **columns}
+        self.rows = {name: np.ascontiguousarray(array) for name, array in lists.items()}
+        for name, array in self.rows.items():
+            scalars[f"{name}_at"] = array.ctypes.data
+        scalars["first_lives"], scalars["outages"] = len(apart), len(initial)
+        scalars["dormant"], scalars["onsets"], scalars["rows"] = len(sleeper), len(onset), len(self.rows["row_time"])
+
+    def _result(self, replication: int) -> Result:
+        """Return what came out."""
+        prepared, arrays, lowered = self.prepared, self.arrays, self.lowered
+        found = dict(zip(self.scalars.dtype.names or (), self.scalars[0].tolist(), strict=True))
+        job = lowered.job
+        shape = (found["window"] + 1, BUCKETS, lowered.sources + 1)
+        size = math.prod(shape)
+        totals, outside = (np.array(arrays[name][:size]).reshape(shape) for name in ("table", "others_table"))
+        warmup, end = prepared.warmup, float(arrays["edge"][found["edges"] - 1])
+        stop = end if math.isnan(found["end_of_job"]) else found["end_of_job"]
+        requested = job.gpus * max(stop - found["arrival"], 0.0)
+        check_sum(float(totals.sum()), requested, f"job '{job.name}'")
+        work = found["committed"] + found["at_risk"]
+        steps = 0.0
+        if job.step_time > 0:
+            steps = work * (1.0 / job.step_time) if found["counts_steps"] else work / job.step_time
+        result = JobResult(
+            name=job.name,
+            gpus=job.gpus,
+            requested=requested,
+            totals=totals,
+            work=work,
+            at_risk=found["at_risk"],
+            running=found["running_seconds"],
+            node_seconds=found["node_seconds"],
+            latencies=self._by_cause("latencies", "disrupted"),
+            excess=found["excess"],
+            arrival=found["arrival"] - warmup,
+            start=found["start"] - warmup,
+            end=stop - warmup,
+            finished=found["is_finished"],
+            censored=not found["is_finished"] and job.target < math.inf,
+            interruptions=self._by_cause("interrupted", "interrupted"),
+            disruptions=self._by_cause("disrupted", "disrupted"),
+            merged=found["merged"],
+            steps=steps,
+            restores={"remote": found["restores"]} if found["restores"] else {},
+            accepted=0,
+        )
+        owned = prepared.nodes * prepared.gpus_per_node * (end - warmup)
+        held = np.zeros(BUCKETS)
+        held += totals.sum(axis=(0, 2)) - arrays["absent"]
+        check_sum(float(outside.sum()), owned - float(held.sum()), "the cluster", owned)
+        counts = dict.fromkeys(sorted(Counts.__slots__), 0) | {name: found[name] for name in _COUNTS}
+        hidden = int(arrays["lives"]["is_hidden"][: found["life_count"]].sum())
+        down = arrays["down_time"]
+        return Result(
+            replication=replication,
+            edges=np.array(arrays["edge"][: found["edges"]]) - warmup,
+            owned=owned,
+            capacity=owned * prepared.capacity,
+            jobs=(result,),
+            cluster=held + outside.sum(axis=(0, 2)),
+            outside=outside,
+            node_seconds=prepared.serving * (end - warmup),
+            down_node_seconds=found["down_node_seconds"],
+            counts={**counts, "hidden_at_end": hidden, "tainted_at_end": 0, "unnoticed_at_end": 0},
+            repairs=self._by_cause("begun", "begun"),
+            down_times={int(count): float(down[count]) for count in np.flatnonzero(~np.isnan(down))},
+            events=found["events"],
+        )
+
+    def _by_cause(self, name: str, counted: str) -> dict[int, Any]:
+        """Return an array by index of the cause, without those of which nothing was counted."""
+        values, counts = self.arrays[name].tolist(), self.arrays[counted].tolist()
+        return {cause: values[cause] for cause, count in enumerate(counts) if count}

@@ -1,0 +1,674 @@
+"""What the compiled loop works on: records of numbers, the queue of events, random numbers and laws of times.
+
+A class of annotations describes one record, and :func:`layout` makes the type of an array of it. The functions of the
+loop get one record, :class:`Scalars`, that holds every single number and where each array begins: one pointer to hand
+on, whatever a replication consists of. They keep to what numba compiles and import nothing of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sim.engine.kernel import Order
+from sim.quantiles import quantile
+from sim.rng import uniform_one
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NO, NODES, PROCESSES, BOTH = 0, 1, 2, 3
+"""Who is exposed to failures; the sum of nodes and processes is both."""
+
+AT_FAILURE, AT_RETURN, NEVER = 0, 1, 2
+"""When the next life of a slot begins."""
+
+WALL, IN_SERVICE, BUSY = 0, 1, 2
+
+STALL, RESTORE, SAVE, ACQUIRE, EVICT, REQUEUE, RUN = 0, 1, 2, 3, 4, 5, 6
+
+LIFE, INTERRUPTS, IDLE_MARK, REPAIR_MARK, RELAPSES, RELAPSE_AFTER, AWAY, STORE_OUT, DIAGNOSIS, BLAME = range(10)
+"""What a number is for: columns of the keys. The lowering numbers the others."""
+
+LOWEST, LONGEST_IDLE, RANDOM, FEWEST_FAILURES = 0, 1, 2, 3
+"""Which of the nodes that wait are taken first."""
+
+(
+    ON_END,
+    ON_WARM,
+    ON_WINDOW,
+    ON_ARRIVAL,
+    ON_ROW,
+    ON_CANDIDATE,
+    ON_DEFERRED,
+    ON_LIFE,
+    ON_HIDDEN,
+    ON_ONSET,
+    ON_RETURN,
+    ON_VISIT_END,
+    ON_REPAIRED,
+    ON_TESTED,
+    ON_PHASE_END,
+    ON_DETECTED,
+    ON_ELIGIBLE,
+    ON_TIMEOUT,
+    ON_LOOK,
+) = range(19)
+"""Kinds of events."""
+
+BOUNDARY, RETURN, PHASE, FAILURE, ARRIVAL = (int(order) for order in Order)
+
+ORDERS = 1 << 56
+"""The key of an event is its order times this, plus its number."""
+
+
+class Scalars:
+    """Every single number of a replication, and its arrays, of which the record holds the addresses."""
+
+    # How the scenario is.
+    end: float
+    warmup: float
+    windows: float
+    gpus_per_node: int
+    node_count: int
+    causes: int
+    sources: int
+    withheld: int
+    pick: int
+    pick_key: int
+    counts_service: bool
+    uses_lives: bool
+    purposes: int
+    pool_count: int
+    pool_room: int
+    arrival: float
+    gpus: float
+    nodes_needed: int
+    positions: int
+    step_time: float
+    target: float
+    interval: float
+    stall: float
+    drain: float
+    load: float
+    start_plan: int
+    plain_plan: int
+    swap_plan: int
+    away_plan: int
+    any_plan: int
+    save_plan: int
+    has_crews: bool
+    tier_count: int
+    visit_purposes: int
+    first_purposes: int
+    diagnosis_finds: float
+    blames_other: float
+    test_law: int
+    test_finds: float
+    repair_scale: float
+    others: int
+    # The replication.
+    now: float
+    is_open: bool
+    is_full: bool
+    events: int
+    room: int
+    waiting: int
+    number: int
+    call_count: int
+    first_free: int
+    row: int
+    rows: int
+    rows_room: int
+    outages: int
+    dormant: int
+    onsets: int
+    first_lives: int
+    window: int
+    edges: int
+    log_room: int
+    life_count: int
+    lives_room: int
+    due_room: int
+    links: int
+    links_room: int
+    stays: int
+    stays_room: int
+    patients: int
+    patients_room: int
+    visit_count: int
+    visits_room: int
+    picks: int
+    down_node_seconds: float
+    down: int
+    down_area: float
+    down_last: float
+    withheld_last: float
+    repairing_first: int
+    repairing_last: int
+    suspects: int
+    suspects_room: int
+    waits: int
+    waits_room: int
+    missing: int
+    has_offer: bool
+    # The job, and its only group.
+    since: float
+    cause: int
+    incident: int
+    is_running: bool
+    run_at: float
+    is_detecting: bool
+    detect_at: float
+    is_starved: bool
+    segment: int
+    step: int
+    steps: int
+    epoch: int
+    attempt: int
+    exposed: int
+    fail_source: int
+    fail_slot: int
+    fail_round: int
+    mark_source: int
+    mark_slot: int
+    mark_round: int
+    saves: bool
+    ready_at: float
+    is_called: bool
+    is_holding: bool
+    is_block: bool
+    is_queued: bool
+    starts: int
+    start: float
+    end_of_job: float
+    is_finished: bool
+    saved_at: float
+    restore_seconds: float
+    is_reading: bool
+    finish_at: float
+    looks_at: float
+    counts_steps: bool
+    store_back: float
+    running_seconds: float
+    node_seconds: float
+    excess: float
+    merged: int
+    restores: int
+    pieces: int
+    # What the checkpoint strategy knows, and knew before a save that may be cut off.
+    committed: float
+    at_risk: float
+    position: float
+    draining: float
+    drain_left: float
+    stall_left: float
+    unsaved_committed: float
+    unsaved_at_risk: float
+    unsaved_position: float
+    unsaved_draining: float
+    unsaved_drain_left: float
+    unsaved_stall_left: float
+    # Arrays: of the scenario and of the replication.
+    nodes: list[Node]
+    queue: list[Event]
+    calls: list[Call]
+    origins: list[Origin]
+    keys: list[int]
+    laws: list[float]
+    watchers: list[Observer]
+    tiers: list[Tier]
+    templates: list[Step]
+    plans: list[Plan]
+    current: list[Step]
+    pools: list[Pool]
+    pool_order: list[int]
+    entry: list[Entry]
+    pool_key: list[float]
+    clocks: list[Clock]
+    dues: list[Due]
+    lives: list[Life]
+    link: list[Link]
+    suspect: list[Suspect]
+    wait: list[Suspect]
+    phase: list[Segment]
+    stay: list[Segment]
+    patient: list[Patient]
+    visits: list[Visit]
+    piece: list[Risk]
+    lacking: NDArray[np.int64]
+    seat: list[int]
+    rank: list[int]
+    rank_place: list[int]
+    picked: NDArray[np.int64]
+    offset: list[int]
+    member: list[int]
+    outside_job: list[int]
+    initial: list[Link]
+    sleeper: list[Link]
+    caught: list[Link]
+    begun_life: list[Link]
+    having: list[int]
+    row_time: list[float]
+    row_source: list[int]
+    row_slot: list[int]
+    row_round: list[int]
+    row_until: list[float]
+    table: list[float]
+    others_table: list[float]
+    absent: list[float]
+    edge: list[float]
+    down_time: list[float]
+    begun: list[int]
+    interrupted: list[int]
+    disrupted: list[int]
+    latencies: list[float]
+    logged: list[Logged]
+    # Events by what became of them, as `sim.engine.lives.Counts`.
+    candidates: int
+    suppressed: int
+    faults: int
+    harmless: int
+    failures: int
+    masked: int
+    outside: int
+    hits: int
+    relapses: int
+    repairs: int
+    false_repairs: int
+    unblamed: int
+    evicted: int
+    wrong_blames: int
+
+
+class Node:
+    """Where a node is, what is open against it, and its clocks."""
+
+    place: int
+    outages: int
+    in_job: bool
+    position: int
+    failed: int
+    stay_since: float
+    stay_cause: int
+    stay_segment: int
+    stay_bucket: int
+    earlier: int
+    later: int
+    has_clock: bool
+    clock_before: float
+    clock_joined: float
+    first_life: int
+    hidden: int
+    hidden_parked: int
+    renewals: int
+    was_down: float
+    down_since: float
+    is_down: bool
+    parked: int
+
+
+class Event:
+    """A place of the heap: time, order and number, and which call."""
+
+    time: float
+    key: int
+    call: int
+
+
+class Call:
+    """What happens then; the meaning of the numbers follows from the kind."""
+
+    kind: int
+    source: int
+    slot: int
+    round: int
+    node: int
+    count: int
+    due: float
+    free: int
+
+
+class Origin:
+    """A source of failures; see `sim.failures.Source`."""
+
+    of_job: bool
+    divisor: int
+    renews: int
+    returns: bool
+    clock: int
+    hidden: bool
+    idle_hazard: float
+    interrupts: float
+    always: bool
+    detection: float
+    first_observer: int
+    observers: int
+    human: int
+    human_purpose: int
+    repair: float
+    repair_law: int
+    by_course: bool
+    mends_nothing: bool
+    planned: bool
+    bucket: int
+    saves: bool
+    notice: float
+    defer: bool
+    away: int
+    store_out: int
+    has_residue: bool
+    relapse: float
+    relapse_after: int
+    tier: int
+    life: int
+    first_offset: int
+    onset: int
+    onset_key: int
+    apart: bool
+    units: int
+    reach: float
+    is_ahead: bool
+    first_having: int
+
+
+class Observer:
+    """Who watches, as `sim.policies.detection.race` asks it."""
+
+    least: float
+    coverage: float
+    covers: int
+    law: int
+    latency: int
+
+
+class Tier:
+    """One kind of repair."""
+
+    law: int
+    escalates: float
+    fixes: float
+    crews: int
+    free: int
+    first: int
+    last: int
+
+
+class Step:
+    """One step of a plan; a time that is drawn has a law."""
+
+    kind: int
+    bucket: int
+    exposed: int
+    seconds: float
+    excess: float
+    law: int
+    purpose: int
+    scale: float
+    mean: float
+    timeout: float
+    otherwise: int
+    pool_0: int
+    pool_1: int
+    pool_2: int
+    pool_3: int
+    fill: bool
+
+
+class Plan:
+    """Where the steps of a plan stand."""
+
+    first: int
+    count: int
+
+
+class Pool:
+    """Nodes that wait in one place."""
+
+    is_there: bool
+    count: int
+    area: float
+    last: float
+    place: int
+    target: int
+    refills: bool
+    delay: float
+    one_by_one: bool
+    size: int
+
+
+class Entry:
+    """A node in a pool by the key by which it is picked."""
+
+    key: float
+    node: int
+
+
+class Clock:
+    """Time that runs now and then; see `sim.engine.job.Clock`."""
+
+    is_on: bool
+    since: float
+    total: float
+    at: float
+    size: int
+
+
+class Due:
+    """A life on the heap of a clock."""
+
+    due: float
+    source: int
+    slot: int
+    round: int
+    token: int
+    life: int
+
+
+class Life:
+    """One life of one slot, and what comes after it in the lists of its node."""
+
+    node: int
+    source: int
+    slot: int
+    round: int
+    due: float
+    token: int
+    next: int
+    next_hidden: int
+    is_hidden: bool
+
+
+class Link:
+    """One life in a list of a node that waits for its return."""
+
+    source: int
+    slot: int
+    round: int
+    due: float
+    life: int
+    next: int
+
+
+class Segment:
+    """A stretch of waiting: bucket and end [s]; of a stay in repair, the next one."""
+
+    bucket: int
+    end: float
+    next: int
+
+
+class Suspect:
+    """A node that failed and that the job does not know of yet, or a candidate that waits."""
+
+    node: int
+    source: int
+    slot: int
+    round: int
+    until: float
+
+
+class Patient:
+    """A node in repair, and how far it has come."""
+
+    node: int
+    source: int
+    slot: int
+    round: int
+    is_wrong: bool
+    is_fixed: bool
+    first: int
+    count: int
+    visit: int
+    next: int
+
+
+class Visit:
+    """A stay in a tier, -1 for qualification."""
+
+    tier: int
+    seconds: float
+
+
+class Risk:
+    """Work that is not durable yet [s], and the window in which it was earned."""
+
+    work: float
+    window: int
+
+
+class Logged:
+    """An event that has been played: when, and what it was."""
+
+    time: float
+    kind: int
+
+
+class Failure(NamedTuple):
+    """Which failure: the source, the slot and the number of its life."""
+
+    source: int
+    slot: int
+    round: int
+
+
+# ----------------------------------------
+# Arrays of records.
+
+
+def layout(record: type) -> np.dtype[np.void]:
+    """Return the type of an array whose elements have the annotated fields of a record; of a list its address."""
+    kinds = {"int": "i8", "float": "f8", "bool": "?"}
+    fields = [
+        (f"{name}_at", "i8") if kind.startswith(("list", "NDArray")) else (name, kinds[kind])
+        for name, kind in record.__annotations__.items()
+    ]
+    return np.dtype(fields, align=True)
+
+
+NODE, EVENT, CALL, ORIGIN = layout(Node), layout(Event), layout(Call), layout(Origin)
+
+OBSERVER, TIER, STEP, PLAN, POOL = layout(Observer), layout(Tier), layout(Step), layout(Plan), layout(Pool)
+
+ENTRY, CLOCK, DUE, SLOT, LINK = layout(Entry), layout(Clock), layout(Due), layout(Life), layout(Link)
+
+SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(Segment), layout(Patient), layout(Visit)
+
+RISK, LOGGED, SCALARS = layout(Risk), layout(Logged), layout(Scalars)
+
+
+# ----------------------------------------
+# The queue of events, and random numbers.
+
+
+def schedule(
+    s: Scalars,
+    time: float,
+    order: int,
+    kind: int,
+    source: int,
+    slot: int,
+    number: int,
+    node: int,
+    count: int,
+    due: float,
+) -> None:
+    """Let something happen at `time` [s]; ties are broken by `order`, then by the order of these calls."""
+    if s.waiting == s.room or s.call_count == s.room:
+        s.is_full = True
+        return
+    index = s.first_free
+    if index >= 0:
+        s.first_free = s.calls[index].free
+    else:
+        index = s.call_count
+        s.call_count += 1
+    call = s.calls[index]
+    call.kind, call.source, call.slot, call.round = kind, source, slot, number
+    call.node, call.count, call.due = node, count, due
+    key = order * ORDERS + s.number
+    s.number += 1
+    queue = s.queue
+    place = s.waiting
+    s.waiting += 1
+    while place > 0:
+        above = (place - 1) >> 1
+        if queue[above].time < time or (queue[above].time == time and queue[above].key < key):
+            break
+        queue[place].time, queue[place].key, queue[place].call = queue[above].time, queue[above].key, queue[above].call
+        place = above
+    queue[place].time, queue[place].key, queue[place].call = time, key, index
+
+
+def take_next(s: Scalars) -> int:
+    """Take the first event off the queue, let it be now, and return its call."""
+    queue = s.queue
+    s.now = queue[0].time
+    first = queue[0].call
+    s.waiting -= 1
+    last = s.waiting
+    time, key, index = queue[last].time, queue[last].key, queue[last].call
+    place = 0
+    while True:
+        below = 2 * place + 1
+        if below >= last:
+            break
+        other = below + 1
+        if other < last and (
+            queue[other].time < queue[below].time
+            or (queue[other].time == queue[below].time and queue[other].key < queue[below].key)
+        ):
+            below = other
+        if time < queue[below].time or (time == queue[below].time and key < queue[below].key):
+            break
+        queue[place].time, queue[place].key, queue[place].call = queue[below].time, queue[below].key, queue[below].call
+        place = below
+    queue[place].time, queue[place].key, queue[place].call = time, key, index
+    return first
+
+
+def mark(s: Scalars, failure: Failure, purpose: int) -> float:
+    """Return the uniform number of a failure for a purpose; of the source after the last, that of a start."""
+    return uniform_one(s.keys[failure.source * s.purposes + purpose], failure.slot, failure.round)
+
+
+def mark_at(s: Scalars, failure: Failure, purpose: int, node: int) -> float:
+    """Return the number for one of the nodes of a failure; where each is repaired by itself, each has its own."""
+    number = mark(s, failure, purpose)
+    return uniform_one(int(number * 2.0**53), node, 0) if s.origins[failure.source].apart else number
+
+
+def draw(s: Scalars, law: int, failure: Failure, purpose: int) -> float:
+    """Return a time of a law [s]."""
+    return quantile(s.laws, law, mark(s, failure, purpose))
+
+
+def draw_at(s: Scalars, law: int, failure: Failure, purpose: int, node: int) -> float:
+    """Return a time of a law [s] for one of the nodes of a failure."""
+    return quantile(s.laws, law, mark_at(s, failure, purpose, node))
+
+
+def life_of(s: Scalars, source: int, slot: int, number: int) -> float:
+    """Return life `number` of a slot [s]."""
+    return draw(s, s.origins[source].life, Failure(source, slot, number), LIFE)
