@@ -125,7 +125,7 @@ def act(s: Scalars, kind: int, source: int, slot: int, number: int, node: int, c
     """Do what an event is for."""
     now = s.now
     if kind == ON_ROW:
-        play_row(s)
+        next_row(s)
     elif kind == ON_CANDIDATE:
         consider(s, source, slot, number, math.nan, due)
     elif kind == ON_DEFERRED:
@@ -221,7 +221,7 @@ def start_outage(s: Scalars, failure: Failure, remaining: float) -> None:
 # Candidates: whether a fault happens, and where it strikes.
 
 
-def play_row(s: Scalars) -> None:
+def next_row(s: Scalars) -> None:
     """Let a row of the trace come due."""
     row = s.row
     s.row += 1

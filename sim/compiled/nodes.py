@@ -758,7 +758,7 @@ def close(s: Scalars, index: int, now: float) -> bool:
     if node.outages:
         return False
     change_down(s, -1, now)
-    # A node that came back before the job knew of its failure never left its place.
+    # A node that returned before the job knew of its failure never left its place.
     if node.place == REPAIR:
         bring_back(s, index, now)
     go_up(s, index, now)

@@ -539,7 +539,7 @@ class Risk:
 
 
 class Logged:
-    """An event that has been played: when, and what it was."""
+    """An event that has been simulated: when, and what it was."""
 
     time: float
     kind: int

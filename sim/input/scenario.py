@@ -129,7 +129,7 @@ class Scenario(Model):
     cost: CostSpec | None = Field(None, description="What the cluster costs.")
     engine: Literal["auto", "events", "compiled"] | None = Field(
         None,
-        description="What simulates replications: events plays everything; compiled, machine code, knows simple "
+        description="What simulates replications: events simulates everything; compiled, machine code, knows simple "
         "scenarios; auto, as without the key, takes machine code where it can and that pays. The numbers are the same.",
     )
     assumptions: tuple[str, ...] = Field((), description="What this file assumes and why; printed with every result.")
