@@ -28,7 +28,11 @@ def footer(report_data: ReportData) -> tuple[str, ...]:
 
 def _versions(content: Mapping[str, Any]) -> str:
     made = content["provenance"]
-    return f"Ettrick {made['version']}, Python {made['python']}, NumPy {made['numpy']}"
+    text = f"Ettrick {made['version']}, Python {made['python']}, NumPy {made['numpy']}"
+    if not made.get("engine"):
+        return text
+    reason = f" ({made['engine_reason']})" if made.get("engine_reason") else ""
+    return f"{text}; engine {made['engine']}{reason}"
 
 
 def digests(report_data: ReportData) -> list[tuple[str, str]]:
