@@ -197,6 +197,12 @@ def outcome() -> Outcome:
     return Outcome(*steps_of, products, numbers, priors | expert_priors(), assumed, left, left, left, own)
 
 
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scenarios are written to a folder of the test."""
+    monkeypatch.chdir(tmp_path)
+
+
 def test_what_is_written_is_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file, read as the catalog reads it, predicts the times of the fit; writing twice gives the same bytes."""
     found = outcome()
