@@ -20,6 +20,7 @@ from sim.steps import (
     flop_per_token,
     memory_use,
     problems,
+    rerouted_pace,
 )
 from sim.steps.memory import activation_memory, activations
 from tests.cases import cases
@@ -529,3 +530,9 @@ def test_stages_hold_all_layers_and_the_logits_count(stages: int, logits: float)
     assert most == max(first, last)
     slowest = max(most, last + logits)
     assert (23 + logits) / stages <= slowest < (23 + logits) / stages + 1
+
+
+@cases(("missing", "pace"), [(0, 1.0), (1, 1.0), (3, 11 / 12.8), (7, 11 / 64)])
+def test_work_of_lost_stages_fills_the_bubbles_first(missing: int, pace: float) -> None:
+    """8 microbatches through 4 stages take 11 slots; peers of a stage have 64 / (8 - missing) to do."""
+    assert rerouted_pace(8, 4, 8, missing) == pytest.approx(pace)
