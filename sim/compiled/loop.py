@@ -180,8 +180,7 @@ def start(s: Scalars) -> None:
             keep_hidden(s, new_life(s, it.slot, it.source, it.slot, 0, math.inf))
     for index in range(s.onsets):
         it = s.caught[index]
-        if it.due < s.end:
-            schedule(s, it.due, FAILURE, ON_ONSET, it.source, it.slot, 0, 0, 0, 0.0)
+        schedule(s, it.due, FAILURE, ON_ONSET, it.source, it.slot, 0, 0, 0, 0.0)
     schedule(s, s.end, 0, ON_END, 0, 0, 0, 0, 0, 0.0)
     if s.warmup > 0:
         schedule(s, s.warmup, BOUNDARY, ON_WARM, 0, 0, 0, 0, 0, 0.0)

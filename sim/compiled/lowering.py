@@ -11,7 +11,18 @@ from sim import rng
 from sim.compiled import state
 from sim.engine.nodes import POOLS, Place
 from sim.policies.checkpoint import Periodic
-from sim.policies.contracts import Acquire, ClusterView, FailureView, JobView, Requeue, Restore, Run, Save, Stall
+from sim.policies.contracts import (
+    BLAME_DRAWS,
+    Acquire,
+    ClusterView,
+    FailureView,
+    JobView,
+    Requeue,
+    Restore,
+    Run,
+    Save,
+    Stall,
+)
 from sim.policies.detection.race import HUMAN
 from sim.policies.recovery.full_restart import FullRestart
 from sim.policies.recovery.hot_spare import HotSpare
@@ -101,11 +112,8 @@ _RENEWS = {"at_failure": state.AT_FAILURE, "at_return": state.AT_RETURN, "never"
 
 _CLOCKS = {"wall": state.WALL, "in_service": state.IN_SERVICE, "busy": state.BUSY}
 
-_VISITS = 12
+VISITS = 12
 """Visits of one course whose random numbers are named at first; when they do not suffice there are more."""
-
-_TRIES = 64
-"""How often another node is drawn to be blamed, as in `sim.engine.repair`."""
 
 
 class Lowered:
@@ -119,7 +127,7 @@ class Lowered:
         How many visits of one course have names for their random numbers [-].
     """
 
-    def __init__(self, prepared: Prepared, visits: int = _VISITS) -> None:
+    def __init__(self, prepared: Prepared, visits: int) -> None:
         self.prepared = prepared
         self.job = prepared.jobs[0]
         self.laws: list[float] = []
@@ -294,7 +302,7 @@ class Lowered:
         scalars["visit_purposes"], scalars["first_purposes"] = visits, self.purposes
         self.purposes += 5 * visits
         scalars["others"] = self.purposes
-        self.purposes += _TRIES if diagnosis.blames_other else 0
+        self.purposes += BLAME_DRAWS if diagnosis.blames_other else 0
         for index, source in enumerate(prepared.sources):
             if not self.origins[index]["by_course"]:
                 continue
@@ -305,7 +313,7 @@ class Lowered:
             if diagnosis.finds < 1 or diagnosis.blames_other > 0:
                 self.need(index, state.DIAGNOSIS, "diagnosis")
                 self.need(index, state.BLAME, "blame")
-            for attempt in range(_TRIES if diagnosis.blames_other else 0):
+            for attempt in range(BLAME_DRAWS if diagnosis.blames_other else 0):
                 self.need(index, int(scalars["others"][0]) + attempt, f"other {attempt}")
 
     # ---------------------------------------------------------------------------------------- the job and its plans

@@ -39,7 +39,7 @@ from sim.compiled.state import (
 from sim.engine.lives import RELAPSE
 from sim.engine.nodes import Place
 from sim.failures.trace import PARTS
-from sim.policies.contracts import Bucket
+from sim.policies.contracts import BLAME_DRAWS, Bucket
 from sim.rng import uniform_one
 
 IDLE, SPARE, JOB, REPAIR, WITHHELD = (
@@ -810,7 +810,7 @@ def diagnose(s: Scalars, index: int, failure: Failure, now: float) -> int:
 
 def other_node(s: Scalars, index: int, failure: Failure) -> int:
     """Return another node of the job that is up, each with the same probability, or -1."""
-    for attempt in range(64):
+    for attempt in range(BLAME_DRAWS):
         other = s.seat[int(mark(s, failure, s.others + attempt) * s.nodes_needed)]
         if other >= 0 and other != index and s.nodes[other].in_job and s.nodes[other].outages == 0:
             return other

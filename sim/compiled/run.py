@@ -18,12 +18,12 @@ import numpy as np
 
 from sim import rng
 from sim.compiled import state
-from sim.compiled.lowering import Lowered, uncovered
+from sim.compiled.lowering import VISITS, Lowered, uncovered
 from sim.engine.ledger import BUCKETS, check_sum
 from sim.engine.lives import Counts
 from sim.engine.nodes import POOLS
 from sim.engine.result import JobResult, Result
-from sim.failures.spread import hidden_at_start
+from sim.failures.spread import first_onsets, hidden_at_start
 from sim.failures.trace import FailureTrace, draw_trace
 from sim.policies.contracts import Bucket
 
@@ -147,7 +147,7 @@ class Bench:
 
     def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
-        self.visits = 12
+        self.visits = VISITS
         self.scale = 1
         self.run_code, self.draw_code = machine_code()
         self._lay_out()
@@ -295,9 +295,7 @@ class Bench:
             place = POOLS[name]
             chosen = entries[place, : len(members)]
             chosen["node"] = members
-            if pick == state.LOWEST:
-                keys = np.zeros(len(members))
-            elif pick == state.LONGEST_IDLE:
+            if pick == state.LONGEST_IDLE:
                 keys = np.arange(scalars["picks"], scalars["picks"] + len(members), dtype=np.float64)
             elif pick == state.RANDOM:
                 key = int(np.int64(scalars["pick_key"]).astype(np.uint64))
@@ -372,12 +370,7 @@ class Bench:
             if source.hidden.onset is not None:
                 key = rng.stream(prepared.seed, replication, "onset", source.name)
                 lowered.origins["onset_key"][index] = np.uint64(key).astype(np.int64)
-                reach = float(source.hidden.onset.cdf(np.asarray([scalars["end"]]))[0])
-                found, numbers = rng.below(key, source.units, 0, reach)
-                onsets += [
-                    (source.hidden.onset.ppf_one(number), index, node)
-                    for node, number in zip(found.tolist(), numbers.tolist(), strict=True)
-                ]
+                onsets += [(time, index, node) for node, time in first_onsets(source, key, float(scalars["end"]))]
         sleeper, onset = np.zeros(len(sleepers), state.LINK), np.zeros(len(onsets), state.LINK)
         for row, (origin, node) in zip(sleeper, sleepers, strict=True):
             row["source"], row["slot"] = origin, node

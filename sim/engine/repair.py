@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sim.engine.kernel import Order
 from sim.engine.nodes import Place
-from sim.policies.contracts import Bucket, Course, Evict, NodeView
+from sim.policies.contracts import BLAME_DRAWS, Bucket, Course, Evict, NodeView
 from sim.scenario.laws import draw
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class Repair:
     def _other(self, node: int, failure: Failure, group: Group) -> int:
         """Return another node of the group that is up, each with the same probability, or -1."""
         positions = group.job.nodes
-        for attempt in range(64):
+        for attempt in range(BLAME_DRAWS):
             other = positions[int(failure.mark(f"other {attempt}") * len(positions))]
             if other >= 0 and other != node and self.cluster.group[other] is group and not self.cluster.outages[other]:
                 return other

@@ -12,7 +12,7 @@ from sim import rng
 from sim.engine.job import Taint
 from sim.engine.kernel import Order
 from sim.engine.lives import RELAPSE, Failure, Life
-from sim.failures.spread import hidden_at_start
+from sim.failures.spread import first_onsets, hidden_at_start
 from sim.failures.trace import PARTS, ROUNDS
 from sim.policies.checkpoint import Periodic
 from sim.policies.checkpoint.stores import whole
@@ -272,9 +272,8 @@ class HiddenFaults:
             if hidden.onset is None:
                 continue
             key = self.keys[info.index] = rng.stream(*info.prefix, "onset", info.source.name)
-            nodes, numbers = rng.below(key, info.source.units, 0, hidden.onset.reach(self.failures.end))
-            for node, number in zip(nodes.tolist(), numbers.tolist(), strict=True):
-                self._at_onset(info, node, 0, hidden.onset.ppf_one(number))
+            for node, time in first_onsets(info.source, key, self.failures.end):
+                self._at_onset(info, node, 0, time)
 
     def _at_onset(self, info: SourceInfo, node: int, number: int, time: float) -> None:
         if time < self.failures.end:

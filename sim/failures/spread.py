@@ -133,3 +133,16 @@ def hidden_at_start(source: Source, seed: int, replication: int) -> NDArray[np.b
     count = int(source.units * source.hidden.share + 1e-9)
     found[np.argpartition(number, count)[:count] if count < source.units else slice(None)] = True
     return found
+
+
+def first_onsets(source: Source, key: int, end: float) -> list[tuple[int, float]]:
+    """Return when nodes catch a hidden fault for the first time, before `end` [s]: node and time [s].
+
+    `key` is that of the stream "onset" of the source.
+    """
+    assert source.hidden is not None
+    onset = source.hidden.onset
+    assert onset is not None
+    nodes, numbers = rng.below(key, source.units, 0, onset.reach(end))
+    times = ((node, onset.ppf_one(number)) for node, number in zip(nodes.tolist(), numbers.tolist(), strict=True))
+    return [(node, time) for node, time in times if time < end]

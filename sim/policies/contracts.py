@@ -344,6 +344,11 @@ Memory: TypeAlias = Any
 """A frozen value that a strategy keeps per job; ``None`` at the start."""
 
 
+BLAME_DRAWS = 64
+
+"""How often another node is drawn to be blamed for a failure."""
+
+
 class Visit(NamedTuple):
     """A stay in one tier of repair, or in qualification (tier -1)."""
 

@@ -180,8 +180,6 @@ class Grid(NamedTuple):
 
 StoreName: TypeAlias = Literal["peer", "host", "peer-host", "disk", "remote"]
 
-STORES: tuple[StoreName, ...] = ("peer", "host", "peer-host", "disk", "remote")
-
 """Nearest first."""
 
 
