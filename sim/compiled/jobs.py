@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from sim.compiled.nodes import (
     BUCKETS,
     BUSY_CLOCK,
@@ -421,7 +419,10 @@ def replace(s: Scalars, step: Step, may_miss: int, now: float) -> bool:
     """Give the job nodes until it misses no more than `may_miss`; return whether there were enough."""
     if s.missing > 1:
         # Replacements come in the order of their numbers.
-        s.lacking[: s.missing] = -np.sort(-s.lacking[: s.missing])
+        s.lacking[: s.missing].sort()
+        for index in range(s.missing // 2):
+            other = s.missing - 1 - index
+            s.lacking[index], s.lacking[other] = s.lacking[other], s.lacking[index]
     while s.missing > may_miss:
         index, place = -1, -1
         for number in range(4):

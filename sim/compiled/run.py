@@ -118,7 +118,7 @@ def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
         warnings.warn(f"{folder} cannot be read ({error}): the simulation loop is compiled anew", stacklevel=2)
         shutil.rmtree(folder, ignore_errors=True)
         machine.prepare()
-    return machine.run, machine.draw
+    return machine.simulate_at, machine.draw_failures_at
 
 
 # ----------------------------------------
