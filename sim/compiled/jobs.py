@@ -22,6 +22,7 @@ from sim.compiled.nodes import (
     move,
     seat_node,
     send_to_repair,
+    sort,
     take,
     take_many,
     turn,
@@ -419,7 +420,7 @@ def replace(s: Scalars, step: Step, may_miss: int, now: float) -> bool:
     """Give the job nodes until it misses no more than `may_miss`; return whether there were enough."""
     if s.missing > 1:
         # Replacements come in the order of their numbers.
-        s.lacking[: s.missing].sort()
+        sort(s.lacking, s.missing)
         for index in range(s.missing // 2):
             other = s.missing - 1 - index
             s.lacking[index], s.lacking[other] = s.lacking[other], s.lacking[index]
@@ -514,7 +515,7 @@ def serve_queue(s: Scalars, now: float) -> bool:
     count = s.missing
     for index in range(count):
         s.lacking[index] = s.rank[s.lacking[index]]
-    s.lacking[:count].sort()
+    sort(s.lacking, count)
     take_many(s, count, now)
     s.missing = 0
     for index in range(count):

@@ -45,7 +45,6 @@ ELEMENTS = {
     "Visit": state.VISIT,
     "Risk": state.RISK,
     "Logged": state.LOGGED,
-    "np.int64": np.dtype(np.int64),
 }
 """The elements of an array by what its annotation says between the brackets."""
 
@@ -65,7 +64,7 @@ def pointer(context, address):
 ARRAYS = {
     name: ELEMENTS[kind[kind.index("[") + 1 : -1]]
     for name, kind in state.Scalars.__annotations__.items()
-    if kind.startswith(("list", "NDArray"))
+    if kind.startswith("list")
 }
 """The elements of each array of the scalars."""
 
@@ -149,6 +148,9 @@ def _add_gamma(function, name):
 for _name, _scipy in _OF_GAMMA.items():
     _add_gamma(getattr(quantiles, _name), _scipy)
 
+_PLAIN = {"_nrt": False, "no_cfunc_wrapper": True}
+"""Nothing here owns memory, and nobody else calls these functions."""
+
 _PARTS = set()
 """Names of the functions that nothing but the loop calls."""
 
@@ -156,9 +158,9 @@ for _module in (quantiles, periodic, state, nodes, jobs, loop):
     for _function in list(vars(_module).values()):
         is_own = isinstance(_function, FunctionType) and _function.__module__ == _module.__name__
         if is_own and _function.__name__ not in _OF_GAMMA:
-            register_jitable(_function)
+            register_jitable(**_PLAIN)(_function)
             _PARTS.add(_function.__name__)
-register_jitable(stores.whole)
+register_jitable(**_PLAIN)(stores.whole)
 
 
 @njit(cache=True)
