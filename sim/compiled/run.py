@@ -124,6 +124,9 @@ def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
 # ----------------------------------------
 # Replications of one scenario.
 
+_COLUMNS = ("time", "source", "slot", "round", "until")
+"""What is known of a failure that is drawn."""
+
 _MOST_KEPT = 0.5
 """Size of the arrays that are kept for the next replication [GB]."""
 
@@ -198,6 +201,7 @@ class Bench:
             "absent": BUCKETS,
             "edge": windows + 2,
             "row_time": room,
+            "row_until": room,
             "down_time": count + 1,
             "latencies": causes,
         }
@@ -237,9 +241,15 @@ class Bench:
         self.arrays |= {name: np.empty(size, np.int64) for name, size in integers.items()}
         self.arrays |= {name: np.empty(size) for name, size in floats.items()}
         self.arrays |= {name: np.empty(size, kind) for name, (kind, size) in records.items()}
+        self.arrays["row_until"].fill(math.nan)
+        self.own: dict[str, NDArray[Any]] = {}
         self.scalars = lowered.scalars.copy()
         self.address = self.scalars.ctypes.data
         self.descending = np.arange(job_nodes - 1, -1, -1)
+        zeroed = ("table", "others_table", "absent", "latencies", "begun", "interrupted", "disrupted", "clocks")
+        self.zeroed = [self.arrays[name].view(np.uint8) for name in zeroed]
+        self.places = np.array([source * lowered.purposes + purpose for source, purpose in lowered.needs], np.int64)
+        self.hidden = [(index, source) for index, source in enumerate(prepared.sources) if source.hidden is not None]
         pairs = [(self.arrays[name], getattr(lowered, name)) for name in ("nodes", "tiers", "pools")]
         # As bytes: field by field, numpy would take ten times as long.
         self.copied = [
@@ -265,8 +275,8 @@ class Bench:
         for mine, template in self.copied:
             mine[:] = template
         scalars = self.scalars[0]
-        for name in ("table", "others_table", "absent", "latencies", "begun", "interrupted", "disrupted", "clocks"):
-            arrays[name][:] = np.zeros((), arrays[name].dtype)
+        for each in self.zeroed:
+            each.fill(0)
         arrays["clocks"]["at"] = math.inf
         arrays["clocks"]["since"] = scalars["arrival"]
         arrays["down_time"][:] = math.nan
@@ -274,11 +284,7 @@ class Bench:
         arrays["phase"][0] = (Bucket.QUEUED, math.inf, -1)
         arrays["seat"][:] = -1
         arrays["lacking"][: lowered.job.nodes] = self.descending
-        keys = arrays["keys"].view(np.uint64)
-        for (source, purpose), key in zip(
-            lowered.needs, rng.streams(prepared.seed, replication, lowered.needs.values()), strict=True
-        ):
-            keys[source * lowered.purposes + purpose] = key
+        arrays["keys"].view(np.uint64)[self.places] = rng.streams(prepared.seed, replication, lowered.needs.values())
         if prepared.scheduler.pick == "random":
             scalars["pick_key"] = np.uint64(rng.stream(prepared.seed, replication, "pick")).astype(np.int64)
         self._fill_pools()
@@ -312,61 +318,69 @@ class Bench:
                 order = np.argsort(keys, kind="stable")
                 chosen[:] = chosen[order]  # in order a list is a heap
 
-    def _draw(self) -> FailureTrace:
-        """Return the failures of the replication, drawn by machine code."""
+    def _draw(self) -> int:
+        """Draw the failures of the replication by machine code, put them in order, and return their number."""
         arrays = self.arrays
         self.draw_code(self.address)
         count = int(self.scalars["rows"][0])
-        order = np.argsort(arrays["row_time"][:count], kind="stable")
-        time, source, slot, number = (arrays[f"row_{name}"][order] for name in ("time", "source", "slot", "round"))
-        return FailureTrace(time, source, slot, number, np.full(count, math.nan))
+        time = arrays["row_time"][:count]
+        order = np.argsort(time)
+        in_order = time[order]
+        if (in_order[1:] == in_order[:-1]).any():
+            # Failures of the same moment come in the order in which they were drawn.
+            order = np.argsort(time, kind="stable")
+        time[:] = in_order
+        for name in ("row_source", "row_slot", "row_round"):
+            arrays[name][:count] = arrays[name][order]
+        return count
 
     def _fill_rows(self, replication: int, trace: FailureTrace | None) -> None:
         """Write down the failures of the replication."""
         lowered, prepared, scalars = self.lowered, self.prepared, self.scalars[0]
-        hidden = {
-            index: hidden_at_start(source, prepared.seed, replication)
-            for index, source in enumerate(prepared.sources)
-            if source.hidden is not None
-        }
+        hidden = {index: hidden_at_start(source, prepared.seed, replication) for index, source in self.hidden}
         if hidden:
-            self.having = np.concatenate(list(hidden.values())).astype(np.int64)
-            scalars["having_at"] = self.having.ctypes.data
+            self._put("having", np.concatenate(list(hidden.values())).astype(np.int64))
             first = 0
             for index, having in hidden.items():
                 lowered.origins["first_having"][index] = first
                 first += len(having)
         if trace is None and lowered.draws:
-            trace = self._draw()
+            count = self._draw()
             if scalars["is_full"]:
                 return
-        elif trace is None:
-            end = float(scalars["end"])
-            trace = draw_trace(prepared.sources, end, prepared.seed, replication, stationary=prepared.stationary)
-        columns = {
-            "row_time": trace.time,
-            "row_source": trace.source,
-            "row_slot": trace.slot,
-            "row_round": trace.round,
-            "row_until": trace.until,
-        }
-        apart = np.empty(0, state.LINK)
+            columns = [self.arrays[f"row_{name}"][:count] for name in _COLUMNS]
+        else:
+            if trace is None:
+                end = float(scalars["end"])
+                trace = draw_trace(prepared.sources, end, prepared.seed, replication, stationary=prepared.stationary)
+            columns = [getattr(trace, name) for name in _COLUMNS]
+            if len(trace.initial):
+                initial = np.zeros(len(trace.initial), state.LINK)
+                for row, outage in zip(initial, trace.initial, strict=True):
+                    row["source"], row["slot"], row["due"] = outage.source, outage.slot, outage.remaining
+                scalars["outages"] = self._put("initial", initial)
         if lowered.is_apart is not None:
-            mine = lowered.is_apart[trace.source] if len(trace.source) else np.zeros(0, np.bool_)
+            mine = lowered.is_apart[columns[1]]
             apart = np.zeros(int(mine.sum()), state.LINK)
-            for name, column in (("source", "row_source"), ("slot", "row_slot"), ("round", "row_round")):
-                apart[name] = columns[column][mine]
-            apart["due"] = trace.time[mine]
-            columns = {name: column[~mine] for name, column in columns.items()}
-        initial = np.zeros(len(trace.initial), state.LINK)
-        for row, outage in zip(initial, trace.initial, strict=True):
-            row["source"], row["slot"], row["due"] = outage.source, outage.slot, outage.remaining
+            for name, column in zip(("due", "source", "slot", "round"), columns, strict=False):
+                apart[name] = column[mine]
+            scalars["first_lives"] = self._put("begun_life", apart)
+            columns = [column[~mine] for column in columns]
+        if trace is not None or lowered.is_apart is not None:
+            for name, column in zip(_COLUMNS, columns, strict=True):
+                self._put(f"row_{name}", column)
+        scalars["rows"] = len(columns[0])
+        if hidden:
+            self._fill_hidden(replication, hidden)
+
+    def _fill_hidden(self, replication: int, hidden: dict[int, NDArray[np.bool_]]) -> None:
+        """Write down which nodes have a hidden fault at the start, and when others get one."""
+        lowered, prepared, scalars = self.lowered, self.prepared, self.scalars[0]
         sleepers: list[tuple[int, int]] = []
         onsets: list[tuple[float, int, int]] = []
-        for index, source in enumerate(prepared.sources):
-            if source.hidden is None:
-                continue
+        for index, source in self.hidden:
             sleepers += [(index, node) for node in np.flatnonzero(hidden[index]).tolist()]
+            assert source.hidden is not None
             if source.hidden.onset is not None:
                 key = rng.stream(prepared.seed, replication, "onset", source.name)
                 lowered.origins["onset_key"][index] = np.uint64(key).astype(np.int64)
@@ -376,12 +390,13 @@ class Bench:
             row["source"], row["slot"] = origin, node
         for row, (time, origin, node) in zip(onset, onsets, strict=True):
             row["due"], row["source"], row["slot"] = time, origin, node
-        lists = {"begun_life": apart, "initial": initial, "sleeper": sleeper, "caught": onset, **columns}
-        self.rows = {name: np.ascontiguousarray(array) for name, array in lists.items()}
-        for name, array in self.rows.items():
-            scalars[f"{name}_at"] = array.ctypes.data
-        scalars["first_lives"], scalars["outages"] = len(apart), len(initial)
-        scalars["dormant"], scalars["onsets"], scalars["rows"] = len(sleeper), len(onset), len(self.rows["row_time"])
+        scalars["dormant"], scalars["onsets"] = self._put("sleeper", sleeper), self._put("caught", onset)
+
+    def _put(self, name: str, values: NDArray[Any]) -> int:
+        """Let an array be that of this replication; return its length."""
+        self.own[name] = kept = np.ascontiguousarray(values)
+        self.scalars[0][f"{name}_at"] = kept.ctypes.data
+        return len(kept)
 
     def _result(self, replication: int) -> Result:
         """Return what came out."""
