@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 import warnings
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from sim.compiled import state
 from sim.compiled.lowering import VISITS, Lowered, uncovered
 from sim.engine.ledger import BUCKETS, check_sum
 from sim.engine.lives import Counts
-from sim.engine.nodes import POOLS
+from sim.engine.nodes import POOLS, Place
 from sim.engine.result import JobResult, Result
 from sim.failures.spread import first_onsets, hidden_at_start
 from sim.failures.trace import FailureTrace, draw_trace
@@ -34,6 +35,28 @@ if TYPE_CHECKING:
 
     from sim.engine.prepared import Prepared
 
+_LISTS = {
+    "queue": (state.EVENT, 1),
+    "calls": (state.CALL, 1),
+    "dues": (state.DUE, 3),
+    "lives": (state.SLOT, 1),
+    "link": (state.LINK, 1),
+    "suspect": (state.SUSPECT, 1),
+    "wait": (state.SUSPECT, 1),
+    "stay": (state.SEGMENT, 1),
+    "patient": (state.PATIENT, 1),
+    "visits": (state.VISIT, 2),
+    "entry": (state.ENTRY, len(Place)),
+    "row_time": (np.dtype(np.float64), 1),
+    "row_until": (np.dtype(np.float64), 1),
+    "row_source": (np.dtype(np.int64), 1),
+    "row_slot": (np.dtype(np.int64), 1),
+    "row_round": (np.dtype(np.int64), 1),
+}
+"""The lists that grow with the events: what they hold, and how much of it to an event."""
+
+_BYTES = sum(kind.itemsize * times for kind, times in _LISTS.values())
+
 _COUNTS = [name for name in sorted(Counts.__slots__) if name in state.Scalars.__annotations__]
 
 
@@ -43,10 +66,10 @@ _COUNTS = [name for name in sorted(Counts.__slots__) if name in state.Scalars.__
 _EVENT = 2e-5
 """What an event costs the event engine, about [s]."""
 
-_MOST_SCALE = 1 << 12
-"""How often the arrays may be made larger [-]: a replication that needs more has a mistake."""
+_MOST_STATE = 2e9
+"""Size of the arrays of one scenario [bytes]; each process has its own."""
 
-_LOAD, _COMPILE = 3.0, 90.0
+_LOAD, _COMPILE = 0.7, 15.0
 """What it costs to load the machine code, and to make it once [s]."""
 
 
@@ -57,12 +80,28 @@ def why_events(prepared: Prepared, replications: int) -> str:
     if importlib.util.find_spec("numba") is None:
         return "numba is not installed, see the extra 'speed'"
     missing = uncovered(prepared)
+    size = _size(prepared)
+    if not missing and size > _MOST_STATE:
+        missing = f"its arrays would take {size / 1e9:.1f} GB of memory, and {_MOST_STATE / 1e9:g} GB are allowed"
     if missing or prepared.engine == "compiled":
         return missing
     saved = prepared.expected_events * replications * _EVENT
     if saved < _LOAD or not (is_cached() or saved > 2 * _COMPILE):
         return "it is done before machine code would be at hand"
     return ""
+
+
+def _size(prepared: Prepared) -> float:
+    """Return about how large the arrays of a scenario are [bytes]."""
+    windows = prepared.horizon / prepared.windows if prepared.windows else 1.0
+    tables = 2 * 8 * BUCKETS * (len(prepared.sources) + 1) * windows
+    pools = prepared.nodes * 8 * len(Place)
+    return _room(prepared) * _BYTES + prepared.nodes * state.NODE.itemsize + pools + tables
+
+
+def _room(prepared: Prepared) -> int:
+    """Return for how many events, and entries in each list, there is room at first."""
+    return int(prepared.expected_events) + 1000 + 2 * prepared.nodes
 
 
 def is_cached() -> bool:
@@ -83,7 +122,9 @@ def _digest() -> str:
     files += ["policies/contracts.py", "policies/checkpoint/periodic.py", "policies/checkpoint/stores.py"]
     files += [f"compiled/{name}.py" for name in ("state", "nodes", "jobs", "loop", "machine")]
     sources = [folder / file for file in files]
-    digest = hashlib.blake2b(digest_size=8)
+    # The files of an interpreter, of another version of numba and of other sources are none of each other's business.
+    made_by = f"{folder} {sys.implementation.cache_tag} {metadata.version('numba')}"
+    digest = hashlib.blake2b(made_by.encode(), digest_size=8)
     for source in sources:
         digest.update(source.read_bytes())
     return digest.hexdigest()
@@ -100,25 +141,36 @@ def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
     ImportError
         If numba is not installed.
     """
-    folder = cache_folder()
+    folder, again = cache_folder(), f"the simulation loop is compiled anew, some {_COMPILE:.0f} s"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         is_writable = os.access(folder, os.W_OK)
     except OSError:
         is_writable = False
     if not is_writable:
-        warnings.warn(f"{folder} cannot be written to: the simulation loop is compiled anew", stacklevel=2)
-    kept = str(folder) if is_writable else tempfile.mkdtemp(prefix="ettrick-")
+        warnings.warn(f"{folder} cannot be written to: {again}", stacklevel=2)
+        # For the processes that this one starts, too.
+        os.environ["XDG_CACHE_HOME"] = _scratch().name
+        folder = cache_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+    elif not is_cached():
+        warnings.warn(f"the simulation loop is compiled, once for each version: some {_COMPILE:.0f} s", stacklevel=2)
     # By name too: numba has read its settings if somebody else has imported it.
-    os.environ["NUMBA_CACHE_DIR"] = importlib.import_module("numba").config.CACHE_DIR = kept
+    os.environ["NUMBA_CACHE_DIR"] = importlib.import_module("numba").config.CACHE_DIR = str(folder)
     machine = importlib.import_module("sim.compiled.machine")
     try:
         machine.prepare()
     except Exception as error:  # whatever a damaged file makes numba say
-        warnings.warn(f"{folder} cannot be read ({error}): the simulation loop is compiled anew", stacklevel=2)
+        warnings.warn(f"{folder} cannot be read ({type(error).__name__}): {again}", stacklevel=2)
         shutil.rmtree(folder, ignore_errors=True)
         machine.prepare()
     return machine.simulate_at, machine.draw_failures_at
+
+
+@functools.cache
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder that is there as long as this process."""
+    return tempfile.TemporaryDirectory(prefix="ettrick-")
 
 
 # ----------------------------------------
@@ -127,11 +179,15 @@ def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
 _COLUMNS = ("time", "source", "slot", "round", "until")
 """What is known of a failure that is drawn."""
 
-_MOST_KEPT = 0.5
-"""Size of the arrays that are kept for the next replication [GB]."""
+_MOST_KEPT = 5e8
+"""Size of the arrays that are kept for the next replication [bytes]."""
 
 _benches: list[Bench] = []
-"""Those used last: variants of a comparison take turns."""
+"""Those made last, the newest first: variants of a comparison take turns."""
+
+
+class TooLargeError(MemoryError):
+    """A replication needs larger arrays than are allowed."""
 
 
 def simulate(prepared: Prepared, replication: int, trace: FailureTrace | None = None) -> Result:
@@ -166,8 +222,8 @@ class Bench:
                 self.run_code(self.address)
             if not self.scalars["is_full"][0]:
                 return self._result(replication)
-            if self.scale > _MOST_SCALE:
-                raise MemoryError(f"'{self.prepared.name}' needs more than {self.size:.1f} GB for one replication")
+            if 4 * self.size > _MOST_STATE:
+                raise TooLargeError(f"'{self.prepared.name}' needs more than {self.size / 1e9:.1f} GB")
             self.scale *= 4
             self.visits *= 2
             self._lay_out()
@@ -177,8 +233,7 @@ class Bench:
         self.lowered = lowered = Lowered(self.prepared, self.visits)
         prepared, scale = self.prepared, self.scale
         count, job_nodes, causes = prepared.nodes, lowered.job.nodes, lowered.sources + 1
-        expected = int(min(prepared.expected_events, 1e7)) + 1000
-        room = (expected + 2 * count) * scale
+        room = _room(prepared) * scale
         windows = int(prepared.horizon // prepared.windows) + 2 if prepared.windows else 1
         self.windows = windows
         integers = {
@@ -188,9 +243,6 @@ class Bench:
             "seat": job_nodes,
             "outside_job": count,
             "begun": causes,
-            "row_source": room,
-            "row_slot": room,
-            "row_round": room,
             "interrupted": causes,
             "disrupted": causes,
         }
@@ -200,29 +252,16 @@ class Bench:
             "others_table": windows * BUCKETS * causes,
             "absent": BUCKETS,
             "edge": windows + 2,
-            "row_time": room,
-            "row_until": room,
             "down_time": count + 1,
             "latencies": causes,
         }
         records = {
             "nodes": (state.NODE, count),
-            "queue": (state.EVENT, room),
-            "calls": (state.CALL, room),
             "tiers": (state.TIER, len(lowered.tiers)),
             "current": (state.STEP, lowered.most_steps),
             "pools": (state.POOL, len(lowered.pools)),
-            "entry": (state.ENTRY, len(lowered.pools) * room),
             "clocks": (state.CLOCK, 3),
-            "dues": (state.DUE, 3 * room),
-            "lives": (state.SLOT, room),
-            "link": (state.LINK, room),
-            "suspect": (state.SUSPECT, room),
-            "wait": (state.SUSPECT, room),
             "phase": (state.SEGMENT, lowered.most_steps + 1),
-            "stay": (state.SEGMENT, room),
-            "patient": (state.PATIENT, room),
-            "visits": (state.VISIT, 2 * room),
             "piece": (state.RISK, windows + 1),
             "logged": (state.LOGGED, 0),
         }
@@ -238,6 +277,7 @@ class Bench:
             "offset": lowered.offsets,
             "member": lowered.members,
         }
+        self.arrays |= {name: np.empty(times * room, kind) for name, (kind, times) in _LISTS.items()}
         self.arrays |= {name: np.empty(size, np.int64) for name, size in integers.items()}
         self.arrays |= {name: np.empty(size) for name, size in floats.items()}
         self.arrays |= {name: np.empty(size, kind) for name, (kind, size) in records.items()}
@@ -255,7 +295,7 @@ class Bench:
         self.copied = [
             (mine.view(np.uint8), each.view(np.uint8)) for mine, each in [*pairs, (self.scalars, lowered.scalars)]
         ]
-        self.size = sum(array.nbytes for array in self.arrays.values()) / 1e9
+        self.size = sum(array.nbytes for array in self.arrays.values())
         template = lowered.scalars
         for name in ("room", "lives_room", "due_room", "links_room", "stays_room", "patients_room", "pool_room"):
             template[name] = room
