@@ -78,7 +78,7 @@ def why_events(prepared: Prepared, replications: int) -> str:
     if prepared.engine == "events":
         return prepared.engine_reason or "engine: events"
     if importlib.util.find_spec("numba") is None:
-        return "numba is not installed, see the extra 'speed'"
+        return "numba is not installed: pip install 'ettrick[speed]'"
     missing = uncovered(prepared)
     size = _size(prepared)
     if not missing and size > _MOST_STATE:
