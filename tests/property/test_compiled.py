@@ -200,6 +200,7 @@ def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(600)
 def test_a_truncated_file_of_machine_code_is_compiled_anew(tmp_path: Path) -> None:
     """In a process of its own, with real files: compiled, damaged, compiled anew, and the same result."""
     program = (
