@@ -6,6 +6,7 @@ import atexit
 import gc
 import math
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -52,6 +53,7 @@ def main(
     version: Annotated[bool, typer.Option("--version", "-V", "-v", help="Print the version and exit.")] = False,
 ) -> None:
     """Answer what-if questions about training on large GPU clusters."""
+    warnings.showwarning = lambda message, *_where: warn([str(message)])
     if version:
         from importlib import metadata
 

@@ -12,6 +12,7 @@ import re
 import signal
 import threading
 import time
+import warnings
 from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -219,6 +220,7 @@ def _adopt(prepared: Prepared) -> None:
 def begin_as_worker() -> None:
     """Begin as a worker process: never hear Ctrl-C, and end with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings.filterwarnings("ignore", ".*the simulation loop is compiled")  # the parent has said so
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 
 

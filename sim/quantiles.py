@@ -126,7 +126,7 @@ def _plain_quantile(p: Sequence[float], at: int, u: float) -> float:
     if kind == GAMMA_POWER:
         stages = p[at + 2]
         stage = -math.log1p(-u) if stages == 1 else gamma_quantile(stages, u)
-        return p[at + 1] * math.pow(stage, 1 / p[at + 3])
+        return p[at + 1] * (stage if p[at + 3] == 1 else math.pow(stage, 1 / p[at + 3]))
     if kind == LOGNORMAL:
         return math.exp(p[at + 1] + p[at + 2] * normal_quantile(u))
     if kind == UNIFORM:

@@ -75,15 +75,15 @@ def stream(seed: int, replication: int, *names: str | int) -> int:
     return _key(hashlib.blake2b(encoded(seed, replication, *names), digest_size=8))
 
 
-def streams(seed: int, replication: int, paths: Iterable[bytes]) -> list[int]:
+def streams(seed: int, replication: int, paths: Iterable[bytes]) -> NDArray[np.uint64]:
     """Return the keys of several streams, whose names are `encoded`: faster than one by one."""
     digest = hashlib.blake2b(encoded(seed, replication), digest_size=8)
-    keys = []
+    keys = bytearray()
     for path in paths:
         mine = digest.copy()
         mine.update(path)
-        keys.append(_key(mine))
-    return keys
+        keys += mine.digest()
+    return np.frombuffer(keys, "<u8")
 
 
 def encoded(*parts: str | int) -> bytes:

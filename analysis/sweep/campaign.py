@@ -114,21 +114,22 @@ class Campaign:
             sim.check_work(math.fsum(self.planned), self.loaded.most_events)
         total, done = len(mine), len(mine) - len(missing)
         del mine
-        context = self.context
-        if missing:
-            context = context._replace(replications=round(share * replications))
-            self._choose_engine(points, context.replications)
+        context = self.prepared_for(points, round(share * replications)) if missing else self.context
         for record in self.worker_pool.run(self._asked(points, replications, first, missing), context):
             self.journal.add(record)
             done += 1
             self.progress(done, total)
 
-    def _choose_engine(self, points: Iterable[Point], replications: int) -> None:
-        """Have machine code at hand before processes start, if the first point is to be simulated by it."""
+    def prepared_for(self, points: Iterable[Point], replications: int) -> Context:
+        """Return what tasks share of which there are so many replications in all.
+
+        Machine code is at hand before processes start, if the first point is to be simulated by it.
+        """
         for point in itertools.islice(points, 1):
             # Of what cannot run its tasks will tell.
             with contextlib.suppress(sim.ScenarioError, sim.PathError, sim.EngineError):
                 sim.with_engine(sim.prepare(self.loaded.template.scenario(self.loaded.overrides(point))), replications)
+        return self.context._replace(replications=replications)
 
     def _events_of(self, points: Iterable[Point]) -> float:
         """Return about how many events a replication of a point has: the mean of a few, evenly spread."""

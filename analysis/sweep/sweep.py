@@ -94,7 +94,8 @@ def simulate_until(
     if not precision.relative and metric not in SHARES:
         raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
     chase = _Chase(campaign, spec, metric, precision)
-    with contextlib.closing(campaign.worker_pool.run(chase.first(points), campaign.context, chase.more)) as records:
+    context = campaign.prepared_for(points, spec.least * sum(1 for _ in points))
+    with contextlib.closing(campaign.worker_pool.run(chase.first(points), context, chase.more)) as records:
         for record in records:
             chase.take(record)
     if chase.known and metric not in chase.known:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from sim.compiled.nodes import (
     BUCKETS,
     BUSY_CLOCK,
@@ -24,6 +22,7 @@ from sim.compiled.nodes import (
     move,
     seat_node,
     send_to_repair,
+    sort,
     take,
     take_many,
     turn,
@@ -421,7 +420,10 @@ def replace(s: Scalars, step: Step, may_miss: int, now: float) -> bool:
     """Give the job nodes until it misses no more than `may_miss`; return whether there were enough."""
     if s.missing > 1:
         # Replacements come in the order of their numbers.
-        s.lacking[: s.missing] = -np.sort(-s.lacking[: s.missing])
+        sort(s.lacking, s.missing)
+        for index in range(s.missing // 2):
+            other = s.missing - 1 - index
+            s.lacking[index], s.lacking[other] = s.lacking[other], s.lacking[index]
     while s.missing > may_miss:
         index, place = -1, -1
         for number in range(4):
@@ -513,7 +515,7 @@ def serve_queue(s: Scalars, now: float) -> bool:
     count = s.missing
     for index in range(count):
         s.lacking[index] = s.rank[s.lacking[index]]
-    s.lacking[:count].sort()
+    sort(s.lacking, count)
     take_many(s, count, now)
     s.missing = 0
     for index in range(count):

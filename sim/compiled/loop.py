@@ -587,25 +587,40 @@ def end(s: Scalars, now: float) -> None:
 # The lives of units that are all alike and new at the start, as `sim.failures.trace` draws them.
 
 
+BLOCK = 32
+"""Units that are looked at together: most of them live on, and the processor hashes several at once."""
+
+
 def draw_failures(s: Scalars) -> None:
     """Write down the lives that end before the horizon, source by source and unit by unit."""
     for source in range(s.sources):
         origin = s.origins[source]
-        key = s.keys[source * s.purposes + LIFE]
-        for slot in range(origin.units):
-            u = uniform_one(key, slot, 0)
-            if u >= origin.reach or (origin.hidden and not s.having[origin.first_having + slot]):
-                continue
-            time = quantile(s.laws, origin.life, u)
-            number = 0
-            while time < s.end:
-                if s.rows == s.rows_room:
-                    s.is_full = True
-                    return
-                s.row_time[s.rows], s.row_source[s.rows] = time, source
-                s.row_slot[s.rows], s.row_round[s.rows] = slot, number
-                s.rows += 1
-                if not origin.is_ahead:
-                    break
-                number += 1
-                time = time + life_of(s, source, slot, number)
+        key, reach, units = s.keys[source * s.purposes + LIFE], origin.reach, origin.units
+        for first in range(0, units, BLOCK):
+            last = min(first + BLOCK, units)
+            ended = 0
+            for slot in range(first, last):
+                ended += uniform_one(key, slot, 0) < reach
+            for slot in range(first if ended else last, last):
+                u = uniform_one(key, slot, 0)
+                if u < reach and not (origin.hidden and not s.having[origin.first_having + slot]):
+                    draw_lives(s, source, slot, u)
+
+
+def draw_lives(s: Scalars, source: int, slot: int, u: float) -> None:
+    """Write down the lives of a unit that end before the horizon, of which `u` is the number of the first."""
+    origin = s.origins[source]
+    number, time = 0, 0.0
+    while u < origin.reach:
+        time += quantile(s.laws, origin.life, u)
+        if time >= s.end:
+            return
+        if s.rows == s.rows_room:
+            s.is_full = True
+            return
+        s.row_time[s.rows], s.row_source[s.rows], s.row_slot[s.rows], s.row_round[s.rows] = time, source, slot, number
+        s.rows += 1
+        if not origin.is_ahead:
+            return
+        number += 1
+        u = uniform_one(s.keys[source * s.purposes + LIFE], slot, number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from types import FunctionType
 
 import numpy as np
@@ -9,6 +10,7 @@ from llvmlite import ir
 from llvmlite.binding import add_symbol
 from numba import carray, njit, types
 from numba.core import cgutils
+from numba.core.codegen import JITCodeLibrary
 from numba.core.imputils import lower_getattr
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import get_cython_function_address, intrinsic, overload, register_jitable
@@ -43,7 +45,6 @@ ELEMENTS = {
     "Visit": state.VISIT,
     "Risk": state.RISK,
     "Logged": state.LOGGED,
-    "np.int64": np.dtype(np.int64),
 }
 """The elements of an array by what its annotation says between the brackets."""
 
@@ -63,7 +64,7 @@ def pointer(context, address):
 ARRAYS = {
     name: ELEMENTS[kind[kind.index("[") + 1 : -1]]
     for name, kind in state.Scalars.__annotations__.items()
-    if kind.startswith(("list", "NDArray"))
+    if kind.startswith("list")
 }
 """The elements of each array of the scalars."""
 
@@ -147,27 +148,76 @@ def _add_gamma(function, name):
 for _name, _scipy in _OF_GAMMA.items():
     _add_gamma(getattr(quantiles, _name), _scipy)
 
+_PLAIN = {"_nrt": False, "no_cfunc_wrapper": True}
+"""Nothing here owns memory, and nobody else calls these functions."""
+
+_PARTS = set()
+"""Names of the functions that nothing but the loop calls."""
+
 for _module in (quantiles, periodic, state, nodes, jobs, loop):
     for _function in list(vars(_module).values()):
         is_own = isinstance(_function, FunctionType) and _function.__module__ == _module.__name__
         if is_own and _function.__name__ not in _OF_GAMMA:
-            register_jitable(_function)
-register_jitable(stores.whole)
+            register_jitable(**_PLAIN)(_function)
+            _PARTS.add(_function.__name__)
+register_jitable(**_PLAIN)(stores.whole)
 
 
 @njit(cache=True)
-def run(address):
+def simulate_at(address):
     """Run the loop on the scalars at an address."""
     simulate(carray(pointer(address), 1, state.SCALARS)[0])
 
 
 @njit(cache=True)
-def draw(address):
+def draw_failures_at(address):
     """Draw the failures of the scalars at an address."""
     draw_failures(carray(pointer(address), 1, state.SCALARS)[0])
 
 
+class _Whole(JITCodeLibrary):
+    """Code that is linked, optimised and made machine code of once, with what Python calls.
+
+    Left to itself numba does that for each function again with all that it calls: two thirds of the time.
+    """
+
+    def finalize(self):
+        """Leave a function of ours as it is; take all of them into what is not."""
+        if self.name in _PARTS:
+            self._finalized = True
+            return
+        # A caller before what it calls: the linker takes only what something has asked for.
+        self._linking_libraries = list(reversed(_called(self, {})))
+        super().finalize()
+
+
+def _called(library, found):
+    """Return what a library calls, directly or not, each after all that it calls itself."""
+    for each in library._linking_libraries:
+        if each not in found:
+            _called(each, found)
+            found[each] = None
+    return found
+
+
 def prepare():
     """Compile the loop, or load what has been compiled."""
-    run.compile((types.int64,))
-    draw.compile((types.int64,))
+    codegen = simulate_at.targetctx.codegen()
+    ours, set_env = codegen._library_class, codegen.set_env
+
+    def set_known_env(name, env):
+        """Tell machine code of the objects of Python that it may ask for, where there is machine code."""
+        if codegen._engine.is_symbol_defined(name):
+            set_env(name, env)
+
+    was_collecting = gc.isenabled()
+    try:
+        codegen._library_class, codegen.set_env = _Whole, set_known_env
+        gc.disable()  # nothing of the millions of objects is garbage before the end
+        simulate_at.compile((types.int64,))
+        draw_failures_at.compile((types.int64,))
+    finally:
+        codegen._library_class = ours
+        del codegen.set_env
+        if was_collecting:
+            gc.enable()

@@ -525,7 +525,23 @@ def take_many(s: Scalars, count: int, now: float) -> None:
         return
     for index in range(count):
         s.picked[index] = take(s, IDLE, now)
-    s.picked[:count].sort()
+    sort(s.picked, count)
+
+
+def sort(numbers: list[int], count: int) -> None:
+    """Put the first of some numbers in rising order, by Shell's method."""
+    gap = 1
+    while gap < count:
+        gap = 3 * gap + 1
+    while gap > 1:
+        gap //= 3
+        for index in range(gap, count):
+            number = numbers[index]
+            place = index
+            while place >= gap and numbers[place - gap] > number:
+                numbers[place] = numbers[place - gap]
+                place -= gap
+            numbers[place] = number
 
 
 def is_stretch(s: Scalars, count: int) -> bool:

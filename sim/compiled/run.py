@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 import warnings
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from sim.compiled import state
 from sim.compiled.lowering import VISITS, Lowered, uncovered
 from sim.engine.ledger import BUCKETS, check_sum
 from sim.engine.lives import Counts
-from sim.engine.nodes import POOLS
+from sim.engine.nodes import POOLS, Place
 from sim.engine.result import JobResult, Result
 from sim.failures.spread import first_onsets, hidden_at_start
 from sim.failures.trace import FailureTrace, draw_trace
@@ -34,6 +35,28 @@ if TYPE_CHECKING:
 
     from sim.engine.prepared import Prepared
 
+_LISTS = {
+    "queue": (state.EVENT, 1),
+    "calls": (state.CALL, 1),
+    "dues": (state.DUE, 3),
+    "lives": (state.SLOT, 1),
+    "link": (state.LINK, 1),
+    "suspect": (state.SUSPECT, 1),
+    "wait": (state.SUSPECT, 1),
+    "stay": (state.SEGMENT, 1),
+    "patient": (state.PATIENT, 1),
+    "visits": (state.VISIT, 2),
+    "entry": (state.ENTRY, len(Place)),
+    "row_time": (np.dtype(np.float64), 1),
+    "row_until": (np.dtype(np.float64), 1),
+    "row_source": (np.dtype(np.int64), 1),
+    "row_slot": (np.dtype(np.int64), 1),
+    "row_round": (np.dtype(np.int64), 1),
+}
+"""The lists that grow with the events: what they hold, and how much of it to an event."""
+
+_BYTES = sum(kind.itemsize * times for kind, times in _LISTS.values())
+
 _COUNTS = [name for name in sorted(Counts.__slots__) if name in state.Scalars.__annotations__]
 
 
@@ -43,10 +66,10 @@ _COUNTS = [name for name in sorted(Counts.__slots__) if name in state.Scalars.__
 _EVENT = 2e-5
 """What an event costs the event engine, about [s]."""
 
-_MOST_SCALE = 1 << 12
-"""How often the arrays may be made larger [-]: a replication that needs more has a mistake."""
+_MOST_STATE = 2e9
+"""Size of the arrays of one scenario [bytes]; each process has its own."""
 
-_LOAD, _COMPILE = 3.0, 90.0
+_LOAD, _COMPILE = 0.7, 15.0
 """What it costs to load the machine code, and to make it once [s]."""
 
 
@@ -55,14 +78,30 @@ def why_events(prepared: Prepared, replications: int) -> str:
     if prepared.engine == "events":
         return prepared.engine_reason or "engine: events"
     if importlib.util.find_spec("numba") is None:
-        return "numba is not installed, see the extra 'speed'"
+        return "numba is not installed: pip install 'ettrick[speed]'"
     missing = uncovered(prepared)
+    size = _size(prepared)
+    if not missing and size > _MOST_STATE:
+        missing = f"its arrays would take {size / 1e9:.1f} GB of memory, and {_MOST_STATE / 1e9:g} GB are allowed"
     if missing or prepared.engine == "compiled":
         return missing
     saved = prepared.expected_events * replications * _EVENT
     if saved < _LOAD or not (is_cached() or saved > 2 * _COMPILE):
         return "it is done before machine code would be at hand"
     return ""
+
+
+def _size(prepared: Prepared) -> float:
+    """Return about how large the arrays of a scenario are [bytes]."""
+    windows = prepared.horizon / prepared.windows if prepared.windows else 1.0
+    tables = 2 * 8 * BUCKETS * (len(prepared.sources) + 1) * windows
+    pools = prepared.nodes * 8 * len(Place)
+    return _room(prepared) * _BYTES + prepared.nodes * state.NODE.itemsize + pools + tables
+
+
+def _room(prepared: Prepared) -> int:
+    """Return for how many events, and entries in each list, there is room at first."""
+    return int(prepared.expected_events) + 1000 + 2 * prepared.nodes
 
 
 def is_cached() -> bool:
@@ -83,7 +122,9 @@ def _digest() -> str:
     files += ["policies/contracts.py", "policies/checkpoint/periodic.py", "policies/checkpoint/stores.py"]
     files += [f"compiled/{name}.py" for name in ("state", "nodes", "jobs", "loop", "machine")]
     sources = [folder / file for file in files]
-    digest = hashlib.blake2b(digest_size=8)
+    # The files of an interpreter, of another version of numba and of other sources are none of each other's business.
+    made_by = f"{folder} {sys.implementation.cache_tag} {metadata.version('numba')}"
+    digest = hashlib.blake2b(made_by.encode(), digest_size=8)
     for source in sources:
         digest.update(source.read_bytes())
     return digest.hexdigest()
@@ -100,35 +141,53 @@ def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
     ImportError
         If numba is not installed.
     """
-    folder = cache_folder()
+    folder, again = cache_folder(), f"the simulation loop is compiled anew, some {_COMPILE:.0f} s"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         is_writable = os.access(folder, os.W_OK)
     except OSError:
         is_writable = False
     if not is_writable:
-        warnings.warn(f"{folder} cannot be written to: the simulation loop is compiled anew", stacklevel=2)
-    kept = str(folder) if is_writable else tempfile.mkdtemp(prefix="ettrick-")
+        warnings.warn(f"{folder} cannot be written to: {again}", stacklevel=2)
+        # For the processes that this one starts, too.
+        os.environ["XDG_CACHE_HOME"] = _scratch().name
+        folder = cache_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+    elif not is_cached():
+        warnings.warn(f"the simulation loop is compiled, once for each version: some {_COMPILE:.0f} s", stacklevel=2)
     # By name too: numba has read its settings if somebody else has imported it.
-    os.environ["NUMBA_CACHE_DIR"] = importlib.import_module("numba").config.CACHE_DIR = kept
+    os.environ["NUMBA_CACHE_DIR"] = importlib.import_module("numba").config.CACHE_DIR = str(folder)
     machine = importlib.import_module("sim.compiled.machine")
     try:
         machine.prepare()
     except Exception as error:  # whatever a damaged file makes numba say
-        warnings.warn(f"{folder} cannot be read ({error}): the simulation loop is compiled anew", stacklevel=2)
+        warnings.warn(f"{folder} cannot be read ({type(error).__name__}): {again}", stacklevel=2)
         shutil.rmtree(folder, ignore_errors=True)
         machine.prepare()
-    return machine.run, machine.draw
+    return machine.simulate_at, machine.draw_failures_at
+
+
+@functools.cache
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder that is there as long as this process."""
+    return tempfile.TemporaryDirectory(prefix="ettrick-")
 
 
 # ----------------------------------------
 # Replications of one scenario.
 
-_MOST_KEPT = 0.5
-"""Size of the arrays that are kept for the next replication [GB]."""
+_COLUMNS = ("time", "source", "slot", "round", "until")
+"""What is known of a failure that is drawn."""
+
+_MOST_KEPT = 5e8
+"""Size of the arrays that are kept for the next replication [bytes]."""
 
 _benches: list[Bench] = []
-"""Those used last: variants of a comparison take turns."""
+"""Those made last, the newest first: variants of a comparison take turns."""
+
+
+class TooLargeError(MemoryError):
+    """A replication needs larger arrays than are allowed."""
 
 
 def simulate(prepared: Prepared, replication: int, trace: FailureTrace | None = None) -> Result:
@@ -163,8 +222,8 @@ class Bench:
                 self.run_code(self.address)
             if not self.scalars["is_full"][0]:
                 return self._result(replication)
-            if self.scale > _MOST_SCALE:
-                raise MemoryError(f"'{self.prepared.name}' needs more than {self.size:.1f} GB for one replication")
+            if 4 * self.size > _MOST_STATE:
+                raise TooLargeError(f"'{self.prepared.name}' needs more than {self.size / 1e9:.1f} GB")
             self.scale *= 4
             self.visits *= 2
             self._lay_out()
@@ -174,8 +233,7 @@ class Bench:
         self.lowered = lowered = Lowered(self.prepared, self.visits)
         prepared, scale = self.prepared, self.scale
         count, job_nodes, causes = prepared.nodes, lowered.job.nodes, lowered.sources + 1
-        expected = int(min(prepared.expected_events, 1e7)) + 1000
-        room = (expected + 2 * count) * scale
+        room = _room(prepared) * scale
         windows = int(prepared.horizon // prepared.windows) + 2 if prepared.windows else 1
         self.windows = windows
         integers = {
@@ -185,9 +243,6 @@ class Bench:
             "seat": job_nodes,
             "outside_job": count,
             "begun": causes,
-            "row_source": room,
-            "row_slot": room,
-            "row_round": room,
             "interrupted": causes,
             "disrupted": causes,
         }
@@ -197,28 +252,16 @@ class Bench:
             "others_table": windows * BUCKETS * causes,
             "absent": BUCKETS,
             "edge": windows + 2,
-            "row_time": room,
             "down_time": count + 1,
             "latencies": causes,
         }
         records = {
             "nodes": (state.NODE, count),
-            "queue": (state.EVENT, room),
-            "calls": (state.CALL, room),
             "tiers": (state.TIER, len(lowered.tiers)),
             "current": (state.STEP, lowered.most_steps),
             "pools": (state.POOL, len(lowered.pools)),
-            "entry": (state.ENTRY, len(lowered.pools) * room),
             "clocks": (state.CLOCK, 3),
-            "dues": (state.DUE, 3 * room),
-            "lives": (state.SLOT, room),
-            "link": (state.LINK, room),
-            "suspect": (state.SUSPECT, room),
-            "wait": (state.SUSPECT, room),
             "phase": (state.SEGMENT, lowered.most_steps + 1),
-            "stay": (state.SEGMENT, room),
-            "patient": (state.PATIENT, room),
-            "visits": (state.VISIT, 2 * room),
             "piece": (state.RISK, windows + 1),
             "logged": (state.LOGGED, 0),
         }
@@ -234,18 +277,25 @@ class Bench:
             "offset": lowered.offsets,
             "member": lowered.members,
         }
+        self.arrays |= {name: np.empty(times * room, kind) for name, (kind, times) in _LISTS.items()}
         self.arrays |= {name: np.empty(size, np.int64) for name, size in integers.items()}
         self.arrays |= {name: np.empty(size) for name, size in floats.items()}
         self.arrays |= {name: np.empty(size, kind) for name, (kind, size) in records.items()}
+        self.arrays["row_until"].fill(math.nan)
+        self.own: dict[str, NDArray[Any]] = {}
         self.scalars = lowered.scalars.copy()
         self.address = self.scalars.ctypes.data
         self.descending = np.arange(job_nodes - 1, -1, -1)
+        zeroed = ("table", "others_table", "absent", "latencies", "begun", "interrupted", "disrupted", "clocks")
+        self.zeroed = [self.arrays[name].view(np.uint8) for name in zeroed]
+        self.places = np.array([source * lowered.purposes + purpose for source, purpose in lowered.needs], np.int64)
+        self.hidden = [(index, source) for index, source in enumerate(prepared.sources) if source.hidden is not None]
         pairs = [(self.arrays[name], getattr(lowered, name)) for name in ("nodes", "tiers", "pools")]
         # As bytes: field by field, numpy would take ten times as long.
         self.copied = [
             (mine.view(np.uint8), each.view(np.uint8)) for mine, each in [*pairs, (self.scalars, lowered.scalars)]
         ]
-        self.size = sum(array.nbytes for array in self.arrays.values()) / 1e9
+        self.size = sum(array.nbytes for array in self.arrays.values())
         template = lowered.scalars
         for name in ("room", "lives_room", "due_room", "links_room", "stays_room", "patients_room", "pool_room"):
             template[name] = room
@@ -265,8 +315,8 @@ class Bench:
         for mine, template in self.copied:
             mine[:] = template
         scalars = self.scalars[0]
-        for name in ("table", "others_table", "absent", "latencies", "begun", "interrupted", "disrupted", "clocks"):
-            arrays[name][:] = np.zeros((), arrays[name].dtype)
+        for each in self.zeroed:
+            each.fill(0)
         arrays["clocks"]["at"] = math.inf
         arrays["clocks"]["since"] = scalars["arrival"]
         arrays["down_time"][:] = math.nan
@@ -274,11 +324,7 @@ class Bench:
         arrays["phase"][0] = (Bucket.QUEUED, math.inf, -1)
         arrays["seat"][:] = -1
         arrays["lacking"][: lowered.job.nodes] = self.descending
-        keys = arrays["keys"].view(np.uint64)
-        for (source, purpose), key in zip(
-            lowered.needs, rng.streams(prepared.seed, replication, lowered.needs.values()), strict=True
-        ):
-            keys[source * lowered.purposes + purpose] = key
+        arrays["keys"].view(np.uint64)[self.places] = rng.streams(prepared.seed, replication, lowered.needs.values())
         if prepared.scheduler.pick == "random":
             scalars["pick_key"] = np.uint64(rng.stream(prepared.seed, replication, "pick")).astype(np.int64)
         self._fill_pools()
@@ -312,61 +358,69 @@ class Bench:
                 order = np.argsort(keys, kind="stable")
                 chosen[:] = chosen[order]  # in order a list is a heap
 
-    def _draw(self) -> FailureTrace:
-        """Return the failures of the replication, drawn by machine code."""
+    def _draw(self) -> int:
+        """Draw the failures of the replication by machine code, put them in order, and return their number."""
         arrays = self.arrays
         self.draw_code(self.address)
         count = int(self.scalars["rows"][0])
-        order = np.argsort(arrays["row_time"][:count], kind="stable")
-        time, source, slot, number = (arrays[f"row_{name}"][order] for name in ("time", "source", "slot", "round"))
-        return FailureTrace(time, source, slot, number, np.full(count, math.nan))
+        time = arrays["row_time"][:count]
+        order = np.argsort(time)
+        in_order = time[order]
+        if (in_order[1:] == in_order[:-1]).any():
+            # Failures of the same moment come in the order in which they were drawn.
+            order = np.argsort(time, kind="stable")
+        time[:] = in_order
+        for name in ("row_source", "row_slot", "row_round"):
+            arrays[name][:count] = arrays[name][order]
+        return count
 
     def _fill_rows(self, replication: int, trace: FailureTrace | None) -> None:
         """Write down the failures of the replication."""
         lowered, prepared, scalars = self.lowered, self.prepared, self.scalars[0]
-        hidden = {
-            index: hidden_at_start(source, prepared.seed, replication)
-            for index, source in enumerate(prepared.sources)
-            if source.hidden is not None
-        }
+        hidden = {index: hidden_at_start(source, prepared.seed, replication) for index, source in self.hidden}
         if hidden:
-            self.having = np.concatenate(list(hidden.values())).astype(np.int64)
-            scalars["having_at"] = self.having.ctypes.data
+            self._put("having", np.concatenate(list(hidden.values())).astype(np.int64))
             first = 0
             for index, having in hidden.items():
                 lowered.origins["first_having"][index] = first
                 first += len(having)
         if trace is None and lowered.draws:
-            trace = self._draw()
+            count = self._draw()
             if scalars["is_full"]:
                 return
-        elif trace is None:
-            end = float(scalars["end"])
-            trace = draw_trace(prepared.sources, end, prepared.seed, replication, stationary=prepared.stationary)
-        columns = {
-            "row_time": trace.time,
-            "row_source": trace.source,
-            "row_slot": trace.slot,
-            "row_round": trace.round,
-            "row_until": trace.until,
-        }
-        apart = np.empty(0, state.LINK)
+            columns = [self.arrays[f"row_{name}"][:count] for name in _COLUMNS]
+        else:
+            if trace is None:
+                end = float(scalars["end"])
+                trace = draw_trace(prepared.sources, end, prepared.seed, replication, stationary=prepared.stationary)
+            columns = [getattr(trace, name) for name in _COLUMNS]
+            if len(trace.initial):
+                initial = np.zeros(len(trace.initial), state.LINK)
+                for row, outage in zip(initial, trace.initial, strict=True):
+                    row["source"], row["slot"], row["due"] = outage.source, outage.slot, outage.remaining
+                scalars["outages"] = self._put("initial", initial)
         if lowered.is_apart is not None:
-            mine = lowered.is_apart[trace.source] if len(trace.source) else np.zeros(0, np.bool_)
+            mine = lowered.is_apart[columns[1]]
             apart = np.zeros(int(mine.sum()), state.LINK)
-            for name, column in (("source", "row_source"), ("slot", "row_slot"), ("round", "row_round")):
-                apart[name] = columns[column][mine]
-            apart["due"] = trace.time[mine]
-            columns = {name: column[~mine] for name, column in columns.items()}
-        initial = np.zeros(len(trace.initial), state.LINK)
-        for row, outage in zip(initial, trace.initial, strict=True):
-            row["source"], row["slot"], row["due"] = outage.source, outage.slot, outage.remaining
+            for name, column in zip(("due", "source", "slot", "round"), columns, strict=False):
+                apart[name] = column[mine]
+            scalars["first_lives"] = self._put("begun_life", apart)
+            columns = [column[~mine] for column in columns]
+        if trace is not None or lowered.is_apart is not None:
+            for name, column in zip(_COLUMNS, columns, strict=True):
+                self._put(f"row_{name}", column)
+        scalars["rows"] = len(columns[0])
+        if hidden:
+            self._fill_hidden(replication, hidden)
+
+    def _fill_hidden(self, replication: int, hidden: dict[int, NDArray[np.bool_]]) -> None:
+        """Write down which nodes have a hidden fault at the start, and when others get one."""
+        lowered, prepared, scalars = self.lowered, self.prepared, self.scalars[0]
         sleepers: list[tuple[int, int]] = []
         onsets: list[tuple[float, int, int]] = []
-        for index, source in enumerate(prepared.sources):
-            if source.hidden is None:
-                continue
+        for index, source in self.hidden:
             sleepers += [(index, node) for node in np.flatnonzero(hidden[index]).tolist()]
+            assert source.hidden is not None
             if source.hidden.onset is not None:
                 key = rng.stream(prepared.seed, replication, "onset", source.name)
                 lowered.origins["onset_key"][index] = np.uint64(key).astype(np.int64)
@@ -376,12 +430,13 @@ class Bench:
             row["source"], row["slot"] = origin, node
         for row, (time, origin, node) in zip(onset, onsets, strict=True):
             row["due"], row["source"], row["slot"] = time, origin, node
-        lists = {"begun_life": apart, "initial": initial, "sleeper": sleeper, "caught": onset, **columns}
-        self.rows = {name: np.ascontiguousarray(array) for name, array in lists.items()}
-        for name, array in self.rows.items():
-            scalars[f"{name}_at"] = array.ctypes.data
-        scalars["first_lives"], scalars["outages"] = len(apart), len(initial)
-        scalars["dormant"], scalars["onsets"], scalars["rows"] = len(sleeper), len(onset), len(self.rows["row_time"])
+        scalars["dormant"], scalars["onsets"] = self._put("sleeper", sleeper), self._put("caught", onset)
+
+    def _put(self, name: str, values: NDArray[Any]) -> int:
+        """Let an array be that of this replication; return its length."""
+        self.own[name] = kept = np.ascontiguousarray(values)
+        self.scalars[0][f"{name}_at"] = kept.ctypes.data
+        return len(kept)
 
     def _result(self, replication: int) -> Result:
         """Return what came out."""

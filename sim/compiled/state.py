@@ -7,16 +7,13 @@ on, whatever a replication consists of. They keep to what numba compiles and imp
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sim.engine.kernel import Order
 from sim.quantiles import quantile
 from sim.rng import uniform_one
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 NO, NODES, PROCESSES, BOTH = 0, 1, 2, 3
 """Who is exposed to failures; the sum of nodes and processes is both."""
@@ -237,11 +234,11 @@ class Scalars:
     patient: list[Patient]
     visits: list[Visit]
     piece: list[Risk]
-    lacking: NDArray[np.int64]
+    lacking: list[int]
     seat: list[int]
     rank: list[int]
     rank_place: list[int]
-    picked: NDArray[np.int64]
+    picked: list[int]
     offset: list[int]
     member: list[int]
     outside_job: list[int]
@@ -561,7 +558,7 @@ def layout(record: type) -> np.dtype[np.void]:
     """Return the type of an array whose elements have the annotated fields of a record; of a list its address."""
     kinds = {"int": "i8", "float": "f8", "bool": "?"}
     fields = [
-        (f"{name}_at", "i8") if kind.startswith(("list", "NDArray")) else (name, kinds[kind])
+        (f"{name}_at", "i8") if kind.startswith("list") else (name, kinds[kind])
         for name, kind in record.__annotations__.items()
     ]
     return np.dtype(fields, align=True)

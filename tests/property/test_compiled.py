@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +16,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import sim
+from sim.compiled import run
 from sim.compiled.lowering import uncovered
 from sim.engine.simulation import Simulation
 from tests.property.common import Scenario, examples, prepare
@@ -148,6 +153,105 @@ def test_what_is_quick_is_left_to_events() -> None:
     """Few replications are done before machine code would be loaded."""
     found = sim.with_engine(sim.prepare(sim.load(sim.find("quickstart"))), 3)
     assert (found.engine, found.engine_reason) == ("events", "it is done before machine code would be at hand")
+
+
+@pytest.fixture
+def no_code(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forget that this process has machine code, and remember it afterwards."""
+    run.machine_code.cache_clear()
+    yield
+    monkeypatch.undo()
+    run.machine_code.cache_clear()
+
+
+@pytest.mark.usefixtures("no_code")
+def test_a_damaged_cache_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one warning, and the loop is compiled anew."""
+    from sim.compiled import machine
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    damaged = run.cache_folder() / "here" / "code.nbi"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"damaged")
+
+    def prepare() -> None:
+        if damaged.exists():
+            raise EOFError("Ran out of input")
+
+    monkeypatch.setattr(machine, "prepare", prepare)
+    with pytest.warns(UserWarning, match=r"cannot be read \(EOFError\)") as warned:
+        run.machine_code()
+    assert len(warned) == 1
+    assert not damaged.exists()
+
+
+@pytest.mark.usefixtures("no_code")
+def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one warning; the processes that this one starts find the other folder."""
+    from sim.compiled import machine
+
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(machine, "prepare", lambda: None)
+    with pytest.warns(UserWarning, match="cannot be written to: the simulation loop is compiled anew") as warned:
+        run.machine_code()
+    assert len(warned) == 1
+    assert run.cache_folder().is_dir()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+def test_a_truncated_file_of_machine_code_is_compiled_anew(tmp_path: Path) -> None:
+    """In a process of its own, with real files: compiled, damaged, compiled anew, and the same result."""
+    program = (
+        "import sim; from dataclasses import replace;"
+        "p = replace(sim.prepare(sim.load(sim.find('quickstart'))), engine='compiled'); print(sim.run(p, 0).counts)"
+    )
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(Path(sim.__file__).parents[1])}
+
+    def call() -> tuple[str, str]:
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout, done.stderr
+
+    first, said = call()
+    assert "once for each version" in said
+    assert call() == (first, "")
+    for path in tmp_path.rglob("*.nbc"):
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    again, said = call()
+    assert again == first
+    assert "cannot be read" in said
+    assert call() == (first, "")
+
+
+def test_without_numba_events_simulate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever insists on machine code is told in one line what to install."""
+    monkeypatch.setattr(run.importlib.util, "find_spec", lambda _name: None)
+    found = sim.with_engine(sim.prepare(sim.load(sim.find("llama3-405b-54d"))), 10_000)
+    assert found.engine == "events"
+    with pytest.raises(sim.EngineError, match=r"pip install 'ettrick\[speed\]'") as error:
+        sim.with_engine(sim.prepare(sim.load(sim.find("llama3-405b-54d"), ["engine=compiled"])), 10_000)
+    assert "\n" not in str(error.value)
+
+
+def test_arrays_beyond_the_cap_are_left_to_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the start by what they would take, told with the number; and where a replication outgrows them."""
+    prepared = sim.prepare(sim.load(sim.find("llama3-405b-54d")))
+    assert run._size(prepared) == pytest.approx(run.Bench(prepared).size, rel=0.1)
+    huge = dataclasses.replace(prepared, expected_events=1e8)
+    found = sim.with_engine(huge, 10_000)
+    assert found.engine == "events"
+    assert found.engine_reason.startswith("its arrays would take ")
+    with pytest.raises(sim.EngineError, match=r"[0-9.]+ GB of memory, and 2 GB are allowed"):
+        sim.with_engine(dataclasses.replace(huge, engine="compiled"), 1)
+    small = sim.prepare(sim.load(sim.find("quickstart"), ["failures.0.rate=200 per 1000 node-day"]))
+    monkeypatch.setattr(run, "_MOST_STATE", 0.0)
+    outgrown = dataclasses.replace(small, expected_events=-1100.0, engine="compiled")
+    with pytest.raises(run.TooLargeError):
+        run.Bench(outgrown).run(0)
+    assert sim.run(outgrown, 0).counts == sim.run(small, 0).counts
 
 
 def test_arrays_that_are_too_small_are_made_larger() -> None:

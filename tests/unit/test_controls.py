@@ -69,9 +69,11 @@ class FakePool:
         self.window, self.ends_after, self.special = window, ends_after, special
         self.rng = np.random.default_rng(seed)
         self.simulated: list[Task] = []
+        self.replications = 0
 
     def run(self, tasks: Iterable[Task], context: Context, more: Callable[[], Iterable[Task]]) -> Iterator[Record]:
         """Yield the records of the tasks in any order within the window."""
+        self.replications = context.replications
         waiting = iter(tasks)
         following: deque[Task] = deque()
         flying: list[Task] = []
@@ -99,6 +101,14 @@ class FakePool:
         return Record(task.key, task.point, task.first, count, status, reason, 0.0, rows if not reason else {}, notes)
 
 
+class NothingRuns:
+    """A scenario of which no point can be prepared: outcomes are made up."""
+
+    def scenario(self, _overrides: tuple[str, ...]) -> None:
+        """Refuse."""
+        raise sim.ScenarioError(["made up"])
+
+
 def points(count: int = 10, draws: int = 0) -> list[Point]:
     """Return the points of so many cells, each with draws."""
     places = [(cell, draw) for cell in range(count) for draw in range(draws + 1)]
@@ -110,7 +120,7 @@ def play(
 ) -> dict[int, Simulated]:
     """Return how far the points were simulated."""
     loaded: Any = SimpleNamespace(
-        template=None,
+        template=NothingRuns(),
         digest="digest",
         inputs=Inputs(),
         overrides=lambda point: (f"{name}" if name != "point" else f"p{point.number}",),
@@ -234,6 +244,13 @@ def test_a_crashed_task_is_tried_once_again(tmp_path: Path) -> None:
     again = FakePool(4, 1)
     assert play(path, again, spec, points(2)) == {0: (30, True), 1: (30, True)}
     assert [(task.point, task.first) for task in again.simulated] == [(1, 10)]
+
+
+def test_the_engine_is_chosen_by_what_the_whole_sweep_takes(tmp_path: Path) -> None:
+    """With a precision too: a task is told of the replications of all points, not of its own."""
+    pool = FakePool(4, 1)
+    play(tmp_path / "journal", pool, SPEC)
+    assert pool.replications == SPEC.least * len(points())
 
 
 def test_draws_have_the_least(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 from analysis.sweep import workers
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
-from analysis.sweep.task import VersionError
+from analysis.sweep.task import Shard, VersionError, run_task
 from analysis.sweep.workers import Backend, Processes, Serial, Where, WorkerError, WorkerPool, worker_pool_at
 from tests import sweep_tools
 from tests.cases import cases
@@ -178,6 +178,22 @@ def test_a_place_that_cannot_play_ends_the_study_with_a_line(error: Exception, l
     assert str(raised.value) == f"over there: {line}"
 
 
+def test_machine_code_gives_the_same_journal_wherever_it_runs(tmp_path: Path) -> None:
+    """In series, on processes and as two shards, to the last bit; and that of the event engine."""
+    pytest.importorskip("numba")
+    loaded = small_study(tmp_path)
+    with Journal(tmp_path / "journal") as journal:
+        tasks = tasks_of(Campaign(loaded, journal, WorkerPool(Serial())))
+        events = Campaign(loaded, journal, WorkerPool(Serial())).context
+        compiled = Campaign(loaded, journal, WorkerPool(Serial())).prepared_for(loaded.points(), 10**7)
+    expected = sorted(comparable(run_task(events, task)) for task in tasks)
+    assert sorted(comparable(run_task(compiled, task)) for task in tasks) == expected
+    with worker_pool_at(Where("process", 2)) as pool:
+        assert sorted(map(comparable, pool.run(tasks, compiled))) == expected
+    shards = [[task for task in tasks if Shard(number, 2).mine(task.key)] for number in (1, 2)]
+    assert sorted(comparable(run_task(compiled, task)) for shard in shards for task in shard) == expected
+
+
 # The Dask executor, on a real scheduler with two real workers on loopback.
 
 distributed = pytest.importorskip("distributed")
@@ -245,6 +261,21 @@ def test_a_worker_that_is_killed_loses_nothing(
     assert len(found) == len(expected) == 12
     assert sorted(map(comparable, found)) == expected
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.nightly
+def test_machine_code_on_dask_gives_the_same_journal(scheduler: Path, tmp_path: Path) -> None:
+    """To the last bit what one process does in series by events."""
+    pytest.importorskip("numba")
+    loaded = small_study(tmp_path)
+    with (
+        Journal(tmp_path / "journal") as journal,
+        worker_pool_at(Where("dask", file=str(scheduler))) as worker_pool,
+    ):
+        campaign = Campaign(loaded, journal, worker_pool)
+        tasks = tasks_of(campaign)
+        found = sorted(map(comparable, worker_pool.run(tasks, campaign.prepared_for(loaded.points(), 10**7))))
+    assert found == sorted(comparable(run_task(campaign.context, task)) for task in tasks)
 
 
 @pytest.mark.nightly  # workers take their time to start again
