@@ -25,6 +25,7 @@ from sim.engine.nodes import POOLS
 from sim.engine.result import JobResult, Result
 from sim.failures.spread import first_onsets, hidden_at_start
 from sim.failures.trace import FailureTrace, draw_trace
+from sim.policies.checkpoint import Periodic
 from sim.policies.contracts import Bucket
 
 if TYPE_CHECKING:
@@ -80,8 +81,9 @@ def _digest() -> str:
     """Return a digest of all that is compiled: the cache of numba itself sees no change of what a function calls."""
     folder = Path(state.__file__).parents[1]
     files = ["quantiles.py", "rng.py", "engine/kernel.py", "engine/lives.py", "engine/silent.py", "failures/trace.py"]
-    files += ["policies/contracts.py", "policies/checkpoint/periodic.py", "policies/checkpoint/stores.py"]
-    files += [f"compiled/{name}.py" for name in ("state", "nodes", "jobs", "loop", "machine")]
+    files += ["policies/contracts.py", "policies/recovery/phases.py", "policies/recovery/ladder.py"]
+    files += [f"policies/checkpoint/{name}.py" for name in ("ladder", "periodic", "stores")]
+    files += [f"compiled/{name}.py" for name in ("state", "nodes", "ladders", "jobs", "loop", "machine")]
     sources = [folder / file for file in files]
     digest = hashlib.blake2b(digest_size=8)
     for source in sources:
@@ -126,6 +128,12 @@ def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
 
 _MOST_KEPT = 0.5
 """Size of the arrays that are kept for the next replication [GB]."""
+
+_ZERO = (
+    "table", "others_table", "absent", "latencies", "begun", "interrupted", "disrupted", "clocks",
+    "due", "since_stop", "damage", "stamped", "restored", "tries",
+)  # fmt: skip
+"""Arrays that are zero at the start."""
 
 _benches: list[Bench] = []
 """Those used last: variants of a comparison take turns."""
@@ -176,6 +184,7 @@ class Bench:
         count, job_nodes, causes = prepared.nodes, lowered.job.nodes, lowered.sources + 1
         expected = int(min(prepared.expected_events, 1e7)) + 1000
         room = (expected + 2 * count) * scale
+        stops = len(lowered.series["periods"])
         windows = int(prepared.horizon // prepared.windows) + 2 if prepared.windows else 1
         self.windows = windows
         integers = {
@@ -190,6 +199,18 @@ class Bench:
             "row_round": room,
             "interrupted": causes,
             "disrupted": causes,
+            "current": lowered.most_steps,
+            "due": 2 * stops,
+            "counts": stops,
+            "next_due": stops,
+            "restored": len(lowered.held) + 1,
+            "damage": job_nodes,
+            "hurt": job_nodes,
+            "lacks": job_nodes,
+            "gone": job_nodes,
+            "stamped": job_nodes + 1,
+            "tries": len(lowered.rung_of),
+            "tested": room,
         }
         floats = {
             "pool_key": len(lowered.pools) * count,
@@ -200,15 +221,17 @@ class Bench:
             "row_time": room,
             "down_time": count + 1,
             "latencies": causes,
+            "since_stop": 2 * stops,
+            "firsts": stops,
         }
         records = {
             "nodes": (state.NODE, count),
             "queue": (state.EVENT, room),
             "calls": (state.CALL, room),
             "tiers": (state.TIER, len(lowered.tiers)),
-            "current": (state.STEP, lowered.most_steps),
             "pools": (state.POOL, len(lowered.pools)),
             "entry": (state.ENTRY, len(lowered.pools) * room),
+            "held": (state.STORE, len(lowered.held)),
             "clocks": (state.CLOCK, 3),
             "dues": (state.DUE, 3 * room),
             "lives": (state.SLOT, room),
@@ -227,6 +250,12 @@ class Bench:
             "laws": lowered.law_array,
             "watchers": lowered.observers,
             "templates": lowered.templates,
+            "times": lowered.times,
+            "rung_of": lowered.rung_of,
+            "rung_plans": lowered.rung_plans,
+            "evicts": lowered.evicts,
+            "means": lowered.means,
+            **lowered.series,
             "plans": lowered.plans,
             "pool_order": lowered.pool_order,
             "rank": lowered.rank,
@@ -240,7 +269,7 @@ class Bench:
         self.scalars = lowered.scalars.copy()
         self.address = self.scalars.ctypes.data
         self.descending = np.arange(job_nodes - 1, -1, -1)
-        pairs = [(self.arrays[name], getattr(lowered, name)) for name in ("nodes", "tiers", "pools")]
+        pairs = [(self.arrays[name], getattr(lowered, name)) for name in ("nodes", "tiers", "pools", "held")]
         # As bytes: field by field, numpy would take ten times as long.
         self.copied = [
             (mine.view(np.uint8), each.view(np.uint8)) for mine, each in [*pairs, (self.scalars, lowered.scalars)]
@@ -249,7 +278,7 @@ class Bench:
         template = lowered.scalars
         for name in ("room", "lives_room", "due_room", "links_room", "stays_room", "patients_room", "pool_room"):
             template[name] = room
-        for name in ("suspects_room", "waits_room", "rows_room"):
+        for name in ("suspects_room", "waits_room", "rows_room", "tests_room"):
             template[name] = room
         template["visits_room"] = 2 * room
         for name, array in self.arrays.items():
@@ -265,7 +294,7 @@ class Bench:
         for mine, template in self.copied:
             mine[:] = template
         scalars = self.scalars[0]
-        for name in ("table", "others_table", "absent", "latencies", "begun", "interrupted", "disrupted", "clocks"):
+        for name in _ZERO:
             arrays[name][:] = np.zeros((), arrays[name].dtype)
         arrays["clocks"]["at"] = math.inf
         arrays["clocks"]["since"] = scalars["arrival"]
@@ -419,7 +448,7 @@ class Bench:
             disruptions=self._by_cause("disrupted", "disrupted"),
             merged=found["merged"],
             steps=steps,
-            restores={"remote": found["restores"]} if found["restores"] else {},
+            restores=self._restores(),
             accepted=0,
         )
         owned = prepared.nodes * prepared.gpus_per_node * (end - warmup)
@@ -444,6 +473,13 @@ class Bench:
             down_times={int(count): float(down[count]) for count in np.flatnonzero(~np.isnan(down))},
             events=found["events"],
         )
+
+    def _restores(self) -> dict[str, int]:
+        """Return how often the job has read each store."""
+        checkpoint = self.lowered.job.checkpoint
+        names = ["remote"] if isinstance(checkpoint, Periodic) else [store.store for store in checkpoint.stores]
+        counts = self.arrays["restored"].tolist()
+        return {name: count for name, count in zip([*names, "peer"], counts, strict=False) if count}
 
     def _by_cause(self, name: str, counted: str) -> dict[int, Any]:
         """Return an array by index of the cause, without those of which nothing was counted."""
