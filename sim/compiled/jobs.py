@@ -332,7 +332,7 @@ def begin_plan(s: Scalars, now: float) -> None:
             put_state(s, CheckpointState(s.committed + s.at_risk, 0.0, 0.0, 0.0, 0.0, 0.0))
         elif step.kind == EVICT:
             first = first_evicted(s, step)
-            for position in range(first, min(first + step.nodes, s.nodes_needed)):
+            for position in range(first, min(first + step.in_a_row, s.nodes_needed)):
                 harm(s, position, LOST)
         elif step.kind == RESTORE:
             roll_back(s, step.keeps)
@@ -379,7 +379,7 @@ def proceed(s: Scalars, now: float) -> None:
 def time_of(s: Scalars, step: Step) -> float:
     """Return how long a step takes [s], and add by how much that is above the mean to what the job has drawn."""
     total, above, usual = 0.0, 0.0, 0.0
-    for index in range(step.first_time, step.first_time + step.times):
+    for index in range(step.first_time, step.first_time + step.time_count):
         time = s.times[index]
         seconds, mean = draw_time(s, time)
         total += seconds
@@ -711,17 +711,17 @@ def first_evicted(s: Scalars, step: Step) -> int:
     first = s.nodes_needed
     for index in range(s.missing):
         first = min(first, s.lacking[index])
-    return first // step.nodes * step.nodes if s.missing else 0
+    return first // step.in_a_row * step.in_a_row if s.missing else 0
 
 
 def evict(s: Scalars, step: Step, now: float) -> None:
     """Take healthy nodes out of the job and test them: which of them failed, or whether one did, is unknown."""
     first = first_evicted(s, step)
     begin = s.tests
-    if begin + step.nodes > s.tests_room:
+    if begin + step.in_a_row > s.tests_room:
         s.is_full = True
         return
-    for position in range(first, min(first + step.nodes, s.nodes_needed)):
+    for position in range(first, min(first + step.in_a_row, s.nodes_needed)):
         index = s.seat[position]
         if index >= 0 and s.nodes[index].in_job and s.nodes[index].outages == 0:
             s.tested[s.tests] = index

@@ -57,14 +57,14 @@ def note_progress(s: Scalars) -> None:
 def find_firsts(s: Scalars) -> None:
     """Work out how long each series steps until it is due, from the end of the stop if there is one [s]."""
     for index in range(s.series):
-        s.firsts[index] = first_due(s.periods[index], s.since_stop[index], s.due[index] != 0)
+        s.firsts[index] = first_due(s.periods[index], s.since_stop[index], s.in_stop[index] != 0)
 
 
 def pausing(s: Scalars, left: float) -> float:
     """Return how much periodic work is in what is `left` of the stop [s]: it comes after the saves."""
     most = 0.0
     for index in range(s.stores, s.series):
-        if s.due[index]:
+        if s.in_stop[index]:
             most += s.stalls[index]
     return min(left, most)
 
@@ -82,12 +82,12 @@ def advance_stores(s: Scalars, seconds: float) -> tuple[float, float]:
         return 0.0, paused
     grid = grid_of(s)
     find_firsts(s)
-    stepped, stall_left = reach(grid, s.firsts, seconds - left, s.counts, s.next_due)
+    stepped, stall_left = reach(grid, s.firsts, seconds - left, s.counts, s.next_in_stop)
     worked = 0.0
     for index in range(s.stores, s.series):
         worked += s.counts[index] * s.stalls[index]
     for index in range(s.series):
-        was_due, is_due, count = s.due[index] != 0, s.next_due[index] != 0, s.counts[index]
+        was_due, is_due, count = s.in_stop[index] != 0, s.next_in_stop[index] != 0, s.counts[index]
         s.since_stop[index] = since_stop(
             grid, index, s.firsts[index], count, s.since_stop[index], stepped, was_due, is_due
         )
@@ -98,7 +98,7 @@ def advance_stores(s: Scalars, seconds: float) -> tuple[float, float]:
                 it.limit, it.drain,
             )  # fmt: skip
             put_shelf(s, index, shelf)
-        s.due[index] = s.next_due[index]
+        s.in_stop[index] = s.next_in_stop[index]
     if s.series > s.stores:
         paused = worked + (paused - pausing(s, stall_left))
     s.work = s.work + stepped
@@ -117,8 +117,8 @@ def save_stores(s: Scalars) -> None:
     """Put everything into the remote store by a save outside the schedule, and keep what was before."""
     s.unsaved_work, s.unsaved_stall_left = s.work, s.stall_left
     for index in range(s.series):
-        s.since_stop[s.series + index], s.due[s.series + index] = s.since_stop[index], s.due[index]
-        s.due[index] = 0
+        s.since_stop[s.series + index], s.in_stop[s.series + index] = s.since_stop[index], s.in_stop[index]
+        s.in_stop[index] = 0
     for index in range(s.stores):
         shelf = shelf_of(s, index)
         put_shelf(s, s.stores + index, shelf)
@@ -136,7 +136,7 @@ def undo_save(s: Scalars) -> None:
     """Go back to what was before a save that has been cut off."""
     s.work, s.stall_left = s.unsaved_work, s.unsaved_stall_left
     for index in range(s.series):
-        s.since_stop[index], s.due[index] = s.since_stop[s.series + index], s.due[s.series + index]
+        s.since_stop[index], s.in_stop[index] = s.since_stop[s.series + index], s.in_stop[s.series + index]
     for index in range(s.stores):
         put_shelf(s, index, shelf_of(s, s.stores + index))
     note_progress(s)
@@ -169,7 +169,7 @@ def go_back(s: Scalars, keeps: int) -> None:
     for index in range(s.stores):
         it = s.held[index]
         it.passed = 0
-        it.is_left = index == 0 or (keeps != STORES_KEPT and it.lacking < s.nodes_needed)
+        it.is_left = index == 0 or (keeps != STORES_KEPT and it.lost < s.nodes_needed)
         if it.is_left and it.keeps_all:
             put_shelf(s, index, without_end(shelf_of(s, index), s.periods[index]))
     work, s.restore_seconds, s.restore_store = 0.0, 0.0, 0
@@ -200,7 +200,7 @@ def go_back(s: Scalars, keeps: int) -> None:
     back = s.work - work
     for index in range(s.stores):
         it = s.held[index]
-        is_gone = not it.is_left or (keeps != STORES_KEPT and it.lacking > 0)
+        is_gone = not it.is_left or (keeps != STORES_KEPT and it.lost > 0)
         shelf = cut(shelf_of(s, index), it.checkpoints if is_gone else it.passed, s.periods[index])
         if it.is_left and shelf.checkpoints and abs(shelf.newest - work) <= TIE * work:
             shelf = Shelf(work, shelf.checkpoints, shelf.good, shelf.draining, shelf.drain_left)
@@ -209,8 +209,8 @@ def go_back(s: Scalars, keeps: int) -> None:
         if work <= 0 or (index < s.stores and s.held[index].newest == work):
             s.since_stop[index] = 0.0
         else:
-            s.since_stop[index] = since_step(s.periods[index], s.since_stop[index], s.due[index] != 0, back)
-        s.due[index] = 0
+            s.since_stop[index] = since_step(s.periods[index], s.since_stop[index], s.in_stop[index] != 0, back)
+        s.in_stop[index] = 0
     s.work = work
     s.stall_left = 0.0
     note_progress(s)
@@ -264,7 +264,7 @@ def find_lacks(s: Scalars) -> int:
             damaged += 1
     for index in range(1, s.stores):
         it = s.held[index]
-        it.lacking = 0
+        it.lost = 0
         if it.clique:
             for number in range(s.hurts):
                 s.gone[clique_of(s.hurt[number], s.nodes_needed, it.clique, it.jump)] = 0
@@ -280,9 +280,9 @@ def find_lacks(s: Scalars) -> int:
                 if s.gone[clique] < clique_size(clique, s.nodes_needed, it.clique, it.jump):
                     continue
             s.lacks[position] |= 1 << index
-            it.lacking += 1
-        if it.every_replica and it.lacking and count_replicas(s, index) < s.replicas:
-            it.lacking = 0
+            it.lost += 1
+        if it.every_replica and it.lost and count_replicas(s, index) < s.replicas:
+            it.lost = 0
             for number in range(s.hurts):
                 s.lacks[s.hurt[number]] &= ~(1 << index)
     return damaged

@@ -34,7 +34,7 @@ from sim.policies.detection.race import HUMAN
 from sim.policies.recovery.full_restart import FullRestart
 from sim.policies.recovery.hot_spare import HotSpare
 from sim.policies.recovery.ladder import Ladder as Rungs
-from sim.policies.recovery.phases import Members, longest
+from sim.policies.recovery.phases import Members
 from sim.policies.recovery.standby import Standby
 from sim.policies.repair import Tiers
 from sim.scenario.law_model import LawModel
@@ -368,7 +368,7 @@ class Lowered:
                 failure = FailureView("", False, missing, missing, _name)
                 plan, _ = _symbolic(recovery)._plan(failure, self._view(missing), ClusterView(0, 0), None)
                 scalars[name] = self._plan(plan)
-        scalars["away_plan"] = self._plan((Requeue(math.nan),))
+        scalars["away_plan"] = self._plan((Requeue(0.0),))
         scalars["any_plan"] = len(self._steps)
         self._plan((Acquire(),))
         scalars["save_plan"] = len(self._steps)
@@ -395,7 +395,7 @@ class Lowered:
         match step:
             case Stall() | Requeue():
                 seconds = step.seconds if isinstance(step, Stall) else step.delay
-                row |= {"kind": state.REQUEUE, "first_time": len(self._times), "times": 1}
+                row |= {"kind": state.REQUEUE, "first_time": len(self._times), "time_count": 1}
                 if isinstance(step, Stall):
                     row |= {"kind": state.STALL, "bucket": step.bucket, "exposed": _EXPOSED[step.exposed]}
                 if isinstance(seconds, _Time):
@@ -414,7 +414,7 @@ class Lowered:
             case Run():
                 row["kind"] = state.RUN
             case Evict():
-                row |= {"kind": state.EVICT, "nodes": step.nodes, "timeout": step.seconds}
+                row |= {"kind": state.EVICT, "in_a_row": step.nodes, "timeout": step.seconds}
         return row
 
     def _add_time(self, law: LawModel, name: str, *, is_start: bool) -> None:
@@ -520,7 +520,7 @@ class Lowered:
                 for phase in rung.delay:
                     if phase.is_due(members, fault):
                         self._add_phase(phase, members, f"{rung.name} delay", is_start=False)
-            return [*stop, row | {"times": len(self._times) - int(row["first_time"])}]
+            return [*stop, row | {"time_count": len(self._times) - int(row["first_time"])}]
         swap = []
         if joiners:
             timeout = math.inf if rung.patience is None else rung.patience
@@ -544,7 +544,7 @@ class Lowered:
             if not phase.is_due(members, fault):
                 continue
             if rows and rows[-1]["exposed"] == exposed:
-                rows[-1]["times"] += 1
+                rows[-1]["time_count"] += 1
             elif phase.time.mean_value > 0:
                 rows.append(self._row(Stall(bucket, math.nan, phase.exposed)))
             else:

@@ -131,7 +131,7 @@ _MOST_KEPT = 0.5
 
 _ZERO = (
     "table", "others_table", "absent", "latencies", "begun", "interrupted", "disrupted", "clocks",
-    "due", "since_stop", "damage", "stamped", "restored", "tries",
+    "in_stop", "since_stop", "damage", "stamped", "restored", "tries",
 )  # fmt: skip
 """Arrays that are zero at the start."""
 
@@ -200,9 +200,9 @@ class Bench:
             "interrupted": causes,
             "disrupted": causes,
             "current": lowered.most_steps,
-            "due": 2 * stops,
+            "in_stop": 2 * stops,
             "counts": stops,
-            "next_due": stops,
+            "next_in_stop": stops,
             "restored": len(lowered.held) + 1,
             "damage": job_nodes,
             "hurt": job_nodes,

@@ -263,10 +263,10 @@ class Scalars:
     ratios: list[float]
     longest: list[int]
     since_stop: list[float]
-    due: list[int]
+    in_stop: list[int]
     firsts: list[float]
     counts: list[int]
-    next_due: list[int]
+    next_in_stop: list[int]
     held: list[Store]
     restored: list[int]
     damage: list[int]
@@ -463,11 +463,11 @@ class Step:
     bucket: int
     exposed: int
     first_time: int
-    times: int
+    time_count: int
     scale: float
     keeps: int
     rung: int
-    nodes: int
+    in_a_row: int
     timeout: float
     otherwise: int
     pool_0: int
@@ -519,7 +519,7 @@ class Store:
     passed: int
     is_left: bool
     holds: bool
-    lacking: int
+    lost: int
 
 
 class Plan:

@@ -15,7 +15,7 @@ import sim
 from sim.compiled.lowering import uncovered
 from sim.engine.simulation import Simulation
 from tests.property.common import Scenario, examples, prepare
-from tests.strategies import scenarios
+from tests.strategies import laws, maybe, moments, scenarios, seconds, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,11 +35,28 @@ def covered(draw: st.DrawFn) -> Scenario:
     data["repair"] = {
         key: value for key, value in data["repair"].items() if "lemons" not in key and key != "replacement"
     }
-    data["jobs"][0].pop("periodic", None)
     data["scheduler"] = {"pick": draw(st.sampled_from(("lowest", "longest-idle", "random", "fewest-failures")))}
-    times = {"interval": "900.5 s", "stall": "3.25 s", "write": "61.5 s", "restore": "45.25 s"}
-    blocking = {"interval": "1200.5 s", "mode": "blocking", "write": "31.5 s", "restore": "20.25 s"}
-    data["checkpoint"] = {"tiers": [draw(st.sampled_from((times | {"mode": "async"}, blocking)))]}
+    nodes = data["jobs"][0]["gpus"] // data["cluster"]["gpus_per_node"]
+    if draw(st.booleans()):
+        data["checkpoint"] = {"tiers": draw(_stores(nodes))}
+        if maybe(draw, 3):
+            data["jobs"][0]["periodic"] = [{"name": "evaluation", "every": draw(seconds(50, 2_000)), "time": "9.5 s"}]
+    else:
+        saves = {"interval": "900.5 s", "stall": "3.25 s", "write": "61.5 s", "restore": "45.25 s"}
+        blocking = {"interval": "1200.5 s", "mode": "blocking", "write": "31.5 s", "restore": "20.25 s"}
+        data["checkpoint"] = {"tiers": [draw(st.sampled_from((saves | {"mode": "async"}, blocking)))]}
+    if draw(st.booleans()):
+        hidden = data["recovery"].get("exposed", True) in (False, "none", "processes")
+        data["recovery"] = draw(_ladders(hidden=hidden))
+        for source in data["failures"]:
+            if source["use"] in ("component", "job") and "effect" not in source and draw(st.booleans()):
+                source |= {
+                    "fault": draw(st.sampled_from(FAULTS)),
+                    "damage": draw(st.sampled_from(("process", "reboot"))),
+                }
+    shares = [share for share in (1, 2, 3) if nodes % share == 0]
+    gpus = data["jobs"][0]["gpus"]
+    data["jobs"][0]["parallelism"] = {"data": (share := draw(st.sampled_from(shares))), "tensor": gpus // share}
     while True:
         try:
             reason = uncovered(prepare(data))
@@ -51,6 +68,76 @@ def covered(draw: st.DrawFn) -> Scenario:
             return data
         data["failures"] = [source for source in data["failures"] if source["name"] != name]
         assume(data["failures"])
+
+
+FAULTS = ("process", "gpu", "host", "hang", "switch")
+
+
+@st.composite
+def _stores(draw: st.DrawFn, nodes: int) -> list[dict[str, Any]]:
+    """Return ladders of stores of every kind, of which all copies can be read."""
+    found = []
+    for store in ("remote", "host", "peer-host", "disk", "peer"):
+        if store != "remote" and maybe(draw, 2):
+            continue
+        tier: dict[str, Any] = {"store": store, "restore": draw(moments(1, 60))}
+        if store != "peer":
+            tier |= {"interval": draw(seconds(15, 900)), "write": draw(moments(1, 90))}
+            tier |= draw(st.sampled_from(({"mode": "blocking"}, {"stall": "2.5 s"}, {"when_busy": "skip"})))
+            tier |= {"retain": draw(st.integers(1, 3))} if maybe(draw, 2) else {}
+        if store in ("host", "disk") and maybe(draw, 3):
+            tier["every_replica"] = True
+        if store == "peer-host":
+            tier |= {"clique": draw(st.integers(2, max(min(nodes, 4), 2))), "jump": draw(st.integers(1, 3))}
+        found.append(tier)
+    return found
+
+
+@st.composite
+def _phases(draw: st.DrawFn, *, hidden: bool) -> Any:
+    """Return a time, or phases one after another, of the job or of each node."""
+    if draw(st.booleans()):
+        return draw(times(20, 200))
+    found = []
+    for name in ("one", "two", "three"):
+        phase: dict[str, Any] = {"name": name, "time": draw(st.one_of(times(30), laws(30)))}
+        phase |= draw(st.sampled_from(({}, {"each": "node"}, {"joiners": True}, {"each": "node", "joiners": True})))
+        phase |= draw(
+            st.sampled_from(({}, {"at_start": False}, {"faults": ["gpu", "hang"]}, {"at": 8, "exponent": 1.3}))
+        )
+        if hidden and maybe(draw, 2):
+            phase["exposed"] = draw(st.sampled_from((False, "processes", "nodes")))
+        found.append(phase)
+    return found
+
+
+@st.composite
+def _ladders(draw: st.DrawFn, *, hidden: bool) -> dict[str, Any]:
+    """Return ladders of recoveries of one to three rungs."""
+    phases = _phases(hidden=hidden)
+    rungs: list[dict[str, Any]] = [
+        {"name": "in-process", "keeps": "processes", "launch": draw(phases), "handles": ["process", "gpu", "hang"]},
+        {"name": "in-job", "keeps": "hosts", "stop": draw(phases), "launch": draw(phases)},
+        {"name": "requeue", "keeps": "nothing", "stop": draw(phases), "launch": draw(phases), "delay": draw(phases)},
+    ]
+    for rung in rungs[:2]:
+        rung |= {"patience": draw(moments(20, 400))} if draw(st.booleans()) else {}
+        rung |= {"pools": ["spare"]} if maybe(draw, 3) else {}
+        rung["except_first"] = maybe(draw, 3)
+    if draw(st.booleans()):
+        rungs[2]["backoff"] = {"first": "10.5 s", "most": "35.5 s"}
+    for rung in rungs:
+        rung |= {"budget": draw(st.integers(0, 3))} if draw(st.booleans()) else {}
+    first = draw(st.integers(0, 2))
+    ladder: dict[str, Any] = {"use": "ladder", "rungs": rungs[first : draw(st.integers(first + 1, 3))]}
+    ladder |= {"exhausted": draw(times(600)), "resets_on_progress": draw(st.booleans())}
+    ladder |= {"gives_up": maybe(draw, 8), "scale": draw(st.sampled_from((1.0, 0.3)))}
+    if draw(st.booleans()):
+        ladder["no_progress"] = draw(st.integers(1, 4))
+    if maybe(draw, 2):
+        faults = draw(st.sampled_from((["host"], ["hang", "process"])))
+        ladder["evict"] = {"faults": faults, "nodes": draw(st.integers(1, 4)), "test": draw(moments(1, 300))}
+    return ladder
 
 
 @examples(1000, on_push=50)
