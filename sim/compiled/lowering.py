@@ -368,7 +368,8 @@ class Lowered:
                 failure = FailureView("", False, missing, missing, _name)
                 plan, _ = _symbolic(recovery)._plan(failure, self._view(missing), ClusterView(0, 0), None)
                 scalars[name] = self._plan(plan)
-        scalars["away_plan"] = self._plan((Requeue(0.0),))
+        # How long somebody has taken the nodes away is no time of the recovery.
+        scalars["away_plan"] = self._add_plan([self._row(Requeue(0.0)) | {"scale": 1.0}])
         scalars["any_plan"] = len(self._steps)
         self._plan((Acquire(),))
         scalars["save_plan"] = len(self._steps)

@@ -48,15 +48,10 @@ def covered(draw: st.DrawFn) -> Scenario:
     if draw(st.booleans()):
         hidden = data["recovery"].get("exposed", True) in (False, "none", "processes")
         data["recovery"] = draw(_ladders(hidden=hidden))
-        for source in data["failures"]:
-            if source["use"] in ("component", "job") and "effect" not in source and draw(st.booleans()):
-                source |= {
-                    "fault": draw(st.sampled_from(FAULTS)),
-                    "damage": draw(st.sampled_from(("process", "reboot"))),
-                }
     shares = [share for share in (1, 2, 3) if nodes % share == 0]
     gpus = data["jobs"][0]["gpus"]
     data["jobs"][0]["parallelism"] = {"data": (share := draw(st.sampled_from(shares))), "tensor": gpus // share}
+    data["failures"] += draw(_often(data))
     while True:
         try:
             reason = uncovered(prepare(data))
@@ -67,10 +62,41 @@ def covered(draw: st.DrawFn) -> Scenario:
             assume(not reason)
             return data
         data["failures"] = [source for source in data["failures"] if source["name"] != name]
-        assume(data["failures"])
 
 
-FAULTS = ("process", "gpu", "host", "hang", "switch")
+@st.composite
+def _often(draw: st.DrawFn, data: Scenario) -> list[dict[str, Any]]:
+    """Return causes that interrupt the job often, and leave of its nodes now this and now that."""
+    horizon = float(data["horizon"].split()[0])
+    rate = 86_400 * draw(st.sampled_from((4, 12, 40))) / horizon
+    found: list[dict[str, Any]] = [
+        {
+            "use": "component",
+            "name": "crash",
+            "part": "node",
+            "rate": f"{rate / data['cluster']['nodes']!r} per node-day",
+        },
+        {"use": "job", "name": "software", "rate": f"{rate!r} per job-day"},
+        {
+            "use": "preemption",
+            "name": "preempted",
+            "rate": f"{rate / 4!r} per job-day",
+            "away": "99.5 s",
+            "notice": "70.5 s",
+        },
+        {
+            "use": "job",
+            "name": "storage",
+            "fault": "storage",
+            "rate": f"{rate / 4!r} per job-day",
+            "store_out": "150.5 s",
+        },
+    ]
+    for source in found[:2]:
+        source["fault"] = draw(st.sampled_from(("process", "gpu", "host", "hang", "switch")))
+        source["damage"] = draw(st.sampled_from(("process", "reboot")))
+    found[0]["repair"] = draw(times(60, 900))
+    return [source for source in found if draw(st.booleans())]
 
 
 @st.composite
