@@ -401,7 +401,7 @@ class Lowered:
                     row |= {"kind": state.STALL, "bucket": step.bucket, "exposed": _EXPOSED[step.exposed]}
                 if isinstance(seconds, _Time):
                     self._add_time(seconds.law, seconds.purpose, is_start=is_start)
-                elif seconds == seconds:  # of a rung the times follow
+                elif not math.isnan(seconds):  # else the times follow
                     self._times.append({"law": -1, "seconds": seconds, "mean": seconds})
             case Acquire():
                 row |= {"kind": state.ACQUIRE, "exposed": _EXPOSED[step.exposed], "timeout": step.timeout * scale}

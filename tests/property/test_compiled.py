@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import sim
+from sim import catalog
 from sim.compiled.lowering import uncovered
 from sim.engine.simulation import Simulation
 from tests.property.common import Scenario, examples, prepare
@@ -225,6 +226,17 @@ def test_shipped_scenarios_agree(name: str) -> None:
         assert not list(compared(prepared, replication))
 
 
+LADDERS = [name for name in catalog.recoveries() if catalog.recovery(name)["recovery"]["use"] == "ladder"]
+
+
+@pytest.mark.parametrize("name", LADDERS)
+def test_presets_of_ladders_agree(name: str) -> None:
+    """So are the presets that climb a ladder of recoveries, with the stores that they bring."""
+    prepared = sim.prepare(sim.load(sim.find("recovery-16k"), [f"recovery.use={name}", "horizon=10 d"]))
+    assert not uncovered(prepared)
+    assert not list(compared(prepared, 0))
+
+
 def test_a_log_agrees() -> None:
     """The outages of a log, whose ends are known, are played alike, over windows."""
     assert not list(compared(sim.prepare(sim.load(sim.find("replay"))), 0))
@@ -239,9 +251,9 @@ def test_the_process_of_airesim_agrees() -> None:
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
-        (["recovery.use=slurm-requeue"], "recovery.use"),
+        (["recovery.use=torchrun-elastic"], "recovery.use"),
         (["scheduler.pack=leaf"], "scheduler.pack"),
-        (["checkpoint.tiers.0.retain=2"], "checkpoint.tiers"),
+        (["checkpoint.tiers.0.corrupt=2 %"], "checkpoint.tiers"),
         (["failures.0={use: component, name: slow, part: node, rate: 1 per node-year, effect: hang, "
           "tempo: {trend: {exponent: 2, reference: 30 d}}, renews: at_return}"], "tempo"),
     ],
