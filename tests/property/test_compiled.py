@@ -15,6 +15,7 @@ import sim
 from sim import catalog
 from sim.compiled.lowering import uncovered
 from sim.engine.simulation import Simulation
+from tests import harness
 from tests.property.common import Scenario, examples, prepare
 from tests.strategies import laws, maybe, moments, scenarios, seconds, times
 
@@ -100,6 +101,18 @@ def _often(draw: st.DrawFn, data: Scenario) -> list[dict[str, Any]]:
     return [source for source in found if draw(st.booleans())]
 
 
+FAILURES: list[dict[str, Any]] = [
+    {"use": "component", "name": "node", "part": "node", "rate": "0.4 per node-h"},
+    {"use": "component", "name": "gpu", "part": "gpu", "rate": "0.03 per gpu-h", "repair": "40.5 s"},
+    {"use": "component", "name": "rack", "part": "rack", "rate": "0.1 per rack-h", "damage": "reboot"},
+    {"use": "component", "name": "boot", "part": "node", "rate": "0.1 per node-h", "repair": "0 s", "damage": "reboot"},
+    {"use": "job", "name": "software", "rate": "2 per job-h"},
+    {"use": "job", "name": "hang", "effect": "hang", "rate": "0.5 per job-h", "damage": "reboot"},
+    {"use": "job", "name": "storage", "fault": "storage", "store_out": "90.5 s", "rate": "0.3 per job-h"},
+    {"use": "preemption", "name": "preempted", "rate": "0.8 per job-h", "notice": "30.5 s", "away": "200.5 s"},
+]
+
+
 @st.composite
 def _stores(draw: st.DrawFn, nodes: int) -> list[dict[str, Any]]:
     """Return ladders of stores of every kind, of which all copies can be read."""
@@ -172,6 +185,30 @@ def _ladders(draw: st.DrawFn, *, hidden: bool) -> dict[str, Any]:
 def test_both_engines_agree_to_the_last_bit(data: Scenario) -> None:
     """Counts, times, buckets and the number of events are equal; else the first event that differs is shown."""
     prepared = prepare(data)
+    differences = list(compared(prepared, 0))
+    assert not differences, "\n".join(["; ".join(differences), first_difference(prepared, 0)])
+
+
+@examples(1000, on_push=50)
+@given(_ladders(hidden=True), _stores(9), st.integers(0, 999), st.booleans())
+def test_both_engines_climb_alike(recovery: Any, stores: Any, seed: int, has_periodic: bool) -> None:
+    """So are they where failures of every class come so often that most fall into the recovery from another one."""
+    job: dict[str, Any] = {"name": "job", "gpus": 72, "step_time": "3 s", "parallelism": {"tensor": 24, "data": 3}}
+    if has_periodic:
+        job["periodic"] = [{"name": "evaluation", "every": "40 steps", "time": "30 s"}]
+    data = harness.scenario(
+        seed=seed,
+        cluster={"nodes": 13, "gpus_per_node": 8, "rack": {"nodes": 2}},
+        horizon="20000.5 s",
+        jobs=[job],
+        failures=[{**failure, "scale": (0.1, 0.4, 2.0)[seed % 3]} for failure in FAILURES],
+        checkpoint={"tiers": stores},
+        recovery=recovery,
+        spares={"hot": 2},
+        repair={"time": {"use": "exponential", "mean": ("3 min", "30 min")[seed % 2]}},
+    )
+    prepared = prepare(data)
+    assert not uncovered(prepared)
     differences = list(compared(prepared, 0))
     assert not differences, "\n".join(["; ".join(differences), first_difference(prepared, 0)])
 
