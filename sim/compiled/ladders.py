@@ -57,7 +57,7 @@ def note_progress(s: Scalars) -> None:
 def find_firsts(s: Scalars) -> None:
     """Work out how long each series steps until it is due, from the end of the stop if there is one [s]."""
     for index in range(s.series):
-        s.firsts[index] = first_due(s.periods[index], s.since_stop[index], s.in_stop[index] != 0)
+        s.firsts[index] = first_due(s.periods[index], s.since_stop[index], s.in_stop[index])
 
 
 def pausing(s: Scalars, left: float) -> float:
@@ -87,7 +87,7 @@ def advance_stores(s: Scalars, seconds: float) -> tuple[float, float]:
     for index in range(s.stores, s.series):
         worked += s.counts[index] * s.stalls[index]
     for index in range(s.series):
-        was_due, is_due, count = s.in_stop[index] != 0, s.next_in_stop[index] != 0, s.counts[index]
+        was_due, is_due, count = s.in_stop[index], s.next_in_stop[index], s.counts[index]
         s.since_stop[index] = since_stop(
             grid, index, s.firsts[index], count, s.since_stop[index], stepped, was_due, is_due
         )
@@ -118,7 +118,7 @@ def save_stores(s: Scalars) -> None:
     s.unsaved_work, s.unsaved_stall_left = s.work, s.stall_left
     for index in range(s.series):
         s.since_stop[s.series + index], s.in_stop[s.series + index] = s.since_stop[index], s.in_stop[index]
-        s.in_stop[index] = 0
+        s.in_stop[index] = False
     for index in range(s.stores):
         shelf = shelf_of(s, index)
         put_shelf(s, s.stores + index, shelf)
@@ -209,8 +209,8 @@ def go_back(s: Scalars, keeps: int) -> None:
         if work <= 0 or (index < s.stores and s.held[index].newest == work):
             s.since_stop[index] = 0.0
         else:
-            s.since_stop[index] = since_step(s.periods[index], s.since_stop[index], s.in_stop[index] != 0, back)
-        s.in_stop[index] = 0
+            s.since_stop[index] = since_step(s.periods[index], s.since_stop[index], s.in_stop[index], back)
+        s.in_stop[index] = False
     s.work = work
     s.stall_left = 0.0
     note_progress(s)

@@ -475,13 +475,13 @@ class Lowered:
         everybody = Members(job.gpus, job.nodes, job.nodes)
         last = recovery.rungs[-1]
         launch = self._stalls(last.launch, Bucket.INITIALIZE, everybody, f"{last.name} launch", "", is_start=True)
-        scalars["start_plan"] = self._add_plan([*launch, *map(self._row, (Restore("stores"), Run()))])
+        scalars["start_plan"] = self._add_plan([*launch, self._row(Restore("stores")), self._row(Run())])
         if recovery.gives_up:
             scalars["exhausted_plan"] = self._plan((Requeue(math.inf),))
         else:
-            rung = self._row(Requeue(math.nan))
+            requeue = self._row(Requeue(math.nan))
             self._add_time(recovery.exhausted, "human", is_start=False)
-            scalars["exhausted_plan"] = self._add_plan([rung])
+            scalars["exhausted_plan"] = self._add_plan([requeue])
         evict = recovery.evict
         used = {source.fault for source in self.prepared.sources}
         self._evicts = [

@@ -23,6 +23,7 @@ from sim.policies.checkpoint import ladder, periodic, stores
 ELEMENTS = {
     "int": np.dtype(np.int64),
     "float": np.dtype(np.float64),
+    "bool": np.dtype(np.bool_),
     "Node": state.NODE,
     "Event": state.EVENT,
     "Call": state.CALL,
