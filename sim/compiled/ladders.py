@@ -331,7 +331,7 @@ def quickest(s: Scalars, holders: int, with_peer: bool, damage: int) -> tuple[fl
 
 
 # ----------------------------------------
-# Which recovery is tried.
+# Which recovery is attempted.
 
 
 def first_plan(s: Scalars) -> int:
@@ -351,18 +351,18 @@ def first_plan(s: Scalars) -> int:
         s.rung, s.in_vain = 0, 0
         return s.exhausted_plan
     s.tries[rung] += 1
-    s.rung = s.tried = rung
+    s.rung = s.attempted = rung
     fault = s.origins[s.mark_source].fault
     s.joiners = max(s.missing, s.evicts[fault]) if s.evicts[fault] else s.missing
     return s.rung_plans[3 * (rung * s.classes + fault) + (2 if s.evicts[fault] else 1 if s.joiners else 0)]
 
 
 def plan_below(s: Scalars) -> int:
-    """Return the plan of the next rung, because the one that is tried has waited for nodes in vain."""
-    rung = next_rung(s, s.tried + 1)
+    """Return the plan of the next rung, because the one that is attempted has waited for nodes in vain."""
+    rung = next_rung(s, s.attempted + 1)
     if rung < 0:
         return s.exhausted_plan
-    s.tried = rung
+    s.attempted = rung
     return s.rung_plans[3 * (rung * s.classes + s.origins[s.mark_source].fault) + 1]
 
 

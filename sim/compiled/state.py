@@ -224,7 +224,7 @@ class Scalars:
     restore_store: int
     read_store: int
     rung: int
-    tried: int
+    attempted: int
     in_vain: int
     furthest: float
     joiners: int

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 pytest.importorskip("numba")
 
+pytestmark = pytest.mark.timeout(900)  # the first one may have to make the machine code
+
 RECOVERIES = ("hot-spare", "full-restart", "standby")
 
 
