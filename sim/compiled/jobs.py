@@ -9,21 +9,38 @@ from __future__ import annotations
 
 import math
 
+from sim.compiled.ladders import (
+    DEAD,
+    LOST,
+    REBOOTED,
+    advance_stores,
+    first_plan,
+    go_back,
+    harm,
+    heal,
+    plan_below,
+    save_stores,
+    time_to_work,
+    undo_save,
+)
 from sim.compiled.nodes import (
     BUCKETS,
     BUSY_CLOCK,
     HELD_CLOCK,
     IDLE,
     PROCESS_CLOCK,
+    QUALIFICATION,
     SPARE,
     arm,
     change,
+    close,
     diagnose,
     move,
     seat_node,
     send_to_repair,
     sort,
     take,
+    take_down,
     take_many,
     turn,
 )
@@ -31,7 +48,9 @@ from sim.compiled.state import (
     ACQUIRE,
     AWAY,
     BOTH,
+    EVICT,
     FAILURE,
+    NEXT_RUNG,
     NO,
     NODES,
     ON_DEFERRED,
@@ -39,18 +58,23 @@ from sim.compiled.state import (
     ON_ELIGIBLE,
     ON_LOOK,
     ON_PHASE_END,
+    ON_TESTED,
     ON_TIMEOUT,
     PHASE,
     PROCESSES,
     REQUEUE,
     RESTORE,
+    RETURN,
     RUN,
     SAVE,
     STALL,
     STORE_OUT,
+    STORES_KEPT,
     Failure,
+    Origin,
     Scalars,
     Step,
+    Time,
     draw,
     mark,
     schedule,
@@ -58,9 +82,10 @@ from sim.compiled.state import (
 from sim.engine.nodes import Place
 from sim.policies.checkpoint.periodic import Periodic, advance, stepping, time_to
 from sim.policies.contracts import Bucket, CheckpointState
+from sim.policies.recovery.phases import MOST
 from sim.quantiles import quantile
 
-CHECKPOINT_STALL, LOST_WORK, DETECTION, RESCHEDULE, RESTORING, STARVED, QUEUED, DEGRADED = (
+CHECKPOINT_STALL, LOST_WORK, DETECTION, RESCHEDULE, RESTORING, STARVED, QUEUED, DEGRADED, AUXILIARY = (
     int(bucket)
     for bucket in (
         Bucket.CHECKPOINT_STALL,
@@ -71,6 +96,7 @@ CHECKPOINT_STALL, LOST_WORK, DETECTION, RESCHEDULE, RESTORING, STARVED, QUEUED, 
         Bucket.STARVED,
         Bucket.QUEUED,
         Bucket.DEGRADED,
+        Bucket.AUXILIARY,
     )
 )
 
@@ -140,9 +166,14 @@ def settle(s: Scalars, now: float) -> None:
         wait_out(s, now)
         return
     seconds = now - s.since
-    state, stepped = advance(saves_of(s), state_of(s), 1.0, stepping(saves_of(s), s.step_time), seconds)
-    put_state(s, state)
-    charge_step(s, stepped, max(seconds - stepped, 0.0) * s.gpus, s.at_risk)
+    if s.series:
+        stepped, paused = advance_stores(s, seconds)
+        charge_step(s, stepped, max(seconds - stepped - paused, 0.0) * s.gpus, s.at_risk)
+        s.table[(s.window * BUCKETS + AUXILIARY) * s.causes] += paused * s.gpus
+    else:
+        state, stepped = advance(saves_of(s), state_of(s), 1.0, stepping(saves_of(s), s.step_time), seconds)
+        put_state(s, state)
+        charge_step(s, stepped, max(seconds - stepped, 0.0) * s.gpus, s.at_risk)
     s.running_seconds += seconds
     s.node_seconds += seconds * (s.positions - s.missing)
     if s.missing:
@@ -223,8 +254,11 @@ def stop(s: Scalars, now: float) -> None:
     s.finish_at = math.inf
     if s.saved_at > now:
         # A save that is cut off is void.
-        s.committed, s.at_risk, s.position = s.unsaved_committed, s.unsaved_at_risk, s.unsaved_position
-        s.draining, s.drain_left, s.stall_left = s.unsaved_draining, s.unsaved_drain_left, s.unsaved_stall_left
+        if s.series:
+            undo_save(s)
+        else:
+            s.committed, s.at_risk, s.position = s.unsaved_committed, s.unsaved_at_risk, s.unsaved_position
+            s.draining, s.drain_left, s.stall_left = s.unsaved_draining, s.unsaved_drain_left, s.unsaved_stall_left
         s.saved_at = now
     s.is_starved = False
 
@@ -232,8 +266,9 @@ def stop(s: Scalars, now: float) -> None:
 def begin_run(s: Scalars) -> None:
     """Close the incident; from now on the job steps."""
     if s.is_reading:
-        s.restores += 1
+        s.restored[s.read_store] += 1
         s.is_reading = False
+    heal(s)
     s.incident = 0
     s.attempt = 0
     s.run_at = math.inf
@@ -246,7 +281,10 @@ def expect_finish(s: Scalars, start: float) -> None:
     if start + todo > s.looks_at:
         s.finish_at = NOT_YET
         return
-    left = time_to(saves_of(s), state_of(s), stepping(saves_of(s), s.step_time), todo)
+    if s.series:
+        left = time_to_work(s, todo)
+    else:
+        left = time_to(saves_of(s), state_of(s), stepping(saves_of(s), s.step_time), todo)
     s.finish_at = start + left
     if s.finish_at < s.looks_at:
         s.looks_at = s.finish_at
@@ -262,22 +300,19 @@ def follow(s: Scalars, plan: int, now: float) -> None:
     s.steps = 0
     if s.ready_at > now and not takes_nodes:
         # Nodes that were taken before this failure are not there yet, even if it took none itself.
-        copy_step(s, s.any_plan)
+        add_step(s, s.any_plan)
     if s.saves:
         s.saves = False
-        copy_step(s, s.save_plan)
+        add_step(s, s.save_plan)
     for index in range(count):
-        copy_step(s, first + index)
+        add_step(s, first + index)
     begin_plan(s, now)
 
 
-def copy_step(s: Scalars, origin: int) -> None:
+def add_step(s: Scalars, template: int) -> None:
     """Put a step of the scenario's plans at the end of the plan of the job."""
-    a, b = s.templates[origin], s.current[s.steps]
+    s.current[s.steps] = template
     s.steps += 1
-    b.kind, b.bucket, b.exposed, b.seconds, b.excess, b.law = a.kind, a.bucket, a.exposed, a.seconds, a.excess, a.law
-    b.purpose, b.scale, b.mean, b.timeout, b.otherwise = a.purpose, a.scale, a.mean, a.timeout, a.otherwise
-    b.pool_0, b.pool_1, b.pool_2, b.pool_3, b.fill = a.pool_0, a.pool_1, a.pool_2, a.pool_3, a.fill
 
 
 def begin_plan(s: Scalars, now: float) -> None:
@@ -285,22 +320,33 @@ def begin_plan(s: Scalars, now: float) -> None:
     s.step = 0
     s.is_called = False
     for index in range(s.steps):
-        kind = s.current[index].kind
-        if kind == SAVE:
+        step = s.templates[s.current[index]]
+        if step.kind == SAVE:
+            s.saved_at = now + (s.stall + s.drain)
+            if s.series:
+                save_stores(s)
+                continue
             s.unsaved_committed, s.unsaved_at_risk, s.unsaved_position = s.committed, s.at_risk, s.position
             s.unsaved_draining, s.unsaved_drain_left, s.unsaved_stall_left = s.draining, s.drain_left, s.stall_left
-            s.saved_at = now + (s.stall + s.drain)
             put_state(s, CheckpointState(s.committed + s.at_risk, 0.0, 0.0, 0.0, 0.0, 0.0))
-        elif kind == RESTORE:
-            roll_back(s)
+        elif step.kind == EVICT:
+            first = first_evicted(s, step)
+            for position in range(first, min(first + step.in_a_row, s.nodes_needed)):
+                harm(s, position, LOST)
+        elif step.kind == RESTORE:
+            roll_back(s, step.keeps)
             return
 
 
-def roll_back(s: Scalars) -> None:
+def roll_back(s: Scalars, keeps: int) -> None:
     """Go back to the newest durable save, and charge the loss to the incident's first failure."""
     before = s.committed + s.at_risk
-    s.restore_seconds = s.load if s.committed > 0 else 0.0
-    put_state(s, CheckpointState(s.committed, 0.0, 0.0, 0.0, 0.0, 0.0))
+    if s.series:
+        go_back(s, keeps)
+    else:
+        s.restore_seconds = s.load if s.committed > 0 else 0.0
+        put_state(s, CheckpointState(s.committed, 0.0, 0.0, 0.0, 0.0, 0.0))
+    s.is_live = s.is_live and s.restore_store == s.stores and s.series > 0
     lost = before - (s.committed + s.at_risk)
     if lost > 0:
         lose(s, lost, s.incident if s.incident else s.cause)
@@ -309,7 +355,7 @@ def roll_back(s: Scalars) -> None:
 def proceed(s: Scalars, now: float) -> None:
     """Carry out the steps of the plan until one has to wait."""
     while s.step < s.steps and not s.is_full:
-        step = s.current[s.step]
+        step = s.templates[s.current[s.step]]
         s.step += 1
         if step.kind == RUN:
             begin_run(s)
@@ -323,24 +369,52 @@ def proceed(s: Scalars, now: float) -> None:
         elif step.kind == REQUEUE:
             if requeue(s, step, now):
                 return
+        elif step.kind == EVICT:
+            evict(s, step, now)
         elif pause(s, now):
             return
 
 
 def time_of(s: Scalars, step: Step) -> float:
     """Return how long a step takes [s], and add by how much that is above the mean to what the job has drawn."""
-    if step.law < 0:
-        s.excess += step.excess
-        return step.seconds
-    failure = Failure(s.mark_source, s.mark_slot, s.mark_round)
-    seconds = quantile(s.laws, step.law, mark(s, failure, step.purpose))
-    s.excess += (seconds - step.mean) * step.scale
-    return seconds * step.scale
+    total, above, usual = 0.0, 0.0, 0.0
+    for index in range(step.first_time, step.first_time + step.time_count):
+        time = s.times[index]
+        seconds, mean = draw_time(s, time)
+        total += seconds
+        usual += mean
+        if time.law >= 0:
+            above += seconds - mean
+    if step.kind != REQUEUE:
+        s.excess += above * step.scale
+    elif total < math.inf:
+        s.excess += (total - usual) * step.scale
+    if step.rung >= 0:
+        rung = s.rung_of[step.rung]
+        total += min(rung.backoff * 2.0 ** min(max(s.tries[step.rung], 1) - 1, 1000), rung.most_backoff)
+    return total * step.scale
+
+
+def draw_time(s: Scalars, time: Time) -> tuple[float, float]:
+    """Return a time and its mean [s]."""
+    if time.law < 0:
+        return time.seconds, time.mean
+    number = mark(s, Failure(s.mark_source, s.mark_slot, s.mark_round), time.purpose)
+    draws = s.joiners if time.draws < 0 else time.draws
+    if draws > 1:
+        number = min(number ** (1 / draws), MOST)
+    mean = time.mean
+    if time.draws < 0:
+        if draws > s.most_joiners:
+            s.is_full = True
+        else:
+            mean = s.means[time.first_mean + draws - 1]
+    return quantile(s.laws, time.law, number) * time.factor, mean
 
 
 def pause(s: Scalars, now: float) -> bool:
     """Wait through the step before this one and the timed steps after it of the same exposure."""
-    step = s.current[s.step - 1]
+    step = s.templates[s.current[s.step - 1]]
     exposed = step.exposed
     end = now
     count = 0
@@ -351,18 +425,21 @@ def pause(s: Scalars, now: float) -> bool:
         elif step.kind == SAVE:
             bucket, seconds = CHECKPOINT_STALL, s.stall + s.drain
         else:
-            waits = s.store_back - end if s.store_back > end and s.committed + s.at_risk > 0 else 0.0
-            bucket, seconds = RESTORING, s.restore_seconds + waits
+            is_waiting = s.store_back > end and s.restore_store == 0 and s.committed + s.at_risk > 0
+            bucket, seconds = RESTORING, s.restore_seconds + (s.store_back - end if is_waiting else 0.0)
             if s.restore_seconds > 0:
-                s.is_reading = True
+                s.is_reading, s.read_store = True, s.restore_store
         if seconds > 0:
             end += seconds
             s.phase[count].bucket, s.phase[count].end = bucket, end
             count += 1
-        following = s.current[s.step].kind if s.step < s.steps else -1
-        if following not in (STALL, SAVE, RESTORE) or s.current[s.step].exposed != exposed:
+        if s.step == s.steps:
+            following = -1
             break
-        step = s.current[s.step]
+        step = s.templates[s.current[s.step]]
+        following = step.kind
+        if following not in (STALL, SAVE, RESTORE) or step.exposed != exposed:
+            break
         s.step += 1
     if not count:
         return False
@@ -384,7 +461,7 @@ def requeue(s: Scalars, step: Step, now: float) -> bool:
     """Give the nodes back; after the delay the job enters the queue. Return whether it waits."""
     stop(s, now)
     delay = time_of(s, step)
-    roll_back(s)
+    roll_back(s, STORES_KEPT)
     release(s, now)
     wait(s, RESCHEDULE, math.inf, now, NO)
     schedule(s, now + delay, PHASE, ON_ELIGIBLE, 0, s.epoch, 0, 0, 0, 0.0)
@@ -406,14 +483,19 @@ def acquire(s: Scalars, step: Step, now: float) -> bool:
     """Take nodes; return whether the job waits because there are too few, or until they are ready."""
     if replace(s, step, 0, now):
         return await_nodes(s, step, now)
-    if step.timeout <= 0 and step.otherwise >= 0:
-        follow(s, step.otherwise, now)
+    if step.timeout <= 0 and step.otherwise != -1:
+        take_way_out(s, step, now)
         return False
     s.is_starved = True
     wait(s, STARVED, math.inf, now, step.exposed)
     if step.timeout < math.inf:
         schedule(s, now + step.timeout, PHASE, ON_TIMEOUT, 0, s.epoch, 0, 0, 0, 0.0)
     return True
+
+
+def take_way_out(s: Scalars, step: Step, now: float) -> None:
+    """Follow the plan of a job that has waited for nodes in vain."""
+    follow(s, plan_below(s) if step.otherwise == NEXT_RUNG else step.otherwise, now)
 
 
 def replace(s: Scalars, step: Step, may_miss: int, now: float) -> bool:
@@ -485,7 +567,7 @@ def offer(s: Scalars, now: float) -> None:
     """Offer nodes that have become free to the job: it lacks some, or is in the queue."""
     if s.is_starved:
         settle(s, now)
-        step = s.current[s.step - 1]
+        step = s.templates[s.current[s.step - 1]]
         if replace(s, step, 0, now):
             s.is_starved = False
             s.epoch += 1
@@ -524,6 +606,7 @@ def serve_queue(s: Scalars, now: float) -> bool:
         s.start = now
     s.mark_source, s.mark_slot, s.mark_round = s.sources, s.starts, 0
     s.starts += 1
+    s.joiners = s.nodes_needed
     follow(s, s.start_plan, now)
     return True
 
@@ -548,6 +631,7 @@ def hit(s: Scalars, failure: Failure, now: float, latency: float) -> None:
     known = now + latency
     takes_nodes = origin.away >= 0
     if s.is_detecting and not takes_nodes:
+        reboot(s, origin)
         # The incident is already open: whatever is found first stops the wait.
         if known < s.detect_at:
             s.detect_at = known
@@ -559,6 +643,7 @@ def hit(s: Scalars, failure: Failure, now: float, latency: float) -> None:
     s.saves = origin.saves and (is_running or is_saving) and s.stall + s.drain <= origin.notice
     is_leaving = is_saving and s.fail_source >= 0 and s.origins[s.fail_source].away >= 0
     stop(s, now)
+    reboot(s, origin)
     if not s.incident:
         s.incident = cause
     s.cause = cause
@@ -576,18 +661,31 @@ def hit(s: Scalars, failure: Failure, now: float, latency: float) -> None:
         answer(s, now)
 
 
+def reboot(s: Scalars, origin: Origin) -> None:
+    """Let all nodes of the job start anew after a failure of the job as a whole that does so."""
+    if origin.of_job and origin.reboots and s.minds_nodes:
+        for position in range(s.nodes_needed):
+            harm(s, position, REBOOTED)
+        s.is_live = False
+
+
 def answer(s: Scalars, now: float) -> None:
     """Take the nodes that are down away from the job and follow the plan of the recovery."""
     s.is_detecting = False
     remove_victims(s, now)
     s.attempt += 1
     s.mark_source, s.mark_slot, s.mark_round = s.fail_source, s.fail_slot, s.fail_round
+    if s.minds_nodes:
+        for index in range(s.missing):
+            harm(s, s.lacking[index], LOST)
     away = s.origins[s.fail_source].away
     if away >= 0:
         # Nothing has failed that the recovery would have to know of.
+        time = s.times[s.templates[s.plans[s.away_plan].first].first_time]
+        time.seconds = time.mean = draw(s, away, Failure(s.fail_source, s.fail_slot, s.fail_round), AWAY)
         follow(s, s.away_plan, now)
-        failure = Failure(s.fail_source, s.fail_slot, s.fail_round)
-        s.current[s.steps - 1].seconds = draw(s, away, failure, AWAY)
+    elif s.rungs:
+        follow(s, first_plan(s), now)
     else:
         follow(s, s.swap_plan if s.missing else s.plain_plan, now)
     proceed(s, now)
@@ -603,7 +701,47 @@ def remove_victims(s: Scalars, now: float) -> None:
             diagnose(s, it.node, failure, now)
         elif s.nodes[it.node].outages and s.nodes[it.node].in_job:
             send_to_repair(s, it.node, it.source + 1, now, origin.bucket)
+        if s.minds_nodes and s.nodes[it.node].in_job and (origin.reboots or origin.ends_rank):
+            # It stays, with what the failure has left of it.
+            what = (REBOOTED if origin.reboots else 0) | (DEAD if origin.ends_rank else 0)
+            harm(s, s.nodes[it.node].position, what)
     s.suspects = 0
+
+
+def first_evicted(s: Scalars, step: Step) -> int:
+    """Return the first position that leaves with those that failed; it is one of a row."""
+    first = s.nodes_needed
+    for index in range(s.missing):
+        first = min(first, s.lacking[index])
+    return first // step.in_a_row * step.in_a_row if s.missing else 0
+
+
+def evict(s: Scalars, step: Step, now: float) -> None:
+    """Take healthy nodes out of the job and test them: which of them failed, or whether one did, is unknown."""
+    first = first_evicted(s, step)
+    begin = s.tests
+    if begin + step.in_a_row > s.tests_room:
+        s.is_full = True
+        return
+    for position in range(first, min(first + step.in_a_row, s.nodes_needed)):
+        index = s.seat[position]
+        if index >= 0 and s.nodes[index].in_job and s.nodes[index].outages == 0:
+            s.tested[s.tests] = index
+            s.tests += 1
+            take_down(s, index, now)
+            send_to_repair(s, index, s.cause, now, QUALIFICATION)
+    count = s.tests - begin
+    s.evicted += count
+    schedule(s, now + step.timeout * step.scale, RETURN, ON_TESTED, 0, begin, 0, 0, count, 0.0)
+
+
+def end_test(s: Scalars, first: int, count: int, now: float) -> None:
+    """Let nodes that have passed their test wait for work again."""
+    is_any = False
+    for index in range(first, first + count):
+        is_any = close(s, s.tested[index], now) or is_any
+    if is_any:
+        offer(s, now)
 
 
 def finish(s: Scalars, now: float, is_finished: bool) -> None:

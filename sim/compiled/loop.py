@@ -7,15 +7,16 @@ import math
 from sim.compiled.jobs import (
     NOT_YET,
     answer,
+    end_test,
     expect_finish,
     finish,
-    follow,
     hit,
     offer,
     proceed,
     serve_queue,
     settle,
     stop,
+    take_way_out,
     wait,
 )
 from sim.compiled.nodes import (
@@ -80,6 +81,7 @@ from sim.compiled.state import (
     ON_REPAIRED,
     ON_RETURN,
     ON_ROW,
+    ON_TESTED,
     ON_TIMEOUT,
     ON_VISIT_END,
     ON_WARM,
@@ -139,6 +141,8 @@ def act(s: Scalars, kind: int, source: int, slot: int, number: int, node: int, c
         catch(s, source, slot, number)
     elif kind == ON_RETURN:
         end_outage(s, Failure(source, slot, number), node, count)
+    elif kind == ON_TESTED:
+        end_test(s, slot, count, now)
     elif kind in (ON_REPAIRED, ON_VISIT_END):
         if kind == ON_REPAIRED:
             finish_course(s, source, now)
@@ -513,10 +517,10 @@ def go_on(s: Scalars, kind: int) -> None:
     """Go on with the plan of the job, which was not given up meanwhile."""
     now = s.now
     if kind == ON_TIMEOUT:
-        plan = s.current[s.step - 1].otherwise
-        if s.is_starved and plan >= 0:
+        step = s.templates[s.current[s.step - 1]]
+        if s.is_starved and step.otherwise != -1:
             stop(s, now)
-            follow(s, plan, now)
+            take_way_out(s, step, now)
             proceed(s, now)
         return
     settle(s, now)

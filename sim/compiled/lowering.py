@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
 from sim import rng
 from sim.compiled import state
+from sim.compiled.ladders import LOST, REBOOTED
 from sim.engine.nodes import POOLS, Place
 from sim.policies.checkpoint import Periodic
 from sim.policies.contracts import (
     BLAME_DRAWS,
+    FAULTS,
+    OF_ONE_RANK,
     Acquire,
+    Bucket,
     ClusterView,
+    Evict,
     FailureView,
     JobView,
+    Pace,
     Requeue,
     Restore,
     Run,
@@ -26,6 +33,8 @@ from sim.policies.contracts import (
 from sim.policies.detection.race import HUMAN
 from sim.policies.recovery.full_restart import FullRestart
 from sim.policies.recovery.hot_spare import HotSpare
+from sim.policies.recovery.ladder import Ladder as Rungs
+from sim.policies.recovery.phases import Members
 from sim.policies.recovery.standby import Standby
 from sim.policies.repair import Tiers
 from sim.scenario.law_model import LawModel
@@ -40,6 +49,8 @@ if TYPE_CHECKING:
     from sim.failures import Source
     from sim.input.scenario import AnyRecovery
     from sim.policies.contracts import Plan, Step
+    from sim.policies.recovery.ladder import Rung
+    from sim.policies.recovery.phases import Held, Phase
 
 # ----------------------------------------
 # Coverage.
@@ -54,10 +65,10 @@ def _uncovered(prepared: Prepared) -> Iterator[str]:
     recovery, scheduler = prepared.recovery, prepared.scheduler
     if len(prepared.jobs) > 1:
         yield f"jobs: {len(prepared.jobs)} of them"
-    if not isinstance(recovery, FullRestart | HotSpare | Standby):
+    if not isinstance(recovery, FullRestart | HotSpare | Standby | Rungs):
         yield f"recovery.use: {recovery.use}"
-    if not isinstance(prepared.jobs[0].checkpoint, Periodic):
-        yield "checkpoint.tiers: more than copies in one store at a time"
+    if any(rung.corrupt for rung in prepared.jobs[0].checkpoint.rungs):
+        yield "checkpoint.tiers: corrupt, copies that cannot be read"
     if prepared.network is not None:
         yield "cluster.fabric: it decides who fails, or how fast jobs step"
     if prepared.units is not None:
@@ -135,6 +146,12 @@ class Lowered:
         self.needs: dict[tuple[int, int], bytes] = {}
         """What the keys of the random numbers are made of, by source and purpose."""
         self._steps: list[dict[str, float]] = []
+        self._times: list[dict[str, float]] = []
+        self._rungs: list[dict[str, float]] = []
+        self._rung_plans: list[int] = []
+        self._evicts: list[int] = []
+        self._means: list[float] = []
+        self.most_joiners = visits
         self._plans: list[tuple[int, int]] = []
         self._observers: list[tuple[float, ...]] = []
         self._offsets: list[int] = []
@@ -147,15 +164,17 @@ class Lowered:
         for index, source in enumerate(prepared.sources):
             self._lower_source(index, source)
         self._lower_cluster(visits)
+        self._lower_stores()
         self._lower_job()
         self.law_array = np.array(self.laws or [0.0])
         self.observers = np.array(self._observers or [(0.0,) * 5], state.OBSERVER)
         self.offsets, self.members = np.array([*self._offsets, 0]), np.array([*self._members, 0])
         self.plans = np.array(self._plans, state.PLAN)
-        self.templates = np.zeros(len(self._steps), state.STEP)
-        for number, step in enumerate(self._steps):
-            for name, value in step.items():
-                self.templates[name][number] = value
+        self.templates = _records(self._steps, state.STEP)
+        self.times = _records(self._times, state.TIME)
+        self.rung_of = _records(self._rungs, state.RUNG)
+        self.rung_plans, self.evicts = np.array(self._rung_plans or [0]), np.array(self._evicts or [0])
+        self.means = np.array(self._means or [0.0])
         scalars["sources"], scalars["purposes"] = self.sources, self.purposes
         apart = [source.clock == "busy" or source.hidden is not None for source in prepared.sources]
         self.is_apart: NDArray[np.bool_] | None = np.array(apart) if any(apart) else None
@@ -197,6 +216,8 @@ class Lowered:
         row["always"] = source.interrupts >= 1 and source.idle_hazard >= 1
         row["by_course"] = source.repair is None and source.recorded is None and not row["of_job"]
         row["mends_nothing"] = source.recorded is not None
+        row["fault"], row["reboots"] = _CLASSES.index(source.fault), source.damage == "reboot"
+        row["ends_rank"] = source.fault in OF_ONE_RANK
         row["planned"], row["bucket"] = source.planned, source.down_bucket
         row["saves"], row["notice"], row["defer"] = source.saves or source.effect.saves, source.notice, source.defer
         row["detection"] = (race.fixed or 0.0) if race is not None and race.fixed is not None else 0.0
@@ -321,7 +342,6 @@ class Lowered:
     def _lower_job(self) -> None:
         prepared, scalars, job = self.prepared, self.scalars, self.job
         checkpoint, recovery = job.checkpoint, prepared.recovery
-        assert isinstance(checkpoint, Periodic)
         scalars["arrival"], scalars["since"] = prepared.warmup + job.arrival, prepared.warmup + job.arrival
         scalars["gpus"], scalars["nodes_needed"] = job.gpus, job.nodes
         scalars["positions"] = job.replicas * (job.nodes // job.replicas)
@@ -338,12 +358,18 @@ class Lowered:
         rank = sorted(range(job.nodes), key=job.seats.__getitem__) if job.seats else range(job.nodes)
         self.rank = np.array(rank, dtype=np.int64)
         self.rank_place = np.argsort(self.rank)
-        scalars["start_plan"] = self._plan(_symbolic(recovery)._start(self._view(0)), is_start=True)
-        for name, missing in (("plain_plan", 0), ("swap_plan", 1)):
-            failure = FailureView("", False, missing, missing, _name)
-            plan, _ = _symbolic(recovery)._plan(failure, self._view(missing), ClusterView(0, 0), None)
-            scalars[name] = self._plan(plan)
-        scalars["away_plan"] = self._plan((Requeue(0.0),))
+        scalars["first_position"] = job.seats[0] if job.seats else 0
+        scalars["minds_nodes"] = checkpoint.minds_nodes
+        if isinstance(recovery, Rungs):
+            self._lower_rungs(recovery)
+        else:
+            scalars["start_plan"] = self._plan(_symbolic(recovery)._start(self._view(0)), is_start=True)
+            for name, missing in (("plain_plan", 0), ("swap_plan", 1)):
+                failure = FailureView("", False, missing, missing, _name)
+                plan, _ = _symbolic(recovery)._plan(failure, self._view(missing), ClusterView(0, 0), None)
+                scalars[name] = self._plan(plan)
+        # How long somebody has taken the nodes away is no time of the recovery.
+        scalars["away_plan"] = self._add_plan([self._row(Requeue(0.0)) | {"scale": 1.0}])
         scalars["any_plan"] = len(self._steps)
         self._plan((Acquire(),))
         scalars["save_plan"] = len(self._steps)
@@ -355,41 +381,50 @@ class Lowered:
 
     def _plan(self, plan: Plan, *, is_start: bool = False) -> int:
         """Write a plan down; return its number."""
-        number = len(self._plans)
-        self._plans.append((0, 0))
-        rows = [self._row(step, is_start=is_start) for step in plan]
-        self._plans[number] = len(self._steps), len(rows)
-        self._steps += rows
-        return number
+        return self._add_plan([self._row(step, is_start=is_start) for step in plan])
 
-    def _row(self, step: Step, *, is_start: bool) -> dict[str, float]:
+    def _add_plan(self, rows: list[dict[str, float]]) -> int:
+        """Write down a plan whose steps are numbers already; return its number."""
+        self._plans.append((len(self._steps), len(rows)))
+        self._steps += rows
+        return len(self._plans) - 1
+
+    def _row(self, step: Step, *, is_start: bool = False) -> dict[str, float]:
         """Return the numbers of a step, at the scale of the recovery."""
         scale = self.prepared.recovery.scale
-        row: dict[str, float] = {"law": -1, "otherwise": -1, "scale": scale}
-        row |= dict.fromkeys(_POOLS, -1)
+        row: dict[str, float] = {"otherwise": -1, "scale": scale, "rung": -1, **dict.fromkeys(_POOLS, -1)}
         match step:
             case Stall() | Requeue():
                 seconds = step.seconds if isinstance(step, Stall) else step.delay
-                row |= {"kind": state.STALL, "seconds": seconds * scale}
+                row |= {"kind": state.REQUEUE, "first_time": len(self._times), "time_count": 1}
                 if isinstance(step, Stall):
-                    row |= {"bucket": step.bucket, "exposed": _EXPOSED[step.exposed]}
-                else:
-                    row["kind"] = state.REQUEUE
+                    row |= {"kind": state.STALL, "bucket": step.bucket, "exposed": _EXPOSED[step.exposed]}
                 if isinstance(seconds, _Time):
-                    row |= {"law": self.law(seconds.law), "mean": seconds.law.mean_value}
-                    row["purpose"] = self._recovery_purpose(seconds.purpose, is_start=is_start)
+                    self._add_time(seconds.law, seconds.purpose, is_start=is_start)
+                elif not math.isnan(seconds):  # else the times follow
+                    self._times.append({"law": -1, "seconds": seconds, "mean": seconds})
             case Acquire():
                 row |= {"kind": state.ACQUIRE, "exposed": _EXPOSED[step.exposed], "timeout": step.timeout * scale}
                 row |= {name: POOLS[pool] for name, pool in zip(_POOLS, step.pools, strict=False)} | {"fill": step.fill}
                 if step.otherwise:
                     row["otherwise"] = self._plan(step.otherwise)
             case Restore():
-                row |= {"kind": state.RESTORE, "exposed": _EXPOSED[step.exposed]}
+                row |= {"kind": state.RESTORE, "exposed": _EXPOSED[step.exposed], "keeps": _KEEPS[step.keeps]}
             case Save():
                 row |= {"kind": state.SAVE, "exposed": _EXPOSED[step.exposed]}
             case Run():
                 row["kind"] = state.RUN
+            case Evict():
+                row |= {"kind": state.EVICT, "in_a_row": step.nodes, "timeout": step.seconds}
         return row
+
+    def _add_time(self, law: LawModel, name: str, *, is_start: bool) -> None:
+        """Write down a time of the recovery."""
+        if isinstance(law, Fixed):
+            self._times.append({"law": -1, "seconds": law.value, "mean": law.value})
+            return
+        purpose = self._recovery_purpose(name, is_start=is_start)
+        self._times.append({"law": self.law(law), "purpose": purpose, "factor": 1.0, "mean": law.mean_value})
 
     def _recovery_purpose(self, name: str, *, is_start: bool) -> int:
         """Return the purpose of a time of the recovery, drawn by a start or by whatever failure."""
@@ -403,6 +438,149 @@ class Lowered:
                 self.need(source, purpose, name)
         return purpose
 
+    # ---------------------------------------------------------------------------------------------------- ladders
+
+    def _lower_stores(self) -> None:
+        """Write down several stores, or one that a plain rhythm does not describe, and work beside the saves."""
+        scalars, job, checkpoint = self.scalars, self.job, self.job.checkpoint
+        self.held = np.zeros(1, state.STORE)
+        self.series = {name: np.zeros(1) for name in ("periods", "stalls", "ratios")} | {"longest": np.zeros(1, int)}
+        scalars["replicas"], scalars["peer_load"] = job.replicas, -1.0
+        if isinstance(checkpoint, Periodic):
+            return
+        grid = checkpoint.grid(Pace(1.0, job.step_time))
+        self.series = {name: np.array(getattr(grid, name)) for name in self.series}
+        scalars["series"], scalars["stores"] = grid.series, len(checkpoint.stores)
+        scalars["slope"], scalars["spread"] = grid.slope, grid.spread
+        if checkpoint.peer is not None:
+            scalars["peer_load"] = checkpoint.peer.load
+        # Twice, for what was before a save that may be cut off.
+        self.held = np.zeros(2 * len(checkpoint.stores), state.STORE)
+        for row, store in zip(self.held, checkpoint.stores, strict=False):
+            for name in ("load", "fetch", "drain", "every_replica"):
+                row[name] = getattr(store, name)
+            row["limit"], row["keeps_all"] = store.retain or sys.maxsize, store.keeps_all
+            row["takes"] = {"remote": 0, "disk": LOST}.get(store.store, LOST | REBOOTED)
+            if store.store == "peer-host":
+                row["clique"], row["jump"] = store.clique, store.jump
+
+    def _lower_rungs(self, recovery: Rungs) -> None:
+        """Write down the plans of each rung, by the class of the fault and by whether nodes are missing."""
+        scalars, job = self.scalars, self.job
+        scalars["rungs"], scalars["classes"] = len(recovery.rungs), len(_CLASSES)
+        scalars["resets"], scalars["most_joiners"] = recovery.resets_on_progress, self.most_joiners
+        scalars["no_progress"] = -1 if recovery.no_progress is None else recovery.no_progress
+        if any(rung.except_first for rung in recovery.rungs):
+            scalars["minds_nodes"] = True
+        everybody = Members(job.gpus, job.nodes, job.nodes)
+        last = recovery.rungs[-1]
+        launch = self._stalls(last.launch, Bucket.INITIALIZE, everybody, f"{last.name} launch", "", is_start=True)
+        scalars["start_plan"] = self._add_plan([*launch, self._row(Restore("stores")), self._row(Run())])
+        if recovery.gives_up:
+            scalars["exhausted_plan"] = self._plan((Requeue(math.inf),))
+        else:
+            requeue = self._row(Requeue(math.nan))
+            self._add_time(recovery.exhausted, "human", is_start=False)
+            scalars["exhausted_plan"] = self._add_plan([requeue])
+        evict = recovery.evict
+        used = {source.fault for source in self.prepared.sources}
+        self._evicts = [
+            min(evict.nodes, job.nodes) if evict is not None and fault in evict.faults else 0 for fault in _CLASSES
+        ]
+        for index, rung in enumerate(recovery.rungs):
+            handles = (1 << len(_CLASSES)) - 1
+            if rung.handles is not None:
+                handles = sum(1 << _CLASSES.index(fault) for fault in set(rung.handles))
+            self._rungs.append(
+                {
+                    "handles": handles,
+                    "except_first": rung.except_first,
+                    "budget": -1 if rung.budget is None else rung.budget,
+                    "backoff": rung.backoff.first if rung.backoff is not None else 0.0,
+                    "most_backoff": rung.backoff.most if rung.backoff is not None else 0.0,
+                }
+            )
+            for fault, nodes in zip(_CLASSES, self._evicts, strict=True):
+                evicted = (Evict(nodes, evict.test),) if evict is not None and nodes else ()
+                for joiners, first in ((0, ()), (1, ()), (1, evicted)):
+                    if fault in used and (first or not (nodes and joiners == 0)):
+                        rows = self._rung_rows(index, rung, fault, joiners)
+                        self._rung_plans.append(self._add_plan([*map(self._row, first), *rows]))
+                    else:
+                        self._rung_plans.append(-1)
+
+    def _rung_rows(self, index: int, rung: Rung, fault: str, joiners: int) -> list[dict[str, float]]:
+        """Return the steps of a rung after a fault of a class, as `Ladder._climb` makes them; see there."""
+        members = Members(self.job.gpus, self.job.nodes, joiners)
+        stop = self._stalls(rung.stop, Bucket.RESCHEDULE, members, f"{rung.name} stop", fault)
+        if rung.keeps == "nothing":
+            row = self._row(Requeue(math.nan)) | {"rung": index}
+            if isinstance(rung.delay, LawModel):
+                self._add_time(rung.delay, f"{rung.name} delay", is_start=False)
+            else:
+                for phase in rung.delay:
+                    if phase.is_due(members, fault):
+                        self._add_phase(phase, members, f"{rung.name} delay", is_start=False)
+            return [*stop, row | {"time_count": len(self._times) - int(row["first_time"])}]
+        swap = []
+        if joiners:
+            timeout = math.inf if rung.patience is None else rung.patience
+            swap = [self._row(Acquire(timeout=timeout, pools=rung.pools))]
+            if rung.patience is not None:
+                swap[0]["otherwise"] = state.NEXT_RUNG
+        launch = self._stalls(rung.launch, Bucket.INITIALIZE, members, f"{rung.name} launch", fault)
+        return [*stop, *swap, *launch, self._row(Restore(rung.keeps)), self._row(Run())]
+
+    def _stalls(
+        self, phases: Held, bucket: Bucket, members: Members, purpose: str, fault: str, *, is_start: bool = False
+    ) -> list[dict[str, float]]:
+        """Return phases as steps, as `sim.policies.recovery.phases.steps` makes them; see there."""
+        if isinstance(phases, LawModel):
+            row = self._row(Stall(bucket, math.nan))
+            self._add_time(phases, purpose, is_start=is_start)
+            return [row]
+        rows: list[dict[str, float]] = []
+        for phase in phases:
+            exposed = _EXPOSED[phase.exposed]
+            if not phase.is_due(members, fault):
+                continue
+            if rows and rows[-1]["exposed"] == exposed:
+                rows[-1]["time_count"] += 1
+            elif phase.time.mean_value > 0:
+                rows.append(self._row(Stall(bucket, math.nan, phase.exposed)))
+            else:
+                continue
+            self._add_phase(phase, members, purpose, is_start=is_start)
+        return rows
+
+    def _add_phase(self, phase: Phase, members: Members, purpose: str, *, is_start: bool) -> None:
+        """Write down the time of a phase."""
+        factor = phase.factor(members)
+        if isinstance(phase.time, Fixed):
+            seconds = phase.time.value * factor
+            self._times.append({"law": -1, "seconds": seconds, "mean": seconds})
+            return
+        self._add_time(phase.time, f"{purpose} {phase.name}", is_start=is_start)
+        row = self._times[-1] | {"factor": factor, "draws": phase.count(members), "mean": phase.mean_seconds(members)}
+        if phase.each == "node" and phase.joiners and not is_start:
+            row |= {"draws": -1, "first_mean": len(self._means)}
+            counts = range(1, min(self.most_joiners, self.job.nodes) + 1)
+            self._means += [phase.mean_seconds(members._replace(joiners=count)) for count in counts]
+        self._times[-1] = row
+
+
+def _records(rows: list[dict[str, float]], kind: np.dtype[np.void]) -> NDArray[np.void]:
+    """Return rows as records; what they do not name is 0."""
+    records = np.zeros(max(len(rows), 1), kind)
+    for number, row in enumerate(rows):
+        for name, value in row.items():
+            records[name][number] = value
+    return records
+
+
+_CLASSES = tuple(FAULTS)
+
+_KEEPS = {"processes": state.PROCESSES_KEPT, "hosts": state.HOSTS_KEPT, "stores": state.STORES_KEPT}
 
 _POOLS = ("pool_0", "pool_1", "pool_2", "pool_3")
 

@@ -18,13 +18,14 @@ from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
 from sim import quantiles, rng
-from sim.compiled import jobs, loop, nodes, state
+from sim.compiled import jobs, ladders, loop, nodes, state
 from sim.compiled.loop import draw_failures, simulate
-from sim.policies.checkpoint import periodic, stores
+from sim.policies.checkpoint import ladder, periodic, stores
 
 ELEMENTS = {
     "int": np.dtype(np.int64),
     "float": np.dtype(np.float64),
+    "bool": np.dtype(np.bool_),
     "Node": state.NODE,
     "Event": state.EVENT,
     "Call": state.CALL,
@@ -33,6 +34,9 @@ ELEMENTS = {
     "Tier": state.TIER,
     "Step": state.STEP,
     "Plan": state.PLAN,
+    "Time": state.TIME,
+    "Rung": state.RUNG,
+    "Store": state.STORE,
     "Pool": state.POOL,
     "Entry": state.ENTRY,
     "Clock": state.CLOCK,
@@ -154,13 +158,12 @@ _PLAIN = {"_nrt": False, "no_cfunc_wrapper": True}
 _PARTS = set()
 """Names of the functions that nothing but the loop calls."""
 
-for _module in (quantiles, periodic, state, nodes, jobs, loop):
+for _module in (quantiles, stores, ladder, periodic, state, nodes, ladders, jobs, loop):
     for _function in list(vars(_module).values()):
         is_own = isinstance(_function, FunctionType) and _function.__module__ == _module.__name__
         if is_own and _function.__name__ not in _OF_GAMMA:
             register_jitable(**_PLAIN)(_function)
             _PARTS.add(_function.__name__)
-register_jitable(**_PLAIN)(stores.whole)
 
 
 @njit(cache=True)

@@ -26,6 +26,7 @@ from sim.engine.nodes import POOLS, Place
 from sim.engine.result import JobResult, Result
 from sim.failures.spread import first_onsets, hidden_at_start
 from sim.failures.trace import FailureTrace, draw_trace
+from sim.policies.checkpoint import Periodic
 from sim.policies.contracts import Bucket
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ _LISTS = {
     "patient": (state.PATIENT, 1),
     "visits": (state.VISIT, 2),
     "entry": (state.ENTRY, len(Place)),
+    "tested": (np.dtype(np.int64), 1),
     "row_time": (np.dtype(np.float64), 1),
     "row_until": (np.dtype(np.float64), 1),
     "row_source": (np.dtype(np.int64), 1),
@@ -119,8 +121,9 @@ def _digest() -> str:
     """Return a digest of all that is compiled: the cache of numba itself sees no change of what a function calls."""
     folder = Path(state.__file__).parents[1]
     files = ["quantiles.py", "rng.py", "engine/kernel.py", "engine/lives.py", "engine/silent.py", "failures/trace.py"]
-    files += ["policies/contracts.py", "policies/checkpoint/periodic.py", "policies/checkpoint/stores.py"]
-    files += [f"compiled/{name}.py" for name in ("state", "nodes", "jobs", "loop", "machine")]
+    files += ["policies/contracts.py", "policies/recovery/phases.py", "policies/recovery/ladder.py"]
+    files += [f"policies/checkpoint/{name}.py" for name in ("ladder", "periodic", "stores")]
+    files += [f"compiled/{name}.py" for name in ("state", "nodes", "ladders", "jobs", "loop", "machine")]
     sources = [folder / file for file in files]
     # The files of an interpreter, of another version of numba and of other sources are none of each other's business.
     made_by = f"{folder} {sys.implementation.cache_tag} {metadata.version('numba')}"
@@ -182,6 +185,12 @@ _COLUMNS = ("time", "source", "slot", "round", "until")
 _MOST_KEPT = 5e8
 """Size of the arrays that are kept for the next replication [bytes]."""
 
+_ZERO = (
+    "table", "others_table", "absent", "latencies", "begun", "interrupted", "disrupted", "clocks",
+    "in_stop", "since_stop", "damage", "stamped", "restored", "tries",
+)  # fmt: skip
+"""Arrays that are zero at the start."""
+
 _benches: list[Bench] = []
 """Those made last, the newest first: variants of a comparison take turns."""
 
@@ -234,6 +243,7 @@ class Bench:
         prepared, scale = self.prepared, self.scale
         count, job_nodes, causes = prepared.nodes, lowered.job.nodes, lowered.sources + 1
         room = _room(prepared) * scale
+        stops = len(lowered.series["periods"])
         windows = int(prepared.horizon // prepared.windows) + 2 if prepared.windows else 1
         self.windows = windows
         integers = {
@@ -245,6 +255,15 @@ class Bench:
             "begun": causes,
             "interrupted": causes,
             "disrupted": causes,
+            "current": lowered.most_steps,
+            "counts": stops,
+            "restored": len(lowered.held) + 1,
+            "damage": job_nodes,
+            "hurt": job_nodes,
+            "lacks": job_nodes,
+            "gone": job_nodes,
+            "stamped": job_nodes + 1,
+            "tries": len(lowered.rung_of),
         }
         floats = {
             "pool_key": len(lowered.pools) * count,
@@ -254,12 +273,16 @@ class Bench:
             "edge": windows + 2,
             "down_time": count + 1,
             "latencies": causes,
+            "since_stop": 2 * stops,
+            "firsts": stops,
         }
         records = {
             "nodes": (state.NODE, count),
             "tiers": (state.TIER, len(lowered.tiers)),
-            "current": (state.STEP, lowered.most_steps),
             "pools": (state.POOL, len(lowered.pools)),
+            "in_stop": (np.dtype(np.bool_), 2 * stops),
+            "next_in_stop": (np.dtype(np.bool_), stops),
+            "held": (state.STORE, len(lowered.held)),
             "clocks": (state.CLOCK, 3),
             "phase": (state.SEGMENT, lowered.most_steps + 1),
             "piece": (state.RISK, windows + 1),
@@ -270,6 +293,12 @@ class Bench:
             "laws": lowered.law_array,
             "watchers": lowered.observers,
             "templates": lowered.templates,
+            "times": lowered.times,
+            "rung_of": lowered.rung_of,
+            "rung_plans": lowered.rung_plans,
+            "evicts": lowered.evicts,
+            "means": lowered.means,
+            **lowered.series,
             "plans": lowered.plans,
             "pool_order": lowered.pool_order,
             "rank": lowered.rank,
@@ -286,11 +315,10 @@ class Bench:
         self.scalars = lowered.scalars.copy()
         self.address = self.scalars.ctypes.data
         self.descending = np.arange(job_nodes - 1, -1, -1)
-        zeroed = ("table", "others_table", "absent", "latencies", "begun", "interrupted", "disrupted", "clocks")
-        self.zeroed = [self.arrays[name].view(np.uint8) for name in zeroed]
+        self.zeroed = [self.arrays[name].view(np.uint8) for name in _ZERO]
         self.places = np.array([source * lowered.purposes + purpose for source, purpose in lowered.needs], np.int64)
         self.hidden = [(index, source) for index, source in enumerate(prepared.sources) if source.hidden is not None]
-        pairs = [(self.arrays[name], getattr(lowered, name)) for name in ("nodes", "tiers", "pools")]
+        pairs = [(self.arrays[name], getattr(lowered, name)) for name in ("nodes", "tiers", "pools", "held")]
         # As bytes: field by field, numpy would take ten times as long.
         self.copied = [
             (mine.view(np.uint8), each.view(np.uint8)) for mine, each in [*pairs, (self.scalars, lowered.scalars)]
@@ -299,7 +327,7 @@ class Bench:
         template = lowered.scalars
         for name in ("room", "lives_room", "due_room", "links_room", "stays_room", "patients_room", "pool_room"):
             template[name] = room
-        for name in ("suspects_room", "waits_room", "rows_room"):
+        for name in ("suspects_room", "waits_room", "rows_room", "tests_room"):
             template[name] = room
         template["visits_room"] = 2 * room
         for name, array in self.arrays.items():
@@ -474,7 +502,7 @@ class Bench:
             disruptions=self._by_cause("disrupted", "disrupted"),
             merged=found["merged"],
             steps=steps,
-            restores={"remote": found["restores"]} if found["restores"] else {},
+            restores=self._restores(),
             accepted=0,
         )
         owned = prepared.nodes * prepared.gpus_per_node * (end - warmup)
@@ -499,6 +527,13 @@ class Bench:
             down_times={int(count): float(down[count]) for count in np.flatnonzero(~np.isnan(down))},
             events=found["events"],
         )
+
+    def _restores(self) -> dict[str, int]:
+        """Return how often the job has read each store."""
+        checkpoint = self.lowered.job.checkpoint
+        names = ["remote"] if isinstance(checkpoint, Periodic) else [store.store for store in checkpoint.stores]
+        counts = self.arrays["restored"].tolist()
+        return {name: count for name, count in zip([*names, "peer"], counts, strict=False) if count}
 
     def _by_cause(self, name: str, counted: str) -> dict[int, Any]:
         """Return an array by index of the cause, without those of which nothing was counted."""

@@ -25,6 +25,12 @@ WALL, IN_SERVICE, BUSY = 0, 1, 2
 
 STALL, RESTORE, SAVE, ACQUIRE, EVICT, REQUEUE, RUN = 0, 1, 2, 3, 4, 5, 6
 
+PROCESSES_KEPT, HOSTS_KEPT, STORES_KEPT = 0, 1, 2
+"""What is left on the nodes that have not failed."""
+
+NEXT_RUNG = -2
+"""The way out of a step that waits for nodes: the next rung of the ladder of recoveries."""
+
 LIFE, INTERRUPTS, IDLE_MARK, REPAIR_MARK, RELAPSES, RELAPSE_AFTER, AWAY, STORE_OUT, DIAGNOSIS, BLAME = range(10)
 """What a number is for: columns of the keys. The lowering numbers the others."""
 
@@ -105,6 +111,21 @@ class Scalars:
     test_finds: float
     repair_scale: float
     others: int
+    # Ladders: of stores, of recoveries.
+    series: int
+    stores: int
+    slope: float
+    spread: float
+    peer_load: float
+    replicas: int
+    rungs: int
+    classes: int
+    no_progress: int
+    resets: bool
+    exhausted_plan: int
+    first_position: int
+    minds_nodes: bool
+    most_joiners: int
     # The replication.
     now: float
     is_open: bool
@@ -192,8 +213,20 @@ class Scalars:
     node_seconds: float
     excess: float
     merged: int
-    restores: int
     pieces: int
+    # What has happened to its nodes, what it reads, and how far its recovery has come.
+    is_live: bool
+    hurts: int
+    stamp: int
+    restore_store: int
+    read_store: int
+    rung: int
+    attempted: int
+    in_vain: int
+    furthest: float
+    joiners: int
+    tests: int
+    tests_room: int
     # What the checkpoint strategy knows, and knew before a save that may be cut off.
     committed: float
     at_risk: float
@@ -201,6 +234,8 @@ class Scalars:
     draining: float
     drain_left: float
     stall_left: float
+    work: float
+    unsaved_work: float
     unsaved_committed: float
     unsaved_at_risk: float
     unsaved_position: float
@@ -217,8 +252,31 @@ class Scalars:
     watchers: list[Observer]
     tiers: list[Tier]
     templates: list[Step]
+    times: list[Time]
     plans: list[Plan]
-    current: list[Step]
+    current: list[int]
+    periods: list[float]
+    stalls: list[float]
+    ratios: list[float]
+    longest: list[int]
+    since_stop: list[float]
+    in_stop: list[bool]
+    firsts: list[float]
+    counts: list[int]
+    next_in_stop: list[bool]
+    held: list[Store]
+    restored: list[int]
+    damage: list[int]
+    hurt: list[int]
+    lacks: list[int]
+    gone: list[int]
+    stamped: list[int]
+    rung_of: list[Rung]
+    rung_plans: list[int]
+    tries: list[int]
+    evicts: list[int]
+    means: list[float]
+    tested: list[int]
     pools: list[Pool]
     pool_order: list[int]
     entry: list[Entry]
@@ -355,6 +413,9 @@ class Origin:
     defer: bool
     away: int
     store_out: int
+    fault: int
+    reboots: bool
+    ends_rank: bool
     has_residue: bool
     relapse: float
     relapse_after: int
@@ -393,17 +454,17 @@ class Tier:
 
 
 class Step:
-    """One step of a plan; a time that is drawn has a law."""
+    """One step of a plan; what takes time has one time or several, one after another."""
 
     kind: int
     bucket: int
     exposed: int
-    seconds: float
-    excess: float
-    law: int
-    purpose: int
+    first_time: int
+    time_count: int
     scale: float
-    mean: float
+    keeps: int
+    rung: int
+    in_a_row: int
     timeout: float
     otherwise: int
     pool_0: int
@@ -411,6 +472,51 @@ class Step:
     pool_2: int
     pool_3: int
     fill: bool
+
+
+class Time:
+    """A time of a recovery: fixed, or drawn from a law; see `sim.policies.recovery.phases.Phase`."""
+
+    seconds: float
+    law: int
+    purpose: int
+    draws: int
+    factor: float
+    mean: float
+    first_mean: int
+
+
+class Rung:
+    """One recovery of a ladder; its classes of faults are bits."""
+
+    handles: int
+    except_first: bool
+    budget: int
+    backoff: float
+    most_backoff: float
+
+
+class Store:
+    """A store of checkpoints, and what it holds: see `sim.policies.checkpoint.stores`, Rung and Shelf."""
+
+    load: float
+    fetch: float
+    drain: float
+    limit: int
+    keeps_all: bool
+    takes: int
+    clique: int
+    jump: int
+    every_replica: bool
+    newest: float
+    checkpoints: int
+    good: bool
+    draining: float
+    drain_left: float
+    passed: int
+    is_left: bool
+    holds: bool
+    lost: int
 
 
 class Plan:
@@ -567,6 +673,8 @@ def layout(record: type) -> np.dtype[np.void]:
 NODE, EVENT, CALL, ORIGIN = layout(Node), layout(Event), layout(Call), layout(Origin)
 
 OBSERVER, TIER, STEP, PLAN, POOL = layout(Observer), layout(Tier), layout(Step), layout(Plan), layout(Pool)
+
+TIME, RUNG, STORE = layout(Time), layout(Rung), layout(Store)
 
 ENTRY, CLOCK, DUE, SLOT, LINK = layout(Entry), layout(Clock), layout(Due), layout(Life), layout(Link)
 

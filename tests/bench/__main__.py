@@ -148,9 +148,11 @@ def engine_rows() -> list[str]:
     if importlib.util.find_spec("numba") is None:
         return ["numba is not installed: no compiled loop"]
     plain = {"checkpoint": {"tiers": [ASYNC]}}
+    in_job = ["recovery.use=nvrx-in-job", "name=recovery-16k nvrx-in-job"]
     cases = [
         (sim.prepare(sim.load(sim.find("llama3-405b-54d"))), "ratio >= 40"),
         (airesim(4_360, name="AIReSim defaults"), "ratio >= 30"),
+        (sim.prepare(sim.load(sim.find("recovery-16k"), in_job)), "ratio >= 5"),
         (at_llama_rates(12_500, **plain), "<= 5 ms"),
         (at_llama_rates(12_500, name="12500 nodes, one year", horizon="365 d", **plain), "<= 20 ms"),
         (at_llama_rates(65_536, name="65536 nodes, six hours", horizon="6 h", **plain), ""),

@@ -11,7 +11,6 @@ import math
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.policies.checkpoint.stores import (
@@ -22,17 +21,24 @@ from sim.policies.checkpoint.stores import (
     Shelf,
     Source,
     StoreName,
+    after,
+    before,
+    cut,
     in_flight,
     missing,
+    newer_than,
+    reach,
     read,
+    waited,
     whole,
+    without_end,
+    work_in,
 )
 from sim.policies.contracts import Damage, Pace, Restoration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sim.policies.checkpoint.stores import Reached
 
 # Which checkpoint a restore reads: the newest of which every shard is left, from the quickest stores that hold it.
 
@@ -54,17 +60,17 @@ class _Search:
     ) -> None:
         self.sources = sources
         self.shelves = [
-            shelf.without_end(spacing) if source is not None and source.rung.keeps_all else shelf
+            without_end(shelf, spacing) if source is not None and source.rung.keeps_all else shelf
             for source, shelf, spacing in zip(sources, shelves, spacings, strict=True)
         ]
         self.spacings = spacings
-        self.passed = [shelf.newer_than(sound, spacing) for shelf, spacing in zip(self.shelves, spacings, strict=True)]
+        self.passed = [newer_than(shelf, sound, spacing) for shelf, spacing in zip(self.shelves, spacings, strict=True)]
         self.spent = 0.0
 
     def newest(self) -> tuple[float, list[int]]:
         """Return the most work in a checkpoint that is left [s], and the stores that hold it, if any."""
         works = {
-            index: shelf.work(self.passed[index], self.spacings[index])
+            index: work_in(shelf, self.passed[index], self.spacings[index])
             for index, shelf in enumerate(self.shelves)
             if self.sources[index] is not None and self.passed[index] < shelf.checkpoints
         }
@@ -101,7 +107,7 @@ class _Search:
         """Return what is held when `work` [s] has been read from some stores; `was_read`: its marks were drawn."""
         shelves = []
         for shelf, source, spacing, passed in zip(self.shelves, self.sources, self.spacings, self.passed, strict=True):
-            kept = shelf.cut(shelf.checkpoints if source is None or source.lacks else passed, spacing)
+            kept = cut(shelf, shelf.checkpoints if source is None or source.lacks else passed, spacing)
             if source is not None and kept.checkpoints and abs(kept.newest - work) <= TIE * work:
                 kept = kept._replace(newest=work, good=kept.good or (was_read and source.rung.store in stores))
             shelves.append(kept)
@@ -150,13 +156,13 @@ def _oldest(search: _Search, sound: float, nodes: int, mark: Callable[[str], flo
     """Return the oldest remote checkpoint, if none from before the fault is left; else the start of the job."""
     remote, source, spacing = search.shelves[0], search.sources[0], search.spacings[0]
     assert source is not None
-    oldest = remote.work(remote.checkpoints - 1, spacing)
+    oldest = work_in(remote, remote.checkpoints - 1, spacing)
     deleted = not source.rung.keeps_all and oldest > spacing * (1 + TIE)
-    if deleted and remote.newer_than(sound, spacing) >= remote.checkpoints:
+    if deleted and newer_than(remote, sound, spacing) >= remote.checkpoints:
         for number in reversed(range(remote.checkpoints)):
-            work = remote.work(number, spacing)
+            work = work_in(remote, number, spacing)
             search.passed = [
-                shelf.newer_than(work, between) for shelf, between in zip(search.shelves, search.spacings, strict=True)
+                newer_than(shelf, work, between) for shelf, between in zip(search.shelves, search.spacings, strict=True)
             ]
             search.passed[0] = number
             reading = search.attempt([0], frozenset(), nodes, mark)
@@ -165,7 +171,7 @@ def _oldest(search: _Search, sound: float, nodes: int, mark: Callable[[str], flo
                 # All older ones have been read.
                 kept[0] = kept[0]._replace(checkpoints=1)
                 return Choice(work, search.spent, reading.store, kept)
-    return Choice(0.0, search.spent, "remote", [shelf.cut(shelf.checkpoints, 1.0) for shelf in search.shelves])
+    return Choice(0.0, search.spent, "remote", [cut(shelf, shelf.checkpoints, 1.0) for shelf in search.shelves])
 
 
 class Pause(NamedTuple):
@@ -308,81 +314,64 @@ class Ladder:
         left = state.stall_left
         grid = self.grid(pace)
         if seconds < left:
-            shelves = tuple(map(Shelf.waited, state.shelves, (seconds,) * len(state.shelves), self._limits))
+            shelves = tuple(map(waited, state.shelves, (seconds,) * len(state.shelves), self._limits))
             later = LadderState(state.work, state.since, shelves, state.due, left - seconds)
             return later, 0.0, self._pausing(grid, state.due, left) - self._pausing(grid, state.due, left - seconds)
         firsts = self._firsts(state, grid)
-        reached = grid.reach(firsts, seconds - left)
-        stepped, counts, due, stall_left = reached
+        counts, is_due = [0] * grid.series, [False] * grid.series
+        stepped, stall_left = reach(grid, firsts, seconds - left, counts, is_due)
+        due = tuple([index for index, is_so in enumerate(is_due) if is_so]) if stall_left > 0 else ()
         paused = 0.0
+        for index in range(len(self.stores), grid.series):
+            paused += counts[index] * grid.stalls[index]
         if self.pauses:
-            saves = len(self.stores)
-            paused = sum(map(mul, counts[saves:], grid.stalls[saves:]))
             paused += self._pausing(grid, state.due, left) - self._pausing(grid, due, stall_left)
+        begun = state.due
         since = [
-            stepped - first - (count - 1) * period if count else last + stepped
-            for first, period, count, last in zip(firsts, grid.periods, counts, state.since, strict=True)
+            since_stop(grid, index, firsts[index], counts[index], last, stepped, index in begun, is_due[index])
+            for index, last in enumerate(state.since)
         ]
-        for index in state.due:
-            if not counts[index]:
-                since[index] = stepped
-        for index in due:
-            since[index] = grid.periods[index]
-        shelves = self._filled(state, pace.rate, grid, firsts, seconds, reached)
-        return LadderState(state.work + stepped * pace.rate, tuple(since), shelves, due, stall_left), stepped, paused
+        rate = pace.rate
+        shelves = tuple(
+            [
+                filled(
+                    grid,
+                    firsts,
+                    index,
+                    shelf,
+                    state.work,
+                    left,
+                    rate,
+                    seconds,
+                    stepped,
+                    counts[index],
+                    index in begun,
+                    is_due[index],
+                    self._limits[index],
+                    self._drains[index],
+                )
+                for index, shelf in enumerate(state.shelves)
+            ]
+        )
+        return LadderState(state.work + stepped * rate, tuple(since), shelves, due, stall_left), stepped, paused
 
     @staticmethod
     def _firsts(state: LadderState, grid: Grid) -> list[float]:
         """Return how long each series steps until it is due, from the end of the stop if there is one [s]."""
-        firsts = [
-            period - since if since < period else 0.0 for period, since in zip(grid.periods, state.since, strict=True)
+        due = state.due
+        return [
+            first_due(period, since, index in due)
+            for index, (period, since) in enumerate(zip(grid.periods, state.since, strict=True))
         ]
-        for index in state.due:
-            firsts[index] = grid.periods[index]
-        return firsts
 
     def _pausing(self, grid: Grid, due: Sequence[int], left: float) -> float:
         """Return how much periodic work is in what is `left` of a stop [s]: it comes after the saves."""
         return min(left, sum(grid.stalls[index] for index in due if index >= len(self.stores)))
 
-    def _filled(
-        self, state: LadderState, rate: float, grid: Grid, firsts: Sequence[float], seconds: float, reached: Reached
-    ) -> tuple[Shelf, ...]:
-        """Return what the stores hold after `seconds` [s]. A save never finds the one before on its way."""
-        stepped, counts, due, _ = reached
-        begun = state.due
-        shelves = []
-        for index, shelf in enumerate(state.shelves):
-            count = counts[index]
-            if due and index in due:
-                count -= 1
-            taken = count + 1 if begun and index in begun else count
-            if not taken:
-                shelves.append(shelf.waited(seconds, self._limits[index]) if shelf.draining else shelf)
-                continue
-            place = firsts[index] + (count - 1) * grid.periods[index] if count else 0.0
-            held = state.work + place * rate
-            checkpoints = shelf.checkpoints + taken + (1 if shelf.draining else 0)
-            drain = self._drains[index]
-            drain_left = 0.0
-            if drain > stepped - place:
-                wall = grid.after(firsts, place) if count else 0.0
-                drain_left = state.stall_left + wall + drain - seconds
-            if drain_left <= 0:
-                shelves.append(Shelf(held, min(checkpoints, self._limits[index])))
-                continue
-            if count > 1:
-                newest = held - grid.periods[index] * rate
-            else:
-                newest = state.work if taken > 1 else shelf.draining or shelf.newest
-            good = shelf.good and taken == 1 and not shelf.draining
-            shelves.append(Shelf(newest, min(checkpoints - 1, self._limits[index]), good, held, drain_left))
-        return tuple(shelves)
-
     def time_to(self, state: LadderState, pace: Pace, work: float) -> float:
         """Return the time [s] until `work` [s] more healthy seconds have been done; the last stop is not awaited."""
         grid = self.grid(pace)
-        return state.stall_left + grid.before(self._firsts(state, grid), work / pace.rate)
+        return state.stall_left + before(grid, self._firsts(state, grid), work / pace.rate)
 
     def restore(
         self,
@@ -404,7 +393,7 @@ class Ladder:
         if damage.keeps == "live" and last.work <= sound + TIE * state.work:
             # Checkpoints of which those who leave held a part are of no use; the next ones are spread over who is left.
             useful = tuple(
-                shelf if source is not None and not source.lacks else shelf.cut(shelf.checkpoints, 1.0)
+                shelf if source is not None and not source.lacks else cut(shelf, shelf.checkpoints, 1.0)
                 for shelf, source in zip(last.shelves, sources, strict=True)
             )
             return Restoration(last._replace(shelves=useful), 0.0, "peer")
@@ -438,15 +427,12 @@ class Ladder:
         """Return how long each series has stepped since it was last due [s], `back` [s] of stepping ago, at `work`."""
         if work <= 0:
             return (0.0,) * len(state.since)
-        since = []
-        for index, (last, period) in enumerate(zip(state.since, grid.periods, strict=True)):
-            left = (period if index in state.due else last) - back
-            if left < 0:
-                left %= period
-                slack = TIE * (back + period)
-                left = 0.0 if left < slack or period - left < slack else left
-            since.append(0.0 if index < len(shelves) and shelves[index].newest == work else left)
-        return tuple(since)
+        return tuple(
+            since_step(period, last, index in state.due, back)
+            if index >= len(shelves) or shelves[index].newest != work
+            else 0.0
+            for index, (last, period) in enumerate(zip(state.since, grid.periods, strict=True))
+        )
 
     def saved(self, state: LadderState) -> LadderState:
         """Return the state after a save outside the schedule has put everything into the remote store."""
@@ -466,3 +452,108 @@ class Ladder:
         if any(index < len(self.stores) for index in state.due):
             return state.work
         return max(max(shelf.newest, shelf.draining) for shelf in state.shelves)
+
+
+# ----------------------------------------
+# The arithmetic of one series and of one shelf: what the compiled loop compiles.
+
+
+def first_due(period: float, since: float, is_due: bool) -> float:
+    """Return how long a series steps until it is due, from the end of its stop if it is in one [s]."""
+    if is_due:
+        return period
+    return period - since if since < period else 0.0
+
+
+def since_stop(
+    grid: Grid, index: int, first: float, count: int, last: float, stepped: float, was_due: bool, is_due: bool
+) -> float:
+    """Return how long a series has stepped since its last stop [s], after so much was `stepped` [s].
+
+    Parameters
+    ----------
+    grid, index
+        Which one.
+    first
+        How long it stepped until it was due, from the end of the stop if it was in one [s].
+    count
+        How often it came due [-].
+    last
+        How long it had stepped since its last stop before [s].
+    stepped
+        Stepping [s].
+    was_due, is_due
+        Whether it was in a stop, and whether it is.
+    """
+    if is_due:
+        return grid.periods[index]
+    if count:
+        return stepped - first - (count - 1) * grid.periods[index]
+    return stepped if was_due else last + stepped
+
+
+def since_step(period: float, last: float, is_due: bool, back: float) -> float:
+    """Return how long a series had stepped since it was due [s], `back` [s] of stepping ago; now it is `last` [s]."""
+    left = (period if is_due else last) - back
+    if left < 0:
+        left %= period
+        slack = TIE * (back + period)
+        left = 0.0 if left < slack or period - left < slack else left
+    return left
+
+
+def filled(
+    grid: Grid,
+    firsts: Sequence[float],
+    index: int,
+    shelf: Shelf,
+    work: float,
+    stall_left: float,
+    rate: float,
+    seconds: float,
+    stepped: float,
+    count: int,
+    was_due: bool,
+    is_due: bool,
+    limit: int,
+    drain: float,
+) -> Shelf:
+    """Return what a store holds after some time. A save never finds the one before on its way.
+
+    Parameters
+    ----------
+    grid, firsts, index
+        The series, how long each steps until it is due [s], and which one is the store's.
+    shelf, work, stall_left
+        What it held, the work that was done, and what was to come of a stop [s].
+    rate
+        Healthy seconds of work in a second of stepping [-].
+    seconds, stepped
+        The time, and how much of it was stepping [s].
+    count, was_due, is_due
+        How often it came due [-], and whether it was in a stop, and is.
+    limit, drain
+        Checkpoints that are kept [-], and how long one takes from the stop until it is complete [s].
+    """
+    if is_due:
+        count -= 1
+    taken = count + 1 if was_due else count
+    if taken == 0:
+        return waited(shelf, seconds, limit)
+    place = firsts[index] + (count - 1) * grid.periods[index] if count else 0.0
+    held = work + place * rate
+    checkpoints = shelf.checkpoints + taken + (1 if shelf.draining > 0 else 0)
+    drain_left = 0.0
+    if drain > stepped - place:
+        wall = after(grid, firsts, place) if count else 0.0
+        drain_left = stall_left + wall + drain - seconds
+    if drain_left <= 0:
+        return Shelf(held, min(checkpoints, limit), False, 0.0, 0.0)
+    if count > 1:
+        newest = held - grid.periods[index] * rate
+    elif taken > 1:
+        newest = work
+    else:
+        newest = shelf.draining if shelf.draining > 0 else shelf.newest
+    good = shelf.good and taken == 1 and shelf.draining == 0
+    return Shelf(newest, min(checkpoints - 1, limit), good, held, drain_left)

@@ -23,11 +23,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from operator import mul
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, MutableSequence, Sequence
 
     from sim.policies.contracts import Damage
 
@@ -52,12 +51,6 @@ def in_flight(stepped: float, step: float) -> float:
     return max(stepped - math.floor(steps + TIE * (1.0 + steps)) * step, 0.0)
 
 
-Reached: TypeAlias = tuple[float, list[int], tuple[int, ...], float]
-
-"""Where a wall time leads to: how much of it was stepping [s], how often each series has come due, which of them have
-the stop that is not over (they are counted), and how much of that is to come [s]."""
-
-
 class Grid(NamedTuple):
     r"""Series that stop a job for ``stalls`` [s] each time that they have stepped for ``periods`` [s].
 
@@ -66,17 +59,21 @@ class Grid(NamedTuple):
     .. math:: T(x) = x + \sum_j s_j \max\left(0, \left\lceil (x - f_j) / e_j \right\rceil\right)
 
     and it goes on from there when those due at x are over too.
+
+    The functions below, like those of :mod:`sim.policies.checkpoint.ladder` over numbers and shelves, run on tuples and
+    lists in the event engine and on arrays in the compiled loop.
     """
 
-    periods: tuple[float, ...]
-    stalls: tuple[float, ...]
-    ratios: tuple[float, ...]
+    series: int
+    periods: Sequence[float]
+    stalls: Sequence[float]
+    ratios: Sequence[float]
     """Stall over period, each [-]."""
     slope: float
     """Mean wall time for a second of stepping [-]."""
     spread: float
     """Wall time of a stop of all series [s]."""
-    longest: tuple[int, ...]
+    longest: Sequence[int]
     """Series by their stalls, longest first."""
 
     @classmethod
@@ -84,98 +81,137 @@ class Grid(NamedTuple):
         """Return the series with these periods and stalls [s]."""
         ratios = tuple(stall / period for stall, period in zip(stalls, periods, strict=True))
         longest = tuple(sorted(range(len(stalls)), key=lambda index: -stalls[index]))
-        return cls(tuple(periods), tuple(stalls), ratios, 1.0 + sum(ratios), sum(stalls), longest)
+        return cls(len(periods), tuple(periods), tuple(stalls), ratios, 1.0 + sum(ratios), sum(stalls), longest)
 
-    def before(self, firsts: Sequence[float], stepped: float) -> float:
-        """Return the wall time [s] until so much has been `stepped` [s]; stops that begin then are not in it."""
-        wall = stepped
-        for first, period, stall in zip(firsts, self.periods, self.stalls, strict=True):
-            if stall and stepped > first:
-                cycles = (stepped - first) / period
-                wall += stall * math.ceil(cycles - TIE * (1.0 + cycles))
-        return wall
 
-    def after(self, firsts: Sequence[float], stepped: float) -> float:
-        """Return the wall time [s] when the stops are over that begin when so much has been `stepped` [s]."""
-        wall = stepped
-        for first, period, stall in zip(firsts, self.periods, self.stalls, strict=True):
-            if stall:
-                cycles = (stepped - first) / period
-                wall += stall * (math.floor(cycles + TIE * (2.0 + cycles)) + 1)
-        return wall
+def before(grid: Grid, firsts: Sequence[float], stepped: float) -> float:
+    """Return the wall time [s] until so much has been `stepped` [s]; stops that begin then are not in it."""
+    wall = stepped
+    for index in range(grid.series):
+        if grid.stalls[index] > 0 and stepped > firsts[index]:
+            cycles = (stepped - firsts[index]) / grid.periods[index]
+            wall += grid.stalls[index] * math.ceil(cycles - TIE * (1.0 + cycles))
+    return wall
 
-    def reach(self, firsts: Sequence[float], wall: float) -> Reached:
-        """Return where `wall` [s] lead to, with each series due after `firsts` [s] of stepping for the first time.
 
-        Between two bounds of what is stepped that lie no further apart than one stop of each series, few times are
-        left at which a series may or may not have come due.
-        """
-        high = (wall + sum(map(mul, self.ratios, firsts))) / self.slope
-        width = min(self.spread / self.slope, high)
-        counts: list[int] = []
-        settled = True
-        for first, period in zip(firsts, self.periods, strict=True):
-            cycles = (high - first) / period
-            slack = TIE * (2.0 + cycles)
-            count = int(cycles + slack + 1.0)
-            counts.append(count)
-            if count and cycles - slack - width / period < count - 1:
-                settled = False
-        if not settled:
-            counts = self._counts(firsts, wall, high - width, high)
-        return self._place(firsts, wall, counts)
+def after(grid: Grid, firsts: Sequence[float], stepped: float) -> float:
+    """Return the wall time [s] when the stops are over that begin when so much has been `stepped` [s]."""
+    wall = stepped
+    for index in range(grid.series):
+        if grid.stalls[index] > 0:
+            cycles = (stepped - firsts[index]) / grid.periods[index]
+            wall += grid.stalls[index] * (math.floor(cycles + TIE * (2.0 + cycles)) + 1)
+    return wall
 
-    def _counts(self, firsts: Sequence[float], wall: float, low: float, high: float) -> list[int]:
-        """Return how often each series comes due, given that what is stepped lies between `low` and `high` [s].
 
-        The one with the longest stops is settled first: few of them fit between the bounds. What is left of the wall
-        time then bounds the others more closely.
-        """
-        counts = [0] * len(firsts)
-        slope, spread = self.slope, self.spread
-        others = wall + sum(map(mul, self.ratios, firsts))
-        for index in self.longest:
-            first, period, stall = firsts[index], self.periods[index], self.stalls[index]
-            slack = TIE * (2.0 + (high - first) / period)
-            count = max(math.floor((low - first) / period - slack) + 1, 0)
-            most = max(math.floor((high - first) / period + slack) + 1, 0)
-            while count < most and self.before(firsts, first + count * period) <= wall:
-                count += 1
-            counts[index] = count
-            if count:
-                low = max(low, first + (count - 1) * period)
-            high = min(high, first + count * period)
-            others -= stall * count + self.ratios[index] * first
-            slope -= self.ratios[index]
-            spread -= stall
-            high = max(min(high, others / slope), low)
-            low = min(max(low, (others - spread) / slope), high)
-        return counts
+def reach(
+    grid: Grid, firsts: Sequence[float], wall: float, counts: MutableSequence[int], due: MutableSequence[bool]
+) -> tuple[float, float]:
+    """Find where a wall time leads to.
 
-    def _place(self, firsts: Sequence[float], wall: float, counts: list[int]) -> Reached:
-        """Return where `wall` [s] lead to, given how often each series has come due."""
-        stepped = wall
-        stop = 0.0
-        for first, period, stall, count in zip(firsts, self.periods, self.stalls, counts, strict=True):
-            if count:
-                stepped -= stall * count
-                last = first + (count - 1) * period
-                if last > stop:
-                    stop = last
-        if stepped >= stop:
-            return stepped, counts, (), 0.0
-        due = tuple(
-            [
-                index
-                for index, (first, period, count) in enumerate(zip(firsts, self.periods, counts, strict=True))
-                if count and first + (count - 1) * period >= stop - TIE * (stop + period)
-            ]
-        )
-        left = stop - stepped
-        if left >= sum([self.stalls[index] for index in due]):
-            # It has been reached, but nothing of the stop is over.
-            return stop, [count - (index in due) for index, count in enumerate(counts)], (), 0.0
-        return stop, counts, due, left
+    Between two bounds of what is stepped that lie no further apart than one stop of each series, few times are left at
+    which a series may or may not have come due.
+
+    Parameters
+    ----------
+    grid
+        The series.
+    firsts
+        After how much stepping each is due for the first time [s].
+    wall
+        The time [s].
+    counts, due
+        Set to how often each series has come due, and to whether it has the stop that is not over (which is counted).
+
+    Returns
+    -------
+    tuple of float
+        How much of the time was stepping, and how much of the stop is to come [s].
+    """
+    others = 0.0
+    for index in range(grid.series):
+        others += grid.ratios[index] * firsts[index]
+        due[index] = False
+    high = (wall + others) / grid.slope
+    width = min(grid.spread / grid.slope, high)
+    settled = True
+    for index in range(grid.series):
+        period = grid.periods[index]
+        cycles = (high - firsts[index]) / period
+        slack = TIE * (2.0 + cycles)
+        count = int(cycles + slack + 1.0)
+        counts[index] = count
+        if count and cycles - slack - width / period < count - 1:
+            settled = False
+    if not settled:
+        _count(grid, firsts, wall, high - width, high, others, counts)
+    return _place(grid, firsts, wall, counts, due)
+
+
+def _count(
+    grid: Grid,
+    firsts: Sequence[float],
+    wall: float,
+    low: float,
+    high: float,
+    others: float,
+    counts: MutableSequence[int],
+) -> None:
+    """Set how often each series comes due, given that what is stepped lies between `low` and `high` [s].
+
+    The one with the longest stops is settled first: few of them fit between the bounds. What is left of the wall
+    time then bounds the `others` more closely; at first they are the ratios of all times their first stepping [s].
+    """
+    slope, spread = grid.slope, grid.spread
+    others = wall + others
+    for place in range(grid.series):
+        index = grid.longest[place]
+        first, period, stall = firsts[index], grid.periods[index], grid.stalls[index]
+        slack = TIE * (2.0 + (high - first) / period)
+        count = max(math.floor((low - first) / period - slack) + 1, 0)
+        most = max(math.floor((high - first) / period + slack) + 1, 0)
+        while count < most and before(grid, firsts, first + count * period) <= wall:
+            count += 1
+        counts[index] = count
+        if count:
+            low = max(low, first + (count - 1) * period)
+        high = min(high, first + count * period)
+        others -= stall * count + grid.ratios[index] * first
+        slope -= grid.ratios[index]
+        spread -= stall
+        high = max(min(high, others / slope), low)
+        low = min(max(low, (others - spread) / slope), high)
+
+
+def _place(
+    grid: Grid, firsts: Sequence[float], wall: float, counts: MutableSequence[int], due: MutableSequence[bool]
+) -> tuple[float, float]:
+    """Return where a wall time [s] leads to, given how often each series has come due; see `reach`."""
+    stepped = wall
+    stop = 0.0
+    for index in range(grid.series):
+        if counts[index]:
+            stepped -= grid.stalls[index] * counts[index]
+            last = firsts[index] + (counts[index] - 1) * grid.periods[index]
+            if last > stop:
+                stop = last
+    if stepped >= stop:
+        return stepped, 0.0
+    whole_stop = 0.0
+    for index in range(grid.series):
+        period = grid.periods[index]
+        if counts[index] and firsts[index] + (counts[index] - 1) * period >= stop - TIE * (stop + period):
+            due[index] = True
+            whole_stop += grid.stalls[index]
+    left = stop - stepped
+    if left < whole_stop:
+        return stop, left
+    # It has been reached, but nothing of the stop is over.
+    for index in range(grid.series):
+        if due[index]:
+            due[index] = False
+            counts[index] -= 1
+    return stop, 0.0
 
 
 StoreName: TypeAlias = Literal["peer", "host", "peer-host", "disk", "remote"]
@@ -292,7 +328,7 @@ def cliques(nodes: int, clique: int, jump: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(members[number]) for number in sorted(members))
 
 
-def _size(number: int, nodes: int, clique: int, jump: int) -> int:
+def clique_size(number: int, nodes: int, clique: int, jump: int) -> int:
     """Return how many positions a clique has."""
     first, more = _last(nodes, clique, jump)
     before = first // clique
@@ -312,7 +348,7 @@ def _dead(rung: Rung, gone: frozenset[int], nodes: int) -> frozenset[int]:
         itertools.chain.from_iterable(
             members
             for number, members in by_clique.items()
-            if len(members) == _size(number, nodes, rung.clique, rung.jump)
+            if len(members) == clique_size(number, nodes, rung.clique, rung.jump)
         )
     )
 
@@ -333,13 +369,14 @@ def missing(rung: Rung, damage: Damage, nodes: int, replicas: int) -> Source | N
 def read(sources: Iterable[Source], damaged: frozenset[int], nodes: int) -> Reading | None:
     """Return how a step that all of `sources` hold is read, each shard from the quickest; ``None`` if one is nowhere.
 
-    Only the nodes in `damaged` may have lost something.
+    Only the nodes in `damaged` may have lost something. Of stores that are equally slow the
+    first counts that one of them reads.
     """
     sources = tuple(sources)
     shared = frozenset.intersection(*(source.lacks for source in sources))
     if shared:
         return None
-    slowest, store, stores = -1.0, sources[0].rung.store, set()
+    slowest, slowest_at, stores = -1.0, 0, set()
     # Nodes that have lost nothing all read alike.
     for position in itertools.chain(damaged, (-1,) if len(damaged) < nodes else ()):
         seconds, best = min(
@@ -347,11 +384,10 @@ def read(sources: Iterable[Source], damaged: frozenset[int], nodes: int) -> Read
             for index, source in enumerate(sources)
             if position not in source.lacks
         )
-        name = sources[best].rung.store
-        stores.add(name)
-        if seconds > slowest:
-            slowest, store = seconds, name
-    return Reading(slowest, store, frozenset(stores))
+        stores.add(sources[best].rung.store)
+        if seconds > slowest or (seconds == slowest and best < slowest_at and position >= 0):
+            slowest, slowest_at = seconds, best
+    return Reading(slowest, sources[slowest_at].rung.store, frozenset(stores))
 
 
 class Shelf(NamedTuple):
@@ -368,31 +404,40 @@ class Shelf(NamedTuple):
     draining: float = 0.0
     drain_left: float = 0.0
 
-    def waited(self, seconds: float, limit: int) -> Shelf:
-        """Return what is held `seconds` [s] later without a new save, of `limit` checkpoints at most."""
-        if not self.draining:
-            return self
-        if seconds >= self.drain_left:
-            return Shelf(self.draining, min(self.checkpoints + 1, limit))
-        return self._replace(drain_left=self.drain_left - seconds)
 
-    def work(self, number: int, spacing: float) -> float:
-        """Return the work in the checkpoint that `number` newer ones follow, at a `spacing` of the checkpoints [s]."""
-        return max(self.newest - number * spacing, 0.0)
+def waited(shelf: Shelf, seconds: float, limit: int) -> Shelf:
+    """Return what is held `seconds` [s] later without a new save, of `limit` checkpoints at most."""
+    if shelf.draining == 0:
+        return shelf
+    if seconds >= shelf.drain_left:
+        return Shelf(shelf.draining, min(shelf.checkpoints + 1, limit), False, 0.0, 0.0)
+    return Shelf(shelf.newest, shelf.checkpoints, shelf.good, shelf.draining, shelf.drain_left - seconds)
 
-    def without_end(self, spacing: float) -> Shelf:
-        """Return what a store holds that keeps everything: checkpoints at a `spacing` [s] since the job began."""
-        return self._replace(checkpoints=max(whole(self.newest / spacing), 0)) if self.newest else self
 
-    def newer_than(self, work: float, spacing: float) -> int:
-        """Return how many checkpoints hold more than some `work` [s], were there no end of them."""
-        beyond = self.newest - work
-        return max(whole(beyond / spacing), 0) if beyond > TIE * self.newest else 0
+def work_in(shelf: Shelf, number: int, spacing: float) -> float:
+    """Return the work in the checkpoint that `number` newer ones follow, at a `spacing` of the checkpoints [s]."""
+    return max(shelf.newest - number * spacing, 0.0)
 
-    def cut(self, number: int, spacing: float) -> Shelf:
-        """Return what is held without the `number` newest checkpoints and the one on its way."""
-        if number >= self.checkpoints:
-            return Shelf()
-        if not number and not self.draining:
-            return self
-        return Shelf(self.work(number, spacing), self.checkpoints - number, self.good and number == 0)
+
+def without_end(shelf: Shelf, spacing: float) -> Shelf:
+    """Return what a store holds that keeps everything: checkpoints at a `spacing` [s] since the job began."""
+    if shelf.newest == 0:
+        return shelf
+    count = max(whole(shelf.newest / spacing), 0)
+    return Shelf(shelf.newest, count, shelf.good, shelf.draining, shelf.drain_left)
+
+
+def newer_than(shelf: Shelf, work: float, spacing: float) -> int:
+    """Return how many checkpoints hold more than some `work` [s], were there no end of them."""
+    beyond = shelf.newest - work
+    return max(whole(beyond / spacing), 0) if beyond > TIE * shelf.newest else 0
+
+
+def cut(shelf: Shelf, number: int, spacing: float) -> Shelf:
+    """Return what is held without the `number` newest checkpoints and the one on its way."""
+    if number >= shelf.checkpoints:
+        return Shelf(0.0, 0, False, 0.0, 0.0)
+    if number == 0 and shelf.draining == 0:
+        return shelf
+    held = work_in(shelf, number, spacing)
+    return Shelf(held, shelf.checkpoints - number, shelf.good and number == 0, 0.0, 0.0)

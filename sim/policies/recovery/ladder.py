@@ -134,7 +134,7 @@ class Rung(Model):
         return hidden + sum(mean(self.delay, members)) + backoff, exposed
 
 
-_SAME_WORK = 1e-6
+SAME_WORK = 1e-6
 
 """Work that counts as none [s]: sums of the same steps differ by rounding."""
 
@@ -280,7 +280,7 @@ class Ladder(RecoveryStrategy):
     def _look(self, job: JobView, memory: Memory) -> LadderMemory:
         """Return the memory with what the job has done since."""
         before: LadderMemory = memory or LadderMemory((0,) * len(self.rungs))
-        if job.work <= before.work + _SAME_WORK:
+        if job.work <= before.work + SAME_WORK:
             return before._replace(in_vain=before.in_vain + 1)
         tries = (0,) * len(self.rungs) if self.resets_on_progress else before.tries
         return before._replace(tries=tries, in_vain=0, work=job.work)

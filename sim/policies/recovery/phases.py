@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 else:
     Fault = Literal[tuple(FAULTS)]
 
-_MOST = 1 - 2.0**-53
+MOST = 1 - 2.0**-53
 
 """The largest number below 1 that a float can hold."""
 
@@ -105,7 +105,7 @@ class Phase(Model):
         elif self.each == "job":
             time = law.ppf_one(mark(purpose))
         else:
-            time = law.ppf_one(min(mark(purpose) ** (1 / self.count(members)), _MOST))
+            time = law.ppf_one(min(mark(purpose) ** (1 / self.count(members)), MOST))
         return time * self.factor(members)
 
     def mean_seconds(self, members: Members) -> float:
@@ -184,7 +184,7 @@ def rule_of_longest(law: LawModel, count: int) -> tuple[NDArray[np.float64], NDA
     nodes, weights = np.polynomial.legendre.leggauss(8)
     half = np.diff(edges)[:, None] / 2
     hazard = (np.array(edges[:-1])[:, None] + half + half * nodes).ravel()
-    below = np.minimum(-np.expm1(-hazard), _MOST)
+    below = np.minimum(-np.expm1(-hazard), MOST)
     density = count * np.exp((count - 1) * np.log(below) - hazard)
     return law.ppf(below), density * (half * weights).ravel()
 
