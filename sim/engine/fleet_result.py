@@ -88,6 +88,16 @@ SLOWDOWN_TAUS = (10.0, 600.0)
 _GOOD_ETTR = 0.9
 
 
+_WINDOWS = 120
+
+
+def window_edges(warmup: float, horizon: float, width: float | None = None) -> list[float]:
+    """Return the edges of the windows of a tally [s]: of some width, or as many as make batches and a picture."""
+    count = _WINDOWS if width is None else max(math.ceil(horizon / width * (1 - 1e-12)), 1)
+    step = horizon / count if width is None else width
+    return [*(warmup + step * place for place in range(count)), warmup + horizon]
+
+
 def causes_of(sources: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the root causes, by the index that rows of the ledger have."""
     return (NO_FAILURE, *sources, *ROOTS)

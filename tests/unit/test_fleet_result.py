@@ -23,6 +23,7 @@ from sim.engine.fleet_result import (
     added,
     bin_of,
     size_class,
+    window_edges,
 )
 from sim.engine.ledger import LedgerError
 from tests.cases import cases
@@ -160,3 +161,10 @@ def test_other_windows_do_not_add_up():
         results.append(found.result(300.0))
     with pytest.raises(ValueError, match="different windows"):
         added(results)
+
+
+def test_window_edges():
+    """Windows cover the time after the warm-up; the last one may be shorter."""
+    assert window_edges(10.0, 25.0, 10.0) == [10.0, 20.0, 30.0, 35.0]
+    assert len(window_edges(5.0, 240.0)) == 121
+    assert window_edges(5.0, 240.0)[-1] == 245.0
