@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from sim.engine.fleet_result import FleetResult
     from sim.engine.job import Group, Job
     from sim.engine.lives import Failure
 
@@ -144,6 +145,8 @@ class Result:
         When each node was down, if that was asked for.
     timeline
         In which phase each group was when, if that was asked for.
+    fleet
+        What the streams of jobs came to; ``None`` without any.
     """
 
     replication: int
@@ -164,6 +167,7 @@ class Result:
     unit_down_times: Mapping[int, float] = field(default_factory=dict)
     outages: tuple[Outage, ...] = ()
     timeline: Timeline | None = None
+    fleet: FleetResult | None = None
 
 
 # ----------------------------------------
