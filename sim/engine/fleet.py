@@ -18,7 +18,7 @@ from sim.engine.jobs import Queue
 from sim.engine.kernel import Order
 from sim.engine.nodes import Level, Place
 from sim.policies.contracts import ANY_POOL, Bucket
-from sim.policies.planner import Pending, Planner
+from sim.policies.planner import Pending, Planner, Pool, Quota
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from sim.engine.jobs import Jobs
     from sim.engine.kernel import Call
     from sim.engine.lives import Failure
-    from sim.engine.prepared import PreparedStream
+    from sim.engine.prepared import Prepared, PreparedStream
+    from sim.failures import Source
     from sim.policies.contracts import PoolName
-    from sim.scenario.streams import Arrival
+    from sim.scenario.streams import Arrival, Tenant
 
 _IDLE = int(Place.IDLE)
 
@@ -44,20 +45,18 @@ class Allocation:
     """
 
     __slots__ = (
-        "busy", "deferred", "detect_at", "epoch", "footprint", "free", "holding", "home", "jobs", "missing", "nodes",
+        "busy", "deferred", "detect_at", "epoch", "footprint", "free", "holding", "jobs", "missing", "nodes",
         "ready_at", "replaced", "suspects",
     )  # fmt: skip
 
     main = None
     exposed = "both"
 
-    def __init__(self, nodes: list[int], free: int, now: float) -> None:
+    def __init__(self, nodes: list[int], now: float) -> None:
         self.nodes = nodes
         """Node at each position, or -1."""
-        self.free = free
+        self.free = 0
         """GPUs of a shared node that no job has [-]."""
-        self.home = nodes[0]
-        """The shared node; -1 once it is shared no more."""
         self.jobs: list[StreamJob] = []
         self.holding = True
         self.missing: list[int] = []
@@ -92,16 +91,9 @@ class StreamJob(Pending):
 
     def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
         super().__init__(
-            number=number,
-            nodes=nodes,
-            gpus=spec.gpus,
-            limit=spec.limit,
-            priority=spec.priority,
-            submit=spec.submit,
-            eligible=spec.submit,
-            tenant=spec.tenant,
+            number, nodes, spec.gpus, limit=spec.limit, priority=spec.priority, submit=spec.submit, tenant=spec.tenant,
             partition=spec.partition,
-        )
+        )  # fmt: skip
         self.spec = spec
         self.stream = stream
         self.account = account
@@ -146,17 +138,7 @@ class NamedJob(Pending):
     __slots__ = ("job",)
 
     def __init__(self, number: int, job: Job, now: float) -> None:
-        super().__init__(
-            number=number,
-            nodes=job.nodes_needed,
-            gpus=job.gpus,
-            limit=math.inf,
-            priority=0,
-            submit=now,
-            eligible=now,
-            tenant=0,
-            partition=0,
-        )
+        super().__init__(number, job.nodes_needed, job.gpus, submit=now)
         self.job = job
 
 
@@ -179,25 +161,42 @@ class Fleet(Queue):
         self.tally = Tally(
             [*edges, self.end], prepared.nodes * self.per_node, [source.name for source in prepared.sources]
         )
-        self.planner = Planner(prepared.scheduler, prepared.serving, gpus_per_node=self.per_node)
+        kinds, self.pool_of = pools_of(prepared)
+        counts = [0] * len(kinds)
+        for pool, place in zip(self.pool_of, jobs.cluster.place, strict=True):
+            counts[pool] += place == _IDLE
+        pools = [kind._replace(nodes=count) for kind, count in zip(kinds, counts, strict=True)]
+        self.planner = Planner(
+            prepared.scheduler,
+            pools,
+            gpus=self.per_node,
+            tiers=[partition.tier for partition in prepared.partitions] or (0,),
+            quotas=[self._quota(tenant) for tenant in prepared.tenants] or (Quota(),),
+        )
+        self.is_disturbed = False
+        """Whether nodes have come or gone that the planner does not know of."""
         self.number = 0
         self.drain = len(prepared.sources) + 1 + ROOTS.index("drain")
         self.pools: Sequence[PoolName] = getattr(prepared.recovery, "pools", ANY_POOL)
         """Where replacements come from, in this order."""
         self.asked = -math.inf
         """When the pass comes that was asked for last [s]."""
-        self.named: dict[int, NamedJob] = {}
-        """Named jobs that wait or run, by index."""
+        self.wakes = -math.inf
+        """When a pass comes although nothing happens [s]."""
+        self.named: list[NamedJob] = []
+        """Named jobs that hold nodes, as the planner knows them."""
         self.alive: dict[StreamJob, None] = {}
         """Jobs of streams that have been submitted and are not over."""
         self.queued_gpus = 0
         self.queued_jobs = 0
-        self.why_idle = "no_queue"
+        self.idle_for: dict[str, int] = {}
+        """GPUs that are idle since the last pass, by reason."""
         self.held = np.zeros(len(Bucket))
         """GPU-seconds of jobs of streams, once there is a result."""
         self.charged = 0.0
         """Up to when idle GPUs have been charged [s]."""
-        self.shared = Rooms(self)
+        self.unshared = Level()
+        """GPUs of shared nodes that no job has."""
         self.busy_lives = jobs.lives.nodes
         super().__init__(jobs)
         jobs.hit = self.hit
@@ -210,6 +209,14 @@ class Fleet(Queue):
             else:
                 self._expect(stream)
         self.open += len(self.streams)
+
+    def _quota(self, tenant: Tenant) -> Quota:
+        """Return what a tenant may use [GPU]."""
+        each = self.per_node
+        nominal, borrow, lend = (
+            math.inf if nodes is None else nodes * each for nodes in (tenant.nodes, tenant.borrow, tenant.lend)
+        )
+        return Quota(nominal, borrow, lend, tenant.weight)
 
     # ------------------------------------------------------------------------------------------------ arrivals
 
@@ -250,13 +257,19 @@ class Fleet(Queue):
 
     def enter(self, job: Job, now: float) -> None:
         """Put a named job into the queue."""
-        pending = self.named[job.index] = NamedJob(self.number, job, now)
+        self._settle_named(now)
+        pending = NamedJob(self.number, job, now)
         self.number += 1
         self.queued_gpus += job.gpus
         self.queued_jobs += 1
         self.planner.enqueue(pending, now)
-        self.waiting.append((job, now))
         self.ask(now)
+
+    def _settle_named(self, now: float) -> None:
+        """Tell the planner of named jobs that have given their nodes back."""
+        for pending in [each for each in self.named if not each.job.holding]:
+            self.named.remove(pending)
+            self.planner.ended(pending, now)
 
     # -------------------------------------------------------------------------------------------------- passes
 
@@ -265,46 +278,77 @@ class Fleet(Queue):
         self.ask(now)
 
     def ask(self, now: float) -> None:
-        """Let the scheduler look at the queue after all else of this instant, or at the next tick of its cycle."""
-        cycle = self.scheduler.cycle
-        time = math.ceil(now / cycle) * cycle if cycle > 0 else now
-        if time > self.asked:
-            self.asked = time
-            self.kernel.at(time, Order.PASS, self._on_pass)
+        """Let the scheduler look at the queue after all else of this instant."""
+        if now != self.asked:
+            self.asked = now
+            self.kernel.at(now, Order.PASS, self._on_pass)
 
     def _on_pass(self, call: Call) -> None:
+        """Let the planner say who starts and who is stopped, until nothing changes any more at this instant."""
         del call
         now = self.kernel.now
         self._charge_idle(now)
         planner = self.planner
-        drift = self.cluster.idle.count - planner.free
-        if drift:
-            planner.capacity(drift, now)
-        for pending in planner.plan(now):
-            if isinstance(pending, StreamJob):
-                self._begin(pending, now)
-            elif isinstance(pending, NamedJob):
-                self.waiting = [entry for entry in self.waiting if entry[0] is not pending.job]
-                self.queued_gpus -= pending.gpus
-                self.queued_jobs -= 1
-                self._start(pending.job, now)
-        self.why_idle = planner.reason(now)
-        self._note(now)
-
-    def _note(self, now: float) -> None:
-        """Say what is true from now on of the cluster as a whole."""
+        while True:
+            if self.named:
+                self._settle_named(now)
+            self._report(now)
+            for pending in planner.plan(now):
+                self._start_pending(pending, now)
+            if not self._preempt(now):
+                break
+        self.idle_for = planner.reason()
         free = self.cluster.idle.count * self.per_node
         healthy = (self.cluster.nodes - self.cluster.down.count) * self.per_node
-        spare = sum(pool.count for pool in self.cluster.pools.values()) * self.per_node - free
-        allocated = healthy - free - spare - self.shared.free.count
-        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or self.shared.largest())
+        reserved = sum(pool.count for pool in self.cluster.pools.values()) * self.per_node - free
+        allocated = healthy - free - reserved - self.unshared.count
+        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or planner.largest())
+        wake = planner.wake(now)
+        if now < wake < self.end and not now < self.wakes <= wake:
+            self.wakes = wake
+            self.kernel.at(wake, Order.PASS, self._on_pass)
+
+    def _preempt(self, now: float) -> bool:
+        """Stop those whom the planner has named; return whether any nodes are free at once."""
+        return False
+
+    def _report(self, now: float) -> None:
+        """Tell the planner of nodes that have come or gone otherwise than with its jobs."""
+        planner = self.planner
+        drift = self.cluster.idle.count - sum(map(planner.idle, range(len(planner.pools))))
+        if not drift and not self.is_disturbed:
+            return
+        self.is_disturbed = False
+        if len(planner.pools) == 1:
+            if drift:
+                planner.capacity(drift, now)
+            return
+        counts = [0] * len(planner.pools)
+        for node, pool in enumerate(self.pool_of):
+            counts[pool] += self.cluster.where(node) is Place.IDLE
+        for pool, count in enumerate(counts):
+            if count != planner.idle(pool):
+                planner.capacity(count - planner.idle(pool), now, pool)
+
+    def _start_pending(self, pending: Pending, now: float) -> None:
+        """Start a job that the planner has given its nodes."""
+        self.queued_gpus -= pending.gpus
+        self.queued_jobs -= 1
+        if isinstance(pending, StreamJob):
+            self._begin(pending, now)
+        else:
+            assert isinstance(pending, NamedJob)
+            self.named.append(pending)
+            self._start(pending.job, now)
 
     def _charge_idle(self, now: float) -> None:
         """Charge the GPUs that nobody has had since the last pass."""
-        idle = self.cluster.idle.collect(now) * self.per_node + self.shared.free.collect(now)
+        idle = self.cluster.idle.collect(now) * self.per_node + self.unshared.collect(now)
         if idle > 0:
-            self.tally.idle(self.why_idle, idle, self.charged, now)
             self.cluster.account.table[Bucket.UNALLOCATED][0] += idle
+            total = sum(self.idle_for.values())
+            for reason, gpus in self.idle_for.items() if total else (("no_queue", 1),):
+                self.tally.idle(reason, idle * gpus / max(total, 1), self.charged, now)
         self.charged = now
 
     # ---------------------------------------------------------------------------------------------------- runs
@@ -312,14 +356,16 @@ class Fleet(Queue):
     def _begin(self, job: StreamJob, now: float) -> None:
         """Give a job its nodes and let it start."""
         self._charge_wait(job, now)
-        self.queued_gpus -= job.gpus
-        self.queued_jobs -= 1
         if math.isnan(job.first):
             job.first = now
         job.began = job.since = now
-        job.allocation = self.shared.allocate(job, now) if job.nodes == 0 else self._allocate(job, now)
         job.why = job.root
-        self._run(job, now, now)
+        allocation = job.allocation = self._share(job, now) if job.nodes == 0 else self._allocate(job, now)
+        if allocation.detect_at == math.inf:
+            self._run(job, now, now)
+        else:
+            # Its node has failed, and nobody knows yet.
+            self._stop(job, self._root(allocation.suspects[0][1]), DIRECT, Bucket.DETECTION)
         if job.stream.pending:
             self._submit(job.stream, next(self.sources[job.stream.index]), now)
 
@@ -333,26 +379,46 @@ class Fleet(Queue):
     def _allocate(self, job: StreamJob, now: float) -> Allocation:
         """Return whole nodes for a job."""
         cluster = self.cluster
-        if job.nodes == 1:
-            nodes = [cluster.take("idle", now)]
-        else:
-            nodes = cluster.take_many(job.nodes, now)
-        allocation = Allocation(nodes, 0, now)
+        nodes: list[int] = []
+        for pool, count in job.where:
+            nodes += [cluster.take("idle", now, pool) for _ in range(count)]
+        allocation = Allocation(nodes, now)
         allocation.jobs.append(job)
+        self._seat(allocation, now)
+        return allocation
+
+    def _share(self, job: StreamJob, now: float) -> Allocation:
+        """Return the node that a job shares."""
+        share = job.share
+        assert share is not None
+        allocation: Allocation | None = share.node
+        if allocation is None:
+            allocation = share.node = Allocation([self.cluster.take("idle", now, share.pool)], now)
+            allocation.free = self.per_node
+            self.unshared.change(self.per_node, now)
+            self._seat(allocation, now)
+        allocation.free -= job.gpus
+        self.unshared.change(-job.gpus, now)
+        allocation.jobs.append(job)
+        return allocation
+
+    def _seat(self, allocation: Allocation, now: float) -> None:
+        """Say whose the nodes of an allocation are."""
+        cluster = self.cluster
         if self.busy_lives:
-            for position, node in enumerate(nodes):
+            for position, node in enumerate(allocation.nodes):
                 cluster.seat(allocation, position, node, now)
         else:
             group, place = cluster.group, cluster.position
-            for position, node in enumerate(nodes):
+            for position, node in enumerate(allocation.nodes):
                 group[node] = allocation
                 place[node] = position
-        return allocation
 
     def _run(self, job: StreamJob, now: float, ready: float) -> None:
         """Let a job that has its nodes start or start anew, and arrange its end. It is charged up to now."""
         stream, spec = job.stream, job.spec
         stages = job.stages = []
+        ready = max(ready, now)
         if ready > now:
             stages.append((Bucket.STARVED, ready))
         if stream.restart > 0:
@@ -446,15 +512,18 @@ class Fleet(Queue):
         job.epoch += 1
         job.allocation = None
         self.planner.ended(job, now)
-        if job.nodes == 0:
-            self.shared.leave(allocation, job, now)
-        else:
-            self.release(allocation, now)
+        allocation.jobs.remove(job)
+        if job.nodes == 0 and not allocation.missing:
+            allocation.free += job.gpus
+            self.unshared.change(job.gpus, now)
+        if not allocation.jobs:
+            self._release(allocation, now)
         self.ask(now)
 
-    def release(self, allocation: Allocation, now: float) -> None:
+    def _release(self, allocation: Allocation, now: float) -> None:
         """Let the nodes of an allocation be idle; those that failed go to repair."""
         self._remove(allocation, now)
+        self.unshared.change(-allocation.free, now)
         cluster = self.cluster
         idle, place, group = cluster.idle, cluster.place, cluster.group
         allocation.holding = False
@@ -498,7 +567,7 @@ class Fleet(Queue):
     def _hit(self, allocation: Allocation, failure: Failure, now: float, latency: float) -> None:
         is_open = allocation.detect_at < math.inf
         known = now + latency
-        cause = self.drain if failure.info.source.planned else failure.info.cause
+        cause = self._root(failure)
         for job in allocation.jobs if not is_open else ():
             saves = failure.info.saves and now > job.run_at and job.save <= failure.info.source.notice
             lost = self._charge(job, now, keeps=saves, cause=cause)
@@ -514,6 +583,10 @@ class Fleet(Queue):
                 self.kernel.at(known, Order.PHASE, self._on_known, (allocation, allocation.epoch))
             else:
                 self._answer(allocation, now)
+
+    def _root(self, failure: Failure) -> int:
+        """Return the index of the root cause that a failure is."""
+        return self.drain if failure.info.source.planned else failure.info.cause
 
     def _stop(self, job: StreamJob, cause: int, via: int, bucket: int) -> None:
         """Let a job, which is charged, stand still with its nodes for a cause."""
@@ -535,8 +608,6 @@ class Fleet(Queue):
         for job in allocation.jobs:
             self._charge(job, now)
         self._remove(allocation, now)
-        if allocation.missing and allocation.jobs[0].nodes == 0:
-            self.shared.close(allocation, now)
         goes_on = not allocation.missing or self._replace(allocation, now)
         for job in list(allocation.jobs):
             if goes_on:
@@ -547,6 +618,9 @@ class Fleet(Queue):
     def _remove(self, allocation: Allocation, now: float) -> None:
         """Send the nodes of an allocation that have failed to repair."""
         cluster = self.cluster
+        if not allocation.suspects:
+            return
+        self.is_disturbed = True
         for node, failure in allocation.suspects:
             if failure.info.by_course:
                 self.jobs.repair.diagnose(node, failure, allocation, now)
@@ -555,6 +629,9 @@ class Fleet(Queue):
         allocation.suspects.clear()
         if cluster.units is not None and cluster.units.torn:
             cluster.units.let_go(allocation, now)
+        if allocation.missing and allocation.free:
+            self.unshared.change(-allocation.free, now)
+            allocation.free = 0
 
     def _replace(self, allocation: Allocation, now: float) -> bool:
         """Give an allocation nodes for those that it misses, if there are enough for all; return whether."""
@@ -628,72 +705,36 @@ class Fleet(Queue):
         return found
 
 
-class Rooms:
-    """Nodes that several jobs share: each goes to the fullest one that has room for it, or the emptiest."""
+def pools_of(prepared: Prepared) -> tuple[list[Pool], list[int]]:
+    """Return the nodes that are alike to the planner, without their number, and to which of them each node belongs.
 
-    def __init__(self, fleet: Fleet) -> None:
-        self.fleet = fleet
-        self.free = Level()
-        """GPUs of shared nodes that no job has."""
-        self.nodes: dict[int, Allocation] = {}
-        self.heaps: list[list[int]] = [[] for _ in range(fleet.per_node)]
-        """By free GPUs, a heap of nodes; of those that have changed meanwhile entries are left behind."""
+    They are in the same partitions and the same domain, and have the same windows of maintenance.
+    """
+    inside: list[list[int]] = [[] for _ in range(prepared.nodes)]
+    for index, partition in enumerate(prepared.partitions):
+        for first, last in partition.nodes or ((0, prepared.nodes - 1),):
+            for node in range(first, last + 1):
+                inside[node].append(index)
+    windows: dict[int, list[tuple[float, float]]] = {}
+    for source in prepared.sources:
+        if source.planned and source.recorded is not None and not source.of_fabric:
+            rows = source.recorded
+            for unit, start, end in zip(rows.unit.tolist(), rows.start.tolist(), rows.end.tolist(), strict=True):
+                for node in _nodes_of(source, unit, prepared):
+                    windows.setdefault(node, []).append((start, end))
+    found: dict[Pool, int] = {}
+    pool_of = []
+    for node in range(prepared.nodes):
+        domain = prepared.packed_by[node] if prepared.packed_by else 0
+        pool = Pool(0, domain, tuple(inside[node]), tuple(sorted(windows.get(node, ()))))
+        pool_of.append(found.setdefault(pool, len(found)))
+    return list(found), pool_of
 
-    def allocate(self, job: StreamJob, now: float) -> Allocation:
-        """Return the node of a job, which has room for it from now on."""
-        heaps, need = self.heaps, job.gpus
-        sizes = range(need, len(heaps))
-        for size in sizes if self.fleet.scheduler.share_nodes == "best-fit" else reversed(sizes):
-            allocation = self._first(size)
-            if allocation is not None:
-                break
-        else:
-            allocation = self._open(now)
-        self._change(allocation, -need, now)
-        allocation.jobs.append(job)
-        return allocation
 
-    def _first(self, size: int) -> Allocation | None:
-        """Return the first shared node with so many free GPUs, if there is one."""
-        heap = self.heaps[size]
-        while heap:
-            allocation = self.nodes.get(heap[0])
-            if allocation is not None and allocation.free == size and not allocation.suspects:
-                return allocation
-            heappop(heap)
-        return None
-
-    def _open(self, now: float) -> Allocation:
-        """Share one more node."""
-        fleet = self.fleet
-        node = fleet.cluster.take("idle", now)
-        allocation = self.nodes[node] = Allocation([node], fleet.per_node, now)
-        fleet.cluster.seat(allocation, 0, node, now)
-        self.free.change(fleet.per_node, now)
-        return allocation
-
-    def _change(self, allocation: Allocation, gpus: int, now: float) -> None:
-        """Let a shared node have so many more free GPUs."""
-        self.free.change(gpus, now)
-        allocation.free += gpus
-        if 0 < allocation.free < len(self.heaps):
-            heappush(self.heaps[allocation.free], allocation.nodes[0])
-
-    def leave(self, allocation: Allocation, job: StreamJob, now: float) -> None:
-        """Take a job off its node; the last one leaves it whole."""
-        allocation.jobs.remove(job)
-        if allocation.home >= 0:
-            self._change(allocation, job.gpus, now)
-            if not allocation.jobs:
-                self.close(allocation, now)
-                self.fleet.release(allocation, now)
-
-    def close(self, allocation: Allocation, now: float) -> None:
-        """Let a node be shared no more."""
-        self.free.change(-allocation.free, now)
-        del self.nodes[allocation.home]
-        allocation.home = -1
-
-    def largest(self) -> int:
-        """Return the most GPUs that are free on a shared node."""
-        return next((size for size in range(len(self.heaps) - 1, 0, -1) if self._first(size) is not None), 0)
+def _nodes_of(source: Source, unit: int, prepared: Prepared) -> Sequence[int]:
+    """Return the nodes that a unit of the part of a source takes."""
+    divisor = prepared.slots_per_node.get(source.part, 0)
+    if divisor:
+        return (unit // divisor,)
+    offsets, nodes = prepared.blast[source.part]
+    return list(map(int, nodes[offsets[unit] : offsets[unit + 1]]))
