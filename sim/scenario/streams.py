@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Outcome = Literal["completed", "failed", "cancelled"]
 
+OUTCOMES: tuple[Outcome, ...] = ("completed", "failed", "cancelled")
+
 
 class Arrival(NamedTuple):
     """A job of a stream as it is submitted.
@@ -166,7 +168,10 @@ class MmppState(Model):
 
 
 class Mmpp(Model):
-    """Bursts: Poisson arrivals whose rate changes at random (Markov-modulated), from state to state in a circle."""
+    """Bursts: Poisson arrivals whose rate changes at random (Markov-modulated), from state to state in a circle.
+
+    It begins in the first state.
+    """
 
     use: Literal["mmpp"] = "mmpp"
     states: tuple[MmppState, ...] = Field(min_length=2, description="The states, in order.")
@@ -280,6 +285,7 @@ AnyLimit: TypeAlias = Annotated[
 AnyStreamWork: TypeAlias = Annotated[
     Annotated[Literal["horizon"], Tag("word")] | Annotated[Law, Tag("law")],
     Discriminator(lambda value: "word" if value == "horizon" else "law"),
+    PlainSerializer(lambda work: work if isinstance(work, str) else work.model_dump(mode="json", exclude_none=True)),
 ]
 
 
@@ -429,6 +435,12 @@ class JobTrace(StreamBase):
     scale: Scale = Field(default_factory=lambda: Scale.model_validate({}), description="Longer runs, denser arrivals.")
     limit: AnyLimit | None = Field(None, description="Time limits in place of those of the trace; see generated jobs.")
     skip_bad_rows: bool = Field(False, description="Whether rows that cannot be used are left out, and counted.")
+
+    @model_validator(mode="after")
+    def _one_limit(self) -> Self:
+        if self.limit is not None and "limit" in self.columns.model_fields_set:
+            raise RuleError(("limit",), "give limits, or the column that has them (columns.limit), not both")
+        return self
 
 
 AnyStream: TypeAlias = Annotated[Generated | JobTrace, OneOf("use"), WithUse("generated")]
