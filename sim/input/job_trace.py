@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import itertools
 import math
 import zlib
 from pathlib import Path
@@ -52,12 +51,12 @@ _STATES = {
     "suspended": "",
 }
 
-"""What the states of Slurm and others mean here, in lower case: ended from outside is cancelled, not over is nothing."""
+"""What states of Slurm and others mean here, in lower case: ended from outside is cancelled, not over is nothing."""
 
 _SWF = (
-    "job submit wait run allocated cpu_time memory requested requested_time requested_memory status user group "
-    "executable queue partition preceding think"
-).split()
+    *("job", "submit", "wait", "run", "allocated", "cpu_time", "memory", "requested", "requested_time"),
+    *("requested_memory", "status", "user", "group", "executable", "queue", "partition", "preceding", "think"),
+)
 
 """The fields of the Standard Workload Format."""
 
@@ -130,10 +129,11 @@ def read_jobs(stream: JobTrace) -> Jobs:
     bad: list[str] = []
     for line, row in rows:
         place = f"{file}:{line}"
+        reader.rows += 1
+        if isinstance(row, str):
+            bad.append(f"{place}: {row}")
+            continue
         try:
-            if isinstance(row, str):
-                reader.rows += 1
-                raise TraceError(f"{place}: {row}")
             reader.add(row, line, place)
         except TraceError as error:
             bad.append(str(error))
@@ -160,7 +160,6 @@ class _Reader:
 
     def add(self, row: _Row, line: int, place: str) -> None:
         """Take a row; what is wrong with it is raised as a TraceError."""
-        self.rows += 1
         if row.job:
             first = self._seen.setdefault((row.tenant, row.job), line)
             if first != line:
@@ -225,15 +224,20 @@ class _Reader:
             raise TraceError(f"{file}: has no job after {stated}")
         counts = [f"{count:,} {_KINDS[kind]}" for kind, count in self._left_out.items() if count]
         counts += [f"{bad:,} cannot be used"] if bad else []
+        whole = [column[order].astype(np.int64) for column in (outcome, priority, tenant, partition, line)]
         return Jobs(
             submit[order] - origin,
             gpus[order].astype(np.int64),
             run[order],
             limit[order],
-            *(column[order].astype(np.int64) for column in (outcome, priority, tenant, partition, line)),
-            tenants=tuple(self._tenants),
-            partitions=tuple(self._partitions),
-            notes=(f"{file}: of {self.rows:,} rows these are left out: {', '.join(counts)}",) if counts else (),
+            whole[0],
+            whole[1],
+            whole[2],
+            whole[3],
+            whole[4],
+            tuple(self._tenants),
+            tuple(self._partitions),
+            (f"{file}: of {self.rows:,} rows these are left out: {', '.join(counts)}",) if counts else (),
         )
 
 

@@ -208,6 +208,8 @@ def schema() -> Table:
     extended = {"type": "object", "required": ["extends"]}
     properties["cluster"] = {"description": cluster.pop("description"), "anyOf": [file_name, extended, cluster]}
     required = content.pop("required")
+    some = [{"required": [key], "properties": {key: {"minItems": 1}}} for key in ("jobs", "streams")]
+    content["allOf"] = [{"anyOf": [{"required": ["extends"], "properties": {"jobs": {"minItems": 1}}}, *some]}]
     watched = [name for name in catalog.recoveries() if "detection" in catalog.recovery(name)]
     content["anyOf"] = [
         {"required": ["extends"]},

@@ -330,7 +330,7 @@ class _Resolver:
             place = f"{shown_file(stream)}:{jobs.line[int(np.argmax(column == number))]}: "
             usual = "default" if kind == "tenant" else self.partitions[0].name
             found.append(self._position(name or usual, kind, (*path, "file"), place) if (column == number).any() else 0)
-        return np.array(found, dtype=np.int64)[column]
+        return np.asarray(np.array(found, dtype=np.int64)[column])
 
     def _drawn(self, stream: JobTrace, purpose: str, choice: Mapping[int, float], count: int) -> NDArray[np.int64]:
         """Return what a stream states for its recorded jobs, the same in each replication, shape (n,)."""
@@ -352,26 +352,26 @@ class _Resolver:
             raise PathError(path, place + rule)
         for position in partitions:
             partition = self.partitions[position]
-            room = partition.node_count(total)
-            if nodes > room:
-                rule = (
-                    f"a job of {gpus} GPUs could never start: partition '{partition.name}' has {room * per_node} GPUs"
-                )
-                raise PathError(path, f"{place}{rule}; at most: {room * per_node}")
+            most = partition.node_count(total) * per_node
+            if nodes * per_node > most:
+                rule = f"a job of {gpus} GPUs could never start: partition '{partition.name}' has {most} GPUs"
+                raise PathError(path, f"{place}{rule}; at most: {most}")
         names = list(self.tenants)
         for position in tenants:
             tenant = self.tenants[names[position]]
-            room = math.inf if tenant is None or tenant.nodes is None else self._quota(tenant)
-            if gpus > room * per_node:
-                rule = f"a job of {gpus} GPUs could never start: tenant '{names[position]}' may use"
-                most = int(room * per_node)
-                raise PathError(path, f"{place}{rule} {most} GPUs, with all that it may borrow; at most: {most}")
+            if tenant is None or tenant.nodes is None:
+                continue
+            most = self._quota(tenant) * per_node
+            if nodes * per_node > most:
+                rule = f"a job of {gpus} GPUs could never start: tenant '{tenant.name}' may use {most} GPUs"
+                raise PathError(path, f"{place}{rule}, with all that it may borrow; at most: {most}")
 
-    def _quota(self, tenant: Tenant) -> float:
+    def _quota(self, tenant: Tenant) -> int:
         """Return the nodes that a tenant may use at most [-]."""
         others = [each for each in self.scenario.tenants if each is not tenant]
         lent = sum((each.nodes or 0) if each.lend is None else each.lend for each in others)
-        return _given(tenant.nodes) + (lent if tenant.borrow is None else min(tenant.borrow, lent))
+        own: int = _given(tenant.nodes)
+        return own + (lent if tenant.borrow is None else min(tenant.borrow, lent))
 
     def _check_limits(self, has_limits: bool, path: _Path) -> None:
         """Refuse reservations for jobs that may run for ever."""
@@ -488,7 +488,7 @@ def _arrivals(first: int, *columns: NDArray[Any]) -> Iterator[Arrival]:
     """Return jobs from their columns; that of outcomes has positions."""
     submit, gpus, work, limit, ends, outcome, *rest = (column.tolist() for column in columns)
     words = map(OUTCOMES.__getitem__, outcome)
-    return map(Arrival._make, zip(itertools.count(first), submit, gpus, work, limit, ends, words, *rest))  # noqa: B905
+    return map(Arrival._make, zip(itertools.count(first), submit, gpus, work, limit, ends, words, *rest))
 
 
 # Jobs by law.
@@ -637,9 +637,10 @@ class _Clock:
     def times(self, ages: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return when the clock shows so much [s], shape (n,), ages ascending."""
         if len(self.edges) == 2:
-            return ages * (self.edges[1] / self.shown[1])
+            return np.asarray(ages * (self.edges[1] / self.shown[1]))
         rounds = np.floor(ages / self.shown[-1])
-        return rounds * self.edges[-1] + np.interp(ages - rounds * self.shown[-1], self.shown, self.edges)
+        within = np.interp(ages - rounds * self.shown[-1], self.shown, self.edges)
+        return np.asarray(rounds * self.edges[-1] + within)
 
 
 class _RandomClock(_Clock):
@@ -659,7 +660,7 @@ class _RandomClock(_Clock):
             stays = -np.log1p(-rng.uniform(self._key, slots)) * self._stays[state]
             self.edges = np.concatenate([self.edges, self.edges[-1] + np.cumsum(stays)])
             self.shown = np.concatenate([self.shown, self.shown[-1] + np.cumsum(stays * self._rates[state])])
-        return np.interp(ages, self.shown, self.edges)
+        return np.asarray(np.interp(ages, self.shown, self.edges))
 
 
 def _clock(arrivals: AnyArrivals, load: float, key: int) -> _Clock:
