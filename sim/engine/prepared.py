@@ -154,12 +154,13 @@ class PreparedJob:
 class SavePlan(NamedTuple):
     """Checkpoints of a job of a stream in closed form: each `interval` of stepping [s], infinite for none but the last.
 
-    A save stops the job for `save`, a restore takes `restore`; both of the work of the job.
+    A save stops the job for `save` and is durable `drain` [s] later; a restore takes `restore`.
     """
 
     interval: float
     save: Cost
     restore: Cost
+    drain: float = 0.0
 
 
 @dataclass(frozen=True)
