@@ -152,7 +152,9 @@ class Scenario(Model):
             for kind in kinds:
                 for index, entry in enumerate(getattr(self, kind)):
                     if entry.name in first:
-                        rule = f"'{entry.name}' is also the name of {first[entry.name]}; results are distinguished by name"
+                        rule = (
+                            f"'{entry.name}' is also the name of {first[entry.name]}; results are distinguished by name"
+                        )
                         raise RuleError((kind, index, "name"), rule)
                     first[entry.name] = f"{kind}.{index}"
         return self
