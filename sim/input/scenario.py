@@ -20,7 +20,7 @@ from sim.policies.checkpoint import CHECKPOINTS, Tiers
 from sim.policies.detection import DETECTIONS
 from sim.policies.recovery import RECOVERIES
 from sim.policies.repair import REPAIRS
-from sim.policies.scheduler import SCHEDULERS, Fifo
+from sim.policies.scheduler import SCHEDULERS, Scheduler
 from sim.scenario.fields import Duration, Model, OneOf, RuleError
 from sim.scenario.model import CostSpec, JobSpec, PowerSpec, Spares
 from sim.scenario.streams import AnyStream, Partition, Tenant
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     AnyDetection: TypeAlias = Detection
     AnyRecovery: TypeAlias = RecoveryStrategy
     AnyRepair: TypeAlias = Simple | RepairTiers
-    AnyScheduler: TypeAlias = Fifo
+    AnyScheduler: TypeAlias = Scheduler
 else:
 
     def _one_of(kinds: Mapping[str, type[BaseModel]]) -> Any:
@@ -129,7 +129,9 @@ class Scenario(Model):
         None,
         description="How nodes return to service; without it every source that takes nodes needs a repair of its own.",
     )
-    scheduler: AnyScheduler = Field(default_factory=Fifo, description="How queued jobs get nodes.")
+    scheduler: AnyScheduler = Field(
+        default_factory=lambda: Scheduler.model_validate({}), description="How queued jobs get nodes."
+    )
     power: PowerSpec | None = Field(None, description="What the cluster draws, where the usual values are not right.")
     cost: CostSpec | None = Field(None, description="What the cluster costs.")
     engine: Literal["auto", "events", "compiled"] | None = Field(

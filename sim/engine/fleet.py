@@ -1,0 +1,468 @@
+"""Streams of jobs: they arrive, wait for nodes, run, fail, are preempted and end; named jobs wait in the same queue.
+
+A job of a stream is one record with one event ahead at most. Its run is a closed form of the time since it began (start,
+restore, work with saves between), and is charged when it is over, however that comes.
+"""
+
+from __future__ import annotations
+
+import math
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from sim.engine.fleet_result import DIRECT, Tally, size_class
+from sim.engine.job import Clock
+from sim.engine.jobs import Queue
+from sim.engine.kernel import Order
+from sim.engine.nodes import Level, PackedPool, Place
+from sim.policies.contracts import Bucket
+from sim.policies.planner import Pending, Planner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from sim.engine.fleet_result import FleetResult
+    from sim.engine.job import Group, Job
+    from sim.engine.jobs import Jobs
+    from sim.engine.kernel import Call
+    from sim.engine.lives import Failure
+    from sim.engine.prepared import PreparedStream
+    from sim.scenario.streams import Arrival
+
+_IDLE, _JOB = int(Place.IDLE), int(Place.JOB)
+
+
+class Allocation:
+    """Nodes of a job of a stream, or one node of several smaller jobs: to failures and repair what a group of a job is.
+
+    Whatever its jobs do at the moment, failures can hit all of its nodes.
+    """
+
+    __slots__ = (
+        "busy", "deferred", "detect_at", "epoch", "footprint", "free", "holding", "jobs", "missing", "nodes",
+        "ready_at", "replaced", "suspects",
+    )  # fmt: skip
+
+    main = None
+    exposed = "both"
+
+    def __init__(self, nodes: list[int], free: int, now: float) -> None:
+        self.nodes = nodes
+        """Node at each position, or -1."""
+        self.free = free
+        """GPUs of a shared node that no job has [-]."""
+        self.jobs: list[StreamJob] = []
+        self.holding = True
+        self.missing: list[int] = []
+        """Positions without a node."""
+        self.replaced: list[int] = []
+        """Positions that lost their node to another one at once."""
+        self.suspects: list[tuple[int, Failure]] = []
+        """Nodes that failed and of which the jobs do not know yet, with the failure."""
+        self.deferred: list[tuple[int, int, int, float]] = []
+        self.footprint = None
+        self.detect_at = math.inf
+        """When the jobs know of a failure [s]."""
+        self.ready_at = -math.inf
+        """When nodes that had to be got ready are there [s]."""
+        self.epoch = 0
+        self.busy = Clock(now)
+        self.busy.is_on = True
+
+    @property
+    def job(self) -> Allocation:
+        """What others read of the job of a group: its nodes, and whether it holds them."""
+        return self
+
+
+class StreamJob(Pending):
+    """A job of a stream, from its submission to its end."""
+
+    __slots__ = (
+        "account", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "preempted", "queued",
+        "root", "run", "run_at", "save", "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
+    )  # fmt: skip
+
+    def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
+        super().__init__(
+            number=number,
+            nodes=nodes,
+            gpus=spec.gpus,
+            limit=spec.limit,
+            priority=spec.priority,
+            submit=spec.submit,
+            eligible=spec.submit,
+            tenant=spec.tenant,
+            partition=spec.partition,
+        )
+        self.spec = spec
+        self.stream = stream
+        self.account = account
+        self.allocation: Allocation | None = None
+        self.attempts = 0
+        """How often it has begun to run."""
+        self.root = 0
+        """Why it is in the queue, or had to start anew: index of the root cause; 0 because it arrived."""
+        self.via = DIRECT
+        self.why = 0
+        """Index of the cause that its stages are charged to."""
+        self.queued = spec.submit
+        """Since when it waits [s]."""
+        self.waited = 0.0
+        self.first = math.nan
+        """When it first started [s]."""
+        self.began = math.nan
+        """When it last got its nodes [s]."""
+        self.since = math.nan
+        """Up to when its nodes have been charged [s]."""
+        self.stages: list[tuple[int, float]] = []
+        """What comes before it runs on: bucket and end [s]."""
+        self.run_at = math.inf
+        """When it runs on [s]."""
+        self.durable = 0.0
+        """Work that is saved [s]."""
+        self.save = 0.0
+        """How long a save stops it [s]."""
+        self.run = 0.0
+        """How long it has held nodes [s]."""
+        self.useful = 0.0
+        """Stepping whose result was kept [s]."""
+        self.failures = 0
+        self.preempted = 0
+        self.epoch = 0
+        """Raised at each change of plan; an event that carries an older one is void."""
+
+
+class NamedJob(Pending):
+    """A named job in the queue."""
+
+    __slots__ = ("job",)
+
+    def __init__(self, number: int, job: Job, now: float) -> None:
+        super().__init__(
+            number=number,
+            nodes=job.nodes_needed,
+            gpus=job.gpus,
+            limit=math.inf,
+            priority=0,
+            submit=now,
+            eligible=now,
+            tenant=0,
+            partition=0,
+        )
+        self.job = job
+
+
+class Fleet(Queue):
+    """The queue of a cluster that streams of jobs share.
+
+    Everything that may let a job start asks for a pass (:meth:`ask`); it comes once, after all else of that instant.
+    """
+
+    def __init__(self, jobs: Jobs) -> None:
+        prepared = jobs.prepared
+        self.streams = prepared.streams
+        self.sources: list[Iterator[Arrival]] = []
+        """Arrivals that have not come yet, by stream."""
+        self.end = prepared.warmup + prepared.horizon
+        edges = [prepared.warmup]
+        while prepared.windows is not None and edges[-1] + prepared.windows < self.end:
+            edges.append(edges[-1] + prepared.windows)
+        self.per_node = prepared.gpus_per_node
+        self.tally = Tally(
+            [*edges, self.end], prepared.nodes * self.per_node, [source.name for source in prepared.sources]
+        )
+        self.planner = Planner(prepared.scheduler, prepared.serving, gpus_per_node=self.per_node)
+        self.number = 0
+        self.asked = -math.inf
+        """When the pass comes that was asked for last [s]."""
+        self.named: dict[int, NamedJob] = {}
+        """Named jobs that wait or run, by index."""
+        self.running: dict[StreamJob, None] = {}
+        self.queued_gpus = 0
+        self.queued_jobs = 0
+        self.why_idle = "no_queue"
+        self.charged = 0.0
+        """Up to when idle GPUs have been charged [s]."""
+        self.shared = Rooms(self)
+        self.busy_lives = jobs.lives.nodes
+        super().__init__(jobs)
+        jobs.hit = self.hit
+        self.failures = jobs.failures
+        for stream in self.streams:
+            self.sources.append(stream.arrivals(prepared.seed, jobs.replication, self.end))
+            if stream.pending:
+                for _ in range(stream.pending):
+                    self._submit(stream, next(self.sources[-1]), 0.0)
+            else:
+                self._expect(stream)
+        self.open += len(self.streams)
+
+    # ------------------------------------------------------------------------------------------------ arrivals
+
+    def _expect(self, stream: PreparedStream) -> None:
+        """Arrange the next arrival of a stream."""
+        spec = next(self.sources[stream.index], None)
+        if spec is not None:
+            self.kernel.at(spec.submit, Order.ARRIVAL, self._on_submit, (stream, spec))
+        else:
+            self.open -= 1
+
+    def _on_submit(self, call: Call) -> None:
+        stream, spec = call.argument
+        self._submit(stream, spec, self.kernel.now)
+        self._expect(stream)
+
+    def _submit(self, stream: PreparedStream, spec: Arrival, now: float) -> None:
+        """Let a job enter the queue for the first time."""
+        nodes = -(-spec.gpus // self.per_node) if spec.gpus >= self.per_node else 0
+        account = self.tally.account(stream.index, size_class(spec.gpus), spec.tenant, spec.priority, spec.partition)
+        job = StreamJob(self.number, spec, stream, account, nodes)
+        job.save = stream.saves[spec.gpus].save.of(spec.work)
+        self.number += 1
+        self.open += 1
+        self._enqueue(job, now)
+
+    def _enqueue(self, job: StreamJob, now: float) -> None:
+        job.queued = min(job.queued, now)
+        if job.spec.limit == job.spec.work:
+            job.limit = self._left(job)
+        self.queued_gpus += job.gpus
+        self.queued_jobs += 1
+        self.planner.enqueue(job, now)
+        self.ask(now)
+
+    def enter(self, job: Job, now: float) -> None:
+        """Put a named job into the queue."""
+        pending = self.named[job.index] = NamedJob(self.number, job, now)
+        self.number += 1
+        self.queued_gpus += job.gpus
+        self.queued_jobs += 1
+        self.planner.enqueue(pending, now)
+        self.waiting.append((job, now))
+        self.ask(now)
+
+    # -------------------------------------------------------------------------------------------------- passes
+
+    def serve(self, now: float) -> None:
+        """Ask for a pass: nodes have become free."""
+        self.ask(now)
+
+    def ask(self, now: float) -> None:
+        """Let the scheduler look at the queue after all else of this instant, or at the next tick of its cycle."""
+        cycle = self.scheduler.cycle
+        time = math.ceil(now / cycle) * cycle if cycle > 0 else now
+        if time > self.asked:
+            self.asked = time
+            self.kernel.at(time, Order.PASS, self._on_pass)
+
+    def _on_pass(self, call: Call) -> None:
+        del call
+        now = self.kernel.now
+        self._charge_idle(now)
+        planner = self.planner
+        drift = self.cluster.idle.count - planner.free
+        if drift:
+            planner.capacity(drift, now)
+        for pending in planner.plan(now):
+            if isinstance(pending, StreamJob):
+                self._begin(pending, now)
+            elif isinstance(pending, NamedJob):
+                self.waiting = [entry for entry in self.waiting if entry[0] is not pending.job]
+                self.queued_gpus -= pending.gpus
+                self.queued_jobs -= 1
+                self._start(pending.job, now)
+        self.why_idle = planner.reason(now)
+        self._note(now)
+
+    def _note(self, now: float) -> None:
+        """Say what is true from now on of the cluster as a whole."""
+        free = self.cluster.idle.count * self.per_node
+        healthy = (self.cluster.nodes - self.cluster.down.count) * self.per_node
+        spare = sum(pool.count for pool in self.cluster.pools.values()) * self.per_node - free
+        allocated = healthy - free - spare - self.shared.free.count
+        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or self.shared.largest())
+
+    def _charge_idle(self, now: float) -> None:
+        """Charge the GPUs that nobody has had since the last pass."""
+        idle = self.cluster.idle.collect(now) * self.per_node + self.shared.free.collect(now)
+        if idle > 0:
+            self.tally.idle(self.why_idle, idle, self.charged, now)
+        self.charged = now
+
+    # ---------------------------------------------------------------------------------------------------- runs
+
+    def _begin(self, job: StreamJob, now: float) -> None:
+        """Give a job its nodes and let it start."""
+        waited = now - job.queued
+        if waited > 0:
+            job.waited += waited
+            self.tally.charge(job.account, Bucket.QUEUED, job.root, job.via, waited * job.gpus, job.queued, now)
+        self.queued_gpus -= job.gpus
+        self.queued_jobs -= 1
+        if math.isnan(job.first):
+            job.first = now
+        job.began = job.since = now
+        self.running[job] = None
+        job.allocation = self.shared.allocate(job, now) if job.nodes == 0 else self._allocate(job, now)
+        job.why = job.root
+        self._run(job, now, now)
+        if job.stream.pending:
+            self._submit(job.stream, next(self.sources[job.stream.index]), now)
+
+    def _allocate(self, job: StreamJob, now: float) -> Allocation:
+        """Return whole nodes for a job."""
+        cluster = self.cluster
+        if job.nodes == 1:
+            nodes = [cluster.take("idle", now)]
+        else:
+            nodes = cluster.take_many(job.nodes, now)
+        allocation = Allocation(nodes, 0, now)
+        allocation.jobs.append(job)
+        if self.busy_lives:
+            for position, node in enumerate(nodes):
+                cluster.seat(allocation, position, node, now)
+        else:
+            group, place = cluster.group, cluster.position
+            for position, node in enumerate(nodes):
+                group[node] = allocation
+                place[node] = position
+        return allocation
+
+    def _run(self, job: StreamJob, now: float, ready: float) -> None:
+        """Let a job that has its nodes start or start anew, and arrange its end. It is charged up to now."""
+        stream, spec = job.stream, job.spec
+        stages = job.stages = []
+        if ready > now:
+            stages.append((Bucket.STARVED, ready))
+        if stream.restart > 0:
+            ready += stream.restart
+            stages.append((Bucket.INITIALIZE, ready))
+        if job.durable > 0:
+            restore = stream.saves[spec.gpus].restore.of(spec.work)
+            if restore > 0:
+                ready += restore
+                stages.append((Bucket.RESTORE, ready))
+        job.run_at = ready
+        job.attempts += 1
+        job.epoch += 1
+        end = ready + self._wall(job, spec.ends - job.durable)
+        outcome = spec.outcome
+        if spec.limit != spec.work and self.scheduler.at_limit == "kill":
+            kill = job.began + spec.limit + self.scheduler.overtime
+            if kill < end:
+                end, outcome = kill, "timeout"
+        if end < math.inf:
+            self.kernel.at(end, Order.PHASE, self._on_end, (job, job.epoch, outcome))
+
+    def _wall(self, job: StreamJob, work: float) -> float:
+        """Return how long a job runs for some work, saves between included [s]; it is over before the last save."""
+        if not job.save or work == math.inf:
+            return work
+        saves = math.ceil(work / job.stream.saves[job.gpus].interval) - 1
+        return work + max(saves, 0) * job.save
+
+    def _left(self, job: StreamJob) -> float:
+        """Return how long a job will hold its nodes from its next start on, if nothing happens [s]."""
+        stream, spec = job.stream, job.spec
+        restore = stream.saves[spec.gpus].restore.of(spec.work) if job.durable > 0 else 0.0
+        return stream.restart + restore + self._wall(job, spec.work - job.durable)
+
+    def _on_end(self, call: Call) -> None:
+        job, epoch, outcome = call.argument
+        if epoch == job.epoch:
+            now = self.kernel.now
+            self._charge(job, now, keeps=True)
+            self._free(job, now)
+            self._close(job, outcome, now)
+
+    def _charge(self, job: StreamJob, now: float, *, keeps: bool = False, cause: int = 0, via: int = DIRECT) -> float:
+        """Charge the nodes of a job up to now; return the work that is lost [s].
+
+        What is not saved is lost to the `cause` unless the job `keeps` it, because it is over or has saved just now.
+        """
+        allocation = job.allocation
+        assert allocation is not None
+        charge, account, time = self.tally.charge, job.account, job.since
+        gpus = (job.nodes - len(allocation.missing)) * self.per_node or job.gpus
+        for bucket, end in job.stages:
+            stop = end if end < now else now
+            if stop > time:
+                charge(account, bucket, job.why, job.via, (stop - time) * gpus, time, stop)
+                time = stop
+        job.run += now - job.since
+        job.since = now
+        seconds = now - job.run_at
+        if seconds <= 0:
+            return 0.0
+        interval, save = job.stream.saves[job.spec.gpus].interval, job.save
+        lost = stalled = 0.0
+        if interval == math.inf:
+            stepped = seconds
+            risk = stepped
+        else:
+            saves, rest = divmod(seconds, interval + save)
+            stalled = saves * save + max(rest - interval, 0.0)
+            stepped = seconds - stalled
+            risk = min(rest, interval)
+        if keeps:
+            risk = 0.0
+        kept = stepped - risk
+        job.durable += kept
+        job.useful += kept
+        if stalled > 0:
+            charge(account, Bucket.CHECKPOINT_STALL, 0, DIRECT, stalled * gpus, job.run_at, now)
+        if risk > 0:
+            lost = risk
+            charge(account, Bucket.LOST_WORK, cause, via, risk * gpus, now - risk, now)
+        if kept > 0:
+            charge(account, Bucket.PRODUCTIVE, 0, DIRECT, kept * gpus, job.run_at, now - risk)
+        return lost
+
+    def _free(self, job: StreamJob, now: float) -> None:
+        """Take the nodes of a job, which is charged, from it."""
+        allocation = job.allocation
+        assert allocation is not None
+        job.epoch += 1
+        job.allocation = None
+        del self.running[job]
+        self.planner.ended(job, now)
+        if job.nodes == 0:
+            self.shared.leave(allocation, job, now)
+        else:
+            self._release(allocation, now)
+        self.ask(now)
+
+    def _release(self, allocation: Allocation, now: float) -> None:
+        """Let the nodes of an allocation be idle; those that failed go to repair."""
+        self._remove(allocation, now)
+        cluster = self.cluster
+        idle, place, group = cluster.idle, cluster.place, cluster.group
+        allocation.holding = False
+        allocation.epoch += 1
+        freed = [node for node in allocation.nodes if node >= 0] if allocation.missing else allocation.nodes
+        for node in freed:
+            if self.busy_lives:
+                cluster.lives.leave(node, allocation, now)
+            group[node] = None
+            place[node] = _IDLE
+            idle.push(node)
+        idle.change(len(freed), now)
+        if self.failures.rollouts.all:
+            self.failures.rollouts.change_free()
+
+    def _close(self, job: StreamJob, outcome: str, now: float) -> None:
+        """Count a job that is over."""
+        self.open -= 1
+        self._count(job, outcome, now)
+        if self.open == 0:
+            self.jobs.when_all_done(now)
+
+    def _count(self, job: StreamJob, outcome: str, now: float) -> None:
+        self.tally.ended(
+            job.account, outcome, job.spec.submit, job.first, now, job.gpus, job.waited, job.run, job.useful,
+            job.failures, job.preempted,
+        )  # fmt: skip
