@@ -87,8 +87,9 @@ def _is_size(group: str) -> bool:
 def group_of(prepared: Prepared, by: str, account: FleetAccount) -> str:
     """Return what the group of an account is called."""
     number: int = getattr(account, by)
-    named = {"stream": prepared.streams, "tenant": prepared.tenants, "partition": prepared.partitions}.get(by, ())
-    return str(named[number].name) if 0 <= number < len(named) else str(number)
+    entries = {"stream": prepared.streams, "tenant": prepared.tenants, "partition": prepared.partitions}
+    named = [entry.name for entry in entries.get(by, ())]  # type: ignore[attr-defined]
+    return named[number] if 0 <= number < len(named) else str(number)
 
 
 def slices(prepared: Prepared, accounts: Iterable[FleetAccount]) -> dict[tuple[str, str], list[FleetAccount]]:
@@ -263,7 +264,7 @@ class Growth(NamedTuple):
 
 
 def growth_of(fleets: Sequence[FleetResult]) -> Growth | None:
-    """Return how fast the queue grew, by a line through the second half of the windows; ``None`` without enough of them.
+    """Return how fast the queue grew, by a line through the second half of the windows; ``None`` with too few of them.
 
     Of `FEWEST_REPLICATIONS` or more the interval is that of their slopes. Of fewer it is that of the line through the
     mean queue, with an error that counts how alike neighbouring windows are.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
-from analysis.metrics import SHARES, add_times, amounts_of, job_ratios, job_spending, ratios
+from analysis.metrics import add_times, amounts_of, is_share, job_ratios, job_spending, ratios
 from analysis.statistics.differences import CONTROL_COUNT, ControlVariates, controlled
 from analysis.statistics.estimates import means, ratio_interval
 from analysis.statistics.intervals import unseen
@@ -635,7 +635,7 @@ def _check_metric(metric: str, known: Mapping[str, Ratio], precision: Precision 
         near = difflib.get_close_matches(metric, known, 1)
         hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(sorted(known))}"
         raise RequestError(f"this scenario has no metric '{metric}'; {hint}")
-    if precision is not None and not precision.relative and metric not in SHARES:
+    if precision is not None and not precision.relative and not is_share(metric):
         raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
 
 

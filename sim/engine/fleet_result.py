@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from sim.engine.ledger import check_sum
-from sim.policies.contracts import NO_FAILURE, Bucket
+from sim.policies.contracts import JOB_BUCKETS, NO_FAILURE, Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -180,6 +180,15 @@ class FleetResult:
     def owned(self) -> FloatArray:
         """All GPU-time of the cluster by window [GPU s], shape (windows,)."""
         return self.seconds * self.gpus
+
+    @property
+    def buckets(self) -> FloatArray:
+        """GPU-seconds of the jobs by bucket of a job, shape (12,)."""
+        found = np.zeros(len(JOB_BUCKETS))
+        for key, row in self.ledger.items():
+            if key.account != CLUSTER:
+                found[key.bucket] += float(row.sum())
+        return found
 
     def level(self, name: str) -> FloatArray:
         """Return an integral over time by window, shape (windows,)."""
