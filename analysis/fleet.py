@@ -263,46 +263,67 @@ class Growth(NamedTuple):
         return self.ci95[0] > 0 and self.rate * self.seconds > 0.2 * self.queued
 
 
-def growth_of(fleets: Sequence[FleetResult]) -> Growth | None:
-    """Return how fast the queue grew, by a line through the second half of the windows; ``None`` with too few of them.
+class QueueLine(NamedTuple):
+    """The queue in the second half of a run.
 
-    Of `FEWEST_REPLICATIONS` or more the interval is that of their slopes. Of fewer it is that of the line through the
-    mean queue, with an error that counts how alike neighbouring windows are.
+    Parameters
+    ----------
+    time
+        Middles of the windows around their mean [s], shape (n,).
+    queue
+        GPUs in the queue, shape (n,).
+    seconds
+        How long that half is [s].
+    """
+
+    time: FloatArray
+    queue: FloatArray
+    seconds: float
+
+    def slope(self) -> float:
+        """Return how fast the queue grew, by least squares [GPUs/s]."""
+        return float(self.time @ self.queue) / float(self.time @ self.time)
+
+
+def queue_line(fleet: FleetResult) -> QueueLine | None:
+    """Return the queue in the second half of the windows; ``None`` with too few of them for a line."""
+    used = np.flatnonzero(fleet.seconds)
+    used = used[len(used) // 2 :]
+    if len(used) < 6:
+        return None
+    seconds = fleet.seconds[used]
+    time = fleet.edges[used] + seconds / 2
+    return QueueLine(time - time.mean(), fleet.level("queued_gpus")[used] / seconds, float(seconds.sum()))
+
+
+def growth_of(lines: Sequence[QueueLine]) -> Growth | None:
+    """Return how fast the queue grew in the second half of some replications; ``None`` without any.
+
+    Of `FEWEST_REPLICATIONS` or more the interval is that of their slopes. Of fewer it is that of the line through their
+    mean, with an error that counts how much neighbouring windows are alike.
 
     References
     ----------
     A. M. Law, "Simulation Modeling and Analysis", 5th ed. (2015), section 9.5 (means of a queue that does not settle).
     """
-    slopes, queues, seconds = [], [], 0.0
-    for fleet in fleets:
-        used = fleet.seconds > 0
-        first = int(np.count_nonzero(used)) // 2
-        time = (fleet.edges[:-1] + fleet.seconds / 2)[used][first:]
-        queue = (fleet.level("queued_gpus")[used] / fleet.seconds[used])[first:]
-        if len(time) < 6:
-            return None
-        seconds = float(fleet.seconds[used][first:].sum())
-        centred = time - time.mean()
-        slopes.append(float(centred @ queue) / float(centred @ centred))
-        queues.append((centred, queue))
-    mean = float(np.mean([queue.mean() for _, queue in queues]))
-    rate = float(np.mean(slopes))
-    if len(fleets) >= FEWEST_REPLICATIONS:
+    if not lines:
+        return None
+    queued, seconds = float(np.mean([line.queue.mean() for line in lines])), lines[0].seconds
+    slopes = [line.slope() for line in lines]
+    if len(lines) >= FEWEST_REPLICATIONS:
         interval = mean_interval(slopes)
-        return None if interval is None else Growth(rate, interval, mean, seconds)
-    count = min(len(queue) for _, queue in queues)
-    pooled = np.mean([queue[-count:] for _, queue in queues], axis=0)
-    centred = queues[0][0][-count:]
-    centred = centred - centred.mean()
-    rate = float(centred @ pooled) / float(centred @ centred)
-    rest = pooled - pooled.mean() - rate * centred
+        return None if interval is None else Growth(float(np.mean(slopes)), interval, queued, seconds)
+    count = min(len(line.queue) for line in lines)
+    mean = QueueLine(lines[0].time[:count], np.mean([line.queue[:count] for line in lines], axis=0), seconds)
+    rate, length = mean.slope(), float(mean.time @ mean.time)
+    rest = mean.queue - mean.queue.mean() - rate * mean.time
     square = float(rest @ rest)
     alike = min(max(float(rest[1:] @ rest[:-1]) / square, 0.0), 0.95) if square else 0.0
-    # The windows are worth as many independent ones (an autoregressive error).
+    # Windows whose errors follow an autoregression of the first order are worth as many independent ones.
     worth = count * (1 - alike) / (1 + alike)
-    error = math.sqrt(square / (count - 2) / float(centred @ centred) * count / worth)
+    error = math.sqrt(square / (count - 2) / length * count / worth)
     half = t_quantile(0.95, max(worth - 2, 1.0)) * error
-    return Growth(rate, (rate - half, rate + half), mean, seconds)
+    return Growth(rate, (rate - half, rate + half), queued, seconds)
 
 
 # Quantiles of single jobs.

@@ -72,7 +72,8 @@ class Preempt(Model):
         "youngest", description="Which of the lowest is taken first: the last started, the first started, the smallest."
     )
     victims: Literal["minimal", "reorder"] = Field(
-        "minimal", description="Take candidates until the job fits and spare those not needed (Kueue); or as Slurm does."
+        "minimal",
+        description="Take candidates until the job fits and spare those not needed (Kueue); or as Slurm does.",
     )
     reorder: Count = Field(1, description="Slurm: times that the last candidate moves to the front (reorder_count).")
     most: Count | None = Field(None, description="Preemptions after which a job is safe; without it, none is.")
