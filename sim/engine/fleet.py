@@ -10,18 +10,19 @@ import math
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from sim.engine.fleet_result import DIRECT, Tally, size_class
+import numpy as np
+
+from sim.engine.fleet_result import CLUSTER, DIRECT, ROOTS, Tally, size_class
 from sim.engine.job import Clock
 from sim.engine.jobs import Queue
 from sim.engine.kernel import Order
-from sim.engine.nodes import Level, PackedPool, Place
-from sim.policies.contracts import Bucket
+from sim.engine.nodes import Level, Place
+from sim.policies.contracts import ANY_POOL, Bucket
 from sim.policies.planner import Pending, Planner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from sim.engine.fleet_result import FleetResult
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
     from sim.engine.kernel import Call
     from sim.engine.lives import Failure
     from sim.engine.prepared import PreparedStream
+    from sim.policies.contracts import PoolName
     from sim.scenario.streams import Arrival
 
-_IDLE, _JOB = int(Place.IDLE), int(Place.JOB)
+_IDLE = int(Place.IDLE)
 
 
 class Allocation:
@@ -42,7 +44,7 @@ class Allocation:
     """
 
     __slots__ = (
-        "busy", "deferred", "detect_at", "epoch", "footprint", "free", "holding", "jobs", "missing", "nodes",
+        "busy", "deferred", "detect_at", "epoch", "footprint", "free", "holding", "home", "jobs", "missing", "nodes",
         "ready_at", "replaced", "suspects",
     )  # fmt: skip
 
@@ -54,6 +56,8 @@ class Allocation:
         """Node at each position, or -1."""
         self.free = free
         """GPUs of a shared node that no job has [-]."""
+        self.home = nodes[0]
+        """The shared node; -1 once it is shared no more."""
         self.jobs: list[StreamJob] = []
         self.holding = True
         self.missing: list[int] = []
@@ -177,14 +181,20 @@ class Fleet(Queue):
         )
         self.planner = Planner(prepared.scheduler, prepared.serving, gpus_per_node=self.per_node)
         self.number = 0
+        self.drain = len(prepared.sources) + 1 + ROOTS.index("drain")
+        self.pools: Sequence[PoolName] = getattr(prepared.recovery, "pools", ANY_POOL)
+        """Where replacements come from, in this order."""
         self.asked = -math.inf
         """When the pass comes that was asked for last [s]."""
         self.named: dict[int, NamedJob] = {}
         """Named jobs that wait or run, by index."""
-        self.running: dict[StreamJob, None] = {}
+        self.alive: dict[StreamJob, None] = {}
+        """Jobs of streams that have been submitted and are not over."""
         self.queued_gpus = 0
         self.queued_jobs = 0
         self.why_idle = "no_queue"
+        self.held = np.zeros(len(Bucket))
+        """GPU-seconds of jobs of streams, once there is a result."""
         self.charged = 0.0
         """Up to when idle GPUs have been charged [s]."""
         self.shared = Rooms(self)
@@ -218,16 +228,19 @@ class Fleet(Queue):
 
     def _submit(self, stream: PreparedStream, spec: Arrival, now: float) -> None:
         """Let a job enter the queue for the first time."""
+        if stream.pending:
+            spec = spec._replace(submit=now)
         nodes = -(-spec.gpus // self.per_node) if spec.gpus >= self.per_node else 0
         account = self.tally.account(stream.index, size_class(spec.gpus), spec.tenant, spec.priority, spec.partition)
         job = StreamJob(self.number, spec, stream, account, nodes)
         job.save = stream.saves[spec.gpus].save.of(spec.work)
         self.number += 1
         self.open += 1
+        self.alive[job] = None
         self._enqueue(job, now)
 
     def _enqueue(self, job: StreamJob, now: float) -> None:
-        job.queued = min(job.queued, now)
+        """Let a job wait for nodes; it has waited since it was `queued`."""
         if job.spec.limit == job.spec.work:
             job.limit = self._left(job)
         self.queued_gpus += job.gpus
@@ -291,27 +304,31 @@ class Fleet(Queue):
         idle = self.cluster.idle.collect(now) * self.per_node + self.shared.free.collect(now)
         if idle > 0:
             self.tally.idle(self.why_idle, idle, self.charged, now)
+            self.cluster.account.table[Bucket.UNALLOCATED][0] += idle
         self.charged = now
 
     # ---------------------------------------------------------------------------------------------------- runs
 
     def _begin(self, job: StreamJob, now: float) -> None:
         """Give a job its nodes and let it start."""
-        waited = now - job.queued
-        if waited > 0:
-            job.waited += waited
-            self.tally.charge(job.account, Bucket.QUEUED, job.root, job.via, waited * job.gpus, job.queued, now)
+        self._charge_wait(job, now)
         self.queued_gpus -= job.gpus
         self.queued_jobs -= 1
         if math.isnan(job.first):
             job.first = now
         job.began = job.since = now
-        self.running[job] = None
         job.allocation = self.shared.allocate(job, now) if job.nodes == 0 else self._allocate(job, now)
         job.why = job.root
         self._run(job, now, now)
         if job.stream.pending:
             self._submit(job.stream, next(self.sources[job.stream.index]), now)
+
+    def _charge_wait(self, job: StreamJob, now: float) -> None:
+        """Charge the GPUs that a job has waited for up to now."""
+        waited = now - job.queued
+        if waited > 0:
+            job.waited += waited
+            self.tally.charge(job.account, Bucket.QUEUED, job.root, job.via, waited * job.gpus, job.queued, now)
 
     def _allocate(self, job: StreamJob, now: float) -> Allocation:
         """Return whole nodes for a job."""
@@ -428,15 +445,14 @@ class Fleet(Queue):
         assert allocation is not None
         job.epoch += 1
         job.allocation = None
-        del self.running[job]
         self.planner.ended(job, now)
         if job.nodes == 0:
             self.shared.leave(allocation, job, now)
         else:
-            self._release(allocation, now)
+            self.release(allocation, now)
         self.ask(now)
 
-    def _release(self, allocation: Allocation, now: float) -> None:
+    def release(self, allocation: Allocation, now: float) -> None:
         """Let the nodes of an allocation be idle; those that failed go to repair."""
         self._remove(allocation, now)
         cluster = self.cluster
@@ -457,6 +473,7 @@ class Fleet(Queue):
     def _close(self, job: StreamJob, outcome: str, now: float) -> None:
         """Count a job that is over."""
         self.open -= 1
+        del self.alive[job]
         self._count(job, outcome, now)
         if self.open == 0:
             self.jobs.when_all_done(now)
@@ -466,3 +483,217 @@ class Fleet(Queue):
             job.account, outcome, job.spec.submit, job.first, now, job.gpus, job.waited, job.run, job.useful,
             job.failures, job.preempted,
         )  # fmt: skip
+
+    # ------------------------------------------------------------------------------------------------ failures
+
+    def hit(self, groups: Sequence[Group | Allocation], failure: Failure, now: float, latency: float) -> None:
+        """Let a failure hit jobs; those of streams stand still until they know of it, after `latency` [s]."""
+        for group in groups:
+            if isinstance(group, Allocation):
+                self._hit(group, failure, now, latency)
+        named = [group for group in groups if not isinstance(group, Allocation)]
+        if named:
+            self.jobs.interruptions.hit(named, failure, now, latency)
+
+    def _hit(self, allocation: Allocation, failure: Failure, now: float, latency: float) -> None:
+        is_open = allocation.detect_at < math.inf
+        known = now + latency
+        cause = self.drain if failure.info.source.planned else failure.info.cause
+        for job in allocation.jobs if not is_open else ():
+            saves = failure.info.saves and now > job.run_at and job.save <= failure.info.source.notice
+            lost = self._charge(job, now, keeps=saves, cause=cause)
+            if saves:
+                known = max(known, now + job.save)
+            self._stop(job, cause, DIRECT, Bucket.CHECKPOINT_STALL if saves and job.save else Bucket.DETECTION)
+            job.failures += not failure.info.source.planned
+            self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
+        if known < allocation.detect_at:
+            allocation.detect_at = known
+            allocation.epoch += 1
+            if known > now:
+                self.kernel.at(known, Order.PHASE, self._on_known, (allocation, allocation.epoch))
+            else:
+                self._answer(allocation, now)
+
+    def _stop(self, job: StreamJob, cause: int, via: int, bucket: int) -> None:
+        """Let a job, which is charged, stand still with its nodes for a cause."""
+        job.epoch += 1
+        job.root = job.why = cause
+        job.via = via
+        job.stages = [(bucket, math.inf)]
+        job.run_at = math.inf
+
+    def _on_known(self, call: Call) -> None:
+        allocation, epoch = call.argument
+        if epoch == allocation.epoch:
+            self._answer(allocation, self.kernel.now)
+
+    def _answer(self, allocation: Allocation, now: float) -> None:
+        """Let the jobs of an allocation that know of a failure go on in place, or queue again."""
+        allocation.detect_at = math.inf
+        allocation.epoch += 1
+        for job in allocation.jobs:
+            self._charge(job, now)
+        self._remove(allocation, now)
+        if allocation.missing and allocation.jobs[0].nodes == 0:
+            self.shared.close(allocation, now)
+        goes_on = not allocation.missing or self._replace(allocation, now)
+        for job in list(allocation.jobs):
+            if goes_on:
+                self._run(job, now, allocation.ready_at)
+            else:
+                self._requeue(job, now)
+
+    def _remove(self, allocation: Allocation, now: float) -> None:
+        """Send the nodes of an allocation that have failed to repair."""
+        cluster = self.cluster
+        for node, failure in allocation.suspects:
+            if failure.info.by_course:
+                self.jobs.repair.diagnose(node, failure, allocation, now)
+            elif cluster.outages[node] and cluster.group[node] is allocation:
+                cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
+        allocation.suspects.clear()
+        if cluster.units is not None and cluster.units.torn:
+            cluster.units.let_go(allocation, now)
+
+    def _replace(self, allocation: Allocation, now: float) -> bool:
+        """Give an allocation nodes for those that it misses, if there are enough for all; return whether."""
+        missing = allocation.missing
+        if self.scheduler.replacement not in ("first", "domain") or allocation.jobs[0].nodes == 0:
+            return False
+        cluster = self.cluster
+        pools = [name for name in self.pools if name in cluster.pools]
+        if sum(cluster.pools[name].count for name in pools) < len(missing):
+            return False
+        for name in pools:
+            while missing:
+                node = cluster.take(name, now)
+                if node < 0:
+                    break
+                cluster.seat(allocation, missing.pop(), node, now)
+                if name in ("warm", "cold"):
+                    _, _, seconds, one_by_one = self.jobs.prepared.reserves[name]
+                    begin = max(allocation.ready_at, now) if one_by_one else now
+                    allocation.ready_at = max(allocation.ready_at, begin + seconds)
+        return True
+
+    def _requeue(self, job: StreamJob, now: float) -> None:
+        """Let a job, which is charged, give its nodes back and queue again after the delay."""
+        rule = self.scheduler.requeue
+        self._free(job, now)
+        job.queued = now
+        if rule.age == "reset":
+            job.submit = job.eligible = now + rule.delay
+        if rule.delay > 0:
+            self.kernel.at(now + rule.delay, Order.PHASE, self._on_eligible, job)
+        else:
+            self._enqueue(job, now)
+
+    def _on_eligible(self, call: Call) -> None:
+        self._enqueue(call.argument, self.kernel.now)
+
+    # --------------------------------------------------------------------------------------------------- close
+
+    def settle(self, now: float) -> None:
+        """Charge idle GPUs up to now, before others collect what they have been."""
+        self._charge_idle(now)
+
+    def close(self, now: float) -> None:
+        """Charge every job up to now and count it as it stands."""
+        self._charge_idle(now)
+        for job in self.alive:
+            if job.allocation is not None:
+                self._charge(job, now, keeps=True)
+                self._count(job, "running", now)
+            else:
+                self._charge_wait(job, now)
+                self._count(job, "waiting", now)
+
+    def result(self, now: float, capacity: float, outside: NDArray[np.float64]) -> FleetResult:
+        """Return what the streams came to; its ledger, with the nodes outside jobs, adds up to the `capacity` [GPU s].
+
+        Parameters
+        ----------
+        outside
+            GPU-seconds of nodes outside jobs, shape (windows, buckets, causes); idle ones are known with their reason.
+        """
+        for window, bucket, cause in zip(*map(np.ndarray.tolist, outside.nonzero()), strict=True):
+            if bucket != Bucket.UNALLOCATED:
+                edge = self.tally.edges[window]
+                self.tally.charge(0, bucket, cause, DIRECT, float(outside[window, bucket, cause]), edge, edge)
+        found = self.tally.result(now, capacity)
+        for key, seconds in found.ledger.items():
+            if key.account is not CLUSTER and key.bucket != Bucket.QUEUED:
+                self.held[key.bucket] += seconds.sum()
+        return found
+
+
+class Rooms:
+    """Nodes that several jobs share: each goes to the fullest one that has room for it, or the emptiest."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.free = Level()
+        """GPUs of shared nodes that no job has."""
+        self.nodes: dict[int, Allocation] = {}
+        self.heaps: list[list[int]] = [[] for _ in range(fleet.per_node)]
+        """By free GPUs, a heap of nodes; of those that have changed meanwhile entries are left behind."""
+
+    def allocate(self, job: StreamJob, now: float) -> Allocation:
+        """Return the node of a job, which has room for it from now on."""
+        heaps, need = self.heaps, job.gpus
+        sizes = range(need, len(heaps))
+        for size in sizes if self.fleet.scheduler.share_nodes == "best-fit" else reversed(sizes):
+            allocation = self._first(size)
+            if allocation is not None:
+                break
+        else:
+            allocation = self._open(now)
+        self._change(allocation, -need, now)
+        allocation.jobs.append(job)
+        return allocation
+
+    def _first(self, size: int) -> Allocation | None:
+        """Return the first shared node with so many free GPUs, if there is one."""
+        heap = self.heaps[size]
+        while heap:
+            allocation = self.nodes.get(heap[0])
+            if allocation is not None and allocation.free == size and not allocation.suspects:
+                return allocation
+            heappop(heap)
+        return None
+
+    def _open(self, now: float) -> Allocation:
+        """Share one more node."""
+        fleet = self.fleet
+        node = fleet.cluster.take("idle", now)
+        allocation = self.nodes[node] = Allocation([node], fleet.per_node, now)
+        fleet.cluster.seat(allocation, 0, node, now)
+        self.free.change(fleet.per_node, now)
+        return allocation
+
+    def _change(self, allocation: Allocation, gpus: int, now: float) -> None:
+        """Let a shared node have so many more free GPUs."""
+        self.free.change(gpus, now)
+        allocation.free += gpus
+        if 0 < allocation.free < len(self.heaps):
+            heappush(self.heaps[allocation.free], allocation.nodes[0])
+
+    def leave(self, allocation: Allocation, job: StreamJob, now: float) -> None:
+        """Take a job off its node; the last one leaves it whole."""
+        allocation.jobs.remove(job)
+        if allocation.home >= 0:
+            self._change(allocation, job.gpus, now)
+            if not allocation.jobs:
+                self.close(allocation, now)
+                self.fleet.release(allocation, now)
+
+    def close(self, allocation: Allocation, now: float) -> None:
+        """Let a node be shared no more."""
+        self.free.change(-allocation.free, now)
+        del self.nodes[allocation.home]
+        allocation.home = -1
+
+    def largest(self) -> int:
+        """Return the most GPUs that are free on a shared node."""
+        return next((size for size in range(len(self.heaps) - 1, 0, -1) if self._first(size) is not None), 0)
