@@ -7,17 +7,18 @@ restore, work with saves between), and is charged when it is over, however that 
 from __future__ import annotations
 
 import math
-from heapq import heappop, heappush
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine.fleet_result import CLUSTER, DIRECT, ROOTS, Tally, size_class
+from sim.engine.fleet_result import CLUSTER, DIRECT, PREEMPTION, ROOTS, Tally, size_class
 from sim.engine.job import Clock
 from sim.engine.jobs import Queue
 from sim.engine.kernel import Order
 from sim.engine.nodes import Level, Place
-from sim.policies.contracts import ANY_POOL, Bucket
+from sim.policies.contracts import ANY_POOL, Bucket, Requeue, Save
 from sim.policies.planner import Pending, Planner, Pool, Quota
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ class StreamJob(Pending):
     """A job of a stream, from its submission to its end."""
 
     __slots__ = (
-        "account", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "preempted", "queued",
-        "root", "run", "run_at", "save", "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
+        "account", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "notice", "preempted", "queued",
+        "root", "run", "run_at", "save", "saves", "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
@@ -120,12 +121,15 @@ class StreamJob(Pending):
         """When it runs on [s]."""
         self.durable = 0.0
         """Work that is saved [s]."""
-        self.save = 0.0
+        self.saves = stream.saves[spec.gpus]
+        self.save = self.saves.save.of(spec.work)
         """How long a save stops it [s]."""
         self.run = 0.0
         """How long it has held nodes [s]."""
         self.useful = 0.0
         """Stepping whose result was kept [s]."""
+        self.notice: tuple[int, int] | None = None
+        """Root cause and size class of the job that preempts it, while it may still save."""
         self.failures = 0
         self.preempted = 0
         self.epoch = 0
@@ -161,11 +165,10 @@ class Fleet(Queue):
         self.tally = Tally(
             [*edges, self.end], prepared.nodes * self.per_node, [source.name for source in prepared.sources]
         )
-        kinds, self.pool_of = pools_of(prepared)
-        counts = [0] * len(kinds)
-        for pool, place in zip(self.pool_of, jobs.cluster.place, strict=True):
-            counts[pool] += place == _IDLE
-        pools = [kind._replace(nodes=count) for kind, count in zip(kinds, counts, strict=True)]
+        self.pool_of = prepared.packed_by or (0,) * prepared.nodes
+        """Pool of the planner that each node is of."""
+        counts = Counter(pool for pool, place in zip(self.pool_of, jobs.cluster.place, strict=True) if place == _IDLE)
+        pools = [pool._replace(nodes=counts[index]) for index, pool in enumerate(prepared.pools)]
         self.planner = Planner(
             prepared.scheduler,
             pools,
@@ -173,10 +176,14 @@ class Fleet(Queue):
             tiers=[partition.tier for partition in prepared.partitions] or (0,),
             quotas=[self._quota(tenant) for tenant in prepared.tenants] or (Quota(),),
         )
+        self.holds = prepared.scheduler.requeue.holds_nodes
         self.is_disturbed = False
         """Whether nodes have come or gone that the planner does not know of."""
         self.number = 0
         self.drain = len(prepared.sources) + 1 + ROOTS.index("drain")
+        self.demand = self.drain + 1
+        self.roots: dict[int, int] = {}
+        """Of named jobs that were preempted and wait, the root cause."""
         self.pools: Sequence[PoolName] = getattr(prepared.recovery, "pools", ANY_POOL)
         """Where replacements come from, in this order."""
         self.asked = -math.inf
@@ -197,6 +204,8 @@ class Fleet(Queue):
         """Up to when idle GPUs have been charged [s]."""
         self.unshared = Level()
         """GPUs of shared nodes that no job has."""
+        self.rooms = [0] * (self.per_node + 1)
+        """Shared nodes by free GPUs."""
         self.busy_lives = jobs.lives.nodes
         super().__init__(jobs)
         jobs.hit = self.hit
@@ -240,7 +249,6 @@ class Fleet(Queue):
         nodes = -(-spec.gpus // self.per_node) if spec.gpus >= self.per_node else 0
         account = self.tally.account(stream.index, size_class(spec.gpus), spec.tenant, spec.priority, spec.partition)
         job = StreamJob(self.number, spec, stream, account, nodes)
-        job.save = stream.saves[spec.gpus].save.of(spec.work)
         self.number += 1
         self.open += 1
         self.alive[job] = None
@@ -258,6 +266,11 @@ class Fleet(Queue):
     def enter(self, job: Job, now: float) -> None:
         """Put a named job into the queue."""
         self._settle_named(now)
+        if job.holding and not job.main.missing:
+            self._start(job, now)
+            return
+        if job.holding:
+            self.cluster.release(job, now)
         pending = NamedJob(self.number, job, now)
         self.number += 1
         self.queued_gpus += job.gpus
@@ -302,20 +315,20 @@ class Fleet(Queue):
         healthy = (self.cluster.nodes - self.cluster.down.count) * self.per_node
         reserved = sum(pool.count for pool in self.cluster.pools.values()) * self.per_node - free
         allocated = healthy - free - reserved - self.unshared.count
-        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or planner.largest())
+        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or self._room())
         wake = planner.wake(now)
         if now < wake < self.end and not now < self.wakes <= wake:
             self.wakes = wake
             self.kernel.at(wake, Order.PASS, self._on_pass)
 
-    def _preempt(self, now: float) -> bool:
-        """Stop those whom the planner has named; return whether any nodes are free at once."""
-        return False
+    def _room(self) -> int:
+        """Return the most GPUs that are free on a shared node."""
+        return next((free for free in range(self.per_node, 0, -1) if self.rooms[free]), 0)
 
     def _report(self, now: float) -> None:
         """Tell the planner of nodes that have come or gone otherwise than with its jobs."""
         planner = self.planner
-        drift = self.cluster.idle.count - sum(map(planner.idle, range(len(planner.pools))))
+        drift = self.cluster.idle.count - sum(self._idle(pool) for pool in range(len(planner.pools)))
         if not drift and not self.is_disturbed:
             return
         self.is_disturbed = False
@@ -327,8 +340,13 @@ class Fleet(Queue):
         for node, pool in enumerate(self.pool_of):
             counts[pool] += self.cluster.where(node) is Place.IDLE
         for pool, count in enumerate(counts):
-            if count != planner.idle(pool):
-                planner.capacity(count - planner.idle(pool), now, pool)
+            if count != self._idle(pool):
+                planner.capacity(count - self._idle(pool), now, pool)
+
+    def _idle(self, pool: int) -> int:
+        """Return the idle nodes of a pool that the planner knows of, claimed ones too."""
+        planner = self.planner
+        return planner.free[pool] + sum(job.claim.get(pool, 0) for job in planner._claimers)
 
     def _start_pending(self, pending: Pending, now: float) -> None:
         """Start a job that the planner has given its nodes."""
@@ -339,6 +357,7 @@ class Fleet(Queue):
         else:
             assert isinstance(pending, NamedJob)
             self.named.append(pending)
+            self.roots.pop(pending.job.index, None)
             self._start(pending.job, now)
 
     def _charge_idle(self, now: float) -> None:
@@ -394,13 +413,18 @@ class Fleet(Queue):
         allocation: Allocation | None = share.node
         if allocation is None:
             allocation = share.node = Allocation([self.cluster.take("idle", now, share.pool)], now)
-            allocation.free = self.per_node
-            self.unshared.change(self.per_node, now)
+            self._open_room(allocation, self.per_node, now)
             self._seat(allocation, now)
-        allocation.free -= job.gpus
-        self.unshared.change(-job.gpus, now)
+        self._open_room(allocation, -job.gpus, now)
         allocation.jobs.append(job)
         return allocation
+
+    def _open_room(self, allocation: Allocation, gpus: int, now: float) -> None:
+        """Let a shared node have so many more free GPUs."""
+        self.rooms[allocation.free] -= 1
+        allocation.free += gpus
+        self.rooms[allocation.free] += 1
+        self.unshared.change(gpus, now)
 
     def _seat(self, allocation: Allocation, now: float) -> None:
         """Say whose the nodes of an allocation are."""
@@ -425,7 +449,7 @@ class Fleet(Queue):
             ready += stream.restart
             stages.append((Bucket.INITIALIZE, ready))
         if job.durable > 0:
-            restore = stream.saves[spec.gpus].restore.of(spec.work)
+            restore = job.saves.restore.of(spec.work)
             if restore > 0:
                 ready += restore
                 stages.append((Bucket.RESTORE, ready))
@@ -445,13 +469,13 @@ class Fleet(Queue):
         """Return how long a job runs for some work, saves between included [s]; it is over before the last save."""
         if not job.save or work == math.inf:
             return work
-        saves = math.ceil(work / job.stream.saves[job.gpus].interval) - 1
+        saves = math.ceil(work / job.saves.interval) - 1
         return work + max(saves, 0) * job.save
 
     def _left(self, job: StreamJob) -> float:
         """Return how long a job will hold its nodes from its next start on, if nothing happens [s]."""
         stream, spec = job.stream, job.spec
-        restore = stream.saves[spec.gpus].restore.of(spec.work) if job.durable > 0 else 0.0
+        restore = job.saves.restore.of(spec.work) if job.durable > 0 else 0.0
         return stream.restart + restore + self._wall(job, spec.work - job.durable)
 
     def _on_end(self, call: Call) -> None:
@@ -459,6 +483,9 @@ class Fleet(Queue):
         if epoch == job.epoch:
             now = self.kernel.now
             self._charge(job, now, keeps=True)
+            if job.notice is not None:
+                # An exit within the grace counts as a preemption, whatever its cause.
+                self._count_preemption(job, *job.notice, now, 0.0)
             self._free(job, now)
             self._close(job, outcome, now)
 
@@ -481,29 +508,33 @@ class Fleet(Queue):
         seconds = now - job.run_at
         if seconds <= 0:
             return 0.0
-        interval, save = job.stream.saves[job.spec.gpus].interval, job.save
-        lost = stalled = 0.0
-        if interval == math.inf:
-            stepped = seconds
-            risk = stepped
-        else:
+        interval, save = job.saves.interval, job.save
+        cut, kept, stalled, risk, stall = now, seconds, 0.0, 0.0, 0.0
+        if interval < math.inf:
             saves, rest = divmod(seconds, interval + save)
-            stalled = saves * save + max(rest - interval, 0.0)
-            stepped = seconds - stalled
             risk = min(rest, interval)
+            stall = rest - risk
+            stalled = saves * save
+            cut = now - rest
+            kept = seconds - rest - stalled
+        elif not keeps:
+            cut, kept, risk = job.run_at, 0.0, seconds
         if keeps:
-            risk = 0.0
-        kept = stepped - risk
+            kept += risk
+            stalled += stall
+            cut, risk, stall = now, 0.0, 0.0
+        # Each part is spread evenly over its time, so that windows add up.
         job.durable += kept
         job.useful += kept
-        if stalled > 0:
-            charge(account, Bucket.CHECKPOINT_STALL, 0, DIRECT, stalled * gpus, job.run_at, now)
-        if risk > 0:
-            lost = risk
-            charge(account, Bucket.LOST_WORK, cause, via, risk * gpus, now - risk, now)
         if kept > 0:
-            charge(account, Bucket.PRODUCTIVE, 0, DIRECT, kept * gpus, job.run_at, now - risk)
-        return lost
+            charge(account, Bucket.PRODUCTIVE, 0, DIRECT, kept * gpus, job.run_at, cut)
+        if stalled > 0:
+            charge(account, Bucket.CHECKPOINT_STALL, 0, DIRECT, stalled * gpus, job.run_at, cut)
+        if risk > 0:
+            charge(account, Bucket.LOST_WORK, cause, via, risk * gpus, cut, now)
+        if stall > 0:
+            charge(account, Bucket.CHECKPOINT_STALL, 0, DIRECT, stall * gpus, cut, now)
+        return risk
 
     def _free(self, job: StreamJob, now: float) -> None:
         """Take the nodes of a job, which is charged, from it."""
@@ -514,8 +545,7 @@ class Fleet(Queue):
         self.planner.ended(job, now)
         allocation.jobs.remove(job)
         if job.nodes == 0 and not allocation.missing:
-            allocation.free += job.gpus
-            self.unshared.change(job.gpus, now)
+            self._open_room(allocation, job.gpus, now)
         if not allocation.jobs:
             self._release(allocation, now)
         self.ask(now)
@@ -523,7 +553,7 @@ class Fleet(Queue):
     def _release(self, allocation: Allocation, now: float) -> None:
         """Let the nodes of an allocation be idle; those that failed go to repair."""
         self._remove(allocation, now)
-        self.unshared.change(-allocation.free, now)
+        self._open_room(allocation, -allocation.free, now)
         cluster = self.cluster
         idle, place, group = cluster.idle, cluster.place, cluster.group
         allocation.holding = False
@@ -568,7 +598,10 @@ class Fleet(Queue):
         is_open = allocation.detect_at < math.inf
         known = now + latency
         cause = self._root(failure)
-        for job in allocation.jobs if not is_open else ():
+        for job in list(allocation.jobs) if not is_open else ():
+            if job.notice is not None:
+                self._evict(job, *job.notice, now, saved=False)
+                continue
             saves = failure.info.saves and now > job.run_at and job.save <= failure.info.source.notice
             lost = self._charge(job, now, keeps=saves, cause=cause)
             if saves:
@@ -576,7 +609,7 @@ class Fleet(Queue):
             self._stop(job, cause, DIRECT, Bucket.CHECKPOINT_STALL if saves and job.save else Bucket.DETECTION)
             job.failures += not failure.info.source.planned
             self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
-        if known < allocation.detect_at:
+        if allocation.jobs and known < allocation.detect_at:
             allocation.detect_at = known
             allocation.epoch += 1
             if known > now:
@@ -612,6 +645,11 @@ class Fleet(Queue):
         for job in list(allocation.jobs):
             if goes_on:
                 self._run(job, now, allocation.ready_at)
+            elif self.holds and job.nodes and job.stages[0][0] != Bucket.RESCHEDULE:
+                # It asks again after the delay, and gives its nodes back then.
+                self._stop(job, job.root, DIRECT, Bucket.RESCHEDULE)
+                allocation.detect_at = now + self.scheduler.requeue.delay
+                self.kernel.at(allocation.detect_at, Order.PHASE, self._on_known, (allocation, allocation.epoch))
             else:
                 self._requeue(job, now)
 
@@ -629,29 +667,39 @@ class Fleet(Queue):
         allocation.suspects.clear()
         if cluster.units is not None and cluster.units.torn:
             cluster.units.let_go(allocation, now)
-        if allocation.missing and allocation.free:
-            self.unshared.change(-allocation.free, now)
-            allocation.free = 0
+        if allocation.missing:
+            self._open_room(allocation, -allocation.free, now)
 
     def _replace(self, allocation: Allocation, now: float) -> bool:
         """Give an allocation nodes for those that it misses, if there are enough for all; return whether."""
-        missing = allocation.missing
-        if self.scheduler.replacement not in ("first", "domain") or allocation.jobs[0].nodes == 0:
+        missing, cluster, rule = allocation.missing, self.cluster, self.scheduler.replacement
+        if rule == "never" or allocation.jobs[0].nodes == 0:
             return False
-        cluster = self.cluster
         pools = [name for name in self.pools if name in cluster.pools]
-        if sum(cluster.pools[name].count for name in pools) < len(missing):
-            return False
+        if rule == "queue" and self.queued_jobs:
+            pools.remove("idle")
+        taken: list[tuple[int, str]] = []
         for name in pools:
-            while missing:
-                node = cluster.take(name, now)
+            while len(taken) < len(missing):
+                home = self.pool_of[next(node for node in allocation.nodes if node >= 0)] if rule == "domain" else -1
+                node = cluster.take(name, now, home)
                 if node < 0:
                     break
-                cluster.seat(allocation, missing.pop(), node, now)
-                if name in ("warm", "cold"):
-                    _, _, seconds, one_by_one = self.jobs.prepared.reserves[name]
-                    begin = max(allocation.ready_at, now) if one_by_one else now
-                    allocation.ready_at = max(allocation.ready_at, begin + seconds)
+                if home >= 0 and self.planner.pools[self.pool_of[node]].domain != self.planner.pools[home].domain:
+                    cluster.enter(cluster.pools[name], node, now)
+                    break
+                taken.append((node, name))
+        if len(taken) < len(missing):
+            for node, name in taken:
+                cluster.enter(cluster.pools[name], node, now)
+            return False
+        self.is_disturbed = True
+        for node, name in taken:
+            cluster.seat(allocation, missing.pop(), node, now)
+            if name in ("warm", "cold"):
+                _, _, seconds, one_by_one = self.jobs.prepared.reserves[name]
+                begin = max(allocation.ready_at, now) if one_by_one else now
+                allocation.ready_at = max(allocation.ready_at, begin + seconds)
         return True
 
     def _requeue(self, job: StreamJob, now: float) -> None:
@@ -668,6 +716,80 @@ class Fleet(Queue):
 
     def _on_eligible(self, call: Call) -> None:
         self._enqueue(call.argument, self.kernel.now)
+
+    # --------------------------------------------------------------------------------------------- preemption
+
+    def _preempt(self, now: float) -> bool:
+        """Stop those whom the planner has named, after their grace; return whether some have stopped at once."""
+        grace = self.scheduler.preempt.grace
+        found = False
+        for preemptor, victims in self.planner.preemptions:
+            root, by = self._reason(preemptor), size_class(preemptor.gpus)
+            for victim in victims:
+                if isinstance(victim, NamedJob):
+                    self._preempt_named(victim.job, root, by, now)
+                    found = True
+                elif grace > 0:
+                    assert isinstance(victim, StreamJob)
+                    victim.notice = (root, by)
+                    self.kernel.at(now + grace, Order.PHASE, self._on_grace_over, (victim, victim.epoch))
+                else:
+                    assert isinstance(victim, StreamJob)
+                    self._evict(victim, root, by, now, saved=False)
+                    found = True
+        return found
+
+    def _reason(self, pending: Pending) -> int:
+        """Return the root cause behind what a job does to others: why it is in the queue."""
+        if isinstance(pending, StreamJob):
+            return pending.root or self.demand
+        assert isinstance(pending, NamedJob)
+        job = pending.job
+        return self.roots.get(job.index) or (job.main.cause if job.starts else 0) or self.demand
+
+    def _on_grace_over(self, call: Call) -> None:
+        """Stop a job whose grace is over; if there was time for a save, it has made one."""
+        job, epoch = call.argument
+        if epoch != job.epoch:
+            return
+        now = self.kernel.now
+        root, by = job.notice
+        saved = job.save <= self.scheduler.preempt.grace and job.run_at < now - job.save
+        if saved:
+            self._charge(job, now - job.save, keeps=True)
+            job.stages = [(Bucket.CHECKPOINT_STALL, now)]
+            job.run_at = math.inf
+        self._evict(job, root, by, now, saved=saved)
+
+    def _evict(self, job: StreamJob, root: int, by: int, now: float, *, saved: bool) -> None:
+        """Stop a job for another one of size class `by`."""
+        lost = self._charge(job, now, keeps=saved, cause=root, via=PREEMPTION)
+        self._count_preemption(job, root, by, now, lost)
+        job.root = root
+        job.via = PREEMPTION
+        if self.scheduler.preempt.mode == "cancel":
+            self._free(job, now)
+            self._close(job, "preempted", now)
+        else:
+            self._requeue(job, now)
+
+    def _count_preemption(self, job: StreamJob, root: int, by: int, now: float, lost: float) -> None:
+        job.notice = None
+        job.preempted += 1
+        self.tally.stopped(job.account, now, root, PREEMPTION, job.gpus, lost * job.gpus, by)
+
+    def _preempt_named(self, job: Job, root: int, by: int, now: float) -> None:
+        """Let a named job save if there is time, and queue again."""
+        del by
+        self.roots[job.index] = root
+        rule = self.scheduler
+        main = job.main
+        self.jobs.stop(main, now)
+        main.cause = 0
+        saves = main.running and job.checkpoint.save_time() <= rule.preempt.grace
+        main.running = False
+        requeue = Requeue(rule.requeue.delay)
+        self.jobs.follow(main, (Save(), requeue) if saves else (requeue,), now)
 
     # --------------------------------------------------------------------------------------------------- close
 
@@ -703,6 +825,12 @@ class Fleet(Queue):
             if key.account is not CLUSTER and key.bucket != Bucket.QUEUED:
                 self.held[key.bucket] += seconds.sum()
         return found
+
+
+def pooled(prepared: Prepared) -> Prepared:
+    """Return a scenario whose nodes wait by pools of the planner, if these are several."""
+    pools, pool_of = pools_of(prepared)
+    return replace(prepared, pools=tuple(pools), packed_by=tuple(pool_of) if len(pools) > 1 else ())
 
 
 def pools_of(prepared: Prepared) -> tuple[list[Pool], list[int]]:
