@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import sim
 from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
-from analysis.metrics import METRICS, SHARES, lower_is_better
+from analysis.metrics import METRICS, is_share, lower_is_better
 from analysis.results.models import (
     FORMAT,
     AtEqual,
@@ -93,7 +93,7 @@ class Comparison:
     @property
     def order(self) -> tuple[str, ...]:
         """The variants, best first by the mean of the headline; empty where none is known that may rank them."""
-        if self.differs and self.headline in SHARES:
+        if self.differs and is_share(self.headline):
             return ()
         sign = 1 if lower_is_better(self.headline) else -1
         found = {
@@ -316,7 +316,7 @@ def _check_common(variants: Sequence[Variant]) -> None:
 
 def _check(precision: Precision, metric: str) -> None:
     """Refuse percentage points of what is no share."""
-    if not precision.relative and metric not in SHARES:
+    if not precision.relative and not is_share(metric):
         raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from sim.engine.ledger import check_sum
-from sim.policies.contracts import NO_FAILURE, Bucket
+from sim.policies.contracts import JOB_BUCKETS, NO_FAILURE, Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     FloatArray = NDArray[np.float64]
 
 
-class Account(NamedTuple):
+class FleetAccount(NamedTuple):
     """Whose GPU-seconds: a stream, a size class (`size_class`), a tenant, a priority and a partition; -1 for none."""
 
     stream: int
@@ -36,7 +36,7 @@ class Account(NamedTuple):
     partition: int = 0
 
 
-CLUSTER = Account(-1, -1, -1, -1, -1)
+CLUSTER = FleetAccount(-1, -1, -1, -1, -1)
 """Nodes outside workloads; it is account 0 of every tally."""
 
 ROOTS = ("drain", "demand", "reclaim", "limit")
@@ -118,7 +118,7 @@ def bin_of(value: float) -> int:
 class LedgerKey(NamedTuple):
     """A row of the ledger; `cause` is one of `causes_of`, of unallocated GPUs one of `IDLE`."""
 
-    account: Account
+    account: FleetAccount
     bucket: int
     cause: int
     via: int
@@ -127,7 +127,7 @@ class LedgerKey(NamedTuple):
 class StopKey(NamedTuple):
     """Jobs of an account that were stopped: by what, and of a preemption, for a job of which size class (`by`)."""
 
-    account: Account
+    account: FleetAccount
     cause: int
     via: int
     by: int
@@ -169,9 +169,9 @@ class FleetResult:
     gpus: int
     causes: tuple[str, ...]
     ledger: Mapping[LedgerKey, FloatArray]
-    jobs: Mapping[Account, FloatArray]
-    histograms: Mapping[tuple[Account, str], FloatArray]
-    outcomes: Mapping[tuple[Account, int], FloatArray]
+    jobs: Mapping[FleetAccount, FloatArray]
+    histograms: Mapping[tuple[FleetAccount, str], FloatArray]
+    outcomes: Mapping[tuple[FleetAccount, int], FloatArray]
     stops: Mapping[StopKey, FloatArray]
     levels: FloatArray
     replications: int = 1
@@ -181,18 +181,27 @@ class FleetResult:
         """All GPU-time of the cluster by window [GPU s], shape (windows,)."""
         return self.seconds * self.gpus
 
+    @property
+    def buckets(self) -> FloatArray:
+        """GPU-seconds of the jobs by bucket of a job, shape (12,)."""
+        found = np.zeros(len(JOB_BUCKETS))
+        for key, row in self.ledger.items():
+            if key.account != CLUSTER:
+                found[key.bucket] += float(row.sum())
+        return found
+
     def level(self, name: str) -> FloatArray:
         """Return an integral over time by window, shape (windows,)."""
         return self.levels[:, LEVELS.index(name)]
 
-    def job_sum(self, name: str, accounts: Iterable[Account] | None = None) -> FloatArray:
+    def job_sum(self, name: str, accounts: Iterable[FleetAccount] | None = None) -> FloatArray:
         """Return a sum over jobs by the window of their submission, of all accounts or of some, shape (windows,)."""
         chosen = self.jobs if accounts is None else accounts
         return sum(
             (self.jobs[each][:, _SUM[name]] for each in chosen if each in self.jobs), np.zeros(len(self.seconds))
         )
 
-    def histogram(self, name: str, weight: Literal["job", "gpu_time"], accounts: Iterable[Account]) -> FloatArray:
+    def histogram(self, name: str, weight: Literal["job", "gpu_time"], accounts: Iterable[FleetAccount]) -> FloatArray:
         """Return how many jobs, or GPU-seconds of them, are in each bin, shape (bins,)."""
         row = ("job", "gpu_time").index(weight)
         found = [self.histograms[each, name][row] for each in accounts if (each, name) in self.histograms]
@@ -254,8 +263,8 @@ class Tally:
     edges: Sequence[float]
     gpus: int
     sources: Sequence[str]
-    accounts: list[Account] = field(default_factory=lambda: [CLUSTER])
-    _places: dict[Account, int] = field(default_factory=lambda: {CLUSTER: 0})
+    accounts: list[FleetAccount] = field(default_factory=lambda: [CLUSTER])
+    _places: dict[FleetAccount, int] = field(default_factory=lambda: {CLUSTER: 0})
     _ledger: dict[tuple[int, int, int, int], list[float]] = field(default_factory=dict)
     _jobs: dict[tuple[int, int], list[float]] = field(default_factory=dict)
     _histograms: dict[tuple[int, str], list[list[float]]] = field(default_factory=dict)
@@ -272,7 +281,7 @@ class Tally:
 
     def account(self, stream: int, size: int, tenant: int = 0, priority: int = 0, partition: int = 0) -> int:
         """Return the number of an account, a new one if it has none yet; `size` is a `size_class`."""
-        key = Account(stream, size, tenant, priority, partition)
+        key = FleetAccount(stream, size, tenant, priority, partition)
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = len(self.accounts)
@@ -442,7 +451,7 @@ class Tally:
         }
         held = math.fsum(float(row.sum()) for key, row in ledger.items() if key.bucket != Bucket.QUEUED)
         check_sum(held, self.gpus * float(seconds.sum()) if capacity is None else capacity, "the fleet")
-        jobs: dict[Account, FloatArray] = {}
+        jobs: dict[FleetAccount, FloatArray] = {}
         for (account, window), sums in self._jobs.items():
             table = jobs.setdefault(self.accounts[account], np.zeros((len(seconds), len(JOB_SUMS))))
             table[window] = sums

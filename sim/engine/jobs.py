@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.engine.failures import Failures
+    from sim.engine.fleet import Fleet
     from sim.engine.kernel import Call, Kernel
     from sim.engine.nodes import Cluster
     from sim.engine.prepared import Prepared
@@ -77,7 +78,13 @@ class Jobs:
         self.steps = Steps()
         self.restores = Restores(self)
         self.roll_back = self.restores.roll_back
-        self.queue = Queue(self)
+        self.fleet: Fleet | None = None
+        """The queue, where streams of jobs share it."""
+        if prepared.streams:
+            from sim.engine.fleet import Fleet
+
+            self.fleet = Fleet(self)
+        self.queue = Queue(self) if self.fleet is None else self.fleet
         self.handlers: dict[type, Callable[[Group, Any, float], bool]] = {
             Stall: self._stall,
             Restore: self._stall,

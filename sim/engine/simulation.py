@@ -56,6 +56,7 @@ class Simulation:
         self.failures = Failures(prepared, replication, kernel, cluster, lives, repair, self.counts, trace)
         self.jobs = Jobs(prepared, replication, kernel, cluster, self.failures, repair, self.recorder, self.stop)
         repair.failures = self.failures
+        self.fleet = self.jobs.fleet
         repair.jobs = self.failures.jobs = self.jobs
         self.down_node_seconds = 0.0
         self.edges = [prepared.warmup]
@@ -82,6 +83,8 @@ class Simulation:
     def stop(self, now: float) -> None:
         """Close every account at `now`."""
         self.jobs.close(now)
+        if self.fleet is not None:
+            self.fleet.close(now)
         self.down_node_seconds += self.cluster.settle(now)
         self.edges.append(now)
         self.is_open = False
@@ -114,8 +117,10 @@ class Simulation:
         self.stop(self.kernel.now)
 
     def _on_warm(self, call: Call) -> None:
-        """Forget what the nodes did during the warm-up; no job has arrived yet."""
+        """Forget what the nodes did during the warm-up; no named job has arrived yet."""
         del call
+        if self.fleet is not None:
+            self.fleet.settle(self.kernel.now)
         self.cluster.settle(self.kernel.now)
         self.cluster.units_whole.collect(self.kernel.now)
         self.cluster.units_whole.times.clear()
@@ -137,6 +142,8 @@ class Simulation:
                 for group in job.away:
                     self.jobs.settle(group, edge)
             job.account.open_window()
+        if self.fleet is not None:
+            self.fleet.settle(edge)
         self.down_node_seconds += self.cluster.settle(edge)
         self.outside.open_window()
         self.edges.append(edge)
@@ -208,7 +215,11 @@ class Simulation:
         units = len(prepared.units.nodes) if prepared.units is not None else 0
         outside = self.outside.totals()
         cluster = held + outside.sum(axis=(0, 2))
-        self.outside.close(owned - float(held.sum()), "the cluster", owned)
+        fleet = None if self.fleet is None else self.fleet.result(end, owned - float(held.sum()), outside)
+        if self.fleet is None:
+            self.outside.close(owned - float(held.sum()), "the cluster", owned)
+        else:
+            cluster += self.fleet.held
         return Result(
             replication=self.replication,
             edges=np.asarray(self.edges) - prepared.warmup,
@@ -229,6 +240,7 @@ class Simulation:
             },
             outages=self._outages(end),
             timeline=self.recorder.timeline() if self.recorder is not None else None,
+            fleet=fleet,
             events=self.events,
         )
 

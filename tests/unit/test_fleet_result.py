@@ -16,7 +16,7 @@ from sim.engine.fleet_result import (
     DIRECT,
     IDLE,
     PREEMPTION,
-    Account,
+    FleetAccount,
     LedgerKey,
     StopKey,
     Tally,
@@ -130,7 +130,7 @@ def test_sums_over_jobs():
     assert {name: result.job_sum(name).tolist() for name in expected} == expected
     assert result.histogram("wait_first", "job", result.jobs).sum() == 2
     assert result.histogram("jct", "gpu_time", result.jobs).sum() == 480
-    assert result.job_sum("run", [Account(7, 4)]).tolist() == [0, 0]
+    assert result.job_sum("run", [FleetAccount(7, 4)]).tolist() == [0, 0]
 
 
 def test_replications_add_up():
@@ -147,8 +147,8 @@ def test_replications_add_up():
     both = added(parts)
     assert both.replications == 2
     assert both.owned.tolist() == [1600, 1600]
-    assert both.ledger[LedgerKey(Account(1, 8), Bucket.PRODUCTIVE, 0, DIRECT)].tolist() == [0, 1600]
-    assert both.stops[StopKey(Account(1, 8), 1, PREEMPTION, 1024)].tolist() == [[2, 16, 8], [0, 0, 0]]
+    assert both.ledger[LedgerKey(FleetAccount(1, 8), Bucket.PRODUCTIVE, 0, DIRECT)].tolist() == [0, 1600]
+    assert both.stops[StopKey(FleetAccount(1, 8), 1, PREEMPTION, 1024)].tolist() == [[2, 16, 8], [0, 0, 0]]
     assert both.job_sum("submitted_job").tolist() == [4, 0]
 
 

@@ -1,0 +1,740 @@
+"""Streams of jobs: they arrive, wait for nodes, run, fail, are preempted and end; named jobs wait in the same queue.
+
+A job of a stream is one record with one event ahead at most. Its run is a closed form of the time since it began (start,
+restore, work with saves between), and is charged when it is over, however that comes.
+"""
+
+from __future__ import annotations
+
+import math
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.engine.fleet_result import CLUSTER, DIRECT, ROOTS, Tally, size_class
+from sim.engine.job import Clock
+from sim.engine.jobs import Queue
+from sim.engine.kernel import Order
+from sim.engine.nodes import Level, Place
+from sim.policies.contracts import ANY_POOL, Bucket
+from sim.policies.planner import Pending, Planner, Pool, Quota
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from sim.engine.fleet_result import FleetResult
+    from sim.engine.job import Group, Job
+    from sim.engine.jobs import Jobs
+    from sim.engine.kernel import Call
+    from sim.engine.lives import Failure
+    from sim.engine.prepared import Prepared, PreparedStream
+    from sim.failures import Source
+    from sim.policies.contracts import PoolName
+    from sim.scenario.streams import Arrival, Tenant
+
+_IDLE = int(Place.IDLE)
+
+
+class Allocation:
+    """Nodes of a job of a stream, or one node of several smaller jobs: to failures and repair what a group of a job is.
+
+    Whatever its jobs do at the moment, failures can hit all of its nodes.
+    """
+
+    __slots__ = (
+        "busy", "deferred", "detect_at", "epoch", "footprint", "free", "holding", "jobs", "missing", "nodes",
+        "ready_at", "replaced", "suspects",
+    )  # fmt: skip
+
+    main = None
+    exposed = "both"
+
+    def __init__(self, nodes: list[int], now: float) -> None:
+        self.nodes = nodes
+        """Node at each position, or -1."""
+        self.free = 0
+        """GPUs of a shared node that no job has [-]."""
+        self.jobs: list[StreamJob] = []
+        self.holding = True
+        self.missing: list[int] = []
+        """Positions without a node."""
+        self.replaced: list[int] = []
+        """Positions that lost their node to another one at once."""
+        self.suspects: list[tuple[int, Failure]] = []
+        """Nodes that failed and of which the jobs do not know yet, with the failure."""
+        self.deferred: list[tuple[int, int, int, float]] = []
+        self.footprint = None
+        self.detect_at = math.inf
+        """When the jobs know of a failure [s]."""
+        self.ready_at = -math.inf
+        """When nodes that had to be got ready are there [s]."""
+        self.epoch = 0
+        self.busy = Clock(now)
+        self.busy.is_on = True
+
+    @property
+    def job(self) -> Allocation:
+        """What others read of the job of a group: its nodes, and whether it holds them."""
+        return self
+
+
+class StreamJob(Pending):
+    """A job of a stream, from its submission to its end."""
+
+    __slots__ = (
+        "account", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "preempted", "queued",
+        "root", "run", "run_at", "save", "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
+    )  # fmt: skip
+
+    def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
+        super().__init__(
+            number, nodes, spec.gpus, limit=spec.limit, priority=spec.priority, submit=spec.submit, tenant=spec.tenant,
+            partition=spec.partition,
+        )  # fmt: skip
+        self.spec = spec
+        self.stream = stream
+        self.account = account
+        self.allocation: Allocation | None = None
+        self.attempts = 0
+        """How often it has begun to run."""
+        self.root = 0
+        """Why it is in the queue, or had to start anew: index of the root cause; 0 because it arrived."""
+        self.via = DIRECT
+        self.why = 0
+        """Index of the cause that its stages are charged to."""
+        self.queued = spec.submit
+        """Since when it waits [s]."""
+        self.waited = 0.0
+        self.first = math.nan
+        """When it first started [s]."""
+        self.began = math.nan
+        """When it last got its nodes [s]."""
+        self.since = math.nan
+        """Up to when its nodes have been charged [s]."""
+        self.stages: list[tuple[int, float]] = []
+        """What comes before it runs on: bucket and end [s]."""
+        self.run_at = math.inf
+        """When it runs on [s]."""
+        self.durable = 0.0
+        """Work that is saved [s]."""
+        self.save = 0.0
+        """How long a save stops it [s]."""
+        self.run = 0.0
+        """How long it has held nodes [s]."""
+        self.useful = 0.0
+        """Stepping whose result was kept [s]."""
+        self.failures = 0
+        self.preempted = 0
+        self.epoch = 0
+        """Raised at each change of plan; an event that carries an older one is void."""
+
+
+class NamedJob(Pending):
+    """A named job in the queue."""
+
+    __slots__ = ("job",)
+
+    def __init__(self, number: int, job: Job, now: float) -> None:
+        super().__init__(number, job.nodes_needed, job.gpus, submit=now)
+        self.job = job
+
+
+class Fleet(Queue):
+    """The queue of a cluster that streams of jobs share.
+
+    Everything that may let a job start asks for a pass (:meth:`ask`); it comes once, after all else of that instant.
+    """
+
+    def __init__(self, jobs: Jobs) -> None:
+        prepared = jobs.prepared
+        self.streams = prepared.streams
+        self.sources: list[Iterator[Arrival]] = []
+        """Arrivals that have not come yet, by stream."""
+        self.end = prepared.warmup + prepared.horizon
+        edges = [prepared.warmup]
+        while prepared.windows is not None and edges[-1] + prepared.windows < self.end:
+            edges.append(edges[-1] + prepared.windows)
+        self.per_node = prepared.gpus_per_node
+        self.tally = Tally(
+            [*edges, self.end], prepared.nodes * self.per_node, [source.name for source in prepared.sources]
+        )
+        kinds, self.pool_of = pools_of(prepared)
+        counts = [0] * len(kinds)
+        for pool, place in zip(self.pool_of, jobs.cluster.place, strict=True):
+            counts[pool] += place == _IDLE
+        pools = [kind._replace(nodes=count) for kind, count in zip(kinds, counts, strict=True)]
+        self.planner = Planner(
+            prepared.scheduler,
+            pools,
+            gpus=self.per_node,
+            tiers=[partition.tier for partition in prepared.partitions] or (0,),
+            quotas=[self._quota(tenant) for tenant in prepared.tenants] or (Quota(),),
+        )
+        self.is_disturbed = False
+        """Whether nodes have come or gone that the planner does not know of."""
+        self.number = 0
+        self.drain = len(prepared.sources) + 1 + ROOTS.index("drain")
+        self.pools: Sequence[PoolName] = getattr(prepared.recovery, "pools", ANY_POOL)
+        """Where replacements come from, in this order."""
+        self.asked = -math.inf
+        """When the pass comes that was asked for last [s]."""
+        self.wakes = -math.inf
+        """When a pass comes although nothing happens [s]."""
+        self.named: list[NamedJob] = []
+        """Named jobs that hold nodes, as the planner knows them."""
+        self.alive: dict[StreamJob, None] = {}
+        """Jobs of streams that have been submitted and are not over."""
+        self.queued_gpus = 0
+        self.queued_jobs = 0
+        self.idle_for: dict[str, int] = {}
+        """GPUs that are idle since the last pass, by reason."""
+        self.held = np.zeros(len(Bucket))
+        """GPU-seconds of jobs of streams, once there is a result."""
+        self.charged = 0.0
+        """Up to when idle GPUs have been charged [s]."""
+        self.unshared = Level()
+        """GPUs of shared nodes that no job has."""
+        self.busy_lives = jobs.lives.nodes
+        super().__init__(jobs)
+        jobs.hit = self.hit
+        self.failures = jobs.failures
+        for stream in self.streams:
+            self.sources.append(stream.arrivals(prepared.seed, jobs.replication, self.end))
+            if stream.pending:
+                for _ in range(stream.pending):
+                    self._submit(stream, next(self.sources[-1]), 0.0)
+            else:
+                self._expect(stream)
+        self.open += len(self.streams)
+
+    def _quota(self, tenant: Tenant) -> Quota:
+        """Return what a tenant may use [GPU]."""
+        each = self.per_node
+        nominal, borrow, lend = (
+            math.inf if nodes is None else nodes * each for nodes in (tenant.nodes, tenant.borrow, tenant.lend)
+        )
+        return Quota(nominal, borrow, lend, tenant.weight)
+
+    # ------------------------------------------------------------------------------------------------ arrivals
+
+    def _expect(self, stream: PreparedStream) -> None:
+        """Arrange the next arrival of a stream."""
+        spec = next(self.sources[stream.index], None)
+        if spec is not None:
+            self.kernel.at(spec.submit, Order.ARRIVAL, self._on_submit, (stream, spec))
+        else:
+            self.open -= 1
+
+    def _on_submit(self, call: Call) -> None:
+        stream, spec = call.argument
+        self._submit(stream, spec, self.kernel.now)
+        self._expect(stream)
+
+    def _submit(self, stream: PreparedStream, spec: Arrival, now: float) -> None:
+        """Let a job enter the queue for the first time."""
+        if stream.pending:
+            spec = spec._replace(submit=now)
+        nodes = -(-spec.gpus // self.per_node) if spec.gpus >= self.per_node else 0
+        account = self.tally.account(stream.index, size_class(spec.gpus), spec.tenant, spec.priority, spec.partition)
+        job = StreamJob(self.number, spec, stream, account, nodes)
+        job.save = stream.saves[spec.gpus].save.of(spec.work)
+        self.number += 1
+        self.open += 1
+        self.alive[job] = None
+        self._enqueue(job, now)
+
+    def _enqueue(self, job: StreamJob, now: float) -> None:
+        """Let a job wait for nodes; it has waited since it was `queued`."""
+        if job.spec.limit == job.spec.work:
+            job.limit = self._left(job)
+        self.queued_gpus += job.gpus
+        self.queued_jobs += 1
+        self.planner.enqueue(job, now)
+        self.ask(now)
+
+    def enter(self, job: Job, now: float) -> None:
+        """Put a named job into the queue."""
+        self._settle_named(now)
+        pending = NamedJob(self.number, job, now)
+        self.number += 1
+        self.queued_gpus += job.gpus
+        self.queued_jobs += 1
+        self.planner.enqueue(pending, now)
+        self.ask(now)
+
+    def _settle_named(self, now: float) -> None:
+        """Tell the planner of named jobs that have given their nodes back."""
+        for pending in [each for each in self.named if not each.job.holding]:
+            self.named.remove(pending)
+            self.planner.ended(pending, now)
+
+    # -------------------------------------------------------------------------------------------------- passes
+
+    def serve(self, now: float) -> None:
+        """Ask for a pass: nodes have become free."""
+        self.ask(now)
+
+    def ask(self, now: float) -> None:
+        """Let the scheduler look at the queue after all else of this instant."""
+        if now != self.asked:
+            self.asked = now
+            self.kernel.at(now, Order.PASS, self._on_pass)
+
+    def _on_pass(self, call: Call) -> None:
+        """Let the planner say who starts and who is stopped, until nothing changes any more at this instant."""
+        del call
+        now = self.kernel.now
+        self._charge_idle(now)
+        planner = self.planner
+        while True:
+            if self.named:
+                self._settle_named(now)
+            self._report(now)
+            for pending in planner.plan(now):
+                self._start_pending(pending, now)
+            if not self._preempt(now):
+                break
+        self.idle_for = planner.reason()
+        free = self.cluster.idle.count * self.per_node
+        healthy = (self.cluster.nodes - self.cluster.down.count) * self.per_node
+        reserved = sum(pool.count for pool in self.cluster.pools.values()) * self.per_node - free
+        allocated = healthy - free - reserved - self.unshared.count
+        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or planner.largest())
+        wake = planner.wake(now)
+        if now < wake < self.end and not now < self.wakes <= wake:
+            self.wakes = wake
+            self.kernel.at(wake, Order.PASS, self._on_pass)
+
+    def _preempt(self, now: float) -> bool:
+        """Stop those whom the planner has named; return whether any nodes are free at once."""
+        return False
+
+    def _report(self, now: float) -> None:
+        """Tell the planner of nodes that have come or gone otherwise than with its jobs."""
+        planner = self.planner
+        drift = self.cluster.idle.count - sum(map(planner.idle, range(len(planner.pools))))
+        if not drift and not self.is_disturbed:
+            return
+        self.is_disturbed = False
+        if len(planner.pools) == 1:
+            if drift:
+                planner.capacity(drift, now)
+            return
+        counts = [0] * len(planner.pools)
+        for node, pool in enumerate(self.pool_of):
+            counts[pool] += self.cluster.where(node) is Place.IDLE
+        for pool, count in enumerate(counts):
+            if count != planner.idle(pool):
+                planner.capacity(count - planner.idle(pool), now, pool)
+
+    def _start_pending(self, pending: Pending, now: float) -> None:
+        """Start a job that the planner has given its nodes."""
+        self.queued_gpus -= pending.gpus
+        self.queued_jobs -= 1
+        if isinstance(pending, StreamJob):
+            self._begin(pending, now)
+        else:
+            assert isinstance(pending, NamedJob)
+            self.named.append(pending)
+            self._start(pending.job, now)
+
+    def _charge_idle(self, now: float) -> None:
+        """Charge the GPUs that nobody has had since the last pass."""
+        idle = self.cluster.idle.collect(now) * self.per_node + self.unshared.collect(now)
+        if idle > 0:
+            self.cluster.account.table[Bucket.UNALLOCATED][0] += idle
+            total = sum(self.idle_for.values())
+            for reason, gpus in self.idle_for.items() if total else (("no_queue", 1),):
+                self.tally.idle(reason, idle * gpus / max(total, 1), self.charged, now)
+        self.charged = now
+
+    # ---------------------------------------------------------------------------------------------------- runs
+
+    def _begin(self, job: StreamJob, now: float) -> None:
+        """Give a job its nodes and let it start."""
+        self._charge_wait(job, now)
+        if math.isnan(job.first):
+            job.first = now
+        job.began = job.since = now
+        job.why = job.root
+        allocation = job.allocation = self._share(job, now) if job.nodes == 0 else self._allocate(job, now)
+        if allocation.detect_at == math.inf:
+            self._run(job, now, now)
+        else:
+            # Its node has failed, and nobody knows yet.
+            self._stop(job, self._root(allocation.suspects[0][1]), DIRECT, Bucket.DETECTION)
+        if job.stream.pending:
+            self._submit(job.stream, next(self.sources[job.stream.index]), now)
+
+    def _charge_wait(self, job: StreamJob, now: float) -> None:
+        """Charge the GPUs that a job has waited for up to now."""
+        waited = now - job.queued
+        if waited > 0:
+            job.waited += waited
+            self.tally.charge(job.account, Bucket.QUEUED, job.root, job.via, waited * job.gpus, job.queued, now)
+
+    def _allocate(self, job: StreamJob, now: float) -> Allocation:
+        """Return whole nodes for a job."""
+        cluster = self.cluster
+        nodes: list[int] = []
+        for pool, count in job.where:
+            nodes += [cluster.take("idle", now, pool) for _ in range(count)]
+        allocation = Allocation(nodes, now)
+        allocation.jobs.append(job)
+        self._seat(allocation, now)
+        return allocation
+
+    def _share(self, job: StreamJob, now: float) -> Allocation:
+        """Return the node that a job shares."""
+        share = job.share
+        assert share is not None
+        allocation: Allocation | None = share.node
+        if allocation is None:
+            allocation = share.node = Allocation([self.cluster.take("idle", now, share.pool)], now)
+            allocation.free = self.per_node
+            self.unshared.change(self.per_node, now)
+            self._seat(allocation, now)
+        allocation.free -= job.gpus
+        self.unshared.change(-job.gpus, now)
+        allocation.jobs.append(job)
+        return allocation
+
+    def _seat(self, allocation: Allocation, now: float) -> None:
+        """Say whose the nodes of an allocation are."""
+        cluster = self.cluster
+        if self.busy_lives:
+            for position, node in enumerate(allocation.nodes):
+                cluster.seat(allocation, position, node, now)
+        else:
+            group, place = cluster.group, cluster.position
+            for position, node in enumerate(allocation.nodes):
+                group[node] = allocation
+                place[node] = position
+
+    def _run(self, job: StreamJob, now: float, ready: float) -> None:
+        """Let a job that has its nodes start or start anew, and arrange its end. It is charged up to now."""
+        stream, spec = job.stream, job.spec
+        stages = job.stages = []
+        ready = max(ready, now)
+        if ready > now:
+            stages.append((Bucket.STARVED, ready))
+        if stream.restart > 0:
+            ready += stream.restart
+            stages.append((Bucket.INITIALIZE, ready))
+        if job.durable > 0:
+            restore = stream.saves[spec.gpus].restore.of(spec.work)
+            if restore > 0:
+                ready += restore
+                stages.append((Bucket.RESTORE, ready))
+        job.run_at = ready
+        job.attempts += 1
+        job.epoch += 1
+        end = ready + self._wall(job, spec.ends - job.durable)
+        outcome = spec.outcome
+        if spec.limit != spec.work and self.scheduler.at_limit == "kill":
+            kill = job.began + spec.limit + self.scheduler.overtime
+            if kill < end:
+                end, outcome = kill, "timeout"
+        if end < math.inf:
+            self.kernel.at(end, Order.PHASE, self._on_end, (job, job.epoch, outcome))
+
+    def _wall(self, job: StreamJob, work: float) -> float:
+        """Return how long a job runs for some work, saves between included [s]; it is over before the last save."""
+        if not job.save or work == math.inf:
+            return work
+        saves = math.ceil(work / job.stream.saves[job.gpus].interval) - 1
+        return work + max(saves, 0) * job.save
+
+    def _left(self, job: StreamJob) -> float:
+        """Return how long a job will hold its nodes from its next start on, if nothing happens [s]."""
+        stream, spec = job.stream, job.spec
+        restore = stream.saves[spec.gpus].restore.of(spec.work) if job.durable > 0 else 0.0
+        return stream.restart + restore + self._wall(job, spec.work - job.durable)
+
+    def _on_end(self, call: Call) -> None:
+        job, epoch, outcome = call.argument
+        if epoch == job.epoch:
+            now = self.kernel.now
+            self._charge(job, now, keeps=True)
+            self._free(job, now)
+            self._close(job, outcome, now)
+
+    def _charge(self, job: StreamJob, now: float, *, keeps: bool = False, cause: int = 0, via: int = DIRECT) -> float:
+        """Charge the nodes of a job up to now; return the work that is lost [s].
+
+        What is not saved is lost to the `cause` unless the job `keeps` it, because it is over or has saved just now.
+        """
+        allocation = job.allocation
+        assert allocation is not None
+        charge, account, time = self.tally.charge, job.account, job.since
+        gpus = (job.nodes - len(allocation.missing)) * self.per_node or job.gpus
+        for bucket, end in job.stages:
+            stop = end if end < now else now
+            if stop > time:
+                charge(account, bucket, job.why, job.via, (stop - time) * gpus, time, stop)
+                time = stop
+        job.run += now - job.since
+        job.since = now
+        seconds = now - job.run_at
+        if seconds <= 0:
+            return 0.0
+        interval, save = job.stream.saves[job.spec.gpus].interval, job.save
+        lost = stalled = 0.0
+        if interval == math.inf:
+            stepped = seconds
+            risk = stepped
+        else:
+            saves, rest = divmod(seconds, interval + save)
+            stalled = saves * save + max(rest - interval, 0.0)
+            stepped = seconds - stalled
+            risk = min(rest, interval)
+        if keeps:
+            risk = 0.0
+        kept = stepped - risk
+        job.durable += kept
+        job.useful += kept
+        if stalled > 0:
+            charge(account, Bucket.CHECKPOINT_STALL, 0, DIRECT, stalled * gpus, job.run_at, now)
+        if risk > 0:
+            lost = risk
+            charge(account, Bucket.LOST_WORK, cause, via, risk * gpus, now - risk, now)
+        if kept > 0:
+            charge(account, Bucket.PRODUCTIVE, 0, DIRECT, kept * gpus, job.run_at, now - risk)
+        return lost
+
+    def _free(self, job: StreamJob, now: float) -> None:
+        """Take the nodes of a job, which is charged, from it."""
+        allocation = job.allocation
+        assert allocation is not None
+        job.epoch += 1
+        job.allocation = None
+        self.planner.ended(job, now)
+        allocation.jobs.remove(job)
+        if job.nodes == 0 and not allocation.missing:
+            allocation.free += job.gpus
+            self.unshared.change(job.gpus, now)
+        if not allocation.jobs:
+            self._release(allocation, now)
+        self.ask(now)
+
+    def _release(self, allocation: Allocation, now: float) -> None:
+        """Let the nodes of an allocation be idle; those that failed go to repair."""
+        self._remove(allocation, now)
+        self.unshared.change(-allocation.free, now)
+        cluster = self.cluster
+        idle, place, group = cluster.idle, cluster.place, cluster.group
+        allocation.holding = False
+        allocation.epoch += 1
+        freed = [node for node in allocation.nodes if node >= 0] if allocation.missing else allocation.nodes
+        for node in freed:
+            if self.busy_lives:
+                cluster.lives.leave(node, allocation, now)
+            group[node] = None
+            place[node] = _IDLE
+            idle.push(node)
+        idle.change(len(freed), now)
+        if self.failures.rollouts.all:
+            self.failures.rollouts.change_free()
+
+    def _close(self, job: StreamJob, outcome: str, now: float) -> None:
+        """Count a job that is over."""
+        self.open -= 1
+        del self.alive[job]
+        self._count(job, outcome, now)
+        if self.open == 0:
+            self.jobs.when_all_done(now)
+
+    def _count(self, job: StreamJob, outcome: str, now: float) -> None:
+        self.tally.ended(
+            job.account, outcome, job.spec.submit, job.first, now, job.gpus, job.waited, job.run, job.useful,
+            job.failures, job.preempted,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------------------------------------ failures
+
+    def hit(self, groups: Sequence[Group | Allocation], failure: Failure, now: float, latency: float) -> None:
+        """Let a failure hit jobs; those of streams stand still until they know of it, after `latency` [s]."""
+        for group in groups:
+            if isinstance(group, Allocation):
+                self._hit(group, failure, now, latency)
+        named = [group for group in groups if not isinstance(group, Allocation)]
+        if named:
+            self.jobs.interruptions.hit(named, failure, now, latency)
+
+    def _hit(self, allocation: Allocation, failure: Failure, now: float, latency: float) -> None:
+        is_open = allocation.detect_at < math.inf
+        known = now + latency
+        cause = self._root(failure)
+        for job in allocation.jobs if not is_open else ():
+            saves = failure.info.saves and now > job.run_at and job.save <= failure.info.source.notice
+            lost = self._charge(job, now, keeps=saves, cause=cause)
+            if saves:
+                known = max(known, now + job.save)
+            self._stop(job, cause, DIRECT, Bucket.CHECKPOINT_STALL if saves and job.save else Bucket.DETECTION)
+            job.failures += not failure.info.source.planned
+            self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
+        if known < allocation.detect_at:
+            allocation.detect_at = known
+            allocation.epoch += 1
+            if known > now:
+                self.kernel.at(known, Order.PHASE, self._on_known, (allocation, allocation.epoch))
+            else:
+                self._answer(allocation, now)
+
+    def _root(self, failure: Failure) -> int:
+        """Return the index of the root cause that a failure is."""
+        return self.drain if failure.info.source.planned else failure.info.cause
+
+    def _stop(self, job: StreamJob, cause: int, via: int, bucket: int) -> None:
+        """Let a job, which is charged, stand still with its nodes for a cause."""
+        job.epoch += 1
+        job.root = job.why = cause
+        job.via = via
+        job.stages = [(bucket, math.inf)]
+        job.run_at = math.inf
+
+    def _on_known(self, call: Call) -> None:
+        allocation, epoch = call.argument
+        if epoch == allocation.epoch:
+            self._answer(allocation, self.kernel.now)
+
+    def _answer(self, allocation: Allocation, now: float) -> None:
+        """Let the jobs of an allocation that know of a failure go on in place, or queue again."""
+        allocation.detect_at = math.inf
+        allocation.epoch += 1
+        for job in allocation.jobs:
+            self._charge(job, now)
+        self._remove(allocation, now)
+        goes_on = not allocation.missing or self._replace(allocation, now)
+        for job in list(allocation.jobs):
+            if goes_on:
+                self._run(job, now, allocation.ready_at)
+            else:
+                self._requeue(job, now)
+
+    def _remove(self, allocation: Allocation, now: float) -> None:
+        """Send the nodes of an allocation that have failed to repair."""
+        cluster = self.cluster
+        if not allocation.suspects:
+            return
+        self.is_disturbed = True
+        for node, failure in allocation.suspects:
+            if failure.info.by_course:
+                self.jobs.repair.diagnose(node, failure, allocation, now)
+            elif cluster.outages[node] and cluster.group[node] is allocation:
+                cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
+        allocation.suspects.clear()
+        if cluster.units is not None and cluster.units.torn:
+            cluster.units.let_go(allocation, now)
+        if allocation.missing and allocation.free:
+            self.unshared.change(-allocation.free, now)
+            allocation.free = 0
+
+    def _replace(self, allocation: Allocation, now: float) -> bool:
+        """Give an allocation nodes for those that it misses, if there are enough for all; return whether."""
+        missing = allocation.missing
+        if self.scheduler.replacement not in ("first", "domain") or allocation.jobs[0].nodes == 0:
+            return False
+        cluster = self.cluster
+        pools = [name for name in self.pools if name in cluster.pools]
+        if sum(cluster.pools[name].count for name in pools) < len(missing):
+            return False
+        for name in pools:
+            while missing:
+                node = cluster.take(name, now)
+                if node < 0:
+                    break
+                cluster.seat(allocation, missing.pop(), node, now)
+                if name in ("warm", "cold"):
+                    _, _, seconds, one_by_one = self.jobs.prepared.reserves[name]
+                    begin = max(allocation.ready_at, now) if one_by_one else now
+                    allocation.ready_at = max(allocation.ready_at, begin + seconds)
+        return True
+
+    def _requeue(self, job: StreamJob, now: float) -> None:
+        """Let a job, which is charged, give its nodes back and queue again after the delay."""
+        rule = self.scheduler.requeue
+        self._free(job, now)
+        job.queued = now
+        if rule.age == "reset":
+            job.submit = job.eligible = now + rule.delay
+        if rule.delay > 0:
+            self.kernel.at(now + rule.delay, Order.PHASE, self._on_eligible, job)
+        else:
+            self._enqueue(job, now)
+
+    def _on_eligible(self, call: Call) -> None:
+        self._enqueue(call.argument, self.kernel.now)
+
+    # --------------------------------------------------------------------------------------------------- close
+
+    def settle(self, now: float) -> None:
+        """Charge idle GPUs up to now, before others collect what they have been."""
+        self._charge_idle(now)
+
+    def close(self, now: float) -> None:
+        """Charge every job up to now and count it as it stands."""
+        self._charge_idle(now)
+        for job in self.alive:
+            if job.allocation is not None:
+                self._charge(job, now, keeps=True)
+                self._count(job, "running", now)
+            else:
+                self._charge_wait(job, now)
+                self._count(job, "waiting", now)
+
+    def result(self, now: float, capacity: float, outside: NDArray[np.float64]) -> FleetResult:
+        """Return what the streams came to; its ledger, with the nodes outside jobs, adds up to the `capacity` [GPU s].
+
+        Parameters
+        ----------
+        outside
+            GPU-seconds of nodes outside jobs, shape (windows, buckets, causes); idle ones are known with their reason.
+        """
+        for window, bucket, cause in zip(*map(np.ndarray.tolist, outside.nonzero()), strict=True):
+            if bucket != Bucket.UNALLOCATED:
+                edge = self.tally.edges[window]
+                self.tally.charge(0, bucket, cause, DIRECT, float(outside[window, bucket, cause]), edge, edge)
+        found = self.tally.result(now, capacity)
+        for key, seconds in found.ledger.items():
+            if key.account is not CLUSTER and key.bucket != Bucket.QUEUED:
+                self.held[key.bucket] += seconds.sum()
+        return found
+
+
+def pools_of(prepared: Prepared) -> tuple[list[Pool], list[int]]:
+    """Return the nodes that are alike to the planner, without their number, and to which of them each node belongs.
+
+    They are in the same partitions and the same domain, and have the same windows of maintenance.
+    """
+    inside: list[list[int]] = [[] for _ in range(prepared.nodes)]
+    for index, partition in enumerate(prepared.partitions):
+        for first, last in partition.nodes or ((0, prepared.nodes - 1),):
+            for node in range(first, last + 1):
+                inside[node].append(index)
+    windows: dict[int, list[tuple[float, float]]] = {}
+    for source in prepared.sources:
+        if source.planned and source.recorded is not None and not source.of_fabric:
+            rows = source.recorded
+            for unit, start, end in zip(rows.unit.tolist(), rows.start.tolist(), rows.end.tolist(), strict=True):
+                for node in _nodes_of(source, unit, prepared):
+                    windows.setdefault(node, []).append((start, end))
+    found: dict[Pool, int] = {}
+    pool_of = []
+    for node in range(prepared.nodes):
+        domain = prepared.packed_by[node] if prepared.packed_by else 0
+        pool = Pool(0, domain, tuple(inside[node]), tuple(sorted(windows.get(node, ()))))
+        pool_of.append(found.setdefault(pool, len(found)))
+    return list(found), pool_of
+
+
+def _nodes_of(source: Source, unit: int, prepared: Prepared) -> Sequence[int]:
+    """Return the nodes that a unit of the part of a source takes."""
+    divisor = prepared.slots_per_node.get(source.part, 0)
+    if divisor:
+        return (unit // divisor,)
+    offsets, nodes = prepared.blast[source.part]
+    return list(map(int, nodes[offsets[unit] : offsets[unit + 1]]))
