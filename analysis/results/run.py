@@ -158,7 +158,7 @@ def scenario_digest(scenario: Scenario) -> str:
     """Return the SHA-256 of a scenario's content, the same wherever its files lie."""
     content = scenario.dump()
     content.pop("engine", None)  # what simulates changes no number
-    for reader in (*content["failures"], content["cluster"]["fabric"]):
+    for reader in (*content["failures"], *content.get("streams", ()), content["cluster"]["fabric"]):
         for key in yamlfile.FILE_KEYS:
             if key in reader:
                 reader[key] = hashlib.sha256(Path(reader[key]).read_bytes()).hexdigest()

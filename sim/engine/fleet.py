@@ -7,18 +7,19 @@ restore, work with saves between), and is charged when it is over, however that 
 from __future__ import annotations
 
 import math
-from heapq import heappop, heappush
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine.fleet_result import CLUSTER, DIRECT, ROOTS, Tally, size_class
+from sim.engine.fleet_result import CLUSTER, DIRECT, PREEMPTION, ROOTS, Tally, size_class
 from sim.engine.job import Clock
 from sim.engine.jobs import Queue
 from sim.engine.kernel import Order
 from sim.engine.nodes import Level, Place
-from sim.policies.contracts import ANY_POOL, Bucket
-from sim.policies.planner import Pending, Planner
+from sim.policies.contracts import ANY_POOL, Bucket, Requeue, Save
+from sim.policies.planner import Pending, Planner, Pool, Quota
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
     from sim.engine.jobs import Jobs
     from sim.engine.kernel import Call
     from sim.engine.lives import Failure
-    from sim.engine.prepared import PreparedStream
+    from sim.engine.prepared import Prepared, PreparedStream
+    from sim.failures import Source
     from sim.policies.contracts import PoolName
-    from sim.scenario.streams import Arrival
+    from sim.scenario.streams import Arrival, Tenant
 
 _IDLE = int(Place.IDLE)
 
@@ -44,20 +46,18 @@ class Allocation:
     """
 
     __slots__ = (
-        "busy", "deferred", "detect_at", "epoch", "footprint", "free", "holding", "home", "jobs", "missing", "nodes",
+        "busy", "deferred", "detect_at", "epoch", "footprint", "free", "holding", "jobs", "missing", "nodes",
         "ready_at", "replaced", "suspects",
     )  # fmt: skip
 
     main = None
     exposed = "both"
 
-    def __init__(self, nodes: list[int], free: int, now: float) -> None:
+    def __init__(self, nodes: list[int], now: float) -> None:
         self.nodes = nodes
         """Node at each position, or -1."""
-        self.free = free
+        self.free = 0
         """GPUs of a shared node that no job has [-]."""
-        self.home = nodes[0]
-        """The shared node; -1 once it is shared no more."""
         self.jobs: list[StreamJob] = []
         self.holding = True
         self.missing: list[int] = []
@@ -86,22 +86,15 @@ class StreamJob(Pending):
     """A job of a stream, from its submission to its end."""
 
     __slots__ = (
-        "account", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "preempted", "queued",
-        "root", "run", "run_at", "save", "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
+        "account", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "notice", "preempted", "queued",
+        "root", "run", "run_at", "save", "saves", "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
         super().__init__(
-            number=number,
-            nodes=nodes,
-            gpus=spec.gpus,
-            limit=spec.limit,
-            priority=spec.priority,
-            submit=spec.submit,
-            eligible=spec.submit,
-            tenant=spec.tenant,
+            number, nodes, spec.gpus, limit=spec.limit, priority=spec.priority, submit=spec.submit, tenant=spec.tenant,
             partition=spec.partition,
-        )
+        )  # fmt: skip
         self.spec = spec
         self.stream = stream
         self.account = account
@@ -128,12 +121,15 @@ class StreamJob(Pending):
         """When it runs on [s]."""
         self.durable = 0.0
         """Work that is saved [s]."""
-        self.save = 0.0
+        self.saves = stream.saves[spec.gpus]
+        self.save = self.saves.save.of(spec.work)
         """How long a save stops it [s]."""
         self.run = 0.0
         """How long it has held nodes [s]."""
         self.useful = 0.0
         """Stepping whose result was kept [s]."""
+        self.notice: tuple[int, int] | None = None
+        """Root cause and size class of the job that preempts it, while it may still save."""
         self.failures = 0
         self.preempted = 0
         self.epoch = 0
@@ -146,17 +142,7 @@ class NamedJob(Pending):
     __slots__ = ("job",)
 
     def __init__(self, number: int, job: Job, now: float) -> None:
-        super().__init__(
-            number=number,
-            nodes=job.nodes_needed,
-            gpus=job.gpus,
-            limit=math.inf,
-            priority=0,
-            submit=now,
-            eligible=now,
-            tenant=0,
-            partition=0,
-        )
+        super().__init__(number, job.nodes_needed, job.gpus, submit=now)
         self.job = job
 
 
@@ -179,25 +165,47 @@ class Fleet(Queue):
         self.tally = Tally(
             [*edges, self.end], prepared.nodes * self.per_node, [source.name for source in prepared.sources]
         )
-        self.planner = Planner(prepared.scheduler, prepared.serving, gpus_per_node=self.per_node)
+        self.pool_of = prepared.packed_by or (0,) * prepared.nodes
+        """Pool of the planner that each node is of."""
+        counts = Counter(pool for pool, place in zip(self.pool_of, jobs.cluster.place, strict=True) if place == _IDLE)
+        pools = [pool._replace(nodes=counts[index]) for index, pool in enumerate(prepared.pools)]
+        self.planner = Planner(
+            prepared.scheduler,
+            pools,
+            gpus=self.per_node,
+            tiers=[partition.tier for partition in prepared.partitions] or (0,),
+            quotas=[self._quota(tenant) for tenant in prepared.tenants] or (Quota(),),
+        )
+        self.holds = prepared.scheduler.requeue.holds_nodes
+        self.is_disturbed = False
+        """Whether nodes have come or gone that the planner does not know of."""
         self.number = 0
         self.drain = len(prepared.sources) + 1 + ROOTS.index("drain")
+        self.demand = self.drain + 1
+        self.roots: dict[int, int] = {}
+        """Of named jobs that were preempted and wait, the root cause."""
         self.pools: Sequence[PoolName] = getattr(prepared.recovery, "pools", ANY_POOL)
         """Where replacements come from, in this order."""
         self.asked = -math.inf
         """When the pass comes that was asked for last [s]."""
-        self.named: dict[int, NamedJob] = {}
-        """Named jobs that wait or run, by index."""
+        self.wakes = -math.inf
+        """When a pass comes although nothing happens [s]."""
+        self.named: list[NamedJob] = []
+        """Named jobs that hold nodes, as the planner knows them."""
         self.alive: dict[StreamJob, None] = {}
         """Jobs of streams that have been submitted and are not over."""
         self.queued_gpus = 0
         self.queued_jobs = 0
-        self.why_idle = "no_queue"
+        self.idle_for: dict[str, int] = {}
+        """GPUs that are idle since the last pass, by reason."""
         self.held = np.zeros(len(Bucket))
         """GPU-seconds of jobs of streams, once there is a result."""
         self.charged = 0.0
         """Up to when idle GPUs have been charged [s]."""
-        self.shared = Rooms(self)
+        self.unshared = Level()
+        """GPUs of shared nodes that no job has."""
+        self.rooms = [0] * (self.per_node + 1)
+        """Shared nodes by free GPUs."""
         self.busy_lives = jobs.lives.nodes
         super().__init__(jobs)
         jobs.hit = self.hit
@@ -210,6 +218,14 @@ class Fleet(Queue):
             else:
                 self._expect(stream)
         self.open += len(self.streams)
+
+    def _quota(self, tenant: Tenant) -> Quota:
+        """Return what a tenant may use [GPU]."""
+        each = self.per_node
+        nominal, borrow, lend = (
+            math.inf if nodes is None else nodes * each for nodes in (tenant.nodes, tenant.borrow, tenant.lend)
+        )
+        return Quota(nominal, borrow, lend, tenant.weight)
 
     # ------------------------------------------------------------------------------------------------ arrivals
 
@@ -233,7 +249,6 @@ class Fleet(Queue):
         nodes = -(-spec.gpus // self.per_node) if spec.gpus >= self.per_node else 0
         account = self.tally.account(stream.index, size_class(spec.gpus), spec.tenant, spec.priority, spec.partition)
         job = StreamJob(self.number, spec, stream, account, nodes)
-        job.save = stream.saves[spec.gpus].save.of(spec.work)
         self.number += 1
         self.open += 1
         self.alive[job] = None
@@ -250,13 +265,24 @@ class Fleet(Queue):
 
     def enter(self, job: Job, now: float) -> None:
         """Put a named job into the queue."""
-        pending = self.named[job.index] = NamedJob(self.number, job, now)
+        self._settle_named(now)
+        if job.holding and not job.main.missing:
+            self._start(job, now)
+            return
+        if job.holding:
+            self.cluster.release(job, now)
+        pending = NamedJob(self.number, job, now)
         self.number += 1
         self.queued_gpus += job.gpus
         self.queued_jobs += 1
         self.planner.enqueue(pending, now)
-        self.waiting.append((job, now))
         self.ask(now)
+
+    def _settle_named(self, now: float) -> None:
+        """Tell the planner of named jobs that have given their nodes back."""
+        for pending in [each for each in self.named if not each.job.holding]:
+            self.named.remove(pending)
+            self.planner.ended(pending, now)
 
     # -------------------------------------------------------------------------------------------------- passes
 
@@ -265,46 +291,83 @@ class Fleet(Queue):
         self.ask(now)
 
     def ask(self, now: float) -> None:
-        """Let the scheduler look at the queue after all else of this instant, or at the next tick of its cycle."""
-        cycle = self.scheduler.cycle
-        time = math.ceil(now / cycle) * cycle if cycle > 0 else now
-        if time > self.asked:
-            self.asked = time
-            self.kernel.at(time, Order.PASS, self._on_pass)
+        """Let the scheduler look at the queue after all else of this instant."""
+        if now != self.asked:
+            self.asked = now
+            self.kernel.at(now, Order.PASS, self._on_pass)
 
     def _on_pass(self, call: Call) -> None:
+        """Let the planner say who starts and who is stopped, until nothing changes any more at this instant."""
         del call
         now = self.kernel.now
         self._charge_idle(now)
         planner = self.planner
-        drift = self.cluster.idle.count - planner.free
-        if drift:
-            planner.capacity(drift, now)
-        for pending in planner.plan(now):
-            if isinstance(pending, StreamJob):
-                self._begin(pending, now)
-            elif isinstance(pending, NamedJob):
-                self.waiting = [entry for entry in self.waiting if entry[0] is not pending.job]
-                self.queued_gpus -= pending.gpus
-                self.queued_jobs -= 1
-                self._start(pending.job, now)
-        self.why_idle = planner.reason(now)
-        self._note(now)
-
-    def _note(self, now: float) -> None:
-        """Say what is true from now on of the cluster as a whole."""
+        while True:
+            if self.named:
+                self._settle_named(now)
+            self._report(now)
+            for pending in planner.plan(now):
+                self._start_pending(pending, now)
+            if not self._preempt(now):
+                break
+        self.idle_for = planner.reason()
         free = self.cluster.idle.count * self.per_node
         healthy = (self.cluster.nodes - self.cluster.down.count) * self.per_node
-        spare = sum(pool.count for pool in self.cluster.pools.values()) * self.per_node - free
-        allocated = healthy - free - spare - self.shared.free.count
-        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or self.shared.largest())
+        reserved = sum(pool.count for pool in self.cluster.pools.values()) * self.per_node - free
+        allocated = healthy - free - reserved - self.unshared.count
+        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or self._room())
+        wake = planner.wake(now)
+        if now < wake < self.end and not now < self.wakes <= wake:
+            self.wakes = wake
+            self.kernel.at(wake, Order.PASS, self._on_pass)
+
+    def _room(self) -> int:
+        """Return the most GPUs that are free on a shared node."""
+        return next((free for free in range(self.per_node, 0, -1) if self.rooms[free]), 0)
+
+    def _report(self, now: float) -> None:
+        """Tell the planner of nodes that have come or gone otherwise than with its jobs."""
+        planner = self.planner
+        drift = self.cluster.idle.count - sum(self._idle(pool) for pool in range(len(planner.pools)))
+        if not drift and not self.is_disturbed:
+            return
+        self.is_disturbed = False
+        if len(planner.pools) == 1:
+            if drift:
+                planner.capacity(drift, now)
+            return
+        counts = [0] * len(planner.pools)
+        for node, pool in enumerate(self.pool_of):
+            counts[pool] += self.cluster.where(node) is Place.IDLE
+        for pool, count in enumerate(counts):
+            if count != self._idle(pool):
+                planner.capacity(count - self._idle(pool), now, pool)
+
+    def _idle(self, pool: int) -> int:
+        """Return the idle nodes of a pool that the planner knows of, claimed ones too."""
+        planner = self.planner
+        return planner.free[pool] + sum(job.claim.get(pool, 0) for job in planner._claimers)
+
+    def _start_pending(self, pending: Pending, now: float) -> None:
+        """Start a job that the planner has given its nodes."""
+        self.queued_gpus -= pending.gpus
+        self.queued_jobs -= 1
+        if isinstance(pending, StreamJob):
+            self._begin(pending, now)
+        else:
+            assert isinstance(pending, NamedJob)
+            self.named.append(pending)
+            self.roots.pop(pending.job.index, None)
+            self._start(pending.job, now)
 
     def _charge_idle(self, now: float) -> None:
         """Charge the GPUs that nobody has had since the last pass."""
-        idle = self.cluster.idle.collect(now) * self.per_node + self.shared.free.collect(now)
+        idle = self.cluster.idle.collect(now) * self.per_node + self.unshared.collect(now)
         if idle > 0:
-            self.tally.idle(self.why_idle, idle, self.charged, now)
             self.cluster.account.table[Bucket.UNALLOCATED][0] += idle
+            total = sum(self.idle_for.values())
+            for reason, gpus in self.idle_for.items() if total else (("no_queue", 1),):
+                self.tally.idle(reason, idle * gpus / max(total, 1), self.charged, now)
         self.charged = now
 
     # ---------------------------------------------------------------------------------------------------- runs
@@ -312,14 +375,16 @@ class Fleet(Queue):
     def _begin(self, job: StreamJob, now: float) -> None:
         """Give a job its nodes and let it start."""
         self._charge_wait(job, now)
-        self.queued_gpus -= job.gpus
-        self.queued_jobs -= 1
         if math.isnan(job.first):
             job.first = now
         job.began = job.since = now
-        job.allocation = self.shared.allocate(job, now) if job.nodes == 0 else self._allocate(job, now)
         job.why = job.root
-        self._run(job, now, now)
+        allocation = job.allocation = self._share(job, now) if job.nodes == 0 else self._allocate(job, now)
+        if allocation.detect_at == math.inf:
+            self._run(job, now, now)
+        else:
+            # Its node has failed, and nobody knows yet.
+            self._stop(job, self._root(allocation.suspects[0][1]), DIRECT, Bucket.DETECTION)
         if job.stream.pending:
             self._submit(job.stream, next(self.sources[job.stream.index]), now)
 
@@ -333,33 +398,58 @@ class Fleet(Queue):
     def _allocate(self, job: StreamJob, now: float) -> Allocation:
         """Return whole nodes for a job."""
         cluster = self.cluster
-        if job.nodes == 1:
-            nodes = [cluster.take("idle", now)]
-        else:
-            nodes = cluster.take_many(job.nodes, now)
-        allocation = Allocation(nodes, 0, now)
+        nodes: list[int] = []
+        for pool, count in job.where:
+            nodes += [cluster.take("idle", now, pool) for _ in range(count)]
+        allocation = Allocation(nodes, now)
         allocation.jobs.append(job)
+        self._seat(allocation, now)
+        return allocation
+
+    def _share(self, job: StreamJob, now: float) -> Allocation:
+        """Return the node that a job shares."""
+        share = job.share
+        assert share is not None
+        allocation: Allocation | None = share.node
+        if allocation is None:
+            allocation = share.node = Allocation([self.cluster.take("idle", now, share.pool)], now)
+            self._open_room(allocation, self.per_node, now)
+            self._seat(allocation, now)
+        self._open_room(allocation, -job.gpus, now)
+        allocation.jobs.append(job)
+        return allocation
+
+    def _open_room(self, allocation: Allocation, gpus: int, now: float) -> None:
+        """Let a shared node have so many more free GPUs."""
+        self.rooms[allocation.free] -= 1
+        allocation.free += gpus
+        self.rooms[allocation.free] += 1
+        self.unshared.change(gpus, now)
+
+    def _seat(self, allocation: Allocation, now: float) -> None:
+        """Say whose the nodes of an allocation are."""
+        cluster = self.cluster
         if self.busy_lives:
-            for position, node in enumerate(nodes):
+            for position, node in enumerate(allocation.nodes):
                 cluster.seat(allocation, position, node, now)
         else:
             group, place = cluster.group, cluster.position
-            for position, node in enumerate(nodes):
+            for position, node in enumerate(allocation.nodes):
                 group[node] = allocation
                 place[node] = position
-        return allocation
 
     def _run(self, job: StreamJob, now: float, ready: float) -> None:
         """Let a job that has its nodes start or start anew, and arrange its end. It is charged up to now."""
         stream, spec = job.stream, job.spec
         stages = job.stages = []
+        ready = max(ready, now)
         if ready > now:
             stages.append((Bucket.STARVED, ready))
         if stream.restart > 0:
             ready += stream.restart
             stages.append((Bucket.INITIALIZE, ready))
         if job.durable > 0:
-            restore = stream.saves[spec.gpus].restore.of(spec.work)
+            restore = job.saves.restore.of(spec.work)
             if restore > 0:
                 ready += restore
                 stages.append((Bucket.RESTORE, ready))
@@ -379,13 +469,13 @@ class Fleet(Queue):
         """Return how long a job runs for some work, saves between included [s]; it is over before the last save."""
         if not job.save or work == math.inf:
             return work
-        saves = math.ceil(work / job.stream.saves[job.gpus].interval) - 1
+        saves = math.ceil(work / job.saves.interval) - 1
         return work + max(saves, 0) * job.save
 
     def _left(self, job: StreamJob) -> float:
         """Return how long a job will hold its nodes from its next start on, if nothing happens [s]."""
         stream, spec = job.stream, job.spec
-        restore = stream.saves[spec.gpus].restore.of(spec.work) if job.durable > 0 else 0.0
+        restore = job.saves.restore.of(spec.work) if job.durable > 0 else 0.0
         return stream.restart + restore + self._wall(job, spec.work - job.durable)
 
     def _on_end(self, call: Call) -> None:
@@ -393,6 +483,9 @@ class Fleet(Queue):
         if epoch == job.epoch:
             now = self.kernel.now
             self._charge(job, now, keeps=True)
+            if job.notice is not None:
+                # An exit within the grace counts as a preemption, whatever its cause.
+                self._count_preemption(job, *job.notice, now, 0.0)
             self._free(job, now)
             self._close(job, outcome, now)
 
@@ -415,29 +508,33 @@ class Fleet(Queue):
         seconds = now - job.run_at
         if seconds <= 0:
             return 0.0
-        interval, save = job.stream.saves[job.spec.gpus].interval, job.save
-        lost = stalled = 0.0
-        if interval == math.inf:
-            stepped = seconds
-            risk = stepped
-        else:
+        interval, save = job.saves.interval, job.save
+        cut, kept, stalled, risk, stall = now, seconds, 0.0, 0.0, 0.0
+        if interval < math.inf:
             saves, rest = divmod(seconds, interval + save)
-            stalled = saves * save + max(rest - interval, 0.0)
-            stepped = seconds - stalled
             risk = min(rest, interval)
+            stall = rest - risk
+            stalled = saves * save
+            cut = now - rest
+            kept = seconds - rest - stalled
+        elif not keeps:
+            cut, kept, risk = job.run_at, 0.0, seconds
         if keeps:
-            risk = 0.0
-        kept = stepped - risk
+            kept += risk
+            stalled += stall
+            cut, risk, stall = now, 0.0, 0.0
+        # Each part is spread evenly over its time, so that windows add up.
         job.durable += kept
         job.useful += kept
-        if stalled > 0:
-            charge(account, Bucket.CHECKPOINT_STALL, 0, DIRECT, stalled * gpus, job.run_at, now)
-        if risk > 0:
-            lost = risk
-            charge(account, Bucket.LOST_WORK, cause, via, risk * gpus, now - risk, now)
         if kept > 0:
-            charge(account, Bucket.PRODUCTIVE, 0, DIRECT, kept * gpus, job.run_at, now - risk)
-        return lost
+            charge(account, Bucket.PRODUCTIVE, 0, DIRECT, kept * gpus, job.run_at, cut)
+        if stalled > 0:
+            charge(account, Bucket.CHECKPOINT_STALL, 0, DIRECT, stalled * gpus, job.run_at, cut)
+        if risk > 0:
+            charge(account, Bucket.LOST_WORK, cause, via, risk * gpus, cut, now)
+        if stall > 0:
+            charge(account, Bucket.CHECKPOINT_STALL, 0, DIRECT, stall * gpus, cut, now)
+        return risk
 
     def _free(self, job: StreamJob, now: float) -> None:
         """Take the nodes of a job, which is charged, from it."""
@@ -446,15 +543,17 @@ class Fleet(Queue):
         job.epoch += 1
         job.allocation = None
         self.planner.ended(job, now)
-        if job.nodes == 0:
-            self.shared.leave(allocation, job, now)
-        else:
-            self.release(allocation, now)
+        allocation.jobs.remove(job)
+        if job.nodes == 0 and not allocation.missing:
+            self._open_room(allocation, job.gpus, now)
+        if not allocation.jobs:
+            self._release(allocation, now)
         self.ask(now)
 
-    def release(self, allocation: Allocation, now: float) -> None:
+    def _release(self, allocation: Allocation, now: float) -> None:
         """Let the nodes of an allocation be idle; those that failed go to repair."""
         self._remove(allocation, now)
+        self._open_room(allocation, -allocation.free, now)
         cluster = self.cluster
         idle, place, group = cluster.idle, cluster.place, cluster.group
         allocation.holding = False
@@ -498,8 +597,11 @@ class Fleet(Queue):
     def _hit(self, allocation: Allocation, failure: Failure, now: float, latency: float) -> None:
         is_open = allocation.detect_at < math.inf
         known = now + latency
-        cause = self.drain if failure.info.source.planned else failure.info.cause
-        for job in allocation.jobs if not is_open else ():
+        cause = self._root(failure)
+        for job in list(allocation.jobs) if not is_open else ():
+            if job.notice is not None:
+                self._evict(job, *job.notice, now, saved=False)
+                continue
             saves = failure.info.saves and now > job.run_at and job.save <= failure.info.source.notice
             lost = self._charge(job, now, keeps=saves, cause=cause)
             if saves:
@@ -507,13 +609,17 @@ class Fleet(Queue):
             self._stop(job, cause, DIRECT, Bucket.CHECKPOINT_STALL if saves and job.save else Bucket.DETECTION)
             job.failures += not failure.info.source.planned
             self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
-        if known < allocation.detect_at:
+        if allocation.jobs and known < allocation.detect_at:
             allocation.detect_at = known
             allocation.epoch += 1
             if known > now:
                 self.kernel.at(known, Order.PHASE, self._on_known, (allocation, allocation.epoch))
             else:
                 self._answer(allocation, now)
+
+    def _root(self, failure: Failure) -> int:
+        """Return the index of the root cause that a failure is."""
+        return self.drain if failure.info.source.planned else failure.info.cause
 
     def _stop(self, job: StreamJob, cause: int, via: int, bucket: int) -> None:
         """Let a job, which is charged, stand still with its nodes for a cause."""
@@ -535,18 +641,24 @@ class Fleet(Queue):
         for job in allocation.jobs:
             self._charge(job, now)
         self._remove(allocation, now)
-        if allocation.missing and allocation.jobs[0].nodes == 0:
-            self.shared.close(allocation, now)
         goes_on = not allocation.missing or self._replace(allocation, now)
         for job in list(allocation.jobs):
             if goes_on:
                 self._run(job, now, allocation.ready_at)
+            elif self.holds and job.nodes and job.stages[0][0] != Bucket.RESCHEDULE:
+                # It asks again after the delay, and gives its nodes back then.
+                self._stop(job, job.root, DIRECT, Bucket.RESCHEDULE)
+                allocation.detect_at = now + self.scheduler.requeue.delay
+                self.kernel.at(allocation.detect_at, Order.PHASE, self._on_known, (allocation, allocation.epoch))
             else:
                 self._requeue(job, now)
 
     def _remove(self, allocation: Allocation, now: float) -> None:
         """Send the nodes of an allocation that have failed to repair."""
         cluster = self.cluster
+        if not allocation.suspects:
+            return
+        self.is_disturbed = True
         for node, failure in allocation.suspects:
             if failure.info.by_course:
                 self.jobs.repair.diagnose(node, failure, allocation, now)
@@ -555,26 +667,39 @@ class Fleet(Queue):
         allocation.suspects.clear()
         if cluster.units is not None and cluster.units.torn:
             cluster.units.let_go(allocation, now)
+        if allocation.missing:
+            self._open_room(allocation, -allocation.free, now)
 
     def _replace(self, allocation: Allocation, now: float) -> bool:
         """Give an allocation nodes for those that it misses, if there are enough for all; return whether."""
-        missing = allocation.missing
-        if self.scheduler.replacement not in ("first", "domain") or allocation.jobs[0].nodes == 0:
+        missing, cluster, rule = allocation.missing, self.cluster, self.scheduler.replacement
+        if rule == "never" or allocation.jobs[0].nodes == 0:
             return False
-        cluster = self.cluster
         pools = [name for name in self.pools if name in cluster.pools]
-        if sum(cluster.pools[name].count for name in pools) < len(missing):
-            return False
+        if rule == "queue" and self.queued_jobs:
+            pools.remove("idle")
+        taken: list[tuple[int, str]] = []
         for name in pools:
-            while missing:
-                node = cluster.take(name, now)
+            while len(taken) < len(missing):
+                home = self.pool_of[next(node for node in allocation.nodes if node >= 0)] if rule == "domain" else -1
+                node = cluster.take(name, now, home)
                 if node < 0:
                     break
-                cluster.seat(allocation, missing.pop(), node, now)
-                if name in ("warm", "cold"):
-                    _, _, seconds, one_by_one = self.jobs.prepared.reserves[name]
-                    begin = max(allocation.ready_at, now) if one_by_one else now
-                    allocation.ready_at = max(allocation.ready_at, begin + seconds)
+                if home >= 0 and self.planner.pools[self.pool_of[node]].domain != self.planner.pools[home].domain:
+                    cluster.enter(cluster.pools[name], node, now)
+                    break
+                taken.append((node, name))
+        if len(taken) < len(missing):
+            for node, name in taken:
+                cluster.enter(cluster.pools[name], node, now)
+            return False
+        self.is_disturbed = True
+        for node, name in taken:
+            cluster.seat(allocation, missing.pop(), node, now)
+            if name in ("warm", "cold"):
+                _, _, seconds, one_by_one = self.jobs.prepared.reserves[name]
+                begin = max(allocation.ready_at, now) if one_by_one else now
+                allocation.ready_at = max(allocation.ready_at, begin + seconds)
         return True
 
     def _requeue(self, job: StreamJob, now: float) -> None:
@@ -591,6 +716,80 @@ class Fleet(Queue):
 
     def _on_eligible(self, call: Call) -> None:
         self._enqueue(call.argument, self.kernel.now)
+
+    # --------------------------------------------------------------------------------------------- preemption
+
+    def _preempt(self, now: float) -> bool:
+        """Stop those whom the planner has named, after their grace; return whether some have stopped at once."""
+        grace = self.scheduler.preempt.grace
+        found = False
+        for preemptor, victims in self.planner.preemptions:
+            root, by = self._reason(preemptor), size_class(preemptor.gpus)
+            for victim in victims:
+                if isinstance(victim, NamedJob):
+                    self._preempt_named(victim.job, root, by, now)
+                    found = True
+                elif grace > 0:
+                    assert isinstance(victim, StreamJob)
+                    victim.notice = (root, by)
+                    self.kernel.at(now + grace, Order.PHASE, self._on_grace_over, (victim, victim.epoch))
+                else:
+                    assert isinstance(victim, StreamJob)
+                    self._evict(victim, root, by, now, saved=False)
+                    found = True
+        return found
+
+    def _reason(self, pending: Pending) -> int:
+        """Return the root cause behind what a job does to others: why it is in the queue."""
+        if isinstance(pending, StreamJob):
+            return pending.root or self.demand
+        assert isinstance(pending, NamedJob)
+        job = pending.job
+        return self.roots.get(job.index) or (job.main.cause if job.starts else 0) or self.demand
+
+    def _on_grace_over(self, call: Call) -> None:
+        """Stop a job whose grace is over; if there was time for a save, it has made one."""
+        job, epoch = call.argument
+        if epoch != job.epoch:
+            return
+        now = self.kernel.now
+        root, by = job.notice
+        saved = job.save <= self.scheduler.preempt.grace and job.run_at < now - job.save
+        if saved:
+            self._charge(job, now - job.save, keeps=True)
+            job.stages = [(Bucket.CHECKPOINT_STALL, now)]
+            job.run_at = math.inf
+        self._evict(job, root, by, now, saved=saved)
+
+    def _evict(self, job: StreamJob, root: int, by: int, now: float, *, saved: bool) -> None:
+        """Stop a job for another one of size class `by`."""
+        lost = self._charge(job, now, keeps=saved, cause=root, via=PREEMPTION)
+        self._count_preemption(job, root, by, now, lost)
+        job.root = root
+        job.via = PREEMPTION
+        if self.scheduler.preempt.mode == "cancel":
+            self._free(job, now)
+            self._close(job, "preempted", now)
+        else:
+            self._requeue(job, now)
+
+    def _count_preemption(self, job: StreamJob, root: int, by: int, now: float, lost: float) -> None:
+        job.notice = None
+        job.preempted += 1
+        self.tally.stopped(job.account, now, root, PREEMPTION, job.gpus, lost * job.gpus, by)
+
+    def _preempt_named(self, job: Job, root: int, by: int, now: float) -> None:
+        """Let a named job save if there is time, and queue again."""
+        del by
+        self.roots[job.index] = root
+        rule = self.scheduler
+        main = job.main
+        self.jobs.stop(main, now)
+        main.cause = 0
+        saves = main.running and job.checkpoint.save_time() <= rule.preempt.grace
+        main.running = False
+        requeue = Requeue(rule.requeue.delay)
+        self.jobs.follow(main, (Save(), requeue) if saves else (requeue,), now)
 
     # --------------------------------------------------------------------------------------------------- close
 
@@ -628,72 +827,42 @@ class Fleet(Queue):
         return found
 
 
-class Rooms:
-    """Nodes that several jobs share: each goes to the fullest one that has room for it, or the emptiest."""
+def pooled(prepared: Prepared) -> Prepared:
+    """Return a scenario whose nodes wait by pools of the planner, if these are several."""
+    pools, pool_of = pools_of(prepared)
+    return replace(prepared, pools=tuple(pools), packed_by=tuple(pool_of) if len(pools) > 1 else ())
 
-    def __init__(self, fleet: Fleet) -> None:
-        self.fleet = fleet
-        self.free = Level()
-        """GPUs of shared nodes that no job has."""
-        self.nodes: dict[int, Allocation] = {}
-        self.heaps: list[list[int]] = [[] for _ in range(fleet.per_node)]
-        """By free GPUs, a heap of nodes; of those that have changed meanwhile entries are left behind."""
 
-    def allocate(self, job: StreamJob, now: float) -> Allocation:
-        """Return the node of a job, which has room for it from now on."""
-        heaps, need = self.heaps, job.gpus
-        sizes = range(need, len(heaps))
-        for size in sizes if self.fleet.scheduler.share_nodes == "best-fit" else reversed(sizes):
-            allocation = self._first(size)
-            if allocation is not None:
-                break
-        else:
-            allocation = self._open(now)
-        self._change(allocation, -need, now)
-        allocation.jobs.append(job)
-        return allocation
+def pools_of(prepared: Prepared) -> tuple[list[Pool], list[int]]:
+    """Return the nodes that are alike to the planner, without their number, and to which of them each node belongs.
 
-    def _first(self, size: int) -> Allocation | None:
-        """Return the first shared node with so many free GPUs, if there is one."""
-        heap = self.heaps[size]
-        while heap:
-            allocation = self.nodes.get(heap[0])
-            if allocation is not None and allocation.free == size and not allocation.suspects:
-                return allocation
-            heappop(heap)
-        return None
+    They are in the same partitions and the same domain, and have the same windows of maintenance.
+    """
+    inside: list[list[int]] = [[] for _ in range(prepared.nodes)]
+    for index, partition in enumerate(prepared.partitions):
+        for first, last in partition.nodes or ((0, prepared.nodes - 1),):
+            for node in range(first, last + 1):
+                inside[node].append(index)
+    windows: dict[int, list[tuple[float, float]]] = {}
+    for source in prepared.sources:
+        if source.planned and source.recorded is not None and not source.of_fabric:
+            rows = source.recorded
+            for unit, start, end in zip(rows.unit.tolist(), rows.start.tolist(), rows.end.tolist(), strict=True):
+                for node in _nodes_of(source, unit, prepared):
+                    windows.setdefault(node, []).append((start, end))
+    found: dict[Pool, int] = {}
+    pool_of = []
+    for node in range(prepared.nodes):
+        domain = prepared.packed_by[node] if prepared.packed_by else 0
+        pool = Pool(0, domain, tuple(inside[node]), tuple(sorted(windows.get(node, ()))))
+        pool_of.append(found.setdefault(pool, len(found)))
+    return list(found), pool_of
 
-    def _open(self, now: float) -> Allocation:
-        """Share one more node."""
-        fleet = self.fleet
-        node = fleet.cluster.take("idle", now)
-        allocation = self.nodes[node] = Allocation([node], fleet.per_node, now)
-        fleet.cluster.seat(allocation, 0, node, now)
-        self.free.change(fleet.per_node, now)
-        return allocation
 
-    def _change(self, allocation: Allocation, gpus: int, now: float) -> None:
-        """Let a shared node have so many more free GPUs."""
-        self.free.change(gpus, now)
-        allocation.free += gpus
-        if 0 < allocation.free < len(self.heaps):
-            heappush(self.heaps[allocation.free], allocation.nodes[0])
-
-    def leave(self, allocation: Allocation, job: StreamJob, now: float) -> None:
-        """Take a job off its node; the last one leaves it whole."""
-        allocation.jobs.remove(job)
-        if allocation.home >= 0:
-            self._change(allocation, job.gpus, now)
-            if not allocation.jobs:
-                self.close(allocation, now)
-                self.fleet.release(allocation, now)
-
-    def close(self, allocation: Allocation, now: float) -> None:
-        """Let a node be shared no more."""
-        self.free.change(-allocation.free, now)
-        del self.nodes[allocation.home]
-        allocation.home = -1
-
-    def largest(self) -> int:
-        """Return the most GPUs that are free on a shared node."""
-        return next((size for size in range(len(self.heaps) - 1, 0, -1) if self._first(size) is not None), 0)
+def _nodes_of(source: Source, unit: int, prepared: Prepared) -> Sequence[int]:
+    """Return the nodes that a unit of the part of a source takes."""
+    divisor = prepared.slots_per_node.get(source.part, 0)
+    if divisor:
+        return (unit // divisor,)
+    offsets, nodes = prepared.blast[source.part]
+    return list(map(int, nodes[offsets[unit] : offsets[unit + 1]]))

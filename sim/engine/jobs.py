@@ -100,7 +100,7 @@ class Jobs:
         """Offer nodes that have become free: first to jobs that lack some, then to the queue."""
         if self.replacements.waiting:
             self.replacements.serve(now)
-        if self.queue.waiting:
+        if self.queue.waiting or self.fleet is not None:
             self.queue.serve(now)
 
     def hold(self, job: Job, cause: int, seconds: float, now: float) -> None:
@@ -331,7 +331,8 @@ class Jobs:
         self.roll_back(job, "stores", reads=False)
         if job.narrow:
             self.interruptions.let_go(job, now)
-        self.cluster.release(job, now)
+        if not self.queue.holds:
+            self.cluster.release(job, now)
         self.wait(main, [(Bucket.RESCHEDULE, math.inf)], now, exposed="none")
         self.kernel.at(now + step.delay, Order.PHASE, self._on_eligible, (main, main.epoch))
         self.queue.serve(now)
@@ -578,6 +579,9 @@ class Replacements:
 
 class Queue:
     """Jobs that wait for a whole gang of nodes."""
+
+    holds = False
+    """Whether a job that is requeued keeps the nodes that are left."""
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sim.failures import Source
     from sim.input.scenario import AnyRecovery, AnyRepair, AnyScheduler, Scenario
     from sim.policies.checkpoint import Ladder, Periodic
+    from sim.policies.planner import Pool
     from sim.scenario.model import CostSpec
     from sim.scenario.streams import Arrival, Chain, Cost, Partition, Tenant
     from sim.steps import StepPlan
@@ -154,12 +155,13 @@ class PreparedJob:
 class SavePlan(NamedTuple):
     """Checkpoints of a job of a stream in closed form: each `interval` of stepping [s], infinite for none but the last.
 
-    A save stops the job for `save`, a restore takes `restore`; both of the work of the job.
+    A save stops the job for `save` and is durable `drain` [s] later; a restore takes `restore`.
     """
 
     interval: float
     save: Cost
     restore: Cost
+    drain: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,8 @@ class Prepared:
     """Whose jobs those of streams are: those that the scenario states, then others that jobs name."""
     partitions: tuple[Partition, ...] = ()
     """At least one where there are streams; the first is that of jobs that name none."""
+    pools: tuple[Pool, ...] = ()
+    """Nodes that are alike to the planner of streams, while they are simulated; `packed_by` says which each is of."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the description behind when a worker process takes over: it needs the plans only."""

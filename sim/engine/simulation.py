@@ -41,6 +41,10 @@ class Simulation:
         keeps_log: bool = False,
         keeps_timeline: bool = False,
     ) -> None:
+        if prepared.streams:
+            from sim.engine.fleet import pooled
+
+            prepared = pooled(prepared)
         self.prepared = prepared
         self.replication = replication
         self.end = prepared.warmup + prepared.horizon

@@ -46,6 +46,10 @@ DEFAULTS = {
 
 """Strategy of a field, by its path, when the file names none."""
 
+_OF_FLEETS = ("streams", "templates", "tenants", "partitions")
+
+"""Keys that are written down only where there is something in them."""
+
 _MOST_WINDOWS = 100_000
 
 """Windows of the rolling view: each has a table of buckets and causes."""
@@ -177,7 +181,8 @@ class Scenario(Model):
 
     def dump(self) -> Table:
         """Return plain data that ``sim.load`` reads back to an equal scenario."""
-        return self.model_dump(mode="json", exclude_none=True)
+        data = self.model_dump(mode="json", exclude_none=True)
+        return {key: value for key, value in data.items() if value or key not in _OF_FLEETS}
 
 
 def schema() -> Table:
@@ -203,6 +208,8 @@ def schema() -> Table:
     extended = {"type": "object", "required": ["extends"]}
     properties["cluster"] = {"description": cluster.pop("description"), "anyOf": [file_name, extended, cluster]}
     required = content.pop("required")
+    some = [{"required": [key], "properties": {key: {"minItems": 1}}} for key in ("jobs", "streams")]
+    content["allOf"] = [{"anyOf": [{"required": ["extends"], "properties": {"jobs": {"minItems": 1}}}, *some]}]
     watched = [name for name in catalog.recoveries() if "detection" in catalog.recovery(name)]
     content["anyOf"] = [
         {"required": ["extends"]},

@@ -63,7 +63,7 @@ class Preempt(Model):
     """Running jobs that are stopped for one in the queue."""
 
     mode: Literal["none", "requeue", "cancel"] = Field("none", description="What happens to a job that is preempted.")
-    who: Literal["priority", "tier"] = Field(
+    who: Literal["priority", "tier", "none"] = Field(
         "priority", description="What has to be strictly higher: the job's priority, or the tier of its partition."
     )
     exempt: Duration = Field("0 s", description="Time for which a job that started is safe (PreemptExemptTime).")  # type: ignore[assignment]

@@ -5,6 +5,7 @@ A stream is a law of arrivals and of what each job is; a trace says the same row
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeAlias
@@ -13,7 +14,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag
 from pydantic_core import core_schema
 
 from sim import units
-from sim.scenario.fields import Count, Duration, Fraction, Model, OneOf, RuleError
+from sim.scenario.fields import Count, Duration, Model, OneOf, RuleError
 from sim.scenario.laws import Law
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from sim.yamlfile import Data
 
 Outcome = Literal["completed", "failed", "cancelled"]
+
+OUTCOMES: tuple[Outcome, ...] = ("completed", "failed", "cancelled")
 
 
 class Arrival(NamedTuple):
@@ -166,7 +169,10 @@ class MmppState(Model):
 
 
 class Mmpp(Model):
-    """Bursts: Poisson arrivals whose rate changes at random (Markov-modulated), from state to state in a circle."""
+    """Bursts: Poisson arrivals whose rate changes at random (Markov-modulated), from state to state in a circle.
+
+    It begins in the first state.
+    """
 
     use: Literal["mmpp"] = "mmpp"
     states: tuple[MmppState, ...] = Field(min_length=2, description="The states, in order.")
@@ -280,6 +286,7 @@ AnyLimit: TypeAlias = Annotated[
 AnyStreamWork: TypeAlias = Annotated[
     Annotated[Literal["horizon"], Tag("word")] | Annotated[Law, Tag("law")],
     Discriminator(lambda value: "word" if value == "horizon" else "law"),
+    PlainSerializer(lambda work: work if isinstance(work, str) else work.model_dump(mode="json", exclude_none=True)),
 ]
 
 
@@ -335,7 +342,9 @@ class Saves(Model):
     """Checkpoints of the jobs of a stream, in place of the scenario's."""
 
     interval: Duration | None = Field(
-        None, gt=0, description="Stepping between saves; without it, jobs save only when they are told to stop."
+        None,
+        gt=0,
+        description="Stepping between saves; without it, jobs save only when they are preempted, or at a limit.",
     )
     save: AnyCost = Field("0 s", description="How long a save stops a job: a time, or a share of its work.")
     restore: AnyCost = Field("0 s", description="How long a restore takes: a time, or a share of its work.")
@@ -345,7 +354,7 @@ class Chain(Model):
     """Work in pieces: at its limit a job saves, ends, and queues again for the rest."""
 
     limit: Duration = Field(gt=0, description="Time limit of one run.")
-    notice: Duration = Field("0 s", description="How long before the limit the job is told to save.")  # type: ignore[assignment]
+    notice: Duration = Field("0 s", description="How long before the limit the job gets a signal to save.")  # type: ignore[assignment]
 
     @model_validator(mode="after")
     def _leaves_time(self) -> Self:
@@ -379,8 +388,8 @@ class Generated(StreamBase):
     load: float = Field(1.0, gt=0, le=1e6, description="What multiplies the rate; the k-th job stays the same job.")
     gpus: Sizes | None = Field(
         None,
-        description="GPUs of a job: a number, numbers by weight, or a law rounded to powers of two; by default those of "
-        "the template.",
+        description="GPUs of a job: a number, numbers by weight, or a law rounded to powers of two; by default as the "
+        "template.",
     )
     work: AnyStreamWork | None = Field(
         None,
@@ -430,6 +439,12 @@ class JobTrace(StreamBase):
     limit: AnyLimit | None = Field(None, description="Time limits in place of those of the trace; see generated jobs.")
     skip_bad_rows: bool = Field(False, description="Whether rows that cannot be used are left out, and counted.")
 
+    @model_validator(mode="after")
+    def _one_limit(self) -> Self:
+        if self.limit is not None and "limit" in self.columns.model_fields_set:
+            raise RuleError(("limit",), "give limits, or the column that has them (columns.limit), not both")
+        return self
+
 
 AnyStream: TypeAlias = Annotated[Generated | JobTrace, OneOf("use"), WithUse("generated")]
 
@@ -460,11 +475,8 @@ def _parse_ranges(value: object) -> tuple[tuple[int, int], ...]:
     """Return ranges of nodes, first and last, of text such as ``0-31,64-95``."""
     if isinstance(value, tuple):
         return value
-    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    if not isinstance(text, str):
-        raise ValueError("must be numbers of nodes such as 0-31,64-95")
     found: list[tuple[int, int]] = []
-    for part in text.split(","):
+    for part in str(value).split(","):
         match = _RANGE.fullmatch(part.strip())
         if match is None:
             raise ValueError(f"'{part.strip()}' is no range of nodes such as 0-31")
@@ -473,7 +485,7 @@ def _parse_ranges(value: object) -> tuple[tuple[int, int], ...]:
             raise ValueError(f"'{part.strip()}' ends before it begins")
         found.append((first, last))
     found.sort()
-    for (_, last), (first, _) in zip(found, found[1:], strict=False):
+    for (_, last), (first, _) in itertools.pairwise(found):
         if first <= last:
             raise ValueError(f"node {first} is in it twice")
     return tuple(found)
