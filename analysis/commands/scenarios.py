@@ -63,7 +63,7 @@ def run(
             "--replications",
             "-n",
             metavar="N",
-            help="How many replications; 32 by default, 8 of streams of jobs.",
+            help="How many replications; 32, or 8 of streams.",
             min=1,
         ),
     ] = None,
