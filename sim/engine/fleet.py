@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine.fleet_result import CLUSTER, DIRECT, PREEMPTION, ROOTS, Tally, size_class
+from sim.engine.fleet_result import CLUSTER, DIRECT, PREEMPTION, ROOTS, Tally, size_class, window_edges
 from sim.engine.job import Clock
 from sim.engine.jobs import Queue
 from sim.engine.kernel import Order
@@ -159,12 +159,11 @@ class Fleet(Queue):
         self.sources: list[Iterator[Arrival]] = []
         """Arrivals that have not come yet, by stream."""
         self.end = prepared.warmup + prepared.horizon
-        edges = [prepared.warmup]
-        while prepared.windows is not None and edges[-1] + prepared.windows < self.end:
-            edges.append(edges[-1] + prepared.windows)
         self.per_node = prepared.gpus_per_node
         self.tally = Tally(
-            [*edges, self.end], prepared.nodes * self.per_node, [source.name for source in prepared.sources]
+            window_edges(prepared.warmup, prepared.horizon, prepared.windows),
+            prepared.nodes * self.per_node,
+            [source.name for source in prepared.sources],
         )
         self.pool_of = prepared.packed_by or (0,) * prepared.nodes
         """Pool of the planner that each node is of."""
