@@ -671,7 +671,7 @@ class Planner:
                     return 0
         if self._reserved:
             if self._deep:
-                free = min(free, self._profiles[pool].least(now, end))
+                free = min(free, max(self._profiles[pool].least(now, end), 0))
                 if not self.keys.extra and end > self._shadows[pool]:
                     free = 0
             elif end > self._shadows[pool]:
@@ -803,7 +803,7 @@ class Planner:
         times = sorted({time for pool in pools for time in self._profiles[pool].times})
         for time in times:
             end = time + job.limit
-            rooms = {pool: self._profiles[pool].least(time, end) for pool in pools}
+            rooms = {pool: max(self._profiles[pool].least(time, end), 0) for pool in pools}
             if not job.nodes:
                 pool = next((pool for pool in pools if rooms[pool] >= 1), None)
                 if pool is not None:
