@@ -202,6 +202,7 @@ def headline(rows: Sequence[Mapping[str, Ratio]], differs: Sequence[str]) -> str
     """
     known = set.intersection(*(set(row) for row in rows))
     wanted = ("cost_per_token", "tokens_per_day") if differs else ("goodput",)
+    wanted = ("cluster_goodput",) if "occupancy" in known else wanted
     return next((name for name in wanted if name in known), "ettr")
 
 

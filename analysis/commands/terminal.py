@@ -298,7 +298,7 @@ class OutputFolder:
                 complaint = f"holds {held:,} replications of this, more than {asked:,}; {files.ELSEWHERE}"
             refuse(f"--out {self.folder}: {complaint}")
 
-    def write(self, text: str, beside: Mapping[str, str], stale: str = "") -> str | None:
+    def write(self, text: str, beside: Mapping[str, str], stale: Sequence[str] = ()) -> str | None:
         """Write the document, last of all, and what lies beside it; return what went wrong, in a line.
 
         Parameters
@@ -308,7 +308,7 @@ class OutputFolder:
         beside
             Other files, by name.
         stale
-            Pattern of files of an earlier run that go away if they are not among these.
+            Patterns of files of an earlier run that go away if they are not among these.
         """
         from analysis.results import files
 
@@ -317,7 +317,7 @@ class OutputFolder:
         complaint = files.write_folder(self.folder, {**beside, self.name: text + "\n"})
         if complaint is not None:
             return f"--out {self.folder}: {complaint}"
-        for path in self.folder.glob(stale) if stale else ():
+        for path in (path for pattern in stale for path in self.folder.glob(pattern)):
             if path.name not in beside:
                 path.unlink()
         return None

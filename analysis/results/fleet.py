@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from analysis.fleet import Growth
+    from analysis.results.models import RunDocument
     from analysis.runs import Ensemble
     from sim import FleetAccount, FleetResult, Ratio
 
@@ -103,7 +104,7 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> Settled:
 def _of_batches(ratios: Sequence[Ratio]) -> tuple[float, float] | None:
     """Return the interval of batches; ``None`` where they are too few or too much alike to be a sample."""
     values = contributions(ratios)
-    if values is None or len(values) < BATCHES or are_correlated(values):
+    if values is None or len(values) < BATCHES or np.all(values == values[0]) or are_correlated(values):
         return None
     found = ratio_interval([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
     return None if found is None else found[1:]
@@ -250,13 +251,19 @@ def fleet_notes(found: FleetFound, replications: int, warmup: str) -> Iterator[s
 # Tidy tables: long form, one row for each number.
 
 
-def _metrics_table(ensemble: Ensemble, found: Settled) -> Iterator[Sequence[object]]:
+def _metrics_table(ensemble: Ensemble, document: RunDocument) -> Iterator[Sequence[object]]:
+    assert document.fleet is not None, "a run with streams"
+    metrics = dict(document.metrics)
+    for by, groups in document.fleet.by.items():
+        for group, found in groups.items():
+            for key, summary in found.metrics.items():
+                whole = Slice.parse(key) or Slice(key)
+                metrics[whole._replace(by=by, group=group).name] = summary
     yield (
         "variant", "replication", "kind", "workload", "by", "group", "weight", "metric", "unit", "basis", "amount",
         "base", "mean", "lo95", "hi95", "p05", "p50", "p95", "n",
     )  # fmt: skip
-    names = [name for name in found.metrics if name in METRICS]
-    for name in names:
+    for name in (name for name in metrics if name in METRICS):
         metric, part = METRICS[name], Slice.parse(name) or Slice(name)
         kind = "cluster" if metric.of == "cluster" else "stream"
         workload = part.group if part.by == "stream" else ""
@@ -267,7 +274,7 @@ def _metrics_table(ensemble: Ensemble, found: Settled) -> Iterator[Sequence[obje
             amount, base = amount + ratio.amount, base + ratio.base
             mean = ratio.amount / ratio.base if ratio.base else ""
             yield ("", place, kind, workload, *whose[2:], ratio.amount, ratio.base, mean, *[""] * 5, 1)
-        summary = found.metrics[name]
+        summary = metrics[name]
         low, high = summary.mean_ci95 or ("", "")
         spread = (_blank(summary.p05), _blank(summary.p50), _blank(summary.p95))
         pooled = (amount, base, _blank(summary.mean), low, high, *spread, len(ensemble.rows))
@@ -278,7 +285,7 @@ def _blank(value: float | None) -> float | str:
     return "" if value is None else value
 
 
-def _ledger_table(ensemble: Ensemble, _: Settled) -> Iterator[Sequence[object]]:
+def _ledger_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]]:
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
     assert fleet is not None, "a run with streams"
     yield ("variant", "replication", "t0", "t1", "account", *BY, "bucket", "cause", "via", "gpu_s")
@@ -291,7 +298,7 @@ def _ledger_table(ensemble: Ensemble, _: Settled) -> Iterator[Sequence[object]]:
             yield ("", -1, *edges, account, *groups, *what, float(row[place]))
 
 
-def _series_table(ensemble: Ensemble, _: Settled) -> Iterator[Sequence[object]]:
+def _series_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]]:
     fleet = ensemble.tally.fleet
     assert fleet is not None, "a run with streams"
     yield ("variant", "replication", "t0", "t1", "entity", "quantity", "value")
@@ -301,7 +308,7 @@ def _series_table(ensemble: Ensemble, _: Settled) -> Iterator[Sequence[object]]:
             yield ("", -1, *fleet.edges[place : place + 2].tolist(), "cluster", name, value)
 
 
-TABLES: Mapping[str, Callable[[Ensemble, Settled], Iterator[Sequence[object]]]] = {
+TABLES: Mapping[str, Callable[[Ensemble, RunDocument], Iterator[Sequence[object]]]] = {
     "metrics": _metrics_table,
     "ledger": _ledger_table,
     "series": _series_table,
@@ -309,8 +316,8 @@ TABLES: Mapping[str, Callable[[Ensemble, Settled], Iterator[Sequence[object]]]] 
 """Tidy tables of a run with streams by name; replication −1 is all of them together."""
 
 
-def table_csv(name: str, ensemble: Ensemble, found: Settled) -> str:
-    """Return a tidy table as CSV."""
+def table_csv(name: str, ensemble: Ensemble, document: RunDocument) -> str:
+    """Return a tidy table of a run with streams as CSV."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(TABLES[name](ensemble, found))
+    csv.writer(text, lineterminator="\n").writerows(TABLES[name](ensemble, document))
     return text.getvalue()

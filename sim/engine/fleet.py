@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine.fleet_result import CLUSTER, DIRECT, PREEMPTION, ROOTS, Tally, size_class
+from sim.engine.fleet_result import CLUSTER, DIRECT, PREEMPTION, ROOTS, Tally, size_class, window_edges
 from sim.engine.job import Clock
 from sim.engine.jobs import Queue
 from sim.engine.kernel import Order
 from sim.engine.nodes import Level, Place
+from sim.engine.result import Attempt
 from sim.policies.contracts import ANY_POOL, Bucket, Requeue, Save
 from sim.policies.planner import Pending, Planner, Pool, Quota
 
@@ -142,7 +143,7 @@ class NamedJob(Pending):
     __slots__ = ("job",)
 
     def __init__(self, number: int, job: Job, now: float) -> None:
-        super().__init__(number, job.nodes_needed, job.gpus, submit=now)
+        super().__init__(number, job.nodes_needed, job.gpus, priority=job.spec.priority, submit=now)
         self.job = job
 
 
@@ -158,12 +159,11 @@ class Fleet(Queue):
         self.sources: list[Iterator[Arrival]] = []
         """Arrivals that have not come yet, by stream."""
         self.end = prepared.warmup + prepared.horizon
-        edges = [prepared.warmup]
-        while prepared.windows is not None and edges[-1] + prepared.windows < self.end:
-            edges.append(edges[-1] + prepared.windows)
         self.per_node = prepared.gpus_per_node
         self.tally = Tally(
-            [*edges, self.end], prepared.nodes * self.per_node, [source.name for source in prepared.sources]
+            window_edges(prepared.warmup, prepared.horizon, prepared.windows),
+            prepared.nodes * self.per_node,
+            [source.name for source in prepared.sources],
         )
         self.pool_of = prepared.packed_by or (0,) * prepared.nodes
         """Pool of the planner that each node is of."""
@@ -176,6 +176,8 @@ class Fleet(Queue):
             tiers=[partition.tier for partition in prepared.partitions] or (0,),
             quotas=[self._quota(tenant) for tenant in prepared.tenants] or (Quota(),),
         )
+        self.log: list[Attempt] | None = None
+        """When jobs had their nodes, for those who ask for it."""
         self.holds = prepared.scheduler.requeue.holds_nodes
         self.is_disturbed = False
         """Whether nodes have come or gone that the planner does not know of."""
@@ -486,7 +488,7 @@ class Fleet(Queue):
             if job.notice is not None:
                 # An exit within the grace counts as a preemption, whatever its cause.
                 self._count_preemption(job, *job.notice, now, 0.0)
-            self._free(job, now)
+            self._free(job, now, outcome)
             self._close(job, outcome, now)
 
     def _charge(self, job: StreamJob, now: float, *, keeps: bool = False, cause: int = 0, via: int = DIRECT) -> float:
@@ -536,8 +538,10 @@ class Fleet(Queue):
             charge(account, Bucket.CHECKPOINT_STALL, 0, DIRECT, stall * gpus, cut, now)
         return risk
 
-    def _free(self, job: StreamJob, now: float) -> None:
-        """Take the nodes of a job, which is charged, from it."""
+    def _free(self, job: StreamJob, now: float, state: str, lost: float = 0.0) -> None:
+        """Take the nodes of a job, which is charged, from it; `state` and `lost` are for the log."""
+        if self.log is not None:
+            self._note(job, now, state, lost)
         allocation = job.allocation
         assert allocation is not None
         job.epoch += 1
@@ -549,6 +553,17 @@ class Fleet(Queue):
         if not allocation.jobs:
             self._release(allocation, now)
         self.ask(now)
+
+    def _note(self, job: StreamJob, now: float, state: str, lost: float = 0.0) -> None:
+        """Write down when a job had its nodes."""
+        assert self.log is not None
+        start, submit, end = (time - self.tally.edges[0] for time in (job.began, job.spec.submit, now))
+        stopped = state in ("node_fail", "preempted")
+        cause, via = (job.root, job.via) if stopped else (0, DIRECT)
+        spec = job.spec
+        self.log.append(
+            Attempt(job.stream.index, spec.number, spec.gpus, submit, start, end, state, cause, via, lost)
+        )
 
     def _release(self, allocation: Allocation, now: float) -> None:
         """Let the nodes of an allocation be idle; those that failed go to repair."""
@@ -651,7 +666,7 @@ class Fleet(Queue):
                 allocation.detect_at = now + self.scheduler.requeue.delay
                 self.kernel.at(allocation.detect_at, Order.PHASE, self._on_known, (allocation, allocation.epoch))
             else:
-                self._requeue(job, now)
+                self._requeue(job, now, "node_fail")
 
     def _remove(self, allocation: Allocation, now: float) -> None:
         """Send the nodes of an allocation that have failed to repair."""
@@ -702,10 +717,10 @@ class Fleet(Queue):
                 allocation.ready_at = max(allocation.ready_at, begin + seconds)
         return True
 
-    def _requeue(self, job: StreamJob, now: float) -> None:
+    def _requeue(self, job: StreamJob, now: float, state: str, lost: float = 0.0) -> None:
         """Let a job, which is charged, give its nodes back and queue again after the delay."""
         rule = self.scheduler.requeue
-        self._free(job, now)
+        self._free(job, now, state, lost)
         job.queued = now
         if rule.age == "reset":
             job.submit = job.eligible = now + rule.delay
@@ -768,10 +783,10 @@ class Fleet(Queue):
         job.root = root
         job.via = PREEMPTION
         if self.scheduler.preempt.mode == "cancel":
-            self._free(job, now)
+            self._free(job, now, "preempted", lost)
             self._close(job, "preempted", now)
         else:
-            self._requeue(job, now)
+            self._requeue(job, now, "preempted", lost)
 
     def _count_preemption(self, job: StreamJob, root: int, by: int, now: float, lost: float) -> None:
         job.notice = None
@@ -804,6 +819,8 @@ class Fleet(Queue):
             if job.allocation is not None:
                 self._charge(job, now, keeps=True)
                 self._count(job, "running", now)
+                if self.log is not None:
+                    self._note(job, now, "running")
             else:
                 self._charge_wait(job, now)
                 self._count(job, "waiting", now)

@@ -145,6 +145,7 @@ class PreparedJob:
     is_measured: bool = False
     planned_bandwidth: float = 1.0
     pool_paces: tuple[float, ...] = (1.0,)
+    priority: int = 0
 
     @property
     def tokens_per_second(self) -> float:

@@ -30,6 +30,35 @@ class Outage(NamedTuple):
     cause: int
 
 
+class Attempt(NamedTuple):
+    """A job of a stream from when it got its nodes to when it had them no more [s after the warm-up].
+
+    Parameters
+    ----------
+    stream, job
+        Index of the stream, and number of the job in it.
+    submit
+        When it was first submitted [s].
+    state
+        One of `sim.engine.fleet_result.OUTCOMES`: how it ended, or ``node_fail`` or ``preempted`` if it queues again.
+    cause, via
+        Root cause that stopped it, as in the tables, and whether that was direct (0) or another job (1).
+    lost
+        Work that was lost then [s].
+    """
+
+    stream: int
+    job: int
+    gpus: int
+    submit: float
+    start: float
+    end: float
+    state: str
+    cause: int = 0
+    via: int = 0
+    lost: float = 0.0
+
+
 class Ratio(NamedTuple):
     """A metric as an amount over a base; over several jobs or replications both are summed."""
 
@@ -147,6 +176,8 @@ class Result:
         In which phase each group was when, if that was asked for.
     fleet
         What the streams of jobs came to; ``None`` without any.
+    attempts
+        When each job of a stream had its nodes, by end, if that was asked for.
     """
 
     replication: int
@@ -168,6 +199,7 @@ class Result:
     outages: tuple[Outage, ...] = ()
     timeline: Timeline | None = None
     fleet: FleetResult | None = None
+    attempts: tuple[Attempt, ...] = ()
 
 
 # ----------------------------------------

@@ -67,6 +67,8 @@ class Simulation:
         self.is_open = True
         self.events = 0
         self._rank_nodes()
+        if self.fleet is not None and keeps_log:
+            self.fleet.log = []
         self.failures.start(trace)
         kernel.at(self.end, 0, self._on_end)
         if prepared.warmup > 0:
@@ -245,6 +247,7 @@ class Simulation:
             outages=self._outages(end),
             timeline=self.recorder.timeline() if self.recorder is not None else None,
             fleet=fleet,
+            attempts=tuple(self.fleet.log or ()) if self.fleet is not None else (),
             events=self.events,
         )
 
@@ -254,6 +257,6 @@ def simulate(
 ) -> Result:
     """Run one replication on a trace.
 
-    With `keeps_log` the result says when each node was down, with `keeps_timeline` in which phase each group was when.
+    With `keeps_log` the result says when each node was down and each job of a stream ran, with `keeps_timeline` in which phase each group was when.
     """
     return Simulation(prepared, replication, trace, keeps_log=keeps_log, keeps_timeline=keeps_timeline).run()

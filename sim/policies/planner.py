@@ -484,8 +484,7 @@ class Planner:
 
     def wake(self, now: float) -> float:
         """Return when the next pass is due though nothing happens [s]; infinite for never."""
-        planned = self._planned[0][0] if self._planned and self._exact else INF
-        return max(min(self._wakes, planned), now)
+        return max(self._wakes, now)
 
     def reason(self) -> dict[str, int]:
         """Return why GPUs are idle after the last pass: GPUs by reason; those that are down or drained not counted."""
@@ -493,6 +492,15 @@ class Planner:
         idle = sum(self.free) * self.gpus + self.stranded
         found = {self._why: idle, "claim": claimed}
         return {reason: count for reason, count in found.items() if count}
+
+    def idle(self, pool: int) -> int:
+        """Return the nodes of a pool that nobody uses, those that are claimed too."""
+        return self.free[pool] + sum(job.claim.get(pool, 0) for job in self._claimers)
+
+    def most_free(self) -> int:
+        """Return the free GPUs of the emptiest shared node."""
+        sizes = range(self.gpus - 1, 0, -1)
+        return next((free for free in sizes for pool in range(len(self.pools)) if self._latest(pool, free)), 0)
 
     def _main(self, now: float, *, again: bool) -> list[Pending]:
         """Start jobs in order; the first that cannot start blocks its partition, one without quota its tenant."""

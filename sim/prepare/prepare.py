@@ -264,6 +264,7 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[Source]) -> Pr
         communication=spec.communication,
         planned_bandwidth=site.planned_bandwidth(nodes),
         pool_paces=pool_paces(site.cluster, spec.precision, step.plan),
+        priority=spec.priority,
     )
 
 
