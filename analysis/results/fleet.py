@@ -92,6 +92,8 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> Settled:
             interval = _of_batches(ratios) if count else None
             if interval is None and count and "@" not in name and _has_spread(ratios):
                 correlated.append(name)
+            if interval is None and tally.replications > 1:
+                continue  # few replications are few, but they are independent
             changes = {"mean_ci95": possible(name, interval), "method": None if interval is None else "batch means"}
             found[name] = found[name].model_copy(update=changes)
     if growth is not None and growth.is_saturated:
@@ -238,7 +240,8 @@ def fleet_notes(found: FleetFound, replications: int, warmup: str) -> Iterator[s
         yield f"no intervals: they take {FEWEST_REPLICATIONS} replications, or {BATCHES} windows of time"
     if found.correlated:
         names = ", ".join(found.correlated)
-        yield f"neighbouring batches are too alike for an interval of {names}: simulate longer, or more replications"
+        instead = "it has none" if replications == 1 else f"its interval is of {of}"
+        yield f"neighbouring batches are too alike to be a sample of {names}: {instead}; simulate longer, or more often"
     unfinished = sum(found.outcomes[name].jobs for name in ("running", "waiting") if name in found.outcomes)
     if unfinished:
         yield (

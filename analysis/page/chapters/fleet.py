@@ -353,7 +353,7 @@ def _stack(fleet: FleetFound) -> Stack:
     title = f"{parts[0].amount:.3g} % of all GPU-time is productive"
     if largest is not None:
         title += f"; the largest other part is {largest.name}, {largest.amount:.2g} %"
-    return Stack(title, "% of all GPU-time", shown)
+    return Stack(title, "%", shown)
 
 
 def _words(stack: Stack) -> str:
@@ -378,7 +378,7 @@ def by_size_section(report_data: ReportData) -> Section | None:
     if waits:
         longest = max(waits, key=lambda name: waits[name].metrics["wait_first"].mean or 0.0)
         most = waits[longest].metrics["wait_first"].mean or 0.0
-        title = f"Jobs of {int(longest):,} GPUs wait longest, {time_text(most)}"
+        title = f"Jobs of {number_of(int(longest), 'GPU')} wait longest, {time_text(most)}"
         form = time_form(most)
         bars = Bars(f"{title} before they first start", form.unit, ("first wait",), tuple(
             _bar(name, group.metrics["wait_first"], form.size) for name, group in waits.items()))  # fmt: skip
@@ -411,10 +411,10 @@ def _bar(name: str, summary: Summary, size: float) -> Bar:
     assert summary.mean is not None, "a metric with a mean"
     low, high = summary.mean_ci95 or (None, None)
     span = None if low is None or high is None else (low / size, high / size)
-    return Bar(f"{int(name):,} GPUs", (summary.mean / size,), (span,))
+    return Bar(number_of(int(name), "GPU"), (summary.mean / size,), (span,))
 
 
-_WAYS = ("a failure", "a job of a higher class", "a job that a failure put back")
+_WAYS = ("a failure, drain or limit", "a job of a higher class", "a job that a failure put back")
 
 
 def _stops_by_size(stops: Sequence[StopsFound], sizes: Mapping[str, GroupFound]) -> Picture | None:
@@ -430,7 +430,7 @@ def _stops_by_size(stops: Sequence[StopsFound], sizes: Mapping[str, GroupFound])
                 counts[way] += row.stops
         held = group.gpu_s / (1000 * HOUR)
         if held:
-            rows.append(Bar(f"{int(name):,} GPUs", tuple(count / held for count in counts)))
+            rows.append(Bar(number_of(int(name), "GPU"), tuple(count / held for count in counts)))
     second = sum(row.stops for row in stops if row.via == "preemption" and row.cause not in _FIRST_ORDER)
     every = sum(row.stops for row in stops if row.via == "preemption")
     title = f"{percent_text(second / every, 0)} of preemptions were begun by a failure elsewhere"
