@@ -106,7 +106,7 @@ class Replay:
                 self.history.append((self.now, job.number))
                 self.first.setdefault(job.number, self.now)
                 self.running[job.number] = job
-                self._at(self.now + job.owner.run, 0, lambda job=job: self._end(job))  # type: ignore[misc]
+                self._at(self.now + job.owner.run, 0, lambda job=job, start=self.now: self._end(job, start))  # type: ignore[misc]
             for preemptor, victims in self.planner.preemptions:
                 self.preemptions.append((self.now, preemptor.number, [victim.number for victim in victims]))
                 for victim in victims:
@@ -119,8 +119,8 @@ class Replay:
         planner = self.planner
         assert min(planner.free) >= 0, "a node was given away twice"
 
-    def _end(self, job: Pending) -> None:
-        if self.running.get(job.number) is job:
+    def _end(self, job: Pending, start: float) -> None:
+        if self.running.get(job.number) is job and job.start == start:
             self.stop(job.number)
 
     def _evict(self, job: Pending) -> None:

@@ -178,6 +178,7 @@ class Fleet(Queue):
         )
         self.log: list[Attempt] | None = None
         """When jobs had their nodes, for those who ask for it."""
+        self.has_quotas = any(tenant.nodes is not None for tenant in prepared.tenants)
         self.holds = prepared.scheduler.requeue.holds_nodes
         self.is_disturbed = False
         """Whether nodes have come or gone that the planner does not know of."""
@@ -222,12 +223,11 @@ class Fleet(Queue):
         self.open += len(self.streams)
 
     def _quota(self, tenant: Tenant) -> Quota:
-        """Return what a tenant may use [GPU]."""
-        each = self.per_node
-        nominal, borrow, lend = (
-            math.inf if nodes is None else nodes * each for nodes in (tenant.nodes, tenant.borrow, tenant.lend)
-        )
-        return Quota(nominal, borrow, lend, tenant.weight)
+        """Return what a tenant may use [GPU]; one without a quota uses what is there, and has nothing to lend."""
+        if tenant.nodes is None:
+            return Quota(lend=0.0, weight=tenant.weight)
+        borrow, lend = (math.inf if nodes is None else nodes * self.per_node for nodes in (tenant.borrow, tenant.lend))
+        return Quota(tenant.nodes * self.per_node, borrow, lend, tenant.weight)
 
     # ------------------------------------------------------------------------------------------------ arrivals
 
@@ -330,7 +330,7 @@ class Fleet(Queue):
     def _report(self, now: float) -> None:
         """Tell the planner of nodes that have come or gone otherwise than with its jobs."""
         planner = self.planner
-        drift = self.cluster.idle.count - sum(self._idle(pool) for pool in range(len(planner.pools)))
+        drift = self.cluster.idle.count - sum(planner.idle(pool) for pool in range(len(planner.pools)))
         if not drift and not self.is_disturbed:
             return
         self.is_disturbed = False
@@ -342,13 +342,8 @@ class Fleet(Queue):
         for node, pool in enumerate(self.pool_of):
             counts[pool] += self.cluster.where(node) is Place.IDLE
         for pool, count in enumerate(counts):
-            if count != self._idle(pool):
-                planner.capacity(count - self._idle(pool), now, pool)
-
-    def _idle(self, pool: int) -> int:
-        """Return the idle nodes of a pool that the planner knows of, claimed ones too."""
-        planner = self.planner
-        return planner.free[pool] + sum(job.claim.get(pool, 0) for job in planner._claimers)
+            if count != planner.idle(pool):
+                planner.capacity(count - planner.idle(pool), now, pool)
 
     def _start_pending(self, pending: Pending, now: float) -> None:
         """Start a job that the planner has given its nodes."""
@@ -739,8 +734,9 @@ class Fleet(Queue):
         grace = self.scheduler.preempt.grace
         found = False
         for preemptor, victims in self.planner.preemptions:
-            root, by = self._reason(preemptor), size_class(preemptor.gpus)
+            reason, by = self._reason(preemptor), size_class(preemptor.gpus)
             for victim in victims:
+                root = reason or self.demand + (victim.tenant != preemptor.tenant and self.has_quotas)
                 if isinstance(victim, NamedJob):
                     self._preempt_named(victim.job, root, by, now)
                     found = True
@@ -755,12 +751,12 @@ class Fleet(Queue):
         return found
 
     def _reason(self, pending: Pending) -> int:
-        """Return the root cause behind what a job does to others: why it is in the queue."""
+        """Return the root cause that has put a job into the queue; 0 if it has just arrived."""
         if isinstance(pending, StreamJob):
-            return pending.root or self.demand
+            return pending.root
         assert isinstance(pending, NamedJob)
         job = pending.job
-        return self.roots.get(job.index) or (job.main.cause if job.starts else 0) or self.demand
+        return self.roots.get(job.index) or (job.main.cause if job.starts else 0)
 
     def _on_grace_over(self, call: Call) -> None:
         """Stop a job whose grace is over; if there was time for a save, it has made one."""

@@ -509,7 +509,7 @@ class Planner:
         self._heads = []
         self._reserved = False
         self._profiles = []
-        self.held = [0] * len(self.quotas)
+        self._hold_claims()
         self._dirty = False
         self._fresh = []
         lanes = [lane for lane in self.lanes.values() if lane]
@@ -534,7 +534,7 @@ class Planner:
                 self._why = self._blocked_by(job, admitted)
             self._heads.append(job)
             if admitted or job.victims or job.claim:
-                self.held[job.tenant] += job.size
+                self.held[job.tenant] += self._more(job)
             lanes = [
                 other
                 for other in lanes
@@ -560,7 +560,7 @@ class Planner:
             self._blocked = set()
             self._shadows = [INF] * len(self.pools)
             self._reserved = False
-            self.held = [0] * len(self.quotas)
+            self._hold_claims()
             self._why = "no_queue"
             self._planned = []
             self._left = defaultdict(lambda: self._depth)
@@ -599,7 +599,7 @@ class Planner:
             self._tail = job.entry
             reserves = admitted and self._left[job.partition] > 0
             if reserves or job.victims or job.claim:
-                self.held[job.tenant] += job.size
+                self.held[job.tenant] += self._more(job)
             if reserves:
                 self._left[job.partition] -= 1
                 self._heads.append(job)
@@ -671,7 +671,7 @@ class Planner:
                     return 0
         if self._reserved:
             if self._deep:
-                free = min(free, self._profiles[pool].least(now, end))
+                free = min(free, max(self._profiles[pool].least(now, end), 0))
                 if not self.keys.extra and end > self._shadows[pool]:
                     free = 0
             elif end > self._shadows[pool]:
@@ -803,7 +803,7 @@ class Planner:
         times = sorted({time for pool in pools for time in self._profiles[pool].times})
         for time in times:
             end = time + job.limit
-            rooms = {pool: self._profiles[pool].least(time, end) for pool in pools}
+            rooms = {pool: max(self._profiles[pool].least(time, end), 0) for pool in pools}
             if not job.nodes:
                 pool = next((pool for pool in pools if rooms[pool] >= 1), None)
                 if pool is not None:
@@ -1044,7 +1044,7 @@ class Planner:
         if not self._has_quota:
             return True
         wanted = [used + held for used, held in zip(self.usage, self.held, strict=True)]
-        wanted[job.tenant] += job.size
+        wanted[job.tenant] += self._more(job)
         quota = self.quotas[job.tenant]
         if wanted[job.tenant] > quota.nominal + quota.borrow:
             return False
@@ -1053,7 +1053,17 @@ class Planner:
 
     def _is_within_quota(self, job: Pending) -> bool:
         quota = self.quotas[job.tenant]
-        return self.usage[job.tenant] + self.held[job.tenant] + job.size <= quota.nominal
+        return self.usage[job.tenant] + self.held[job.tenant] + self._more(job) <= quota.nominal
+
+    def _hold_claims(self) -> None:
+        """Let waiting gangs hold nothing of the quotas but what those with claims need."""
+        self.held = [0] * len(self.quotas)
+        for job in self._claimers:
+            self.held[job.tenant] += job.size
+
+    def _more(self, job: Pending) -> int:
+        """Return the GPUs by which a job adds to what is held of the quotas."""
+        return 0 if job in self._claimers else job.size
 
     def _number(self, job: Pending) -> None:
         job.serial = next(self._serials)

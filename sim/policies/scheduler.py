@@ -64,7 +64,7 @@ class Preempt(Model):
 
     mode: Literal["none", "requeue", "cancel"] = Field("none", description="What happens to a job that is preempted.")
     who: Literal["priority", "tier", "none"] = Field(
-        "priority", description="What has to be strictly higher: the job's priority, or the tier of its partition."
+        "priority", description="What has to be strictly higher: the job's priority, the tier of its partition; none: reclaim alone."
     )
     exempt: Duration = Field("0 s", description="Time for which a job that started is safe (PreemptExemptTime).")  # type: ignore[assignment]
     grace: Duration = Field("0 s", description="Time from the signal to the kill, in which a job may save (GraceTime).")  # type: ignore[assignment]
@@ -151,9 +151,8 @@ class Scheduler(Strategy):
             raise RuleError(("depth",), "reservations are for jobs that others pass: needs head: passes")
         if not self.extra and self.depth != 1:
             raise RuleError(("extra",), "is for a single reservation: needs depth: 1")
-        for key in ("tested", "depth"):
-            if getattr(self, key) == 0 and (key == "tested"):
-                raise RuleError((key,), "must be at least 1, or all")
+        if self.tested == 0:
+            raise RuleError(("tested",), "must be at least 1, or all")
         if self.tested != "all" and self.depth not in ("all", 0) and self.depth > self.tested:
             raise RuleError(("depth",), f"reserves for {self.depth} jobs and a pass looks at {self.tested} (tested)")
         if self.backfill_cycle and not backfills:
@@ -168,6 +167,8 @@ class Scheduler(Strategy):
                     raise RuleError((key,), "needs the domain: pack")
         if self.wait and self.need == "required":
             raise RuleError(("wait",), "a job waits for a required domain without end; say need: preferred")
+        if self.preempt.mode == "none" and self.preempt.reclaim != "none":
+            raise RuleError(("preempt", "reclaim"), "needs to know what happens to them: mode: requeue or cancel")
         return self
 
     def select(self, queue: tuple[QueuedJob, ...], free: int) -> tuple[int, ...]:
