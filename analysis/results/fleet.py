@@ -222,7 +222,19 @@ def _stops(fleet: FleetResult) -> list[StopsFound]:
     ]
 
 
-def fleet_notes(found: FleetFound, replications: int, warmup: str) -> Iterator[str]:
+def interval_method(found: FleetFound, replications: int, warmup: str) -> str:
+    """Return what intervals are made of, in words; empty where there is none."""
+    of = number_of(replications, "replication")
+    if found.intervals == "batch means":
+        few = f"; where neighbouring batches are too alike, by {of}" if found.correlated and replications > 1 else ""
+        return f"Intervals by batch means, {found.batches} batches of {of}{few}; after a warm-up of {warmup}."
+    return f"Intervals by {of}, each after a warm-up of {warmup}." if found.intervals == "replications" else ""
+
+
+_MOST_NAMED = 4
+
+
+def fleet_notes(found: FleetFound, replications: int) -> Iterator[str]:
     """Yield what a reader must know of the numbers of a fleet."""
     growth = found.growth
     if growth is not None and growth.saturated:
@@ -231,17 +243,13 @@ def fleet_notes(found: FleetFound, replications: int, warmup: str) -> Iterator[s
             f"the queue grows by {growth.gpus_per_day:,.3g} GPUs a day [{low:,.3g}, {high:,.3g}] to the end: more work "
             "arrives than the cluster does, so waits, slowdowns and ETTR with the queue have no long-run mean"
         )
-    of = number_of(replications, "replication")
-    if found.intervals == "batch means":
-        yield f"intervals by batch means: {found.batches} batches of {of}, after a warm-up of {warmup}"
-    elif found.intervals == "replications":
-        yield f"intervals by {of}, each after a warm-up of {warmup}"
-    else:
+    if found.intervals == "none":
         yield f"no intervals: they take {FEWEST_REPLICATIONS} replications, or {BATCHES} windows of time"
-    if found.correlated:
-        names = ", ".join(found.correlated)
-        instead = "it has none" if replications == 1 else f"its interval is of {of}"
-        yield f"neighbouring batches are too alike to be a sample of {names}: {instead}; simulate longer, or more often"
+    if found.correlated and replications == 1:
+        named = [METRICS[name].label for name in found.correlated[:_MOST_NAMED]]
+        more = len(found.correlated) - len(named)
+        names = ", ".join(named) + (f" and {number_of(more, 'other metric')}" if more else "")
+        yield f"no interval of {names}: neighbouring batches are too alike; simulate longer, or more often"
     unfinished = sum(found.outcomes[name].jobs for name in ("running", "waiting") if name in found.outcomes)
     if unfinished:
         yield (

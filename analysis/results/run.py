@@ -37,7 +37,7 @@ from analysis.results.step import describe_step
 from analysis.statistics.differences import controlled
 from analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
 from analysis.statistics.intervals import exact_interval, possible
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, availability, closed_form, units, yamlfile
+from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, availability, closed_form, yamlfile
 from sim.steps.power import STATE_OF_BUCKET, STATES, facility_energy
 
 if TYPE_CHECKING:
@@ -349,8 +349,7 @@ def _notes(ensemble: Ensemble, fleet: FleetFound | None) -> list[str]:
     """Return what a reader must know before using the numbers."""
     prepared = ensemble.prepared
     count = len(ensemble.rows)
-    warmup = units.show(prepared.warmup, units.DURATION)
-    notes = [] if fleet is None else list(fleet_notes(fleet, count, warmup))
+    notes = [] if fleet is None else list(fleet_notes(fleet, count))
     for plan, mine in zip(prepared.jobs, ensemble.tally.jobs, strict=True):
         if mine.waiting:
             notes.append(f"job '{plan.name}' never got its nodes in {mine.waiting} of {count} replications")

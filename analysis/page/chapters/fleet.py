@@ -26,6 +26,7 @@ from analysis.page.charts.data import Bar, Bars, Curves, Part, Scale, Series, St
 from analysis.page.glossary import glossed
 from analysis.page.model import FirstScreen, Picture, Section, grid, joined
 from analysis.page.sourced import Places, line, number, sentence, worded
+from analysis.results.fleet import interval_method
 from sim import JOB_BUCKETS, NO_FAILURE
 from sim.units import DAY, HOUR
 
@@ -63,7 +64,9 @@ def delivered(document: RunDocument) -> Grid:
         if summary is not None and summary.mean is not None:
             form = cell_forms(name).value
             rows.append((METRICS[name].title, form(summary.mean), range_text(summary.mean_ci95, form)))
-    return grid("What the fleet delivers", ("", "mean", "95 % interval"), rows)
+    assert document.fleet is not None, "a run with streams"
+    how = interval_method(document.fleet, document.replications, time_text(document.warmup_s))
+    return grid("What the fleet delivers", ("", "mean", "95 % interval"), rows, note=how)
 
 
 def by_size(fleet: FleetFound) -> Grid | None:
@@ -217,7 +220,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     if occupancy is not None:
         answer = (*answer, "; jobs hold ", *worded(occupancy, PERCENT), " of the GPUs in working order")
     drivers = (_waits(places, fleet), _largest_loss(places, fleet), _passed_on(places))
-    how = f"Intervals are 95 % intervals by {fleet.intervals}." if fleet.intervals != "none" else ""
+    how = interval_method(fleet, document.replications, time_text(document.warmup_s))
     return glossed(
         FirstScreen(
             question if question.endswith("?") else f"{question.rstrip('.')}: what does the fleet deliver?",
