@@ -242,8 +242,12 @@ class Fleet(Queue):
 
     def _on_submit(self, call: Call) -> None:
         stream, spec = call.argument
-        self._submit(stream, spec, self.kernel.now)
+        now = self.kernel.now
+        is_first = self._hold_back(now)
+        self._submit(stream, spec, now)
         self._expect(stream)
+        if is_first:
+            self._pass_soon(now)
 
     def _submit(self, stream: PreparedStream, spec: Arrival, now: float) -> None:
         """Let a job enter the queue for the first time."""
@@ -295,14 +299,29 @@ class Fleet(Queue):
 
     def ask(self, now: float) -> None:
         """Let the scheduler look at the queue after all else of this instant."""
-        if now != self.asked:
-            self.asked = now
+        if self._hold_back(now):
+            self.kernel.at(now, Order.PASS, self._on_pass)
+
+    def _hold_back(self, now: float) -> bool:
+        """Ask for no further pass at this instant; return whether none was asked for so far."""
+        is_first = self.asked != now
+        self.asked = now
+        return is_first
+
+    def _pass_soon(self, now: float) -> None:
+        """Let the pass come now if nothing else happens at this instant, else after that."""
+        if self.kernel.peek() > now:
+            self._pass(now)
+        else:
             self.kernel.at(now, Order.PASS, self._on_pass)
 
     def _on_pass(self, call: Call) -> None:
-        """Let the planner say who starts and who is stopped, until nothing changes any more at this instant."""
         del call
-        now = self.kernel.now
+        self._pass(self.kernel.now)
+
+    def _pass(self, now: float) -> None:
+        """Let the planner say who starts and who is stopped, until nothing changes any more at this instant."""
+        self.asked = -math.inf
         planner = self.planner
         while True:
             if self.named:
@@ -491,12 +510,15 @@ class Fleet(Queue):
         job, epoch, outcome = call.argument
         if epoch == job.epoch:
             now = self.kernel.now
+            is_first = self._hold_back(now)
             self._charge(job, now, keeps=True)
             if job.notice is not None:
                 # An exit within the grace counts as a preemption, whatever its cause.
                 self._count_preemption(job, *job.notice, now, 0.0)
             self._free(job, now, outcome)
             self._close(job, outcome, now)
+            if is_first:
+                self._pass_soon(now)
 
     def _charge(self, job: StreamJob, now: float, *, keeps: bool = False, cause: int = 0, via: int = DIRECT) -> float:
         """Charge the nodes of a job up to now; return the work that is lost [s].
