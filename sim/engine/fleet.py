@@ -39,6 +39,12 @@ if TYPE_CHECKING:
 
 _IDLE = int(Place.IDLE)
 
+_PRODUCTIVE, _CHECKPOINT_STALL, _LOST_WORK = Bucket.PRODUCTIVE.value, Bucket.CHECKPOINT_STALL.value, Bucket.LOST_WORK.value
+
+_INITIALIZE, _RESTORE, _STARVED = Bucket.INITIALIZE.value, Bucket.RESTORE.value, Bucket.STARVED.value
+
+_QUEUED = Bucket.QUEUED.value
+
 
 class Allocation:
     """Nodes of a job of a stream, or one node of several smaller jobs: to failures and repair what a group of a job is.
@@ -421,7 +427,7 @@ class Fleet(Queue):
         waited = now - job.queued
         if waited > 0:
             job.waited += waited
-            self.tally.charge(job.account, Bucket.QUEUED, job.root, job.via, waited * job.gpus, job.queued, now)
+            self.tally.charge(job.account, _QUEUED, job.root, job.via, waited * job.gpus, job.queued, now)
 
     def _allocate(self, job: StreamJob, now: float) -> Allocation:
         """Return whole nodes for a job."""
@@ -472,15 +478,15 @@ class Fleet(Queue):
         stages = job.stages = []
         ready = max(ready, now)
         if ready > now:
-            stages.append((Bucket.STARVED, ready))
+            stages.append((_STARVED, ready))
         if stream.restart > 0:
             ready += stream.restart
-            stages.append((Bucket.INITIALIZE, ready))
+            stages.append((_INITIALIZE, ready))
         if job.durable > 0:
             restore = job.saves.restore.of(spec.work)
             if restore > 0:
                 ready += restore
-                stages.append((Bucket.RESTORE, ready))
+                stages.append((_RESTORE, ready))
         job.run_at = ready
         job.attempts += 1
         job.epoch += 1
@@ -558,13 +564,13 @@ class Fleet(Queue):
         job.durable += kept
         job.useful += kept
         if kept > 0:
-            charge(account, Bucket.PRODUCTIVE, 0, DIRECT, kept * gpus, job.run_at, cut)
+            charge(account, _PRODUCTIVE, 0, DIRECT, kept * gpus, job.run_at, cut)
         if stalled > 0:
-            charge(account, Bucket.CHECKPOINT_STALL, 0, DIRECT, stalled * gpus, job.run_at, cut)
+            charge(account, _CHECKPOINT_STALL, 0, DIRECT, stalled * gpus, job.run_at, cut)
         if risk > 0:
-            charge(account, Bucket.LOST_WORK, cause, via, risk * gpus, cut, now)
+            charge(account, _LOST_WORK, cause, via, risk * gpus, cut, now)
         if stall > 0:
-            charge(account, Bucket.CHECKPOINT_STALL, 0, DIRECT, stall * gpus, cut, now)
+            charge(account, _CHECKPOINT_STALL, 0, DIRECT, stall * gpus, cut, now)
         return risk
 
     def _free(self, job: StreamJob, now: float, state: str, lost: float = 0.0) -> None:
@@ -617,6 +623,7 @@ class Fleet(Queue):
         """Count a job that is over."""
         self.open -= 1
         del self.alive[job]
+        job.entry = ()  # it holds the job: without it nobody has to look for garbage
         self._count(job, outcome, now)
         if self.open == 0:
             self.jobs.when_all_done(now)
@@ -650,7 +657,7 @@ class Fleet(Queue):
             lost = self._charge(job, now, keeps=saves, cause=cause)
             if saves:
                 known = max(known, now + job.save)
-            self._stop(job, cause, DIRECT, Bucket.CHECKPOINT_STALL if saves and job.save else Bucket.DETECTION)
+            self._stop(job, cause, DIRECT, _CHECKPOINT_STALL if saves and job.save else Bucket.DETECTION)
             job.failures += not failure.info.source.planned
             self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
         if allocation.jobs and known < allocation.detect_at:
@@ -802,7 +809,7 @@ class Fleet(Queue):
         saved = job.save <= self.scheduler.preempt.grace and job.run_at < now - job.save
         if saved:
             self._charge(job, now - job.save, keeps=True)
-            job.stages = [(Bucket.CHECKPOINT_STALL, now)]
+            job.stages = [(_CHECKPOINT_STALL, now)]
             job.run_at = math.inf
         self._evict(job, root, by, now, saved=saved)
 
