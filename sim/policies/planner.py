@@ -988,8 +988,13 @@ class Planner:
 
     def _outrank(self, job: Pending, now: float) -> Place | None:
         """Return a place on nodes that jobs behind this one in the queue have claimed; nothing if it does not do."""
-        mine = self._rank(job.lane, job.entry, now)
-        behind = [other for other in self._claimers if self._rank(other.lane, other.entry, now) > mine]
+        mine, own = self._rank(job.lane, job.entry, now), self._class(job)
+        behind = [
+            other
+            for other in self._claimers
+            # A victim may be ahead in the queue of who stopped it.
+            if self._class(other) <= own and self._rank(other.lane, other.entry, now) > mine
+        ]
         for other in behind:
             for pool, nodes in other.claim.items():
                 self.free[pool] += nodes
@@ -998,6 +1003,8 @@ class Planner:
         if place is None:
             for other in behind:
                 self._top_up(other)
+        else:
+            self._wakes = min(self._wakes, now + self.keys.preempt.exempt)
         return place
 
     def _top_up(self, job: Pending) -> None:
