@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,6 +66,7 @@ class Replay:
         """First start of each job, and its last end."""
         self.end: dict[int, float] = {}
         self.nodes = sum(pool.nodes for pool in pools)
+        self._count = itertools.count()
         self._events: list[tuple[float, int, int, Callable[[], None]]] = []
         for job in work:
             self._at(job.submit, 2, lambda job=job: self.arrive(job))  # type: ignore[misc]
@@ -96,7 +98,7 @@ class Replay:
         self.end[number] = self.now
 
     def _at(self, time: float, order: int, call: Callable[[], None]) -> None:
-        heapq.heappush(self._events, (time, order, len(self._events) + len(self.history) * 10**6, call))
+        heapq.heappush(self._events, (time, order, next(self._count), call))
 
     def _pass(self) -> None:
         again = True

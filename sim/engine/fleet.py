@@ -651,7 +651,7 @@ class Fleet(Queue):
         cause = self._root(failure)
         for job in list(allocation.jobs) if not is_open else ():
             if job.notice is not None:
-                self._evict(job, *job.notice, now, saved=False)
+                self._evict(job, *job.notice, now, saves=False)
                 continue
             saves = failure.info.saves and now > job.run_at and job.save <= failure.info.source.notice
             lost = self._charge(job, now, keeps=saves, cause=cause)
@@ -787,7 +787,7 @@ class Fleet(Queue):
                     self.kernel.at(now + grace, Order.PHASE, self._on_grace_over, (victim, victim.epoch))
                 else:
                     assert isinstance(victim, StreamJob)
-                    self._evict(victim, root, by, now, saved=False)
+                    self._evict(victim, root, by, now, saves=True)
                     found = True
         return found
 
@@ -800,22 +800,18 @@ class Fleet(Queue):
         return self.roots.get(job.index) or (job.main.cause if job.starts else 0)
 
     def _on_grace_over(self, call: Call) -> None:
-        """Stop a job whose grace is over; if there was time for a save, it has made one."""
         job, epoch = call.argument
-        if epoch != job.epoch:
-            return
-        now = self.kernel.now
-        root, by = job.notice
-        saved = job.save <= self.scheduler.preempt.grace and job.run_at < now - job.save
-        if saved:
+        if epoch == job.epoch:
+            self._evict(job, *job.notice, self.kernel.now, saves=True)
+
+    def _evict(self, job: StreamJob, root: int, by: int, now: float, *, saves: bool) -> None:
+        """Stop a job for another one of size class `by`; if it `saves` and the grace was long enough, it loses nothing."""
+        saves = saves and job.save <= self.scheduler.preempt.grace and job.run_at <= now - job.save
+        if saves and job.save > 0:
             self._charge(job, now - job.save, keeps=True)
             job.stages = [(_CHECKPOINT_STALL, now)]
             job.run_at = math.inf
-        self._evict(job, root, by, now, saved=saved)
-
-    def _evict(self, job: StreamJob, root: int, by: int, now: float, *, saved: bool) -> None:
-        """Stop a job for another one of size class `by`."""
-        lost = self._charge(job, now, keeps=saved, cause=root, via=PREEMPTION)
+        lost = self._charge(job, now, keeps=saves, cause=root, via=PREEMPTION)
         self._count_preemption(job, root, by, now, lost)
         job.root = root
         job.via = PREEMPTION

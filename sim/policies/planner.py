@@ -319,7 +319,7 @@ class Planner:
         self._has_quota = any(quota.nominal < INF for quota in quotas)
         self._lent = sum(min(quota.lend, quota.nominal) for quota in quotas)
         self._by_tenant = self._has_quota or keys.order.fair_share.weight > 0
-        self._moves = keys.order.age.weight > 0 or keys.order.fair_share.weight > 0
+        self._moves = self._has_quota or keys.order.age.weight > 0 or keys.order.fair_share.weight > 0
         self._windows = any(pool.windows for pool in pools)
         self._of = [
             sorted(
@@ -332,7 +332,8 @@ class Planner:
         self._widest = [max(self._by_domain(self._of[part], self.free).values(), default=0) for part in range(len(tiers))]
         alone = all(len(of) == 1 for of in self._of) and all(len(pool.partitions) == 1 for pool in pools)
         self._deep = self._passes and (self._depth > 1 or (self._depth == 1 and (self._windows or not alone)))
-        self._exact = not self._preempts and not keys.backfill_cycle and self._deep and self._depth == self._tested == self._window == INF
+        may_keep = not (self._preempts or self._moves or keys.backfill_cycle)
+        self._exact = may_keep and self._deep and self._depth == self._tested == self._window == INF
         # Of the last pass.
         self._dirty = True
         self._fresh: list[Pending] = []
@@ -341,7 +342,6 @@ class Planner:
         self._wakes = INF
         self._shadows = [INF] * len(pools)
         self._extras = [0] * len(pools)
-        self._reserved = False
         self._blocked: set[int] = set()
         self._left: defaultdict[int, float] = defaultdict(lambda: self._depth)
         self._tests: float = 0
@@ -363,6 +363,7 @@ class Planner:
     def enqueue(self, job: Pending, now: float) -> None:
         """Put a job that is eligible into the queue."""
         self._number(job)
+        self._exact &= job.nodes > 0
         age = self.keys.order.age
         capped = bool(age.weight) and now - job.eligible >= age.full
         self._add(job, capped)
@@ -464,7 +465,8 @@ class Planner:
         if not (self._dirty or self._fresh or now >= self._wakes or (self._planned and self._planned[0][0] <= now)):
             return []
         timed = now >= self._wakes
-        self._wakes = INF
+        if timed or self._dirty:
+            self._wakes = INF
         self._age(now)
         if not self._passes:
             return self._main(now, again=self._dirty or timed)
@@ -508,7 +510,7 @@ class Planner:
         starts: list[Pending] = []
         before = [] if again else self._heads
         self._heads = []
-        self._reserved = False
+        self._shadows = [INF] * len(self.pools)
         self._profiles = []
         self._hold_claims()
         self._dirty = False
@@ -547,20 +549,20 @@ class Planner:
         """Start whoever can, in order, beside the reservations of those that cannot."""
         starts: list[Pending] = []
         if not (self._exact or self._preempts or self.stranded or any(self.free)):
-            self._heads, self._reserved, self._dirty, self._fresh = [], False, False, []
+            self._heads, self._fresh, self._dirty = [], [], False
             self._blocked = set()
             self._shadows = [INF] * len(self.pools)
             self._left = defaultdict(lambda: self._depth)
             self._tests = self._tested
             self._why = "too_few"
             return starts
-        fresh = sorted(self._fresh, key=lambda job: job.entry)
-        old = not full and not self._moves and self._still_valid(fresh, now)
+        waiting = (job for job in self._fresh if job.lane is not None)
+        fresh = sorted(waiting, key=lambda job: self._rank(job.lane, job.entry, now))
+        old = not (full or self._moves or self._claimers) and self._still_valid(fresh, now)
         if not old:
             self._heads = []
             self._blocked = set()
             self._shadows = [INF] * len(self.pools)
-            self._reserved = False
             self._hold_claims()
             self._why = "no_queue"
             self._planned = []
@@ -595,7 +597,7 @@ class Planner:
                 continue
             if self._why == "no_queue":
                 self._why = self._blocked_by(job, admitted)
-            elif self._reserved and self._why == "too_few" and admitted and self._count(job) >= max(job.nodes, 1):
+            elif self._blocked and self._why == "too_few" and admitted and self._count(job) >= max(job.nodes, 1):
                 self._why = "reservation"
             self._tail = job.entry
             reserves = admitted and self._left[job.partition] > 0
@@ -670,12 +672,12 @@ class Planner:
                 if start < end and now < stop:
                     self._wakes = min(self._wakes, stop)
                     return 0
-        if self._reserved:
+        shadow = self._shadows[pool]
+        if shadow < INF:
             if self._deep:
-                free = min(free, max(self._profiles[pool].least(now, end), 0))
-                if not self.keys.extra and end > self._shadows[pool]:
-                    free = 0
-            elif end > self._shadows[pool]:
+                fits = self.keys.extra or end <= shadow
+                free = min(free, max(self._profiles[pool].least(now, end), 0)) if fits else 0
+            elif end > shadow:
                 free = min(free, self._extras[pool])
         return free + job.claim.get(pool, 0) if job.claim else free
 
@@ -735,11 +737,11 @@ class Planner:
         end = now + job.limit
         if self._windows and any(start < end and now < stop for start, stop in self.pools[share.pool].windows):
             return False
-        if not self._reserved or end <= share.end:
+        shadow = self._shadows[share.pool]
+        if shadow == INF or end <= share.end:
             return True
         if self._deep:
-            return self._profiles[share.pool].least(max(share.end, now), end) >= 1
-        shadow = self._shadows[share.pool]
+            return self._profiles[share.pool].least(max(share.end, math.nextafter(now, INF)), end) >= 1
         return end <= shadow or share.end > shadow or self._extras[share.pool] >= 1
 
     def _latest(self, pool: int, free: int) -> Share | None:
@@ -764,7 +766,6 @@ class Planner:
             if shadow - now <= self._window and shadow < INF:
                 self._shadows[pool] = shadow
                 self._extras[pool] = extra if self.keys.extra else 0
-                self._reserved = True
             return
         pools = self._of[job.partition]
         if len(pools) == 1:
@@ -775,7 +776,6 @@ class Planner:
             start, place = self._earliest(job, nodes, pools)
         if start == INF or start - now > self._window:
             return
-        self._reserved = True
         for pool, count in place:
             self._profiles[pool].take(start, start + job.limit, count)
             self._shadows[pool] = min(self._shadows[pool], start)
@@ -838,7 +838,6 @@ class Planner:
         reclaims = keys.reclaim != "none" and self._has_quota and self._is_within_quota(job)
         if not reclaims and (keys.who == "none" or not self._could_free(job, now)):
             return []
-        reserved, self._reserved = self._reserved, False
         domains: list[int | None] = [None]
         if self._packs and keys.victims == "reorder" and self.keys.need == "required":
             domains = sorted({self.pools[pool].domain for pool in self._of[job.partition]})  # type: ignore[type-var]
@@ -861,7 +860,6 @@ class Planner:
                 self._lift(victim, -1)
             if chosen and (not best or sum((victim.size for victim in chosen)) < sum((victim.size for victim in best))):
                 best = chosen
-        self._reserved = reserved
         return best
 
     def _could_free(self, job: Pending, now: float) -> bool:
@@ -941,11 +939,17 @@ class Planner:
         if not self._admits(job):
             return False
         if not job.nodes:
-            touched = (victim.share for victim in gone if victim.share is not None)
-            if any(share.free >= job.gpus and share.claimed in (None, job) for share in touched):
-                return True
-            return any(self._room(job, pool, now) >= 1 for pool in self._of[job.partition])
+            return self._vacated(job, gone, now) is not None or any(self._room(job, pool, now) >= 1 for pool in self._of[job.partition])
         return self._find(job, now) is not None
+
+    def _vacated(self, job: Pending, gone: list[Pending], now: float) -> Share | None:
+        """Return a shared node that has room for a job below a node when some of its jobs are gone."""
+        shares = (victim.share for victim in gone if victim.share is not None)
+        for share in shares:
+            fits = share.free >= job.gpus and share.lost < len(share.jobs) and share.claimed in (None, job)
+            if fits and self._may_join(job, share, now):
+                return share
+        return None
 
     def _take_over(self, job: Pending, now: float, admitted: bool) -> Place | None:
         """Let a job that is blocked have what jobs behind it have claimed, or name its victims."""
@@ -960,17 +964,12 @@ class Planner:
         victims = self.victims(job, now)
         if not victims:
             return None
-        self._unclaim(job)
-        reserved, self._reserved = self._reserved, False
         for victim in victims:
             self._lift(victim, 1)
-        place = self._find(job, now) if job.nodes else None
-        if place is None:  # below a node: the shared node of a victim, or a whole one
-            found = next((victim.share for victim in victims if victim.share and victim.share.free >= job.gpus), None)
-            place = found if found is not None and found.lost < len(found.jobs) else self._find(job, now)
+        place = (None if job.nodes else self._vacated(job, victims, now)) or self._find(job, now)
         for victim in victims:
             self._lift(victim, -1)
-        self._reserved = reserved
+        self._unclaim(job)
         if isinstance(place, Share):
             job.share = place
             place.claimed = job
@@ -990,8 +989,13 @@ class Planner:
 
     def _outrank(self, job: Pending, now: float) -> Place | None:
         """Return a place on nodes that jobs behind this one in the queue have claimed; nothing if it does not do."""
-        mine = self._rank(job.lane, job.entry, now)
-        behind = [other for other in self._claimers if self._rank(other.lane, other.entry, now) > mine]
+        mine, own = self._rank(job.lane, job.entry, now), self._class(job)
+        behind = [
+            other
+            for other in self._claimers
+            # A victim may be ahead in the queue of who stopped it.
+            if self._class(other) <= own and self._rank(other.lane, other.entry, now) > mine
+        ]
         for other in behind:
             for pool, nodes in other.claim.items():
                 self.free[pool] += nodes
@@ -1000,6 +1004,8 @@ class Planner:
         if place is None:
             for other in behind:
                 self._top_up(other)
+        else:
+            self._wakes = min(self._wakes, now + self.keys.preempt.exempt)
         return place
 
     def _top_up(self, job: Pending) -> None:
@@ -1155,7 +1161,9 @@ class Planner:
 
     def _begin(self, job: Pending, now: float, place: Place) -> None:
         """Start a job beside the reservations of this pass."""
-        claimed = dict(job.claim)
+        claimed = job.claim
+        if job in self._claimers:  # a higher job that waits counted on neither its nodes nor its victims
+            self._wakes = min(self._wakes, now + self.keys.preempt.exempt)
         self._unclaim(job)
         end = self._rounded(now + job.limit)
         taken: list[tuple[int, int, float]] = []  # pool, nodes, since when
@@ -1170,6 +1178,8 @@ class Planner:
             if since <= self._shadows[pool] < end:
                 self._extras[pool] -= nodes
         self.started(job, now, place)
+        for other in self._claimers:
+            self._top_up(other)
 
     def _into(self, share: Share, job: Pending) -> None:
         """Add a job to a shared node."""

@@ -204,6 +204,17 @@ def test_a_higher_job_may_use_what_a_lower_one_has_claimed() -> None:
     assert replay.first[2] == 15
 
 
+def test_a_victim_that_is_ahead_in_the_queue_does_not_take_its_nodes_again() -> None:
+    """The victim is of a higher tier, its preemptor of a higher priority, and priority decides who stops whom."""
+    keys = {"head": "passes", **classes(exempt="5 s")}
+    pools = [Pool(2, partitions=(1,)), Pool(2, partitions=(0, 1))]
+    work = [Work(0, 0, 60, 4, partition=1), Work(1, 1, 9, 2, priority=1)]
+    replay = Replay(keys, work, pools, tiers=(1, 2))
+    assert replay.preemptions == [(5, 1, [0])]
+    assert replay.first[1] == 5
+    assert replay.end == {1: 14, 0: 74}
+
+
 def test_a_claimed_node_that_fails_is_asked_for_again() -> None:
     """A node lost of those that are claimed is made up for by another victim."""
     keys = classes(grace="10 s", order="oldest")
