@@ -39,6 +39,12 @@ if TYPE_CHECKING:
 
 _IDLE = int(Place.IDLE)
 
+_PRODUCTIVE, _CHECKPOINT_STALL, _LOST_WORK = Bucket.PRODUCTIVE.value, Bucket.CHECKPOINT_STALL.value, Bucket.LOST_WORK.value
+
+_INITIALIZE, _RESTORE, _STARVED = Bucket.INITIALIZE.value, Bucket.RESTORE.value, Bucket.STARVED.value
+
+_QUEUED = Bucket.QUEUED.value
+
 
 class Allocation:
     """Nodes of a job of a stream, or one node of several smaller jobs: to failures and repair what a group of a job is.
@@ -178,6 +184,7 @@ class Fleet(Queue):
         )
         self.log: list[Attempt] | None = None
         """When jobs had their nodes, for those who ask for it."""
+        self.reserves = [pool for name, pool in jobs.cluster.pools.items() if name != "idle"]
         self.has_quotas = any(tenant.nodes is not None for tenant in prepared.tenants)
         self.holds = prepared.scheduler.requeue.holds_nodes
         self.is_disturbed = False
@@ -241,8 +248,12 @@ class Fleet(Queue):
 
     def _on_submit(self, call: Call) -> None:
         stream, spec = call.argument
-        self._submit(stream, spec, self.kernel.now)
+        now = self.kernel.now
+        is_first = self._hold_back(now)
+        self._submit(stream, spec, now)
         self._expect(stream)
+        if is_first:
+            self._pass_soon(now)
 
     def _submit(self, stream: PreparedStream, spec: Arrival, now: float) -> None:
         """Let a job enter the queue for the first time."""
@@ -294,15 +305,29 @@ class Fleet(Queue):
 
     def ask(self, now: float) -> None:
         """Let the scheduler look at the queue after all else of this instant."""
-        if now != self.asked:
-            self.asked = now
+        if self._hold_back(now):
+            self.kernel.at(now, Order.PASS, self._on_pass)
+
+    def _hold_back(self, now: float) -> bool:
+        """Ask for no further pass at this instant; return whether none was asked for so far."""
+        is_first = self.asked != now
+        self.asked = now
+        return is_first
+
+    def _pass_soon(self, now: float) -> None:
+        """Let the pass come now if nothing else happens at this instant, else after that."""
+        if self.kernel.peek() > now:
+            self._pass(now)
+        else:
             self.kernel.at(now, Order.PASS, self._on_pass)
 
     def _on_pass(self, call: Call) -> None:
-        """Let the planner say who starts and who is stopped, until nothing changes any more at this instant."""
         del call
-        now = self.kernel.now
-        self._charge_idle(now)
+        self._pass(self.kernel.now)
+
+    def _pass(self, now: float) -> None:
+        """Let the planner say who starts and who is stopped, until nothing changes any more at this instant."""
+        self.asked = -math.inf
         planner = self.planner
         while True:
             if self.named:
@@ -312,16 +337,27 @@ class Fleet(Queue):
                 self._start_pending(pending, now)
             if not self._preempt(now):
                 break
-        self.idle_for = planner.reason()
-        free = self.cluster.idle.count * self.per_node
-        healthy = (self.cluster.nodes - self.cluster.down.count) * self.per_node
-        reserved = sum(pool.count for pool in self.cluster.pools.values()) * self.per_node - free
-        allocated = healthy - free - reserved - self.unshared.count
-        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or self._room())
+        reasons = planner.reason()
+        if reasons.keys() != self.idle_for.keys() or len(reasons) > 1:
+            # While there is one reason, and the same, nothing has to be charged.
+            self._charge_idle(now)
+            self.idle_for = reasons
+        self._level(now)
         wake = planner.wake(now)
         if now < wake < self.end and not now < self.wakes <= wake:
             self.wakes = wake
             self.kernel.at(wake, Order.PASS, self._on_pass)
+
+    def _level(self, now: float) -> None:
+        """Say what is true of the cluster from now on."""
+        each, cluster = self.per_node, self.cluster
+        free = cluster.idle.count * each
+        reserved = 0
+        for pool in self.reserves:
+            reserved += pool.count
+        healthy = (cluster.nodes - cluster.down.count) * each
+        allocated = healthy - free - reserved * each - self.unshared.count
+        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or self._room())
 
     def _room(self) -> int:
         """Return the most GPUs that are free on a shared node."""
@@ -330,14 +366,15 @@ class Fleet(Queue):
     def _report(self, now: float) -> None:
         """Tell the planner of nodes that have come or gone otherwise than with its jobs."""
         planner = self.planner
-        drift = self.cluster.idle.count - sum(planner.idle(pool) for pool in range(len(planner.pools)))
-        if not drift and not self.is_disturbed:
-            return
-        self.is_disturbed = False
         if len(planner.pools) == 1:
+            drift = self.cluster.idle.count - planner.idle(0)
             if drift:
                 planner.capacity(drift, now)
             return
+        known = sum(planner.idle(pool) for pool in range(len(planner.pools)))
+        if known == self.cluster.idle.count and not self.is_disturbed:
+            return
+        self.is_disturbed = False
         counts = [0] * len(planner.pools)
         for node, pool in enumerate(self.pool_of):
             counts[pool] += self.cluster.where(node) is Place.IDLE
@@ -390,7 +427,7 @@ class Fleet(Queue):
         waited = now - job.queued
         if waited > 0:
             job.waited += waited
-            self.tally.charge(job.account, Bucket.QUEUED, job.root, job.via, waited * job.gpus, job.queued, now)
+            self.tally.charge(job.account, _QUEUED, job.root, job.via, waited * job.gpus, job.queued, now)
 
     def _allocate(self, job: StreamJob, now: float) -> Allocation:
         """Return whole nodes for a job."""
@@ -441,15 +478,15 @@ class Fleet(Queue):
         stages = job.stages = []
         ready = max(ready, now)
         if ready > now:
-            stages.append((Bucket.STARVED, ready))
+            stages.append((_STARVED, ready))
         if stream.restart > 0:
             ready += stream.restart
-            stages.append((Bucket.INITIALIZE, ready))
+            stages.append((_INITIALIZE, ready))
         if job.durable > 0:
             restore = job.saves.restore.of(spec.work)
             if restore > 0:
                 ready += restore
-                stages.append((Bucket.RESTORE, ready))
+                stages.append((_RESTORE, ready))
         job.run_at = ready
         job.attempts += 1
         job.epoch += 1
@@ -479,12 +516,15 @@ class Fleet(Queue):
         job, epoch, outcome = call.argument
         if epoch == job.epoch:
             now = self.kernel.now
+            is_first = self._hold_back(now)
             self._charge(job, now, keeps=True)
             if job.notice is not None:
                 # An exit within the grace counts as a preemption, whatever its cause.
                 self._count_preemption(job, *job.notice, now, 0.0)
             self._free(job, now, outcome)
             self._close(job, outcome, now)
+            if is_first:
+                self._pass_soon(now)
 
     def _charge(self, job: StreamJob, now: float, *, keeps: bool = False, cause: int = 0, via: int = DIRECT) -> float:
         """Charge the nodes of a job up to now; return the work that is lost [s].
@@ -524,13 +564,13 @@ class Fleet(Queue):
         job.durable += kept
         job.useful += kept
         if kept > 0:
-            charge(account, Bucket.PRODUCTIVE, 0, DIRECT, kept * gpus, job.run_at, cut)
+            charge(account, _PRODUCTIVE, 0, DIRECT, kept * gpus, job.run_at, cut)
         if stalled > 0:
-            charge(account, Bucket.CHECKPOINT_STALL, 0, DIRECT, stalled * gpus, job.run_at, cut)
+            charge(account, _CHECKPOINT_STALL, 0, DIRECT, stalled * gpus, job.run_at, cut)
         if risk > 0:
-            charge(account, Bucket.LOST_WORK, cause, via, risk * gpus, cut, now)
+            charge(account, _LOST_WORK, cause, via, risk * gpus, cut, now)
         if stall > 0:
-            charge(account, Bucket.CHECKPOINT_STALL, 0, DIRECT, stall * gpus, cut, now)
+            charge(account, _CHECKPOINT_STALL, 0, DIRECT, stall * gpus, cut, now)
         return risk
 
     def _free(self, job: StreamJob, now: float, state: str, lost: float = 0.0) -> None:
@@ -583,6 +623,7 @@ class Fleet(Queue):
         """Count a job that is over."""
         self.open -= 1
         del self.alive[job]
+        job.entry = ()  # it holds the job: without it nobody has to look for garbage
         self._count(job, outcome, now)
         if self.open == 0:
             self.jobs.when_all_done(now)
@@ -616,7 +657,7 @@ class Fleet(Queue):
             lost = self._charge(job, now, keeps=saves, cause=cause)
             if saves:
                 known = max(known, now + job.save)
-            self._stop(job, cause, DIRECT, Bucket.CHECKPOINT_STALL if saves and job.save else Bucket.DETECTION)
+            self._stop(job, cause, DIRECT, _CHECKPOINT_STALL if saves and job.save else Bucket.DETECTION)
             job.failures += not failure.info.source.planned
             self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
         if allocation.jobs and known < allocation.detect_at:
@@ -768,7 +809,7 @@ class Fleet(Queue):
         saved = job.save <= self.scheduler.preempt.grace and job.run_at < now - job.save
         if saved:
             self._charge(job, now - job.save, keeps=True)
-            job.stages = [(Bucket.CHECKPOINT_STALL, now)]
+            job.stages = [(_CHECKPOINT_STALL, now)]
             job.run_at = math.inf
         self._evict(job, root, by, now, saved=saved)
 

@@ -294,6 +294,9 @@ class Tally:
         if row is None:
             row = self._ledger[account, bucket, cause, via] = [0.0] * (len(self.edges) - 1)
         edges = self.edges
+        if len(row) == 1 and edges[0] <= start and end <= edges[1]:
+            row[0] += gpu_s
+            return
         place = bisect_right(edges, start) - 1
         if start >= edges[0] and (place + 1 == len(edges) or end <= edges[place + 1]):
             if place + 1 < len(edges):
