@@ -178,6 +178,7 @@ class Fleet(Queue):
         )
         self.log: list[Attempt] | None = None
         """When jobs had their nodes, for those who ask for it."""
+        self.reserves = [pool for name, pool in jobs.cluster.pools.items() if name != "idle"]
         self.has_quotas = any(tenant.nodes is not None for tenant in prepared.tenants)
         self.holds = prepared.scheduler.requeue.holds_nodes
         self.is_disturbed = False
@@ -302,7 +303,6 @@ class Fleet(Queue):
         """Let the planner say who starts and who is stopped, until nothing changes any more at this instant."""
         del call
         now = self.kernel.now
-        self._charge_idle(now)
         planner = self.planner
         while True:
             if self.named:
@@ -312,16 +312,27 @@ class Fleet(Queue):
                 self._start_pending(pending, now)
             if not self._preempt(now):
                 break
-        self.idle_for = planner.reason()
-        free = self.cluster.idle.count * self.per_node
-        healthy = (self.cluster.nodes - self.cluster.down.count) * self.per_node
-        reserved = sum(pool.count for pool in self.cluster.pools.values()) * self.per_node - free
-        allocated = healthy - free - reserved - self.unshared.count
-        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or self._room())
+        reasons = planner.reason()
+        if reasons.keys() != self.idle_for.keys() or len(reasons) > 1:
+            # While there is one reason, and the same, nothing has to be charged.
+            self._charge_idle(now)
+            self.idle_for = reasons
+        self._level(now)
         wake = planner.wake(now)
         if now < wake < self.end and not now < self.wakes <= wake:
             self.wakes = wake
             self.kernel.at(wake, Order.PASS, self._on_pass)
+
+    def _level(self, now: float) -> None:
+        """Say what is true of the cluster from now on."""
+        each, cluster = self.per_node, self.cluster
+        free = cluster.idle.count * each
+        reserved = 0
+        for pool in self.reserves:
+            reserved += pool.count
+        healthy = (cluster.nodes - cluster.down.count) * each
+        allocated = healthy - free - reserved * each - self.unshared.count
+        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or self._room())
 
     def _room(self) -> int:
         """Return the most GPUs that are free on a shared node."""
@@ -330,14 +341,15 @@ class Fleet(Queue):
     def _report(self, now: float) -> None:
         """Tell the planner of nodes that have come or gone otherwise than with its jobs."""
         planner = self.planner
-        drift = self.cluster.idle.count - sum(planner.idle(pool) for pool in range(len(planner.pools)))
-        if not drift and not self.is_disturbed:
-            return
-        self.is_disturbed = False
         if len(planner.pools) == 1:
+            drift = self.cluster.idle.count - planner.idle(0)
             if drift:
                 planner.capacity(drift, now)
             return
+        known = sum(planner.idle(pool) for pool in range(len(planner.pools)))
+        if known == self.cluster.idle.count and not self.is_disturbed:
+            return
+        self.is_disturbed = False
         counts = [0] * len(planner.pools)
         for node, pool in enumerate(self.pool_of):
             counts[pool] += self.cluster.where(node) is Place.IDLE

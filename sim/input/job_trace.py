@@ -124,7 +124,10 @@ def read_jobs(stream: JobTrace) -> Jobs:
     """
     path = Path(stream.file)
     file = shown(path)
-    rows = _swf(path, file) if path.name.lower().removesuffix(".gz").endswith(".swf") else _csv(path, file, stream)
+    text = _text(path, file)
+    # By its comments too: a copy may have another name.
+    is_swf = path.name.lower().endswith((".swf", ".swf.gz")) or text.lstrip().startswith(";")
+    rows = _swf(text) if is_swf else _csv(text, file, stream)
     reader = _Reader(Times(units.parse(f"1 {stream.time_unit}", units.DURATION)), stream)
     bad: list[str] = []
     for line, row in rows:
@@ -136,7 +139,7 @@ def read_jobs(stream: JobTrace) -> Jobs:
         try:
             reader.add(row, line, place)
         except TraceError as error:
-            bad.append(str(error))
+            bad.append(" ".join(str(error).split()))  # a quoted word may have line breaks
     if bad and not stream.skip_bad_rows:
         more = f"; and {len(bad) - _LISTED:,} more" if len(bad) > _LISTED else ""
         raise TraceError(
@@ -258,11 +261,11 @@ def _number(text: str, column: str, place: str, least: float = 0.0) -> float:
 # The two formats, as rows of words.
 
 
-def _csv(path: Path, file: str, stream: JobTrace) -> Iterator[tuple[int, _Row | str]]:
+def _csv(text: str, file: str, stream: JobTrace) -> Iterator[tuple[int, _Row | str]]:
     """Yield line and words of the rows of a CSV file with a header, or what is wrong with them."""
-    reader = csv.reader(_text(path, file).splitlines(keepends=True))
+    reader = csv.reader(text.splitlines(keepends=True))
     try:
-        header = [name.strip() for name in next(reader, [])]
+        header = [" ".join(name.split()) for name in next(reader, [])]
         at = _positions(header, stream, file)
         for record in reader:
             if not record:
@@ -290,10 +293,10 @@ def _positions(header: list[str], stream: JobTrace, file: str) -> list[int]:
     return [header.index(names[role]) if names[role] in header else -1 for role in _Row._fields]
 
 
-def _swf(path: Path, file: str) -> Iterator[tuple[int, _Row | str]]:
+def _swf(text: str) -> Iterator[tuple[int, _Row | str]]:
     """Yield line and words of the rows of a file in the Standard Workload Format, or what is wrong with them."""
-    for line, text in enumerate(_text(path, file).splitlines(), 1):
-        words = text.split()
+    for line, row in enumerate(text.splitlines(), 1):
+        words = row.split()
         if not words or words[0].startswith(";"):
             continue
         yield line, _swf_row(words) if len(words) == len(_SWF) else f"has {len(words)} fields, not {len(_SWF)}"

@@ -495,7 +495,8 @@ class Planner:
 
     def idle(self, pool: int) -> int:
         """Return the nodes of a pool that nobody uses, those that are claimed too."""
-        return self.free[pool] + sum(job.claim.get(pool, 0) for job in self._claimers)
+        free = self.free[pool]
+        return free + sum(job.claim.get(pool, 0) for job in self._claimers) if self._claimers else free
 
     def most_free(self) -> int:
         """Return the free GPUs of the emptiest shared node."""

@@ -147,7 +147,8 @@ def _examined(scenario: Scenario) -> Prepared:
         withheld=withheld,
         upkeep=upkeep_of(scenario, site, sources),
         engine=scenario.engine or "auto",
-        expected_events=expected_events(scenario, sources, held) + fleet.events(scenario.warmup + scenario.horizon),
+        expected_events=expected_events(scenario, sources, held)
+        + fleet.events(scenario.warmup + scenario.horizon, counts["gpu"]),
         streams=fleet.streams,
         tenants=fleet.tenants,
         partitions=fleet.partitions,

@@ -81,9 +81,13 @@ class Fleet(NamedTuple):
     partitions: tuple[Partition, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def events(self, length: float) -> float:
-        """Return about how many events jobs have in some time [s]: arrival, start, end, and one more for the queue."""
-        return sum(4 * stream.rate * length for stream in self.streams if math.isfinite(stream.rate))
+    def events(self, length: float, gpus: int) -> float:
+        """Return about how many events jobs have in some time [s]: arrival, start, end, and one more for the queue.
+
+        A backlog has jobs for all GPUs.
+        """
+        rates = (gpus / stream.mean_work if stream.pending else stream.rate for stream in self.streams)
+        return 4 * length * sum(rates)
 
 
 def prepare_streams(scenario: Scenario, site: Site, sources: Sequence[Source]) -> Fleet:
@@ -223,7 +227,7 @@ class _Resolver:
             detection=self._prior(int(values[-1]))[1],
             chain=stream.chain,
             gpus=sizes,
-            rate=len(work) / length if length > 0 else math.inf,
+            rate=len(work) / max(length, 1.0),
             mean_work=float((work * jobs.gpus).mean()),
         )
 
@@ -559,7 +563,7 @@ class _Draws:
     chain: float
 
     def __call__(self, seed: int, replication: int, end: float) -> Iterator[Arrival]:
-        clock = _clock(self.arrivals, self.load, rng.stream(seed, replication, "stream", self.name, "state"))
+        clock = _clock(self.arrivals, self.load, rng.stream(seed, replication, "stream", self.name, "state"), end)
         keys = {
             purpose: rng.stream(seed, replication, "stream", self.name, purpose)
             for purpose in ("gap", "gpus", "work", "limit", "outcome", "end", "tenant", "priority", "partition")
@@ -646,27 +650,28 @@ class _Clock:
 class _RandomClock(_Clock):
     """A clock whose rate follows an environment that goes from state to state in a circle."""
 
-    def __init__(self, arrivals: Mmpp, load: float, key: int) -> None:
+    def __init__(self, arrivals: Mmpp, load: float, key: int, end: float) -> None:
+        self._end = end
         self._rates = np.array([state.rate * load for state in arrivals.states])
         self._stays = np.array([state.stay for state in arrivals.states])
         self._key = key
         super().__init__(np.zeros(1), np.zeros(0))
 
     def times(self, ages: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return when the clock shows so much [s], shape (n,), ages ascending."""
-        while self.shown[-1] <= ages[-1]:
+        """Return when the clock shows so much [s], shape (n,), ages ascending; infinite after the end."""
+        while self.shown[-1] <= ages[-1] and self.edges[-1] < self._end:
             slots = range(len(self.edges) - 1, 2 * len(self.edges) + 15)
             state = np.arange(slots.start, slots.stop) % len(self._rates)
             stays = -np.log1p(-rng.uniform(self._key, slots)) * self._stays[state]
             self.edges = np.concatenate([self.edges, self.edges[-1] + np.cumsum(stays)])
             self.shown = np.concatenate([self.shown, self.shown[-1] + np.cumsum(stays * self._rates[state])])
-        return np.asarray(np.interp(ages, self.shown, self.edges))
+        return np.asarray(np.interp(ages, self.shown, self.edges, right=math.inf))
 
 
-def _clock(arrivals: AnyArrivals, load: float, key: int) -> _Clock:
-    """Return the clock of a stream, whose rate is multiplied by a load [-]."""
+def _clock(arrivals: AnyArrivals, load: float, key: int, end: float) -> _Clock:
+    """Return the clock of a stream up to an end [s], whose rate is multiplied by a load [-]."""
     if isinstance(arrivals, Mmpp):
-        return _RandomClock(arrivals, load, key)
+        return _RandomClock(arrivals, load, key, end)
     if isinstance(arrivals, Diurnal):
         edges = np.linspace(0.0, DAY, _DIURNAL_STEPS + 1)
         middle, swing = (arrivals.peak + arrivals.trough) / 2, (arrivals.peak - arrivals.trough) / 2

@@ -165,7 +165,7 @@ class MmppState(Model):
     """A state of the environment, in which jobs arrive at one rate."""
 
     rate: ArrivalRate = Field(description="Arrivals per time while it lasts.")
-    stay: Duration = Field(gt=0, description="Mean time that it lasts; exponential.")
+    stay: Duration = Field(ge=60, description="Mean time that it lasts, a minute or more; exponential.")
 
 
 class Mmpp(Model):

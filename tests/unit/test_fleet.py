@@ -33,14 +33,14 @@ class Rows:
         return (row for row in self.rows if row.submit < end)
 
 
-def arrival(
-    number: int, submit: float, gpus: int, work: float, limit: float = INF, **more: Any
-) -> Arrival:
+def arrival(number: int, submit: float, gpus: int, work: float, limit: float = INF, **more: Any) -> Arrival:
     """Return a job that completes; without a limit of its own it has none."""
     return Arrival(number, submit, gpus, work, limit, more.pop("ends", work), more.pop("outcome", "completed"), **more)
 
 
-def stream(rows: Sequence[Arrival], interval: float = INF, save: float = 0.0, restore: float = 0.0, **more: Any) -> PreparedStream:
+def stream(
+    rows: Sequence[Arrival], interval: float = INF, save: float = 0.0, restore: float = 0.0, **more: Any
+) -> PreparedStream:
     """Return a stream of these jobs, with their checkpoints [s]."""
     plan = SavePlan(interval, Cost(save), Cost(restore))
     return PreparedStream("stream", 0, Rows(rows), {row.gpus: plan for row in rows}, **more)
@@ -188,7 +188,9 @@ def test_cascade(scheduler: dict[str, Any], nodes: int, delay: float, victims: i
     fleet, job = result.fleet, result.jobs[0]
     assert fleet is not None
     stops = {(key.cause, key.via, key.by): rows.sum(axis=0) for key, rows in fleet.stops.items()}
-    assert {key: count for key, (count, _, _) in stops.items()} == ({(1, 1, 8): victims * len(LOSSES)} if victims else {})
+    assert {key: count for key, (count, _, _) in stops.items()} == (
+        {(1, 1, 8): victims * len(LOSSES)} if victims else {}
+    )
     waited = job.buckets[[Bucket.RESCHEDULE, Bucket.QUEUED]].sum() / job.gpus
     assert waited == pytest.approx(delay * len(LOSSES))
 
