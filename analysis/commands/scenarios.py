@@ -95,6 +95,9 @@ def run(
         str | None,
         typer.Option(metavar="NAMES", help="With --out, of streams: also write tidy tables, such as metrics,ledger."),
     ] = None,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Leave out rows of a job trace that cannot be used, and count them.")
+    ] = False,
 ) -> None:
     """Simulate a scenario: where every GPU-hour goes."""
     if 0 < band < 20:
@@ -102,7 +105,7 @@ def run(
     if node_log and out is None:
         refuse("--node-log: needs --out, the folder to write nodes.csv to")
     named = _tables(tables, out)
-    described = load_scenario(scenario, set_, seed, engine=engine)
+    described = load_scenario(scenario, set_, seed, engine=engine, skip_bad_rows=skip_bad_rows)
     if named and not described.streams:
         refuse("--tables: tidy tables are of streams of jobs, and the scenario has none")
     replications = replications or (8 if described.streams else 32)

@@ -61,13 +61,26 @@ def ending_tidily() -> Iterator[None]:
 
 
 def load_scenario(
-    name: str, overrides: list[str] | None, seed: int | None, *, engine: str | None = None, must_fit: bool = True
+    name: str,
+    overrides: list[str] | None,
+    seed: int | None,
+    *,
+    engine: str | None = None,
+    must_fit: bool = True,
+    skip_bad_rows: bool = False,
 ) -> Scenario:
     """Return a scenario, or end with one line per mistake."""
     import sim
 
     with mistakes_in_lines(name, "scenario"):
-        return sim.load(sim.find(name), changes(overrides, seed, engine), must_fit=must_fit)
+        template, texts = sim.template(name), changes(overrides, seed, engine)
+        if skip_bad_rows:
+            streams = template.content.get("streams", [])
+            traces = [index for index, stream in enumerate(streams) if stream.get("use") == "trace"]
+            texts += [f"streams.{index}.skip_bad_rows=true" for index in traces]
+            if not traces:
+                refuse("--skip-bad-rows: is for streams that replay a trace, and the scenario has none")
+        return template.scenario(texts, must_fit=must_fit)
 
 
 def load_cluster(name: str, overrides: list[str] | None) -> ClusterSpec:

@@ -492,12 +492,15 @@ class Fleet(Queue):
         job.epoch += 1
         end = ready + self._wall(job, spec.ends - job.durable)
         outcome = spec.outcome
-        if spec.limit != spec.work and self.scheduler.at_limit == "kill":
-            kill = job.began + spec.limit + self.scheduler.overtime
-            if kill < end:
-                end, outcome = kill, "timeout"
+        if spec.limit != spec.work and self._kill(job) < end:
+            end, outcome = self._kill(job), "timeout"
         if end < math.inf:
             self.kernel.at(end, Order.PHASE, self._on_end, (job, job.epoch, outcome))
+
+    def _kill(self, job: StreamJob) -> float:
+        """Return when a job is killed at its limit, whatever it does then [s]."""
+        scheduler = self.scheduler
+        return job.began + job.spec.limit + scheduler.overtime if scheduler.at_limit == "kill" else math.inf
 
     def _wall(self, job: StreamJob, work: float) -> float:
         """Return how long a job runs for some work, saves between included [s]; it is over before the last save."""
@@ -679,6 +682,8 @@ class Fleet(Queue):
         job.via = via
         job.stages = [(bucket, math.inf)]
         job.run_at = math.inf
+        if job.spec.limit != job.spec.work and self._kill(job) < math.inf:
+            self.kernel.at(self._kill(job), Order.PHASE, self._on_end, (job, job.epoch, "timeout"))
 
     def _on_known(self, call: Call) -> None:
         allocation, epoch = call.argument

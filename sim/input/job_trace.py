@@ -283,7 +283,7 @@ def _positions(header: list[str], stream: JobTrace, file: str) -> list[int]:
     """Return where each word of a row stands, -1 for nowhere; columns that are named or needed have to be there."""
     columns = stream.columns
     names: Mapping[str, str] = {**columns.model_dump(), "start": "start", "end": "end"}
-    needed = {"submit", "gpus", *columns.model_fields_set}
+    needed = {"submit", "gpus", *(role for role, name in columns if role != name)}
     if not {"start", "end"} <= set(header):
         needed.add("run")
     for role in _Row._fields:

@@ -42,6 +42,7 @@ DEFAULTS = {
     "detection": "latency",
     "repair": "simple",
     "scheduler": "fifo",
+    "streams": "generated",
 }
 
 """Strategy of a field, by its path, when the file names none."""

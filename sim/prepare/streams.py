@@ -205,7 +205,7 @@ class _Resolver:
         longest = np.array([each.limit or math.inf for each in self.partitions])[partition]
         chain = stream.chain.limit if stream.chain is not None else math.inf
         priority = jobs.priority
-        if "priority" in stream.model_fields_set:
+        if stream.priority is not None:
             priority = self._drawn(stream, "priority", self._priorities(stream, path), len(work))
         rows = _Rows(
             submit=jobs.submit / stream.scale.load,
@@ -281,7 +281,7 @@ class _Resolver:
         return found
 
     def _priorities(self, stream: AnyStream, path: _Path) -> dict[int, float]:
-        return self._whole(stream.priority, (*path, "priority"))
+        return self._whole(0 if stream.priority is None else stream.priority, (*path, "priority"))
 
     def _work(self, stream: Generated, placed: PlacedJob | None, path: _Path) -> LawModel | None:
         """Return the law of the run times, ``None`` for jobs that never end."""

@@ -106,7 +106,7 @@ ArrivalRate = Annotated[
     WithJsonSchema({"type": "string", "description": "a rate of arrivals", "examples": ["40 per h", "7200 per day"]}),
 ]
 
-Weight = Annotated[float, Field(ge=0, le=1e15)]
+Weight = Annotated[float, Field(ge=0, le=1e6)]
 
 
 class Profile(Model):
@@ -241,7 +241,7 @@ Names: TypeAlias = Annotated[
 ]
 
 Priorities: TypeAlias = Annotated[
-    Annotated[int, Field(ge=-(2**31), lt=2**31), Tag("one")] | Annotated[dict[str, Weight], Tag("weights")],
+    Annotated[int, Field(ge=-(10**6), le=10**6), Tag("one")] | Annotated[dict[str, Weight], Tag("weights")],
     Discriminator(_form_of_choice),
 ]
 
@@ -376,7 +376,9 @@ class StreamBase(Model):
     )
     chain: Chain | None = Field(None, description="Work longer than a limit, done in several runs.")
     tenant: Names | None = Field(None, description="Whose jobs they are: a name, or names by weight.")
-    priority: Priorities = Field(0, description="Priority: a number, or numbers by weight; higher goes first.")
+    priority: Priorities | None = Field(
+        None, description="Priority: a number, or numbers by weight; higher goes first. By default 0, or the trace's."
+    )
     partition: Names | None = Field(None, description="Where they queue: a name, or names by weight; first by default.")
 
 
@@ -384,7 +386,7 @@ class Generated(StreamBase):
     """Jobs by law."""
 
     use: Literal["generated"] = "generated"
-    arrivals: AnyArrivals = Field(description="When jobs arrive.")
+    arrivals: AnyArrivals = Field(description="When jobs arrive; use: poisson may be left out.")
     load: float = Field(1.0, gt=0, le=1e6, description="What multiplies the rate; the k-th job stays the same job.")
     gpus: Sizes | None = Field(
         None,
@@ -405,15 +407,15 @@ class Generated(StreamBase):
 class TraceColumns(Model):
     """Names of the columns of a trace; the usual names are those of the table of jobs."""
 
-    job: str = "job"
-    submit: str = "submit"
-    gpus: str = "gpus"
-    run: str = "run"
-    limit: str = "limit"
-    state: str = "state"
-    tenant: str = "tenant"
-    priority: str = "priority"
-    partition: str = "partition"
+    job: str = Field("job", description="Name or number; unique for a tenant.")
+    submit: str = Field("submit", description="When it was submitted.")
+    gpus: str = Field("gpus", description="What it asked for.")
+    run: str = Field("run", description="How long it ran; without it, end less start.")
+    limit: str = Field("limit", description="Its time limit; empty for none.")
+    state: str = Field("state", description="How it ended, in the words of Slurm: completed, failed, cancelled, ...")
+    tenant: str = Field("tenant", description="Whose it was.")
+    priority: str = Field("priority", description="Its priority.")
+    partition: str = Field("partition", description="Where it was submitted.")
 
 
 class Scale(Model):
@@ -441,7 +443,7 @@ class JobTrace(StreamBase):
 
     @model_validator(mode="after")
     def _one_limit(self) -> Self:
-        if self.limit is not None and "limit" in self.columns.model_fields_set:
+        if self.limit is not None and self.columns.limit != "limit":
             raise RuleError(("limit",), "give limits, or the column that has them (columns.limit), not both")
         return self
 
@@ -495,7 +497,7 @@ Ranges = Annotated[
     Any,
     BeforeValidator(_parse_ranges),
     PlainSerializer(lambda ranges: ",".join(f"{a}-{b}" if b > a else str(a) for a, b in ranges)),
-    WithJsonSchema({"type": ["string", "integer"], "description": "numbers of nodes", "examples": ["0-31,64-95"]}),
+    WithJsonSchema({"anyOf": [{"type": "string", "examples": ["0-31,64-95"]}, {"type": "integer", "minimum": 0}]}),
 ]
 
 

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+import cli
 import sim
 from sim.failures.replay import TraceError
 from sim.input.job_trace import Jobs, read_jobs
@@ -292,3 +294,18 @@ def test_public_traces(name: str, columns: dict[str, str], count: int, gpus: int
     if "helios" in name:
         # 786 completed, 491 failed, 589 cancelled and one lost its node.
         assert np.bincount(jobs.outcome).tolist() == [786, 491, 590]
+
+
+def test_the_option_leaves_bad_rows_out(tmp_path: Path) -> None:
+    """`run` ends with one line at a bad row; with --skip-bad-rows it warns and runs; without a trace it refuses."""
+    (tmp_path / "jobs.csv").write_text("submit,gpus,run\n0,8,600\n10,8,x\n", encoding="utf-8")
+    file = tmp_path / "s.yaml"
+    file.write_text(sim.dump(scenario(str(tmp_path / "jobs.csv"), 8, skip_bad_rows=True).dump()), encoding="utf-8")
+    command = ["run", str(file), "--set", "streams.0.skip_bad_rows=false", "-n", "1", "-q", "-j", "1"]
+    refused, ran = CliRunner().invoke(cli.app, command), CliRunner().invoke(cli.app, [*command, "--skip-bad-rows"])
+    assert (refused.exit_code, ran.exit_code) == (2, 0)
+    assert "jobs.csv:3: column 'run' holds 'x'" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert "of 2 rows these are left out: 1 cannot be used" in ran.stderr
+    none = CliRunner().invoke(cli.app, ["run", "quickstart", "--skip-bad-rows"])
+    assert (none.exit_code, none.stderr.count("\n")) == (2, 1)

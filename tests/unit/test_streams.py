@@ -350,3 +350,45 @@ def test_a_million_jobs_take_seconds() -> None:
     count = sum(1 for _ in found.arrivals(SEED, 0, 180 * DAY))
     assert count > 1.29e6
     assert time.process_time() - start < 5
+
+
+# What `explain` says of them.
+
+
+def test_explain_says_what_streams_ask_for() -> None:
+    """Offered load is rate times GPU-time over the GPUs without spares, of all streams and of each."""
+    from analysis.explain import describe
+    from analysis.page.chapters.cluster import format_explanation
+
+    prepared = sim.prepare(
+        scenario({**SMALL, "gpus": {"8": 1, "64": 1}}, {**SMALL, "name": "t", "work": "1 h"}, spares={"hot": 4})
+    )
+    content = describe(prepared)
+    assert content.fleet is not None
+    each = {name: stream.offered_load for name, stream in content.fleet.streams.items()}
+    assert each == {"s": pytest.approx(40 * 36 / 6 / 480), "t": pytest.approx(40 * 8 / 480)}
+    assert content.fleet.offered_load == pytest.approx(40 * 6 / 480 + 40 * 8 / 480)
+    assert content.fleet.saturation is None
+    text = format_explanation(content, width=120)
+    assert "offered load  116.67 % of the GPUs without spares" in text
+    assert "8 to 64, mean 36" in text
+
+
+def test_explain_says_where_gangs_saturate() -> None:
+    """Jobs of a node and of all nodes, with exponential run times of one mean, saturate strict FIFO by the formula."""
+    from analysis.explain import describe
+
+    work = {"use": "exponential", "mean": "1 h"}
+    rows = [{**SMALL, "gpus": {"8": 9, "64": 1}, "work": work}]
+    cluster = {"name": "c", "nodes": 8, "gpus_per_node": 8}
+
+    def saturation(**more: Any) -> float | None:
+        fleet = describe(sim.prepare(scenario(*rows, **{"cluster": cluster, **more}))).fleet
+        assert fleet is not None
+        return fleet.saturation
+
+    assert saturation() == pytest.approx(0.602818, abs=1e-6)
+    assert saturation(scheduler={"use": "easy"}) is None
+    spare = {"name": "c", "nodes": 9, "gpus_per_node": 8}
+    assert saturation(cluster=spare, spares={"hot": 1}) == saturation()
+    assert saturation(cluster=spare) is None
