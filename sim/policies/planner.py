@@ -1153,6 +1153,7 @@ class Planner:
         claimed = job.claim
         if job in self._claimers:  # a higher job that waits counted on neither its nodes nor its victims
             self._wakes = min(self._wakes, now + self.keys.preempt.exempt)
+            self._dirty = True
         self._unclaim(job)
         end = self._rounded(now + job.limit)
         taken: list[tuple[int, int, float]] = []  # pool, nodes, since when
