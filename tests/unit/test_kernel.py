@@ -262,8 +262,6 @@ def test_a_ledger_that_does_not_close_raises() -> None:
 # Schedulers: the shared check for each, and what first in, first out means.
 
 
-
-
 @pytest.mark.parametrize("name", sorted(SCHEDULERS))
 def test_what_every_scheduler_owes(name: str) -> None:
     """Each registered scheduler passes the shared check for what it claims."""
