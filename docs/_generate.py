@@ -89,7 +89,8 @@ class _Page:
         rows += [self._row("", name, node, required=name in required) for name, node in top.items()]
         self._table(rows)
         for name, node in top.items():
-            self._part(name, node)
+            if name != "templates":  # they are jobs
+                self._part(name, node)
         self._laws()
         self._phases()
         self._catalog()
@@ -240,7 +241,7 @@ class _Page:
 
     def _plain(self, place: str, node: Node) -> str:
         if "$ref" in node:
-            return f"[keys](#{_slug(place)})"
+            return f"[keys](#{'jobs' if place == 'templates' else _slug(place)})"
         if "enum" in node:
             return " or ".join(f"`{choice}`" for choice in node["enum"])
         if "const" in node:

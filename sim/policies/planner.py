@@ -365,7 +365,8 @@ class Planner:
 
     def idle(self, pool: int) -> int:
         """Return the nodes of a pool that nobody uses, those that are claimed too."""
-        return self.free[pool] + sum(job.claim.get(pool, 0) for job in self._claimers)
+        free = self.free[pool]
+        return free + sum(job.claim.get(pool, 0) for job in self._claimers) if self._claimers else free
 
     def most_free(self) -> int:
         """Return the free GPUs of the emptiest shared node."""
@@ -379,7 +380,7 @@ class Planner:
         self._heads = []
         self._shadows = [INF] * len(self.pools)
         self._profiles = []
-        self.held = [0] * len(self.quotas)
+        self._hold_claims()
         self._dirty = False
         self._fresh = []
         lanes = [lane for lane in self.lanes.values() if lane]
@@ -406,7 +407,7 @@ class Planner:
                 self._why = self._blocked_by(job, admitted)
             self._heads.append(job)
             if admitted or job.victims or job.claim:
-                self.held[job.tenant] += job.size
+                self.held[job.tenant] += self._more(job)
             lanes = [
                 other
                 for other in lanes
@@ -432,7 +433,7 @@ class Planner:
             self._heads = []
             self._blocked = set()
             self._shadows = [INF] * len(self.pools)
-            self.held = [0] * len(self.quotas)
+            self._hold_claims()
             self._why = "no_queue"
             self._planned = []
             self._left = defaultdict(lambda: self._depth)
@@ -476,7 +477,7 @@ class Planner:
             self._tail = job.entry
             reserves = admitted and self._left[job.partition] > 0
             if reserves or job.victims or job.claim:
-                self.held[job.tenant] += job.size
+                self.held[job.tenant] += self._more(job)
             if reserves:
                 self._left[job.partition] -= 1
                 self._heads.append(job)
@@ -934,7 +935,7 @@ class Planner:
         if not self._has_quota:
             return True
         wanted = [used + held for used, held in zip(self.usage, self.held, strict=True)]
-        wanted[job.tenant] += job.size
+        wanted[job.tenant] += self._more(job)
         quota = self.quotas[job.tenant]
         if wanted[job.tenant] > quota.nominal + quota.borrow:
             return False
@@ -943,7 +944,17 @@ class Planner:
 
     def _is_within_quota(self, job: Pending) -> bool:
         quota = self.quotas[job.tenant]
-        return self.usage[job.tenant] + self.held[job.tenant] + job.size <= quota.nominal
+        return self.usage[job.tenant] + self.held[job.tenant] + self._more(job) <= quota.nominal
+
+    def _hold_claims(self) -> None:
+        """Let waiting gangs hold nothing of the quotas but what those with claims need."""
+        self.held = [0] * len(self.quotas)
+        for job in self._claimers:
+            self.held[job.tenant] += job.size
+
+    def _more(self, job: Pending) -> int:
+        """Return the GPUs by which a job adds to what is held of the quotas."""
+        return 0 if job in self._claimers else job.size
 
     def _number(self, job: Pending) -> None:
         job.serial = next(self._serials)
