@@ -392,3 +392,13 @@ def test_explain_says_where_gangs_saturate() -> None:
     spare = {"name": "c", "nodes": 9, "gpus_per_node": 8}
     assert saturation(cluster=spare, spares={"hot": 1}) == saturation()
     assert saturation(cluster=spare) is None
+
+
+def test_a_start_takes_what_the_recovery_says() -> None:
+    """The time from nodes to running is initialize, of a preset the launch of its last rung, for the mean job."""
+    assert stream().restart == 240
+    preset = scenario(SMALL, recovery={"use": "slurm-requeue"})
+    (found,) = sim.prepare(preset).streams
+    wide = sim.prepare(scenario({**SMALL, "gpus": 512}, recovery={"use": "slurm-requeue"})).streams[0]
+    # Prolog, imports and devices with medians of 5, 15 and 5 s and the first step with 20 s; the slowest node decides.
+    assert 45 < found.restart < 50 < wide.restart < 90
