@@ -26,7 +26,7 @@ Weight = Literal["job", "gpu_time"]
 # Slices: jobs that have something in common, and how a metric of them is called.
 
 BY = ("size", "stream", "tenant", "priority", "partition")
-"""What jobs are told apart by; `size` in classes of powers of two, ``1024+`` of that class and larger ones."""
+"""What jobs are divided by; `size` in classes of powers of two, ``1024+`` of that class and larger ones."""
 
 WEIGHTED = ("wait_first", "wait_total", "jct", "bounded_slowdown", "bounded_slowdown_10min")
 """Means over jobs that also exist with each job weighted by its GPU-time."""
@@ -93,7 +93,7 @@ def group_of(prepared: Prepared, by: str, account: FleetAccount) -> str:
 
 
 def slices(prepared: Prepared, accounts: Iterable[FleetAccount]) -> dict[tuple[str, str], list[FleetAccount]]:
-    """Return the groups of accounts by what they are told apart by, in order; one group alone is no slice."""
+    """Return the groups of accounts by what they are divided by, in order; one group alone is no slice."""
     mine = sorted(account for account in accounts if account != CLUSTER)
     found: dict[tuple[str, str], list[FleetAccount]] = {}
     for by in BY:
@@ -259,7 +259,7 @@ class Growth(NamedTuple):
 
     @property
     def is_saturated(self) -> bool:
-        """Whether it grew for sure, and by more than a fifth of itself: more work arrives than the cluster does."""
+        """Whether it grew, not by chance, and by more than a fifth of itself: more work arrives than the cluster does."""
         return self.ci95[0] > 0 and self.rate * self.seconds > 0.2 * self.queued
 
 

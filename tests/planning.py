@@ -1,8 +1,9 @@
-"""A cluster for the planner alone: jobs arrive, run as long as they do, and lose nothing but what it takes from them."""
+"""A cluster for the planner alone: jobs arrive, run as long as they do, and lose only what it takes from them."""
 
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,6 +66,7 @@ class Replay:
         """First start of each job, and its last end."""
         self.end: dict[int, float] = {}
         self.nodes = sum(pool.nodes for pool in pools)
+        self._count = itertools.count()
         self._events: list[tuple[float, int, int, Callable[[], None]]] = []
         for job in work:
             self._at(job.submit, 2, lambda job=job: self.arrive(job))  # type: ignore[misc]
@@ -96,7 +98,7 @@ class Replay:
         self.end[number] = self.now
 
     def _at(self, time: float, order: int, call: Callable[[], None]) -> None:
-        heapq.heappush(self._events, (time, order, len(self._events) + len(self.history) * 10**6, call))
+        heapq.heappush(self._events, (time, order, next(self._count), call))
 
     def _pass(self) -> None:
         again = True
@@ -142,7 +144,9 @@ def workload(seed: int, jobs: int = 60, nodes: int = 16, *, estimates: str = "ex
     work = []
     submit = 0.0
     for number in range(jobs):
-        size = int(min(2 ** generator.integers(0, 5), nodes) if generator.random() < 0.7 else generator.integers(1, nodes + 1))
+        size = int(
+            min(2 ** generator.integers(0, 5), nodes) if generator.random() < 0.7 else generator.integers(1, nodes + 1)
+        )
         run = float(generator.integers(1, 40))
         submit += float(generator.poisson(size * run / (nodes * load)) if generator.random() < 0.8 else 0.0)
         factor = {"exact": 1.0, "above": generator.integers(1, 6), "any": 0.25 * generator.integers(1, 13)}[estimates]

@@ -1,18 +1,18 @@
 """Who starts now: the queue, backfill with reservations, topology, quotas and preemption.
 
-The planner knows what a scheduler knows: sizes, time limits, priorities, what runs and since when. It never sees how long
-a job will really run. It counts nodes by *pool*, the nodes that are alike to it (same partitions, same domain, same
-maintenance windows); which of them a job gets is chosen by the engine. It holds no clock and draws nothing.
+The planner knows what a scheduler knows: sizes, time limits, priorities, what runs and since when. It never sees how
+long a job will really run. It counts nodes by *pool*, the nodes that are alike to it (partitions, domain, maintenance
+windows); which of them a job gets is chosen by the engine. It holds no clock and draws nothing.
 
-The engine reports what happens (`enqueue`, `withdraw`, `ended`, `capacity`, `drain`), and after all events of an instant
-calls :meth:`Planner.plan`; jobs that it returns have been given their nodes (`job.where`, `job.share`). The victims that it
-names in ``preemptions`` are stopped by the engine; where that is at once, it plans again. :meth:`Planner.wake` says when a
-pass is due though nothing happens.
+The engine reports what happens (`enqueue`, `withdraw`, `ended`, `capacity`, `drain`), and after all events of an
+instant calls :meth:`Planner.plan`; jobs that it returns have been given their nodes (`job.where`, `job.share`). The
+victims that it names in ``preemptions`` are stopped by the engine; where that is at once, it plans again.
+:meth:`Planner.wake` says when a pass is due though nothing happens.
 
 References
 ----------
-D. Feitelson, A. Mu'alem, IEEE TPDS 12(6), 2001 (EASY and conservative backfill); slurm.conf(5), bf_* and Preempt*; Kueue,
-concepts/preemption and concepts/cluster_queue. Unlike EASY's authors, ties of expected ends all count.
+D. Feitelson, A. Mu'alem, IEEE TPDS 12(6), 2001 (EASY and conservative backfill); slurm.conf(5), bf_* and Preempt*;
+Kueue, concepts/preemption and concepts/cluster_queue. Unlike EASY's authors, ties of expected ends all count.
 """
 
 from __future__ import annotations
@@ -90,8 +90,9 @@ class Pending:
     """
 
     __slots__ = (
-        "claim", "eligible", "end", "entry", "gpus", "lane", "leaving", "limit", "nodes", "number", "owner", "partition",
-        "preemptions", "preemptor", "priority", "serial", "share", "size", "start", "submit", "target", "tenant", "victims", "where",
+        "claim", "eligible", "end", "entry", "gpus", "lane", "leaving", "limit", "nodes", "number", "owner",
+        "partition", "preemptions", "preemptor", "priority", "serial", "share", "size", "start", "submit", "target",
+        "tenant", "victims", "where",
     )  # fmt: skip
 
     def __init__(
@@ -130,21 +131,22 @@ class Pending:
 class Ordered:
     """Tuples in order, in blocks that are kept short: changes cost O(log n), for all practical n.
 
-    `measure` reduces a block to a number, which is kept until the block changes.
+    What `measure` makes of a block is kept until it changes.
     """
 
     __slots__ = ("blocks", "lasts", "measure", "measured")
 
-    def __init__(self, measure: Callable[[list[Any]], float]) -> None:
+    def __init__(self, measure: Callable[[list[Any]], Any]) -> None:
         self.measure = measure
         self.blocks: list[list[Any]] = []
         self.lasts: list[Any] = []
-        self.measured: list[float | None] = []
+        self.measured: list[Any] = []
 
     def __bool__(self) -> bool:
         return bool(self.blocks)
 
     def add(self, entry: tuple[Any, ...]) -> None:
+        """Put an entry in its place."""
         at = bisect_left(self.lasts, entry)
         if at == len(self.blocks):
             if not at:
@@ -162,6 +164,7 @@ class Ordered:
             self.measured.insert(at, None)
 
     def remove(self, entry: tuple[Any, ...]) -> None:
+        """Take an entry out, which is there."""
         at = bisect_left(self.lasts, entry)
         block = self.blocks[at]
         del block[bisect_left(block, entry)]
@@ -171,7 +174,7 @@ class Ordered:
         else:
             del self.blocks[at], self.lasts[at], self.measured[at]
 
-    def parts(self) -> Iterator[tuple[list[Any], float]]:
+    def parts(self) -> Iterator[tuple[list[Any], Any]]:
         """Yield the blocks in order, each with its measure."""
         for at, block in enumerate(self.blocks):
             measured = self.measured[at]
@@ -189,11 +192,16 @@ class Lane(Ordered):
     __slots__ = ("capped", "partition", "tenant", "tier")
 
     def __init__(self, partition: int, tier: int, tenant: int, capped: bool) -> None:
-        super().__init__(lambda block: min(entry[-1].size for entry in block))
+        super().__init__(_least)
         self.partition = partition
         self.tier = tier
         self.tenant = tenant
         self.capped = capped
+
+
+def _least(block: list[tuple[Any, ...]]) -> tuple[int, float]:
+    """Return the size of the smallest job of a block, and the shortest time limit."""
+    return min(entry[-1].size for entry in block), min(entry[-1].limit for entry in block)
 
 
 class Profile:
@@ -257,8 +265,8 @@ class Profile:
         return at
 
 
-def _nodes_of(block: list[Any]) -> float:
-    return sum(entry[2] for entry in block)
+def _nodes_of(block: list[tuple[float, int, int]]) -> int:
+    return sum(nodes for _, _, nodes in block)
 
 
 class Planner:
@@ -319,7 +327,7 @@ class Planner:
         self._has_quota = any(quota.nominal < INF for quota in quotas)
         self._lent = sum(min(quota.lend, quota.nominal) for quota in quotas)
         self._by_tenant = self._has_quota or keys.order.fair_share.weight > 0
-        self._moves = keys.order.age.weight > 0 or keys.order.fair_share.weight > 0
+        self._moves = self._has_quota or keys.order.age.weight > 0 or keys.order.fair_share.weight > 0
         self._windows = any(pool.windows for pool in pools)
         self._of = [
             sorted(
@@ -329,10 +337,13 @@ class Planner:
             for partition in range(len(tiers))
         ]
         """Pools of each partition; those that others cannot use come first."""
-        self._widest = [max(self._by_domain(self._of[part], self.free).values(), default=0) for part in range(len(tiers))]
+        self._widest = [
+            max(self._by_domain(self._of[part], self.free).values(), default=0) for part in range(len(tiers))
+        ]
         alone = all(len(of) == 1 for of in self._of) and all(len(pool.partitions) == 1 for pool in pools)
         self._deep = self._passes and (self._depth > 1 or (self._depth == 1 and (self._windows or not alone)))
-        self._exact = not self._preempts and not keys.backfill_cycle and self._deep and self._depth == self._tested == self._window == INF
+        may_keep = not (self._preempts or self._moves or keys.backfill_cycle)
+        self._exact = may_keep and self._deep and self._depth == self._tested == self._window == INF
         # Of the last pass.
         self._dirty = True
         self._fresh: list[Pending] = []
@@ -341,7 +352,6 @@ class Planner:
         self._wakes = INF
         self._shadows = [INF] * len(pools)
         self._extras = [0] * len(pools)
-        self._reserved = False
         self._blocked: set[int] = set()
         self._left: defaultdict[int, float] = defaultdict(lambda: self._depth)
         self._tests: float = 0
@@ -363,6 +373,7 @@ class Planner:
     def enqueue(self, job: Pending, now: float) -> None:
         """Put a job that is eligible into the queue."""
         self._number(job)
+        self._exact &= job.nodes > 0
         age = self.keys.order.age
         capped = bool(age.weight) and now - job.eligible >= age.full
         self._add(job, capped)
@@ -464,7 +475,8 @@ class Planner:
         if not (self._dirty or self._fresh or now >= self._wakes or (self._planned and self._planned[0][0] <= now)):
             return []
         timed = now >= self._wakes
-        self._wakes = INF
+        if timed or self._dirty:
+            self._wakes = INF
         self._age(now)
         if not self._passes:
             return self._main(now, again=self._dirty or timed)
@@ -508,7 +520,7 @@ class Planner:
         starts: list[Pending] = []
         before = [] if again else self._heads
         self._heads = []
-        self._reserved = False
+        self._shadows = [INF] * len(self.pools)
         self._profiles = []
         self._hold_claims()
         self._dirty = False
@@ -516,7 +528,9 @@ class Planner:
         lanes = [lane for lane in self.lanes.values() if lane]
         self._why = "no_queue"
         while lanes:
-            lane = lanes[0] if len(lanes) == 1 else min(lanes, key=lambda lane: self._rank(lane, lane.blocks[0][0], now))
+            lane = (
+                lanes[0] if len(lanes) == 1 else min(lanes, key=lambda lane: self._rank(lane, lane.blocks[0][0], now))
+            )
             job: Pending = lane.blocks[0][0][-1]
             place = None
             admitted = self._admits(job)
@@ -547,20 +561,20 @@ class Planner:
         """Start whoever can, in order, beside the reservations of those that cannot."""
         starts: list[Pending] = []
         if not (self._exact or self._preempts or self.stranded or any(self.free)):
-            self._heads, self._reserved, self._dirty, self._fresh = [], False, False, []
+            self._heads, self._fresh, self._dirty = [], [], False
             self._blocked = set()
             self._shadows = [INF] * len(self.pools)
             self._left = defaultdict(lambda: self._depth)
             self._tests = self._tested
             self._why = "too_few"
             return starts
-        fresh = sorted(self._fresh, key=lambda job: job.entry)
-        old = not full and not self._moves and self._still_valid(fresh, now)
+        waiting = (job for job in self._fresh if job.lane is not None)
+        fresh = sorted(waiting, key=lambda job: self._rank(job.lane, job.entry, now))
+        old = not (full or self._moves or self._claimers) and self._still_valid(fresh, now)
         if not old:
             self._heads = []
             self._blocked = set()
             self._shadows = [INF] * len(self.pools)
-            self._reserved = False
             self._hold_claims()
             self._why = "no_queue"
             self._planned = []
@@ -579,10 +593,14 @@ class Planner:
                 starts.append(job)
         self._dirty = False
         self._fresh = []
+        most = self._most()
         for job in fresh if old else self._in_order(now):
             self._tests -= 1
             if self._tests < 0:
                 break
+            if job.size > most and self._left[job.partition] <= 0 and not self._preempts:
+                self._tail = job.entry
+                continue
             place = None
             admitted = self._admits(job)
             if admitted:
@@ -592,10 +610,11 @@ class Planner:
             if place is not None:
                 starts.append(job)
                 self._begin(job, now, place)
+                most = self._most()
                 continue
             if self._why == "no_queue":
                 self._why = self._blocked_by(job, admitted)
-            elif self._reserved and self._why == "too_few" and admitted and self._count(job) >= max(job.nodes, 1):
+            elif self._blocked and self._why == "too_few" and admitted and self._count(job) >= max(job.nodes, 1):
                 self._why = "reservation"
             self._tail = job.entry
             reserves = admitted and self._left[job.partition] > 0
@@ -616,7 +635,9 @@ class Planner:
     def _still_valid(self, fresh: list[Pending], now: float) -> bool:
         """Return whether the reservations stand, and only jobs behind them are new."""
         if not self._deep:
-            behind = (job.entry > head.entry for head in self._heads for job in fresh if job.partition == head.partition)
+            behind = (
+                job.entry > head.entry for head in self._heads for job in fresh if job.partition == head.partition
+            )
             return all(now <= shadow for shadow in self._shadows) and all(behind)
         if not self._profiles or not self._exact or len([lane for lane in self.lanes.values() if lane]) > 1:
             return False
@@ -628,18 +649,23 @@ class Planner:
         """Return the queued jobs in order; those larger than what is free are left out in blocks."""
         lanes = [lane for lane in self.lanes.values() if lane]
         if len(lanes) == 1:
-            return self._walk(lanes[0])
+            return self._walk(lanes[0], now)
         return (job for _, job in heapq.merge(*(self._ranked(lane, now) for lane in lanes)))
 
     def _ranked(self, lane: Lane, now: float) -> Iterator[tuple[tuple[float, ...], Pending]]:
-        return ((self._rank(lane, job.entry, now), job) for job in self._walk(lane))
+        return ((self._rank(lane, job.entry, now), job) for job in self._walk(lane, now))
 
-    def _walk(self, lane: Lane) -> Iterator[Pending]:
-        may_skip = len(self.lanes) == 1 or self._tested == INF
-        for block, least in lane.parts():
-            if may_skip and least > self._most() and self._left[lane.partition] <= 0 and not self._preempts:
-                self._tests -= len(block)
-                continue
+    def _walk(self, lane: Lane, now: float) -> Iterator[Pending]:
+        may_skip = (len(self.lanes) == 1 or self._tested == INF) and not self._preempts
+        pool = self._of[lane.partition][0]
+        for block, (size, limit) in lane.parts():
+            if may_skip and self._left[lane.partition] <= 0:
+                outlasts = not (self._deep or self.sharing) and now + limit > self._shadows[pool]
+                if size > self._most() or (outlasts and size > max(self._extras[pool], 0) * self.gpus):
+                    self._tests -= len(block)
+                    if self._why == "too_few" and size <= self._most():
+                        self._why = "reservation"
+                    continue
             for entry in block:
                 yield entry[-1]
 
@@ -670,12 +696,12 @@ class Planner:
                 if start < end and now < stop:
                     self._wakes = min(self._wakes, stop)
                     return 0
-        if self._reserved:
+        shadow = self._shadows[pool]
+        if shadow < INF:
             if self._deep:
-                free = min(free, max(self._profiles[pool].least(now, end), 0))
-                if not self.keys.extra and end > self._shadows[pool]:
-                    free = 0
-            elif end > self._shadows[pool]:
+                fits = self.keys.extra or end <= shadow
+                free = min(free, max(self._profiles[pool].least(now, end), 0)) if fits else 0
+            elif end > shadow:
                 free = min(free, self._extras[pool])
         return free + job.claim.get(pool, 0) if job.claim else free
 
@@ -696,7 +722,9 @@ class Planner:
                     self._wakes = min(self._wakes, job.eligible + self.keys.wait)
                     return None
             if single is None:
-                pools = sorted(pools, key=lambda pool: (-domains[self.pools[pool].domain], self.pools[pool].domain, pool))
+                pools = sorted(
+                    pools, key=lambda pool: (-domains[self.pools[pool].domain], self.pools[pool].domain, pool)
+                )
         place = []
         for pool in pools:
             taken = min(rooms[pool], nodes)
@@ -735,11 +763,11 @@ class Planner:
         end = now + job.limit
         if self._windows and any(start < end and now < stop for start, stop in self.pools[share.pool].windows):
             return False
-        if not self._reserved or end <= share.end:
+        shadow = self._shadows[share.pool]
+        if shadow == INF or end <= share.end:
             return True
         if self._deep:
-            return self._profiles[share.pool].least(max(share.end, now), end) >= 1
-        shadow = self._shadows[share.pool]
+            return self._profiles[share.pool].least(max(share.end, math.nextafter(now, INF)), end) >= 1
         return end <= shadow or share.end > shadow or self._extras[share.pool] >= 1
 
     def _latest(self, pool: int, free: int) -> Share | None:
@@ -764,7 +792,6 @@ class Planner:
             if shadow - now <= self._window and shadow < INF:
                 self._shadows[pool] = shadow
                 self._extras[pool] = extra if self.keys.extra else 0
-                self._reserved = True
             return
         pools = self._of[job.partition]
         if len(pools) == 1:
@@ -775,7 +802,6 @@ class Planner:
             start, place = self._earliest(job, nodes, pools)
         if start == INF or start - now > self._window:
             return
-        self._reserved = True
         for pool, count in place:
             self._profiles[pool].take(start, start + job.limit, count)
             self._shadows[pool] = min(self._shadows[pool], start)
@@ -831,17 +857,16 @@ class Planner:
         """Return whom to stop so that a job can start: nobody if even all candidates together would not do.
 
         Candidates are strictly below its class, have run for the exempt time, and have not been preempted too often;
-        with quotas they are of its own tenant, or of one that has borrowed what the job's tenant is entitled to. Because
-        the class is strictly lower and lenders stay within their quota, no two jobs preempt each other in turn.
+        with quotas they are of its own tenant, or of one that has borrowed what the job's tenant is entitled to.
+        Because the class is strictly lower and lenders stay within their quota, no two jobs preempt each other in turn.
         """
         keys = self.keys.preempt
         reclaims = keys.reclaim != "none" and self._has_quota and self._is_within_quota(job)
         if not reclaims and (keys.who == "none" or not self._could_free(job, now)):
             return []
-        reserved, self._reserved = self._reserved, False
         domains: list[int | None] = [None]
         if self._packs and keys.victims == "reorder" and self.keys.need == "required":
-            domains = sorted({self.pools[pool].domain for pool in self._of[job.partition]})  # type: ignore[type-var]
+            domains = list({self.pools[pool].domain: None for pool in self._of[job.partition]})
         best: list[Pending] = []
         for domain in domains:
             chosen = self._lifted(self._candidates(job, now, domain, reclaims=reclaims), job, now)
@@ -859,9 +884,8 @@ class Planner:
                     chosen = self._lifted([chosen[-1], *chosen[:-1]], job, now)
             for victim in chosen:
                 self._lift(victim, -1)
-            if chosen and (not best or sum((victim.size for victim in chosen)) < sum((victim.size for victim in best))):
+            if chosen and (not best or sum(victim.size for victim in chosen) < sum(victim.size for victim in best)):
                 best = chosen
-        self._reserved = reserved
         return best
 
     def _could_free(self, job: Pending, now: float) -> bool:
@@ -881,9 +905,7 @@ class Planner:
             self._wakes = min(self._wakes, until)
         return ready >= need
 
-    def _candidates(
-        self, job: Pending, now: float, domain: int | None, *, reclaims: bool
-    ) -> Iterator[Pending]:
+    def _candidates(self, job: Pending, now: float, domain: int | None, *, reclaims: bool) -> Iterator[Pending]:
         """Yield whom a job may stop, the first to go first."""
         keys = self.keys.preempt
         pools = {pool for pool in self._of[job.partition] if domain in (None, self.pools[pool].domain)}
@@ -941,11 +963,19 @@ class Planner:
         if not self._admits(job):
             return False
         if not job.nodes:
-            touched = (victim.share for victim in gone if victim.share is not None)
-            if any(share.free >= job.gpus and share.claimed in (None, job) for share in touched):
-                return True
-            return any(self._room(job, pool, now) >= 1 for pool in self._of[job.partition])
+            return self._vacated(job, gone, now) is not None or any(
+                self._room(job, pool, now) >= 1 for pool in self._of[job.partition]
+            )
         return self._find(job, now) is not None
+
+    def _vacated(self, job: Pending, gone: list[Pending], now: float) -> Share | None:
+        """Return a shared node that has room for a job below a node when some of its jobs are gone."""
+        shares = (victim.share for victim in gone if victim.share is not None)
+        for share in shares:
+            fits = share.free >= job.gpus and share.lost < len(share.jobs) and share.claimed in (None, job)
+            if fits and self._may_join(job, share, now):
+                return share
+        return None
 
     def _take_over(self, job: Pending, now: float, admitted: bool) -> Place | None:
         """Let a job that is blocked have what jobs behind it have claimed, or name its victims."""
@@ -960,17 +990,12 @@ class Planner:
         victims = self.victims(job, now)
         if not victims:
             return None
-        self._unclaim(job)
-        reserved, self._reserved = self._reserved, False
         for victim in victims:
             self._lift(victim, 1)
-        place = self._find(job, now) if job.nodes else None
-        if place is None:  # below a node: the shared node of a victim, or a whole one
-            found = next((victim.share for victim in victims if victim.share and victim.share.free >= job.gpus), None)
-            place = found if found is not None and found.lost < len(found.jobs) else self._find(job, now)
+        place = (None if job.nodes else self._vacated(job, victims, now)) or self._find(job, now)
         for victim in victims:
             self._lift(victim, -1)
-        self._reserved = reserved
+        self._unclaim(job)
         if isinstance(place, Share):
             job.share = place
             place.claimed = job
@@ -990,8 +1015,13 @@ class Planner:
 
     def _outrank(self, job: Pending, now: float) -> Place | None:
         """Return a place on nodes that jobs behind this one in the queue have claimed; nothing if it does not do."""
-        mine = self._rank(job.lane, job.entry, now)
-        behind = [other for other in self._claimers if self._rank(other.lane, other.entry, now) > mine]
+        mine, own = self._rank(job.lane, job.entry, now), self._class(job)
+        behind = [
+            other
+            for other in self._claimers
+            # A victim may be ahead in the queue of who stopped it.
+            if self._class(other) <= own and self._rank(other.lane, other.entry, now) > mine
+        ]
         for other in behind:
             for pool, nodes in other.claim.items():
                 self.free[pool] += nodes
@@ -1000,6 +1030,8 @@ class Planner:
         if place is None:
             for other in behind:
                 self._top_up(other)
+        else:
+            self._wakes = min(self._wakes, now + self.keys.preempt.exempt)
         return place
 
     def _top_up(self, job: Pending) -> None:
@@ -1155,7 +1187,10 @@ class Planner:
 
     def _begin(self, job: Pending, now: float, place: Place) -> None:
         """Start a job beside the reservations of this pass."""
-        claimed = dict(job.claim)
+        claimed = job.claim
+        if job in self._claimers:  # a higher job that waits counted on neither its nodes nor its victims
+            self._wakes = min(self._wakes, now + self.keys.preempt.exempt)
+            self._dirty = True
         self._unclaim(job)
         end = self._rounded(now + job.limit)
         taken: list[tuple[int, int, float]] = []  # pool, nodes, since when
@@ -1170,6 +1205,8 @@ class Planner:
             if since <= self._shadows[pool] < end:
                 self._extras[pool] -= nodes
         self.started(job, now, place)
+        for other in self._claimers:
+            self._top_up(other)
 
     def _into(self, share: Share, job: Pending) -> None:
         """Add a job to a shared node."""
@@ -1250,5 +1287,5 @@ class _Class:
     def in_order(self, order: str) -> Iterable[Pending]:
         """Return those that are not safe, the first to go first."""
         if order == "smallest":
-            return sorted(reversed(self.old), key=lambda job: job.size)
+            return sorted(self.old, key=lambda job: (job.size, -job.start))
         return reversed(self.old) if order == "youngest" else self.old
