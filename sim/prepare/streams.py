@@ -399,7 +399,7 @@ class _Resolver:
             return stream.restart
         recovery = self.scenario.recovery
         last = recovery.rungs[-1] if isinstance(recovery, Ladder) else recovery
-        start = next(getattr(last, name) for name in ("launch", "initialize") if hasattr(last, name))
+        start = next(getattr(last, name) for name in ("launch", "initialize", "recovery") if hasattr(last, name))
         gpus = sum(size * chance for size, chance in sizes.items())
         nodes = ceil(gpus / self.site.gpus_per_node)
         return sum(mean(start, Members(gpus, nodes, nodes)))
