@@ -259,7 +259,7 @@ class Growth(NamedTuple):
 
     @property
     def is_saturated(self) -> bool:
-        """Whether it grew, not by chance, and by more than a fifth of itself: more work arrives than the cluster does."""
+        """Whether it grew, not by chance, and by more than a fifth of itself: more work arrives than is done."""
         return self.ci95[0] > 0 and self.rate * self.seconds > 0.2 * self.queued
 
 
