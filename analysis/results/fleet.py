@@ -332,7 +332,7 @@ def _attempts_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[obj
 
 
 def _jobs_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]]:
-    """Yield a row for each job that is over; the names of the columns are those that a stream reads from a trace."""
+    """Yield a row for each job that was submitted after the warm-up and is over; a stream reads these columns."""
     yield ("replication", "job", "stream", "gpus", "submit", "start", "end", "run", "attempts", "preemptions", "state")
     for result in ensemble.results:
         jobs: dict[tuple[int, int], list[Attempt]] = {}
@@ -340,7 +340,7 @@ def _jobs_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]
             jobs.setdefault((attempt.stream, attempt.job), []).append(attempt)
         for (stream, number), tries in sorted(jobs.items()):
             first, last = tries[0], tries[-1]
-            if last.state in _OVER:
+            if last.state in _OVER and first.submit >= 0:
                 name = ensemble.prepared.streams[stream].name
                 run = sum(one.end - one.start for one in tries)
                 preemptions = sum(one.state == "preempted" for one in tries)

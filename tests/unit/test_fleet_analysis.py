@@ -131,8 +131,8 @@ def test_windows_and_larger_sizes_add_up() -> None:
 @cases(
     "name, words",
     [
-        ("ettr@size=1024+", " of jobs of 1024 or more GPUs"),
-        ("ettr@size=1", " of jobs of one GPU"),
+        ("ettr@size=1024+", " of jobs of 1,024 GPUs or more"),
+        ("ettr@size=1", " of jobs of 1 GPU"),
         ("wait_first@tenant=research@weight=gpu_time", " of tenant research, weighted by GPU-time"),
     ],
 )
