@@ -1,4 +1,4 @@
-"""A cluster for the planner alone: jobs arrive, run as long as they do, and lose nothing but what it takes from them."""
+"""A cluster for the planner alone: jobs arrive, run as long as they do, and lose only what it takes from them."""
 
 from __future__ import annotations
 
@@ -144,7 +144,9 @@ def workload(seed: int, jobs: int = 60, nodes: int = 16, *, estimates: str = "ex
     work = []
     submit = 0.0
     for number in range(jobs):
-        size = int(min(2 ** generator.integers(0, 5), nodes) if generator.random() < 0.7 else generator.integers(1, nodes + 1))
+        size = int(
+            min(2 ** generator.integers(0, 5), nodes) if generator.random() < 0.7 else generator.integers(1, nodes + 1)
+        )
         run = float(generator.integers(1, 40))
         submit += float(generator.poisson(size * run / (nodes * load)) if generator.random() < 0.8 else 0.0)
         factor = {"exact": 1.0, "above": generator.integers(1, 6), "any": 0.25 * generator.integers(1, 13)}[estimates]

@@ -1,7 +1,7 @@
 """Streams of jobs: they arrive, wait for nodes, run, fail, are preempted and end; named jobs wait in the same queue.
 
-A job of a stream is one record with one event ahead at most. Its run is a closed form of the time since it began (start,
-restore, work with saves between), and is charged when it is over, however that comes.
+A job of a stream is one record with one event ahead at most. Its run is a closed form of the time since it began:
+start, restore, work with saves between. It is charged when it is over, however that comes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,11 @@ if TYPE_CHECKING:
 
 _IDLE = int(Place.IDLE)
 
-_PRODUCTIVE, _CHECKPOINT_STALL, _LOST_WORK = Bucket.PRODUCTIVE.value, Bucket.CHECKPOINT_STALL.value, Bucket.LOST_WORK.value
+_PRODUCTIVE, _CHECKPOINT_STALL, _LOST_WORK = (
+    Bucket.PRODUCTIVE.value,
+    Bucket.CHECKPOINT_STALL.value,
+    Bucket.LOST_WORK.value,
+)
 
 _INITIALIZE, _RESTORE, _STARVED = Bucket.INITIALIZE.value, Bucket.RESTORE.value, Bucket.STARVED.value
 
@@ -93,8 +97,8 @@ class StreamJob(Pending):
     """A job of a stream, from its submission to its end."""
 
     __slots__ = (
-        "account", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "notice", "preempted", "queued",
-        "root", "run", "run_at", "save", "saves", "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
+        "account", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "notice", "preempted",
+        "queued", "root", "run", "run_at", "save", "saves", "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
@@ -191,7 +195,7 @@ class Fleet(Queue):
         """Whether nodes have come or gone that the planner does not know of."""
         self.number = 0
         self.drain = len(prepared.sources) + 1 + ROOTS.index("drain")
-        self.demand = self.drain + 1
+        self.demand, self.limit = self.drain + 1, self.drain + ROOTS.index("limit")
         self.roots: dict[int, int] = {}
         """Of named jobs that were preempted and wait, the root cause."""
         self.pools: Sequence[PoolName] = getattr(prepared.recovery, "pools", ANY_POOL)
@@ -491,8 +495,14 @@ class Fleet(Queue):
         job.attempts += 1
         job.epoch += 1
         end = ready + self._wall(job, spec.ends - job.durable)
-        outcome = spec.outcome
-        if spec.limit != spec.work and self._kill(job) < end:
+        outcome: str = spec.outcome
+        if stream.chain is not None:
+            limit = job.began + stream.chain.limit
+            told = limit - stream.chain.notice
+            stop = told + job.save if job.save <= stream.chain.notice else limit
+            if stop < end:
+                end, outcome = stop, "limit"
+        elif spec.limit != spec.work and self._kill(job) < end:
             end, outcome = self._kill(job), "timeout"
         if end < math.inf:
             self.kernel.at(end, Order.PHASE, self._on_end, (job, job.epoch, outcome))
@@ -517,17 +527,39 @@ class Fleet(Queue):
 
     def _on_end(self, call: Call) -> None:
         job, epoch, outcome = call.argument
-        if epoch == job.epoch:
-            now = self.kernel.now
-            is_first = self._hold_back(now)
+        if epoch != job.epoch:
+            return
+        now = self.kernel.now
+        is_first = self._hold_back(now)
+        if outcome == "limit":
+            self._continue(job, now)
+        else:
             self._charge(job, now, keeps=True)
             if job.notice is not None:
                 # An exit within the grace counts as a preemption, whatever its cause.
-                self._count_preemption(job, *job.notice, now, 0.0)
+                root, by = job.notice
+                self._count_preemption(job, root, by, now, 0.0)
             self._free(job, now, outcome)
             self._close(job, outcome, now)
-            if is_first:
-                self._pass_soon(now)
+        if is_first:
+            self._pass_soon(now)
+
+    def _continue(self, job: StreamJob, now: float) -> None:
+        """Let a job whose work is done in pieces queue again at its limit, with what it has saved."""
+        assert job.stream.chain is not None
+        lost = self._save_and_charge(job, now, job.stream.chain.notice, self.limit, DIRECT)
+        self.tally.stopped(job.account, now, self.limit, DIRECT, job.gpus, lost * job.gpus)
+        job.root, job.via = self.limit, DIRECT
+        self._requeue(job, now, "timeout", lost, delay=0.0)
+
+    def _save_and_charge(self, job: StreamJob, now: float, time: float, cause: int, via: int) -> float:
+        """Charge a job that was told `time` ago to stop now; return the work that is lost as it could not save [s]."""
+        saves = job.save <= time and job.run_at <= now - job.save
+        if saves and job.save > 0:
+            self._charge(job, now - job.save, keeps=True)
+            job.stages = [(_CHECKPOINT_STALL, now)]
+            job.run_at = math.inf
+        return self._charge(job, now, keeps=saves, cause=cause, via=via)
 
     def _charge(self, job: StreamJob, now: float, *, keeps: bool = False, cause: int = 0, via: int = DIRECT) -> float:
         """Charge the nodes of a job up to now; return the work that is lost [s].
@@ -599,9 +631,7 @@ class Fleet(Queue):
         stopped = state in ("node_fail", "preempted")
         cause, via = (job.root, job.via) if stopped else (0, DIRECT)
         spec = job.spec
-        self.log.append(
-            Attempt(job.stream.index, spec.number, spec.gpus, submit, start, end, state, cause, via, lost)
-        )
+        self.log.append(Attempt(job.stream.index, spec.number, spec.gpus, submit, start, end, state, cause, via, lost))
 
     def _release(self, allocation: Allocation, now: float) -> None:
         """Let the nodes of an allocation be idle; those that failed go to repair."""
@@ -610,6 +640,8 @@ class Fleet(Queue):
         cluster = self.cluster
         idle, place, group = cluster.idle, cluster.place, cluster.group
         allocation.holding = False
+        # Nodes that have been replaced may be of other pools than those that the planner gave.
+        self.is_disturbed |= allocation.epoch > 0
         allocation.epoch += 1
         freed = [node for node in allocation.nodes if node >= 0] if allocation.missing else allocation.nodes
         for node in freed:
@@ -654,7 +686,8 @@ class Fleet(Queue):
         cause = self._root(failure)
         for job in list(allocation.jobs) if not is_open else ():
             if job.notice is not None:
-                self._evict(job, *job.notice, now, saves=False)
+                root, by = job.notice
+                self._evict(job, root, by, now, saves=False)
                 continue
             saves = failure.info.saves and now > job.run_at and job.save <= failure.info.source.notice
             lost = self._charge(job, now, keeps=saves, cause=cause)
@@ -735,9 +768,12 @@ class Fleet(Queue):
         if rule == "queue" and self.queued_jobs:
             pools.remove("idle")
         taken: list[tuple[int, str]] = []
+        left = next((node for node in allocation.nodes if node >= 0), -1)
+        if rule == "domain" and left < 0:
+            return False
+        home = self.pool_of[left] if rule == "domain" else -1
         for name in pools:
             while len(taken) < len(missing):
-                home = self.pool_of[next(node for node in allocation.nodes if node >= 0)] if rule == "domain" else -1
                 node = cluster.take(name, now, home)
                 if node < 0:
                     break
@@ -746,27 +782,30 @@ class Fleet(Queue):
                     break
                 taken.append((node, name))
         if len(taken) < len(missing):
-            for node, name in taken:
-                cluster.enter(cluster.pools[name], node, now)
+            for node, origin in taken:
+                cluster.enter(cluster.pools[origin], node, now)
             return False
         self.is_disturbed = True
-        for node, name in taken:
+        for node, origin in taken:
             cluster.seat(allocation, missing.pop(), node, now)
-            if name in ("warm", "cold"):
-                _, _, seconds, one_by_one = self.jobs.prepared.reserves[name]
+            if origin in ("warm", "cold"):
+                _, _, seconds, one_by_one = self.jobs.prepared.reserves[origin]
                 begin = max(allocation.ready_at, now) if one_by_one else now
                 allocation.ready_at = max(allocation.ready_at, begin + seconds)
         return True
 
-    def _requeue(self, job: StreamJob, now: float, state: str, lost: float = 0.0) -> None:
+    def _requeue(
+        self, job: StreamJob, now: float, state: str, lost: float = 0.0, *, delay: float | None = None
+    ) -> None:
         """Let a job, which is charged, give its nodes back and queue again after the delay."""
         rule = self.scheduler.requeue
+        delay = rule.delay if delay is None else delay
         self._free(job, now, state, lost)
         job.queued = now
         if rule.age == "reset":
-            job.submit = job.eligible = now + rule.delay
-        if rule.delay > 0:
-            self.kernel.at(now + rule.delay, Order.PHASE, self._on_eligible, job)
+            job.submit = job.eligible = now + delay
+        if delay > 0:
+            self.kernel.at(now + delay, Order.PHASE, self._on_eligible, job)
         else:
             self._enqueue(job, now)
 
@@ -807,16 +846,13 @@ class Fleet(Queue):
     def _on_grace_over(self, call: Call) -> None:
         job, epoch = call.argument
         if epoch == job.epoch:
-            self._evict(job, *job.notice, self.kernel.now, saves=True)
+            root, by = job.notice
+            self._evict(job, root, by, self.kernel.now, saves=True)
 
     def _evict(self, job: StreamJob, root: int, by: int, now: float, *, saves: bool) -> None:
-        """Stop a job for another one of size class `by`; if it `saves` and the grace was long enough, it loses nothing."""
-        saves = saves and job.save <= self.scheduler.preempt.grace and job.run_at <= now - job.save
-        if saves and job.save > 0:
-            self._charge(job, now - job.save, keeps=True)
-            job.stages = [(_CHECKPOINT_STALL, now)]
-            job.run_at = math.inf
-        lost = self._charge(job, now, keeps=saves, cause=root, via=PREEMPTION)
+        """Stop a job for another one of size class `by`; one that `saves` within its grace loses nothing."""
+        time = self.scheduler.preempt.grace if saves else -math.inf
+        lost = self._save_and_charge(job, now, time, root, PREEMPTION)
         self._count_preemption(job, root, by, now, lost)
         job.root = root
         job.via = PREEMPTION

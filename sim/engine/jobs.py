@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sim.engine.failures import Failures
     from sim.engine.fleet import Fleet
     from sim.engine.kernel import Call, Kernel
+    from sim.engine.lives import Failure
     from sim.engine.nodes import Cluster
     from sim.engine.prepared import Prepared
     from sim.engine.repair import Repair
@@ -69,7 +70,7 @@ class Jobs:
         self.reaching_back = {job.index for job in self.all if self._reaches_back(job)}
         """Jobs that may go back beyond their newest copy outside the nodes."""
         self.interruptions = Interruptions(self)
-        self.hit = self.interruptions.hit
+        self.hit: Callable[[list[Any], Failure, float, float], None] = self.interruptions.hit
         self.replicas = Replicas(self)
         self.replacements = Replacements(self)
         self.paces = Paces(self)

@@ -257,6 +257,7 @@ def simulate(
 ) -> Result:
     """Run one replication on a trace.
 
-    With `keeps_log` the result says when each node was down and each job of a stream ran, with `keeps_timeline` in which phase each group was when.
+    With `keeps_log` the result says when each node was down and each job of a stream ran, with `keeps_timeline` in
+    which phase each group was when.
     """
     return Simulation(prepared, replication, trace, keeps_log=keeps_log, keeps_timeline=keeps_timeline).run()

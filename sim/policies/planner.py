@@ -1,18 +1,18 @@
 """Who starts now: the queue, backfill with reservations, topology, quotas and preemption.
 
-The planner knows what a scheduler knows: sizes, time limits, priorities, what runs and since when. It never sees how long
-a job will really run. It counts nodes by *pool*, the nodes that are alike to it (same partitions, same domain, same
-maintenance windows); which of them a job gets is chosen by the engine. It holds no clock and draws nothing.
+The planner knows what a scheduler knows: sizes, time limits, priorities, what runs and since when. It never sees how
+long a job will really run. It counts nodes by *pool*, the nodes that are alike to it (partitions, domain, maintenance
+windows); which of them a job gets is chosen by the engine. It holds no clock and draws nothing.
 
-The engine reports what happens (`enqueue`, `withdraw`, `ended`, `capacity`, `drain`), and after all events of an instant
-calls :meth:`Planner.plan`; jobs that it returns have been given their nodes (`job.where`, `job.share`). The victims that it
-names in ``preemptions`` are stopped by the engine; where that is at once, it plans again. :meth:`Planner.wake` says when a
-pass is due though nothing happens.
+The engine reports what happens (`enqueue`, `withdraw`, `ended`, `capacity`, `drain`), and after all events of an
+instant calls :meth:`Planner.plan`; jobs that it returns have been given their nodes (`job.where`, `job.share`). The
+victims that it names in ``preemptions`` are stopped by the engine; where that is at once, it plans again.
+:meth:`Planner.wake` says when a pass is due though nothing happens.
 
 References
 ----------
-D. Feitelson, A. Mu'alem, IEEE TPDS 12(6), 2001 (EASY and conservative backfill); slurm.conf(5), bf_* and Preempt*; Kueue,
-concepts/preemption and concepts/cluster_queue. Unlike EASY's authors, ties of expected ends all count.
+D. Feitelson, A. Mu'alem, IEEE TPDS 12(6), 2001 (EASY and conservative backfill); slurm.conf(5), bf_* and Preempt*;
+Kueue, concepts/preemption and concepts/cluster_queue. Unlike EASY's authors, ties of expected ends all count.
 """
 
 from __future__ import annotations
@@ -90,8 +90,9 @@ class Pending:
     """
 
     __slots__ = (
-        "claim", "eligible", "end", "entry", "gpus", "lane", "leaving", "limit", "nodes", "number", "owner", "partition",
-        "preemptions", "preemptor", "priority", "serial", "share", "size", "start", "submit", "target", "tenant", "victims", "where",
+        "claim", "eligible", "end", "entry", "gpus", "lane", "leaving", "limit", "nodes", "number", "owner",
+        "partition", "preemptions", "preemptor", "priority", "serial", "share", "size", "start", "submit", "target",
+        "tenant", "victims", "where",
     )  # fmt: skip
 
     def __init__(
@@ -130,21 +131,22 @@ class Pending:
 class Ordered:
     """Tuples in order, in blocks that are kept short: changes cost O(log n), for all practical n.
 
-    `measure` reduces a block to a number, which is kept until the block changes.
+    What `measure` makes of a block is kept until it changes.
     """
 
     __slots__ = ("blocks", "lasts", "measure", "measured")
 
-    def __init__(self, measure: Callable[[list[Any]], float]) -> None:
+    def __init__(self, measure: Callable[[list[Any]], Any]) -> None:
         self.measure = measure
         self.blocks: list[list[Any]] = []
         self.lasts: list[Any] = []
-        self.measured: list[float | None] = []
+        self.measured: list[Any] = []
 
     def __bool__(self) -> bool:
         return bool(self.blocks)
 
     def add(self, entry: tuple[Any, ...]) -> None:
+        """Put an entry in its place."""
         at = bisect_left(self.lasts, entry)
         if at == len(self.blocks):
             if not at:
@@ -162,6 +164,7 @@ class Ordered:
             self.measured.insert(at, None)
 
     def remove(self, entry: tuple[Any, ...]) -> None:
+        """Take an entry out, which is there."""
         at = bisect_left(self.lasts, entry)
         block = self.blocks[at]
         del block[bisect_left(block, entry)]
@@ -171,7 +174,7 @@ class Ordered:
         else:
             del self.blocks[at], self.lasts[at], self.measured[at]
 
-    def parts(self) -> Iterator[tuple[list[Any], float]]:
+    def parts(self) -> Iterator[tuple[list[Any], Any]]:
         """Yield the blocks in order, each with its measure."""
         for at, block in enumerate(self.blocks):
             measured = self.measured[at]
@@ -189,11 +192,16 @@ class Lane(Ordered):
     __slots__ = ("capped", "partition", "tenant", "tier")
 
     def __init__(self, partition: int, tier: int, tenant: int, capped: bool) -> None:
-        super().__init__(lambda block: min(entry[-1].size for entry in block))
+        super().__init__(_least)
         self.partition = partition
         self.tier = tier
         self.tenant = tenant
         self.capped = capped
+
+
+def _least(block: list[tuple[Any, ...]]) -> tuple[int, float]:
+    """Return the size of the smallest job of a block, and the shortest time limit."""
+    return min(entry[-1].size for entry in block), min(entry[-1].limit for entry in block)
 
 
 class Profile:
@@ -257,8 +265,8 @@ class Profile:
         return at
 
 
-def _nodes_of(block: list[Any]) -> float:
-    return sum(entry[2] for entry in block)
+def _nodes_of(block: list[tuple[float, int, int]]) -> int:
+    return sum(nodes for _, _, nodes in block)
 
 
 class Planner:
@@ -329,7 +337,9 @@ class Planner:
             for partition in range(len(tiers))
         ]
         """Pools of each partition; those that others cannot use come first."""
-        self._widest = [max(self._by_domain(self._of[part], self.free).values(), default=0) for part in range(len(tiers))]
+        self._widest = [
+            max(self._by_domain(self._of[part], self.free).values(), default=0) for part in range(len(tiers))
+        ]
         alone = all(len(of) == 1 for of in self._of) and all(len(pool.partitions) == 1 for pool in pools)
         self._deep = self._passes and (self._depth > 1 or (self._depth == 1 and (self._windows or not alone)))
         may_keep = not (self._preempts or self._moves or keys.backfill_cycle)
@@ -518,7 +528,9 @@ class Planner:
         lanes = [lane for lane in self.lanes.values() if lane]
         self._why = "no_queue"
         while lanes:
-            lane = lanes[0] if len(lanes) == 1 else min(lanes, key=lambda lane: self._rank(lane, lane.blocks[0][0], now))
+            lane = (
+                lanes[0] if len(lanes) == 1 else min(lanes, key=lambda lane: self._rank(lane, lane.blocks[0][0], now))
+            )
             job: Pending = lane.blocks[0][0][-1]
             place = None
             admitted = self._admits(job)
@@ -581,10 +593,14 @@ class Planner:
                 starts.append(job)
         self._dirty = False
         self._fresh = []
+        most = self._most()
         for job in fresh if old else self._in_order(now):
             self._tests -= 1
             if self._tests < 0:
                 break
+            if job.size > most and self._left[job.partition] <= 0 and not self._preempts:
+                self._tail = job.entry
+                continue
             place = None
             admitted = self._admits(job)
             if admitted:
@@ -594,6 +610,7 @@ class Planner:
             if place is not None:
                 starts.append(job)
                 self._begin(job, now, place)
+                most = self._most()
                 continue
             if self._why == "no_queue":
                 self._why = self._blocked_by(job, admitted)
@@ -618,7 +635,9 @@ class Planner:
     def _still_valid(self, fresh: list[Pending], now: float) -> bool:
         """Return whether the reservations stand, and only jobs behind them are new."""
         if not self._deep:
-            behind = (job.entry > head.entry for head in self._heads for job in fresh if job.partition == head.partition)
+            behind = (
+                job.entry > head.entry for head in self._heads for job in fresh if job.partition == head.partition
+            )
             return all(now <= shadow for shadow in self._shadows) and all(behind)
         if not self._profiles or not self._exact or len([lane for lane in self.lanes.values() if lane]) > 1:
             return False
@@ -630,18 +649,23 @@ class Planner:
         """Return the queued jobs in order; those larger than what is free are left out in blocks."""
         lanes = [lane for lane in self.lanes.values() if lane]
         if len(lanes) == 1:
-            return self._walk(lanes[0])
+            return self._walk(lanes[0], now)
         return (job for _, job in heapq.merge(*(self._ranked(lane, now) for lane in lanes)))
 
     def _ranked(self, lane: Lane, now: float) -> Iterator[tuple[tuple[float, ...], Pending]]:
-        return ((self._rank(lane, job.entry, now), job) for job in self._walk(lane))
+        return ((self._rank(lane, job.entry, now), job) for job in self._walk(lane, now))
 
-    def _walk(self, lane: Lane) -> Iterator[Pending]:
-        may_skip = len(self.lanes) == 1 or self._tested == INF
-        for block, least in lane.parts():
-            if may_skip and least > self._most() and self._left[lane.partition] <= 0 and not self._preempts:
-                self._tests -= len(block)
-                continue
+    def _walk(self, lane: Lane, now: float) -> Iterator[Pending]:
+        may_skip = (len(self.lanes) == 1 or self._tested == INF) and not self._preempts
+        pool = self._of[lane.partition][0]
+        for block, (size, limit) in lane.parts():
+            if may_skip and self._left[lane.partition] <= 0:
+                outlasts = not (self._deep or self.sharing) and now + limit > self._shadows[pool]
+                if size > self._most() or (outlasts and size > max(self._extras[pool], 0) * self.gpus):
+                    self._tests -= len(block)
+                    if self._why == "too_few" and size <= self._most():
+                        self._why = "reservation"
+                    continue
             for entry in block:
                 yield entry[-1]
 
@@ -698,7 +722,9 @@ class Planner:
                     self._wakes = min(self._wakes, job.eligible + self.keys.wait)
                     return None
             if single is None:
-                pools = sorted(pools, key=lambda pool: (-domains[self.pools[pool].domain], self.pools[pool].domain, pool))
+                pools = sorted(
+                    pools, key=lambda pool: (-domains[self.pools[pool].domain], self.pools[pool].domain, pool)
+                )
         place = []
         for pool in pools:
             taken = min(rooms[pool], nodes)
@@ -831,8 +857,8 @@ class Planner:
         """Return whom to stop so that a job can start: nobody if even all candidates together would not do.
 
         Candidates are strictly below its class, have run for the exempt time, and have not been preempted too often;
-        with quotas they are of its own tenant, or of one that has borrowed what the job's tenant is entitled to. Because
-        the class is strictly lower and lenders stay within their quota, no two jobs preempt each other in turn.
+        with quotas they are of its own tenant, or of one that has borrowed what the job's tenant is entitled to.
+        Because the class is strictly lower and lenders stay within their quota, no two jobs preempt each other in turn.
         """
         keys = self.keys.preempt
         reclaims = keys.reclaim != "none" and self._has_quota and self._is_within_quota(job)
@@ -840,7 +866,7 @@ class Planner:
             return []
         domains: list[int | None] = [None]
         if self._packs and keys.victims == "reorder" and self.keys.need == "required":
-            domains = sorted({self.pools[pool].domain for pool in self._of[job.partition]})  # type: ignore[type-var]
+            domains = list({self.pools[pool].domain: None for pool in self._of[job.partition]})
         best: list[Pending] = []
         for domain in domains:
             chosen = self._lifted(self._candidates(job, now, domain, reclaims=reclaims), job, now)
@@ -858,7 +884,7 @@ class Planner:
                     chosen = self._lifted([chosen[-1], *chosen[:-1]], job, now)
             for victim in chosen:
                 self._lift(victim, -1)
-            if chosen and (not best or sum((victim.size for victim in chosen)) < sum((victim.size for victim in best))):
+            if chosen and (not best or sum(victim.size for victim in chosen) < sum(victim.size for victim in best)):
                 best = chosen
         return best
 
@@ -879,9 +905,7 @@ class Planner:
             self._wakes = min(self._wakes, until)
         return ready >= need
 
-    def _candidates(
-        self, job: Pending, now: float, domain: int | None, *, reclaims: bool
-    ) -> Iterator[Pending]:
+    def _candidates(self, job: Pending, now: float, domain: int | None, *, reclaims: bool) -> Iterator[Pending]:
         """Yield whom a job may stop, the first to go first."""
         keys = self.keys.preempt
         pools = {pool for pool in self._of[job.partition] if domain in (None, self.pools[pool].domain)}
@@ -939,7 +963,9 @@ class Planner:
         if not self._admits(job):
             return False
         if not job.nodes:
-            return self._vacated(job, gone, now) is not None or any(self._room(job, pool, now) >= 1 for pool in self._of[job.partition])
+            return self._vacated(job, gone, now) is not None or any(
+                self._room(job, pool, now) >= 1 for pool in self._of[job.partition]
+            )
         return self._find(job, now) is not None
 
     def _vacated(self, job: Pending, gone: list[Pending], now: float) -> Share | None:
@@ -1164,6 +1190,7 @@ class Planner:
         claimed = job.claim
         if job in self._claimers:  # a higher job that waits counted on neither its nodes nor its victims
             self._wakes = min(self._wakes, now + self.keys.preempt.exempt)
+            self._dirty = True
         self._unclaim(job)
         end = self._rounded(now + job.limit)
         taken: list[tuple[int, int, float]] = []  # pool, nodes, since when
@@ -1260,5 +1287,5 @@ class _Class:
     def in_order(self, order: str) -> Iterable[Pending]:
         """Return those that are not safe, the first to go first."""
         if order == "smallest":
-            return sorted(reversed(self.old), key=lambda job: job.size)
+            return sorted(self.old, key=lambda job: (job.size, -job.start))
         return reversed(self.old) if order == "youngest" else self.old

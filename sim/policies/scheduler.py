@@ -64,7 +64,8 @@ class Preempt(Model):
 
     mode: Literal["none", "requeue", "cancel"] = Field("none", description="What happens to a job that is preempted.")
     who: Literal["priority", "tier", "none"] = Field(
-        "priority", description="What has to be strictly higher: the job's priority, the tier of its partition; none: reclaim alone."
+        "priority",
+        description="What has to be strictly higher: the job's priority, or its partition's tier; none: reclaim alone.",
     )
     exempt: Duration = Field("0 s", description="Time for which a job that started is safe (PreemptExemptTime).")  # type: ignore[assignment]
     grace: Duration = Field("0 s", description="Time from the signal to the kill, in which a job may save (GraceTime).")  # type: ignore[assignment]
@@ -153,7 +154,7 @@ class Scheduler(Strategy):
             raise RuleError(("extra",), "is for a single reservation: needs depth: 1")
         if self.tested == 0:
             raise RuleError(("tested",), "must be at least 1, or all")
-        if self.tested != "all" and self.depth not in ("all", 0) and self.depth > self.tested:
+        if self.tested != "all" and self.depth != "all" and self.depth > self.tested:
             raise RuleError(("depth",), f"reserves for {self.depth} jobs and a pass looks at {self.tested} (tested)")
         if self.backfill_cycle and not backfills:
             raise RuleError(("backfill_cycle",), "the first job blocks all others: needs head: passes")

@@ -122,7 +122,10 @@ def test_reservations_of_all_are_those_of_many() -> None:
     """Conservative backfill, which keeps its plan, starts jobs as one that plans anew for up to 999 jobs."""
     for seed in range(budget(60)):
         work = workload(SEED * 1000 + seed)
-        assert Replay({"use": "conservative", "depth": 999}, work, 16).first == Replay({"use": "conservative"}, work, 16).first
+        assert (
+            Replay({"use": "conservative", "depth": 999}, work, 16).first
+            == Replay({"use": "conservative"}, work, 16).first
+        )
 
 
 # ----------------------------------------
@@ -139,8 +142,8 @@ def lublin(factor: float = 1.0) -> list[Work]:
     return [Work(int(r[0]), float(r[1]), float(r[3]), int(r[4]), limit=float(r[3]) * factor) for r in rows]
 
 
-# Mean wait [s], jobs that wait, bounded slowdown (10 s), makespan [s], relative tolerance. FCFS, SJF and greedy are those
-# of AccaSim 1.1.3 (its EASY is greedy), conservative is that of CQSim 53b52fa start by start; EASY is 0.02 % below CQSim.
+# Mean wait [s], jobs that wait, bounded slowdown (10 s), makespan [s], relative tolerance. FCFS, SJF and greedy are
+# those of AccaSim 1.1.3 (its EASY is greedy), conservative that of CQSim 53b52fa start by start; EASY is CQSim's.
 LOGS: dict[str, tuple[dict[str, Any], float, tuple[float, int, float, float], float]] = {
     "FCFS": ({}, 1, (665_166.4227, 2965, 18_496.52, 3_808_008), 1e-6),
     "SJF": ({"use": "sjf"}, 1, (64_581.9723, 1401, 41.124, 3_398_930), 1e-5),
@@ -163,7 +166,9 @@ def test_a_log_is_scheduled_as_by_other_simulators(name: str) -> None:
     runs = np.array([job.run for job in work])
     assert waits.mean() == pytest.approx(wait, rel=tolerance)
     assert (waits > 0).sum() == waiting
-    assert np.maximum(1, (waits + runs) / np.maximum(runs, 10)).mean() == pytest.approx(slowdown, rel=max(tolerance, 2e-5))
+    assert np.maximum(1, (waits + runs) / np.maximum(runs, 10)).mean() == pytest.approx(
+        slowdown, rel=max(tolerance, 2e-5)
+    )
     assert max(starts[job.number] + job.run for job in work) - work[0].submit == makespan
 
 

@@ -1,4 +1,4 @@
-"""Streams of jobs by hand, to the second: who starts when, what a failure or a preemption costs, and where it is charged."""
+"""Streams of jobs by hand, to the second: who starts when, what a failure or a preemption costs, and which bucket."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sim
 from sim.engine.fleet_result import IDLE, ROOTS
 from sim.engine.prepared import PreparedStream, SavePlan
 from sim.policies.contracts import Bucket
-from sim.scenario.streams import Arrival, Cost
+from sim.scenario.streams import Arrival, Chain, Cost
 from tests.cases import cases
 from tests.harness import scenario, trace
 
@@ -28,7 +28,7 @@ class Rows:
     def __init__(self, rows: Sequence[Arrival]) -> None:
         self.rows = rows
 
-    def __call__(self, seed: int, replication: int, end: float) -> Iterator[Arrival]:
+    def __call__(self, seed: int, replication: int, end: float) -> Iterator[Arrival]:  # noqa: D102
         del seed, replication
         return (row for row in self.rows if row.submit < end)
 
@@ -183,7 +183,7 @@ OLD = {"preempt": {"mode": "requeue", "exempt": "2 h"}}
     ],
 )
 def test_cascade(scheduler: dict[str, Any], nodes: int, delay: float, victims: int) -> None:
-    """A large job that is requeued evicts what has taken its nodes: preemptions of second order, whose root it knows."""
+    """A large job that is requeued evicts what has taken its nodes: preemptions of second order, with their root."""
     result = cascade(scheduler, nodes=nodes, losses=LOSSES)
     fleet, job = result.fleet, result.jobs[0]
     assert fleet is not None
@@ -254,15 +254,17 @@ def test_failure_is_charged_to_the_second() -> None:
     setup = {"interval": 50.0, "save": 2.0, "restore": 3.0, "restart": 7.0}
     result = play([arrival(0, 0, 2, 300)], [(120.0, 0, 1)], detection={"time": "10 s"}, of_stream=setup)
     # Work from 7 s on: 50 + 2, 50 + 2, then 9 s that are lost; 10 + 7 + 3 s later the other 200 with three saves.
-    assert charged(result) == pytest.approx({
-        ("initialize", 0, 0): 14,
-        ("productive", 0, 0): 600,
-        ("checkpoint_stall", 0, 0): 20,
-        ("lost_work", 1, 0): 18,
-        ("detection", 1, 0): 20,
-        ("initialize", 1, 0): 14,
-        ("restore", 1, 0): 6,
-    })
+    assert charged(result) == pytest.approx(
+        {
+            ("initialize", 0, 0): 14,
+            ("productive", 0, 0): 600,
+            ("checkpoint_stall", 0, 0): 20,
+            ("lost_work", 1, 0): 18,
+            ("detection", 1, 0): 20,
+            ("initialize", 1, 0): 14,
+            ("restore", 1, 0): 6,
+        }
+    )
     assert starts(result) == {0: [0.0]}
     assert result.attempts[0].end == 120 + 20 + 200 + 3 * 2
 
@@ -313,6 +315,23 @@ def test_time_limit(limit: float, rule: dict[str, Any], state: str, end: float) 
     assert [(each.state, each.end) for each in result.attempts] == [(state, end)]
 
 
+@cases(
+    ("notice", "restarts", "lost"),
+    [
+        pytest.param(5.0, [0.0, 97.0, 194.0], 0.0, id="time to save"),
+        pytest.param(1.0, [0.0, 100.0, 200.0, 300.0], 40.0, id="a save takes longer than the notice"),
+    ],
+)
+def test_chain(notice: float, restarts: list[float], lost: float) -> None:
+    """Work longer than its limit is done in pieces: the job saves when it is told to, ends, and queues again."""
+    chain = Chain.model_validate({"limit": "100 s", "notice": f"{notice} s"})
+    setup = {"chain": chain, "save": 2.0, "restart": 10.0, "interval": 50.0}
+    result = play([arrival(0, 0, 2, 230, 100)], of_stream=setup)
+    assert starts(result)[0] == restarts
+    assert [each.state for each in result.attempts] == ["timeout"] * (len(restarts) - 1) + ["completed"]
+    assert result.attempts[0].lost == (lost and 38.0)
+
+
 def test_spares_are_shared() -> None:
     """Two jobs lose a node each: the hot spare is for the first, the second queues for a whole gang."""
     rows = [arrival(0, 0, 2, 500), arrival(1, 0, 2, 500)]
@@ -326,6 +345,10 @@ def test_named_jobs_wait_in_the_same_queue() -> None:
     """A named job and jobs of a stream start in the order in which they came."""
     rows = [arrival(0, 0, 3, 100), arrival(1, 20, 2, 10)]
     job = {"name": "a", "gpus": 4, "arrival": "10 s", "work": {"time": "200 s"}}
-    result = play(rows, jobs=[job], checkpoint={"tiers": [{"interval": "1000 s", "mode": "blocking", "write": "0 s", "restore": "0 s"}]})
+    result = play(
+        rows,
+        jobs=[job],
+        checkpoint={"tiers": [{"interval": "1000 s", "mode": "blocking", "write": "0 s", "restore": "0 s"}]},
+    )
     assert result.jobs[0].start == 100
     assert starts(result)[1] == [result.jobs[0].end]

@@ -251,7 +251,7 @@ HALVES = (Quota(8), Quota(8))
 
 
 def test_lent_nodes_are_reclaimed_newest_first() -> None:
-    """One of two tenants of 8 nodes uses 14: a job of 4 of the other stops the newest that was borrowed, and no more."""
+    """One of two tenants of 8 nodes uses 14: a job of 4 of the other stops the newest that was borrowed, no more."""
     keys = {"preempt": {"mode": "requeue", "who": "none", "reclaim": "any"}}
     work = [Work(at, at, 500, 2) for at in range(7)] + [Work(9, 50, 10, 4, tenant=1)]
     replay = Replay(keys, work, 16, quotas=HALVES)
@@ -359,7 +359,9 @@ def test_stranded_nodes(share_nodes: str, whole: int) -> None:
     """Nine jobs of one GPU on four nodes of eight: best fit keeps N - ceil(k/8) nodes whole, spread N - k."""
     replay = Replay({"share_nodes": share_nodes}, [Work(at, 0, 50, 0, 1) for at in range(9)], 4, gpus=8, until=1.0)
     assert replay.planner.free == [whole]
-    stranding = Replay({"share_nodes": "spread"}, [*(Work(at, 0, 50, 0, 1) for at in range(4)), Work(9, 1, 5, 1)], 4, gpus=8)
+    stranding = Replay(
+        {"share_nodes": "spread"}, [*(Work(at, 0, 50, 0, 1) for at in range(4)), Work(9, 1, 5, 1)], 4, gpus=8
+    )
     assert stranding.first[9] == 50, "at an occupancy of 1/8"
 
 
@@ -397,7 +399,7 @@ def test_the_order_of_the_queue(order: dict[str, Any], starts: list[int]) -> Non
 
 
 def test_fair_share_lifts_who_used_less() -> None:
-    """Tenant 0 has used the cluster: a job of tenant 1 passes those of 0; a half-life later, both have the same again."""
+    """Tenant 0 has used the cluster: a job of tenant 1 passes those of 0; past use halves in the half-life."""
     keys = {"order": {"fair_share": {"weight": 10, "half_life": "100 s", "every": "1 s"}}}
     work = [Work(0, 0, 50, 4), Work(1, 1, 50, 4), Work(2, 2, 50, 4, tenant=1)]
     quotas = (Quota(), Quota())
@@ -440,7 +442,10 @@ def test_why_nodes_idle() -> None:
         ({"use": "easy", "window": "0 s"}, "window: no reservation would be made; say depth: 0, or all"),
         ({"use": "fifo", "need": "required"}, "need: needs the domain: pack"),
         ({"pack": "rack", "need": "required", "wait": "1 s"}, "wait: a job waits for a required domain without end"),
-        ({"preempt": {"reclaim": "any"}}, "preempt.reclaim: needs to know what happens to them: mode: requeue or cancel"),
+        (
+            {"preempt": {"reclaim": "any"}},
+            "preempt.reclaim: needs to know what happens to them: mode: requeue or cancel",
+        ),
     ],
 )
 def test_keys_that_contradict_each_other(keys: dict[str, Any], rule: str) -> None:
