@@ -28,6 +28,7 @@ from sim import catalog, rng, steps
 from sim.engine.prepared import PreparedStream, SavePlan
 from sim.failures.replay import TraceError
 from sim.input.job_trace import Jobs, read_jobs
+from sim.policies.recovery import Ladder
 from sim.policies.recovery.phases import Members, mean
 from sim.prepare.failures import prior, repair_of
 from sim.prepare.placement import Latest
@@ -396,12 +397,12 @@ class _Resolver:
         """Return the time from nodes to running [s], of the mean job where it depends on its size."""
         if stream.restart is not None:
             return stream.restart
-        initialize = getattr(self.scenario.recovery, "initialize", None)
-        if initialize is None:
-            return 0.0
+        recovery = self.scenario.recovery
+        last = recovery.rungs[-1] if isinstance(recovery, Ladder) else recovery
+        start = next(getattr(last, name) for name in ("launch", "initialize", "recovery") if hasattr(last, name))
         gpus = sum(size * chance for size, chance in sizes.items())
         nodes = ceil(gpus / self.site.gpus_per_node)
-        return sum(mean(initialize, Members(gpus, nodes, nodes)))
+        return sum(mean(start, Members(gpus, nodes, nodes)))
 
     def _saves(
         self, stream: AnyStream, placed: PlacedJob | None, sizes: Mapping[int, float], path: _Path

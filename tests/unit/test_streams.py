@@ -392,3 +392,25 @@ def test_explain_says_where_gangs_saturate() -> None:
     spare = {"name": "c", "nodes": 9, "gpus_per_node": 8}
     assert saturation(cluster=spare, spares={"hot": 1}) == saturation()
     assert saturation(cluster=spare) is None
+
+
+def test_a_start_takes_what_the_recovery_says() -> None:
+    """The time from nodes to running is initialize, of a preset the launch of its last rung, for the mean job."""
+    assert stream().restart == 240
+    preset = scenario(SMALL, recovery={"use": "slurm-requeue"})
+    (found,) = sim.prepare(preset).streams
+    wide = sim.prepare(scenario({**SMALL, "gpus": 512}, recovery={"use": "slurm-requeue"})).streams[0]
+    # Prolog, imports and devices with medians of 5, 15 and 5 s and the first step with 20 s; the slowest node decides.
+    assert 45 < found.restart < 50 < wide.restart < 90
+
+
+def test_every_recovery_can_start_jobs_of_streams() -> None:
+    """Whatever the recovery of a scenario, its start has a time, or the scenario is refused in lines."""
+    for name in sim.inventory()["recovery (recovery.use)"] | sim.inventory()["recovery presets (recovery.use)"]:
+        times = {"initialize": "1 min", "launch": "1 min", "recovery": "1 min", "reconfigure": "10 s"}
+        for keys in ({}, *({key: value} for key, value in times.items()), times):
+            try:
+                prepared = sim.prepare(scenario(SMALL, recovery={"use": name, **keys}))
+            except sim.ScenarioError:
+                continue
+            assert prepared.streams[0].restart >= 0
