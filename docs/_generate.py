@@ -8,10 +8,12 @@ import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import yaml
+
 import sim
 from analysis.metrics import METRICS, TIME_SHARE
 from analysis.page.glossary import terms
-from sim import units
+from sim import catalog, units
 from sim.input.scenario import DEFAULTS
 from sim.scenario.laws import LAW_NAMES
 
@@ -93,6 +95,7 @@ class _Page:
                 self._part(name, node)
         self._laws()
         self._phases()
+        self._schedulers()
         self._catalog()
         return "\n".join(self.lines).rstrip() + "\n"
 
@@ -178,6 +181,16 @@ class _Page:
         self._table(
             [self._row("phases", name, part, required=name in required) for name, part in node["properties"].items()]
         )
+
+    def _schedulers(self) -> None:
+        self.lines.append("## Presets of the scheduler\n")
+        self.lines.append("`scheduler.use` names one; a key that the scenario states itself wins.\n")
+        self.lines.append("| use | what it is | keys that it sets |")
+        self.lines.append("|---|---|---|")
+        for name, row in catalog.schedulers().items():
+            keys = yaml.safe_dump(row["keys"], default_flow_style=True, sort_keys=False, width=10_000).strip()
+            self.lines.append(f"| `{name}` | {row['title']} ({row['source']}) | `{keys}` |")
+        self.lines.append("")
 
     def _catalog(self) -> None:
         self.lines.append("## Names that come with Ettrick\n")

@@ -26,7 +26,6 @@ from sim.policies.checkpoint import CHECKPOINTS
 from sim.policies.detection import DETECTIONS
 from sim.policies.recovery import RECOVERIES
 from sim.policies.repair import LEMONS, REPAIRS
-from sim.policies.scheduler import SCHEDULERS
 from sim.prepare.placement import sized
 from sim.prepare.prepare import examine
 from sim.prepare.step import DoesNotFitError, check_memory
@@ -481,7 +480,6 @@ def inventory() -> dict[str, dict[str, str]]:
         "recovery (recovery.use)": RECOVERIES,
         "repair (repair.use)": REPAIRS,
         "lemon policies (repair.lemons.use)": LEMONS,
-        "schedulers (scheduler.use)": SCHEDULERS,
     }
     listing = {
         "scenarios": {name: _described(path) for name, path in shipped("scenarios").items()},
@@ -493,6 +491,9 @@ def inventory() -> dict[str, dict[str, str]]:
         "recovery presets (recovery.use)": {
             name: f"{catalog.recovery(name)['title']} ({catalog.recovery(name)['source']})"
             for name in catalog.recoveries()
+        },
+        "schedulers (scheduler.use)": {
+            name: f"{row['title']} ({row['source']})" for name, row in catalog.schedulers().items()
         },
         "models (jobs.model)": {name: f"{row.title} ({row.source})" for name, row in catalog.models().items()},
         "accelerators (cluster.accelerator)": {

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.policies.planner import Ordered, Planner, Pool, Quota, _nodes_of
+from sim.policies.planner import Planner, Pool, Quota
+from sim.policies.queue import Ordered, nodes_of
 from tests.cases import cases
 from tests.pace import SEED, budget
 from tests.planning import Replay, Work, workload
@@ -134,7 +135,7 @@ def books_close(replay: Replay) -> None:
 @cases(("policy", "kind"), list(itertools.product(POLICIES, KINDS)))
 def test_each_node_is_counted_once_and_all_jobs_end(policy: str, kind: str) -> None:
     """Through failures, drains, preemption and quotas: books close after each pass, and the queue empties."""
-    for seed in range(budget(10)):
+    for seed in range(budget(5)):
         for preempt in PREEMPTS:
             keys = POLICIES[policy] | preempt
             replay = mixed_replay(SEED * 100 + seed, keys, kind=kind, watch=books_close)
@@ -148,7 +149,7 @@ def test_each_node_is_counted_once_and_all_jobs_end(policy: str, kind: str) -> N
 )
 def test_a_pass_that_looks_at_what_is_new_decides_as_one_that_looks_at_all(policy: str, kind: str) -> None:
     """To plan everything anew at each event starts and stops the same jobs at the same times."""
-    for seed in range(budget(20)):
+    for seed in range(budget(5)):
         for preempt in PREEMPTS:
             keys = POLICIES[policy] | preempt
             found = mixed_replay(SEED * 100 + seed, keys, kind=kind)
@@ -269,7 +270,7 @@ def test_nobody_waits_without_a_reason(keys: dict[str, Any]) -> None:
 def test_ordered_blocks_are_a_sorted_list() -> None:
     """Thousands of entries come and go: order, sums of blocks and last entries stay those of a sorted list."""
     generator = np.random.default_rng(SEED)
-    ordered, plain = Ordered(_nodes_of), []
+    ordered, plain = Ordered(nodes_of), []
     for step in range(6000):
         if plain and generator.random() < (0.2 if step < 4000 else 0.8):
             entry = plain.pop(int(generator.integers(len(plain))))
