@@ -55,12 +55,10 @@ class Slice(NamedTuple):
     @property
     def words(self) -> str:
         """What stands behind the label of the metric."""
-        size = self.group.removesuffix("+")
-        more = " or more" if self.group != size else ""
-        of = {
-            "size": f" of jobs of {size}{more} GPUs" if size != "1" or more else " of jobs of one GPU",
-            "": "",
-        }.get(self.by, f" of {self.by} {self.group}")
+        of = f" of {self.by} {self.group}" if self.by else ""
+        if self.by == "size":
+            size = int(self.group.removesuffix("+"))
+            of = f" of jobs of {size:,} GPU{'s' * (size > 1)}{' or more' * self.group.endswith('+')}"
         return of + (", weighted by GPU-time" if self.weight == "gpu_time" else "")
 
     @classmethod
@@ -259,7 +257,7 @@ class Growth(NamedTuple):
 
     @property
     def is_saturated(self) -> bool:
-        """Whether it grew, not by chance, and by more than a fifth of itself: more work arrives than the cluster does."""
+        """Whether it grew, not by chance, and by more than a fifth of itself: more work arrives than is done."""
         return self.ci95[0] > 0 and self.rate * self.seconds > 0.2 * self.queued
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         added,
     )
     from sim.engine.prepared import Prepared, PreparedJob
-    from sim.engine.result import JobResult, Ratio, Result, Span, Timeline
+    from sim.engine.result import Attempt, JobResult, Ratio, Result, Span, Timeline
     from sim.input.scenario import Scenario, schema
     from sim.layouts import Candidate, LayoutSearch, NoLayoutError
     from sim.load import (
@@ -69,7 +69,7 @@ import_on_use(
         "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS OUTCOMES PREEMPTION"
         " ROOTS SLOWDOWN_TAUS added",
         "engine.prepared": "Prepared PreparedJob",
-        "engine.result": "JobResult Ratio Result Span Timeline",
+        "engine.result": "Attempt JobResult Ratio Result Span Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"
         " parse shipped template",
         "input.scenario": "Scenario schema",

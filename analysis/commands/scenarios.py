@@ -123,7 +123,14 @@ def run(
     bands = None
     try:
         found = _replicated(
-            described, replications, precision, metric, jobs, most, keeps_log=node_log, is_quiet=is_quiet
+            described,
+            replications,
+            precision,
+            metric,
+            jobs,
+            most,
+            keeps_log=node_log or _has_single_jobs(named),
+            is_quiet=is_quiet,
         )
         if band:
             with Progress("draws of rates", quiet=is_quiet) as progress:
@@ -153,6 +160,13 @@ def _tables(names: str | None, out: Path | None) -> list[str]:
         if name not in TABLES:
             refuse(f"--tables {names}: '{name}' is no table{suggest(name, TABLES)}")
     return found
+
+
+def _has_single_jobs(tables: Sequence[str]) -> bool:
+    """Return whether some tables are about single jobs, so that results have to be kept."""
+    from analysis.results.fleet import OF_SINGLE_JOBS
+
+    return not OF_SINGLE_JOBS.isdisjoint(tables)
 
 
 def _keeping(described: Scenario, out: Path | None, replications: int | None, *, overwrite: bool) -> OutputFolder:

@@ -37,7 +37,7 @@ from analysis.results.models import (
 )
 from analysis.statistics.estimates import contributions, ratio_interval
 from analysis.statistics.intervals import possible
-from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, OUTCOMES, Bucket
+from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, NO_FAILURE, OUTCOMES, ROOTS, Bucket
 from sim.units import DAY
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from analysis.fleet import Growth
     from analysis.results.models import RunDocument
     from analysis.runs import Ensemble
-    from sim import FleetAccount, FleetResult, Ratio
+    from sim import Attempt, FleetAccount, FleetResult, Ratio
 
 VIAS = ("direct", "preemption")
 
@@ -319,10 +319,48 @@ def _series_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[objec
             yield ("", -1, *fleet.edges[place : place + 2].tolist(), "cluster", name, value)
 
 
+def _attempts_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]]:
+    prepared = ensemble.prepared
+    causes = [NO_FAILURE, *(source.name for source in prepared.sources), *ROOTS]
+    yield ("replication", "stream", "job", "gpus", "submit", "start", "end", "state", "root", "via", "lost")
+    for result in ensemble.results:
+        for one in result.attempts:
+            times = one.submit, one.start, one.end
+            cause = causes[one.cause], VIAS[one.via]
+            name = prepared.streams[one.stream].name
+            yield (result.replication, name, one.job, one.gpus, *times, one.state, *cause, one.lost)
+
+
+def _jobs_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]]:
+    """Yield a row for each job that was submitted after the warm-up and is over; a stream reads these columns."""
+    yield ("replication", "job", "stream", "gpus", "submit", "start", "end", "run", "attempts", "preemptions", "state")
+    for result in ensemble.results:
+        jobs: dict[tuple[int, int], list[Attempt]] = {}
+        for attempt in result.attempts:
+            jobs.setdefault((attempt.stream, attempt.job), []).append(attempt)
+        for (stream, number), tries in sorted(jobs.items()):
+            first, last = tries[0], tries[-1]
+            if last.state in _OVER and first.submit >= 0:
+                name = ensemble.prepared.streams[stream].name
+                run = sum(one.end - one.start for one in tries)
+                preemptions = sum(one.state == "preempted" for one in tries)
+                yield (
+                    result.replication, f"{name}-{number}", name, first.gpus, first.submit, first.start, last.end, run,
+                    len(tries), preemptions, last.state,
+                )  # fmt: skip
+
+
+_OVER = frozenset({"completed", "failed", "cancelled", "timeout"})
+
+OF_SINGLE_JOBS = frozenset({"attempts", "jobs"})
+"""Tables that take every attempt of every job."""
+
 TABLES: Mapping[str, Callable[[Ensemble, RunDocument], Iterator[Sequence[object]]]] = {
     "metrics": _metrics_table,
     "ledger": _ledger_table,
     "series": _series_table,
+    "attempts": _attempts_table,
+    "jobs": _jobs_table,
 }
 """Tidy tables of a run with streams by name; replication −1 is all of them together."""
 

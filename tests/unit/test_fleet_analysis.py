@@ -131,8 +131,8 @@ def test_windows_and_larger_sizes_add_up() -> None:
 @cases(
     "name, words",
     [
-        ("ettr@size=1024+", " of jobs of 1024 or more GPUs"),
-        ("ettr@size=1", " of jobs of one GPU"),
+        ("ettr@size=1024+", " of jobs of 1,024 GPUs or more"),
+        ("ettr@size=1", " of jobs of 1 GPU"),
         ("wait_first@tenant=research@weight=gpu_time", " of tenant research, weighted by GPU-time"),
     ],
 )
@@ -328,7 +328,7 @@ def test_commands(scenario: str, tmp_path: Path) -> None:
     [
         (
             ["--tables", "ledgers", "--out", "o"],
-            "--tables ledgers: 'ledgers' is no table; did you mean 'ledger'? (choose from metrics, ledger, series)",
+            "--tables ledgers: 'ledgers' is no table; did you mean 'ledger'? (choose from metrics, ledger, series, attempts, jobs)",
         ),
         (["--tables", "ledger"], "--tables: needs --out, the folder to write them to"),
     ],
