@@ -98,7 +98,8 @@ class StreamJob(Pending):
 
     __slots__ = (
         "account", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "notice", "preempted",
-        "queued", "root", "run", "run_at", "save", "saves", "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
+        "queued", "root", "run", "run_at", "save", "saves", "since", "spec", "stages", "stream", "useful",
+        "via", "waited", "why",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
@@ -499,7 +500,7 @@ class Fleet(Queue):
         if stream.chain is not None:
             limit = job.began + stream.chain.limit
             told = limit - stream.chain.notice
-            stop = told + job.save if job.save <= stream.chain.notice else limit
+            stop = max(told + job.save if job.save <= stream.chain.notice else limit, now)
             if stop < end:
                 end, outcome = stop, "limit"
         elif spec.limit != spec.work and self._kill(job) < end:
@@ -569,7 +570,7 @@ class Fleet(Queue):
         allocation = job.allocation
         assert allocation is not None
         charge, account, time = self.tally.charge, job.account, job.since
-        gpus = (job.nodes - len(allocation.missing)) * self.per_node or job.gpus
+        gpus = (job.nodes - len(allocation.missing)) * self.per_node if job.nodes else job.gpus
         for bucket, end in job.stages:
             stop = end if end < now else now
             if stop > time:
@@ -734,7 +735,7 @@ class Fleet(Queue):
         for job in list(allocation.jobs):
             if goes_on:
                 self._run(job, now, allocation.ready_at)
-            elif self.holds and job.nodes and job.stages[0][0] != Bucket.RESCHEDULE:
+            elif self.holds and job.nodes > len(allocation.missing) and job.stages[0][0] != Bucket.RESCHEDULE:
                 # It asks again after the delay, and gives its nodes back then.
                 self._stop(job, job.root, DIRECT, Bucket.RESCHEDULE)
                 allocation.detect_at = now + self.scheduler.requeue.delay

@@ -523,6 +523,8 @@ class Planner:
                     self._tests -= len(block)
                     if self._why == "too_few" and size <= self._most():
                         self._why = "reservation"
+                    if self._tests <= 0:
+                        return
                     continue
             for entry in block:
                 yield entry[-1]
