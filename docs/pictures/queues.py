@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     curves = [
         _curve(name, scheduler, hue, options.replications) for hue, (name, scheduler) in enumerate(SCHEDULERS.items())
     ]
-    title = "Gangs that block the queue saturate a cluster long before it is full"
+    title = "Jobs wait ten times as long, or more, where the first one blocks the others"
     chart = Curves(title, Scale("occupancy [%]"), Scale("mean first wait [min]", is_log=True), tuple(curves))
     options.file.write_bytes(render(draw(chart), options.file.suffix))
     return 0

@@ -328,7 +328,8 @@ def test_commands(scenario: str, tmp_path: Path) -> None:
     [
         (
             ["--tables", "ledgers", "--out", "o"],
-            "--tables ledgers: 'ledgers' is no table; did you mean 'ledger'? (choose from metrics, ledger, series, attempts, jobs)",
+            "--tables ledgers: 'ledgers' is no table; did you mean 'ledger'? (choose from "
+            "metrics, ledger, series, attempts, jobs)",
         ),
         (["--tables", "ledger"], "--tables: needs --out, the folder to write them to"),
     ],
