@@ -138,6 +138,7 @@ def _accelerator(content: Data) -> Accelerator:
         memory=_quantity(units.SIZE),
         memory_bandwidth=_quantity(units.BANDWIDTH),
         scale_up=_quantity(units.BANDWIDTH),
+        host=_quantity(units.BANDWIDTH),
         power=_quantity(units.POWER),
         node=lambda node: _filled(NodePower, node, idle=_quantity(units.POWER), training=_quantity(units.POWER)),
         matmul=_rates,

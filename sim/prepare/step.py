@@ -36,6 +36,10 @@ _FIELD_OF = {
     "virtual": ("parallelism", "virtual_pipeline"),
     "microbatch": ("execution", "microbatch"),
     "shard_ranks": ("execution", "shard_ranks"),
+    "offload_layers": ("execution", "offload_layers"),
+    "recompute_layers": ("execution", "recompute_layers"),
+    "first_layers": ("parallelism", "first_stage_layers"),
+    "last_layers": ("parallelism", "last_stage_layers"),
 }
 
 """Where the sizes of a workload stand in the description of a job, those of ``parallelism`` apart."""
@@ -121,6 +125,7 @@ class PlacedJob:
     def workload(self, batch: Batch, layout: Parallelism, execution: Execution) -> Workload:
         """Return the step of another batch, layout or execution."""
         assert self.shape is not None, "a job with a model"
+        modules = execution.recompute if isinstance(execution.recompute, tuple) else ()
         return steps.Workload(
             shape=self.shape,
             sequence=batch.sequence,
@@ -134,9 +139,19 @@ class PlacedJob:
             virtual=layout.virtual_pipeline,
             precision=self.spec.precision,
             schedule=execution.schedule,
-            recompute=execution.recompute,
+            recompute=execution.recompute if isinstance(execution.recompute, str) else "selective" if modules else "none",
+            modules=modules,
+            recompute_layers=execution.recompute_layers or 0,
             sharding=execution.sharding,
             shard_ranks=execution.shard_ranks or 0,
+            expert_tensor=layout.expert_tensor,
+            first_layers=layout.first_stage_layers or 0,
+            last_layers=layout.last_stage_layers or 0,
+            gradients=execution.gradients,
+            moments=execution.optimizer_state,
+            offload_optimizer=execution.offload_optimizer,
+            offload_layers=execution.offload_layers,
+            fused_loss=execution.fused_loss,
             sequence_parallel=execution.sequence_parallel,
             fused_attention=execution.fused_attention,
             overlap_tensor=execution.overlap_tensor,

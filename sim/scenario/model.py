@@ -14,12 +14,15 @@ from sim.steps.shape import Experts, LatentAttention, ModelShape
 from sim.steps.workload import (
     ORDER,
     GroupKind,
-    Recompute,
+    Module,
     Schedule,
     Sharding,
+    State,
+    expert_covers,
     expert_sizes,
-    experts_cover_context,
     near,
+    near_divisors,
+    undivided_experts,
 )
 
 if TYPE_CHECKING:
@@ -285,7 +288,11 @@ class Parallelism(Model):
         1,
         ge=1,
         le=_MOST,
-        description="Expert parallelism (EP): GPUs that share the experts of a layer; of data, or of data and context.",
+        description="Expert parallelism (EP): GPUs that share the experts of a layer; of data, of data and context, or "
+        "of data, context and tensor.",
+    )
+    expert_tensor: int = Field(
+        1, ge=1, le=_MOST, description="Expert tensor parallelism (ETP): GPUs of a tensor group that share each expert."
     )
     order: tuple[GroupKind, ...] = Field(
         ORDER,
@@ -297,6 +304,10 @@ class Parallelism(Model):
         le=_MOST,
         description="Model chunks of each pipeline stage (virtual pipeline); above 1 they are interleaved.",
     )
+    first_stage_layers: Count | None = Field(
+        None, gt=0, description="Layers of the first pipeline stage, where it has fewer (or more) than the others."
+    )
+    last_stage_layers: Count | None = Field(None, gt=0, description="The same of the last pipeline stage.")
     within_domain: tuple[GroupKind, ...] = Field(
         (), description="Kinds of groups that must fit into a scale-up domain; others may be cut, with a warning."
     )
@@ -307,17 +318,21 @@ class Parallelism(Model):
         return self.tensor * self.context * self.pipeline * self.data
 
     @property
-    def expert_covers_context(self) -> bool:
-        """Whether the GPUs of an expert group take in those of a context group."""
-        return experts_cover_context(self.data, self.expert)
+    def expert_covers(self) -> tuple[GroupKind, ...]:
+        """The coordinates in which the ranks of an expert group differ."""
+        return expert_covers(self.tensor // self.expert_tensor, self.context, self.data, self.expert)
 
     @model_validator(mode="after")
     def _experts_divide(self) -> Self:
-        valid = expert_sizes(self.data, self.context)
+        if self.tensor % self.expert_tensor:
+            nearest = near_divisors(self.tensor, self.expert_tensor)
+            message = f"{self.expert_tensor} GPUs do not divide tensor {self.tensor}; nearest: {nearest}"
+            raise RuleError(("expert_tensor",), message)
+        apart = self.tensor // self.expert_tensor
+        valid = expert_sizes(apart, self.context, self.data)
         if self.expert not in valid:
-            wider = f", nor are they context {self.context} times a divisor of it" if self.context > 1 else ""
-            message = f"{self.expert} GPUs do not divide data {self.data}{wider}; nearest: {near(valid, self.expert)}"
-            raise RuleError(("expert",), message)
+            rule = undivided_experts(apart, self.context, self.data, self.expert)
+            raise RuleError(("expert",), f"{rule}; nearest: {near(valid, self.expert)}")
         return self
 
     @model_validator(mode="after")
@@ -333,17 +348,34 @@ class Execution(Model):
 
     microbatch: Count = Field(1, gt=0, description="Microbatch size in sequences.")
     schedule: Schedule = Field("1f1b", description="Pipeline schedule; 1f1b interleaves model chunks.")
-    recompute: Recompute = Field(
-        "none", description="Activation recomputation: none, selective (the core of attention), or full layers."
+    recompute: Literal["none", "selective", "full"] | tuple[Module, ...] = Field(
+        "none",
+        description="Activation recomputation: none, selective (what costs little; the core of attention in models "
+        "without gates), full layers, or a list of modules.",
+    )
+    recompute_layers: Count | None = Field(
+        None, gt=0, description="With recompute: full, layers of each stage that are recomputed; without it, all."
     )
     sharding: Sharding = Field(
         "optimizer",
-        description="What replicas divide among them: nothing, the optimizer's state (ZeRO-1), or parameters and "
-        "gradients too (FSDP, ZeRO-3).",
+        description="What replicas divide among them: nothing, the optimizer's state (ZeRO-1), gradients too (ZeRO-2), "
+        "or parameters too (FSDP, ZeRO-3).",
     )
     shard_ranks: Count | None = Field(
         None, gt=0, description="Ranks that parameters are divided among (hybrid sharding); without it, all replicas'."
     )
+    gradients: Literal["fp32", "bf16"] | None = Field(
+        None,
+        description="What gradients are accumulated and reduced in; without it fp32 in steps at bf16, and bf16 below.",
+    )
+    optimizer_state: State = Field("fp32", description="What the two moments of the optimizer are kept in.")
+    offload_optimizer: bool = Field(
+        False, description="Whether the host keeps the optimizer's state and updates the parameters."
+    )
+    offload_layers: Count = Field(
+        0, description="Layers of each stage whose activations wait in the host's memory for the backward pass."
+    )
+    fused_loss: bool = Field(False, description="Whether logits and loss are one kernel, at 16 bits and in place.")
     sequence_parallel: bool = Field(
         True, description="Sequence parallelism: tensor ranks also divide what lies between the matrix products."
     )
@@ -359,6 +391,17 @@ class Execution(Model):
         if self.shard_ranks is not None and self.sharding != "parameters":
             message = f"is for sharding: parameters; with sharding: {self.sharding} all replicas divide the state"
             raise RuleError(("shard_ranks",), message)
+        return self
+
+    @model_validator(mode="after")
+    def _options_agree(self) -> Self:
+        if self.recompute_layers is not None and self.recompute != "full":
+            raise RuleError(("recompute_layers",), "is for recompute: full; a list of modules names what to recompute")
+        if isinstance(self.recompute, tuple) and len({*self.recompute}) != len(self.recompute):
+            raise RuleError(("recompute",), "names a module twice")
+        if self.offload_layers and self.recompute == "full" and self.recompute_layers is None:
+            message = "recompute: full keeps no activations to offload; give recompute_layers, or leave out one of both"
+            raise RuleError(("offload_layers",), message)
         return self
 
 

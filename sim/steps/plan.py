@@ -216,7 +216,7 @@ def groupings(base: Workload, bounds: Bounds) -> Iterator[Workload]:
                 pipeline = rest // data
                 if pipeline > shape.layers:
                     break
-                for expert in _experts(base, context, data):
+                for expert in _experts(base, tensor // base.expert_tensor, context, data):
                     yield replace(
                         base,
                         tensor=tensor,
@@ -245,12 +245,12 @@ def _ranks(base: Workload, sharding: Sharding) -> int:
     return base.shard_ranks if sharding == "parameters" else 0
 
 
-def _experts(base: Workload, context: int, data: int) -> list[int]:
+def _experts(base: Workload, tensor: int, context: int, data: int) -> list[int]:
     """Return the numbers of GPUs that can share the experts of a layer."""
     experts = base.shape.experts
     if experts is None:
         return [1]
-    return [size for size in expert_sizes(data, context) if experts.count % size == 0]
+    return [size for size in expert_sizes(tensor, context, data) if experts.count % size == 0]
 
 
 def _virtuals(work: Workload) -> list[int]:
