@@ -256,8 +256,8 @@ _STATED: dict[str, dict[str, Any]] = {
     # "FSDP ... shards optimizer states and gradients": arXiv 2407.21783, section 3.3.2.
     "llama3_table4": {"sharding": "gradients"},
     # loss_fn: fused_crossentropy, in the yamls of github mosaicml/llm-foundry, scripts/train/benchmarking.
-    "llm_foundry_A100": {"fused_loss": True},
-    "llm_foundry_A100-40": {"fused_loss": True},
+    "llm_foundry_A100": {"loss": "fused"},
+    "llm_foundry_A100-40": {"loss": "fused"},
 }
 
 # github NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs: cpu_offloading_num_layers of steps with FSDP.

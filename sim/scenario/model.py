@@ -14,6 +14,7 @@ from sim.steps.shape import Experts, LatentAttention, ModelShape
 from sim.steps.workload import (
     ORDER,
     GroupKind,
+    Loss,
     Module,
     Schedule,
     Sharding,
@@ -375,7 +376,19 @@ class Execution(Model):
     offload_layers: Count = Field(
         0, description="Layers of each stage whose activations wait in the host's memory for the backward pass."
     )
-    fused_loss: bool = Field(False, description="Whether logits and loss are one kernel, at 16 bits and in place.")
+    loss: Loss = Field(
+        "vocab-parallel",
+        description="Memory of the loss: fused (logits stay at 16 bits, in place), vocab-parallel (Megatron: a 32-bit "
+        "copy), or eager (PyTorch without fusion: several).",
+    )
+    fused_elementwise: bool = Field(
+        True, description="Whether element-wise operations are fused (Transformer Engine, torch.compile)."
+    )
+    keep_gathered: bool = Field(
+        False,
+        description="Whether tensor ranks keep the gathered inputs of products for the backward pass (DTensor, "
+        "nanotron) instead of gathering them again (Megatron).",
+    )
     sequence_parallel: bool = Field(
         True, description="Sequence parallelism: tensor ranks also divide what lies between the matrix products."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sim.steps.workload import STATE_BYTES, divisors, problems
+from sim.steps.workload import LOSS_BYTES, STATE_BYTES, divisors, problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,6 +43,7 @@ def activations(
     experts: bool,
     again: Sequence[Module] = (),
     precision: str = "bf16",
+    fused: bool = True,
     returned: bool = True,
 ) -> Activations:
     r"""Return the inventory of a layer, with experts or without.
@@ -54,7 +55,8 @@ def activations(
     what they have `returned` counts, coming out: that is moved, but not kept where experts weigh before their second
     product.
 
-    What goes into a matrix product is kept as the product reads it, at 8 or 4 bits in narrow steps; attention keeps its
+    Where element-wise operations are not `fused`, queries and keys count before and after their rotation, and the gate
+    before and after its activation. What goes into a matrix product is kept as the product reads it, at 8 or 4 bits in narrow steps; attention keeps its
     own output at 16 bits beside that. Modules that are computed again drop the scores (`attention`), what norms return,
     what goes into the second product (`activation`), what latent attention expands, tokens sorted by expert
     (`dispatch`), or all of a feed-forward part but its input (`mlp`, `shared_experts`, `experts`).
@@ -76,7 +78,10 @@ def activations(
     sorted_tokens = (0.0 if "dispatch" in dropped else narrow) + (2.0 if returned else 0.0)
     attention = 2 * (shape.attention_kept_low if "up_projection" in dropped else shape.attention_kept)
     attention += shape.attention_output * narrow if narrow < INPUT_BYTES["bf16"] else 0.0
-    inside = (2 * (shape.matrices - 1) + (0.0 if "activation" in dropped else narrow)) * width
+    if not fused:
+        attention += 2 * (shape.heads + shape.kv_heads) * shape.head_width if shape.latent is None else 0.0
+    apart = 2 if shape.gated and not fused and "activation" not in dropped else 0
+    inside = (2 * (shape.matrices - 1) + apart + (0.0 if "activation" in dropped else narrow)) * width
     masks = 0 if shape.gated else 2
     return Activations(
         (4 + masks + (0.0 if "norm" in dropped else 2 * narrow)) * shape.hidden,
@@ -208,10 +213,12 @@ def _mean_layer(work: Workload) -> float:
     total = 0.0
     for count, experts in ((shape.dense_layers, False), (shape.expert_layers, True)):
         if count:
-            options: Any = {"again": work.again, "precision": work.precision, "returned": False}
-            kept = activations(shape, work.sequence, experts=experts, **options)
+            options: Any = {"again": work.again, "precision": work.precision, "fused": work.fused_elementwise}
+            kept = activations(shape, work.sequence, experts=experts, returned=False, **options)
             scores = 0.0 if work.fused_attention else kept.scores
             total += count * (kept.whole / work.split + (kept.divided + scores) / work.tensor)
+    if work.keep_gathered:
+        total += 2 * INPUT_BYTES[work.precision] * shape.hidden * (1 - 1 / work.split) * shape.all_layers
     return total / shape.all_layers
 
 
@@ -241,7 +248,7 @@ def _of_stage(work: Workload, stage: Stage) -> MemoryUse:
     if work.sharding in ("gradients", "parameters"):
         gradients = work.gradient_bytes * (divided + others)
     state = 0.0 if work.offload_optimizer else MASTER + 2 * STATE_BYTES[work.moments]
-    logits = (2 if work.fused_loss else 6) * work.tokens * shape.vocabulary / work.tensor if stage.last else 0.0
+    logits = LOSS_BYTES[work.loss] * work.tokens * shape.vocabulary / work.tensor if stage.last else 0.0
     optimizer = state * (whole if work.sharding == "none" else divided)
     return MemoryUse(weights, gradients, optimizer, activation_memory(work, stage), logits, RESERVE)
 
@@ -276,8 +283,8 @@ def _changes(work: Workload) -> Iterator[tuple[str, Workload]]:
         yield "gradients: bf16", replace(work, gradients="bf16")
     if work.sharding == "optimizer":
         yield "sharding: gradients", replace(work, sharding="gradients")
-    if not work.fused_loss:
-        yield "fused_loss: true", replace(work, fused_loss=True)
+    if work.loss != "fused":
+        yield "loss: fused", replace(work, loss="fused")
     if work.recompute == "none" and (work.shape.gated or not work.fused_attention):
         yield "recompute: selective", replace(work, recompute="selective")
     if work.recompute != "full":

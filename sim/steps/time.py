@@ -138,7 +138,7 @@ def _elementwise(work: Workload, chip: Accelerator, constants: Constants, *, exp
     To have all again that costs little is a pass through half of it; of some modules, through as much less as they drop
     less.
     """
-    kept = activations(work.shape, work.sequence, experts=experts)
+    kept = activations(work.shape, work.sequence, experts=experts, fused=work.fused_elementwise)
     moved = constants.touches * (kept.whole / work.split + kept.divided / work.tensor)
     if not work.fused_attention:
         moved += constants.score_touches * kept.scores / work.tensor

@@ -94,6 +94,13 @@ Schedule: TypeAlias = Literal["1f1b", "zero-bubble-h1", "zero-bubble-h2"]
 
 Sharding: TypeAlias = Literal["none", "optimizer", "gradients", "parameters"]
 
+Loss: TypeAlias = Literal["fused", "vocab-parallel", "eager"]
+
+LOSS_BYTES: dict[str, float] = {"fused": 2.0, "vocab-parallel": 6.0, "eager": 14.0}
+
+"""Bytes of a logit until its gradient is there [B]: at 16 bits in place; a copy in 32 bits beside it; copies in 32 bits of
+logits, of their logarithms and of the gradient."""
+
 State: TypeAlias = Literal["fp32", "bf16", "fp8"]
 
 STATE_BYTES: dict[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp8": 1.0}
@@ -142,8 +149,12 @@ class Workload:
     offload_optimizer, offload_layers
         Whether the host keeps and updates the optimizer's state, and of how many layers of a stage it keeps the
         activations [-].
-    fused_loss
-        Whether the loss is computed with the logits, at 16 bits and in place.
+    loss
+        How the loss follows from the logits: in one kernel and in place, over tensor ranks, or operation by operation.
+    fused_elementwise
+        Whether chains of element-wise operations are one kernel; else what each returns is kept.
+    keep_gathered
+        Whether tensor ranks keep what they have gathered for a product, instead of gathering it again backward.
     sequence_parallel
         Whether tensor-parallel GPUs also share what is between the matrix products.
     fused_attention
@@ -177,7 +188,9 @@ class Workload:
     moments: State = "fp32"
     offload_optimizer: bool = False
     offload_layers: int = 0
-    fused_loss: bool = False
+    loss: Loss = "vocab-parallel"
+    fused_elementwise: bool = True
+    keep_gathered: bool = False
     sequence_parallel: bool = True
     fused_attention: bool = True
     overlap_tensor: bool = True
