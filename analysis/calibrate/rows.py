@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import re
 from collections import Counter
 from math import gcd
 from pathlib import Path
@@ -43,9 +44,9 @@ _GENERATIONS = {
     "h100_sxm": "hopper",
     "h200_sxm": "hopper",
     "b200_sxm": "blackwell",
-    "b300_sxm": "blackwell",
+    "b300_sxm": "blackwell-ultra",
     "gb200": "blackwell",
-    "gb300": "blackwell",
+    "gb300": "blackwell-ultra",
 }
 
 _PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}
@@ -103,6 +104,36 @@ class Row(NamedTuple):
     work: Workload
     links: Links
     measured: float
+
+
+_FRAMEWORKS = {
+    "megatron_sc21": "Megatron-LM",
+    "korthikanti": "Megatron-LM",
+    "megatron_h100_strong": "Megatron-LM",
+    "megatron_h100_weak": "Megatron-LM",
+    "mt_nlg": "DeepSpeed",
+    "vtrain_multi": "vTrain",
+    "llm_foundry_A100": "llm-foundry",
+    "llm_foundry_A100-40": "llm-foundry",
+    "llama3_table4": "Llama 3",
+    "nemo_2407": "NeMo",
+    "nemo_longseq": "NeMo",
+    "mlperf_gpt3": "NeMo",
+    "megatron_bridge": "NeMo",
+}
+
+"""The framework of each data set that shares one with others."""
+
+
+def family(row: Row) -> str:
+    """Return the framework and the generation of accelerators of a step: what steps of one family share."""
+    return f"{_FRAMEWORKS.get(row.source, row.source)} on {row.chip.generation}"
+
+
+def year(row: Row) -> int:
+    """Return the year of the software's release [-]; 0 where none is said."""
+    found = re.search(r"container (\d\d)\.", row.release)
+    return 2000 + int(found[1]) if found else 0
 
 
 class Unused(NamedTuple):
@@ -277,7 +308,7 @@ def _mixed_step(record: Record, presets: dict[str, Record]) -> Row:
         shape = {key: value for key, value in plain.items() if key not in ("title", "source") and value not in (None, 0)}
     preset = presets[record["preset"]]
     network = 1e9 / 8 * float(preset["nic_gbit_s_per_gpu"])
-    chip, execution = _PARTS[record["preset"]], _recomputed(record)
+    chip, execution = _PARTS[record["preset"]], _recomputed(record) | _recorded(record)
     return _row(record, record["model"], record["container"], chip, shape, execution, network, preset)
 
 
@@ -291,6 +322,18 @@ def _recomputed(record: Record) -> dict[str, Any]:
     if record["gpu"] == "H100" or (record["gpu"] == "B200" and record["ep"] == "32"):
         modules.append("mlp")
     return {"recompute": modules}
+
+
+def _recorded(record: Record) -> dict[str, Any]:
+    """Return what releases from 26.06 on do with experts at mxfp8.
+
+    Whole iterations as CUDA graphs, tokens on their way beside the computing of another microbatch, attention at FP8
+    (github NVIDIA-NeMo/Megatron-Bridge, configs and release notes of v0.5.1; not Kimi K2, nor DeepSeek-V3 on B300).
+    """
+    late = record["container"] >= "26.06" and record["precision"] == "mxfp8"
+    if not late or record["model"] == "Kimi_K2" or (record["model"], record["gpu"]) == ("DeepSeekV3", "B300"):
+        return {}
+    return {"cuda_graphs": True, "overlap_expert": True, "attention": "fp8"}
 
 
 def _row(

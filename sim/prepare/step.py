@@ -156,6 +156,8 @@ class PlacedJob:
             keep_gathered=execution.keep_gathered,
             sequence_parallel=execution.sequence_parallel,
             fused_attention=execution.fused_attention,
+            attention=execution.attention,
+            cuda_graphs=execution.cuda_graphs,
             overlap_tensor=execution.overlap_tensor,
             overlap_data=execution.overlap_data,
             overlap_expert=execution.overlap_expert,

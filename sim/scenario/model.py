@@ -393,6 +393,10 @@ class Execution(Model):
         True, description="Sequence parallelism: tensor ranks also divide what lies between the matrix products."
     )
     fused_attention: bool = Field(True, description="FlashAttention: no scores in memory, the masked half skipped.")
+    attention: Literal["bf16", "fp8"] = Field("bf16", description="Arithmetic of the core of attention.")
+    cuda_graphs: bool = Field(
+        False, description="Whether a whole iteration is one CUDA graph, so that no kernel waits for the host."
+    )
     overlap_tensor: bool = Field(True, description="Whether tensor-parallel communication overlaps with computing.")
     overlap_data: bool = Field(True, description="Whether data-parallel communication overlaps with computing.")
     overlap_expert: bool = Field(

@@ -8,6 +8,7 @@ pipeline F, exposed data-parallel traffic x, the optimizer t_o, and a constant.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
@@ -61,7 +62,9 @@ def layer_times(
     dense, mixed = work.shape.dense_layers, work.shape.expert_layers
     common = (
         _attention(work, chip, shares),
-        passes(work) * (constants.launch + constants.expert_launch * mixed / (dense + mixed)),
+        0.0
+        if work.cuda_graphs
+        else passes(work) * (constants.launch + constants.expert_launch * mixed / (dense + mixed)),
         _tensor(work, links, constants),
         _context(work, links, constants),
     )
@@ -129,7 +132,7 @@ def _attention(work: Workload, chip: Accelerator, shares: Efficiencies) -> float
     count = 3.0 + again + (0.5 if work.fused_attention else 0.0)
     half = 0.5 if work.fused_attention else 1.0
     flop = 2 * work.tokens * work.sequence * shape.attention_width * half / work.tensor
-    return count * flop / (shares.attention * chip.peak["bf16"])
+    return count * flop / (shares.attention * chip.peak[work.attention])
 
 
 def _elementwise(work: Workload, chip: Accelerator, constants: Constants, *, experts: bool) -> float:
@@ -382,14 +385,15 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
     cover = constants.data_cover * stage
     floor = constants.data_floor
     if work.sharding == "parameters":
-        moved = work.reductions * _reduced(work, machine, 4.0 + reduced)
+        moved = work.reductions * (_reduced(work, machine, 4.0 + reduced) + _starts(work, machine, 3))
         if 0 < work.shard_ranks < work.data_ranks:
             moved += _between_copies(work, machine)
     elif work.sharding == "none":
-        moved = _reduced(work, machine, 2 * reduced)
+        moved = _reduced(work, machine, 2 * reduced) + _starts(work, machine, 1)
     else:
         # Parameters come back at 16 bits, or as the matrix units read them.
         moved = _reduced(work, machine, work.reductions * reduced + WEIGHT_BYTES[work.precision])
+        moved += _starts(work, machine, work.reductions + 1)
     if not work.overlap_data:
         return moved
     if work.sharding == "parameters" or work.reductions > 1:
@@ -399,11 +403,20 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
 
 def _reduced(work: Workload, machine: Machine, size: float) -> float:
     """Return the time to move `size` bytes of each parameter through the groups that share it [s]."""
-    links = machine.links
-    return sum(
-        (ranks - 1) / ranks * size * parameters / rate(link.of_part(ranks, copies), machine.constants)
-        for parameters, ranks, copies, link in _shared(work, links)
-    )
+    constants, found = machine.constants, 0.0
+    for parameters, ranks, copies, link in _shared(work, machine.links):
+        own = link.of_part(ranks, copies)
+        found += (ranks - 1) / ranks * size * parameters / rate(own, constants)
+    return found
+
+
+def _starts(work: Workload, machine: Machine, collectives: int) -> float:
+    """Return the time that collectives of data-parallel ranks take to start, so many for each layer of a stage [s].
+
+    A tree of ranks is as deep as the logarithm of their number.
+    """
+    deep = sum(math.log2(ranks) for _, ranks, _, _ in _shared(work, machine.links) if ranks > 1)
+    return collectives * work.stage_layers[1] * machine.constants.latency * deep
 
 
 def _between_copies(work: Workload, machine: Machine) -> float:

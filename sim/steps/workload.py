@@ -125,7 +125,7 @@ class Workload:
     virtual
         Model chunks of each pipeline stage; above 1 they are interleaved [-].
     precision
-        Arithmetic of the matrix products; attention and logits stay at 16 bits.
+        Arithmetic of the matrix products; logits stay at 16 bits, and attention unless it is said.
     schedule
         Order of the pipeline's passes.
     expert_tensor
@@ -159,6 +159,10 @@ class Workload:
         Whether tensor-parallel GPUs also share what is between the matrix products.
     fused_attention
         Whether attention keeps no scores in memory and skips the masked half.
+    attention
+        Arithmetic of the core of attention.
+    cuda_graphs
+        Whether a whole iteration is recorded once and started as one, so that no kernel waits for the host.
     overlap_tensor, overlap_data, overlap_expert
         Whether tensor-parallel traffic, data-parallel traffic, and that of tokens on their way to experts and back run
         beside computing; the last beside that of another microbatch, as DualPipe does.
@@ -193,6 +197,8 @@ class Workload:
     keep_gathered: bool = False
     sequence_parallel: bool = True
     fused_attention: bool = True
+    attention: Literal["bf16", "fp8"] = "bf16"
+    cuda_graphs: bool = False
     overlap_tensor: bool = True
     overlap_data: bool = True
     overlap_expert: bool = False
