@@ -112,8 +112,8 @@ def dense_priors(rows: Iterable[Row], products: Iterable[Product]) -> dict[Key, 
     Matrix products: 0.9 of the 95th percentile of large products, which are measured without the rest of a step; mxfp8
     as fp8. Attention: 0.9 of the 35 % that FlashAttention-2 reaches on H100. Activations: written once and read once.
 
-    Blackwell Ultra takes exponentials twice as fast, which bound the forward pass: once and a half that, with a wider law
-    that holds no gain and all of it.
+    Blackwell Ultra takes exponentials twice as fast, which bound the forward pass: once and a half that, with a wider
+    law that holds no gain and all of it.
 
     References
     ----------

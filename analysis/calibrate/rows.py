@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import sim
-from sim.catalog import accelerators, models
+from sim.catalog import models
 from sim.scenario.fields import PathError
-from sim.steps import Accelerator, Links, ModelShape, Workload, ideal_links
+from sim.steps import Accelerator, Links, Workload, ideal_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -305,7 +305,9 @@ def _mixed_step(record: Record, presets: dict[str, Record]) -> Row:
     shape: Any = name
     if record["variant"] == "w/o MTP":
         plain = dataclasses.asdict(dataclasses.replace(models()[name], depths=0))
-        shape = {key: value for key, value in plain.items() if key not in ("title", "source") and value not in (None, 0)}
+        shape = {
+            key: value for key, value in plain.items() if key not in ("title", "source") and value not in (None, 0)
+        }
     preset = presets[record["preset"]]
     network = 1e9 / 8 * float(preset["nic_gbit_s_per_gpu"])
     chip, execution = _PARTS[record["preset"]], _recomputed(record) | _recorded(record)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import catalog, steps
-from sim.catalog.steps import calibrated_sigma, constants, efficiencies
+from sim.catalog.steps import calibrated_sigma, constants, efficiencies, of_software, widened
 from sim.prepare.placement import chip_of
 from sim.scenario.fields import PathError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sim.cluster import ClusterSpec
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.prepare.placement import Site
-    from sim.scenario.model import Batch, Execution, JobSpec, Parallelism
+    from sim.scenario.model import AnySoftware, Batch, Execution, JobSpec, Parallelism
     from sim.steps import Accelerator, Links, Machine, ModelShape, StepPlan, Workload
 
 _SLACK = 1.1
@@ -139,7 +139,11 @@ class PlacedJob:
             virtual=layout.virtual_pipeline,
             precision=self.spec.precision,
             schedule=execution.schedule,
-            recompute=execution.recompute if isinstance(execution.recompute, str) else "selective" if modules else "none",
+            recompute=execution.recompute
+            if isinstance(execution.recompute, str)
+            else "selective"
+            if modules
+            else "none",
             modules=modules,
             recompute_layers=execution.recompute_layers or 0,
             sharding=execution.sharding,
@@ -167,7 +171,28 @@ class PlacedJob:
         """Return what the job runs on, with what its groups communicate over."""
         assert self.shape is not None, "a job with a model"
         shares = efficiencies(self.chip, self.spec.precision, experts=self.shape.experts is not None)
+        if self.spec.software is not None:
+            shares = of_software(shares, self.spec.precision, *self._kernels(self.spec.software))
         return steps.Machine(self.chip, shares, links, constants())
+
+    def _kernels(self, software: AnySoftware) -> tuple[float | None, float | None]:
+        """Return the shares of the peak that matrix products and attention reach alone [-].
+
+        Raises
+        ------
+        PathError
+            If the catalog does not have the software, or nobody has measured it on this generation.
+        """
+        if not isinstance(software, str):
+            return software.gemm, software.attention
+        known, at = catalog.software(), ("jobs", self.index, "software")
+        if software not in known:
+            raise PathError(at, catalog.unknown("software", software, known))
+        shares, generation = known[software]["attention"], self.chip.generation
+        if generation not in shares:
+            rule = f"{software} is published on {' and '.join(shares)}, not on {generation}; state the shares instead"
+            raise PathError(at, rule)
+        return None, float(shares[generation])
 
     @cached_property
     def plan(self) -> StepPlan | None:
@@ -190,7 +215,7 @@ class PlacedJob:
         if place is None:
             return None
         machine = self.machine(self.site.links(place, self.chip))
-        plan = steps.StepPlan(work, machine, sigma=machine.shares.sigma)
+        plan = steps.StepPlan(work, machine, sigma=widened(machine.shares.sigma, work.gpus))
         return self._calibrated(plan) if spec.calibration is not None else plan
 
     def _calibrated(self, plan: StepPlan) -> StepPlan:

@@ -422,6 +422,20 @@ class Execution(Model):
         return self
 
 
+class SoftwareSpec(Model):
+    """What kernels reach of the dense peak by themselves, as benchmarks of kernels publish it."""
+
+    gemm: Fraction | None = Field(None, gt=0, description="Best large matrix product, at the precision of the step.")
+    attention: Fraction | None = Field(
+        None, gt=0, description="Core of attention, forward and backward, of the peak at its own precision."
+    )
+
+
+AnySoftware: TypeAlias = Annotated[
+    Annotated[str, Tag("word")] | Annotated[SoftwareSpec, Tag("description")], Discriminator(_form)
+]
+
+
 class Calibration(Model):
     """A measured step of the same model on the same hardware; what is left out is as in the job."""
 
@@ -476,6 +490,11 @@ class JobSpec(Model):
         default_factory=lambda: Execution.model_validate({}), description="How a step is executed."
     )
     precision: Precision = Field("bf16", description="Arithmetic of the matrix products.")
+    software: AnySoftware | None = Field(
+        None,
+        description="The age of the kernels: a name of the catalog, such as flash-attention-2, or the shares that they "
+        "reach; without it, those of the fitted steps.",
+    )
     communication: Fraction | None = Field(
         None,
         description="Share of a healthy step that waits for communication between nodes; lost bandwidth stretches it. "

@@ -142,9 +142,7 @@ def ideal_links(
     order
         The five coordinates of a rank, fastest first; experts are spread over a part of the replicas.
     """
-    sizes = coordinate_sizes(
-        work.tensor, work.context, work.pipeline, work.data, work.expert, work.expert_tensor
-    )
+    sizes = coordinate_sizes(work.tensor, work.context, work.pipeline, work.data, work.expert, work.expert_tensor)
 
     def link(*names: GroupKind) -> Link:
         ranks = stride = group = 1

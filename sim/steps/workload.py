@@ -410,7 +410,12 @@ def _expert_problems(work: Workload) -> list[Problem]:
         return [
             Problem("expert", f"{experts.count} experts of a layer do not divide by {work.expert}; nearest: {nearest}")
         ]
-    return [Problem("expert", f"{undivided_experts(work.tensor // share, work.context, work.data, work.expert)}; nearest: {nearest}")]
+    return [
+        Problem(
+            "expert",
+            f"{undivided_experts(work.tensor // share, work.context, work.data, work.expert)}; nearest: {nearest}",
+        )
+    ]
 
 
 def undivided_experts(tensor: int, context: int, data: int, expert: int) -> str:
