@@ -263,7 +263,7 @@ def _step(record: Record, presets: dict[str, Record]) -> Row:
     """Return a step of a model without experts."""
     gated, preset = _flag(record, "gated"), presets[record["preset"]]
     shape: dict[str, Any] = {**_whole(record, _SHAPE), "gated": gated, "tied": not gated}
-    execution = {
+    execution: dict[str, Any] = {
         "recompute": record["recompute"],
         "sharding": "parameters" if _flag(record, "fsdp") else "optimizer" if _flag(record, "distopt") else "none",
         "sequence_parallel": _flag(record, "sp"),
@@ -305,9 +305,7 @@ def _mixed_step(record: Record, presets: dict[str, Record]) -> Row:
     shape: Any = name
     if record["variant"] == "w/o MTP":
         plain = dataclasses.asdict(dataclasses.replace(models()[name], depths=0))
-        shape = {
-            key: value for key, value in plain.items() if key not in ("title", "source") and value not in (None, 0)
-        }
+        shape = {key: value for key, value in plain.items() if key not in ("title", "source") and value}
     preset = presets[record["preset"]]
     network = 1e9 / 8 * float(preset["nic_gbit_s_per_gpu"])
     chip, execution = _PARTS[record["preset"]], _recomputed(record) | _recorded(record)
@@ -315,7 +313,7 @@ def _mixed_step(record: Record, presets: dict[str, Record]) -> Row:
 
 
 def _recomputed(record: Record) -> dict[str, Any]:
-    """Return what steps of models with latent attention compute again (github NVIDIA-NeMo/Megatron-Bridge, as above)."""
+    """Return what steps of models with latent attention compute again (the same configs)."""
     if record["model"] not in ("DeepSeekV3", "Kimi_K2"):
         return {}
     if record["gpu"] == "GB300" and record["mbs"] == "1" and record["pp"] == "2" and record["precision"] != "bf16":
@@ -357,7 +355,7 @@ def _row(
     """
     sizes = _whole(record, _LAYOUT)
     gpus = sizes["tensor"] * sizes["context"] * sizes["pipeline"] * sizes["data"]
-    layout = {name: sizes[name] for name in ("tensor", "context", "pipeline", "data")}
+    layout: dict[str, Any] = {name: sizes[name] for name in ("tensor", "context", "pipeline", "data")}
     layout |= {"virtual_pipeline": sizes["virtual"], "expert": int(record.get("ep") or 1)}
     per_node = gcd(gpus, 8)
     job = {
