@@ -390,13 +390,14 @@ def _error_lines(found: Outcome) -> list[str]:
 def _sigma(found: Outcome) -> dict[str, float]:
     """Return standard deviations of the logarithm of modelled over measured time [-]."""
     fitted = band_sigma(found.families, found.dense.rows)
+    experts = band_sigma(found.mixed_left, found.mixed.rows)
     values = {
         "fitted": fitted,
-        "experts": band_sigma(found.mixed_left, found.mixed.rows),
+        "experts": experts,
         "assumed": math.hypot(fitted, _ELSEWHERE),
         "peak only": _PEAK_ONLY,
         "calibrated": calibrated_scatter(found.dense.rows, found.dense_errors),
-        "calibrated experts": calibrated_scatter(found.mixed.rows, found.mixed_errors, by_model=True),
+        "calibrated experts": min(experts, calibrated_scatter(found.mixed.rows, found.mixed_errors, by_model=True)),
     }
     return {name: significant(value, 3) for name, value in values.items()}
 

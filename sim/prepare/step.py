@@ -125,7 +125,8 @@ class PlacedJob:
     def workload(self, batch: Batch, layout: Parallelism, execution: Execution) -> Workload:
         """Return the step of another batch, layout or execution."""
         assert self.shape is not None, "a job with a model"
-        modules = execution.recompute if isinstance(execution.recompute, tuple) else ()
+        recompute = execution.recompute
+        modules = recompute if isinstance(recompute, tuple) else ()
         return steps.Workload(
             shape=self.shape,
             sequence=batch.sequence,
@@ -139,11 +140,7 @@ class PlacedJob:
             virtual=layout.virtual_pipeline,
             precision=self.spec.precision,
             schedule=execution.schedule,
-            recompute=execution.recompute
-            if isinstance(execution.recompute, str)
-            else "selective"
-            if modules
-            else "none",
+            recompute=recompute if isinstance(recompute, str) else "selective" if modules else "none",
             modules=modules,
             recompute_layers=execution.recompute_layers or 0,
             sharding=execution.sharding,

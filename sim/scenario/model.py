@@ -321,7 +321,7 @@ class Parallelism(Model):
     @property
     def expert_covers(self) -> tuple[GroupKind, ...]:
         """The coordinates in which the ranks of an expert group differ."""
-        return expert_covers(self.tensor // self.expert_tensor, self.context, self.data, self.expert)
+        return expert_covers(self.context, self.data, self.expert)
 
     @model_validator(mode="after")
     def _experts_divide(self) -> Self:

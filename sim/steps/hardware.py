@@ -240,7 +240,6 @@ class Constants:
     scale_up: float = 0.70
     network: float = 0.85
     latency: float = 15e-6
-    jitter: float = 0.0
     tensor_hidden: float = 0.5
     context_hidden: float = 0.9
     expert_hidden: float = 0.5

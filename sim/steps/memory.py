@@ -56,10 +56,11 @@ def activations(
     product.
 
     Where element-wise operations are not `fused`, queries and keys count before and after their rotation, and the gate
-    before and after its activation. What goes into a matrix product is kept as the product reads it, at 8 or 4 bits in narrow steps; attention keeps its
-    own output at 16 bits beside that. Modules that are computed again drop the scores (`attention`), what norms return,
-    what goes into the second product (`activation`), what latent attention expands, tokens sorted by expert
-    (`dispatch`), or all of a feed-forward part but its input (`mlp`, `shared_experts`, `experts`).
+    before and after its activation. What goes into a matrix product is kept as the product reads it, at 8 or 4 bits in
+    narrow steps; attention keeps its own output at 16 bits beside that. Modules that are computed again drop the scores
+    (`attention`), what norms return, what goes into the second product (`activation`), what latent attention expands,
+    tokens sorted by expert (`dispatch`), or all of a feed-forward part but its input (`mlp`, `shared_experts`,
+    `experts`).
 
     References
     ----------

@@ -42,7 +42,7 @@ def near_divisors(whole: int, size: int) -> str:
     return near(divisors(whole), size)
 
 
-def expert_covers(tensor: int, context: int, data: int, expert: int) -> tuple[GroupKind, ...]:
+def expert_covers(context: int, data: int, expert: int) -> tuple[GroupKind, ...]:
     """Return the coordinates in which the ranks of an expert group differ: replicas, or whole groups of others too.
 
     Experts are folded over context ranks, and over tensor ranks, where their number does not divide that of the
@@ -70,7 +70,7 @@ def coordinate_sizes(
     """
     apart = tensor // expert_tensor
     covered = {"tensor": apart, "context": context}
-    among = expert // prod(covered.get(kind, 1) for kind in expert_covers(apart, context, data, expert))
+    among = expert // prod(covered.get(kind, 1) for kind in expert_covers(context, data, expert))
     return {"tensor": tensor, "context": context, "expert": among, "data": data // among, "pipeline": pipeline}
 
 
@@ -98,8 +98,8 @@ Loss: TypeAlias = Literal["fused", "vocab-parallel", "eager"]
 
 LOSS_BYTES: dict[str, float] = {"fused": 2.0, "vocab-parallel": 6.0, "eager": 14.0}
 
-"""Bytes of a logit until its gradient is there [B]: at 16 bits in place; a copy in 32 bits beside it; copies in 32 bits of
-logits, of their logarithms and of the gradient."""
+"""Bytes of a logit until its gradient is there [B]: at 16 bits in place; a copy in 32 bits beside it; copies in 32
+bits of logits, of their logarithms and of the gradient."""
 
 State: TypeAlias = Literal["fp32", "bf16", "fp8"]
 
@@ -226,7 +226,7 @@ class Workload:
     @cached_property
     def expert_covers(self) -> tuple[GroupKind, ...]:
         """The coordinates in which the ranks of an expert group differ."""
-        return expert_covers(self.tensor // self.expert_tensor, self.context, self.data, self.expert)
+        return expert_covers(self.context, self.data, self.expert)
 
     @cached_property
     def expert_replicas(self) -> int:
@@ -420,9 +420,9 @@ def _expert_problems(work: Workload) -> list[Problem]:
 
 def undivided_experts(tensor: int, context: int, data: int, expert: int) -> str:
     """Return what a number of expert ranks does not divide, in words."""
-    wider = [f"context {context}"] * (context > 1) + [f"tensor {tensor}"] * (tensor > 1)
-    folded = f", alone or with {' and '.join(wider)}" if wider else ""
-    return f"{expert} expert ranks are no part of data {data}{folded}"
+    wider = [f"context {context}"] * (context > 1) + [f"tensor x context {tensor * context}"] * (tensor > 1)
+    folded = f", nor are they {' or '.join(wider)} times a divisor of it" if wider else ""
+    return f"{expert} GPUs do not divide data {data}{folded}"
 
 
 def even_pieces(layers: int, stages: int) -> list[int]:

@@ -23,6 +23,7 @@ from sim.steps import (
     rerouted_pace,
 )
 from sim.steps.memory import activation_memory, activations
+from sim.steps.workload import CHEAP
 from tests.cases import cases
 from tests.step_cases import BARE, CHIP, SHAPE, bare_machine, workload
 
@@ -331,19 +332,19 @@ def test_grouped_heads_gates_and_experts_keep_what_they_multiply() -> None:
 
 
 def test_selective_recomputation_of_gated_models_drops_what_is_cheap() -> None:
-    """What both norms return (4 h), and the product with the gate (2 f): no large product gives it again.
+    """What both norms return (4 h), and the product with the gate (2 f): no large product is needed to have it again.
 
     Of latent attention the expanded queries, keys and values too (arXiv 2412.19437, section 3.2.3): of what attention
     keeps there are left the narrow waists and its output.
     """
     h, f, s = 4096, 14336, 8192
     shape = catalog.models()["llama3-8b"]
-    plain, less = (activations(shape, s, experts=False, selective=selective) for selective in (False, True))
+    plain, less = (activations(shape, s, experts=False, again=again) for again in ((), CHEAP))
     assert plain.whole - less.whole == 4 * h
     assert plain.divided - less.divided == 2 * f
     assert less.scores == 0.0
     shape = catalog.models()["deepseek-v3"]
-    plain, less = (activations(shape, s, experts=False, selective=selective) for selective in (False, True))
+    plain, less = (activations(shape, s, experts=False, again=again) for again in ((), CHEAP))
     expanded = 2 * 128 * (192 + 192 + 128) - 2 * (1536 + 512 + 64)
     assert plain.divided - less.divided == pytest.approx(expanded + 2 * 18432, rel=EXACT)
 
@@ -464,8 +465,9 @@ WRONG = [
     ({"data": 4, "microbatch": 20}, "microbatch", (16,)),
     ({"context": 3}, "context", (2, 4)),
     ({"context": 256}, "context", (128,)),
-    ({"pipeline": 4, "virtual": 4}, "virtual", (2, 3)),
-    ({"pipeline": 5, "virtual": 2}, "virtual", (1,)),
+    ({"pipeline": 4, "virtual": 7}, "virtual", (6,)),
+    ({"pipeline": 4, "first_layers": 22}, "first_layers", (21,)),
+    ({"pipeline": 2, "first_layers": 20, "last_layers": 5}, "first_layers", (19,)),
     ({"data": 12, "sequences": 48, "shard_ranks": 5, "sharding": "parameters"}, "shard_ranks", (4, 6)),
     ({"data": 16, "expert": 3}, "expert", (2, 4)),
     ({"data": 16, "expert": 32}, "expert", (16,)),
@@ -498,7 +500,8 @@ def nearest(problem: Problem) -> tuple[int, ...]:
         ({"pipeline": 25}, "pipeline", "25 stages are more than the 24 layers of the model"),
         ({"virtual": 2}, "virtual", "a pipeline of one stage has nothing to interleave"),
         ({"pipeline": 4, "virtual": 2, "schedule": "zero-bubble-h1"}, "virtual", "does not interleave; use 1f1b"),
-        ({"pipeline": 4, "virtual": 2, "data": 32}, "virtual", "rounds of 4, and a replica has 2"),
+        ({"pipeline": 4, "virtual": 2, "data": 32}, "virtual", "rounds of 4 microbatches or more, and a replica has 2"),
+        ({"first_layers": 3}, "first_layers", "a pipeline of one stage has no other stage"),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -517,6 +520,14 @@ def test_embedding_and_logits_may_count_as_layers(layers: int) -> None:
     assert problems(work) == []
     ends = 6 if layers == 24 else 5
     assert work.stage_layers == (ends, 6, ends)
+
+
+def test_stated_ends_leave_the_rest_to_the_others() -> None:
+    """61 layers of which the first stage has 16 and the last 13 leave 16 to each of two more (Megatron's options)."""
+    work = workload(replace(SHAPE, layers=61), pipeline=4, first_layers=16, last_layers=13)
+    assert problems(work) == []
+    assert work.stage_layers == (16, 16, 13)
+    assert problems(replace(work, virtual=4)) == [], "61 layers in 16 uneven pieces"
 
 
 @cases("stages", [2, 4, 7, 16])
