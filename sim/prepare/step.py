@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sim.scenario.model import AnySoftware, Batch, Execution, JobSpec, Parallelism
     from sim.steps import Accelerator, Links, Machine, ModelShape, StepPlan, Workload
 
-_SLACK = 1.1
+SLACK = 1.1
 
 """Memory over what a GPU has up to which a layout passes with a warning: such counts are some per cent off [-]."""
 
@@ -286,7 +286,7 @@ def check_memory(prepared: Prepared) -> None:
         At the first one.
     """
     for index, job in enumerate(prepared.jobs):
-        if job.plan is not None and not job.is_measured and job.plan.crowding > _SLACK:
+        if job.plan is not None and not job.is_measured and job.plan.crowding > SLACK:
             lack = _lack_of_memory(job.plan.work, job.plan.machine.chip, prepared.scenario.cluster)
             raise DoesNotFitError(("jobs", index, "parallelism"), f"job '{job.name}' does not fit: {lack}")
 
@@ -324,7 +324,7 @@ def step_warnings(case: PlacedJob, job: PreparedJob, slow: Iterable[str]) -> lis
                 f"the calibration is {plan.scale:,.3g} times what the step-time model says: another step was measured, "
                 "or it was executed in another way"
             )
-        if 1 < plan.crowding <= _SLACK:
+        if 1 < plan.crowding <= SLACK:
             need, memory = plan.memory.total / 1e9, chip.memory / 1e9
             found.append(f"by our count it needs {need:,.1f} GB on GPUs of {memory:,.0f} GB: it may not fit")
     return [f"job '{spec.name}': {line}" for line in found]
@@ -337,7 +337,7 @@ def _broken(case: PlacedJob) -> list[str]:
         return []
     found = [rule for _, rule in steps.problems(work)]
     plain = replace(work, virtual=1)  # what is wrong with its pieces says nothing of the memory of a stage
-    if not steps.problems(plain) and steps.memory_use(plain).total > _SLACK * chips[0].memory:
+    if not steps.problems(plain) and steps.memory_use(plain).total > SLACK * chips[0].memory:
         found.append(f"it does not fit: {_lack_of_memory(plain, chips[0], case.site.cluster)}")
     return found
 

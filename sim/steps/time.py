@@ -382,23 +382,23 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
     divided gradients for each round.
     """
     constants, reduced = machine.constants, work.reduced_bytes
-    cover = constants.data_cover * stage
-    floor = constants.data_floor
+    # What goes along with the work of the whole pipeline, and what only after the last microbatch of a stage.
+    early = late = 0.0
     if work.sharding == "parameters":
-        moved = work.reductions * (_reduced(work, machine, 4.0 + reduced) + _starts(work, machine, 3))
+        early = work.reductions * (_reduced(work, machine, 4.0 + reduced) + _starts(work, machine, 3))
         if 0 < work.shard_ranks < work.data_ranks:
-            moved += _between_copies(work, machine)
+            early += _between_copies(work, machine)
     elif work.sharding == "none":
-        moved = _reduced(work, machine, 2 * reduced) + _starts(work, machine, 1)
+        late = _reduced(work, machine, 2 * reduced) + _starts(work, machine, 1)
     else:
         # Parameters come back at 16 bits, or as the matrix units read them.
-        moved = _reduced(work, machine, work.reductions * reduced + WEIGHT_BYTES[work.precision])
-        moved += _starts(work, machine, work.reductions + 1)
+        late = _reduced(work, machine, reduced + WEIGHT_BYTES[work.precision]) + _starts(work, machine, 2)
+        if work.reductions > 1:
+            early = (work.reductions - 1) * (_reduced(work, machine, reduced) + _starts(work, machine, 1))
     if not work.overlap_data:
-        return moved
-    if work.sharding == "parameters" or work.reductions > 1:
-        cover, floor = constants.shard_cover * pipeline, constants.shard_floor
-    return max(floor * moved, moved - cover)
+        return early + late
+    hidden = max(constants.shard_floor * early, early - constants.shard_cover * pipeline)
+    return hidden + max(constants.data_floor * late, late - constants.data_cover * stage)
 
 
 def _reduced(work: Workload, machine: Machine, size: float) -> float:
