@@ -49,7 +49,7 @@ from analysis.calibrate.rows import (
     year,
 )
 from sim.catalog import accelerators, models
-from sim.steps import ModelShape, Workload, breakdown, flop_per_token, ideal_links
+from sim.steps import ModelShape, Workload, breakdown, flop_per_token, ideal_links, memory_use
 from sim.steps.plan import BAND90
 from sim.units import HOUR
 
@@ -743,6 +743,30 @@ def anchors_of(numbers: Numbers) -> list[Anchor]:
     return [Anchor(row.model, row.work.gpus, row.measured, time) for row, time in zip(rows, times, strict=True)]
 
 
+def weak_scaling(numbers: Numbers) -> list[tuple[int, float, float | None]]:
+    """Return GPUs [-], modelled and published time [s] of the Nemotron benchmark at bf16, a batch that grows with it.
+
+    From one replica of 64 GPUs to more than anybody has published, over NICs that are nowhere narrower.
+    """
+    shape, published = models()["nemotron-4-340b"], _NEMOTRON_BENCHMARK["bf16"]
+    sizes = sorted({64, *published, 8192, 32768, 98304})
+    rows = [
+        _hopper_row("", Workload(shape, 4096, gpus // 4, 1, 8, 1, 8, gpus // 64, virtual=12), 0.0) for gpus in sizes
+    ]
+    times = predict(rows, numbers).tolist()
+    return [(gpus, time, published.get(gpus)) for gpus, time in zip(sizes, times, strict=True)]
+
+
+def memory_peaks(folder: Path) -> Array:
+    """Return (counted - published) / published peak memory of the layouts of the nanotron study [-]."""
+    counted = each_record(
+        folder / "nanotron_best_configs_h100.csv", lambda one: memory_use(_nanotron_row(one).work).total
+    )
+    published = each_record(folder / "nanotron_best_configs_h100.csv", lambda one: 1e9 * float(one["memory_gb"]))
+    found: Array = np.array(counted) / np.array(published) - 1
+    return found
+
+
 def _mlperf(found: Outcome) -> list[Anchor]:
     """Return the strong scaling of MLPerf GPT-3 on H100, by the fit that has not seen that source."""
     rows = found.dense.rows
@@ -810,5 +834,7 @@ def _nanotron_row(record: dict[str, str]) -> Row:
     sizes = [int(record[name]) for name in ("global_batch_seqs", "mbs", "tp", "pp", "dp")]
     sequences, microbatch, tensor, pipeline, data = sizes
     sharding: Any = "optimizer" if record["zero"] == "ZeRO-1" else "none"
-    work = Workload(shape, 4096, sequences, microbatch, tensor, 1, pipeline, data, sharding=sharding)
+    # Element-wise operations one by one, and gathered inputs kept: github huggingface/nanotron, models/llama.py.
+    options: Any = {"sharding": sharding, "fused_elementwise": False, "keep_gathered": True}
+    work = Workload(shape, 4096, sequences, microbatch, tensor, 1, pipeline, data, **options)
     return _hopper_row(record["model"], work, 0.0)
