@@ -179,7 +179,7 @@ def read_steps(folder: Path) -> Steps:
 
     def take(record: Record) -> None:
         if "doubtful" in record["note"]:
-            found.unused.append(Unused(1, f"{record['model']} on {record['gpu']}", _DOUBTFUL))
+            found.unused.append(Unused(1, f"{record['model']} on {record['preset']}", _DOUBTFUL))
             return
         row = _step(record, presets)
         (found.reported if row.source == CAPPED else found.rows).append(row)

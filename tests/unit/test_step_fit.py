@@ -34,7 +34,15 @@ from analysis.calibrate.fit import (
     rounded,
     sources,
 )
-from analysis.calibrate.outcome import Outcome, assume, calibrated_scatter, constants_text, scatter
+from analysis.calibrate.outcome import (
+    Outcome,
+    assume,
+    band_sigma,
+    calibrated_scatter,
+    constants_text,
+    coverage,
+    scatter,
+)
 from analysis.calibrate.rows import CAPPED, Product, Row, Steps, default_folder, read_mixed, read_steps
 from analysis.metrics import ratios
 from analysis.page import charts
@@ -44,6 +52,7 @@ from docs.pictures.steps import panels
 from sim import catalog
 from sim.catalog import accelerators, models, steps
 from sim.steps import Constants, Machine, ModelShape, Workload, breakdown, flop_per_token, ideal_links
+from sim.steps.plan import BAND90
 from sim.yamlfile import load
 from tests.cases import cases
 from tests.harness import play, prepared
@@ -223,6 +232,22 @@ def test_what_is_written_is_what_is_read(tmp_path: Path, monkeypatch: pytest.Mon
     assert guess.gemm == pytest.approx(found.assumed.matmul_share * 668 / 1307)
 
 
+def test_the_band_holds_nine_tenths_of_left_out_steps() -> None:
+    """Each source counts once: of two, nine tenths of both together, however many steps one of them has."""
+    rows = known_rows()[:2] + [replace_source(each) for each in known_rows()[:2] * 20]
+    away = np.linspace(0.01, 0.4, 40)
+    folds_ = [Fold([0, 1], TRUTH, np.expm1([0.01, 0.02])), Fold(list(range(2, 42)), TRUTH, np.expm1(away))]
+    sigma = band_sigma(folds_, rows)
+    held = np.abs(away) <= BAND90 * sigma * (1 + 1e-9)
+    assert 0.5 + 0.5 * held.mean() == pytest.approx(0.9, abs=0.5 / 40)
+    assert coverage(folds_, sigma) == pytest.approx((2 + held.sum()) / 42)
+
+
+def replace_source(each: Row) -> Row:
+    """Return a step of another source."""
+    return each._replace(source="other")
+
+
 def test_scatter_of_sources_that_are_off_by_a_factor() -> None:
     """Sources off by a factor leave nothing with a factor for each; rows up and down in turn leave everything."""
     rows = known_rows()
@@ -278,12 +303,28 @@ def test_rows_are_read_as_they_are_meant(tmp_path: Path) -> None:
     first, plain = found.rows
     shape = ModelShape(32, 4096, 11008, 32, 8, 32000, gated=True, tied=False)
     work = Workload(shape, 4096, 512, 2, 2, 1, 4, 8, virtual=2, precision="nvfp4", recompute="full")
-    assert first.work == replace(work, sequence_parallel=False, overlap_tensor=False)
+    assert first.work == replace(work, shape=first.work.shape, sequence_parallel=False, overlap_tensor=False)
+    assert replace(first.work.shape, title="", source="") == shape
     assert first.links == ideal_links(work, 900e9, 25e9, 8)
     assert (first.source, first.model, first.chip, first.measured) == ("made", "7B", accelerators()["b200"], 3.5)
     assert plain.work.shape.tied
     (capped,) = found.reported
     assert (capped.source, capped.chip.memory_bandwidth, found.unused[0].rows) == (CAPPED, 2.4e12, 1)
+
+
+def test_a_row_that_a_scenario_could_not_have_fails_the_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Too large for its GPUs, or not divided: the line of `ettrick check`, with the file and the line of the row."""
+    write(tmp_path, "hardware_presets.csv", PRESETS)
+    for change, rule in (({"mbs": 64, "gbs": 4096, "recompute": "none"}, "does not fit"), ({"tp": 3}, "do not divide")):
+        write(tmp_path, "training_steps.csv", [{**STEP, **change}])
+        with pytest.raises(ValueError, match=rf"^training_steps.csv:2: .*jobs\.0\.parallelism.*{rule}"):
+            read_steps(tmp_path)
+        assert main(["--data", str(tmp_path), "--out", str(tmp_path / "out.yaml")]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    doubtful = {**STEP, "mbs": 64, "recompute": "none", "note": "container 26.02; doubtful: does not fit"}
+    write(tmp_path, "training_steps.csv", [STEP, doubtful])
+    found = read_steps(tmp_path)
+    assert (len(found.rows), [unused.rows for unused in found.unused]) == (1, [1])
 
 
 def test_rows_with_experts_that_cannot_be_fitted_are_named(tmp_path: Path) -> None:
@@ -293,7 +334,8 @@ def test_rows_with_experts_that_cannot_be_fitted_are_named(tmp_path: Path) -> No
     write(tmp_path, "moe_steps.csv", [MIXED, *({**MIXED, **other} for other in others)])
     found = read_mixed(tmp_path)
     (good,) = found.rows
-    assert good.work.shape == replace(models()["deepseek-v3"], depths=0)
+    plain = replace(models()["deepseek-v3"], depths=0)
+    assert replace(good.work.shape, title=plain.title, source=plain.source) == plain
     assert (good.work.expert, good.work.virtual, good.source, good.release) == (64, 1, "DeepSeekV3", "26.04")
     reasons = sorted((unused.what, unused.reason.split()[0]) for unused in found.unused)
     assert reasons == [("DeepSeekV3", "the"), ("DeepSeekV3", "tokens"), ("GPT OSS 120B", "attention"), ("New", "no")]
@@ -734,3 +776,37 @@ def test_bad_steps_are_refused_in_one_line(bad: Bad) -> None:
         assert fragment in line
     found = CliRunner().invoke(cli.app, ["check", "s.yaml"], prog_name="ettrick")
     assert (found.exit_code, found.stdout, found.stderr) == (2, "", f"{line}\n")
+
+
+# ----------------------------------------
+# The age of the software, and jobs beyond what was measured.
+
+
+def test_software_is_what_its_kernels_reach() -> None:
+    """A step reaches 0.9 of an attention kernel's share, and of the best product what fitted steps do of theirs."""
+    shares = plan_of(software={"gemm": 0.8, "attention": 0.5}).machine.shares
+    assert shares.attention == pytest.approx(0.9 * 0.5)
+    assert shares.gemm == shares.logits == pytest.approx(steps.fit()["assumed"]["matmul_share"] * 0.8)
+    assert (shares.basis, shares.sigma) == ("assumed", steps.fit()["sigma"]["assumed"])
+    named, fitted = plan_of(software="flash-attention-2"), plan_of()
+    assert named.machine.shares.attention == pytest.approx(0.9 * 0.35)
+    assert named.machine.shares.gemm == fitted.machine.shares.gemm
+    # The prior of the fit is this kernel: Hopper's steps moved it by less than its deviation.
+    assert abs(math.log(named.machine.shares.attention / fitted.machine.shares.attention)) < 0.15
+    assert plan_of(software="flash-attention-3").time < named.time
+
+
+def test_software_is_said_by_name_or_by_shares() -> None:
+    """Each name of the catalog has a source, and shares between nothing and all."""
+    for name, entry in catalog.software().items():
+        assert entry["source"], name
+        assert all(0 < share < 1 for share in entry["attention"].values())
+    with pytest.raises(sim.ScenarioError, match="unknown software 'flash-attention-9'; did you mean"):
+        job_of(software="flash-attention-9")
+
+
+def test_the_band_widens_beyond_what_was_measured() -> None:
+    """2 % more for each doubling beyond 16,384 GPUs, in squares; nothing below."""
+    assert steps.widened(0.1, 16_384) == 0.1
+    assert steps.widened(0.1, 8) == 0.1
+    assert steps.widened(0.1, 65_536) == pytest.approx(math.hypot(0.1, 0.04))

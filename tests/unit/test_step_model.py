@@ -11,6 +11,7 @@ import pytest
 from sim import catalog
 from sim.steps import (
     Experts,
+    Link,
     MemoryUse,
     ModelShape,
     Problem,
@@ -547,3 +548,141 @@ def test_stages_hold_all_layers_and_the_logits_count(stages: int, logits: float)
 def test_work_of_lost_stages_fills_the_bubbles_first(missing: int, pace: float) -> None:
     """8 microbatches through 4 stages take 11 slots; peers of a stage have 64 / (8 - missing) to do."""
     assert rerouted_pace(8, 4, 8, missing) == pytest.approx(pace)
+
+
+# ----------------------------------------
+# Options of a step: what each saves of memory, and what it costs.
+
+
+def kept(**options: Any) -> tuple[float, float]:
+    """Return what a layer of Llama 3 8B keeps of a token: undivided, and divided by tensor ranks [B]."""
+    found = activations(catalog.models()["llama3-8b"], 8192, experts=False, **options)
+    return found.whole, found.divided
+
+
+def test_narrow_steps_keep_narrow_inputs() -> None:
+    """At FP8 what goes into products takes a byte: norms' outputs, the product with the gate; attention's output both.
+
+    github NVIDIA/TransformerEngine: its modules keep their input as it was multiplied.
+    """
+    h, f = 4096, 14336
+    whole, divided = kept()
+    narrow = kept(precision="fp8")
+    assert (whole - narrow[0], divided - narrow[1]) == (2 * h, f - h)
+    assert kept(precision="nvfp4")[0] == 4 * h + h
+
+
+@cases(
+    ("module", "whole", "divided"),
+    [
+        ("norm", 4 * 4096, 0),
+        ("activation", 0, 2 * 14336),
+        ("mlp", 0, 6 * 14336),
+        ("attention", 0, 0),
+        ("dispatch", 0, 0),
+    ],
+)
+def test_each_module_drops_its_own(module: str, whole: float, divided: float) -> None:
+    """Norms 4 h, the activation 2 f, the whole feed-forward part 6 f of a layer with a gate; scores count apart."""
+    plain, less = kept(), kept(again=(module,))
+    assert (plain[0] - less[0], plain[1] - less[1]) == (whole, divided)
+
+
+def test_products_that_are_computed_again_take_one_forward_pass() -> None:
+    """The feed-forward part is 3 h f products of a third of the work; a layer of four recomputed is a quarter pass."""
+    shape = catalog.models()["llama3-8b"]
+    plain = breakdown(workload(shape), bare_machine()).gemm
+    again = breakdown(workload(shape, recompute="selective", modules=("mlp",)), bare_machine()).gemm
+    assert again - plain == pytest.approx(2 * 64 * 256 * 32 * 3 * 4096 * 14336 / 1e15, rel=1e-9)
+    some = breakdown(workload(shape, recompute="full", recompute_layers=8), bare_machine()).gemm
+    assert some / plain == pytest.approx(3.25 / 3, rel=EXACT)
+    one, all_ = (activation_memory(workload(shape, recompute="full", recompute_layers=size)) for size in (8, 0))
+    assert all_ < one < activation_memory(workload(shape))
+
+
+@cases(("moments", "each"), [("fp32", 12), ("bf16", 8), ("fp8", 6)])
+def test_moments_of_the_optimizer(moments: str, each: float) -> None:
+    """A master copy of 4 B and two moments of 4, 2 or 1 B a parameter; none of it where the host keeps it."""
+    work = workload(moments=moments, sharding="none")
+    assert memory_use(work).optimizer == pytest.approx(each * SHAPE.parameters, rel=EXACT)
+    assert memory_use(replace(work, offload_optimizer=True)).optimizer == 0.0
+
+
+def test_divided_gradients_are_reduced_once_a_round() -> None:
+    """ZeRO-2: gradients of one model chunk are whole, 1 / v; each round of p microbatches has a reduction of its own.
+
+    Without interleaving each microbatch has, beside the two layers that are whole at a time.
+    """
+    work = workload(pipeline=4, virtual=3, data=4, sharding="gradients")
+    assert (work.microbatches, work.round, work.reductions) == (16, 4, 4)
+    assert replace(work, virtual=1).reductions == 16
+    assert replace(work, sharding="optimizer").reductions == 1
+    held = 4 * (6 * SHAPE.dense_layer + SHAPE.embedding)
+    whole = 3 / 4 * 4 * 6 * SHAPE.dense_layer / 3
+    assert memory_use(work).gradients == pytest.approx(held / 4 + whole, rel=0.05)
+    machine = bare_machine(data=Link(1e9, 1e9, 1))
+    once = breakdown(replace(work, sharding="optimizer", overlap_data=False), machine).data
+    often = breakdown(replace(work, overlap_data=False), machine).data
+    assert often / once == pytest.approx((4 * 4 + 2) / 6, rel=1e-9)
+
+
+def test_interleaving_takes_uneven_rounds() -> None:
+    """Ten microbatches on four stages go in rounds of five, eleven of six with a rest of five: no round is short."""
+    assert [workload(pipeline=4, sequences=count).round for count in (8, 9, 10, 11, 4)] == [4, 5, 5, 6, 4]
+
+
+def test_activations_wait_on_the_host() -> None:
+    """All layers but two leave; they go out beside the forward pass, a third of the stage, and back beside the rest."""
+    work = workload(offload_layers=40)
+    layer = activation_memory(workload()) / 24
+    assert activation_memory(work) == pytest.approx(2 * layer, rel=EXACT)
+    fast, slow = (bare_machine(replace(CHIP, host=rate)) for rate in (1e15, 1e9))
+    assert breakdown(work, fast).offload == 0.0
+    stage = breakdown(work, fast).total / 64
+    away = 22 * layer / 1e9
+    assert breakdown(work, slow).offload == pytest.approx(64 * (2 * away - stage), rel=1e-9)
+
+
+def test_an_optimizer_on_the_host_moves_over_its_link() -> None:
+    """Gradients go (4 B), the state moves (30 B) and parameters come back (2 B) for each parameter that is its own."""
+    machine = replace(bare_machine(replace(CHIP, host=1e9)), constants=replace(BARE, optimizer=30.0))
+    found = breakdown(workload(data=8, offload_optimizer=True), machine)
+    assert found.optimizer == 0.0
+    assert found.offload == pytest.approx(36 * SHAPE.parameters / 8 / 1e9, rel=EXACT)
+
+
+@cases(("loss", "each"), [("fused", 2), ("vocab-parallel", 6), ("eager", 14)])
+def test_what_the_loss_keeps_of_a_logit(loss: str, each: float) -> None:
+    """In place at 16 bits; a copy of 32 bits more; copies of logits, of their logarithms and of the gradient."""
+    assert memory_use(workload(loss=loss)).logits == pytest.approx(each * 256 * 1000, rel=EXACT)
+
+
+def test_recorded_iterations_do_not_wait_and_narrow_attention_is_faster() -> None:
+    """With CUDA graphs of whole iterations no kernel waits for the host; at FP8 attention has twice the peak."""
+    machine = replace(bare_machine(), constants=replace(BARE, launch=1e-4))
+    plain, graphs = (breakdown(workload(cuda_graphs=each), machine) for each in (False, True))
+    assert graphs == plain._replace(launch=0.0)
+    assert breakdown(workload(attention="fp8"), machine).attention == pytest.approx(plain.attention / 2, rel=EXACT)
+
+
+def test_tensor_ranks_share_experts() -> None:
+    """With t ranks for each expert a GPU holds a t-th of e times as many; its tokens are gathered and summed."""
+    shape = ModelShape(8, 512, 2048, 8, 8, 0, gated=True, experts=Experts(count=16, active=2, ffn=1024))
+    whole = workload(shape, tensor=4, data=8, expert=8, sharding="none")
+    shared = replace(whole, expert_tensor=4)
+    assert problems(shared) == []
+    expert = 3 * 512 * 1024
+    less = state(memory_use(whole)) - state(memory_use(shared))
+    assert less == pytest.approx(18 * 8 * 16 / 8 * expert * (1 - 1 / 4), rel=EXACT)
+    machine = bare_machine(tensor=Link(1e9))
+    moved = 4 * 2 * 256 * 512 / 4 * 2 * 3
+    found = breakdown(shared, machine).expert - breakdown(whole, machine).expert
+    assert found == pytest.approx(8 * 8 * moved / 1e9, rel=1e-9)
+
+
+def test_the_layout_of_llama_3_fits() -> None:
+    """Plain TP8 PP16 DP128 on GPUs of 80 GB: gradients divided, all activations kept (arXiv 2407.21783, 3.3.2)."""
+    shape = catalog.models()["llama3-405b"]
+    work = Workload(shape, 8192, 2048, 1, 8, 1, 16, 128, virtual=8)
+    assert memory_use(work).total > 1.1 * 80e9
+    assert memory_use(replace(work, sharding="gradients")).total < 1.1 * 80e9
