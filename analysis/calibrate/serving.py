@@ -15,11 +15,7 @@ from sim import catalog
 from sim.steps.serving import (
     Replica,
     Requests,
-    ServingConstants,
-    batch_within,
-    decode,
     largest_batch,
-    prefill,
     time_per_token,
     traffic,
 )
@@ -30,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sim.steps.hardware import Precision
+    from sim.yamlfile import Table
 
 Array: TypeAlias = "NDArray[np.float64]"
 Record: TypeAlias = dict[str, str]
@@ -41,6 +38,7 @@ _MODELS = {
     "Llama-3.1-70B": "llama3-70b",
     "Llama-3.3-70B": "llama3-70b",
     "Llama-3.1-405B": "llama3-405b",
+    "Qwen3-8B": "qwen3-8b",
     "Qwen3-32B": "qwen3-32b",
     "DeepSeek-V3": "deepseek-v3",
     "DeepSeek-V3.1": "deepseek-v3",
@@ -113,6 +111,14 @@ def read(path: Path) -> tuple[list[Rows], Counter[str]]:
     return [group for group in found if group.batch.size], left
 
 
+def kinds(groups: Iterable[Rows]) -> tuple[list[Rows], list[Rows]]:
+    """Return groups of dense models, and of models with experts; SGLang was measured with experts for the most part."""
+    dense = [
+        group for group in groups if group.replica.shape.experts is None and group.replica.engine.title != "SGLang"
+    ]
+    return dense, [group for group in groups if group.replica.shape.experts is not None]
+
+
 def _reason(row: Record) -> str:
     """Return why a row is not used; empty if it is."""
     if row["suspect"] == "1":
@@ -139,7 +145,7 @@ def _least(group: Rows) -> Array:
     return np.asarray(bytes_read / group.replica.chip.memory_bandwidth)
 
 
-def _chosen(group: Rows, mask: Array) -> Rows:
+def _chosen(group: Rows, mask: NDArray[np.bool_]) -> Rows:
     requests = Requests(group.requests.input[mask], group.requests.output[mask])
     return group._replace(batch=group.batch[mask], requests=requests, measured=group.measured[mask])
 
@@ -204,14 +210,16 @@ launches of a few microseconds for about ten kernels of a layer."""
 def with_numbers(replica: Replica, numbers: Mapping[Key, float]) -> Replica:
     """Return a replica with other constants."""
     name = next(name for name, engine in catalog.engines().items() if engine.title == replica.engine.title)
-    engine = dataclasses.replace(replica.engine, **{key: value for (of, key), value in numbers.items() if of == name})
-    plain = {key: value for (of, key), value in numbers.items() if of == ""}
-    tables: dict[str, Mapping[str, float]] = {}
+    own: Table = {key: value for (of, key), value in numbers.items() if of == name}
+    common: Table = {key: value for (of, key), value in numbers.items() if of == ""}
     for of in ("memory", "gemm"):
         table: Mapping[str, float] = getattr(replica.constants, of)
-        tables[of] = {**table, **{key: value for (group, key), value in numbers.items() if group == of}}
-    constants: ServingConstants = dataclasses.replace(replica.constants, **plain, **tables)
-    return dataclasses.replace(replica, engine=engine, constants=constants)
+        common[of] = {**table, **{key: value for (group, key), value in numbers.items() if group == of}}
+    return dataclasses.replace(
+        replica,
+        engine=dataclasses.replace(replica.engine, **own),
+        constants=dataclasses.replace(replica.constants, **common),
+    )
 
 
 def errors(groups: Iterable[Rows], numbers: Mapping[Key, float]) -> Array:
@@ -249,7 +257,9 @@ def _mape(found: Array) -> float:
     return float(np.abs(found).mean() * 100)
 
 
-def left_out(groups: Sequence[Rows], of: Callable[[Rows], str], priors: Mapping[Key, float], known: Mapping[Key, float]) -> dict[str, Array]:
+def left_out(
+    groups: Sequence[Rows], of: Callable[[Rows], str], priors: Mapping[Key, float], known: Mapping[Key, float]
+) -> dict[str, Array]:
     """Return the errors of each set of groups after a fit to all others [-]."""
     names = dict.fromkeys(of(group) for group in groups)
     found = {}
@@ -265,7 +275,13 @@ def offline(data: Path, numbers: Mapping[Key, float]) -> dict[str, Array]:
     for row in _records(data / "trtllm_offline.csv"):
         chip = catalog.accelerators().get(row["gpu"].lower())
         precision = _PRECISIONS.get(row["precision"])
-        if row["model"] not in _MODELS or chip is None or precision not in chip.peak or "PP" in row["layout"].replace("PP1", ""):
+        if (
+            row["model"] not in _MODELS
+            or chip is None
+            or precision is None
+            or precision not in chip.peak
+            or "PP" in row["layout"].replace("PP1", "")
+        ):
             continue
         replica = Replica(
             catalog.models()[_MODELS[row["model"]]],
@@ -296,6 +312,8 @@ def powers(data: Path) -> tuple[dict[str, tuple[float, float, float]], dict[str,
 
     P / TDP = a + b (share of bandwidth) + c (share of peak), of measured throughput and batch.
     """
+    from scipy.optimize import nnls
+
     points: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     engine, constants = catalog.engines()["vllm"], catalog.serving_constants()
     for row in _records(data / "mlenergy_llm.csv"):
@@ -316,7 +334,7 @@ def powers(data: Path) -> tuple[dict[str, tuple[float, float, float]], dict[str,
     for generation, rows in points.items():
         table = np.array(rows)
         inputs = np.column_stack([np.ones(len(table)), table[:, 1:]])
-        solution = np.linalg.lstsq(inputs / table[:, :1], np.ones(len(table)), rcond=None)[0]
+        solution = nnls(inputs / table[:, :1], np.ones(len(table)))[0]
         fitted[generation] = (float(solution[0]), float(solution[1]), float(solution[2]))
         found[generation] = np.minimum(inputs @ solution, 1) / table[:, 0] - 1
     return fitted, found
@@ -332,34 +350,35 @@ def main(data: Annotated[Path, typer.Option(help="Folder of the tables.")] = _DA
         raise typer.BadParameter(f"{data} has no served_agg.csv")
     groups, left = read(data / "served_agg.csv")
     for reason, count in left.items():
-        print(f"left out: {count:5d} rows: {reason}")
-    dense = [group for group in groups if group.replica.shape.experts is None and group.replica.engine.title != "SGLang"]
-    experts = [group for group in groups if group.replica.shape.experts is not None]
+        typer.echo(f"left out: {count:5d} rows: {reason}")
+    dense, experts = kinds(groups)
     numbers = fit(dense, _DENSE, {})
     everything = fit(experts, _EXPERTS, numbers)
     for (of, name), value in everything.items():
-        print(f"{of or 'constants':10} {name:14} {value:.4g}")
+        typer.echo(f"{of or 'constants':10} {name:14} {value:.4g}")
     for title, chosen in (("dense", dense), ("experts", experts)):
         by_name: dict[str, list[Rows]] = defaultdict(list)
         for group in chosen:
             by_name[group.name].append(group)
         for name, parts in by_name.items():
             found = errors(parts, everything)
-            print(f"{name:40} {found.size:5d} rows  {_mape(found):5.1f} %  bias {found.mean() * 100:+5.1f} %")
+            typer.echo(f"{name:40} {found.size:5d} rows  {_mape(found):5.1f} %  bias {found.mean() * 100:+5.1f} %")
         found = errors(chosen, everything)
-        print(f"{title:40} {found.size:5d} rows  {_mape(found):5.1f} %  median {np.median(np.abs(found)) * 100:.1f} %")
+        typer.echo(
+            f"{title:40} {found.size:5d} rows  {_mape(found):5.1f} %  median {np.median(np.abs(found)) * 100:.1f} %"
+        )
     for title, outcome in (
         ("dense", left_out(dense, lambda group: group.name, _DENSE, {})),
         ("experts", left_out(experts, lambda group: group.family, _EXPERTS, numbers)),
     ):
         for name, found in outcome.items():
-            print(f"left out: {name:40} {_mape(found):5.1f} %")
-        print(f"left out, {title}, all rows: {_mape(np.concatenate(list(outcome.values()))):.1f} %")
+            typer.echo(f"left out: {name:40} {_mape(found):5.1f} %")
+        typer.echo(f"left out, {title}, all rows: {_mape(np.concatenate(list(outcome.values()))):.1f} %")
     for name, found in offline(data, everything).items():
-        print(f"offline: {name:30} {found.size:3d} rows {_mape(found):5.1f} %  bias {found.mean() * 100:+.1f} %")
+        typer.echo(f"offline: {name:30} {found.size:3d} rows {_mape(found):5.1f} %  bias {found.mean() * 100:+.1f} %")
     fitted, found_power = powers(data)
     for name, found in found_power.items():
-        print(f"power: {name:10} {found.size:3d} rows {_mape(found):5.1f} %  {fitted[name]}")
+        typer.echo(f"power: {name:10} {found.size:3d} rows {_mape(found):5.1f} %  {fitted[name]}")
 
 
 if __name__ == "__main__":

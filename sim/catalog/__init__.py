@@ -71,9 +71,17 @@ def serving_constants() -> ServingConstants:
     """Return the numbers of the model of inference that hold for all engines."""
     time = _quantity(units.DURATION)
     content = load(_HERE / "engines.yaml").data["constants"]
-    times = dict.fromkeys(("expert_launch", "collective", "step"), time)
-    tables = dict.fromkeys(("memory", "gemm", "power", "sigma"), _mapping)
-    return _filled(ServingConstants, content, **times, **tables)
+    return _filled(
+        ServingConstants,
+        content,
+        expert_launch=time,
+        collective=time,
+        step=time,
+        memory=_mapping,
+        gemm=_mapping,
+        power=_mapping,
+        sigma=_mapping,
+    )
 
 
 def _admission(content: Data) -> str:

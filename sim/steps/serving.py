@@ -456,7 +456,7 @@ def time_to_first_token(replica: Replica, requests: Requests, rate: float, sprea
     alone = float(prefill(replica, requests.input, requests.hit))
     starts = 2 * replica.constants.collective if replica.tensor > 1 else 0.0
     least = replica.factor * replica.shape.layers * (replica.engine.launch + starts)
-    steps = requests.input * (1 - requests.hit) / replica.engine.chunk
+    steps = float(requests.input * (1 - requests.hit) / replica.engine.chunk)
     service = max(alone, least) + step * steps
     load = rate / replica.data * service
     if load >= 1:
@@ -490,7 +490,9 @@ def traffic(replica: Replica, batch: Amount, requests: Requests) -> tuple[Amount
     shape = replica.shape
     own = batch / replica.data
     read = replica.weight_bytes + own * replica.cache_bytes(requests.context)
-    met = shape.layers * (shape.attention_parameters * own / replica.tensor + replica.plain_layer * batch / replica.ranks)
+    met = shape.layers * (
+        shape.attention_parameters * own / replica.tensor + replica.plain_layer * batch / replica.ranks
+    )
     if shape.experts is not None:
         inside = replica.expert_layers * shape.expert / replica.ranks
         unmet = (1 - shape.experts.active / shape.experts.count) ** (batch / replica.pipeline)
@@ -508,6 +510,7 @@ def speculated(tokens: int, accept: float) -> float:
 
     References
     ----------
-    Y. Leviathan et al., "Fast inference from transformers via speculative decoding", ICML 2023, arXiv 2211.17192, eq. 1.
+    Y. Leviathan et al., "Fast inference from transformers via speculative decoding", ICML 2023,
+    arXiv 2211.17192, equation 1.
     """
     return float(tokens + 1 if accept == 1 else (1 - accept ** (tokens + 1)) / (1 - accept))
