@@ -272,6 +272,15 @@ def test_document_closes(scenario: str) -> None:
     assert RunDocument.model_validate(json.loads(render(run))).fleet == fleet
 
 
+def test_ledger_closes_in_each_window(scenario: str) -> None:
+    """What each window owns is what is charged to it, repair and idle nodes too."""
+    fleet = sim.run(sim.prepare(sim.load(scenario)), 0).fleet
+    assert fleet is not None
+    spent = np.sum([row for key, row in fleet.ledger.items() if key.bucket != Bucket.QUEUED], axis=0)
+    assert spent == pytest.approx(fleet.owned, rel=1e-9)
+    assert len(spent) == 120
+
+
 @cases("replications, method, intervals", [(8, "t", "replications"), (1, "batch means", "batch means")])
 def test_intervals(scenario: str, replications: int, method: str, intervals: str) -> None:
     """Eight replications are a sample; of one, its batches are, where they are not too alike."""
