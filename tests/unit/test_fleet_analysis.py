@@ -91,7 +91,6 @@ def value(name: str, windows: slice = slice(None)) -> float:
         ("fragmentation", 1 - (600 + 200) / (600 + 400)),
         ("queue_length", 0.5),
         ("second_order_share", 50 / 200),
-        ("runtime_goodput", 1600 / 1800),
         ("wait_first", (0 + 40 + 20) / 3),
         ("wait_first@weight=gpu_time", (40 * 100 + 20 * 1400) / 1600),
         ("wait_first@size=8", 20.0),
