@@ -509,7 +509,7 @@ class Fleet(Queue):
             self.kernel.at(end, Order.PHASE, self._on_end, (job, job.epoch, outcome))
 
     def _kill(self, job: StreamJob) -> float:
-        """Return when a job is killed at its limit, whatever it does then [s]; an exact limit has room for all delays."""
+        """Return when a job is killed at its limit [s]; one that is exact has room for all delays."""
         scheduler, limit = self.scheduler, job.spec.limit
         if scheduler.at_limit != "kill" or limit == job.spec.work or job.stream.chain is not None:
             return math.inf
