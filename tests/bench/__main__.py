@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import simpy
 
 import sim
+from tests.bench.fleets import fleet_rows
 from tests.bench.startup import startup_rows
 from tests.bench.studies import precision_rows, report_rows, study_rows
 
@@ -324,6 +325,8 @@ def main() -> None:
                 *preset_rows(),
                 *fabric_rows(),
                 *step_rows(),
+                "",
+                *fleet_rows(),
                 "",
                 *precision_rows(),
                 "",
