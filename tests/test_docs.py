@@ -281,7 +281,7 @@ def test_command_line_page_names_every_command_and_option() -> None:
             for flag in [*option.opts, *option.secondary_opts]:
                 assert not flag.startswith("-") or re.search(rf"`{flag}\b", text), f"{name} {flag}"
     defaults = inspect.signature(cli.run).parameters
-    for name in ("replications", "band", "jobs", "metric"):
+    for name in ("band", "jobs", "metric"):
         row = next(line for line in text.splitlines() if line.startswith(f"| `--{name} "))
         assert row.split("|")[2].strip(" `") == str(defaults[name].default)
 
