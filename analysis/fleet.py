@@ -34,7 +34,7 @@ WEIGHTED = ("wait_first", "wait_total", "jct", "bounded_slowdown", "bounded_slow
 SLICED = ("ettr", "ettr_no_queue", "ettr_above_90", *WEIGHTED, "preemptions", "second_order_preemptions", "mttf")
 """Metrics that slices have."""
 
-ON_QUEUE = frozenset({"ettr", "ettr_above_90", "scheduling_goodput", "queue_length", *WEIGHTED})
+ON_QUEUE = frozenset({"ettr", "ettr_above_90", "queue_length", *WEIGHTED})
 """Metrics that have no long-run mean where the queue grows without end."""
 
 
@@ -164,8 +164,6 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
     accounts = [*{*sums.jobs, *sums.buckets} - {CLUSTER}]
     jobs, buckets, stops = sums.of(accounts)
     held, owned = float(buckets[list(_HELD)].sum()), float(fleet.owned[windows].sum())
-    scheduling = float(buckets[[Bucket.STARVED, Bucket.RESCHEDULE]].sum())
-    asked = held + jobs["queued"]
     level = {name: float(fleet.level(name)[windows].sum()) for name in ("allocated", "healthy", "queued_jobs")}
     free, placeable = level["healthy"] - level["allocated"], float(fleet.level("placeable")[windows].sum())
     found = {
@@ -174,8 +172,6 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
         "cluster_goodput": Ratio(float(buckets[Bucket.PRODUCTIVE]), owned),
         "fragmentation": Ratio(max(free - placeable, 0.0), max(free, 0.0)),
         "queue_length": Ratio(level["queued_jobs"], float(fleet.seconds[windows].sum())),
-        "scheduling_goodput": Ratio(held - scheduling, asked),
-        "runtime_goodput": Ratio(float(buckets[Bucket.PRODUCTIVE]), held - scheduling),
         "second_order_share": Ratio(float(sums.failed[PREEMPTION]), float(sums.failed.sum())),
         "interruptions": Ratio(float(stops[2]), 1),
     }

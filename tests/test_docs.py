@@ -218,7 +218,11 @@ def documents() -> list[dict[str, Any]]:
 def test_metrics_page_names_every_metric_and_no_other() -> None:
     """The tables have a row for each metric and each count of the document."""
     named = rows("metrics.md")
-    contents = documents()
+    fleet = sim.prepare(sim.load(sim.find("fleet-64-nodes"), ["horizon=1 d", "warmup=0 d"]))
+    contents = [
+        *documents(),
+        document.plain(document.document(runs.replicate(fleet, 2, processes=1), command="test")),
+    ]
     metrics = {name for content in contents for name in content["metrics"]}
     summary = {name for content in contents for entry in content["metrics"].values() for name in entry}
     assert metrics <= named
@@ -277,7 +281,7 @@ def test_command_line_page_names_every_command_and_option() -> None:
             for flag in [*option.opts, *option.secondary_opts]:
                 assert not flag.startswith("-") or re.search(rf"`{flag}\b", text), f"{name} {flag}"
     defaults = inspect.signature(cli.run).parameters
-    for name in ("replications", "band", "jobs", "metric"):
+    for name in ("band", "jobs", "metric"):
         row = next(line for line in text.splitlines() if line.startswith(f"| `--{name} "))
         assert row.split("|")[2].strip(" `") == str(defaults[name].default)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import number_of
+from analysis.amounts import count_text, number_of
 from analysis.fleet import (
     BATCHES,
     BY,
@@ -253,7 +253,7 @@ def fleet_notes(found: FleetFound, replications: int) -> Iterator[str]:
     unfinished = sum(found.outcomes[name].jobs for name in ("running", "waiting") if name in found.outcomes)
     if unfinished:
         yield (
-            f"{unfinished:,.3g} of {found.jobs:,.6g} jobs were unfinished at the end: they have no JCT, total wait or "
+            f"{count_text(unfinished)} of {count_text(found.jobs)} jobs were unfinished at the end: they have no JCT, total wait or "
             "slowdown"
         )
 

@@ -503,15 +503,17 @@ class Fleet(Queue):
             stop = max(told + job.save if job.save <= stream.chain.notice else limit, now)
             if stop < end:
                 end, outcome = stop, "limit"
-        elif spec.limit != spec.work and self._kill(job) < end:
+        elif self._kill(job) < end:
             end, outcome = self._kill(job), "timeout"
         if end < math.inf:
             self.kernel.at(end, Order.PHASE, self._on_end, (job, job.epoch, outcome))
 
     def _kill(self, job: StreamJob) -> float:
-        """Return when a job is killed at its limit, whatever it does then [s]."""
-        scheduler = self.scheduler
-        return job.began + job.spec.limit + scheduler.overtime if scheduler.at_limit == "kill" else math.inf
+        """Return when a job is killed at its limit [s]; one that is exact has room for all delays."""
+        scheduler, limit = self.scheduler, job.spec.limit
+        if scheduler.at_limit != "kill" or limit == job.spec.work or job.stream.chain is not None:
+            return math.inf
+        return job.began + limit + scheduler.overtime
 
     def _wall(self, job: StreamJob, work: float) -> float:
         """Return how long a job runs for some work, saves between included [s]; it is over before the last save."""
@@ -716,7 +718,7 @@ class Fleet(Queue):
         job.via = via
         job.stages = [(bucket, math.inf)]
         job.run_at = math.inf
-        if job.spec.limit != job.spec.work and self._kill(job) < math.inf:
+        if self._kill(job) < math.inf:
             self.kernel.at(self._kill(job), Order.PHASE, self._on_end, (job, job.epoch, "timeout"))
 
     def _on_known(self, call: Call) -> None:

@@ -18,7 +18,7 @@ from sim.engine.repair import Repair
 from sim.engine.result import JobResult, Outage, Recorder, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from sim.engine.kernel import Call
     from sim.engine.prepared import Prepared
@@ -73,8 +73,14 @@ class Simulation:
         kernel.at(self.end, 0, self._on_end)
         if prepared.warmup > 0:
             kernel.at(prepared.warmup, Order.BOUNDARY, self._on_warm)
-        if prepared.windows is not None:
-            self._next_window(prepared.warmup + prepared.windows)
+        self.boundaries: Iterator[float] = iter(())
+        """Where windows meet [s]; those of a fleet are finer where the scenario states none."""
+        if self.fleet is not None:
+            self.boundaries = iter(self.fleet.tally.edges[1:])
+        elif prepared.windows is not None:
+            self.boundaries = itertools.accumulate(itertools.repeat(prepared.windows), initial=prepared.warmup)
+            next(self.boundaries)
+        self._next_window()
 
     def run(self) -> Result:
         """Run until the horizon or the end of the last job."""
@@ -136,7 +142,8 @@ class Simulation:
         self.outside.tables.clear()
         self.outside.open_window()
 
-    def _next_window(self, edge: float) -> None:
+    def _next_window(self) -> None:
+        edge = next(self.boundaries, self.end)
         if edge < self.end:
             self.kernel.at(edge, Order.BOUNDARY, self._on_window, edge)
 
@@ -153,8 +160,7 @@ class Simulation:
         self.down_node_seconds += self.cluster.settle(edge)
         self.outside.open_window()
         self.edges.append(edge)
-        assert self.prepared.windows is not None
-        self._next_window(edge + self.prepared.windows)
+        self._next_window()
 
     def _counts(self) -> dict[str, int]:
         """Return the events by what became of them, and what is open at the end."""

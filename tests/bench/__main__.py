@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import simpy
 
 import sim
+from tests.bench.fleets import fleet_rows
 from tests.bench.startup import startup_rows
 from tests.bench.studies import many_rows, precision_rows, report_rows, study_rows
 
@@ -333,6 +334,8 @@ def main() -> None:
                 *preset_rows(),
                 *fabric_rows(),
                 *step_rows(),
+                "",
+                *fleet_rows(),
                 "",
                 *precision_rows(),
                 "",

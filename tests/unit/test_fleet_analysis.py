@@ -91,7 +91,6 @@ def value(name: str, windows: slice = slice(None)) -> float:
         ("fragmentation", 1 - (600 + 200) / (600 + 400)),
         ("queue_length", 0.5),
         ("second_order_share", 50 / 200),
-        ("runtime_goodput", 1600 / 1800),
         ("wait_first", (0 + 40 + 20) / 3),
         ("wait_first@weight=gpu_time", (40 * 100 + 20 * 1400) / 1600),
         ("wait_first@size=8", 20.0),
@@ -270,6 +269,15 @@ def test_document_closes(scenario: str) -> None:
         run.metrics["allocation"].mean * fleet.owned_gpu_s  # type: ignore[operator]
     )
     assert RunDocument.model_validate(json.loads(render(run))).fleet == fleet
+
+
+def test_ledger_closes_in_each_window(scenario: str) -> None:
+    """What each window owns is what is charged to it, repair and idle nodes too."""
+    fleet = sim.run(sim.prepare(sim.load(scenario)), 0).fleet
+    assert fleet is not None
+    spent = np.sum([row for key, row in fleet.ledger.items() if key.bucket != Bucket.QUEUED], axis=0)
+    assert spent == pytest.approx(fleet.owned, rel=1e-9)
+    assert len(spent) == 120
 
 
 @cases("replications, method, intervals", [(8, "t", "replications"), (1, "batch means", "batch means")])

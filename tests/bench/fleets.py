@@ -1,0 +1,110 @@
+"""Print what streams of jobs cost: a log through the whole engine, months of a research cluster, long queues."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LOG = Path(__file__).resolve().parents[3] / "shared" / "data" / "swf" / "lublin_256_synthetic.swf.gz"
+"""2,993 jobs on 256 processors."""
+
+_NO_FAILURES: dict[str, Any] = {
+    "detection": {"time": "0 s"},
+    "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": "0 s", "restore": "0 s"}]},
+    "recovery": {"use": "full-restart", "initialize": "0 s"},
+}
+
+
+def fleet_rows() -> list[str]:
+    """Return the cost of each, and what it may be on a machine of a million bare SimPy timeouts a second."""
+    return [*_log_rows(), "", *_research_rows(), "", *_queue_rows()]
+
+
+def _log_rows() -> Iterable[str]:
+    """Replay a log with each policy; the mean wait says that it is the policy."""
+    if not LOG.exists():
+        yield f"{LOG.name}: reference data not present"
+        return
+    yield f"{'log of 2,993 jobs':34} {'seconds':>8} {'mean wait s':>12}  target"
+    for use, factor, target in (
+        ("fifo", 1, "<= 0.5 s"),
+        ("sjf", 1, "<= 0.5 s"),
+        ("easy", 1, "<= 0.5 s"),
+        ("conservative", 1, "<= 0.5 s"),
+        ("conservative", 2, "<= 1.5 s"),
+    ):
+        limit = "exact" if factor == 1 else {"factor": factor}
+        stream = {"name": "log", "use": "trace", "file": str(LOG), "restart": "0 s", "checkpoint": {}, "limit": limit}
+        content = {
+            "name": use,
+            "cluster": {"nodes": 256, "gpus_per_node": 1, "fabric": {"rails": 1}},
+            "horizon": "100 d",
+            "streams": [stream],
+            "scheduler": {"use": use},
+            **_NO_FAILURES,
+        }
+        prepared = sim.prepare(sim.parse(content))
+        results = [_timed(prepared) for _ in range(3)]
+        fleet = results[0][0].fleet
+        assert fleet is not None
+        wait = fleet.job_sum("wait_first_job").sum() / fleet.job_sum("started_job").sum()
+        seconds = statistics.median(each for _, each in results)
+        yield f"{f'{use}, limits x {factor}':34} {seconds:8.3f} {wait:12.1f}  {target}"
+
+
+def _research_rows() -> Iterable[str]:
+    """Play a tenth of 180 days of the research cluster of 2,048 nodes, with its failures."""
+    yield f"{'2,048 nodes, 7,200 jobs a day':34} {'jobs':>8} {'us/job':>8} {'1.3 M jobs s':>12}  target"
+    for name, keys, target in (
+        ("strict priority", {"use": "fifo"}, "<= 120 s"),
+        ("EASY, 100 tested", {"use": "easy", "tested": 100}, "<= 400 s"),
+    ):
+        scenario = sim.load(sim.find("fleet-rsc1"), ["horizon=11 d"])
+        scheduler = type(scenario.scheduler).model_validate(keys)
+        prepared = sim.prepare(scenario.model_copy(update={"scheduler": scheduler}))
+        result, seconds = _timed(prepared)
+        assert result.fleet is not None
+        days = (prepared.warmup + prepared.horizon) / prepared.horizon
+        jobs = result.fleet.job_sum("submitted_job").sum() * days
+        yield f"{name:34} {jobs:8,.0f} {1e6 * seconds / jobs:8.1f} {1.3e6 * seconds / jobs:12.0f}  {target}"
+
+
+def _queue_rows() -> Iterable[str]:
+    """Start jobs from queues of four lengths: time per job may grow like their logarithm."""
+    yield f"{'jobs in the queue':34} {'fifo us':>8} {'easy us':>8}"
+    for pending in (100, 1_000, 10_000, 100_000):
+        costs = []
+        for use in ("fifo", "easy"):
+            stream = {
+                "name": "jobs",
+                "arrivals": {"use": "backlog", "pending": pending},
+                "gpus": {"1": 0.8, "4": 0.2},
+                "work": {"use": "exponential", "mean": "1 h"},
+                "restart": "0 s",
+                "checkpoint": {},
+            }
+            tested = {"tested": 100} if use == "easy" else {}
+            content = {
+                "name": "queue",
+                "cluster": {"nodes": 64, "gpus_per_node": 1, "fabric": {"rails": 1}},
+                "streams": [stream],
+                "scheduler": {"use": use, **tested},
+                **_NO_FAILURES,
+            }
+            short, long = (_timed(sim.prepare(sim.parse({**content, "horizon": span}))) for span in ("1 h", "161 h"))
+            costs.append(1e6 * (long[1] - short[1]) / ((long[0].events - short[0].events) or 1))
+        yield f"{pending:<34,} {costs[0]:8.1f} {costs[1]:8.1f}"
+
+
+def _timed(prepared: sim.Prepared) -> tuple[sim.Result, float]:
+    """Return a replication and its CPU time [s]."""
+    start = time.process_time()
+    result = sim.run(prepared, 0, most_events=1e12)
+    return result, time.process_time() - start

@@ -1,0 +1,141 @@
+"""What is true of every fleet: the ledger closes over the cluster, nodes are not given twice, attempts do not overlap.
+
+The ledger itself is checked by each run, which raises if it does not close.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import sim
+from sim.scenario.streams import Arrival, Chain
+from tests.harness import scenario
+from tests.pace import SEED, budget
+from tests.unit.test_fleet import INF, arrival, stream
+
+HORIZON = 1500.0
+
+
+def test_random_fleets() -> None:
+    """Any scheduler, failures on any clock, preemption, quotas, spares, drains and pieces of work."""
+    for number in range(budget(300)):
+        draw = random.Random(SEED * 10_000 + number)
+        nodes, gpus = draw.choice([4, 9, 16]), draw.choice([1, 4, 8])
+        rows = _rows(draw, nodes, gpus)
+        case = scenario(
+            cluster={"nodes": nodes, "gpus_per_node": gpus, "fabric": {"rails": 1}},
+            streams=[{"name": "stream", "arrivals": {"rate": "1 per h"}, "gpus": 1, "work": "horizon"}],
+            horizon=f"{HORIZON} s",
+            seed=number + 1,
+            scheduler=_scheduler(draw),
+            failures=_causes(draw),
+            detection={"time": draw.choice(["0 s", "15 s"])},
+            **_others(draw, nodes, gpus),
+        )
+        setup: dict[str, Any] = {
+            "interval": draw.choice([INF, 20.0, 50.0]),
+            "save": draw.choice([0.0, 1.0, 3.0]),
+            "restore": draw.choice([0.0, 2.0]),
+            "restart": draw.choice([0.0, 5.0]),
+        }
+        if draw.random() < 0.15:
+            setup["chain"] = Chain.model_validate({"limit": "100 s", "notice": "2 s"})
+        prepared = replace(sim.prepare(sim.parse(case)), streams=(stream(rows, **setup),))
+        _check(sim.run(prepared, 0, keeps_log=True), nodes, gpus)
+
+
+def _rows(draw: random.Random, nodes: int, gpus: int) -> list[Arrival]:
+    """Return jobs of all sizes, that end early, late, never, or at their limit."""
+    rows = []
+    time = 0.0
+    for number in range(draw.randint(20, 120)):
+        time += draw.expovariate(1 / draw.choice([5, 20, 60])) if draw.random() < 0.8 else 0.0
+        size = draw.choice([1, 1, 2, gpus, gpus, 2 * gpus, gpus * nodes // 2, gpus * (nodes - 3), gpus - 1, gpus + 1])
+        size = min(max(size, 1), gpus * (nodes - 3))
+        work = draw.choice([draw.expovariate(0.01), 50.0, 1e9, 0.5])
+        limit = draw.choice([work, INF, 2 * work, 60.0])
+        outcome = draw.choice(["completed", "completed", "failed"])
+        ends = work if outcome == "completed" else work * draw.random()
+        more = {"priority": draw.choice([0, 0, 1, 2]), "tenant": draw.choice([0, 1])}
+        rows.append(arrival(number, time, size, work, limit, ends=ends, outcome=outcome, **more))
+    return rows
+
+
+def _scheduler(draw: random.Random) -> dict[str, Any]:
+    """Return a preset with some of its keys changed."""
+    keys: dict[str, Any] = {
+        "use": draw.choice(["fifo", "sjf", "easy", "conservative", "slurm", "kueue"]),
+        "replacement": draw.choice(["first", "queue", "never"]),
+        "requeue": {
+            "delay": draw.choice(["0 s", "7 s"]),
+            "age": draw.choice(["keep", "reset"]),
+            "holds_nodes": draw.random() < 0.3,
+        },
+        "share_nodes": draw.choice(["best-fit", "spread"]),
+    }
+    if draw.random() < 0.6:
+        keys["preempt"] = {
+            "mode": draw.choice(["requeue", "cancel"]),
+            "exempt": draw.choice(["0 s", "30 s"]),
+            "grace": draw.choice(["0 s", "5 s", "30 s"]),
+            "order": draw.choice(["youngest", "oldest", "smallest"]),
+            "victims": draw.choice(["minimal", "reorder"]),
+        }
+    if draw.random() < 0.2:
+        keys["pack"] = "leaf"
+    return keys
+
+
+def _causes(draw: random.Random) -> list[dict[str, Any]]:
+    """Return failures of nodes on any clock, and perhaps of GPUs, windows of maintenance and a rollout."""
+    clock = draw.choice(["wall", "busy", "in_service"])
+    law = {"use": "exponential", "mean": f"{draw.choice([300, 2000])} s"}
+    renews = draw.choice(["at_failure", "at_return"]) if clock == "wall" else "at_failure"
+    causes = [{"use": "component", "part": "node", "name": "n", "clock": clock, "law": law, "renews": renews}]
+    if draw.random() < 0.5:
+        law = {"use": "exponential", "mean": "4000 s"}
+        more = {"interrupts": "50 %", "idle_hazard": 0.2}
+        causes.append({"use": "component", "part": "gpu", "name": "g", "law": law, **more})
+    if draw.random() < 0.3:
+        window = {"start": "300 s", "duration": "100 s", "first": 1, "units": 2}
+        causes.append({"use": "maintenance", "name": "work", "windows": [window]})
+    if draw.random() < 0.2:
+        mode = draw.choice(["drain", "at_interruption"])
+        causes.append({"use": "rollout", "name": "roll", "nodes_per_day": 5000, "duration": "20 s", "mode": mode})
+    return causes
+
+
+def _others(draw: random.Random, nodes: int, gpus: int) -> dict[str, Any]:
+    """Return windows, a warm-up, spares, a named job and quotas."""
+    keys: dict[str, Any] = {"jobs": [], "tenants": [{"name": "a"}, {"name": "b"}]}
+    if draw.random() < 0.4:
+        keys["windows"] = "333 s"
+    if draw.random() < 0.4:
+        keys["warmup"] = "200 s"
+    if draw.random() < 0.5:
+        warm = {"nodes": 1, "delay": "20 s"}
+        keys["spares"] = draw.choice([{"hot": 1}, {"hot": 2}, {"hot": 0, "warm": warm}])
+    if draw.random() < 0.4:
+        keys["jobs"] = [{"name": "big", "gpus": 2 * gpus, "priority": draw.choice([0, 1, 3]), "arrival": "50 s"}]
+    if draw.random() < 0.3:
+        keys["tenants"] = [{"name": "a", "nodes": nodes // 2}, {"name": "b", "nodes": nodes - nodes // 2}]
+    return keys
+
+
+def _check(result: sim.Result, nodes: int, gpus: int) -> None:
+    """Check who had nodes when."""
+    last: dict[int, float] = {}
+    changes = []
+    for each in sorted(result.attempts, key=lambda attempt: (attempt.start, attempt.end)):
+        assert each.start >= max(each.submit, last.get(each.job, -math.inf)), each
+        assert each.end >= each.start
+        last[each.job] = each.end
+        held = each.gpus if each.gpus < gpus else -(-each.gpus // gpus) * gpus
+        changes += [(each.start, held), (each.end, -held)]
+    held = 0
+    for _, change in sorted(changes):
+        held += change
+        assert held <= nodes * gpus
