@@ -401,6 +401,7 @@ def _how(job: PlannedJob) -> Rows:
         f"recompute {execution['recompute']}",
         f"sharding {execution['sharding']}{ranks}",
         *(f"{'' if execution[name] else 'not '}{words}" for name, words in _EXECUTION.items()),
+        *(f"{name}: {value}" for name, value in execution["options"].items()),
     ]
     batch = f"{layout.sequences:,} sequences of {layout.sequence:,} tokens, for each replica "
     batch += f"{layout.microbatches:,} {'microbatch' if layout.microbatches == 1 else 'microbatches'}"
@@ -580,6 +581,7 @@ _SOURCES: dict[str, Callable[[PlannedJob], str]] = {
         job, "pipeline", _constant(job, "handover_hidden") if job.layout.virtual_pipeline > 1 else 0.0
     ),
     "data": _replicas,
+    "offload": lambda job: f"{unit_text(job.accelerator.host_bytes_per_s, 'B/s')} to the host's memory",
     "bubble": _bubble,
     "optimizer": _update,
     "overhead": lambda job: f"{1e3 * _constant(job, 'overhead'):.3g} ms a step",
