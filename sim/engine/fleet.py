@@ -422,7 +422,7 @@ class Fleet(Queue):
         if allocation.detect_at == math.inf:
             self._run(job, now, now)
         else:
-            # Its node has failed, and nobody knows yet.
+            # Its node has failed, which is not detected yet.
             self._stop(job, self._root(allocation.suspects[0][1]), DIRECT, Bucket.DETECTION)
         if job.stream.pending:
             self._submit(job.stream, next(self.sources[job.stream.index]), now)
@@ -499,8 +499,8 @@ class Fleet(Queue):
         outcome: str = spec.outcome
         if stream.chain is not None:
             limit = job.began + stream.chain.limit
-            told = limit - stream.chain.notice
-            stop = max(told + job.save if job.save <= stream.chain.notice else limit, now)
+            notice = stream.chain.notice
+            stop = max(limit - notice + job.save if job.save <= notice else limit, now)
             if stop < end:
                 end, outcome = stop, "limit"
         elif self._kill(job) < end:
@@ -556,7 +556,7 @@ class Fleet(Queue):
         self._requeue(job, now, "timeout", lost, delay=0.0)
 
     def _save_and_charge(self, job: StreamJob, now: float, time: float, cause: int, via: int) -> float:
-        """Charge a job that was told `time` ago to stop now; return the work that is lost as it could not save [s]."""
+        """Charge a job that had notice of its stop for `time`; return the work that is lost as it could not save [s]."""
         saves = job.save <= time and job.run_at <= now - job.save
         if saves and job.save > 0:
             self._charge(job, now - job.save, keeps=True)
