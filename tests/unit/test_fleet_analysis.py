@@ -350,7 +350,7 @@ def test_wrong_tables(scenario: str, options: list[str], complaint: str) -> None
 
 
 def test_timeline_of_a_part_of_the_run(scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A timeline has the attempts of a window, none of a stream at once in one row, and is refused if it is too long."""
+    """A timeline has the attempts of a window, one at a time in a row, and is refused if it is too long."""
     out = tmp_path / "t.json"
     made = report_sample.call("trace", scenario, "-o", str(out), "--from", "1 d", "--to", "36 h")
     assert made.exit_code == 0, made.output
