@@ -253,8 +253,8 @@ def fleet_notes(found: FleetFound, replications: int) -> Iterator[str]:
     unfinished = sum(found.outcomes[name].jobs for name in ("running", "waiting") if name in found.outcomes)
     if unfinished:
         yield (
-            f"{count_text(unfinished)} of {count_text(found.jobs)} jobs were unfinished at the end: they have no JCT, total wait or "
-            "slowdown"
+            f"{count_text(unfinished)} of {count_text(found.jobs)} jobs were unfinished at the end: they have no JCT, "
+            "total wait or slowdown"
         )
 
 
