@@ -252,8 +252,10 @@ def fleet_notes(found: FleetFound, replications: int) -> Iterator[str]:
         yield f"no interval of {names}: neighbouring batches are too alike; simulate longer, or more often"
     unfinished = sum(found.outcomes[name].jobs for name in ("running", "waiting") if name in found.outcomes)
     if unfinished:
-        counts = f"{count_text(unfinished)} of {count_text(found.jobs)} jobs"
-        yield f"{counts} were unfinished at the end: they have no JCT, total wait or slowdown"
+        yield (
+            f"{count_text(unfinished)} of {count_text(found.jobs)} jobs were unfinished at the end: they have no JCT, "
+            "total wait or slowdown"
+        )
 
 
 # ----------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import sim
+from analysis import timeline
 from analysis.fleet import (
     BATCHES,
     ON_QUEUE,
@@ -346,3 +347,42 @@ def test_wrong_tables(scenario: str, options: list[str], complaint: str) -> None
     """A table that there is none of is one line, before anything is simulated."""
     refused = report_sample.call("run", scenario, *options)
     assert (refused.exit_code, refused.stderr.strip()) == (2, complaint)
+
+
+def test_timeline_of_a_part_of_the_run(scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A timeline has the attempts of a window, one at a time in a row, and is refused if it is too long."""
+    out = tmp_path / "t.json"
+    made = report_sample.call("trace", scenario, "-o", str(out), "--from", "1 d", "--to", "36 h")
+    assert made.exit_code == 0, made.output
+    attempts = [event for event in json.loads(out.read_text())["traceEvents"] if event.get("cat") == "attempt"]
+    assert attempts
+    assert min(event["ts"] for event in attempts) >= 86_400e6
+    assert max(event["ts"] + event["dur"] for event in attempts) <= 129_600e6
+    ends: dict[int, float] = {}
+    for event in sorted(attempts, key=lambda event: event["ts"]):
+        assert event["ts"] >= ends.get(event["tid"], 0) - 1  # whole microseconds
+        ends[event["tid"]] = event["ts"] + event["dur"]
+    wrong = report_sample.call("trace", scenario, "-o", str(out), "--from", "2 d", "--to", "1 d")
+    assert (wrong.exit_code, wrong.stderr.strip()) == (2, "--from 2 d: is not before --to 1 d")
+    monkeypatch.setattr(timeline, "MOST_SPANS", 10)
+    refused = report_sample.call("trace", scenario, "-o", str(out))
+    assert refused.exit_code == 2
+    assert "choose a part of the run, --from and --to" in refused.stderr
+
+
+def test_jobs_of_a_run_are_replayed(scenario: str, tmp_path: Path) -> None:
+    """The table of jobs is a trace: a stream reads it, with as many jobs, the same sizes and run times."""
+    out = tmp_path / "out"
+    overrides = ["--set", "failures=[]", "--set", "warmup=0 d", "--set", "scheduler={use: fifo}"]
+    made = report_sample.call("run", scenario, "-n", "1", "--out", str(out), "--tables", "jobs,attempts", *overrides)
+    assert made.exit_code == 0, made.output
+    jobs = list(csv.DictReader((out / "jobs.csv").read_text().splitlines()))
+    attempts = list(csv.DictReader((out / "attempts.csv").read_text().splitlines()))
+    assert len(jobs) == len([row for row in attempts if row["state"] == "completed"])
+    stream = f"streams=[{{name: log, use: trace, file: {out / 'jobs.csv'}, limit: exact}}]"
+    replayed = sim.prepare(sim.load(scenario, [stream, "failures=[]", "warmup=0 d"]))
+    arrivals = list(replayed.streams[0].arrivals(1, 0, math.inf))
+    assert [row.gpus for row in arrivals] == [
+        int(row["gpus"]) for row in sorted(jobs, key=lambda row: float(row["submit"]))
+    ]
+    assert sum(row.work for row in arrivals) == pytest.approx(sum(float(row["run"]) for row in jobs))
