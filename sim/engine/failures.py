@@ -20,7 +20,6 @@ from sim.failures.variety import fleet_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.engine.fleet import Allocation
     from sim.engine.job import Group, Job
     from sim.engine.jobs import Jobs
     from sim.engine.kernel import Call, Kernel
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from sim.engine.nodes import Cluster
     from sim.engine.prepared import Prepared
     from sim.engine.repair import Repair
+    from sim.engine.stream_job import Allocation
     from sim.failures.trace import FailureTrace
 
 Inside = list[tuple["Group | Allocation", int]]

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.engine.fleet_result import CLUSTER, DIRECT, PREEMPTION, ROOTS, Tally, size_class, window_edges
-from sim.engine.job import Clock
 from sim.engine.jobs import Queue
 from sim.engine.kernel import Order
 from sim.engine.nodes import Level, Place
 from sim.engine.result import Attempt
+from sim.engine.stream_job import Allocation, NamedJob, StreamJob
 from sim.policies.contracts import ANY_POOL, Bucket, Requeue, Save
-from sim.policies.planner import Pending, Planner, Pool, Quota
+from sim.policies.planner import Planner, Pool, Quota
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sim.engine.prepared import Prepared, PreparedStream
     from sim.failures import Source
     from sim.policies.contracts import PoolName
+    from sim.policies.planner import Pending
     from sim.scenario.streams import Arrival, Tenant
 
 _IDLE = int(Place.IDLE)
@@ -48,114 +49,6 @@ _PRODUCTIVE, _CHECKPOINT_STALL, _LOST_WORK = (
 _INITIALIZE, _RESTORE, _STARVED = Bucket.INITIALIZE.value, Bucket.RESTORE.value, Bucket.STARVED.value
 
 _QUEUED = Bucket.QUEUED.value
-
-
-class Allocation:
-    """Nodes of a job of a stream, or one node of several smaller jobs: to failures and repair what a group of a job is.
-
-    Whatever its jobs do at the moment, failures can hit all of its nodes.
-    """
-
-    __slots__ = (
-        "busy", "deferred", "detect_at", "epoch", "footprint", "free", "holding", "jobs", "missing", "nodes",
-        "ready_at", "replaced", "suspects",
-    )  # fmt: skip
-
-    main = None
-    exposed = "both"
-
-    def __init__(self, nodes: list[int], now: float) -> None:
-        self.nodes = nodes
-        """Node at each position, or -1."""
-        self.free = 0
-        """GPUs of a shared node that no job has [-]."""
-        self.jobs: list[StreamJob] = []
-        self.holding = True
-        self.missing: list[int] = []
-        """Positions without a node."""
-        self.replaced: list[int] = []
-        """Positions that lost their node to another one at once."""
-        self.suspects: list[tuple[int, Failure]] = []
-        """Nodes that failed and of which the jobs do not know yet, with the failure."""
-        self.deferred: list[tuple[int, int, int, float]] = []
-        self.footprint = None
-        self.detect_at = math.inf
-        """When the jobs know of a failure [s]."""
-        self.ready_at = -math.inf
-        """When nodes that had to be got ready are there [s]."""
-        self.epoch = 0
-        self.busy = Clock(now)
-        self.busy.is_on = True
-
-    @property
-    def job(self) -> Allocation:
-        """What others read of the job of a group: its nodes, and whether it holds them."""
-        return self
-
-
-class StreamJob(Pending):
-    """A job of a stream, from its submission to its end."""
-
-    __slots__ = (
-        "account", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "notice", "preempted",
-        "queued", "root", "run", "run_at", "save", "saves", "since", "spec", "stages", "stream", "useful",
-        "via", "waited", "why",
-    )  # fmt: skip
-
-    def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
-        super().__init__(
-            number, nodes, spec.gpus, limit=spec.limit, priority=spec.priority, submit=spec.submit, tenant=spec.tenant,
-            partition=spec.partition,
-        )  # fmt: skip
-        self.spec = spec
-        self.stream = stream
-        self.account = account
-        self.allocation: Allocation | None = None
-        self.attempts = 0
-        """How often it has begun to run."""
-        self.root = 0
-        """Why it is in the queue, or had to start anew: index of the root cause; 0 because it arrived."""
-        self.via = DIRECT
-        self.why = 0
-        """Index of the cause that its stages are charged to."""
-        self.queued = spec.submit
-        """Since when it waits [s]."""
-        self.waited = 0.0
-        self.first = math.nan
-        """When it first started [s]."""
-        self.began = math.nan
-        """When it last got its nodes [s]."""
-        self.since = math.nan
-        """Up to when its nodes have been charged [s]."""
-        self.stages: list[tuple[int, float]] = []
-        """What comes before it runs on: bucket and end [s]."""
-        self.run_at = math.inf
-        """When it runs on [s]."""
-        self.durable = 0.0
-        """Work that is saved [s]."""
-        self.saves = stream.saves[spec.gpus]
-        self.save = self.saves.save.of(spec.work)
-        """How long a save stops it [s]."""
-        self.run = 0.0
-        """How long it has held nodes [s]."""
-        self.useful = 0.0
-        """Stepping whose result was kept [s]."""
-        self.notice: tuple[int, int] | None = None
-        """Root cause and size class of the job that preempts it, while it may still save."""
-        self.failures = 0
-        self.preempted = 0
-        self.epoch = 0
-        """Raised at each change of plan; an event that carries an older one is void."""
-
-
-class NamedJob(Pending):
-    """A named job in the queue."""
-
-    __slots__ = ("job",)
-
-    def __init__(self, number: int, job: Job, now: float) -> None:
-        super().__init__(number, job.nodes_needed, job.gpus, priority=job.spec.priority, submit=now)
-        self.job = job
 
 
 class Fleet(Queue):
@@ -422,7 +315,7 @@ class Fleet(Queue):
         if allocation.detect_at == math.inf:
             self._run(job, now, now)
         else:
-            # Its node has failed, and nobody knows yet.
+            # Its node has failed, which is not detected yet.
             self._stop(job, self._root(allocation.suspects[0][1]), DIRECT, Bucket.DETECTION)
         if job.stream.pending:
             self._submit(job.stream, next(self.sources[job.stream.index]), now)
@@ -499,8 +392,8 @@ class Fleet(Queue):
         outcome: str = spec.outcome
         if stream.chain is not None:
             limit = job.began + stream.chain.limit
-            told = limit - stream.chain.notice
-            stop = max(told + job.save if job.save <= stream.chain.notice else limit, now)
+            notice = stream.chain.notice
+            stop = max(limit - notice + job.save if job.save <= notice else limit, now)
             if stop < end:
                 end, outcome = stop, "limit"
         elif self._kill(job) < end:
@@ -556,7 +449,7 @@ class Fleet(Queue):
         self._requeue(job, now, "timeout", lost, delay=0.0)
 
     def _save_and_charge(self, job: StreamJob, now: float, time: float, cause: int, via: int) -> float:
-        """Charge a job that was told `time` ago to stop now; return the work that is lost as it could not save [s]."""
+        """Charge a job that had notice of its stop for `time`; return the work that it could not save [s]."""
         saves = job.save <= time and job.run_at <= now - job.save
         if saves and job.save > 0:
             self._charge(job, now - job.save, keeps=True)

@@ -18,10 +18,10 @@ from sim.scenario.laws import Fixed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.engine.fleet import Allocation
     from sim.engine.job import Clock, Group
     from sim.engine.kernel import Call, Kernel
     from sim.engine.prepared import Prepared
+    from sim.engine.stream_job import Allocation
     from sim.failures.source import Source
     from sim.scenario.law_model import LawModel
 

@@ -14,11 +14,11 @@ from sim.policies.contracts import Bucket
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from sim.engine.fleet import Allocation
     from sim.engine.job import Group, Job
     from sim.engine.ledger import Account
     from sim.engine.lives import Lives
     from sim.engine.prepared import Prepared, Reserve, Units
+    from sim.engine.stream_job import Allocation
 
 # ----------------------------------------
 # Where a node can be, and what a stay out of service is charged to.

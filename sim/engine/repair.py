@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sim.engine.failures import Failures
-    from sim.engine.fleet import Allocation
     from sim.engine.job import Group
     from sim.engine.jobs import Jobs
     from sim.engine.kernel import Call, Kernel
     from sim.engine.lives import Counts, Failure
     from sim.engine.nodes import Cluster
     from sim.engine.prepared import Prepared
+    from sim.engine.stream_job import Allocation
     from sim.policies.contracts import Memory
 
 

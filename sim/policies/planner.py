@@ -358,8 +358,10 @@ class Planner:
 
     def reason(self) -> dict[str, int]:
         """Return why GPUs are idle after the last pass: GPUs by reason; those that are down or drained not counted."""
-        claimed = sum(nodes for job in self._claimers for nodes in job.claim.values()) * self.gpus
         idle = sum(self.free) * self.gpus + self.stranded
+        if not self._claimers:
+            return {self._why: idle} if idle else {}
+        claimed = sum(nodes for job in self._claimers for nodes in job.claim.values()) * self.gpus
         found = {self._why: idle, "claim": claimed}
         return {reason: count for reason, count in found.items() if count}
 
@@ -1091,12 +1093,15 @@ class Planner:
 
     def _set_end(self, share: Share) -> None:
         """Note when a shared node is expected to be free, and offer what it has left."""
-        ends = self.ends[share.pool]
-        if share.end:
-            ends.remove((share.end, -share.number, 1))
-        share.end = self._rounded(max((job.end for job in share.jobs), default=0.0))
+        end = self._rounded(max([job.end for job in share.jobs], default=0.0))
+        if end != share.end:
+            ends = self.ends[share.pool]
+            if share.end:
+                ends.remove((share.end, -share.number, 1))
+            if share.jobs:
+                ends.add((end, -share.number, 1))
+            share.end = end
         if share.jobs:
-            ends.add((share.end, -share.number, 1))
             self._offer(share)
 
     def _offer(self, share: Share) -> None:

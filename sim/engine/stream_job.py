@@ -1,0 +1,124 @@
+"""What the fleet keeps: nodes in use, a job of a stream from submission to end, a named job that waits."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from sim.engine.fleet_result import DIRECT
+from sim.engine.job import Clock
+from sim.policies.planner import Pending
+
+if TYPE_CHECKING:
+    from sim.engine.job import Job
+    from sim.engine.lives import Failure
+    from sim.engine.prepared import PreparedStream
+    from sim.scenario.streams import Arrival
+
+
+class Allocation:
+    """Nodes of a job of a stream, or one node of several smaller jobs: to failures and repair what a group of a job is.
+
+    Whatever its jobs do at the moment, failures can hit all of its nodes.
+    """
+
+    __slots__ = (
+        "busy", "deferred", "detect_at", "epoch", "footprint", "free", "holding", "jobs", "missing", "nodes",
+        "ready_at", "replaced", "suspects",
+    )  # fmt: skip
+
+    main = None
+    exposed = "both"
+
+    def __init__(self, nodes: list[int], now: float) -> None:
+        self.nodes = nodes
+        """Node at each position, or -1."""
+        self.free = 0
+        """GPUs of a shared node that no job has [-]."""
+        self.jobs: list[StreamJob] = []
+        self.holding = True
+        self.missing: list[int] = []
+        """Positions without a node."""
+        self.replaced: list[int] = []
+        """Positions that lost their node to another one at once."""
+        self.suspects: list[tuple[int, Failure]] = []
+        """Nodes that failed and of which the jobs do not know yet, with the failure."""
+        self.deferred: list[tuple[int, int, int, float]] = []
+        self.footprint = None
+        self.detect_at = math.inf
+        """When the jobs know of a failure [s]."""
+        self.ready_at = -math.inf
+        """When nodes that had to be got ready are there [s]."""
+        self.epoch = 0
+        self.busy = Clock(now)
+        self.busy.is_on = True
+
+    @property
+    def job(self) -> Allocation:
+        """What others read of the job of a group: its nodes, and whether it holds them."""
+        return self
+
+
+class StreamJob(Pending):
+    """A job of a stream, from its submission to its end."""
+
+    __slots__ = (
+        "account", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "notice", "preempted",
+        "queued", "root", "run", "run_at", "save", "saves", "since", "spec", "stages", "stream", "useful",
+        "via", "waited", "why",
+    )  # fmt: skip
+
+    def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
+        super().__init__(
+            number, nodes, spec.gpus, limit=spec.limit, priority=spec.priority, submit=spec.submit, tenant=spec.tenant,
+            partition=spec.partition,
+        )  # fmt: skip
+        self.spec = spec
+        self.stream = stream
+        self.account = account
+        self.allocation: Allocation | None = None
+        self.attempts = 0
+        """How often it has begun to run."""
+        self.root = 0
+        """Why it is in the queue, or had to start anew: index of the root cause; 0 because it arrived."""
+        self.via = DIRECT
+        self.why = 0
+        """Index of the cause that its stages are charged to."""
+        self.queued = spec.submit
+        """Since when it waits [s]."""
+        self.waited = 0.0
+        self.first = math.nan
+        """When it first started [s]."""
+        self.began = math.nan
+        """When it last got its nodes [s]."""
+        self.since = math.nan
+        """Up to when its nodes have been charged [s]."""
+        self.stages: list[tuple[int, float]] = []
+        """What comes before it runs on: bucket and end [s]."""
+        self.run_at = math.inf
+        """When it runs on [s]."""
+        self.durable = 0.0
+        """Work that is saved [s]."""
+        self.saves = stream.saves[spec.gpus]
+        self.save = self.saves.save.of(spec.work)
+        """How long a save stops it [s]."""
+        self.run = 0.0
+        """How long it has held nodes [s]."""
+        self.useful = 0.0
+        """Stepping whose result was kept [s]."""
+        self.notice: tuple[int, int] | None = None
+        """Root cause and size class of the job that preempts it, while it may still save."""
+        self.failures = 0
+        self.preempted = 0
+        self.epoch = 0
+        """Raised at each change of plan; an event that carries an older one is void."""
+
+
+class NamedJob(Pending):
+    """A named job in the queue."""
+
+    __slots__ = ("job",)
+
+    def __init__(self, number: int, job: Job, now: float) -> None:
+        super().__init__(number, job.nodes_needed, job.gpus, priority=job.spec.priority, submit=now)
+        self.job = job
