@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from analysis.statistics.estimates import Interval, mean_interval, t_quantile
 from sim import BIN_EDGES, CLUSTER, HISTOGRAMS, JOB_SUMS, PREEMPTION, ROOTS, Bucket, FleetAccount, Ratio
 from sim.units import HOUR
 
@@ -241,22 +240,6 @@ def are_correlated(values: npt.ArrayLike) -> bool:
     return (2.0 - ratio) / math.sqrt(4 * (len(x) - 2) / (len(x) ** 2 - 1)) > 1.96
 
 
-class Growth(NamedTuple):
-    """How fast the queue grew in the second half of the time [GPUs/s], and its 95 % interval."""
-
-    rate: float
-    ci95: Interval
-    queued: float
-    """GPUs in the queue in the mean of that half."""
-    seconds: float
-    """How long that half is [s]."""
-
-    @property
-    def is_saturated(self) -> bool:
-        """Whether it grew, not by chance, and by more than a fifth of itself: more work arrives than is done."""
-        return self.ci95[0] > 0 and self.rate * self.seconds > 0.2 * self.queued
-
-
 class QueueLine(NamedTuple):
     """The queue in the second half of a run.
 
@@ -288,36 +271,6 @@ def queue_line(fleet: FleetResult) -> QueueLine | None:
     seconds = fleet.seconds[used]
     time = fleet.edges[used] + seconds / 2
     return QueueLine(time - time.mean(), fleet.level("queued_gpus")[used] / seconds, float(seconds.sum()))
-
-
-def growth_of(lines: Sequence[QueueLine]) -> Growth | None:
-    """Return how fast the queue grew in the second half of some replications; ``None`` without any.
-
-    Of `FEWEST_REPLICATIONS` or more the interval is that of their slopes. Of fewer it is that of the line through their
-    mean, with an error that counts how much neighbouring windows are alike.
-
-    References
-    ----------
-    A. M. Law, "Simulation Modeling and Analysis", 5th ed. (2015), section 9.5 (means of a queue that does not settle).
-    """
-    if not lines:
-        return None
-    queued, seconds = float(np.mean([line.queue.mean() for line in lines])), lines[0].seconds
-    slopes = [line.slope() for line in lines]
-    if len(lines) >= FEWEST_REPLICATIONS:
-        interval = mean_interval(slopes)
-        return None if interval is None else Growth(float(np.mean(slopes)), interval, queued, seconds)
-    count = min(len(line.queue) for line in lines)
-    mean = QueueLine(lines[0].time[:count], np.mean([line.queue[:count] for line in lines], axis=0), seconds)
-    rate, length = mean.slope(), float(mean.time @ mean.time)
-    rest = mean.queue - mean.queue.mean() - rate * mean.time
-    square = float(rest @ rest)
-    alike = min(max(float(rest[1:] @ rest[:-1]) / square, 0.0), 0.95) if square else 0.0
-    # Windows whose errors follow an autoregression of the first order are worth as many independent ones.
-    worth = count * (1 - alike) / (1 + alike)
-    error = math.sqrt(square / (count - 2) / length * count / worth)
-    half = t_quantile(0.95, max(worth - 2, 1.0)) * error
-    return Growth(rate, (rate - half, rate + half), queued, seconds)
 
 
 # Quantiles of single jobs.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,12 +15,12 @@ from analysis.fleet import (
     BY,
     FEWEST_REPLICATIONS,
     ON_QUEUE,
+    QueueLine,
     Slice,
     are_correlated,
     batches,
     fleet_ratios,
     group_of,
-    growth_of,
     quantiles,
     slices,
 )
@@ -35,7 +36,7 @@ from analysis.results.models import (
     StopsFound,
     Summary,
 )
-from analysis.statistics.estimates import contributions, ratio_interval
+from analysis.statistics.estimates import Interval, contributions, mean_interval, ratio_interval, t_quantile
 from analysis.statistics.intervals import possible
 from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, NO_FAILURE, OUTCOMES, ROOTS, Bucket
 from sim.units import DAY
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from analysis.fleet import Growth
     from analysis.results.models import RunDocument
     from analysis.runs import Ensemble
     from sim import Attempt, FleetAccount, FleetResult, Ratio
@@ -101,6 +101,52 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> Settled:
         found = {name: empty if name.partition("@")[0] in ON_QUEUE else summary for name, summary in found.items()}
     intervals = "replications" if tally.replications >= FEWEST_REPLICATIONS else "batch means" if count else "none"
     return Settled(found, intervals, count, correlated, growth)
+
+
+class Growth(NamedTuple):
+    """How fast the queue grew in the second half of the time [GPUs/s], and its 95 % interval."""
+
+    rate: float
+    ci95: Interval
+    queued: float
+    """GPUs in the queue in the mean of that half."""
+    seconds: float
+    """How long that half is [s]."""
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether it grew, not by chance, and by more than a fifth of itself: more work arrives than is done."""
+        return self.ci95[0] > 0 and self.rate * self.seconds > 0.2 * self.queued
+
+
+def growth_of(lines: Sequence[QueueLine]) -> Growth | None:
+    """Return how fast the queue grew in the second half of some replications; ``None`` without any.
+
+    Of `FEWEST_REPLICATIONS` or more the interval is that of their slopes. Of fewer it is that of the line through their
+    mean, with an error that counts how much neighbouring windows are alike.
+
+    References
+    ----------
+    A. M. Law, "Simulation Modeling and Analysis", 5th ed. (2015), section 9.5 (means of a queue that does not settle).
+    """
+    if not lines:
+        return None
+    queued, seconds = float(np.mean([line.queue.mean() for line in lines])), lines[0].seconds
+    slopes = [line.slope() for line in lines]
+    if len(lines) >= FEWEST_REPLICATIONS:
+        interval = mean_interval(slopes)
+        return None if interval is None else Growth(float(np.mean(slopes)), interval, queued, seconds)
+    count = min(len(line.queue) for line in lines)
+    mean = QueueLine(lines[0].time[:count], np.mean([line.queue[:count] for line in lines], axis=0), seconds)
+    rate, length = mean.slope(), float(mean.time @ mean.time)
+    rest = mean.queue - mean.queue.mean() - rate * mean.time
+    square = float(rest @ rest)
+    alike = min(max(float(rest[1:] @ rest[:-1]) / square, 0.0), 0.95) if square else 0.0
+    # Windows whose errors follow an autoregression of the first order are worth as many independent ones.
+    worth = count * (1 - alike) / (1 + alike)
+    error = math.sqrt(square / (count - 2) / length * count / worth)
+    half = t_quantile(0.95, max(worth - 2, 1.0)) * error
+    return Growth(rate, (rate - half, rate + half), queued, seconds)
 
 
 def _of_batches(ratios: Sequence[Ratio]) -> tuple[float, float] | None:

@@ -21,12 +21,12 @@ from analysis.fleet import (
     are_correlated,
     batches,
     fleet_ratios,
-    growth_of,
     job_quantile,
     queue_line,
 )
 from analysis.metrics import METRICS
 from analysis.page.build import report_of
+from analysis.results.fleet import growth_of
 from analysis.results.models import RunDocument
 from analysis.results.run import document, render
 from analysis.runs import replicate
