@@ -86,6 +86,10 @@ def trace(
     set_: SetOption = None,
     seed: SeedOption = None,
     replication: Annotated[int, typer.Option(metavar="N", help="Which replication, counted from 0.", min=0)] = 0,
+    first: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Leave out what is before it, such as 36 h.")
+    ] = None,
+    last: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Leave out what is behind it.")] = None,
     yes: YesOption = False,
 ) -> None:
     """Write one replication as a timeline for ui.perfetto.dev.
@@ -95,6 +99,7 @@ def trace(
     from analysis import timeline
 
     refuse_to_write(out)
+    window = _window(first, last)
     described = load_scenario(scenario, set_, seed)
 
     import sim
@@ -104,9 +109,26 @@ def trace(
     most = math.inf if yes else sim.MOST_EVENTS
     try:
         result = sim.run(prepared, replication, keeps_log=True, keeps_timeline=True, most_events=most)
-    except sim.WorkError as error:
+        found = timeline.chrome_trace(prepared, result, window)
+    except (sim.WorkError, timeline.TimelineError) as error:
         refuse(str(error))
-    write(out, timeline.encoded(timeline.chrome_trace(prepared, result), out))
+    write(out, timeline.encoded(found, out))
+
+
+def _window(first: str | None, last: str | None) -> tuple[float, float]:
+    """Return the first and last time that are shown [s after the warm-up], or end with a line about a wrong one."""
+    from sim import units
+
+    ends = [-math.inf, math.inf]
+    for place, (option, text) in enumerate((("--from", first), ("--to", last))):
+        if text is not None:
+            try:
+                ends[place] = units.parse(text, units.DURATION)
+            except units.UnitError as error:
+                refuse(f"{option}: {error}")
+    if ends[0] >= ends[1]:
+        refuse(f"--from {first}: is not before --to {last}")
+    return ends[0], ends[1]
 
 
 @app.command()

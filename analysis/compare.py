@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import sim
 from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
-from analysis.metrics import METRICS, SHARES, lower_is_better
+from analysis.metrics import METRICS, is_share, lower_is_better
 from analysis.results.models import (
     FORMAT,
     AtEqual,
@@ -93,7 +93,7 @@ class Comparison:
     @property
     def order(self) -> tuple[str, ...]:
         """The variants, best first by the mean of the headline; empty where none is known that may rank them."""
-        if self.differs and self.headline in SHARES:
+        if self.differs and is_share(self.headline):
             return ()
         sign = 1 if lower_is_better(self.headline) else -1
         found = {
@@ -202,6 +202,7 @@ def headline(rows: Sequence[Mapping[str, Ratio]], differs: Sequence[str]) -> str
     """
     known = set.intersection(*(set(row) for row in rows))
     wanted = ("cost_per_token", "tokens_per_day") if differs else ("goodput",)
+    wanted = ("cluster_goodput",) if "occupancy" in known else wanted
     return next((name for name in wanted if name in known), "ettr")
 
 
@@ -316,7 +317,7 @@ def _check_common(variants: Sequence[Variant]) -> None:
 
 def _check(precision: Precision, metric: str) -> None:
     """Refuse percentage points of what is no share."""
-    if not precision.relative and metric not in SHARES:
+    if not precision.relative and not is_share(metric):
         raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
 
 

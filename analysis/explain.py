@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,9 @@ from analysis.results.explained import (
     Constant,
     Degraded,
     ExplainDocument,
+    ExplainedFleet,
     ExplainedJob,
+    ExplainedStream,
     FaultClass,
     Fit,
     GroupLink,
@@ -42,11 +45,13 @@ from analysis.results.run import describe_closed_form, provenance
 from analysis.results.step import PARTS, describe_step, sizes, stores_of
 from sim import catalog, recovery_summary
 from sim.catalog import steps
+from sim.formulas.queues import gang_saturation
+from sim.scenario.laws import Exponential
 from sim.steps import Constants, Impairment, checkpoint_size, communicator_time, flop_per_token, start_time, stated_pace
 from sim.steps.memory import CHECKPOINT_BYTES
 from sim.steps.power import node_power
 from sim.steps.time import rate
-from sim.units import DAY
+from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from analysis.runs import Ensemble
@@ -196,6 +201,7 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
         description=prepared.scenario.description,
         seed=prepared.seed,
         jobs={job.name: _job(prepared, index) for index, job in enumerate(prepared.jobs)},
+        fleet=_fleet(prepared) if prepared.streams else None,
         fit=Fit(steps=errors["rows"], mean_error=errors["mape"], unseen_source_error=errors["left_out"]),
         closed_form=describe_closed_form(prepared, simulated),
         assumptions=list(prepared.scenario.assumptions),
@@ -204,6 +210,53 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
             command, prepared.scenario, engine="events" if reason else "compiled", engine_reason=reason
         ),
     )
+
+
+def _fleet(prepared: Prepared) -> ExplainedFleet:
+    """Return what streams ask of the cluster; named jobs hold theirs, and are not counted."""
+    gpus = (prepared.nodes - sum(reserve.nodes for reserve in prepared.reserves.values())) * prepared.gpus_per_node
+    found = {}
+    for stream in prepared.streams:
+        knows_work = math.isfinite(stream.mean_work)
+        ends = [stream.saves[size].interval for size in (min(stream.gpus), max(stream.gpus))]
+        found[stream.name] = ExplainedStream(
+            jobs_per_day=None if stream.pending else stream.rate * DAY,
+            gpus={str(size): share for size, share in sorted(stream.gpus.items())},
+            mean_gpus=sum(size * share for size, share in stream.gpus.items()),
+            mean_gpu_hours=stream.mean_work / HOUR if knows_work else None,
+            offered_load=stream.rate * stream.mean_work / gpus if knows_work and not stream.pending else None,
+            restart_s=stream.restart,
+            detection_s=stream.detection,
+            save_interval_s=[interval if math.isfinite(interval) else None for interval in ends],
+        )
+    loads = [stream.offered_load for stream in found.values()]
+    known = [load for load in loads if load is not None]
+    return ExplainedFleet(
+        streams=found,
+        offered_load=sum(known) if len(known) == len(loads) else None,
+        saturation=_saturation(prepared, gpus),
+    )
+
+
+def _saturation(prepared: Prepared, gpus: int) -> float | None:
+    """Return the occupancy that strict FIFO cannot exceed, of jobs of one size beside those of the whole cluster.
+
+    The formula wants independent arrivals and exponential run times of one mean.
+    """
+    streams = prepared.scenario.streams
+    works = [getattr(stream, "work", None) for stream in streams]
+    if prepared.scheduler.head == "passes" or len(prepared.partitions) > 1 or len({*map(repr, works)}) > 1:
+        return None
+    if not isinstance(works[0], Exponential) or any(stream.pending for stream in prepared.streams):
+        return None
+    rates: dict[int, float] = {}
+    for stream in prepared.streams:
+        for size, share in stream.gpus.items():
+            rates[size] = rates.get(size, 0.0) + stream.rate * share
+    small, *others = sorted(rates)
+    if others != [gpus] or gpus % small or (small > 1 and small % prepared.gpus_per_node):
+        return None
+    return gang_saturation(gpus // small, rates[small] / sum(rates.values()))[1]
 
 
 _MANY = 10**9

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from analysis.fleet import Slice, fleet_ratios
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, Bucket, JobResult, Prepared, PreparedJob, Ratio, Result
 from sim.formulas.arrays import quantile
 from sim.formulas.nodes import missing_nodes_pmf
@@ -17,7 +19,7 @@ from sim.steps.power import energy_by_bucket, facility_energy
 from sim.units import DAY, ENERGY, HOUR, YEAR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from sim.steps.power import FacilityEnergy
 
@@ -137,20 +139,28 @@ _POWER = Need(
     "it is not known what a node draws: give power.idle and power.training",
 )
 
+_STREAMS = Need(lambda prepared: bool(prepared.streams), "only jobs of streams have it: give the scenario streams")
+
+
+def _every(prepared: Prepared, has: Callable[[PreparedJob], bool]) -> bool:
+    """Return whether all that runs is jobs that have something; of jobs of streams nothing is known."""
+    return not prepared.streams and all(map(has, prepared.jobs))
+
+
 _TOKENS = Need(
-    lambda prepared: all(plan.tokens_per_second > 0 for plan in prepared.jobs),
+    lambda prepared: _every(prepared, lambda plan: plan.tokens_per_second > 0),
     "the tokens of every job are not known: give each a batch, and a step_time or a model",
     every_job=True,
 )
 
 _MFU = Need(
-    lambda prepared: all(plan.mfu is not None for plan in prepared.jobs),
+    lambda prepared: _every(prepared, lambda plan: plan.mfu is not None),
     "the utilisation of every job is not known: give each a model, a batch and a layout, or an mfu",
     every_job=True,
 )
 
 _STEP = Need(
-    lambda prepared: all(plan.step_time > 0 for plan in prepared.jobs),
+    lambda prepared: _every(prepared, lambda plan: plan.step_time > 0),
     "the step of every job is not known: give each a step_time or a model",
     every_job=True,
 )
@@ -324,6 +334,50 @@ _OWN = (
     Metric("cost", "cost per run", "the cost per run", "currency",
            "cost of a replication. Needs `cost`",
            better="lower", needs=(_PRICES,), of="cluster"),
+    Metric("occupancy", "occupancy", "the share of working GPUs that jobs have", "share",
+           "GPU-time of jobs / GPU-time in working order",
+           detail="allocated / healthy", needs=(_STREAMS,), of="cluster"),
+    Metric("allocation", "allocation", "the share of all GPUs that jobs have", "share",
+           "GPU-time of jobs / owned GPU-time",
+           detail="allocated / owned", needs=(_STREAMS,), of="cluster"),
+    Metric("fragmentation", "fragmentation", "the share of free GPUs that the largest possible job cannot use", "share",
+           "1 − largest job that could start / free GPUs, over time weighted by the free GPUs",
+           better="lower", needs=(_STREAMS,), of="cluster"),
+    Metric("queue_length", "jobs in the queue", "the number of waiting jobs", "count",
+           "jobs in the queue, mean over time",
+           better="lower", needs=(_STREAMS,), is_plural=True, of="cluster"),
+    Metric("second_order_share", "second-order share", "the share of failure losses that preemptions pass on", "share",
+           "GPU-time lost via preemptions whose root is a failure / all GPU-time lost whose root is a failure",
+           better="lower", needs=(_STREAMS,), of="cluster"),
+    Metric("wait_first", "first wait", "the wait before a job first starts", "s",
+           "first submission to first start, mean of the jobs that started",
+           better="lower", needs=(_STREAMS,)),
+    Metric("wait_total", "total wait", "all the time that a job waits", "s",
+           "all time in the queue, requeues included, mean of the jobs that ended",
+           better="lower", needs=(_STREAMS,)),
+    Metric("jct", "job completion time", "the time from submission to completion", "s",
+           "first submission to end, mean of the jobs that completed",
+           better="lower", head="JCT", needs=(_STREAMS,)),
+    Metric("bounded_slowdown", "bounded slowdown", "how many times its run time a job takes", "count",
+           "max(1, (total wait + run) / max(run, τ)) with τ = 10 s, mean of the jobs that ended",
+           better="lower", detail="τ = 10 s", needs=(_STREAMS,)),
+    Metric("bounded_slowdown_10min", "bounded slowdown of long jobs", "how many times its run time a job takes",
+           "count", "as `bounded_slowdown`, with τ = 10 min",
+           better="lower", head="bounded slowdown", detail="τ = 10 min", needs=(_STREAMS,)),
+    Metric("ettr_above_90", "GPU-time with an ETTR of 90 %", "the share of GPU-time in jobs that lose at most a tenth",
+           "share",
+           "GPU-time of the jobs whose own ETTR is 0.9 or more / GPU-time of all jobs",
+           head="GPU-time with ETTR ≥ 0.9", needs=(_STREAMS,)),
+    Metric("preemptions", "preemptions", "the number of preemptions in 1,000 GPU-hours", "count",
+           "running jobs stopped for another job, per 1,000 GPU-hours of jobs",
+           better="lower", detail="per 1,000 GPU-h", needs=(_STREAMS,), is_plural=True),
+    Metric("second_order_preemptions", "second-order preemptions",
+           "the number of preemptions in 1,000 GPU-hours that a failure began", "count",
+           "preemptions by a job that a failure had put back into the queue, per 1,000 GPU-hours of jobs",
+           better="lower", detail="per 1,000 GPU-h", needs=(_STREAMS,), is_plural=True),
+    Metric("mttf", "MTTF of jobs", "the running time between failures of a job", "s",
+           "time of jobs with their nodes / stops by failures of infrastructure",
+           head="MTTF", needs=(_STREAMS,)),
     Metric("cost_per_token", "cost of a million tokens", "the cost of training", "currency per token",
            "cost / tokens that survived. Needs `batch` and a step time in every job, as all that is per token",
            better="lower", needs=(_PRICES, _TOKENS), of="cluster"),
@@ -342,13 +396,44 @@ _OF_TIME = tuple(
     for name in JOB_BUCKETS
 )
 
-METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in (*_OWN, *_OF_TIME)})
 
-"""Every metric that a scenario may have."""
+class _Metrics(Mapping[str, Metric]):
+    """The metrics by name; one such as ``ettr@size=1024+``, of a slice, is made where it is asked for."""
 
-SHARES = frozenset(name for name, metric in METRICS.items() if metric.is_share)
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._own = {metric.name: metric for metric in metrics}
 
-"""Metrics that are shares; their precision is stated in points."""
+    def __getitem__(self, name: str) -> Metric:
+        if name in self._own:
+            return self._own[name]
+        part = Slice.parse(name)
+        if part is None:
+            raise KeyError(name)
+        whole = self._own[part.metric]
+        return whole._replace(
+            name=name,
+            label=whole.label + part.words,
+            plain=whole.plain + part.words,
+            head=whole.head and whole.head + part.words,
+            needs=(_STREAMS,),
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own)
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+
+METRICS: Mapping[str, Metric] = _Metrics((*_OWN, *_OF_TIME))
+
+"""Every metric that a scenario may have; iteration gives those of all jobs, slices of them are found by name."""
+
+
+def is_share(metric: str) -> bool:
+    """Return whether a metric is a share; its precision is stated in points."""
+    return metric in METRICS and METRICS[metric].is_share
+
 
 PROBABILITIES = frozenset(name for name, metric in METRICS.items() if metric.is_probability)
 
@@ -375,7 +460,7 @@ def spending(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     """
     tokens = [_tokens(prepared, result, index) for index in range(len(prepared.jobs))]
     return _metrics(
-        _amounts(prepared, result), _endowment(prepared, result), sum(tokens), has_tokens=all(_has_tokens(prepared))
+        _amounts(prepared, result), _endowment(prepared, result), sum(tokens), has_tokens=_TOKENS.has(prepared)
     )
 
 
@@ -588,28 +673,53 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     """
     planned = [source.planned for source in prepared.sources]
     jobs = [job_ratios(plan, job, planned) for plan, job in zip(prepared.jobs, result.jobs, strict=True)]
-    days = max(max(job.end for job in result.jobs) - min(job.arrival for job in result.jobs), 0.0) / DAY
     pooled: dict[str, Ratio] = {}
     for name in dict.fromkeys(name for row in jobs for name in row):
         mine = [row[name] for row in jobs if name in row]
         if len(mine) < len(jobs) and any(need.every_job for need in METRICS[name].needs):
             continue
         unit = METRICS[name].unit
-        base = 1.0 if unit == "count" else days if unit == "1/d" else sum(ratio.base for ratio in mine)
+        base = sum(ratio.base for ratio in mine)
+        if unit in ("count", "1/d"):
+            base = 1.0 if unit == "count" else max(_last_end(result) - _first_arrival(result), 0.0) / DAY
         pooled[name] = Ratio(sum(ratio.amount for ratio in mine), base)
     productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
     pooled["cluster_goodput"] = Ratio(productive, result.capacity)
+    if result.fleet is not None:
+        _add_fleet(pooled, fleet_ratios(prepared, result.fleet))
     pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)
     if result.unit_seconds:
         pooled["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)
     return pooled | spending(prepared, result)
 
 
+def _first_arrival(result: Result) -> float:
+    return min(job.arrival for job in result.jobs)
+
+
+def _last_end(result: Result) -> float:
+    return max(job.end for job in result.jobs)
+
+
+def _add_fleet(pooled: dict[str, Ratio], fleet: Mapping[str, Ratio]) -> None:
+    """Add the metrics of streams to those of the named jobs beside them; what is of the cluster has one base."""
+    for name, ratio in fleet.items():
+        known = pooled.get(name, Ratio(0.0, 0.0))
+        is_common = METRICS[name].of == "cluster" or METRICS[name].unit == "count"
+        base = (known.base or ratio.base) if is_common else known.base + ratio.base
+        pooled[name] = Ratio(known.amount + ratio.amount, base)
+
+
 def time_shares(result: Result) -> dict[str, Ratio]:
     """Return the share of the jobs' requested GPU-time in each bucket, as metrics ``time_shares.<bucket>``."""
     requested = sum(job.requested for job in result.jobs)
-    spent = np.sum([job.buckets for job in result.jobs], axis=0).tolist()
-    return {f"{TIME_SHARE}{name}": Ratio(time, requested) for name, time in zip(JOB_BUCKETS, spent, strict=True)}
+    spent = sum((job.buckets for job in result.jobs), np.zeros(len(JOB_BUCKETS)))
+    if result.fleet is not None:
+        spent = spent + result.fleet.buckets
+        requested += float(result.fleet.buckets.sum())
+    return {
+        f"{TIME_SHARE}{name}": Ratio(time, requested) for name, time in zip(JOB_BUCKETS, spent.tolist(), strict=True)
+    }
 
 
 # How many nodes are missing at once, and how far that is from what independent nodes would do.

@@ -21,11 +21,25 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
-from analysis.metrics import SHARES, add_times, amounts_of, job_ratios, job_spending, ratios
+from analysis.fleet import FEWEST_REPLICATIONS, QueueLine, queue_line
+from analysis.metrics import add_times, amounts_of, is_share, job_ratios, job_spending, ratios
 from analysis.statistics.differences import CONTROL_COUNT, ControlVariates, controlled
 from analysis.statistics.estimates import means, ratio_interval
 from analysis.statistics.intervals import unseen
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, MOST_EVENTS, Bucket, Prepared, Ratio, Result, check_work, run, with_engine
+from sim import (
+    CLUSTER,
+    CLUSTER_BUCKETS,
+    JOB_BUCKETS,
+    MOST_EVENTS,
+    Bucket,
+    Prepared,
+    Ratio,
+    Result,
+    added,
+    check_work,
+    run,
+    with_engine,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -33,7 +47,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sim import JobResult
+    from sim import FleetResult, JobResult
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -271,13 +285,14 @@ class Table(Sequence[Mapping[str, Ratio]]):
         self._count = 0
 
     def append(self, row: Mapping[str, Ratio]) -> None:
-        """Add the metrics of a replication; all have the same."""
-        if not self._count:
-            self._columns = {name: array("d") for name in row}
-        assert row.keys() == self._columns.keys()
+        """Add the metrics of a replication; one that another replication lacks, such as of a size, is nothing there."""
         for name, ratio in row.items():
+            if name not in self._columns:
+                self._columns[name] = array("d", [0.0] * (2 * self._count))
             self._columns[name].extend(ratio)
         self._count += 1
+        for column in self._columns.values():
+            column.extend([0.0] * (2 * self._count - len(column)))
 
     def __len__(self) -> int:
         """Return the number of replications."""
@@ -366,6 +381,12 @@ class Tally:
         GPU-seconds of all jobs by window and bucket, of the replications that reached it.
     reached
         For each window, how many reached it, where it begins in the first of them, and where it ends in the last [s].
+    fleet
+        What the streams of jobs came to in all replications; ``None`` without streams.
+    first_fleets
+        The same of each of the first replications, of which batches are made while there are few.
+    queues
+        The queue in the second half of each replication.
     """
 
     def __init__(self, prepared: Prepared) -> None:
@@ -387,6 +408,9 @@ class Tally:
         self.repairs: dict[str, int] = {}
         self.windows: FloatArray = np.zeros((0, len(JOB_BUCKETS)))
         self.reached: list[tuple[int, float, float]] = []
+        self.fleet: FleetResult | None = None
+        self.first_fleets: list[FleetResult] = []
+        self.queues: list[QueueLine] = []
 
     def add(self, result: Result) -> None:
         """Add a replication."""
@@ -417,8 +441,26 @@ class Tally:
             self.amounts.setdefault(name, array("d")).append(amount)
         for part, number in repairs.items():
             self.repairs[part] = self.repairs.get(part, 0) + number
+        if result.fleet is not None:
+            self._add_fleet(result.fleet)
         if self.prepared.windows is not None:
             self._add_windows(result)
+
+    def _add_fleet(self, fleet: FleetResult) -> None:
+        self.fleet = fleet if self.fleet is None else added((self.fleet, fleet))
+        if self.replications < FEWEST_REPLICATIONS:
+            self.first_fleets.append(fleet)
+        line = queue_line(fleet)
+        if line is not None:
+            self.queues.append(line)
+        self.requested += float(fleet.buckets.sum())
+        self.buckets += fleet.buckets
+        for key, row in fleet.ledger.items():
+            if key.account != CLUSTER and key.cause < self.losses.shape[1]:
+                self.losses[key.bucket, key.cause] += float(row.sum())
+        for stop, rows in fleet.stops.items():
+            if not stop.via and 0 < stop.cause <= len(self.interruptions):
+                self.interruptions[stop.cause - 1][-1] += round(float(rows[:, 0].sum()))
 
     def _add_windows(self, result: Result) -> None:
         """Add the windows that a replication has reached."""
@@ -637,7 +679,7 @@ def _check_metric(metric: str, known: Mapping[str, Ratio], precision: Precision 
         near = difflib.get_close_matches(metric, known, 1)
         hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(sorted(known))}"
         raise RequestError(f"this scenario has no metric '{metric}'; {hint}")
-    if precision is not None and not precision.relative and metric not in SHARES:
+    if precision is not None and not precision.relative and not is_share(metric):
         raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
 
 

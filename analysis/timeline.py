@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import heapq
 import itertools
 import json
+import math
+from dataclasses import replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from sim import JOB_BUCKETS, NO_FAILURE, Bucket
+from sim import JOB_BUCKETS, NO_FAILURE, ROOTS, Bucket, Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from sim import Prepared, Result, Timeline
+    from sim import Prepared, Result
 
 # The rows of a timeline: processes and threads for jobs, groups of replicas, domains and nodes.
 
@@ -38,11 +41,19 @@ class Tracks:
             self._groups[index, 0] = self._thread(pid, "in step" if plan.replicas > 1 else "all nodes")
             for group in sorted({span.group for span in result.timeline.spans if span.job == index and span.group}):
                 self._groups[index, group] = self._thread(pid, f"replica {group - 1} away")
+        self._streams = [(self._process(f"stream {stream.name}"), stream.name) for stream in prepared.streams]
+        self._lanes: dict[tuple[int, int], dict[str, int]] = {}
         self._add_nodes(prepared, sorted({outage.node for outage in result.outages}))
 
     def of_group(self, job: int, group: int) -> dict[str, int]:
         """Return the row of a group of replicas."""
         return self._groups[job, group]
+
+    def of_lane(self, stream: int, lane: int) -> dict[str, int]:
+        """Return a row of a stream: one for each job that runs at the same time."""
+        if (stream, lane) not in self._lanes:
+            self._lanes[stream, lane] = self._thread(self._streams[stream][0], f"running job {lane + 1}")
+        return self._lanes[stream, lane]
 
     def of_node(self, node: int) -> dict[str, int]:
         """Return the row of a node."""
@@ -92,31 +103,58 @@ STEPPING = (Bucket.PRODUCTIVE, Bucket.DEGRADED)
 """Buckets that a span has while its group steps; what saves, periodic work and rollbacks take of it is in it."""
 
 
-def chrome_trace(prepared: Prepared, result: Result) -> dict[str, Any]:
+MOST_SPANS = 1_000_000
+
+"""Stretches of time in a timeline at most: viewers take no more."""
+
+
+class TimelineError(ValueError):
+    """A timeline has more than a viewer can show; the message is one line."""
+
+
+def chrome_trace(
+    prepared: Prepared, result: Result, window: tuple[float, float] = (-math.inf, math.inf)
+) -> dict[str, Any]:
     """Return a replication as a document of the Trace Event Format (JSON object format).
 
     A job is a process, with a thread for the replicas that step together and one for each replica that was ever away;
     phases are complete events. Each domain with a node that was ever down is a process, each such node a thread in it.
     Failures are instant events; nodes down, GPUs that step, replicas that step together and surviving tokens are
-    counters. Times are whole microseconds after the warm-up; what was before is cut off.
+    counters. A stream of jobs is a process, with as many threads as its jobs ran at the same time. Times are whole
+    microseconds after the warm-up; what was before is cut off.
 
     Parameters
     ----------
     prepared, result
         A scenario, and a replication of it that was run with its timeline and its log of nodes.
+    window
+        First and last time that is shown [s after the warm-up].
+
+    Raises
+    ------
+    TimelineError
+        If more than `MOST_SPANS` are in the window.
 
     References
     ----------
     "Trace Event Format", Google (2016).
     """
     assert result.timeline is not None, "a result with its timeline"
-    names = [NO_FAILURE, *(source.name for source in prepared.sources)]
+    result = _within(result, *window)
+    assert result.timeline is not None, "as before"
+    count = len(result.timeline.spans) + len(result.outages) + len(result.attempts)
+    if count > MOST_SPANS:
+        raise TimelineError(
+            f"{count:,} stretches of time, and a viewer takes {MOST_SPANS:,}: choose a part of the run, --from and --to"
+        )
+    names = [NO_FAILURE, *(source.name for source in prepared.sources), *ROOTS]
     tracks = Tracks(prepared, result)
     found = [
         *_phases(tracks, result.timeline, names),
+        *_attempts(tracks, result, names),
         *_outages(tracks, result, names),
         *_marks(tracks, result.timeline, names),
-        *_nodes_down(tracks, result),
+        *_nodes_down(tracks, result, max(window[0], 0.0)),
         *_stepping(tracks, prepared, result.timeline),
         *_tokens(tracks, prepared, result.timeline),
     ]
@@ -131,6 +169,24 @@ def chrome_trace(prepared: Prepared, result: Result) -> dict[str, Any]:
             "ettrick": metadata.version("ettrick"),
         },
     }
+
+
+def _within(result: Result, first: float, last: float) -> Result:
+    """Return what a replication did in a part of its time; work that survives is known from before it too."""
+    timeline = result.timeline
+    assert timeline is not None, "a result with its timeline"
+
+    def cut(spans: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(
+            span._replace(start=max(span.start, first), end=min(span.end, last))
+            for span in spans
+            if span.start < last and span.end > first
+        )
+
+    marks = tuple(mark for mark in timeline.marks if first <= mark.time <= last)
+    milestones = tuple(stone for stone in timeline.milestones if first <= stone.time <= last)
+    inside = Timeline(cut(timeline.spans), marks, milestones)
+    return replace(result, timeline=inside, outages=cut(result.outages), attempts=cut(result.attempts))
 
 
 def encoded(content: dict[str, Any], path: Path) -> bytes:
@@ -168,6 +224,22 @@ def _phases(tracks: Tracks, timeline: Timeline, names: list[str]) -> Iterator[An
         yield from _complete(name, "step" if stepping else "wait", span.start, span.end, track, **arguments)
 
 
+def _attempts(tracks: Tracks, result: Result, names: list[str]) -> Iterator[Any]:
+    """Yield when each job of a stream had its nodes, in the first row of its stream that is free."""
+    running: dict[int, list[tuple[float, int]]] = {}
+    free: dict[int, list[int]] = {}
+    for attempt in sorted(result.attempts, key=lambda attempt: (attempt.start, attempt.job)):
+        mine, lanes = running.setdefault(attempt.stream, []), free.setdefault(attempt.stream, [])
+        while mine and mine[0][0] <= attempt.start:
+            heapq.heappush(lanes, heapq.heappop(mine)[1])
+        lane = heapq.heappop(lanes) if lanes else len(mine)
+        heapq.heappush(mine, (attempt.end, lane))
+        track = tracks.of_lane(attempt.stream, lane)
+        arguments = {"job": attempt.job, "GPUs": attempt.gpus, "state": attempt.state, "cause": names[attempt.cause]}
+        name = f"job {attempt.job}, {attempt.gpus} GPUs"
+        yield from _complete(name, "attempt", attempt.start, attempt.end, track, **arguments)
+
+
 def _outages(tracks: Tracks, result: Result, names: list[str]) -> Iterator[Any]:
     for outage in result.outages:
         track = tracks.of_node(outage.node)
@@ -195,14 +267,14 @@ def _marks(tracks: Tracks, timeline: Timeline, names: list[str]) -> Iterator[Any
         }
 
 
-def _nodes_down(tracks: Tracks, result: Result) -> Iterator[Any]:
+def _nodes_down(tracks: Tracks, result: Result, begin: float) -> Iterator[Any]:
     """Yield how many nodes are down, whenever that changes."""
     changes = [(outage.start, 1) for outage in result.outages] + [(outage.end, -1) for outage in result.outages]
-    yield _counter("nodes down", 0.0, tracks.cluster["pid"], nodes=sum(by for time, by in changes if time <= 0))
+    yield _counter("nodes down", begin, tracks.cluster["pid"], nodes=sum(by for time, by in changes if time <= begin))
     total = 0
     for time, those in itertools.groupby(sorted(changes), key=lambda change: change[0]):
         total += sum(by for _, by in those)
-        if 0 < time < result.edges[-1]:
+        if begin < time < result.edges[-1]:
             yield _counter("nodes down", time, tracks.cluster["pid"], nodes=total)
 
 

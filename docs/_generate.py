@@ -8,10 +8,12 @@ import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import yaml
+
 import sim
 from analysis.metrics import METRICS, TIME_SHARE
 from analysis.page.glossary import terms
-from sim import units
+from sim import catalog, units
 from sim.input.scenario import DEFAULTS
 from sim.scenario.laws import LAW_NAMES
 
@@ -89,9 +91,11 @@ class _Page:
         rows += [self._row("", name, node, required=name in required) for name, node in top.items()]
         self._table(rows)
         for name, node in top.items():
-            self._part(name, node)
+            if name != "templates":  # they are jobs
+                self._part(name, node)
         self._laws()
         self._phases()
+        self._schedulers()
         self._catalog()
         return "\n".join(self.lines).rstrip() + "\n"
 
@@ -178,6 +182,16 @@ class _Page:
             [self._row("phases", name, part, required=name in required) for name, part in node["properties"].items()]
         )
 
+    def _schedulers(self) -> None:
+        self.lines.append("## Presets of the scheduler\n")
+        self.lines.append("`scheduler.use` names one; a key that the scenario states itself wins.\n")
+        self.lines.append("| use | what it is | keys that it sets |")
+        self.lines.append("|---|---|---|")
+        for name, row in catalog.schedulers().items():
+            keys = yaml.safe_dump(row["keys"], default_flow_style=True, sort_keys=False, width=10_000).strip()
+            self.lines.append(f"| `{name}` | {row['title']} ({row['source']}) | `{keys}` |")
+        self.lines.append("")
+
     def _catalog(self) -> None:
         self.lines.append("## Names that come with Ettrick\n")
         self.lines.append("`ettrick list` prints them, and the strategies, with a line about each.\n")
@@ -240,7 +254,7 @@ class _Page:
 
     def _plain(self, place: str, node: Node) -> str:
         if "$ref" in node:
-            return f"[keys](#{_slug(place)})"
+            return f"[keys](#{'jobs' if place == 'templates' else _slug(place)})"
         if "enum" in node:
             return " or ".join(f"`{choice}`" for choice in node["enum"])
         if "const" in node:

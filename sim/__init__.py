@@ -16,8 +16,22 @@ if TYPE_CHECKING:
     from sim.closed_form.renewal import ClosedForm, closed_form, job_shares
     from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology, edges
     from sim.compiled.run import why_events
+    from sim.engine.fleet_result import (
+        BIN_EDGES,
+        CLUSTER,
+        HISTOGRAMS,
+        IDLE,
+        JOB_SUMS,
+        OUTCOMES,
+        PREEMPTION,
+        ROOTS,
+        SLOWDOWN_TAUS,
+        FleetAccount,
+        FleetResult,
+        added,
+    )
     from sim.engine.prepared import Prepared, PreparedJob
-    from sim.engine.result import JobResult, Ratio, Result, Span, Timeline
+    from sim.engine.result import Attempt, JobResult, Ratio, Result, Span, Timeline
     from sim.input.scenario import Scenario, schema
     from sim.layouts import Candidate, LayoutSearch, NoLayoutError
     from sim.load import (
@@ -52,8 +66,10 @@ import_on_use(
         "cluster.spec": "ClusterSpec",
         "cluster.topology": "FABRIC_PARTS Topology edges",
         "compiled.run": "why_events",
+        "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS OUTCOMES PREEMPTION"
+        " ROOTS SLOWDOWN_TAUS added",
         "engine.prepared": "Prepared PreparedJob",
-        "engine.result": "JobResult Ratio Result Span Timeline",
+        "engine.result": "Attempt JobResult Ratio Result Span Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"
         " parse shipped template",
         "input.scenario": "Scenario schema",

@@ -26,7 +26,6 @@ from sim.policies.checkpoint import CHECKPOINTS
 from sim.policies.detection import DETECTIONS
 from sim.policies.recovery import RECOVERIES
 from sim.policies.repair import LEMONS, REPAIRS
-from sim.policies.scheduler import SCHEDULERS
 from sim.prepare.placement import sized
 from sim.prepare.prepare import examine
 from sim.prepare.step import DoesNotFitError, check_memory
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 _SHORTHAND = ("cluster",)
 
-_READERS = ("replay", "graph-file")
+_READERS = ("replay", "graph-file", "trace")
 
 
 class ScenarioError(ValueError):
@@ -119,8 +118,7 @@ class Template:
     def content(self) -> Table:
         """What the files say, as plain data; of files that strategies read, a digest of what is in them."""
         data: Table = _complete(presets.lay(self.document.copy()), self.folder)
-        sources: Data = data.get("failures")
-        for holder in (*(sources if isinstance(sources, list) else ()), value_at(data, ("cluster", "fabric"), None)):
+        for holder in (value_at(data, path, None) for path in yamlfile.readers(data)):
             for key in yamlfile.FILE_KEYS if isinstance(holder, dict) else ():
                 if isinstance(holder.get(key), str) and Path(holder[key]).is_file():
                     holder[key] = hashlib.sha256(Path(holder[key]).read_bytes()).hexdigest()
@@ -279,9 +277,7 @@ def _about_detection(lines: list[str], document: Document, data: Table) -> list[
 def _complete(document: Document, folder: Path) -> Table:
     """Return the data with strategies named, leftovers of replaced strategies dropped, and files located."""
     data = completed(Scenario, document, DEFAULTS)
-    failures = data.get("failures")
-    sources = range(len(failures)) if isinstance(failures, list) else ()
-    locate_files(data, document, folder, (("cluster", "fabric"), *(("failures", index) for index in sources)))
+    locate_files(data, document, folder, yamlfile.readers(data))
     return data
 
 
@@ -345,13 +341,22 @@ def _unknown_words(scenario: Scenario) -> list[tuple[Keys, str]]:
                 words = [name for name in source.scale if name not in causes]
                 found += [((*path, "scale", name), catalog.unknown("cause", name, causes)) for name in words]
         elif isinstance(source, Replay):
-            for key in yamlfile.FILE_KEYS:
-                name = getattr(source, key)
-                if name is not None and not os.path.exists(name):  # noqa: PTH110  (no error for a name no file can have)
-                    found.append(((*path, key), f"there is no file {name}{yamlfile.neighbour(Path(name))}"))
+            found += _missing_files(source, path)
         else:
             found += _unknown_parts(source, path, counts)
+    for index, stream in enumerate(scenario.streams):
+        found += _missing_files(stream, ("streams", index))
     return found
+
+
+def _missing_files(reader: BaseModel, path: Keys) -> list[tuple[Keys, str]]:
+    """Return path and rule of each file that is named and is not there."""
+    names = {key: getattr(reader, key, None) for key in yamlfile.FILE_KEYS}
+    return [
+        ((*path, key), f"there is no file {name}{yamlfile.neighbour(Path(name))}")
+        for key, name in names.items()
+        if name is not None and not os.path.exists(name)  # noqa: PTH110  (no error for a name no file can have)
+    ]
 
 
 def _unknown_parts(source: Data, path: Keys, counts: Mapping[str, int]) -> list[tuple[Keys, str]]:
@@ -475,7 +480,6 @@ def inventory() -> dict[str, dict[str, str]]:
         "recovery (recovery.use)": RECOVERIES,
         "repair (repair.use)": REPAIRS,
         "lemon policies (repair.lemons.use)": LEMONS,
-        "schedulers (scheduler.use)": SCHEDULERS,
     }
     listing = {
         "scenarios": {name: _described(path) for name, path in shipped("scenarios").items()},
@@ -487,6 +491,9 @@ def inventory() -> dict[str, dict[str, str]]:
         "recovery presets (recovery.use)": {
             name: f"{catalog.recovery(name)['title']} ({catalog.recovery(name)['source']})"
             for name in catalog.recoveries()
+        },
+        "schedulers (scheduler.use)": {
+            name: f"{row['title']} ({row['source']})" for name, row in catalog.schedulers().items()
         },
         "models (jobs.model)": {name: f"{row.title} ({row.source})" for name, row in catalog.models().items()},
         "accelerators (cluster.accelerator)": {

@@ -99,7 +99,7 @@ def run(
     failures
         A trace to use instead of the one that belongs to the replication.
     keeps_log
-        Whether the result says when each node was down.
+        Whether the result says when each node was down, and when each job of a stream ran.
     keeps_timeline
         Whether it says in which phase each group was when.
     most_events

@@ -118,6 +118,15 @@ def copied(data: Data) -> Data:
     return [copied(item) for item in data] if isinstance(data, list) else data
 
 
+def readers(scenario: Table) -> list[Keys]:
+    """Return the paths of a scenario at which something may read a file."""
+    lists = {key: scenario.get(key) for key in ("failures", "streams")}
+    found: list[Keys] = [
+        (key, index) for key, items in lists.items() if isinstance(items, list) for index in range(len(items))
+    ]
+    return [*found, ("cluster", "fabric")]
+
+
 def value_at(data: Data, path: Keys, otherwise: Data) -> Data:
     """Return what was written at a path; a validated default is not there."""
     for step in path:
@@ -287,6 +296,8 @@ class _Builder:
         content: dict[str, Tree] = {}
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             key = self.scalar(event, path) if isinstance(event, yaml.ScalarEvent) else None
+            if isinstance(key, int) and not isinstance(key, bool):
+                key = event.value
             if not isinstance(key, str):
                 example = f"; write '{event.value}' in quotes" if isinstance(event, yaml.ScalarEvent) else ""
                 raise self.error(event, path, f"a key must be text{example}")

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from analysis.compare import Loaded, Recipe, Variant
+    from analysis.results.models import RunDocument
     from analysis.runs import Ensemble
     from sim import Prepared, Scenario
 
@@ -57,8 +58,15 @@ def run(
     set_: SetOption = None,
     seed: SeedOption = None,
     replications: Annotated[
-        int, typer.Option("--replications", "-n", metavar="N", help="How many replications.", min=1)
-    ] = 32,
+        int | None,
+        typer.Option(
+            "--replications",
+            "-n",
+            metavar="N",
+            help="How many replications; 32, or 8 of streams.",
+            min=1,
+        ),
+    ] = None,
     precision: Annotated[
         str | None,
         typer.Option(metavar="WIDTH", help="Replicate until the 95 % interval's half-width is this: 0.1pt or 2%."),
@@ -83,13 +91,24 @@ def run(
     overwrite: OverwriteOption = False,
     yes: YesOption = False,
     quiet: QuietOption = False,
+    tables: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="With --out, of streams: also write tidy tables, such as metrics,ledger."),
+    ] = None,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Leave out rows of a job trace that cannot be used, and count them.")
+    ] = False,
 ) -> None:
     """Simulate a scenario: where every GPU-hour goes."""
     if 0 < band < 20:
         refuse("--band: needs at least 20 draws, or the band's ends are its extremes")
     if node_log and out is None:
         refuse("--node-log: needs --out, the folder to write nodes.csv to")
-    described = load_scenario(scenario, set_, seed, engine=engine)
+    named = _tables(tables, out)
+    described = load_scenario(scenario, set_, seed, engine=engine, skip_bad_rows=skip_bad_rows)
+    if named and not described.streams:
+        refuse("--tables: tidy tables are of streams of jobs, and the scenario has none")
+    replications = replications or (8 if described.streams else 32)
     keep = _keeping(described, out, None if precision else replications, overwrite=overwrite)
 
     import sim
@@ -104,7 +123,14 @@ def run(
     bands = None
     try:
         found = _replicated(
-            described, replications, precision, metric, jobs, most, keeps_log=node_log, is_quiet=is_quiet
+            described,
+            replications,
+            precision,
+            metric,
+            jobs,
+            most,
+            keeps_log=node_log or _has_single_jobs(named),
+            is_quiet=is_quiet,
         )
         if band:
             with Progress("draws of rates", quiet=is_quiet) as progress:
@@ -113,11 +139,34 @@ def run(
         refuse(str(error))
     content = document(found, command=command_line(), bands=bands)
     text = render(content)
-    complaint = keep.write(text, _beside(described, found, has_log=node_log), stale="nodes.csv")
+    complaint = keep.write(text, _beside(described, found, content, has_log=node_log, tables=named), stale=_stale())
     say(text if as_json else format_run(content, found.prepared))
     if complaint is not None:
         refuse(complaint)
     end(reasons.against_run(content.per_job, content.replications, precision, precise=found.precise))
+
+
+def _tables(names: str | None, out: Path | None) -> list[str]:
+    """Return the names of tidy tables, or end with one line about one that is none."""
+    if names is None:
+        return []
+    from analysis.results.fleet import TABLES
+    from sim.yamlfile import suggest
+
+    if out is None:
+        refuse("--tables: needs --out, the folder to write them to")
+    found = [name.strip() for name in names.split(",")]
+    for name in found:
+        if name not in TABLES:
+            refuse(f"--tables {names}: '{name}' is no table{suggest(name, TABLES)}")
+    return found
+
+
+def _has_single_jobs(tables: Sequence[str]) -> bool:
+    """Return whether some tables are about single jobs, so that results have to be kept."""
+    from analysis.results.fleet import OF_SINGLE_JOBS
+
+    return not OF_SINGLE_JOBS.isdisjoint(tables)
 
 
 def _keeping(described: Scenario, out: Path | None, replications: int | None, *, overwrite: bool) -> OutputFolder:
@@ -165,14 +214,25 @@ def _replicated(
         )
 
 
-def _beside(described: Scenario, found: Ensemble, *, has_log: bool) -> dict[str, str]:
+def _stale() -> list[str]:
+    """Return files of an earlier run that go away where this one has none of them."""
+    from analysis.results.fleet import TABLES
+
+    return ["nodes.csv", *(f"{name}.csv" for name in TABLES)]
+
+
+def _beside(
+    described: Scenario, found: Ensemble, content: RunDocument, *, has_log: bool, tables: Sequence[str]
+) -> dict[str, str]:
     """Return the files that lie beside the document."""
     from analysis.metrics import log_csv
+    from analysis.results.fleet import table_csv
     from sim import dump
 
     files = {"scenario.resolved.yaml": dump(described.dump())}
     if has_log:
         files["nodes.csv"] = log_csv(found.results, [source.name for source in found.prepared.sources])
+    files |= {f"{name}.csv": table_csv(name, found, content) for name in tables}
     return files
 
 
@@ -254,7 +314,7 @@ def compare(
         instead_of=base if base in loaded.cannot_run else None,
     )
     text = render(content)
-    complaint = keep.write(text, _resolved(loaded.scenarios), stale="variant-*.resolved.yaml")
+    complaint = keep.write(text, _resolved(loaded.scenarios), stale=["variant-*.resolved.yaml"])
     say(text if as_json else compare_text.format_comparison(content))
     if complaint is not None:
         refuse(complaint)

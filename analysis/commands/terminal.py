@@ -61,13 +61,26 @@ def ending_tidily() -> Iterator[None]:
 
 
 def load_scenario(
-    name: str, overrides: list[str] | None, seed: int | None, *, engine: str | None = None, must_fit: bool = True
+    name: str,
+    overrides: list[str] | None,
+    seed: int | None,
+    *,
+    engine: str | None = None,
+    must_fit: bool = True,
+    skip_bad_rows: bool = False,
 ) -> Scenario:
     """Return a scenario, or end with one line per mistake."""
     import sim
 
     with mistakes_in_lines(name, "scenario"):
-        return sim.load(sim.find(name), changes(overrides, seed, engine), must_fit=must_fit)
+        template, texts = sim.template(name), changes(overrides, seed, engine)
+        if skip_bad_rows:
+            streams = template.content.get("streams", [])
+            traces = [index for index, stream in enumerate(streams) if stream.get("use") == "trace"]
+            texts += [f"streams.{index}.skip_bad_rows=true" for index in traces]
+            if not traces:
+                refuse("--skip-bad-rows: is for streams that replay a trace, and the scenario has none")
+        return template.scenario(texts, must_fit=must_fit)
 
 
 def load_cluster(name: str, overrides: list[str] | None) -> ClusterSpec:
@@ -298,7 +311,7 @@ class OutputFolder:
                 complaint = f"holds {held:,} replications of this, more than {asked:,}; {files.ELSEWHERE}"
             refuse(f"--out {self.folder}: {complaint}")
 
-    def write(self, text: str, beside: Mapping[str, str], stale: str = "") -> str | None:
+    def write(self, text: str, beside: Mapping[str, str], stale: Sequence[str] = ()) -> str | None:
         """Write the document, last of all, and what lies beside it; return what went wrong, in a line.
 
         Parameters
@@ -308,7 +321,7 @@ class OutputFolder:
         beside
             Other files, by name.
         stale
-            Pattern of files of an earlier run that go away if they are not among these.
+            Patterns of files of an earlier run that go away if they are not among these.
         """
         from analysis.results import files
 
@@ -317,7 +330,7 @@ class OutputFolder:
         complaint = files.write_folder(self.folder, {**beside, self.name: text + "\n"})
         if complaint is not None:
             return f"--out {self.folder}: {complaint}"
-        for path in self.folder.glob(stale) if stale else ():
+        for path in (path for pattern in stale for path in self.folder.glob(pattern)):
             if path.name not in beside:
                 path.unlink()
         return None

@@ -13,6 +13,7 @@ from analysis.page.chapters import (
     cluster,
     compare,
     finish,
+    fleet,
     inputs,
     optimum,
     reproduce,
@@ -188,6 +189,8 @@ def _start(content: SweepDocument, axes: Sequence[_Axis]) -> dict[str, Any]:
 
 SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
     run.section,
+    fleet.section,
+    fleet.by_size_section,
     answers.section,
     compare.section,
     compare.bridge_section,

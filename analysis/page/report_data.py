@@ -374,7 +374,16 @@ class ReportData:
 
     @functools.cached_property
     def focus(self) -> Focus | None:
-        """The scenario that is looked at closely: what was run, or what answers the question; ``None`` without one."""
+        """The scenario of named jobs that is looked at closely; ``None`` without one, and of streams of jobs."""
+        return None if self.scenario is None or self.scenario.streams else self._looked_at
+
+    @property
+    def scenario(self) -> Scenario | None:
+        """The scenario that was run, or that answers the question; ``None`` without one."""
+        return None if self._looked_at is None else self._looked_at.scenario
+
+    @functools.cached_property
+    def _looked_at(self) -> Focus | None:
         if self.kind == "run":
             return self._focus(self.run.scenario, self._scenario(RESOLVED), self.run.replications, self.run)
         if self.kind == "compare":

@@ -398,6 +398,29 @@ class Fit(Part):
     unseen_source_error: Real = Field(description="That of sources which a fit had not seen.")
 
 
+class ExplainedStream(Part):
+    """Jobs of a stream."""
+
+    jobs_per_day: Real | None = Field(description="Mean arrivals; null of a backlog.")
+    gpus: dict[str, Real] = Field(description="Share of the jobs by their GPUs.")
+    mean_gpus: Real = Field(description="Of a job.")
+    mean_gpu_hours: Real | None = Field(description="Work of a job [GPU-h]; null if some never end.")
+    offered_load: Real | None = Field(description="Work that arrives over what the cluster can do.")
+    restart_s: Real = Field(description="From nodes to running [s].")
+    detection_s: Real = Field(description="Of a failure [s].")
+    save_interval_s: list[Real | None] = Field(description="Of the smallest and the largest job [s]; null for none.")
+
+
+class ExplainedFleet(Part):
+    """The jobs of all streams together."""
+
+    streams: dict[str, ExplainedStream] = Field(description="By name.")
+    offered_load: Real | None = Field(description="Work over what the cluster without its spares can do; saves aside.")
+    saturation: Real | None = Field(
+        description="Occupancy that strict FIFO cannot exceed, by a formula; null where none is known."
+    )
+
+
 class ExplainDocument(Document):
     """`ettrick explain SCENARIO --json` prints this document."""
 
@@ -405,6 +428,7 @@ class ExplainDocument(Document):
     description: str = Field(description="Of the scenario.")
     seed: Whole = Field(description="Seed of all random numbers.")
     jobs: dict[str, PlannedJob | ExplainedJob] = Field(description="By name.")
+    fleet: ExplainedFleet | None = Field(None, description="Jobs of streams; null without any.")
     fit: Fit = Field(description="What the model of steps is fitted to.")
     closed_form: ClosedForm = Field(description="What a formula says.")
     assumptions: Texts = Field(description="Those of the scenario.")

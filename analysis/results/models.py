@@ -378,6 +378,100 @@ class Step(Part):
     )
 
 
+class OfJobs(Part):
+    """What single jobs met, whatever their replication; exact to a bin of 9 %."""
+
+    p05: Number = Field(description="5 % of the jobs have less.")
+    p50: Number = Field(description="The median.")
+    p95: Number = Field(description="95 % of the jobs have less.")
+
+
+class GroupFound(Part):
+    """Jobs of streams that have something in common."""
+
+    jobs: Real = Field(description="Submitted in a mean replication.")
+    gpu_s: Real = Field(description="GPU-time that they held, in a mean replication [GPU s].")
+    metrics: dict[str, Summary] = Field(
+        description="By [metric](metrics.md); those that end in `@weight=gpu_time` count a job by its GPU-time."
+    )
+    single_jobs: dict[str, OfJobs] = Field(description="By metric, its quantiles over jobs.")
+
+
+class LedgerRow(Part):
+    """GPU-time by bucket, root cause, and how the cause reached the job."""
+
+    bucket: str = Field(description="A [bucket](buckets.md).")
+    cause: str = Field(
+        description="Root cause: a failure source, `drain`, `demand` (a job of a higher class arrived), `reclaim`, "
+        "`limit`, or `no_failure`; of `unallocated` why no job had the GPUs."
+    )
+    via: str = Field(description="`direct`, or `preemption`: another job took the nodes.")
+    gpu_s: Real = Field(description="In a mean replication [GPU s].")
+
+
+class StopsFound(Part):
+    """Running jobs of a size that were stopped."""
+
+    size: Whole = Field(description="Class of the stopped jobs: a power of two of GPUs, and more.")
+    cause: str = Field(description="Root cause, as in the ledger.")
+    via: str = Field(description="As in the ledger.")
+    by: Whole | None = Field(description="Class of the job that took the nodes; null without one.")
+    stops: Real = Field(description="In a mean replication.")
+    gpus: Real = Field(description="GPUs of the stopped jobs together.")
+    lost_gpu_s: Real = Field(description="Work that they lost [GPU s].")
+
+
+class EndsFound(Part):
+    """Jobs that ended alike."""
+
+    jobs: Real = Field(description="In a mean replication.")
+    gpu_s: Real = Field(description="GPU-time that they held [GPU s].")
+
+
+class QueueGrowth(Part):
+    """How fast the queue grew in the second half of the time."""
+
+    gpus_per_day: Real = Field(description="GPUs that the jobs in the queue ask for.")
+    ci95: Ends = Field(description="Its 95 % interval.")
+    saturated: bool = Field(
+        description="Whether more work arrives than the cluster does: what depends on the queue has no mean then."
+    )
+
+
+class FleetWindow(Part):
+    """Means over a stretch of time, and over replications."""
+
+    start_s: Real = Field(description="Its start, after the warm-up [s].")
+    end_s: Real = Field(description="Its end [s].")
+    allocated: Real = Field(description="GPUs of jobs.")
+    healthy: Real = Field(description="GPUs in working order.")
+    queued_gpus: Real = Field(description="GPUs that waiting jobs ask for.")
+    queued_jobs: Real = Field(description="Waiting jobs.")
+
+
+class FleetFound(Part):
+    """What the streams of jobs of a run came to."""
+
+    gpus: Count = Field(description="GPUs of the cluster.")
+    jobs: Real = Field(description="Jobs that were submitted in a mean replication.")
+    owned_gpu_s: Real = Field(description="GPU-time of the cluster in a mean replication [GPU s].")
+    intervals: str = Field(description="What intervals are made of: `replications`, `batch means`, or `none`.")
+    batches: Count = Field(description="How many batches, of all replications; 0 where intervals are of these.")
+    correlated: Texts = Field(description="Metrics without an interval, because neighbouring batches are too alike.")
+    growth: QueueGrowth | None = Field(description="Of the queue; null with too few windows for a line.")
+    outcomes: dict[str, EndsFound] = Field(description="By how the jobs ended, or what they did at the end.")
+    single_jobs: dict[str, OfJobs] = Field(description="By metric, its quantiles over all jobs.")
+    by: dict[str, dict[str, GroupFound]] = Field(
+        description="By `size`, `stream`, `tenant`, `priority`, `partition` with several groups: each group."
+    )
+    ledger: list[LedgerRow] = Field(
+        description="Where the GPU-time of the cluster went; without the rows of `queued`, which no GPU spent, it adds "
+        "up to `owned_gpu_s`, named jobs aside."
+    )
+    stops: list[StopsFound] = Field(description="Stops of running jobs.")
+    windows: list[FleetWindow] = Field(description="The cluster over time.")
+
+
 class RunDocument(Document):
     """`ettrick run SCENARIO --json` prints this document; `--out DIR` writes it to `run.json`."""
 
@@ -418,7 +512,8 @@ class RunDocument(Document):
     windows: list[Window] = Field(description="One for each window if the scenario sets `windows`, else empty.")
     closed_form: ClosedForm = Field(description="What a formula says.")
     step: Step = Field(description="The healthy step of the first job.")
-    per_job: Annotated[dict[str, JobFound], Field(min_length=1)] = Field(description="By name of the job.")
+    per_job: dict[str, JobFound] = Field(description="By name of the job; empty where all are of streams.")
+    fleet: FleetFound | None = Field(None, description="What streams of jobs came to; null without any.")
     assumptions: Texts = Field(description="Those of the scenario.")
     warnings: Texts = Field(description="What in a valid scenario costs more than it need.")
     notes: Texts = Field(description="What to know before using the numbers.")
@@ -459,7 +554,8 @@ class VariantFound(Part):
     loss_gpu_s: dict[str, dict[str, Real]] = Field(description="As of a run.")
     energy: Energy | None = Field(description="As of a run.")
     cost: Cost | None = Field(description="As of a run.")
-    per_job: Annotated[dict[str, JobFound], Field(min_length=1)] = Field(description="As of a run.")
+    per_job: dict[str, JobFound] = Field(description="As of a run.")
+    fleet: FleetFound | None = Field(None, description="As of a run.")
     assumptions: Texts = Field(description="As of a run.")
     warnings: Texts = Field(description="As of a run.")
     notes: Texts = Field(description="As of a run.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.metrics import nodes_down
+from analysis.results.fleet import fleet_found, fleet_notes, settled
 from analysis.results.models import (
     FORMAT,
     ClosedForm,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from analysis.results.models import FleetFound
     from analysis.runs import Ensemble, Tally
     from analysis.statistics.estimates import Interval
     from sim import Prepared, Ratio, Scenario
@@ -156,7 +158,7 @@ def scenario_digest(scenario: Scenario) -> str:
     """Return the SHA-256 of a scenario's content, the same wherever its files lie."""
     content = scenario.dump()
     content.pop("engine", None)  # what simulates changes no number
-    for reader in (*content["failures"], content["cluster"]["fabric"]):
+    for reader in (*content["failures"], *content.get("streams", ()), content["cluster"]["fabric"]):
         for key in yamlfile.FILE_KEYS:
             if key in reader:
                 reader[key] = hashlib.sha256(Path(reader[key]).read_bytes()).hexdigest()
@@ -169,6 +171,12 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
     prepared, tally = ensemble.prepared, ensemble.tally
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
     energy, cost, units, gpus = energy_content(tally), cost_content(tally), prepared.units, prepared.gpus_per_node
+    metrics = _metrics(ensemble.rows, bands or {}, ensemble.controls)
+    fleet = None
+    if tally.fleet is not None:
+        found = settled(ensemble, metrics)
+        fleet = fleet_found(ensemble, found)
+        metrics = {name: summary for name, summary in found.metrics.items() if "@" not in name}
     down = nodes_down(tally.down_times, prepared.serving, gpus, prepared.spares)
     domains = (
         {}
@@ -187,7 +195,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         initial=prepared.scenario.initial,
         horizon_s=prepared.horizon,
         warmup_s=prepared.warmup,
-        metrics=_metrics(ensemble.rows, bands or {}, ensemble.controls),
+        metrics=metrics,
         time_shares=_time_shares(tally.requested, tally.buckets),
         cluster_shares=_cluster_shares(ensemble),
         interruptions_by_cause=_by_cause(ensemble, names),
@@ -202,9 +210,10 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         closed_form=describe_closed_form(prepared, ensemble),
         step=describe_step(prepared, 0),
         per_job=_per_job(ensemble),
+        fleet=fleet,
         assumptions=list(prepared.scenario.assumptions),
         warnings=list(prepared.warnings),
-        notes=_notes(ensemble),
+        notes=_notes(ensemble, fleet),
         provenance=provenance(command, prepared.scenario, engine=prepared.engine, engine_reason=prepared.engine_reason),
     )
 
@@ -336,11 +345,11 @@ def _per_job(ensemble: Ensemble) -> dict[str, JobFound]:
     }
 
 
-def _notes(ensemble: Ensemble) -> list[str]:
+def _notes(ensemble: Ensemble, fleet: FleetFound | None) -> list[str]:
     """Return what a reader must know before using the numbers."""
-    notes = []
     prepared = ensemble.prepared
     count = len(ensemble.rows)
+    notes = [] if fleet is None else list(fleet_notes(fleet, count))
     for plan, mine in zip(prepared.jobs, ensemble.tally.jobs, strict=True):
         if mine.waiting:
             notes.append(f"job '{plan.name}' never got its nodes in {mine.waiting} of {count} replications")

@@ -25,6 +25,8 @@ _CONVENTION = "model FLOP without recomputation, causal half of attention, over 
 
 def describe_step(prepared: Prepared, index: int) -> Step:
     """Return the time of a job's healthy step, where it goes, and what is known of its memory."""
+    if not prepared.jobs:
+        return Step(time_s=None, basis=None, stated=None, breakdown={}, mfu=None)
     job, spec = prepared.jobs[index], prepared.scenario.jobs[index]
     plan = job.plan
     alone = None if plan is None else replace(plan, scale=1.0, sigma=plan.machine.shares.sigma)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from analysis.metrics import PROBABILITIES, SHARES
+from analysis.metrics import PROBABILITIES, is_share
 from analysis.statistics.estimates import Interval, contributions, mean_interval, t_quantile
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def possible(metric: str, interval: Interval | None) -> Interval | None:
     """Return the part of an interval that a metric can be in: none is negative, and no share above one."""
     if interval is None:
         return None
-    most = 1.0 if metric in SHARES else math.inf
+    most = 1.0 if is_share(metric) else math.inf
     return max(interval[0], 0.0), min(interval[1], most)
 
 

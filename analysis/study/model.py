@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from analysis.amounts import dimension_of
-from analysis.metrics import METRICS, SHARES
+from analysis.metrics import METRICS, is_share
 from analysis.runs import Precision, RequestError
 from analysis.study.axis import Axis, check_paths
 from analysis.study.designs import DESIGNS, AnyDesign, Grid
@@ -216,7 +216,7 @@ class Study(Model):
         """Refuse percentage points of a metric that is no share."""
         if self.precision is not None and not Precision.parse(self.precision.width).relative:
             metric = self.precision.metric or self.metrics[0]
-            if metric not in SHARES:
+            if not is_share(metric):
                 rule = f"percentage points are for shares, and {metric} is not one: write a precision such as 2%"
                 raise RuleError(("precision", "width"), rule)
 

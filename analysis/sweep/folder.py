@@ -63,9 +63,7 @@ def _portable(template: sim.Template) -> tuple[dict[str, Any], dict[str, Path]]:
         if isinstance(holder, dict) and path[-1] in holder and holder[path[-1]] != (effective or {}).get(path[-1]):
             del holder[path[-1]]
     inputs: dict[str, Path] = {}
-    sources = data.get("failures")
-    places: list[Keys] = [("failures", index) for index in range(len(sources) if isinstance(sources, list) else 0)]
-    for place in (*places, ("cluster", "fabric")):
+    for place in yamlfile.readers(data):
         holder, effective = _at(data, place), _at(content, place)
         for key in yamlfile.FILE_KEYS if isinstance(holder, dict) else ():
             if not isinstance(holder.get(key), str):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from analysis.at_equal import study_headline
-from analysis.metrics import SHARES
+from analysis.metrics import is_share
 from analysis.runs import Precision, RequestError
 from analysis.statistics.intervals import mean_estimate, unseen
 from analysis.study.table import Cell, Table
@@ -91,7 +91,7 @@ def simulate_until(
     """
     metric = spec.metric or default_metric
     precision = Precision.parse(spec.width)
-    if not precision.relative and metric not in SHARES:
+    if not precision.relative and not is_share(metric):
         raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
     chase = _Chase(campaign, spec, metric, precision)
     context = campaign.prepared_for(points, spec.least * sum(1 for _ in points))
@@ -186,7 +186,7 @@ def _excess(outcome: Outcome, metric: str, precision: Precision) -> float:
     if estimate.interval is None:
         # Equal replications: a run that was too rare to be among them may have nothing of it, or of a share all of it.
         # How rare goes with 1 / n, not with its root.
-        size = 1.0 if metric in SHARES else abs(estimate.mean)
+        size = 1.0 if is_share(metric) else abs(estimate.mean)
         return math.sqrt(unseen(len(ratios)) * size / 2 / wanted) if wanted else 0.0
     half = (estimate.interval[1] - estimate.interval[0]) / 2
     return half / wanted if wanted else math.inf

@@ -35,6 +35,7 @@ BLOCK = 10
 """Replications of a task at most; fixed, so that what was done before is found again, whoever did it."""
 
 MAKERS = (
+    "fleet.py",
     "metrics.py",
     "statistics/differences.py",
     "statistics/estimates.py",
@@ -241,10 +242,13 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
         # Whoever asked for the task has looked at how much work all of them are.
         result = sim.run(prepared, replication, failures, most_events=math.inf)
         for name, ratio in (ratios(prepared, result) | time_shares(result)).items():
-            amounts, bases = rows.setdefault(name, [[], []])
+            # Sizes of jobs may be missing in some replications: they have nothing there.
+            amounts, bases = rows.setdefault(name, [[0.0] * len(notes["controls"]), [0.0] * len(notes["controls"])])
             # What was censored is infinite.
             amounts.append(None if ratio.amount == math.inf else _number(ratio.amount, name, replication))
             bases.append(_number(ratio.base, f"the base of {name}", replication))
+        for column in itertools.chain.from_iterable(rows.values()):
+            column.extend([0.0] * (len(notes["controls"]) + 1 - len(column)))
         controls = variates.of(result)
         notes["controls"].append(controls and [_number(number, "controls", replication) for number in controls])
         notes["censored"].append(sum(job.censored for job in result.jobs))
@@ -253,8 +257,8 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
         formula = sim.closed_form(prepared)
         notes["formula"] = None if formula.ettr is None else _number(formula.ettr, "the closed form", 0)
         notes["no_formula"] = list(formula.reasons)
-        job = prepared.jobs[0]
-        notes["job_rate"] = [1 / job.mtti, job.gpus, job.nodes] if len(prepared.jobs) == 1 else None
+        one = prepared.jobs[0] if len(prepared.jobs) == 1 and not prepared.streams else None
+        notes["job_rate"] = [1 / one.mtti, one.gpus, one.nodes] if one is not None else None
         notes["warnings"] = list(prepared.warnings)
     return rows, notes
 

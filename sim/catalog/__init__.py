@@ -1,4 +1,4 @@
-"""Data with a source for each number: accelerators, models, failure bundles, recovery presets."""
+"""Data with a source for each number: accelerators, models, failure bundles, presets of recovery and of schedulers."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ __all__ = [
     "models",
     "recoveries",
     "recovery",
+    "schedulers",
     "strategy_of",
     "unknown",
 ]
@@ -106,6 +107,13 @@ def strategy_of(name: str) -> str:
     text = (_HERE / "recovery" / f"{name}.yaml").read_text(encoding="utf-8")
     found = re.search(r"^recovery:\n  use: (\S+)$", text, re.MULTILINE)
     return found[1] if found else str(recovery(name)["recovery"]["use"])
+
+
+@functools.cache
+def schedulers() -> dict[str, Table]:
+    """Return the presets of the scheduler by name: ``title``, ``source``, and ``keys`` as in a scenario."""
+    content: dict[str, Table] = load(_HERE / "schedulers.yaml").data
+    return content
 
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> str:

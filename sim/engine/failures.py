@@ -20,6 +20,7 @@ from sim.failures.variety import fleet_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sim.engine.fleet import Allocation
     from sim.engine.job import Group, Job
     from sim.engine.jobs import Jobs
     from sim.engine.kernel import Call, Kernel
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from sim.engine.repair import Repair
     from sim.failures.trace import FailureTrace
 
-Inside = list[tuple["Group", int]]
+Inside = list[tuple["Group | Allocation", int]]
 
 
 class Failures:
@@ -332,7 +333,7 @@ class Failures:
 
     def tell(self, failure: Failure, inside: Inside, latency: float, wronged: Sequence[Group] = ()) -> None:
         """Tell the groups that hold nodes which failed, and those whose work is wrong."""
-        groups: list[Group] = list(wronged)
+        groups: list[Group | Allocation] = list(wronged)
         for group, node in inside:
             group.suspects.append((node, failure))
             if group not in groups:

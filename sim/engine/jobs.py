@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.engine.failures import Failures
+    from sim.engine.fleet import Fleet
     from sim.engine.kernel import Call, Kernel
+    from sim.engine.lives import Failure
     from sim.engine.nodes import Cluster
     from sim.engine.prepared import Prepared
     from sim.engine.repair import Repair
@@ -68,7 +70,7 @@ class Jobs:
         self.reaching_back = {job.index for job in self.all if self._reaches_back(job)}
         """Jobs that may go back beyond their newest copy outside the nodes."""
         self.interruptions = Interruptions(self)
-        self.hit = self.interruptions.hit
+        self.hit: Callable[[list[Any], Failure, float, float], None] = self.interruptions.hit
         self.replicas = Replicas(self)
         self.replacements = Replacements(self)
         self.paces = Paces(self)
@@ -77,7 +79,13 @@ class Jobs:
         self.steps = Steps()
         self.restores = Restores(self)
         self.roll_back = self.restores.roll_back
-        self.queue = Queue(self)
+        self.fleet: Fleet | None = None
+        """The queue, where streams of jobs share it."""
+        if prepared.streams:
+            from sim.engine.fleet import Fleet
+
+            self.fleet = Fleet(self)
+        self.queue = Queue(self) if self.fleet is None else self.fleet
         self.handlers: dict[type, Callable[[Group, Any, float], bool]] = {
             Stall: self._stall,
             Restore: self._stall,
@@ -93,7 +101,7 @@ class Jobs:
         """Offer nodes that have become free: first to jobs that lack some, then to the queue."""
         if self.replacements.waiting:
             self.replacements.serve(now)
-        if self.queue.waiting:
+        if self.queue.waiting or self.fleet is not None:
             self.queue.serve(now)
 
     def hold(self, job: Job, cause: int, seconds: float, now: float) -> None:
@@ -324,7 +332,8 @@ class Jobs:
         self.roll_back(job, "stores", reads=False)
         if job.narrow:
             self.interruptions.let_go(job, now)
-        self.cluster.release(job, now)
+        if not self.queue.holds:
+            self.cluster.release(job, now)
         self.wait(main, [(Bucket.RESCHEDULE, math.inf)], now, exposed="none")
         self.kernel.at(now + step.delay, Order.PHASE, self._on_eligible, (main, main.epoch))
         self.queue.serve(now)
@@ -571,6 +580,9 @@ class Replacements:
 
 class Queue:
     """Jobs that wait for a whole gang of nodes."""
+
+    holds = False
+    """Whether a job that is requeued keeps the nodes that are left."""
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs

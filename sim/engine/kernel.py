@@ -24,6 +24,7 @@ class Order(IntEnum):
     PHASE = 3
     FAILURE = 4
     ARRIVAL = 5
+    PASS = 6
 
 
 class Call:

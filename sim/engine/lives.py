@@ -18,6 +18,7 @@ from sim.scenario.laws import Fixed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sim.engine.fleet import Allocation
     from sim.engine.job import Clock, Group
     from sim.engine.kernel import Call, Kernel
     from sim.engine.prepared import Prepared
@@ -49,7 +50,7 @@ class _NodeClock:
 
     before: float = 0.0
     joined: float = 0.0
-    group: Group | None = None
+    group: Group | Allocation | None = None
     lives: list[Life] = field(default_factory=list)
 
     def push(self, life: Life) -> None:
@@ -66,7 +67,7 @@ class Lives:
 
     occur: Callable[[Life], Life | None]
     """Gets each life that ends; returns the next one of its slot."""
-    group_of: Callable[[int], Group | None]
+    group_of: Callable[[int], Group | Allocation | None]
     """Which group a node is in, of one that holds its nodes or not."""
 
     def __init__(self, kernel: Kernel) -> None:
@@ -112,7 +113,7 @@ class Lives:
             if (life.source, life.slot) == (source, slot):
                 self.void(life)
 
-    def join(self, node: int, group: Group, now: float) -> None:
+    def join(self, node: int, group: Group | Allocation, now: float) -> None:
         """Let the lives of a node run with a group."""
         clock = self.nodes.get(node)
         if clock is None:
@@ -123,7 +124,7 @@ class Lives:
             clock.push(life)
         self.arm(group.busy, now)
 
-    def leave(self, node: int, group: Group, now: float) -> None:
+    def leave(self, node: int, group: Group | Allocation, now: float) -> None:
         """Stop the lives of a node."""
         clock = self.nodes.get(node)
         if clock is None:

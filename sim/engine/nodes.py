@@ -14,6 +14,7 @@ from sim.policies.contracts import Bucket
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from sim.engine.fleet import Allocation
     from sim.engine.job import Group, Job
     from sim.engine.ledger import Account
     from sim.engine.lives import Lives
@@ -407,14 +408,14 @@ class WholeUnits:
 
     # ------------------------------------------------------------------------------------------- out and back
 
-    def lose(self, node: int, group: Group | None, now: float) -> None:
+    def lose(self, node: int, group: Group | Allocation | None, now: float) -> None:
         """Let a mate take the place that a node has left for repair, or break the unit; see :meth:`replace`."""
         if self.drains:
             self.tear(node, now)
         else:
             self.replace(node, group, now)
 
-    def replace(self, node: int, group: Group | None, now: float) -> None:
+    def replace(self, node: int, group: Group | Allocation | None, now: float) -> None:
         """Let a mate take the place that a node has just left, or break the unit.
 
         Parameters
@@ -443,7 +444,7 @@ class WholeUnits:
         else:
             self._sit_in(group, cluster.position[node], mate, now)
 
-    def _sit_in(self, group: Group, position: int, mate: int, now: float) -> None:
+    def _sit_in(self, group: Group | Allocation, position: int, mate: int, now: float) -> None:
         """Put a mate at a position of a job."""
         cluster = self.cluster
         group.missing.remove(position)
@@ -489,7 +490,7 @@ class WholeUnits:
             cluster.place[node] = _MATE
             cluster.mates.change(1, now)
 
-    def let_go(self, group: Group, now: float) -> None:
+    def let_go(self, group: Group | Allocation, now: float) -> None:
         """Strand what a group still holds of units that are broken."""
         cluster = self.cluster
         for index in self.torn.copy():
@@ -557,7 +558,7 @@ class Cluster:
         """Nodes of jobs that step on although a part of them is out."""
         self.outages = [0] * nodes
         """Open outages of each node; it returns when there are none."""
-        self.group: list[Group | None] = [None] * nodes
+        self.group: list[Group | Allocation | None] = [None] * nodes
         lives.group_of = self.group.__getitem__
         self.position = [0] * nodes
         self.repairing: dict[int, Stay] = {}
@@ -645,7 +646,7 @@ class Cluster:
         pool.change(-count, now)
         return taken
 
-    def seat(self, group: Group, position: int, node: int, now: float) -> None:
+    def seat(self, group: Group | Allocation, position: int, node: int, now: float) -> None:
         """Put a node that was taken at a position of the group's job."""
         job = group.job
         job.nodes[position] = node

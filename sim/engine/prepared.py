@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from sim.failures import Source
     from sim.input.scenario import AnyRecovery, AnyRepair, AnyScheduler, Scenario
     from sim.policies.checkpoint import Ladder, Periodic
+    from sim.policies.planner import Pool
     from sim.scenario.model import CostSpec
+    from sim.scenario.streams import Arrival, Chain, Cost, Partition, Tenant
     from sim.steps import StepPlan
     from sim.steps.power import Facility
 
@@ -143,11 +145,66 @@ class PreparedJob:
     is_measured: bool = False
     planned_bandwidth: float = 1.0
     pool_paces: tuple[float, ...] = (1.0,)
+    priority: int = 0
 
     @property
     def tokens_per_second(self) -> float:
         """Tokens of a healthy second [1/s]; 0 if unknown."""
         return self.tokens / self.step_time if self.step_time > 0 else 0.0
+
+
+class SavePlan(NamedTuple):
+    """Checkpoints of a job of a stream in closed form: each `interval` of stepping [s], infinite for none but the last.
+
+    A save stops the job for `save` and is durable `drain` [s] later; a restore takes `restore`.
+    """
+
+    interval: float
+    save: Cost
+    restore: Cost
+    drain: float = 0.0
+
+
+@dataclass(frozen=True)
+class PreparedStream:
+    """Many jobs, ready to arrive.
+
+    Parameters
+    ----------
+    index
+        Its position among the streams.
+    arrivals
+        Jobs in order of submission for a seed, a replication and an end [s], which no submission is after.
+    saves
+        Checkpoints by GPUs of the job.
+    restart
+        From nodes to running, at each start [s].
+    detection
+        From a failure to its detection, mean over the causes [s].
+    pending
+        Jobs that are kept in the queue: whenever one starts, the next arrives; 0 where they arrive by themselves.
+        Where it is not, all are submitted at 0 and there is no end of them.
+    chain
+        Limit and notice of work that is done in several runs.
+    gpus
+        Sizes of its jobs and how likely each is [-]; of a trace, how frequent.
+    rate
+        Mean arrivals [1/s]; 0 for a backlog.
+    mean_work
+        Mean GPU-time of a job [GPU s]; infinite where some never end.
+    """
+
+    name: str
+    index: int
+    arrivals: Callable[[int, int, float], Iterator[Arrival]]
+    saves: Mapping[int, SavePlan]
+    restart: float = 0.0
+    detection: float = 0.0
+    pending: int = 0
+    chain: Chain | None = None
+    gpus: Mapping[int, float] = field(default_factory=dict)
+    rate: float = 0.0
+    mean_work: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -186,6 +243,13 @@ class Prepared:
     """What simulates its replications; where nobody has decided yet (``auto``), events do."""
     engine_reason: str = ""
     """Why events do, if they do: the key of what the compiled loop does not know, or that it would not pay."""
+    streams: tuple[PreparedStream, ...] = ()
+    tenants: tuple[Tenant, ...] = ()
+    """Whose jobs those of streams are: those that the scenario states, then others that jobs name."""
+    partitions: tuple[Partition, ...] = ()
+    """At least one where there are streams; the first is that of jobs that name none."""
+    pools: tuple[Pool, ...] = ()
+    """Nodes that are alike to the planner of streams, while they are simulated; `packed_by` says which each is of."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the description behind when a worker process takes over: it needs the plans only."""

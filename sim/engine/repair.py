@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sim.engine.failures import Failures
+    from sim.engine.fleet import Allocation
     from sim.engine.job import Group
     from sim.engine.jobs import Jobs
     from sim.engine.kernel import Call, Kernel
@@ -185,7 +186,7 @@ class Repair:
 
     # ---------------------------------------------------------------------------------------------- diagnosis
 
-    def diagnose(self, node: int, failure: Failure, group: Group, now: float) -> int:
+    def diagnose(self, node: int, failure: Failure, group: Group | Allocation, now: float) -> int:
         """Decide who is blamed for a failure of a node; return how many nodes the group loses."""
         holds = self.cluster.group[node] is group
         verdict = self.strategy.diagnose(failure.mark) if holds else "right"
@@ -215,7 +216,7 @@ class Repair:
         self.admit(other, failure, now, is_wrong=True)
         return 2 - is_up
 
-    def _other(self, node: int, failure: Failure, group: Group) -> int:
+    def _other(self, node: int, failure: Failure, group: Group | Allocation) -> int:
         """Return another node of the group that is up, each with the same probability, or -1."""
         positions = group.job.nodes
         for attempt in range(BLAME_DRAWS):

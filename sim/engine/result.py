@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from sim.engine.fleet_result import FleetResult
     from sim.engine.job import Group, Job
     from sim.engine.lives import Failure
 
@@ -27,6 +28,35 @@ class Outage(NamedTuple):
     start: float
     end: float
     cause: int
+
+
+class Attempt(NamedTuple):
+    """A job of a stream from when it got its nodes to when it had them no more [s after the warm-up].
+
+    Parameters
+    ----------
+    stream, job
+        Index of the stream, and number of the job in it.
+    submit
+        When it was first submitted [s].
+    state
+        One of `sim.engine.fleet_result.OUTCOMES`: how it ended, or ``node_fail`` or ``preempted`` if it queues again.
+    cause, via
+        Root cause that stopped it, as in the tables, and whether that was direct (0) or another job (1).
+    lost
+        Work that was lost then [s].
+    """
+
+    stream: int
+    job: int
+    gpus: int
+    submit: float
+    start: float
+    end: float
+    state: str
+    cause: int = 0
+    via: int = 0
+    lost: float = 0.0
 
 
 class Ratio(NamedTuple):
@@ -144,6 +174,10 @@ class Result:
         When each node was down, if that was asked for.
     timeline
         In which phase each group was when, if that was asked for.
+    fleet
+        What the streams of jobs came to; ``None`` without any.
+    attempts
+        When each job of a stream had its nodes, by end, if that was asked for.
     """
 
     replication: int
@@ -164,6 +198,8 @@ class Result:
     unit_down_times: Mapping[int, float] = field(default_factory=dict)
     outages: tuple[Outage, ...] = ()
     timeline: Timeline | None = None
+    fleet: FleetResult | None = None
+    attempts: tuple[Attempt, ...] = ()
 
 
 # ----------------------------------------

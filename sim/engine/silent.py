@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim import rng
-from sim.engine.job import Taint
+from sim.engine.job import Group, Taint
 from sim.engine.kernel import Order
 from sim.engine.lives import RELAPSE, Failure, Life
 from sim.failures.spread import first_onsets, hidden_at_start
@@ -227,7 +227,8 @@ class SilentFaults:
         jobs: list[Job] = []
         for node in nodes:
             group = self.cluster.group[node]
-            if group is not None and self._serves(node, group.job) and group.job not in jobs:
+            # What is slow or wrong on nodes of streams does nothing to their jobs until it is noticed.
+            if isinstance(group, Group) and self._serves(node, group.job) and group.job not in jobs:
                 jobs.append(group.job)
                 self.failures.jobs.settle(group, now)
         return jobs

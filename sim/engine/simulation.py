@@ -41,6 +41,10 @@ class Simulation:
         keeps_log: bool = False,
         keeps_timeline: bool = False,
     ) -> None:
+        if prepared.streams:
+            from sim.engine.fleet import pooled
+
+            prepared = pooled(prepared)
         self.prepared = prepared
         self.replication = replication
         self.end = prepared.warmup + prepared.horizon
@@ -56,12 +60,15 @@ class Simulation:
         self.failures = Failures(prepared, replication, kernel, cluster, lives, repair, self.counts, trace)
         self.jobs = Jobs(prepared, replication, kernel, cluster, self.failures, repair, self.recorder, self.stop)
         repair.failures = self.failures
+        self.fleet = self.jobs.fleet
         repair.jobs = self.failures.jobs = self.jobs
         self.down_node_seconds = 0.0
         self.edges = [prepared.warmup]
         self.is_open = True
         self.events = 0
         self._rank_nodes()
+        if self.fleet is not None and keeps_log:
+            self.fleet.log = []
         self.failures.start(trace)
         kernel.at(self.end, 0, self._on_end)
         if prepared.warmup > 0:
@@ -82,6 +89,8 @@ class Simulation:
     def stop(self, now: float) -> None:
         """Close every account at `now`."""
         self.jobs.close(now)
+        if self.fleet is not None:
+            self.fleet.close(now)
         self.down_node_seconds += self.cluster.settle(now)
         self.edges.append(now)
         self.is_open = False
@@ -114,8 +123,10 @@ class Simulation:
         self.stop(self.kernel.now)
 
     def _on_warm(self, call: Call) -> None:
-        """Forget what the nodes did during the warm-up; no job has arrived yet."""
+        """Forget what the nodes did during the warm-up; no named job has arrived yet."""
         del call
+        if self.fleet is not None:
+            self.fleet.settle(self.kernel.now)
         self.cluster.settle(self.kernel.now)
         self.cluster.units_whole.collect(self.kernel.now)
         self.cluster.units_whole.times.clear()
@@ -137,6 +148,8 @@ class Simulation:
                 for group in job.away:
                     self.jobs.settle(group, edge)
             job.account.open_window()
+        if self.fleet is not None:
+            self.fleet.settle(edge)
         self.down_node_seconds += self.cluster.settle(edge)
         self.outside.open_window()
         self.edges.append(edge)
@@ -208,7 +221,11 @@ class Simulation:
         units = len(prepared.units.nodes) if prepared.units is not None else 0
         outside = self.outside.totals()
         cluster = held + outside.sum(axis=(0, 2))
-        self.outside.close(owned - float(held.sum()), "the cluster", owned)
+        fleet = None if self.fleet is None else self.fleet.result(end, owned - float(held.sum()), outside)
+        if self.fleet is None:
+            self.outside.close(owned - float(held.sum()), "the cluster", owned)
+        else:
+            cluster += self.fleet.held
         return Result(
             replication=self.replication,
             edges=np.asarray(self.edges) - prepared.warmup,
@@ -229,6 +246,8 @@ class Simulation:
             },
             outages=self._outages(end),
             timeline=self.recorder.timeline() if self.recorder is not None else None,
+            fleet=fleet,
+            attempts=tuple(self.fleet.log or ()) if self.fleet is not None else (),
             events=self.events,
         )
 
@@ -238,6 +257,7 @@ def simulate(
 ) -> Result:
     """Run one replication on a trace.
 
-    With `keeps_log` the result says when each node was down, with `keeps_timeline` in which phase each group was when.
+    With `keeps_log` the result says when each node was down and each job of a stream ran, with `keeps_timeline` in
+    which phase each group was when.
     """
     return Simulation(prepared, replication, trace, keeps_log=keeps_log, keeps_timeline=keeps_timeline).run()

@@ -238,7 +238,7 @@ def read_log(
     open_rows: dict[int, _Row] = {}
     done: list[_Row] = []
     merged = 0
-    times = _Times(second)
+    times = Times(second)
     for row in _rows(path, columns, times, names, is_complete=bool(inventory)):
         last = open_rows.get(row.unit)
         if last is not None and math.isinf(last.end) and math.isfinite(row.end):
@@ -278,7 +278,7 @@ def read_log(
     return Log(tuple(names), by_cause, merged, note)
 
 
-def _rows(path: Path, columns: Columns, times: _Times, names: dict[str, int], *, is_complete: bool) -> Iterator[_Row]:
+def _rows(path: Path, columns: Columns, times: Times, names: dict[str, int], *, is_complete: bool) -> Iterator[_Row]:
     """Yield the rows of a log in order; units that are not in `names` are added, unless these are complete."""
     previous = -math.inf
     before = ""
@@ -381,11 +381,11 @@ _NUMBERS, _DATES, _LOCAL = "numbers", "dates with an offset from UTC", "dates wi
 _NO_MOMENT = "neither a number of zero or more nor a date such as 2026-11-20T14:05:00Z"
 
 
-class _Times:
-    """Reads the moments of a log, all of which have one form."""
+class Times:
+    """Reads the moments of a log or trace, all of which have one form."""
 
     def __init__(self, second: float) -> None:
-        self._second = second
+        self.second = second
         self.form = ""
 
     def read(self, text: str, column: str, place: str) -> float:
@@ -426,4 +426,4 @@ class _Times:
             if date.tzinfo is None:
                 return _LOCAL, date.replace(tzinfo=UTC).timestamp()
             return _DATES, date.timestamp()
-        return (_NUMBERS, value * self._second) if math.isfinite(value) and value >= 0 else None
+        return (_NUMBERS, value * self.second) if math.isfinite(value) and value >= 0 else None

@@ -9,5 +9,6 @@ that only tests compare the simulator with are in `tests/oracle/theory`.
   one kind or of several.
 * `sim.formulas.elastic`: the same of replicas that leave one by one.
 * `sim.formulas.nodes`: how many nodes are down, how many spares are needed, what a job loses while there are too few.
+* `sim.formulas.queues`: how long jobs wait, at which load a queue of gangs grows for ever, when shared spares are gone.
 * `sim.formulas.arrays`: checked arguments, laws of counts, terms of first and second order.
 """

@@ -20,9 +20,10 @@ from sim.policies.checkpoint import CHECKPOINTS, Tiers
 from sim.policies.detection import DETECTIONS
 from sim.policies.recovery import RECOVERIES
 from sim.policies.repair import REPAIRS
-from sim.policies.scheduler import SCHEDULERS, Fifo
+from sim.policies.scheduler import SCHEDULERS, Scheduler
 from sim.scenario.fields import Duration, Model, OneOf, RuleError
 from sim.scenario.model import CostSpec, JobSpec, PowerSpec, Spares
+from sim.scenario.streams import AnyStream, Partition, Tenant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,9 +42,14 @@ DEFAULTS = {
     "detection": "latency",
     "repair": "simple",
     "scheduler": "fifo",
+    "streams": "generated",
 }
 
 """Strategy of a field, by its path, when the file names none."""
+
+_OF_FLEETS = ("streams", "templates", "tenants", "partitions")
+
+"""Keys that are written down only where there is something in them."""
 
 _MOST_WINDOWS = 100_000
 
@@ -91,7 +97,7 @@ if TYPE_CHECKING:
     AnyDetection: TypeAlias = Detection
     AnyRecovery: TypeAlias = RecoveryStrategy
     AnyRepair: TypeAlias = Simple | RepairTiers
-    AnyScheduler: TypeAlias = Fifo
+    AnyScheduler: TypeAlias = Scheduler
 else:
 
     def _one_of(kinds: Mapping[str, type[BaseModel]]) -> Any:
@@ -114,7 +120,11 @@ class Scenario(Model):
     )
     windows: Duration | None = Field(None, gt=0, description="Width of the windows of the rolling view.")
     seed: int = Field(1, ge=0, lt=2**63, description="Seed of all random numbers.")
-    jobs: tuple[JobSpec, ...] = Field(min_length=1, description="The jobs, in order of submission.")
+    jobs: tuple[JobSpec, ...] = Field((), description="The jobs, in order of submission.")
+    streams: tuple[AnyStream, ...] = Field((), description="Many jobs: by law, or from a trace.")
+    templates: tuple[JobSpec, ...] = Field((), description="Jobs that never run themselves: what streams are made of.")
+    tenants: tuple[Tenant, ...] = Field((), description="Who shares the cluster.")
+    partitions: tuple[Partition, ...] = Field((), description="Queues with nodes of their own; one of all by default.")
     failures: tuple[AnySource, ...] = Field((), description="Failure sources.")
     checkpoint: AnyCheckpoint = Field(description="Checkpointing: where progress is saved, and how often.")
     detection: AnyDetection = Field(description="Failure detection: when the job knows of a failure.")
@@ -124,7 +134,9 @@ class Scenario(Model):
         None,
         description="How nodes return to service; without it every source that takes nodes needs a repair of its own.",
     )
-    scheduler: AnyScheduler = Field(default_factory=Fifo, description="How queued jobs get nodes.")
+    scheduler: AnyScheduler = Field(
+        default_factory=lambda: Scheduler.model_validate({}), description="How queued jobs get nodes."
+    )
     power: PowerSpec | None = Field(None, description="What the cluster draws, where the usual values are not right.")
     cost: CostSpec | None = Field(None, description="What the cluster costs.")
     engine: Literal["auto", "events", "compiled"] | None = Field(
@@ -135,13 +147,23 @@ class Scenario(Model):
     assumptions: tuple[str, ...] = Field((), description="What this file assumes and why; printed with every result.")
 
     @model_validator(mode="after")
+    def _has_work(self) -> Self:
+        if not self.jobs and not self.streams:
+            raise RuleError(("jobs",), "give at least one job, or a stream of them (streams)")
+        return self
+
+    @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
-        first: dict[str, int] = {}
-        for index, job in enumerate(self.jobs):
-            if job.name in first:
-                message = f"'{job.name}' is also the name of jobs.{first[job.name]}; results are distinguished by name"
-                raise RuleError(("jobs", index, "name"), message)
-            first[job.name] = index
+        for kinds in (("jobs", "streams"), ("templates",), ("tenants",), ("partitions",)):
+            first: dict[str, str] = {}
+            for kind in kinds:
+                for index, entry in enumerate(getattr(self, kind)):
+                    if entry.name in first:
+                        rule = (
+                            f"'{entry.name}' is also the name of {first[entry.name]}; results are distinguished by name"
+                        )
+                        raise RuleError((kind, index, "name"), rule)
+                    first[entry.name] = f"{kind}.{index}"
         return self
 
     @model_validator(mode="after")
@@ -160,7 +182,8 @@ class Scenario(Model):
 
     def dump(self) -> Table:
         """Return plain data that ``sim.load`` reads back to an equal scenario."""
-        return self.model_dump(mode="json", exclude_none=True)
+        data = self.model_dump(mode="json", exclude_none=True)
+        return {key: value for key, value in data.items() if value or key not in _OF_FLEETS}
 
 
 def schema() -> Table:
@@ -186,6 +209,8 @@ def schema() -> Table:
     extended = {"type": "object", "required": ["extends"]}
     properties["cluster"] = {"description": cluster.pop("description"), "anyOf": [file_name, extended, cluster]}
     required = content.pop("required")
+    some = [{"required": [key], "properties": {key: {"minItems": 1}}} for key in ("jobs", "streams")]
+    content["allOf"] = [{"anyOf": [{"required": ["extends"], "properties": {"jobs": {"minItems": 1}}}, *some]}]
     watched = [name for name in catalog.recoveries() if "detection" in catalog.recovery(name)]
     content["anyOf"] = [
         {"required": ["extends"]},

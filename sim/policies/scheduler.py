@@ -1,21 +1,102 @@
-"""Schedulers: which queued jobs start now. Tested by the harness ``check_scheduler``."""
+"""The scheduler's keys: the order of the queue, who may start now, who is stopped for others.
+
+`sim/policies/planner.py` carries them out. Presets (`fifo`, `easy`, `slurm` and others) are sets of these keys, kept in
+`sim/catalog/schedulers.yaml`. Tested by the harness ``check_scheduler``.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from sim.scenario.fields import Strategy
+from sim import catalog
+from sim.scenario.fields import Count, Duration, Model, RuleError, Strategy
 
 if TYPE_CHECKING:
     from sim.policies.contracts import QueuedJob
 
+Preset = Literal["fifo", "sjf", "easy", "conservative", "slurm", "kueue"]
 
-class Fifo(Strategy):
-    """Start jobs in the order in which they became eligible; stop at the first that does not fit."""
+All = Literal["all"]
 
-    use: Literal["fifo"] = "fifo"
+Weight = Annotated[float, Field(ge=0)]
+
+
+class Age(Model):
+    """What waiting adds to a job's priority."""
+
+    weight: Weight = Field(0, description="Priority of a job that has waited for `full`; less in proportion before.")
+    full: Duration = Field("7 d", gt=0, description="Wait after which it grows no more.")  # type: ignore[assignment]
+
+
+class JobSize(Model):
+    """What its size adds to a job's priority."""
+
+    weight: Weight = Field(0, description="Priority of a job that takes the whole cluster (`small`: a single GPU).")
+    favours: Literal["large", "small"] = Field("large", description="Which jobs it lifts.")
+
+
+class FairShare(Model):
+    """What the past use of its tenant takes from a job's priority: the factor 2^(-use / share) of Slurm."""
+
+    weight: Weight = Field(0, description="Priority of a job whose tenant has used nothing.")
+    half_life: Duration = Field("7 d", gt=0, description="Time in which past use counts half.")  # type: ignore[assignment]
+    every: Duration = Field("5 min", gt=0, description="Time between two calculations.")  # type: ignore[assignment]
+
+
+class Order(Model):
+    """The order of the queue: tier of the partition, then the sum of weighted factors, then `then`, submit, number."""
+
+    priority: Weight = Field(1, description="Weight of a job's own priority.")
+    age: Age = Field(default_factory=lambda: Age.model_validate({}), description="Age since a job became eligible.")
+    size: JobSize = Field(default_factory=lambda: JobSize.model_validate({}), description="Size of a job.")
+    fair_share: FairShare = Field(
+        default_factory=lambda: FairShare.model_validate({}), description="Past use of a job's tenant."
+    )
+    then: Literal["submit", "limit"] = Field(
+        "submit", description="Which of equal jobs is first: the earlier one, or that with the shorter time limit."
+    )
+
+
+class Preempt(Model):
+    """Running jobs that are stopped for one in the queue."""
+
+    mode: Literal["none", "requeue", "cancel"] = Field("none", description="What happens to a job that is preempted.")
+    who: Literal["priority", "tier", "none"] = Field(
+        "priority",
+        description="What has to be strictly higher: the job's priority, or its partition's tier; none: reclaim alone.",
+    )
+    exempt: Duration = Field("0 s", description="Time for which a job that started is safe (PreemptExemptTime).")  # type: ignore[assignment]
+    grace: Duration = Field("0 s", description="Time from the signal to the kill, in which a job may save (GraceTime).")  # type: ignore[assignment]
+    order: Literal["youngest", "oldest", "smallest"] = Field(
+        "youngest", description="Which of the lowest is taken first: the last started, the first started, the smallest."
+    )
+    victims: Literal["minimal", "reorder"] = Field(
+        "minimal",
+        description="Take candidates until the job fits and spare those not needed (Kueue); or as Slurm does.",
+    )
+    reorder: Count = Field(1, description="Slurm: times that the last candidate moves to the front (reorder_count).")
+    most: Count | None = Field(None, description="Preemptions after which a job is safe; without it, none is.")
+    reclaim: Literal["none", "lower", "any"] = Field(
+        "none",
+        description="Jobs of tenants above their quota that one within its quota may stop: none, those of lower "
+        "priority, or any.",
+    )
+
+
+class Requeue(Model):
+    """How a job that lost its nodes enters the queue again."""
+
+    delay: Duration = Field("0 s", description="Time until it is eligible.")  # type: ignore[assignment]
+    age: Literal["reset", "keep"] = Field("reset", description="Whether its age and place begin anew.")
+    holds_nodes: bool = Field(False, description="Whether it keeps the nodes that are left.")
+
+
+class Scheduler(Strategy):
+    """Order of the queue, backfill, preemption and requeue; a preset fills the keys that are not stated."""
+
+    use: Preset = "fifo"
     pick: Literal["lowest", "longest-idle", "random", "fewest-failures", "best-score"] = Field(
         "lowest", description="Which of the nodes that wait are taken first; a score comes from the lemon policy."
     )
@@ -24,6 +105,72 @@ class Fifo(Strategy):
         description="Domain that jobs are packed into: they start on as few of them as possible, the hot spares are "
         "spread over them, and a lost node is replaced from its own domain first.",
     )
+    need: Literal["preferred", "required"] = Field(
+        "preferred", description="Whether a job of a stream that fits into a domain has to be in a single one."
+    )
+    wait: Duration = Field("0 s", description="Time that a job waits for its preferred domain before it spreads.")  # type: ignore[assignment]
+    share_nodes: Literal["best-fit", "spread"] = Field(
+        "best-fit", description="Where jobs below a node go: to the fullest node that has room, or the emptiest."
+    )
+    order: Order = Field(default_factory=lambda: Order.model_validate({}), description="Order of the queue.")
+    head: Literal["blocks", "passes"] = Field(
+        "blocks", description="Whether the first job that cannot start blocks those behind it in its partition."
+    )
+    depth: Count | All = Field(
+        0, description="Jobs of a partition that get a reservation when they are passed: 1 is EASY, all conservative."
+    )
+    extra: bool = Field(True, description="Whether EASY lets jobs outlast the reservation on nodes it does not need.")
+    tested: Count | All = Field("all", description="Jobs that a backfill pass looks at (bf_max_job_test).")
+    window: Duration | All = Field("all", description="Time ahead in which reservations are made (bf_window).")
+    resolution: Duration = Field("0 s", description="Expected ends are rounded up to it (bf_resolution).")  # type: ignore[assignment]
+    cycle: Duration = Field("0 s", description="Time between passes; 0: one after each event.")  # type: ignore[assignment]
+    backfill_cycle: Duration = Field("0 s", description="Time between backfill passes (bf_interval); 0: each pass.")  # type: ignore[assignment]
+    at_limit: Literal["kill", "run on"] = Field("kill", description="What happens to a job at its time limit.")
+    overtime: Duration = Field("0 s", description="Time beyond the limit until it is killed (OverTimeLimit).")  # type: ignore[assignment]
+    preempt: Preempt = Field(default_factory=lambda: Preempt.model_validate({}), description="Preemption.")
+    requeue: Requeue = Field(default_factory=lambda: Requeue.model_validate({}), description="Requeue of stopped jobs.")
+    replacement: Literal["first", "queue", "domain", "never"] = Field(
+        "first",
+        description="Who gets a free node: a running job that lost one, the queue, such a job in the same domain "
+        "alone, or never a running job.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_preset(cls, value: Any) -> Any:
+        """Fill in what a preset says and the scenario does not."""
+        if not isinstance(value, dict):
+            return value
+        name = value.get("use", "fifo")
+        preset = catalog.schedulers().get(name) if isinstance(name, str) else None
+        return value if preset is None else _over(preset["keys"], value)
+
+    @model_validator(mode="after")
+    def _keys_go_together(self) -> Self:
+        backfills = self.head == "passes"
+        if not backfills and self.depth != 0:
+            raise RuleError(("depth",), "reservations are for jobs that others pass: needs head: passes")
+        if not self.extra and self.depth != 1:
+            raise RuleError(("extra",), "is for a single reservation: needs depth: 1")
+        if self.tested == 0:
+            raise RuleError(("tested",), "must be at least 1, or all")
+        if self.tested != "all" and self.depth != "all" and self.depth > self.tested:
+            raise RuleError(("depth",), f"reserves for {self.depth} jobs and a pass looks at {self.tested} (tested)")
+        if self.backfill_cycle and not backfills:
+            raise RuleError(("backfill_cycle",), "the first job blocks all others: needs head: passes")
+        if self.backfill_cycle and self.cycle:
+            raise RuleError(("cycle",), "the whole pass has a cycle, or backfill alone; not both")
+        if self.window == 0:
+            raise RuleError(("window",), "no reservation would be made; say depth: 0, or all")
+        if self.pack is None:
+            for key in ("need", "wait"):
+                if key in self.model_fields_set and getattr(self, key) not in ("preferred", 0):
+                    raise RuleError((key,), "needs the domain: pack")
+        if self.wait and self.need == "required":
+            raise RuleError(("wait",), "a job waits for a required domain without end; say need: preferred")
+        if self.preempt.mode == "none" and self.preempt.reclaim != "none":
+            raise RuleError(("preempt", "reclaim"), "needs to know what happens to them: mode: requeue or cancel")
+        return self
 
     def select(self, queue: tuple[QueuedJob, ...], free: int) -> tuple[int, ...]:
         """Return the positions in `queue` of the jobs to start, given `free` nodes."""
@@ -36,4 +183,13 @@ class Fifo(Strategy):
         return tuple(chosen)
 
 
-SCHEDULERS = {"fifo": Fifo}
+def _over(preset: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of a preset, and over them those that are stated."""
+    merged = {**preset, **stated}
+    for key, value in stated.items():
+        if isinstance(value, dict) and isinstance(preset.get(key), dict):
+            merged[key] = _over(preset[key], value)
+    return merged
+
+
+SCHEDULERS = dict.fromkeys(get_args(Preset), Scheduler)

@@ -146,6 +146,8 @@ def sized(scenario: Scenario) -> Scenario:
     cluster = scenario.cluster
     if cluster.nodes is not None or cluster.pools:
         return scenario
+    if scenario.streams:
+        raise PathError(("cluster",), "needs nodes: streams of jobs do not say how many there are")
     unit, scale_up = scenario.spares.unit, cluster.scale_up
     per_node, each = cluster.gpus_of_a_node, max(cluster.nodes_per_domain, 1)
     needed = sum(ceil(job.gpus / per_node) for job in scenario.jobs) + scenario.spares.total
@@ -163,7 +165,12 @@ def sized(scenario: Scenario) -> Scenario:
 
 
 def surplus_nodes(scenario: Scenario, counts: Mapping[str, int], units: Units | None) -> int:
-    """Return the nodes beyond those of all jobs, whenever they arrive, and spares [-]; whole units of what is whole."""
+    """Return the nodes beyond those of all jobs, whenever they arrive, and spares [-]; whole units of what is whole.
+
+    Streams use all of them.
+    """
+    if scenario.streams:
+        return 0
     per_node = counts["gpu"] // counts["node"]
     needed = sum(nodes for _, nodes in _amounts(scenario, per_node))
     if units is not None:

@@ -28,6 +28,7 @@ from sim.prepare.step import (
     relative_capacity,
     step_warnings,
 )
+from sim.prepare.streams import prepare_streams
 from sim.scenario.fields import PathError, RuleError
 from sim.scenario.model import Work
 
@@ -119,6 +120,8 @@ def _examined(scenario: Scenario) -> Prepared:
     placed = [PlacedJob(site, spec, index) for index, spec in enumerate(scenario.jobs)]
     jobs = tuple(_job(scenario, each, sources) for each in placed)
     slow = [source.name for source in sources if source.effect.speed < 1]
+    fleet = prepare_streams(scenario, site, sources)
+    held = 1.0 if fleet.streams else sum(job.nodes for job in jobs) / counts["node"]
     return Prepared(
         scenario=scenario,
         name=scenario.name,
@@ -140,17 +143,22 @@ def _examined(scenario: Scenario) -> Prepared:
         scheduler=scenario.scheduler,
         merged_intervals=merged,
         counts=counts,
-        capacity=relative_capacity(scenario.cluster, scenario.jobs[0].precision),
+        capacity=relative_capacity(scenario.cluster, scenario.jobs[0].precision if scenario.jobs else "bf16"),
         withheld=withheld,
         upkeep=upkeep_of(scenario, site, sources),
         engine=scenario.engine or "auto",
-        expected_events=expected_events(scenario, sources, sum(job.nodes for job in jobs) / counts["node"]),
+        expected_events=expected_events(scenario, sources, held)
+        + fleet.events(scenario.warmup + scenario.horizon, counts["gpu"]),
+        streams=fleet.streams,
+        tenants=fleet.tenants,
+        partitions=fleet.partitions,
         warnings=(
             *_preset_warnings(scenario),
             *failure_warnings(scenario, sources),
             *(line for each in placed for line in layout_warnings(site, each.index, each.spec)),
             *(line for each, job in zip(placed, jobs, strict=True) for line in step_warnings(each, job, slow)),
             *_idle_warnings(scenario, surplus),
+            *fleet.warnings,
         ),
     )
 
@@ -257,6 +265,7 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[Source]) -> Pr
         communication=spec.communication,
         planned_bandwidth=site.planned_bandwidth(nodes),
         pool_paces=pool_paces(site.cluster, spec.precision, step.plan),
+        priority=spec.priority,
     )
 
 

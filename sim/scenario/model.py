@@ -425,6 +425,9 @@ class JobSpec(Model):
         (), description="Periodic blocking work: evaluation, checks for corruption, loading of data."
     )
     arrival: Duration = Field("0 s", description="When the job enters the queue.")  # type: ignore[assignment]
+    priority: int = Field(
+        0, ge=-(2**31), lt=2**31, description="Priority beside the jobs of streams; higher goes first."
+    )
     deadline: Duration | None = Field(None, description="For p_finish_by: time from arrival to finish.")
     work: AnyWork = Field("horizon", description="A fixed amount, or as much as the horizon holds.")
 

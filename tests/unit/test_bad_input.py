@@ -31,6 +31,7 @@ from tests.unit.bad_input import (
     repairs,
     steps,
     strategies,
+    streams,
     values,
     words,
 )
@@ -42,6 +43,7 @@ TABLES = (
     jobs,
     steps,
     strategies,
+    streams,
     failures,
     repairs,
     logs,

@@ -15,7 +15,7 @@ from sim.engine.kernel import Call, Kernel, Order
 from sim.engine.ledger import Account, LedgerError
 from sim.engine.simulation import Simulation
 from sim.policies.contracts import Bucket, QueuedJob
-from sim.policies.scheduler import SCHEDULERS, Fifo
+from sim.policies.scheduler import SCHEDULERS, Scheduler
 from tests.cases import cases
 from tests.harness import check_scheduler, play, prepared, seconds, trace
 
@@ -261,14 +261,12 @@ def test_a_ledger_that_does_not_close_raises() -> None:
 # ----------------------------------------
 # Schedulers: the shared check for each, and what first in, first out means.
 
-WORK_CONSERVING = {"fifo": False}
-
 
 @pytest.mark.parametrize("name", sorted(SCHEDULERS))
 def test_what_every_scheduler_owes(name: str) -> None:
     """Each registered scheduler passes the shared check for what it claims."""
     kind: Any = SCHEDULERS[name]
-    check_scheduler(kind(), work_conserving=WORK_CONSERVING[name])
+    check_scheduler(kind.model_validate({"use": name}), work_conserving=False)
 
 
 def queue(*sizes: int) -> tuple[QueuedJob, ...]:
@@ -282,7 +280,7 @@ def queue(*sizes: int) -> tuple[QueuedJob, ...]:
 )
 def test_fifo_by_hand(sizes: tuple[int, ...], free: int, chosen: tuple[int, ...]) -> None:
     """Jobs start in order until the first that does not fit; the next does not overtake it."""
-    assert Fifo().select(queue(*sizes), free) == chosen
+    assert Scheduler().select(queue(*sizes), free) == chosen
 
 
 def test_the_check_finds_a_greedy_scheduler() -> None:
@@ -305,4 +303,4 @@ def test_the_check_finds_a_greedy_scheduler() -> None:
     with pytest.raises(AssertionError, match="does not start"):
         check_scheduler(Lazy(), work_conserving=False)
     with pytest.raises(AssertionError, match="left waiting"):
-        check_scheduler(Fifo(), work_conserving=True)
+        check_scheduler(Scheduler(), work_conserving=True)

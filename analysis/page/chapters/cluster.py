@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import PERCENT, amount_text, listed, percent_text, range_text, time_text
+from analysis.amounts import PERCENT, amount_text, listed, percent_text, range_text, text_or_dash, time_text
 from analysis.page.account import of_focus
 from analysis.page.chapters.run import explained_formula
 from analysis.page.charts.data import Part, Stack
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from analysis.page.report_data import Focus
     from analysis.results.explained import (
         ExplainDocument,
+        ExplainedFleet,
         ExplainedJob,
         Fit,
         Human,
@@ -278,6 +279,8 @@ def _explained(content: ExplainDocument) -> Iterator[Section]:
             yield from _recovery(job.recovery, is_first=not before)
         else:
             yield _labels("Recovery", [("as", twin)])
+    if content.fleet is not None:
+        yield from _fleet(content.fleet)
     yield from explained_formula(content.closed_form)
     reason = content.provenance.engine_reason
     engine = f"events: {reason}" if reason else "machine code, where many replications are wanted"
@@ -285,6 +288,34 @@ def _explained(content: ExplainDocument) -> Iterator[Section]:
     if content.assumptions:
         lines = tuple(" ".join(line.split()) for line in content.assumptions)
         yield Section("assumptions", "Assumptions of the scenario", (), (), lines)
+
+
+def _fleet(fleet: ExplainedFleet) -> Iterator[Section]:
+    """Yield what the jobs of streams ask of the cluster."""
+    heads = ("Streams", "jobs a day", "GPUs", "GPU-hours of a job", "offered load", "start", "saves every")
+    rows = []
+    for name, stream in fleet.streams.items():
+        sizes, spacing = [*map(int, stream.gpus)], dict.fromkeys(stream.save_interval_s)
+        rows.append(
+            (
+                name,
+                text_or_dash(stream.jobs_per_day, amount_text),
+                f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}, mean {stream.mean_gpus:.3g}",
+                text_or_dash(stream.mean_gpu_hours, amount_text),
+                text_or_dash(stream.offered_load, percent_text),
+                time_text(stream.restart_s),
+                " to ".join(text_or_dash(each, time_text) for each in spacing),
+            )
+        )
+    yield Section("streams", "", (), (grid("", heads, rows),))
+    total = text_or_dash(fleet.offered_load, percent_text)
+    beside = [("offered load", f"{total} of the GPUs without spares; saves, restarts and lost work come on top")]
+    if fleet.saturation is not None:
+        most = percent_text(fleet.saturation)
+        beside.append(
+            ("saturation", f"{most}: more the cluster cannot hold, as gangs wait for the last of those before")
+        )
+    yield _labels("Load", beside)
 
 
 def _labels(title: str, rows: Rows) -> Section:

@@ -403,7 +403,10 @@ def _compared(document: CompareDocument) -> Section:
             first, missing = names[document.first], names[document.instead_of]
             left_out += f"; the others are compared with {first}, since {missing} is one of them"
         texts.append(f"{left_out}.")
-    items = [_ranks(document, head, names), _where(document, head, names)]
+    items = [_ranks(document, head, names)]
+    if all(variant.fleet is not None for variant in document.variants.values()):
+        items.append(_waits(document, head, names))
+    items.append(_where(document, head, names))
     keys = _other_keys(document, names)
     if keys:
         heads = ("key", "values of the variants")
@@ -586,6 +589,23 @@ def _behind(ranking: RankingFound, metric: Shown, labels: Mapping[str, str]) -> 
     chart = Intervals(title, metric.step, tuple(rows), (0.0, "the best"))
     alt = f"Behind the best in {metric.name}: {'; '.join(f'{row.name} {row.note}' for row in rows)}."
     return Picture("comparison-behind", chart, alt, caption)
+
+
+_OF_FLEETS = ("occupancy", "ettr", "jct", "bounded_slowdown", "preemptions")
+
+
+def _waits(document: CompareDocument, head: str, names: Mapping[str, str]) -> Grid:
+    """Return what jobs of streams meet in each variant: the same jobs, submitted at the same times."""
+    rows, form = [], cell_forms("wait_first")
+    for name, variant in document.variants.items():
+        change, is_first = variant.difference.get("wait_first"), name == document.first
+        row = [names[name], text_or_dash(_mean(variant, "wait_first"), form.value)]
+        row += ["" if is_first else text_or_dash(change.mean if change else None, form.change)]
+        row += ["" if is_first else range_text(change.ci95 if change else None, form.change)]
+        row += [text_or_dash(_mean(variant, other), cell_forms(other).value) for other in _OF_FLEETS]
+        rows.append(row)
+    heads = [head, METRICS["wait_first"].short, "difference", "95 % interval", *(METRICS[n].short for n in _OF_FLEETS)]
+    return grid("Waits of the same jobs", heads, rows)
 
 
 def _metrics(document: CompareDocument) -> Grid:

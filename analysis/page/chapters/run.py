@@ -36,6 +36,7 @@ from analysis.amounts import (
 )  # fmt: skip
 from analysis.metrics import BUCKETS, LEVELS, METRICS, RESTART, bucket_label, nodes_down
 from analysis.page.account import account_of, basis, cause_name, of_focus, requested_share
+from analysis.page.chapters import fleet
 from analysis.page.chapters.inputs import chance, not_covered, not_known, stated, variability
 from analysis.page.charts.data import (
     Bar,
@@ -147,6 +148,8 @@ class _Run(NamedTuple):
 
 def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
+    if report_data.run.fleet is not None:
+        return fleet.first_screen(report_data)
     document, places = report_data.run, Places(report_data.results.file, report_data.run)
     scenario: Scenario | None = None if report_data.focus is None else report_data.focus.scenario
     shares = [(name, places.at("time_shares", name)) for name in document.time_shares if name != "productive"]
@@ -1158,6 +1161,10 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
     described, down = prepared.scenario.description, document.nodes_down
     asked = grid("", ("", ""), list(_asked(document, prepared)))
     yield Section("scenario", document.scenario, (described,) if described else (), (asked,))
+    if document.fleet is not None:
+        yield from (Section("table", table.title, (), (table,)) for table in fleet.terminal_tables(document))
+        yield from _lines(document)
+        return
     tables = (
         goodput(document),
         _jobs(document),
@@ -1177,6 +1184,11 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
     formula = beside_simulation(document)
     if formula is not None:
         yield formula
+    yield from _lines(document)
+
+
+def _lines(document: RunDocument) -> Iterator[Section]:
+    """Yield what to know before the numbers are used."""
     for title, lines in (("Assumptions of the scenario", document.assumptions), ("Notes", document.notes)):
         if lines:
             yield Section("lines", title, (), (), tuple(" ".join(line.split()) for line in lines))
@@ -1206,15 +1218,26 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
             text += f" (modelled: {low:.2f}..{high:.2f})"
         text += f", MFU {percent_text(plan.mfu, 1)}" if plan.mfu is not None else ""
         yield "job", text
-    first = prepared.jobs[0]
-    expected = f", one interruption in {time_text(first.mtti)} expected" if first.mtti < math.inf else ""
+    for stream in prepared.streams:
+        rate = f", {stream.rate * DAY:,.4g} jobs a day" if stream.rate else ""
+        yield "stream", f"{stream.name}: {_sizes(stream.gpus)}{rate}"
+    first = prepared.jobs[0] if prepared.jobs else None
+    is_hit = first is not None and first.mtti < math.inf
+    expected = f", one interruption in {time_text(first.mtti)} expected" if first is not None and is_hit else ""
     yield "failures", number_of(len(prepared.sources), "cause") + expected
     if repairs_text(prepared):
         yield "repair", repairs_text(prepared)
-    policies = [_checkpoints(first), f"recovery {scenario.recovery.use}", number_of(prepared.spares, "hot spare")]
-    yield "policies", (", " if len(stores_of(first)) == 1 else "; ").join(policies)
+    stores = [] if first is None else [_checkpoints(first)]
+    policies = [*stores, f"recovery {scenario.recovery.use}", number_of(prepared.spares, "hot spare")]
+    yield "policies", ("; " if first is not None and len(stores_of(first)) > 1 else ", ").join(policies)
     runs = f"{number_of(document.replications, 'replication')} of {time_text(prepared.horizon)}"
     yield "run", f"{runs}, seed {prepared.seed}, initial state {scenario.initial}"
+
+
+def _sizes(gpus: Mapping[int, float]) -> str:
+    """Return between which sizes the jobs of a stream are."""
+    low, high = min(gpus, default=0), max(gpus, default=0)
+    return f"{low:,} to {high:,} GPUs" if low < high else number_of(low, "GPU")
 
 
 def _checkpoints(job: PreparedJob) -> str:

@@ -1,0 +1,353 @@
+"""From what a fleet came to in one replication to metrics: of the cluster, of all its jobs, and of slices of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from analysis.statistics.estimates import Interval, mean_interval, t_quantile
+from sim import BIN_EDGES, CLUSTER, HISTOGRAMS, JOB_SUMS, PREEMPTION, ROOTS, Bucket, FleetAccount, Ratio
+from sim.units import HOUR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from sim import FleetResult, Prepared
+
+    FloatArray = npt.NDArray[np.float64]
+
+Weight = Literal["job", "gpu_time"]
+
+# Slices: jobs that have something in common, and how a metric of them is called.
+
+BY = ("size", "stream", "tenant", "priority", "partition")
+"""What jobs are divided by; `size` in classes of powers of two, ``1024+`` of that class and larger ones."""
+
+WEIGHTED = ("wait_first", "wait_total", "jct", "bounded_slowdown", "bounded_slowdown_10min")
+"""Means over jobs that also exist with each job weighted by its GPU-time."""
+
+SLICED = ("ettr", "ettr_no_queue", "ettr_above_90", *WEIGHTED, "preemptions", "second_order_preemptions", "mttf")
+"""Metrics that slices have."""
+
+ON_QUEUE = frozenset({"ettr", "ettr_above_90", "scheduling_goodput", "queue_length", *WEIGHTED})
+"""Metrics that have no long-run mean where the queue grows without end."""
+
+
+class Slice(NamedTuple):
+    """A metric of some jobs: ``wait_first@size=1024+@weight=gpu_time``."""
+
+    metric: str
+    by: str = ""
+    group: str = ""
+    weight: Weight = "job"
+
+    @property
+    def name(self) -> str:
+        """How it is written."""
+        group = f"@{self.by}={self.group}" if self.by else ""
+        return self.metric + group + ("@weight=gpu_time" if self.weight == "gpu_time" else "")
+
+    @property
+    def words(self) -> str:
+        """What stands behind the label of the metric."""
+        of = f" of {self.by} {self.group}" if self.by else ""
+        if self.by == "size":
+            size = int(self.group.removesuffix("+"))
+            of = f" of jobs of {size:,} GPU{'s' * (size > 1)}{' or more' * self.group.endswith('+')}"
+        return of + (", weighted by GPU-time" if self.weight == "gpu_time" else "")
+
+    @classmethod
+    def parse(cls, name: str) -> Slice | None:
+        """Return what a name means; ``None`` if it is not written like this."""
+        metric, *parts = name.split("@")
+        found = cls(metric)
+        for part in parts:
+            by, _, group = part.partition("=")
+            if part == "weight=gpu_time" and metric in WEIGHTED:
+                found = found._replace(weight="gpu_time")
+            elif by in BY and group and not found.by and metric in SLICED and (by != "size" or _is_size(group)):
+                found = found._replace(by=by, group=group)
+            else:
+                return None
+        return found if found.name == name else None
+
+
+def _is_size(group: str) -> bool:
+    text = group.removesuffix("+")
+    return text.isdecimal() and int(text) > 0 and int(text) & (int(text) - 1) == 0
+
+
+def group_of(prepared: Prepared, by: str, account: FleetAccount) -> str:
+    """Return what the group of an account is called."""
+    number: int = getattr(account, by)
+    entries = {"stream": prepared.streams, "tenant": prepared.tenants, "partition": prepared.partitions}
+    named = [entry.name for entry in entries.get(by, ())]  # type: ignore[attr-defined]
+    return named[number] if 0 <= number < len(named) else str(number)
+
+
+def slices(prepared: Prepared, accounts: Iterable[FleetAccount]) -> dict[tuple[str, str], list[FleetAccount]]:
+    """Return the groups of accounts by what they are divided by, in order; one group alone is no slice."""
+    mine = sorted(account for account in accounts if account != CLUSTER)
+    found: dict[tuple[str, str], list[FleetAccount]] = {}
+    for by in BY:
+        groups: dict[str, list[FleetAccount]] = {}
+        for account in sorted(mine, key=lambda each: getattr(each, by)):
+            groups.setdefault(group_of(prepared, by, account), []).append(account)
+        if len(groups) > 1:
+            found |= {(by, name): group for name, group in groups.items()}
+        if by == "size":
+            sizes = list(groups)
+            found |= {
+                (by, f"{size}+"): [each for other in sizes[place:] for each in groups[other]]
+                for place, size in enumerate(sizes)
+            }
+    return found
+
+
+# Metrics of one replication, or of some windows of it.
+
+_HELD = range(Bucket.QUEUED)
+
+
+class _Sums:
+    """Sums over accounts and windows: over jobs, and of the ledger."""
+
+    def __init__(self, fleet: FleetResult, windows: slice) -> None:
+        self.jobs = {account: table[windows].sum(axis=0) for account, table in fleet.jobs.items()}
+        self.buckets: dict[FleetAccount, FloatArray] = {}
+        self.stops: dict[FleetAccount, FloatArray] = {}
+        self.failed = np.zeros(2)
+        """GPU-seconds that failures took directly, and via preemptions."""
+        infrastructure = range(1, len(fleet.causes) - len(ROOTS))
+        for key, row in fleet.ledger.items():
+            spent = float(row[windows].sum())
+            sums = self.buckets.setdefault(key.account, np.zeros(len(Bucket)))
+            sums[key.bucket] += spent
+            if key.account != CLUSTER and key.cause in infrastructure and key.bucket != Bucket.QUEUED:
+                self.failed[key.via] += spent
+        for stop, rows in fleet.stops.items():
+            count = float(rows[windows, 0].sum())
+            sums = self.stops.setdefault(stop.account, np.zeros(3))
+            if stop.via == PREEMPTION:
+                sums[0] += count
+                sums[1] += count * (stop.cause in infrastructure)
+            elif stop.cause in infrastructure:
+                sums[2] += count
+
+    def of(self, accounts: Iterable[FleetAccount]) -> tuple[dict[str, float], FloatArray, FloatArray]:
+        """Return sums over the jobs of accounts by name, GPU-seconds by bucket, and stops."""
+        mine = list(accounts)
+        jobs = sum((self.jobs[each] for each in mine if each in self.jobs), np.zeros(len(JOB_SUMS)))
+        buckets = sum((self.buckets[each] for each in mine if each in self.buckets), np.zeros(len(Bucket)))
+        stops = sum((self.stops[each] for each in mine if each in self.stops), np.zeros(3))
+        return dict(zip(JOB_SUMS, jobs.tolist(), strict=True)), buckets, stops
+
+
+def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(None)) -> dict[str, Ratio]:
+    """Return the metrics of a fleet, of all its jobs and of slices of them, as amounts and bases that add up.
+
+    Parameters
+    ----------
+    prepared
+        The scenario.
+    fleet
+        What its jobs came to.
+    windows
+        Which windows: jobs count in that of their submission, everything else in that in which it happened.
+    """
+    sums = _Sums(fleet, windows)
+    accounts = [*{*sums.jobs, *sums.buckets} - {CLUSTER}]
+    jobs, buckets, stops = sums.of(accounts)
+    held, owned = float(buckets[list(_HELD)].sum()), float(fleet.owned[windows].sum())
+    scheduling = float(buckets[[Bucket.STARVED, Bucket.RESCHEDULE]].sum())
+    asked = held + jobs["queued"]
+    level = {name: float(fleet.level(name)[windows].sum()) for name in ("allocated", "healthy", "queued_jobs")}
+    free, placeable = level["healthy"] - level["allocated"], float(fleet.level("placeable")[windows].sum())
+    found = {
+        "occupancy": Ratio(level["allocated"], level["healthy"]),
+        "allocation": Ratio(level["allocated"], owned),
+        "cluster_goodput": Ratio(float(buckets[Bucket.PRODUCTIVE]), owned),
+        "fragmentation": Ratio(max(free - placeable, 0.0), max(free, 0.0)),
+        "queue_length": Ratio(level["queued_jobs"], float(fleet.seconds[windows].sum())),
+        "scheduling_goodput": Ratio(held - scheduling, asked),
+        "runtime_goodput": Ratio(float(buckets[Bucket.PRODUCTIVE]), held - scheduling),
+        "second_order_share": Ratio(float(sums.failed[PREEMPTION]), float(sums.failed.sum())),
+        "interruptions": Ratio(float(stops[2]), 1),
+    }
+    found |= _of_jobs("", "", jobs, held, stops)
+    for (by, group), mine in slices(prepared, accounts).items():
+        jobs, buckets, stops = sums.of(mine)
+        found |= _of_jobs(by, group, jobs, float(buckets[list(_HELD)].sum()), stops)
+    return found
+
+
+def _of_jobs(by: str, group: str, jobs: Mapping[str, float], held: float, stops: FloatArray) -> dict[str, Ratio]:
+    """Return the metrics of some jobs; preemptions are per 1,000 GPU-hours that they held."""
+    work = held / (1000 * HOUR)
+    plain = {
+        "ettr": Ratio(jobs["useful"], jobs["requested"]),
+        "ettr_no_queue": Ratio(jobs["useful"], jobs["requested"] - jobs["queued"]),
+        "ettr_above_90": Ratio(jobs["ettr_above_90"], jobs["submitted_gpu_time"]),
+        "preemptions": Ratio(float(stops[0]), work),
+        "second_order_preemptions": Ratio(float(stops[1]), work),
+        "mttf": Ratio(jobs["run"], jobs["failures"]),
+    }
+    found = {Slice(name, by, group).name: ratio for name, ratio in plain.items()}
+    for name, weight in itertools.product(WEIGHTED, ("job", "gpu_time")):
+        counted = {"wait_first": "started", "jct": "completed"}.get(name, "ended")
+        ratio = Ratio(jobs[f"{name}_{weight}"], jobs[f"{counted}_{weight}"])
+        found[Slice(name, by, group, weight).name] = ratio  # type: ignore[arg-type]
+    return found
+
+
+# How sure: replications, else batches of one run.
+
+FEWEST_REPLICATIONS = 8
+"""Replications from which intervals are made of them."""
+
+BATCHES = 20
+"""Batches that a run is divided into where replications are fewer."""
+
+
+def batches(prepared: Prepared, fleets: Sequence[FleetResult]) -> list[dict[str, Ratio]]:
+    """Return the metrics of each batch of consecutive windows of some replications, in order of time.
+
+    References
+    ----------
+    A. M. Law, "Simulation Modeling and Analysis", 5th ed. (2015), section 9.5.3 (batch means).
+    """
+    found = []
+    for fleet in fleets:
+        used = int(np.count_nonzero(fleet.seconds))
+        edges = np.linspace(0, used, min(BATCHES, used) + 1).round().astype(int).tolist()
+        found += [fleet_ratios(prepared, fleet, slice(low, high)) for low, high in itertools.pairwise(edges)]
+    return found
+
+
+def are_correlated(values: npt.ArrayLike) -> bool:
+    """Return whether consecutive batches are so much alike that they are no sample: lag-1 correlation, 2.5 % one-sided.
+
+    References
+    ----------
+    J. von Neumann, Annals of Mathematical Statistics 12 (1941), 367 (the ratio of the mean square successive
+    difference; its variance for independent values is about 4 / n).
+    """
+    x = np.asarray(values, dtype=np.float64)
+    spread = float(((x - x.mean()) ** 2).sum())
+    if len(x) < 3 or not spread:
+        return False
+    ratio = float((np.diff(x) ** 2).sum()) / spread
+    return (2.0 - ratio) / math.sqrt(4 * (len(x) - 2) / (len(x) ** 2 - 1)) > 1.96
+
+
+class Growth(NamedTuple):
+    """How fast the queue grew in the second half of the time [GPUs/s], and its 95 % interval."""
+
+    rate: float
+    ci95: Interval
+    queued: float
+    """GPUs in the queue in the mean of that half."""
+    seconds: float
+    """How long that half is [s]."""
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether it grew, not by chance, and by more than a fifth of itself: more work arrives than is done."""
+        return self.ci95[0] > 0 and self.rate * self.seconds > 0.2 * self.queued
+
+
+class QueueLine(NamedTuple):
+    """The queue in the second half of a run.
+
+    Parameters
+    ----------
+    time
+        Middles of the windows around their mean [s], shape (n,).
+    queue
+        GPUs in the queue, shape (n,).
+    seconds
+        How long that half is [s].
+    """
+
+    time: FloatArray
+    queue: FloatArray
+    seconds: float
+
+    def slope(self) -> float:
+        """Return how fast the queue grew, by least squares [GPUs/s]."""
+        return float(self.time @ self.queue) / float(self.time @ self.time)
+
+
+def queue_line(fleet: FleetResult) -> QueueLine | None:
+    """Return the queue in the second half of the windows; ``None`` with too few of them for a line."""
+    used = np.flatnonzero(fleet.seconds)
+    used = used[len(used) // 2 :]
+    if len(used) < 6:
+        return None
+    seconds = fleet.seconds[used]
+    time = fleet.edges[used] + seconds / 2
+    return QueueLine(time - time.mean(), fleet.level("queued_gpus")[used] / seconds, float(seconds.sum()))
+
+
+def growth_of(lines: Sequence[QueueLine]) -> Growth | None:
+    """Return how fast the queue grew in the second half of some replications; ``None`` without any.
+
+    Of `FEWEST_REPLICATIONS` or more the interval is that of their slopes. Of fewer it is that of the line through their
+    mean, with an error that counts how much neighbouring windows are alike.
+
+    References
+    ----------
+    A. M. Law, "Simulation Modeling and Analysis", 5th ed. (2015), section 9.5 (means of a queue that does not settle).
+    """
+    if not lines:
+        return None
+    queued, seconds = float(np.mean([line.queue.mean() for line in lines])), lines[0].seconds
+    slopes = [line.slope() for line in lines]
+    if len(lines) >= FEWEST_REPLICATIONS:
+        interval = mean_interval(slopes)
+        return None if interval is None else Growth(float(np.mean(slopes)), interval, queued, seconds)
+    count = min(len(line.queue) for line in lines)
+    mean = QueueLine(lines[0].time[:count], np.mean([line.queue[:count] for line in lines], axis=0), seconds)
+    rate, length = mean.slope(), float(mean.time @ mean.time)
+    rest = mean.queue - mean.queue.mean() - rate * mean.time
+    square = float(rest @ rest)
+    alike = min(max(float(rest[1:] @ rest[:-1]) / square, 0.0), 0.95) if square else 0.0
+    # Windows whose errors follow an autoregression of the first order are worth as many independent ones.
+    worth = count * (1 - alike) / (1 + alike)
+    error = math.sqrt(square / (count - 2) / length * count / worth)
+    half = t_quantile(0.95, max(worth - 2, 1.0)) * error
+    return Growth(rate, (rate - half, rate + half), queued, seconds)
+
+
+# Quantiles of single jobs.
+
+
+def job_quantile(counts: FloatArray, level: float) -> float | None:
+    """Return a quantile of single jobs from a histogram: exact to a bin, which is 9 % wide; ``None`` without jobs."""
+    total = float(counts.sum())
+    if not total:
+        return None
+    reached = np.cumsum(counts)
+    place = int(np.searchsorted(reached, level * total * (1 - 1e-12)))
+    if place == 0:
+        return 0.0
+    low, high = BIN_EDGES[place], BIN_EDGES[min(place + 1, len(BIN_EDGES) - 1)]
+    return float(math.sqrt(low * high))
+
+
+def quantiles(
+    fleet: FleetResult, accounts: Sequence[FleetAccount], weight: Weight = "job"
+) -> dict[str, dict[str, float | None]]:
+    """Return p05, p50 and p95 of single jobs, by the name of what there are histograms of."""
+    return {
+        name: {
+            label: job_quantile(fleet.histogram(name, weight, accounts), level)
+            for label, level in (("p05", 0.05), ("p50", 0.5), ("p95", 0.95))
+        }
+        for name in HISTOGRAMS
+    }

@@ -1,0 +1,441 @@
+"""A fleet of jobs: what the cluster did over time, and what jobs of each size waited for, reached and lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.amounts import (
+    COUNT,
+    OF_HUNDRED,
+    PERCENT,
+    capital,
+    cell_forms,
+    count_text,
+    gpu_hours,
+    number_of,
+    percent_text,
+    range_text,
+    text_or_dash,
+    time_form,
+    time_text,
+)
+from analysis.metrics import BUCKETS, METRICS, bucket_label
+from analysis.page.account import cause_name
+from analysis.page.chapters.inputs import not_covered, stated
+from analysis.page.charts.data import Bar, Bars, Curves, Part, Scale, Series, Stack
+from analysis.page.glossary import glossed
+from analysis.page.model import FirstScreen, Picture, Section, grid, joined
+from analysis.page.sourced import Places, line, number, sentence, worded
+from analysis.results.fleet import interval_method
+from sim import JOB_BUCKETS, NO_FAILURE
+from sim.units import DAY, HOUR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from analysis.page.model import Grid, Words
+    from analysis.page.report_data import ReportData
+    from analysis.results.models import FleetFound, GroupFound, RunDocument, StopsFound, Summary
+
+# What a fleet is judged by, and its jobs by size: tables for the terminal and for pages.
+
+_HEADLINE = (
+    "occupancy", "allocation", "cluster_goodput", "ettr", "wait_first", "jct", "bounded_slowdown", "queue_length",
+    "fragmentation", "preemptions", "second_order_share",
+)  # fmt: skip
+
+_IDLE_WORDS = {
+    "no_queue": "no job waits",
+    "too_few": "too few for the first job",
+    "wrong_places": "enough, in the wrong places",
+    "reservation": "kept for a reservation",
+    "claim": "claimed by a preempting job",
+    "quota": "beyond the quota",
+    "drain": "being drained",
+}
+"""Why healthy GPUs had no job."""
+
+
+def delivered(document: RunDocument) -> Grid:
+    """Return the metrics that a fleet is judged by: mean and interval."""
+    rows = []
+    for name in _HEADLINE:
+        summary = document.metrics.get(name)
+        if summary is not None and summary.mean is not None:
+            form = cell_forms(name).value
+            rows.append((METRICS[name].title, form(summary.mean), range_text(summary.mean_ci95, form)))
+    assert document.fleet is not None, "a run with streams"
+    how = interval_method(document.fleet, document.replications, time_text(document.warmup_s))
+    return grid("What the fleet delivers", ("", "mean", "95 % interval"), rows, note=how)
+
+
+def by_size(fleet: FleetFound) -> Grid | None:
+    """Return a line for each exact size class; ``None`` with one alone."""
+    sizes = _sizes(fleet)
+    if not sizes:
+        return None
+    every = sum(group.gpu_s for group in sizes.values())
+    rows, shades = [], []
+    for name, group in sizes.items():
+        share = group.gpu_s / every if every else 0.0
+        p95 = group.single_jobs["wait_first"].p95
+        rows.append((
+            f"{int(name):,}",
+            count_text(group.jobs),
+            percent_text(share, 1),
+            _mean(group.metrics["wait_first"], time_text),
+            text_or_dash(p95, time_text),
+            _mean(group.metrics["bounded_slowdown"], lambda value: f"{value:,.3g}"),
+            _mean(group.metrics["ettr"], percent_text),
+            _mean(group.metrics["mttf"], time_text),
+            _mean(group.metrics["preemptions"], lambda value: f"{value:,.3g}"),
+        ))  # fmt: skip
+        shades.append((None, None, share, *[None] * 6))
+    heads = ("GPUs", "jobs", "GPU-hours", "first wait", "p95 of jobs", "slowdown", "ETTR", "MTTF", "preempted")
+    note = "Sizes are classes: powers of two and more; preempted: per 1,000 GPU-hours."
+    return grid("Waits, goodput and failures by size", heads, rows, shades=shades, note=note)
+
+
+def _sizes(fleet: FleetFound) -> dict[str, GroupFound]:
+    return {name: group for name, group in fleet.by.get("size", {}).items() if not name.endswith("+")}
+
+
+def _mean(summary: Summary, form: Callable[[float], str]) -> str:
+    return text_or_dash(summary.mean, form)
+
+
+def spent(fleet: FleetFound) -> dict[tuple[str, str], float]:
+    """Return where the GPU-time of the cluster went: by bucket, what is unallocated by its reason [GPU s]."""
+    found: dict[tuple[str, str], float] = {}
+    for row in fleet.ledger:
+        if row.bucket != "queued":
+            key = row.bucket, row.cause if row.bucket == "unallocated" else ""
+            found[key] = found.get(key, 0.0) + row.gpu_s
+    return found
+
+
+def where(fleet: FleetFound) -> Grid:
+    """Return where every GPU-hour of the cluster went, with the root cause that took most of it."""
+    rows: list[tuple[str, ...]] = []
+    shades: list[tuple[float | None, ...]] = []
+    for (bucket, reason), amount in spent(fleet).items():
+        share = amount / fleet.owned_gpu_s
+        cause = "" if reason or bucket == "productive" else _main_cause(fleet, bucket)
+        label = f"{bucket_label(bucket)}: {_IDLE_WORDS[reason]}" if reason else bucket_label(bucket)
+        rows.append((label, percent_text(share), f"{amount / HOUR:,.0f}", cause, BUCKETS[bucket].gloss))
+        shades.append((None, share, None, None))
+    total = sum(spent(fleet).values())
+    rows.append(
+        ("total", percent_text(total / fleet.owned_gpu_s), f"{total / HOUR:,.0f}", "", "all GPUs of the cluster")
+    )
+    shades.append((None, None, None, None))
+    heads = ("", "share", "GPU-hours", "main cause")
+    return grid("Where every GPU-hour went", heads, rows, (0, 3), gloss="what it is", shades=shades)
+
+
+def _main_cause(fleet: FleetFound, bucket: str) -> str:
+    rows = [row for row in fleet.ledger if row.bucket == bucket]
+    total, most = sum(row.gpu_s for row in rows), max(rows, key=lambda row: row.gpu_s)
+    if most.cause == NO_FAILURE or not total:
+        return ""
+    via = " via preemption" if most.via == "preemption" else ""
+    return f"{cause_name(most.cause)}{via} ({percent_text(most.gpu_s / total, 0)})"
+
+
+def cascades(fleet: FleetFound) -> Grid | None:
+    """Return how often running jobs were stopped, by root cause and how it reached them; ``None`` if none was."""
+    sums: dict[tuple[str, str], list[float]] = {}
+    for row in fleet.stops:
+        mine = sums.setdefault((row.via, row.cause), [0.0, 0.0, 0.0])
+        for place, amount in enumerate((row.stops, row.gpus, row.lost_gpu_s)):
+            mine[place] += amount
+    rows = [
+        (
+            cause_name(cause),
+            _order(via, cause),
+            count_text(stops),
+            f"{gpus / stops:,.3g}",
+            f"{lost / HOUR:,.0f}",
+        )
+        for (via, cause), (stops, gpus, lost) in sorted(sums.items(), key=lambda item: -item[1][2])
+    ]
+    heads = ("root cause", "how", "stops", "GPUs of a job", "GPU-hours of work lost")
+    return grid("What stopped running jobs", heads, rows, (0, 1)) if rows else None
+
+
+_FIRST_ORDER = frozenset({"demand", "reclaim"})
+
+
+def _order(via: str, cause: str) -> str:
+    if via == "direct":
+        return "direct"
+    return "preemption, first order" if cause in _FIRST_ORDER else "preemption, second order"
+
+
+def ends(fleet: FleetFound) -> Grid:
+    """Return how jobs ended, by number and by the GPU-time that they held."""
+    held = sum(row.gpu_s for row in fleet.outcomes.values()) or 1.0
+    rows = [
+        (name.replace("_", " "), count_text(row.jobs), percent_text(row.jobs / fleet.jobs, 1),
+         percent_text(row.gpu_s / held, 1))
+        for name, row in fleet.outcomes.items()
+    ]  # fmt: skip
+    return grid("How jobs ended", ("", "jobs", "of jobs", "of GPU-time"), rows)
+
+
+def terminal_tables(document: RunDocument) -> Iterator[Grid]:
+    """Yield what the terminal shows of a fleet, the answer first."""
+    fleet = document.fleet
+    assert fleet is not None, "a run with streams"
+    yield delivered(document)
+    sizes, stops = by_size(fleet), cascades(fleet)
+    if sizes is not None:
+        yield sizes
+    yield where(fleet)
+    if stops is not None:
+        yield stops
+    yield ends(fleet)
+
+
+# ----------------------------------------
+# The first screen of a report.
+
+
+def first_screen(report_data: ReportData) -> FirstScreen:
+    """Return the opening of a run with streams: what the cluster delivers, who waits, and what failures pass on."""
+    document, fleet = report_data.run, report_data.run.fleet
+    assert fleet is not None, "a run with streams"
+    places = Places("run.json", document)
+    scenario = report_data.scenario
+    assert scenario is not None, "a run has one"
+    question = scenario.description.strip() or document.scenario
+    goodput = places.estimate("metrics", "cluster_goodput")
+    occupancy = places.estimate("metrics", "occupancy")
+    assert goodput is not None, "time passed"
+    answer: Words = (
+        "Of every hundred GPU-hours of the cluster, ",
+        *worded(goodput, OF_HUNDRED),
+        " become work that lasts",
+    )
+    if occupancy is not None:
+        answer = (*answer, "; jobs hold ", *worded(occupancy, PERCENT), " of the GPUs in working order")
+    drivers = (_waits(places, fleet), _largest_loss(places, fleet), _passed_on(places))
+    how = interval_method(fleet, document.replications, time_text(document.warmup_s))
+    return glossed(
+        FirstScreen(
+            question if question.endswith("?") else f"{question.rstrip('.')}: what does the fleet deliver?",
+            (*answer, "."),
+            joined(tuple((text,) for text in (stated(scenario, priced=document.cost is not None), how) if text)),
+            _glance(fleet),
+            tuple(words for words in drivers if words),
+            not_covered(document.notes, document.warnings, document.assumptions),
+        )
+    )
+
+
+def _waits(places: Places, fleet: FleetFound) -> Words:
+    """Return how long jobs wait, or that the queue has no end."""
+    growth = places.at("fleet", "growth", "gpus_per_day")
+    if growth is not None and fleet.growth is not None and fleet.growth.saturated:
+        return ("More work arrives than the cluster does: the queue grows by ", number(growth, COUNT), " GPUs a day.")
+    wait = places.estimate("metrics", "wait_first")
+    if wait is None:
+        return ()
+    words: Words = ("A job waits ", *worded(wait, time_form(wait.mean.value)), " before it first starts")
+    sizes = [name for name, group in _sizes(fleet).items() if group.metrics["wait_first"].mean is not None]
+    if len(sizes) > 1:
+        largest = places.estimate("fleet", "by", "size", sizes[-1], "metrics", "wait_first")
+        assert largest is not None, "it has a mean"
+        form = time_form(largest.mean.value)
+        words = (*words, f"; one of {int(sizes[-1]):,} GPUs or more, ", *worded(largest, form))
+    return (*words, ".")
+
+
+def _largest_loss(places: Places, fleet: FleetFound) -> Words:
+    """Return where most GPU-time that nobody used went."""
+    lost = {key: amount for key, amount in spent(fleet).items() if key[0] != "productive"}
+    if not lost:
+        return ()
+    bucket, reason = max(lost, key=lambda key: lost[key])
+    share = places.at("cluster_shares", bucket)
+    if share is None:
+        return ()
+    what = "idle GPUs" if bucket == "unallocated" else bucket_label(bucket)
+    why = f" (most of it: {_IDLE_WORDS[reason]})" if reason else ""
+    return sentence("the largest part of the rest is ", what, why, ": ", number(share, PERCENT), " of all GPU-time")
+
+
+def _passed_on(places: Places) -> Words:
+    """Return how much of what failures cost reaches other jobs."""
+    share = places.estimate("metrics", "second_order_share")
+    if share is None or not share.mean.value:
+        return ()
+    return line(
+        "Of what failures cost, ",
+        *worded(share, PERCENT),
+        " falls on other jobs, which are preempted for the failed ones.",
+    )
+
+
+_MOST_BARS = 8
+
+
+def _glance(fleet: FleetFound) -> Picture:
+    """Return where the GPU-time of the cluster went, as bars."""
+    parts = sorted(spent(fleet).items(), key=lambda item: -item[1])[:_MOST_BARS]
+    rows = tuple(
+        Bar(capital(_IDLE_WORDS[reason] if reason else bucket_label(bucket)), (100 * amount / fleet.owned_gpu_s,))
+        for (bucket, reason), amount in parts
+    )
+    alt = f"Bars of all GPU-time: {'; '.join(f'{row.name} {row.values[0]:.3g} %' for row in rows[:3])}."
+    return Picture(
+        "at-a-glance", Bars("Where every GPU-hour of the cluster went", "% of all GPU-time", ("share",), rows), alt
+    )
+
+
+# ----------------------------------------
+# Chapter: the cluster over time.
+
+
+def section(report_data: ReportData) -> Section | None:
+    """Return the cluster over time and where its GPU-hours went; ``None`` without streams."""
+    document = report_data.run if report_data.kind == "run" else None
+    fleet = None if document is None else document.fleet
+    if document is None or fleet is None or not fleet.windows:
+        return None
+    occupancy = document.metrics["occupancy"].mean or 0.0
+    days = tuple((window.start_s + window.end_s) / 2 / DAY for window in fleet.windows)
+    curves = [
+        ("in working order", [window.healthy for window in fleet.windows], 2),
+        ("of jobs", [window.allocated for window in fleet.windows], 0),
+    ]
+    series = tuple(Series(name, days, tuple(values), hue=hue) for name, values, hue in curves)
+    title = f"Jobs hold {PERCENT.value(occupancy)} of the GPUs in working order"
+    over_time = Curves(title, Scale("days"), Scale("GPUs"), series)
+    most = max(fleet.windows, key=lambda window: window.queued_gpus)
+    alt = f"GPUs over {days[-1]:.3g} days: in working order, and of jobs. {title}."
+    queue_title = f"The queue asks for {most.queued_gpus:,.0f} GPUs at most"
+    if fleet.growth is not None and fleet.growth.saturated:
+        queue_title = f"The queue grows by {fleet.growth.gpus_per_day:,.3g} GPUs a day"
+    queue = Curves(
+        queue_title,
+        Scale("days"),
+        Scale("GPUs that waiting jobs ask for"),
+        (Series("in the queue", days, tuple(window.queued_gpus for window in fleet.windows), hue=1),),
+        levels=((float(fleet.gpus), "the whole cluster"),) if most.queued_gpus > fleet.gpus / 4 else (),
+    )
+    parts = _stack(fleet)
+    caption = "Means over windows of time and over replications."
+    items = (
+        Picture("occupancy-over-time", over_time, alt, caption),
+        Picture("queue-over-time", queue, f"GPUs in the queue over {days[-1]:.3g} days. {queue_title}."),
+        Picture("every-gpu-hour", parts, _words(parts), "All GPUs of the cluster, used or not.", where(fleet)),
+        delivered(document),
+    )
+    runs = number_of(document.replications, "replication")
+    texts = (
+        f"In the mean of {runs} {count_text(fleet.jobs)} jobs were submitted; the cluster had "
+        f"{gpu_hours(fleet.owned_gpu_s)}.",
+    )
+    return Section(
+        "the-cluster-over-time", title, texts, items, tuple(f"{capital(text)}." for text in document.notes[:3])
+    )
+
+
+def _stack(fleet: FleetFound) -> Stack:
+    """Return where the GPU-time of the cluster went, in percent: work, what jobs lose, what stood idle and why."""
+    amounts = {key: 100 * amount / fleet.owned_gpu_s for key, amount in spent(fleet).items()}
+    lost = sum(amount for (bucket, _), amount in amounts.items() if bucket in JOB_BUCKETS and bucket != "productive")
+    parts = [Part("productive", amounts.get(("productive", ""), 0.0), 0), Part("lost by jobs", lost, 1)]
+    rest = [(key, amount) for key, amount in amounts.items() if key[0] not in JOB_BUCKETS]
+    for (bucket, reason), amount in sorted(rest, key=lambda item: -item[1]):
+        name = f"idle: {_IDLE_WORDS[reason]}" if reason else bucket_label(bucket)
+        parts.append(Part(name, amount, BUCKETS[bucket].hue))
+    shown = tuple(part for part in parts if part.amount > 0)
+    largest = max(shown[1:], key=lambda part: part.amount, default=None)
+    title = f"{parts[0].amount:.3g} % of all GPU-time is productive"
+    if largest is not None:
+        title += f"; the largest other part is {largest.name}, {largest.amount:.2g} %"
+    return Stack(title, "%", shown)
+
+
+def _words(stack: Stack) -> str:
+    return f"One bar of all GPU-time: {', '.join(f'{part.name} {part.amount:.3g} %' for part in stack.parts)}."
+
+
+# ----------------------------------------
+# Chapter: waits, goodput and cascades by size.
+
+
+def by_size_section(report_data: ReportData) -> Section | None:
+    """Return what jobs of each size waited for, reached and lost; ``None`` where all are of one size."""
+    document = report_data.run if report_data.kind == "run" else None
+    fleet = None if document is None else document.fleet
+    table = None if fleet is None else by_size(fleet)
+    if document is None or fleet is None or table is None:
+        return None
+    sizes = _sizes(fleet)
+    items: list[Picture | Grid] = []
+    waits = {name: group for name, group in sizes.items() if group.metrics["wait_first"].mean is not None}
+    title = "Waits have no mean: the queue grows without end"
+    if waits:
+        longest = max(waits, key=lambda name: waits[name].metrics["wait_first"].mean or 0.0)
+        most = waits[longest].metrics["wait_first"].mean or 0.0
+        title = f"Jobs of {number_of(int(longest), 'GPU')} wait longest, {time_text(most)}"
+        form = time_form(most)
+        bars = Bars(f"{title} before they first start", form.unit, ("first wait",), tuple(
+            _bar(name, group.metrics["wait_first"], form.size) for name, group in waits.items()))  # fmt: skip
+        items.append(Picture("wait-by-size", bars, f"Bars of the mean first wait by size of the job. {title}.",
+                             "Sizes are classes of powers of two; whiskers: 95 % intervals.", table))  # fmt: skip
+    else:
+        items.append(table)
+    metric = "ettr" if waits else "ettr_no_queue"
+    reached = tuple(
+        _bar(name, group.metrics[metric], 0.01) for name, group in sizes.items() if group.metrics[metric].mean
+    )
+    if reached:
+        lowest = min(reached, key=lambda bar: bar.values[0] or 0.0)
+        words = f"Jobs of {lowest.name} keep least of their time, {lowest.values[0]:.3g} %"
+        bars = Bars(words, "%", (METRICS[metric].short,), reached)
+        items.append(Picture("ettr-by-size", bars, f"Bars of {METRICS[metric].label} by size of the job. {words}."))
+    stops = _stops_by_size(fleet.stops, sizes)
+    if stops is not None:
+        items.append(stops)
+    items += [each for each in (cascades(fleet), ends(fleet)) if each is not None]
+    notes = (
+        "A mean over jobs is mostly one of small jobs: by GPU-time the large ones count, and both are in the tables of "
+        "the run.",
+        f"Bounded slowdown: {METRICS['bounded_slowdown'].definition}.",
+    )
+    return Section("waits-by-size", title, (), tuple(items), notes)
+
+
+def _bar(name: str, summary: Summary, size: float) -> Bar:
+    assert summary.mean is not None, "a metric with a mean"
+    low, high = summary.mean_ci95 or (None, None)
+    span = None if low is None or high is None else (low / size, high / size)
+    return Bar(number_of(int(name), "GPU"), (summary.mean / size,), (span,))
+
+
+_WAYS = ("a failure, drain or limit", "a job of a higher class", "a job that a failure put back")
+
+
+def _stops_by_size(stops: Sequence[StopsFound], sizes: Mapping[str, GroupFound]) -> Picture | None:
+    """Return how often jobs of each size were stopped, per 1,000 GPU-hours; ``None`` if no other job ever did."""
+    if not any(row.via == "preemption" for row in stops):
+        return None
+    rows = []
+    for name, group in sizes.items():
+        counts = [0.0, 0.0, 0.0]
+        for row in stops:
+            if row.size == int(name):
+                way = 0 if row.via == "direct" else 1 if row.cause in _FIRST_ORDER else 2
+                counts[way] += row.stops
+        held = group.gpu_s / (1000 * HOUR)
+        if held:
+            rows.append(Bar(number_of(int(name), "GPU"), tuple(count / held for count in counts)))
+    second = sum(row.stops for row in stops if row.via == "preemption" and row.cause not in _FIRST_ORDER)
+    every = sum(row.stops for row in stops if row.via == "preemption")
+    title = f"{percent_text(second / every, 0)} of preemptions were begun by a failure elsewhere"
+    chart = Bars(title, "stops in 1,000 GPU-hours", _WAYS, tuple(rows))
+    return Picture("stops-by-size", chart, f"Bars of stops by size of the stopped job and by who stopped it. {title}.")

@@ -1,0 +1,960 @@
+"""Streams of jobs: they arrive, wait for nodes, run, fail, are preempted and end; named jobs wait in the same queue.
+
+A job of a stream is one record with one event ahead at most. Its run is a closed form of the time since it began:
+start, restore, work with saves between. It is charged when it is over, however that comes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.engine.fleet_result import CLUSTER, DIRECT, PREEMPTION, ROOTS, Tally, size_class, window_edges
+from sim.engine.job import Clock
+from sim.engine.jobs import Queue
+from sim.engine.kernel import Order
+from sim.engine.nodes import Level, Place
+from sim.engine.result import Attempt
+from sim.policies.contracts import ANY_POOL, Bucket, Requeue, Save
+from sim.policies.planner import Pending, Planner, Pool, Quota
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from sim.engine.fleet_result import FleetResult
+    from sim.engine.job import Group, Job
+    from sim.engine.jobs import Jobs
+    from sim.engine.kernel import Call
+    from sim.engine.lives import Failure
+    from sim.engine.prepared import Prepared, PreparedStream
+    from sim.failures import Source
+    from sim.policies.contracts import PoolName
+    from sim.scenario.streams import Arrival, Tenant
+
+_IDLE = int(Place.IDLE)
+
+_PRODUCTIVE, _CHECKPOINT_STALL, _LOST_WORK = (
+    Bucket.PRODUCTIVE.value,
+    Bucket.CHECKPOINT_STALL.value,
+    Bucket.LOST_WORK.value,
+)
+
+_INITIALIZE, _RESTORE, _STARVED = Bucket.INITIALIZE.value, Bucket.RESTORE.value, Bucket.STARVED.value
+
+_QUEUED = Bucket.QUEUED.value
+
+
+class Allocation:
+    """Nodes of a job of a stream, or one node of several smaller jobs: to failures and repair what a group of a job is.
+
+    Whatever its jobs do at the moment, failures can hit all of its nodes.
+    """
+
+    __slots__ = (
+        "busy", "deferred", "detect_at", "epoch", "footprint", "free", "holding", "jobs", "missing", "nodes",
+        "ready_at", "replaced", "suspects",
+    )  # fmt: skip
+
+    main = None
+    exposed = "both"
+
+    def __init__(self, nodes: list[int], now: float) -> None:
+        self.nodes = nodes
+        """Node at each position, or -1."""
+        self.free = 0
+        """GPUs of a shared node that no job has [-]."""
+        self.jobs: list[StreamJob] = []
+        self.holding = True
+        self.missing: list[int] = []
+        """Positions without a node."""
+        self.replaced: list[int] = []
+        """Positions that lost their node to another one at once."""
+        self.suspects: list[tuple[int, Failure]] = []
+        """Nodes that failed and of which the jobs do not know yet, with the failure."""
+        self.deferred: list[tuple[int, int, int, float]] = []
+        self.footprint = None
+        self.detect_at = math.inf
+        """When the jobs know of a failure [s]."""
+        self.ready_at = -math.inf
+        """When nodes that had to be got ready are there [s]."""
+        self.epoch = 0
+        self.busy = Clock(now)
+        self.busy.is_on = True
+
+    @property
+    def job(self) -> Allocation:
+        """What others read of the job of a group: its nodes, and whether it holds them."""
+        return self
+
+
+class StreamJob(Pending):
+    """A job of a stream, from its submission to its end."""
+
+    __slots__ = (
+        "account", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "notice", "preempted",
+        "queued", "root", "run", "run_at", "save", "saves", "since", "spec", "stages", "stream", "useful",
+        "via", "waited", "why",
+    )  # fmt: skip
+
+    def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
+        super().__init__(
+            number, nodes, spec.gpus, limit=spec.limit, priority=spec.priority, submit=spec.submit, tenant=spec.tenant,
+            partition=spec.partition,
+        )  # fmt: skip
+        self.spec = spec
+        self.stream = stream
+        self.account = account
+        self.allocation: Allocation | None = None
+        self.attempts = 0
+        """How often it has begun to run."""
+        self.root = 0
+        """Why it is in the queue, or had to start anew: index of the root cause; 0 because it arrived."""
+        self.via = DIRECT
+        self.why = 0
+        """Index of the cause that its stages are charged to."""
+        self.queued = spec.submit
+        """Since when it waits [s]."""
+        self.waited = 0.0
+        self.first = math.nan
+        """When it first started [s]."""
+        self.began = math.nan
+        """When it last got its nodes [s]."""
+        self.since = math.nan
+        """Up to when its nodes have been charged [s]."""
+        self.stages: list[tuple[int, float]] = []
+        """What comes before it runs on: bucket and end [s]."""
+        self.run_at = math.inf
+        """When it runs on [s]."""
+        self.durable = 0.0
+        """Work that is saved [s]."""
+        self.saves = stream.saves[spec.gpus]
+        self.save = self.saves.save.of(spec.work)
+        """How long a save stops it [s]."""
+        self.run = 0.0
+        """How long it has held nodes [s]."""
+        self.useful = 0.0
+        """Stepping whose result was kept [s]."""
+        self.notice: tuple[int, int] | None = None
+        """Root cause and size class of the job that preempts it, while it may still save."""
+        self.failures = 0
+        self.preempted = 0
+        self.epoch = 0
+        """Raised at each change of plan; an event that carries an older one is void."""
+
+
+class NamedJob(Pending):
+    """A named job in the queue."""
+
+    __slots__ = ("job",)
+
+    def __init__(self, number: int, job: Job, now: float) -> None:
+        super().__init__(number, job.nodes_needed, job.gpus, priority=job.spec.priority, submit=now)
+        self.job = job
+
+
+class Fleet(Queue):
+    """The queue of a cluster that streams of jobs share.
+
+    Everything that may let a job start asks for a pass (:meth:`ask`); it comes once, after all else of that instant.
+    """
+
+    def __init__(self, jobs: Jobs) -> None:
+        prepared = jobs.prepared
+        self.streams = prepared.streams
+        self.sources: list[Iterator[Arrival]] = []
+        """Arrivals that have not come yet, by stream."""
+        self.end = prepared.warmup + prepared.horizon
+        self.per_node = prepared.gpus_per_node
+        self.tally = Tally(
+            window_edges(prepared.warmup, prepared.horizon, prepared.windows),
+            prepared.nodes * self.per_node,
+            [source.name for source in prepared.sources],
+        )
+        self.pool_of = prepared.packed_by or (0,) * prepared.nodes
+        """Pool of the planner that each node is of."""
+        counts = Counter(pool for pool, place in zip(self.pool_of, jobs.cluster.place, strict=True) if place == _IDLE)
+        pools = [pool._replace(nodes=counts[index]) for index, pool in enumerate(prepared.pools)]
+        self.planner = Planner(
+            prepared.scheduler,
+            pools,
+            gpus=self.per_node,
+            tiers=[partition.tier for partition in prepared.partitions] or (0,),
+            quotas=[self._quota(tenant) for tenant in prepared.tenants] or (Quota(),),
+        )
+        self.log: list[Attempt] | None = None
+        """When jobs had their nodes, for those who ask for it."""
+        self.reserves = [pool for name, pool in jobs.cluster.pools.items() if name != "idle"]
+        self.has_quotas = any(tenant.nodes is not None for tenant in prepared.tenants)
+        self.holds = prepared.scheduler.requeue.holds_nodes
+        self.is_disturbed = False
+        """Whether nodes have come or gone that the planner does not know of."""
+        self.number = 0
+        self.drain = len(prepared.sources) + 1 + ROOTS.index("drain")
+        self.demand, self.limit = self.drain + 1, self.drain + ROOTS.index("limit")
+        self.roots: dict[int, int] = {}
+        """Of named jobs that were preempted and wait, the root cause."""
+        self.pools: Sequence[PoolName] = getattr(prepared.recovery, "pools", ANY_POOL)
+        """Where replacements come from, in this order."""
+        self.asked = -math.inf
+        """When the pass comes that was asked for last [s]."""
+        self.wakes = -math.inf
+        """When a pass comes although nothing happens [s]."""
+        self.named: list[NamedJob] = []
+        """Named jobs that hold nodes, as the planner knows them."""
+        self.alive: dict[StreamJob, None] = {}
+        """Jobs of streams that have been submitted and are not over."""
+        self.queued_gpus = 0
+        self.queued_jobs = 0
+        self.idle_for: dict[str, int] = {}
+        """GPUs that are idle since the last pass, by reason."""
+        self.held = np.zeros(len(Bucket))
+        """GPU-seconds of jobs of streams, once there is a result."""
+        self.charged = 0.0
+        """Up to when idle GPUs have been charged [s]."""
+        self.unshared = Level()
+        """GPUs of shared nodes that no job has."""
+        self.rooms = [0] * (self.per_node + 1)
+        """Shared nodes by free GPUs."""
+        self.busy_lives = jobs.lives.nodes
+        super().__init__(jobs)
+        jobs.hit = self.hit
+        self.failures = jobs.failures
+        for stream in self.streams:
+            self.sources.append(stream.arrivals(prepared.seed, jobs.replication, self.end))
+            if stream.pending:
+                for _ in range(stream.pending):
+                    self._submit(stream, next(self.sources[-1]), 0.0)
+            else:
+                self._expect(stream)
+        self.open += len(self.streams)
+
+    def _quota(self, tenant: Tenant) -> Quota:
+        """Return what a tenant may use [GPU]; one without a quota uses what is there, and has nothing to lend."""
+        if tenant.nodes is None:
+            return Quota(lend=0.0, weight=tenant.weight)
+        borrow, lend = (math.inf if nodes is None else nodes * self.per_node for nodes in (tenant.borrow, tenant.lend))
+        return Quota(tenant.nodes * self.per_node, borrow, lend, tenant.weight)
+
+    # ------------------------------------------------------------------------------------------------ arrivals
+
+    def _expect(self, stream: PreparedStream) -> None:
+        """Arrange the next arrival of a stream."""
+        spec = next(self.sources[stream.index], None)
+        if spec is not None:
+            self.kernel.at(spec.submit, Order.ARRIVAL, self._on_submit, (stream, spec))
+        else:
+            self.open -= 1
+
+    def _on_submit(self, call: Call) -> None:
+        stream, spec = call.argument
+        now = self.kernel.now
+        is_first = self._hold_back(now)
+        self._submit(stream, spec, now)
+        self._expect(stream)
+        if is_first:
+            self._pass_soon(now)
+
+    def _submit(self, stream: PreparedStream, spec: Arrival, now: float) -> None:
+        """Let a job enter the queue for the first time."""
+        if stream.pending:
+            spec = spec._replace(submit=now)
+        nodes = -(-spec.gpus // self.per_node) if spec.gpus >= self.per_node else 0
+        account = self.tally.account(stream.index, size_class(spec.gpus), spec.tenant, spec.priority, spec.partition)
+        job = StreamJob(self.number, spec, stream, account, nodes)
+        self.number += 1
+        self.open += 1
+        self.alive[job] = None
+        self._enqueue(job, now)
+
+    def _enqueue(self, job: StreamJob, now: float) -> None:
+        """Let a job wait for nodes; it has waited since it was `queued`."""
+        if job.spec.limit == job.spec.work:
+            job.limit = self._left(job)
+        self.queued_gpus += job.gpus
+        self.queued_jobs += 1
+        self.planner.enqueue(job, now)
+        self.ask(now)
+
+    def enter(self, job: Job, now: float) -> None:
+        """Put a named job into the queue."""
+        self._settle_named(now)
+        if job.holding and not job.main.missing:
+            self._start(job, now)
+            return
+        if job.holding:
+            self.cluster.release(job, now)
+        pending = NamedJob(self.number, job, now)
+        self.number += 1
+        self.queued_gpus += job.gpus
+        self.queued_jobs += 1
+        self.planner.enqueue(pending, now)
+        self.ask(now)
+
+    def _settle_named(self, now: float) -> None:
+        """Tell the planner of named jobs that have given their nodes back."""
+        for pending in [each for each in self.named if not each.job.holding]:
+            self.named.remove(pending)
+            self.planner.ended(pending, now)
+
+    # -------------------------------------------------------------------------------------------------- passes
+
+    def serve(self, now: float) -> None:
+        """Ask for a pass: nodes have become free."""
+        self.ask(now)
+
+    def ask(self, now: float) -> None:
+        """Let the scheduler look at the queue after all else of this instant."""
+        if self._hold_back(now):
+            self.kernel.at(now, Order.PASS, self._on_pass)
+
+    def _hold_back(self, now: float) -> bool:
+        """Ask for no further pass at this instant; return whether none was asked for so far."""
+        is_first = self.asked != now
+        self.asked = now
+        return is_first
+
+    def _pass_soon(self, now: float) -> None:
+        """Let the pass come now if nothing else happens at this instant, else after that."""
+        if self.kernel.peek() > now:
+            self._pass(now)
+        else:
+            self.kernel.at(now, Order.PASS, self._on_pass)
+
+    def _on_pass(self, call: Call) -> None:
+        del call
+        self._pass(self.kernel.now)
+
+    def _pass(self, now: float) -> None:
+        """Let the planner say who starts and who is stopped, until nothing changes any more at this instant."""
+        self.asked = -math.inf
+        planner = self.planner
+        while True:
+            if self.named:
+                self._settle_named(now)
+            self._report(now)
+            for pending in planner.plan(now):
+                self._start_pending(pending, now)
+            if not self._preempt(now):
+                break
+        reasons = planner.reason()
+        if reasons.keys() != self.idle_for.keys() or len(reasons) > 1:
+            # While there is one reason, and the same, nothing has to be charged.
+            self._charge_idle(now)
+            self.idle_for = reasons
+        self._level(now)
+        wake = planner.wake(now)
+        if now < wake < self.end and not now < self.wakes <= wake:
+            self.wakes = wake
+            self.kernel.at(wake, Order.PASS, self._on_pass)
+
+    def _level(self, now: float) -> None:
+        """Say what is true of the cluster from now on."""
+        each, cluster = self.per_node, self.cluster
+        free = cluster.idle.count * each
+        reserved = 0
+        for pool in self.reserves:
+            reserved += pool.count
+        healthy = (cluster.nodes - cluster.down.count) * each
+        allocated = healthy - free - reserved * each - self.unshared.count
+        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or self._room())
+
+    def _room(self) -> int:
+        """Return the most GPUs that are free on a shared node."""
+        return next((free for free in range(self.per_node, 0, -1) if self.rooms[free]), 0)
+
+    def _report(self, now: float) -> None:
+        """Tell the planner of nodes that have come or gone otherwise than with its jobs."""
+        planner = self.planner
+        if len(planner.pools) == 1:
+            drift = self.cluster.idle.count - planner.idle(0)
+            if drift:
+                planner.capacity(drift, now)
+            return
+        known = sum(planner.idle(pool) for pool in range(len(planner.pools)))
+        if known == self.cluster.idle.count and not self.is_disturbed:
+            return
+        self.is_disturbed = False
+        counts = [0] * len(planner.pools)
+        for node, pool in enumerate(self.pool_of):
+            counts[pool] += self.cluster.where(node) is Place.IDLE
+        for pool, count in enumerate(counts):
+            if count != planner.idle(pool):
+                planner.capacity(count - planner.idle(pool), now, pool)
+
+    def _start_pending(self, pending: Pending, now: float) -> None:
+        """Start a job that the planner has given its nodes."""
+        self.queued_gpus -= pending.gpus
+        self.queued_jobs -= 1
+        if isinstance(pending, StreamJob):
+            self._begin(pending, now)
+        else:
+            assert isinstance(pending, NamedJob)
+            self.named.append(pending)
+            self.roots.pop(pending.job.index, None)
+            self._start(pending.job, now)
+
+    def _charge_idle(self, now: float) -> None:
+        """Charge the GPUs that nobody has had since the last pass."""
+        idle = self.cluster.idle.collect(now) * self.per_node + self.unshared.collect(now)
+        if idle > 0:
+            self.cluster.account.table[Bucket.UNALLOCATED][0] += idle
+            total = sum(self.idle_for.values())
+            for reason, gpus in self.idle_for.items() if total else (("no_queue", 1),):
+                self.tally.idle(reason, idle * gpus / max(total, 1), self.charged, now)
+        self.charged = now
+
+    # ---------------------------------------------------------------------------------------------------- runs
+
+    def _begin(self, job: StreamJob, now: float) -> None:
+        """Give a job its nodes and let it start."""
+        self._charge_wait(job, now)
+        if math.isnan(job.first):
+            job.first = now
+        job.began = job.since = now
+        job.why = job.root
+        allocation = job.allocation = self._share(job, now) if job.nodes == 0 else self._allocate(job, now)
+        if allocation.detect_at == math.inf:
+            self._run(job, now, now)
+        else:
+            # Its node has failed, and nobody knows yet.
+            self._stop(job, self._root(allocation.suspects[0][1]), DIRECT, Bucket.DETECTION)
+        if job.stream.pending:
+            self._submit(job.stream, next(self.sources[job.stream.index]), now)
+
+    def _charge_wait(self, job: StreamJob, now: float) -> None:
+        """Charge the GPUs that a job has waited for up to now."""
+        waited = now - job.queued
+        if waited > 0:
+            job.waited += waited
+            self.tally.charge(job.account, _QUEUED, job.root, job.via, waited * job.gpus, job.queued, now)
+
+    def _allocate(self, job: StreamJob, now: float) -> Allocation:
+        """Return whole nodes for a job."""
+        cluster = self.cluster
+        nodes: list[int] = []
+        for pool, count in job.where:
+            nodes += [cluster.take("idle", now, pool) for _ in range(count)]
+        allocation = Allocation(nodes, now)
+        allocation.jobs.append(job)
+        self._seat(allocation, now)
+        return allocation
+
+    def _share(self, job: StreamJob, now: float) -> Allocation:
+        """Return the node that a job shares."""
+        share = job.share
+        assert share is not None
+        allocation: Allocation | None = share.node
+        if allocation is None:
+            allocation = share.node = Allocation([self.cluster.take("idle", now, share.pool)], now)
+            self._open_room(allocation, self.per_node, now)
+            self._seat(allocation, now)
+        self._open_room(allocation, -job.gpus, now)
+        allocation.jobs.append(job)
+        return allocation
+
+    def _open_room(self, allocation: Allocation, gpus: int, now: float) -> None:
+        """Let a shared node have so many more free GPUs."""
+        self.rooms[allocation.free] -= 1
+        allocation.free += gpus
+        self.rooms[allocation.free] += 1
+        self.unshared.change(gpus, now)
+
+    def _seat(self, allocation: Allocation, now: float) -> None:
+        """Say whose the nodes of an allocation are."""
+        cluster = self.cluster
+        if self.busy_lives:
+            for position, node in enumerate(allocation.nodes):
+                cluster.seat(allocation, position, node, now)
+        else:
+            group, place = cluster.group, cluster.position
+            for position, node in enumerate(allocation.nodes):
+                group[node] = allocation
+                place[node] = position
+
+    def _run(self, job: StreamJob, now: float, ready: float) -> None:
+        """Let a job that has its nodes start or start anew, and arrange its end. It is charged up to now."""
+        stream, spec = job.stream, job.spec
+        stages = job.stages = []
+        ready = max(ready, now)
+        if ready > now:
+            stages.append((_STARVED, ready))
+        if stream.restart > 0:
+            ready += stream.restart
+            stages.append((_INITIALIZE, ready))
+        if job.durable > 0:
+            restore = job.saves.restore.of(spec.work)
+            if restore > 0:
+                ready += restore
+                stages.append((_RESTORE, ready))
+        job.run_at = ready
+        job.attempts += 1
+        job.epoch += 1
+        end = ready + self._wall(job, spec.ends - job.durable)
+        outcome: str = spec.outcome
+        if stream.chain is not None:
+            limit = job.began + stream.chain.limit
+            told = limit - stream.chain.notice
+            stop = max(told + job.save if job.save <= stream.chain.notice else limit, now)
+            if stop < end:
+                end, outcome = stop, "limit"
+        elif spec.limit != spec.work and self._kill(job) < end:
+            end, outcome = self._kill(job), "timeout"
+        if end < math.inf:
+            self.kernel.at(end, Order.PHASE, self._on_end, (job, job.epoch, outcome))
+
+    def _kill(self, job: StreamJob) -> float:
+        """Return when a job is killed at its limit, whatever it does then [s]."""
+        scheduler = self.scheduler
+        return job.began + job.spec.limit + scheduler.overtime if scheduler.at_limit == "kill" else math.inf
+
+    def _wall(self, job: StreamJob, work: float) -> float:
+        """Return how long a job runs for some work, saves between included [s]; it is over before the last save."""
+        if not job.save or work == math.inf:
+            return work
+        saves = math.ceil(work / job.saves.interval) - 1
+        return work + max(saves, 0) * job.save
+
+    def _left(self, job: StreamJob) -> float:
+        """Return how long a job will hold its nodes from its next start on, if nothing happens [s]."""
+        stream, spec = job.stream, job.spec
+        restore = job.saves.restore.of(spec.work) if job.durable > 0 else 0.0
+        return stream.restart + restore + self._wall(job, spec.work - job.durable)
+
+    def _on_end(self, call: Call) -> None:
+        job, epoch, outcome = call.argument
+        if epoch != job.epoch:
+            return
+        now = self.kernel.now
+        is_first = self._hold_back(now)
+        if outcome == "limit":
+            self._continue(job, now)
+        else:
+            self._charge(job, now, keeps=True)
+            if job.notice is not None:
+                # An exit within the grace counts as a preemption, whatever its cause.
+                root, by = job.notice
+                self._count_preemption(job, root, by, now, 0.0)
+            self._free(job, now, outcome)
+            self._close(job, outcome, now)
+        if is_first:
+            self._pass_soon(now)
+
+    def _continue(self, job: StreamJob, now: float) -> None:
+        """Let a job whose work is done in pieces queue again at its limit, with what it has saved."""
+        assert job.stream.chain is not None
+        lost = self._save_and_charge(job, now, job.stream.chain.notice, self.limit, DIRECT)
+        self.tally.stopped(job.account, now, self.limit, DIRECT, job.gpus, lost * job.gpus)
+        job.root, job.via = self.limit, DIRECT
+        self._requeue(job, now, "timeout", lost, delay=0.0)
+
+    def _save_and_charge(self, job: StreamJob, now: float, time: float, cause: int, via: int) -> float:
+        """Charge a job that was told `time` ago to stop now; return the work that is lost as it could not save [s]."""
+        saves = job.save <= time and job.run_at <= now - job.save
+        if saves and job.save > 0:
+            self._charge(job, now - job.save, keeps=True)
+            job.stages = [(_CHECKPOINT_STALL, now)]
+            job.run_at = math.inf
+        return self._charge(job, now, keeps=saves, cause=cause, via=via)
+
+    def _charge(self, job: StreamJob, now: float, *, keeps: bool = False, cause: int = 0, via: int = DIRECT) -> float:
+        """Charge the nodes of a job up to now; return the work that is lost [s].
+
+        What is not saved is lost to the `cause` unless the job `keeps` it, because it is over or has saved just now.
+        """
+        allocation = job.allocation
+        assert allocation is not None
+        charge, account, time = self.tally.charge, job.account, job.since
+        gpus = (job.nodes - len(allocation.missing)) * self.per_node if job.nodes else job.gpus
+        for bucket, end in job.stages:
+            stop = end if end < now else now
+            if stop > time:
+                charge(account, bucket, job.why, job.via, (stop - time) * gpus, time, stop)
+                time = stop
+        job.run += now - job.since
+        job.since = now
+        seconds = now - job.run_at
+        if seconds <= 0:
+            return 0.0
+        interval, save = job.saves.interval, job.save
+        cut, kept, stalled, risk, stall = now, seconds, 0.0, 0.0, 0.0
+        if interval < math.inf:
+            saves, rest = divmod(seconds, interval + save)
+            risk = min(rest, interval)
+            stall = rest - risk
+            stalled = saves * save
+            cut = now - rest
+            kept = seconds - rest - stalled
+        elif not keeps:
+            cut, kept, risk = job.run_at, 0.0, seconds
+        if keeps:
+            kept += risk
+            stalled += stall
+            cut, risk, stall = now, 0.0, 0.0
+        # Each part is spread evenly over its time, so that windows add up.
+        job.durable += kept
+        job.useful += kept
+        if kept > 0:
+            charge(account, _PRODUCTIVE, 0, DIRECT, kept * gpus, job.run_at, cut)
+        if stalled > 0:
+            charge(account, _CHECKPOINT_STALL, 0, DIRECT, stalled * gpus, job.run_at, cut)
+        if risk > 0:
+            charge(account, _LOST_WORK, cause, via, risk * gpus, cut, now)
+        if stall > 0:
+            charge(account, _CHECKPOINT_STALL, 0, DIRECT, stall * gpus, cut, now)
+        return risk
+
+    def _free(self, job: StreamJob, now: float, state: str, lost: float = 0.0) -> None:
+        """Take the nodes of a job, which is charged, from it; `state` and `lost` are for the log."""
+        if self.log is not None:
+            self._note(job, now, state, lost)
+        allocation = job.allocation
+        assert allocation is not None
+        job.epoch += 1
+        job.allocation = None
+        self.planner.ended(job, now)
+        allocation.jobs.remove(job)
+        if job.nodes == 0 and not allocation.missing:
+            self._open_room(allocation, job.gpus, now)
+        if not allocation.jobs:
+            self._release(allocation, now)
+        self.ask(now)
+
+    def _note(self, job: StreamJob, now: float, state: str, lost: float = 0.0) -> None:
+        """Write down when a job had its nodes."""
+        assert self.log is not None
+        start, submit, end = (time - self.tally.edges[0] for time in (job.began, job.spec.submit, now))
+        stopped = state in ("node_fail", "preempted")
+        cause, via = (job.root, job.via) if stopped else (0, DIRECT)
+        spec = job.spec
+        self.log.append(Attempt(job.stream.index, spec.number, spec.gpus, submit, start, end, state, cause, via, lost))
+
+    def _release(self, allocation: Allocation, now: float) -> None:
+        """Let the nodes of an allocation be idle; those that failed go to repair."""
+        self._remove(allocation, now)
+        self._open_room(allocation, -allocation.free, now)
+        cluster = self.cluster
+        idle, place, group = cluster.idle, cluster.place, cluster.group
+        allocation.holding = False
+        # Nodes that have been replaced may be of other pools than those that the planner gave.
+        self.is_disturbed |= allocation.epoch > 0
+        allocation.epoch += 1
+        freed = [node for node in allocation.nodes if node >= 0] if allocation.missing else allocation.nodes
+        for node in freed:
+            if self.busy_lives:
+                cluster.lives.leave(node, allocation, now)
+            group[node] = None
+            place[node] = _IDLE
+            idle.push(node)
+        idle.change(len(freed), now)
+        if self.failures.rollouts.all:
+            self.failures.rollouts.change_free()
+
+    def _close(self, job: StreamJob, outcome: str, now: float) -> None:
+        """Count a job that is over."""
+        self.open -= 1
+        del self.alive[job]
+        job.entry = ()  # it holds the job: without it nobody has to look for garbage
+        self._count(job, outcome, now)
+        if self.open == 0:
+            self.jobs.when_all_done(now)
+
+    def _count(self, job: StreamJob, outcome: str, now: float) -> None:
+        self.tally.ended(
+            job.account, outcome, job.spec.submit, job.first, now, job.gpus, job.waited, job.run, job.useful,
+            job.failures, job.preempted,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------------------------------------ failures
+
+    def hit(self, groups: Sequence[Group | Allocation], failure: Failure, now: float, latency: float) -> None:
+        """Let a failure hit jobs; those of streams stand still until they know of it, after `latency` [s]."""
+        for group in groups:
+            if isinstance(group, Allocation):
+                self._hit(group, failure, now, latency)
+        named = [group for group in groups if not isinstance(group, Allocation)]
+        if named:
+            self.jobs.interruptions.hit(named, failure, now, latency)
+
+    def _hit(self, allocation: Allocation, failure: Failure, now: float, latency: float) -> None:
+        is_open = allocation.detect_at < math.inf
+        known = now + latency
+        cause = self._root(failure)
+        for job in list(allocation.jobs) if not is_open else ():
+            if job.notice is not None:
+                root, by = job.notice
+                self._evict(job, root, by, now, saves=False)
+                continue
+            saves = failure.info.saves and now > job.run_at and job.save <= failure.info.source.notice
+            lost = self._charge(job, now, keeps=saves, cause=cause)
+            if saves:
+                known = max(known, now + job.save)
+            self._stop(job, cause, DIRECT, _CHECKPOINT_STALL if saves and job.save else Bucket.DETECTION)
+            job.failures += not failure.info.source.planned
+            self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
+        if allocation.jobs and known < allocation.detect_at:
+            allocation.detect_at = known
+            allocation.epoch += 1
+            if known > now:
+                self.kernel.at(known, Order.PHASE, self._on_known, (allocation, allocation.epoch))
+            else:
+                self._answer(allocation, now)
+
+    def _root(self, failure: Failure) -> int:
+        """Return the index of the root cause that a failure is."""
+        return self.drain if failure.info.source.planned else failure.info.cause
+
+    def _stop(self, job: StreamJob, cause: int, via: int, bucket: int) -> None:
+        """Let a job, which is charged, stand still with its nodes for a cause."""
+        job.epoch += 1
+        job.root = job.why = cause
+        job.via = via
+        job.stages = [(bucket, math.inf)]
+        job.run_at = math.inf
+        if job.spec.limit != job.spec.work and self._kill(job) < math.inf:
+            self.kernel.at(self._kill(job), Order.PHASE, self._on_end, (job, job.epoch, "timeout"))
+
+    def _on_known(self, call: Call) -> None:
+        allocation, epoch = call.argument
+        if epoch == allocation.epoch:
+            self._answer(allocation, self.kernel.now)
+
+    def _answer(self, allocation: Allocation, now: float) -> None:
+        """Let the jobs of an allocation that know of a failure go on in place, or queue again."""
+        allocation.detect_at = math.inf
+        allocation.epoch += 1
+        for job in allocation.jobs:
+            self._charge(job, now)
+        self._remove(allocation, now)
+        goes_on = not allocation.missing or self._replace(allocation, now)
+        for job in list(allocation.jobs):
+            if goes_on:
+                self._run(job, now, allocation.ready_at)
+            elif self.holds and job.nodes > len(allocation.missing) and job.stages[0][0] != Bucket.RESCHEDULE:
+                # It asks again after the delay, and gives its nodes back then.
+                self._stop(job, job.root, DIRECT, Bucket.RESCHEDULE)
+                allocation.detect_at = now + self.scheduler.requeue.delay
+                self.kernel.at(allocation.detect_at, Order.PHASE, self._on_known, (allocation, allocation.epoch))
+            else:
+                self._requeue(job, now, "node_fail")
+
+    def _remove(self, allocation: Allocation, now: float) -> None:
+        """Send the nodes of an allocation that have failed to repair."""
+        cluster = self.cluster
+        if not allocation.suspects:
+            return
+        self.is_disturbed = True
+        for node, failure in allocation.suspects:
+            if failure.info.by_course:
+                self.jobs.repair.diagnose(node, failure, allocation, now)
+            elif cluster.outages[node] and cluster.group[node] is allocation:
+                cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
+        allocation.suspects.clear()
+        if cluster.units is not None and cluster.units.torn:
+            cluster.units.let_go(allocation, now)
+        if allocation.missing:
+            self._open_room(allocation, -allocation.free, now)
+
+    def _replace(self, allocation: Allocation, now: float) -> bool:
+        """Give an allocation nodes for those that it misses, if there are enough for all; return whether."""
+        missing, cluster, rule = allocation.missing, self.cluster, self.scheduler.replacement
+        if rule == "never" or allocation.jobs[0].nodes == 0:
+            return False
+        pools = [name for name in self.pools if name in cluster.pools]
+        if rule == "queue" and self.queued_jobs:
+            pools.remove("idle")
+        taken: list[tuple[int, str]] = []
+        left = next((node for node in allocation.nodes if node >= 0), -1)
+        if rule == "domain" and left < 0:
+            return False
+        home = self.pool_of[left] if rule == "domain" else -1
+        for name in pools:
+            while len(taken) < len(missing):
+                node = cluster.take(name, now, home)
+                if node < 0:
+                    break
+                if home >= 0 and self.planner.pools[self.pool_of[node]].domain != self.planner.pools[home].domain:
+                    cluster.enter(cluster.pools[name], node, now)
+                    break
+                taken.append((node, name))
+        if len(taken) < len(missing):
+            for node, origin in taken:
+                cluster.enter(cluster.pools[origin], node, now)
+            return False
+        self.is_disturbed = True
+        for node, origin in taken:
+            cluster.seat(allocation, missing.pop(), node, now)
+            if origin in ("warm", "cold"):
+                _, _, seconds, one_by_one = self.jobs.prepared.reserves[origin]
+                begin = max(allocation.ready_at, now) if one_by_one else now
+                allocation.ready_at = max(allocation.ready_at, begin + seconds)
+        return True
+
+    def _requeue(
+        self, job: StreamJob, now: float, state: str, lost: float = 0.0, *, delay: float | None = None
+    ) -> None:
+        """Let a job, which is charged, give its nodes back and queue again after the delay."""
+        rule = self.scheduler.requeue
+        delay = rule.delay if delay is None else delay
+        self._free(job, now, state, lost)
+        job.queued = now
+        if rule.age == "reset":
+            job.submit = job.eligible = now + delay
+        if delay > 0:
+            self.kernel.at(now + delay, Order.PHASE, self._on_eligible, job)
+        else:
+            self._enqueue(job, now)
+
+    def _on_eligible(self, call: Call) -> None:
+        self._enqueue(call.argument, self.kernel.now)
+
+    # --------------------------------------------------------------------------------------------- preemption
+
+    def _preempt(self, now: float) -> bool:
+        """Stop those whom the planner has named, after their grace; return whether some have stopped at once."""
+        grace = self.scheduler.preempt.grace
+        found = False
+        for preemptor, victims in self.planner.preemptions:
+            reason, by = self._reason(preemptor), size_class(preemptor.gpus)
+            for victim in victims:
+                root = reason or self.demand + (victim.tenant != preemptor.tenant and self.has_quotas)
+                if isinstance(victim, NamedJob):
+                    self._preempt_named(victim.job, root, by, now)
+                    found = True
+                elif grace > 0:
+                    assert isinstance(victim, StreamJob)
+                    victim.notice = (root, by)
+                    self.kernel.at(now + grace, Order.PHASE, self._on_grace_over, (victim, victim.epoch))
+                else:
+                    assert isinstance(victim, StreamJob)
+                    self._evict(victim, root, by, now, saves=True)
+                    found = True
+        return found
+
+    def _reason(self, pending: Pending) -> int:
+        """Return the root cause that has put a job into the queue; 0 if it has just arrived."""
+        if isinstance(pending, StreamJob):
+            return pending.root
+        assert isinstance(pending, NamedJob)
+        job = pending.job
+        return self.roots.get(job.index) or (job.main.cause if job.starts else 0)
+
+    def _on_grace_over(self, call: Call) -> None:
+        job, epoch = call.argument
+        if epoch == job.epoch:
+            root, by = job.notice
+            self._evict(job, root, by, self.kernel.now, saves=True)
+
+    def _evict(self, job: StreamJob, root: int, by: int, now: float, *, saves: bool) -> None:
+        """Stop a job for another one of size class `by`; one that `saves` within its grace loses nothing."""
+        time = self.scheduler.preempt.grace if saves else -math.inf
+        lost = self._save_and_charge(job, now, time, root, PREEMPTION)
+        self._count_preemption(job, root, by, now, lost)
+        job.root = root
+        job.via = PREEMPTION
+        if self.scheduler.preempt.mode == "cancel":
+            self._free(job, now, "preempted", lost)
+            self._close(job, "preempted", now)
+        else:
+            self._requeue(job, now, "preempted", lost)
+
+    def _count_preemption(self, job: StreamJob, root: int, by: int, now: float, lost: float) -> None:
+        job.notice = None
+        job.preempted += 1
+        self.tally.stopped(job.account, now, root, PREEMPTION, job.gpus, lost * job.gpus, by)
+
+    def _preempt_named(self, job: Job, root: int, by: int, now: float) -> None:
+        """Let a named job save if there is time, and queue again."""
+        del by
+        self.roots[job.index] = root
+        rule = self.scheduler
+        main = job.main
+        self.jobs.stop(main, now)
+        main.cause = 0
+        saves = main.running and job.checkpoint.save_time() <= rule.preempt.grace
+        main.running = False
+        requeue = Requeue(rule.requeue.delay)
+        self.jobs.follow(main, (Save(), requeue) if saves else (requeue,), now)
+
+    # --------------------------------------------------------------------------------------------------- close
+
+    def settle(self, now: float) -> None:
+        """Charge idle GPUs up to now, before others collect what they have been."""
+        self._charge_idle(now)
+
+    def close(self, now: float) -> None:
+        """Charge every job up to now and count it as it stands."""
+        self._charge_idle(now)
+        for job in self.alive:
+            if job.allocation is not None:
+                self._charge(job, now, keeps=True)
+                self._count(job, "running", now)
+                if self.log is not None:
+                    self._note(job, now, "running")
+            else:
+                self._charge_wait(job, now)
+                self._count(job, "waiting", now)
+
+    def result(self, now: float, capacity: float, outside: NDArray[np.float64]) -> FleetResult:
+        """Return what the streams came to; its ledger, with the nodes outside jobs, adds up to the `capacity` [GPU s].
+
+        Parameters
+        ----------
+        outside
+            GPU-seconds of nodes outside jobs, shape (windows, buckets, causes); idle ones are known with their reason.
+        """
+        for window, bucket, cause in zip(*map(np.ndarray.tolist, outside.nonzero()), strict=True):
+            if bucket != Bucket.UNALLOCATED:
+                edge = self.tally.edges[window]
+                self.tally.charge(0, bucket, cause, DIRECT, float(outside[window, bucket, cause]), edge, edge)
+        found = self.tally.result(now, capacity)
+        for key, seconds in found.ledger.items():
+            if key.account is not CLUSTER and key.bucket != Bucket.QUEUED:
+                self.held[key.bucket] += seconds.sum()
+        return found
+
+
+def pooled(prepared: Prepared) -> Prepared:
+    """Return a scenario whose nodes wait by pools of the planner, if these are several."""
+    pools, pool_of = pools_of(prepared)
+    return replace(prepared, pools=tuple(pools), packed_by=tuple(pool_of) if len(pools) > 1 else ())
+
+
+def pools_of(prepared: Prepared) -> tuple[list[Pool], list[int]]:
+    """Return the nodes that are alike to the planner, without their number, and to which of them each node belongs.
+
+    They are in the same partitions and the same domain, and have the same windows of maintenance.
+    """
+    inside: list[list[int]] = [[] for _ in range(prepared.nodes)]
+    for index, partition in enumerate(prepared.partitions):
+        for first, last in partition.nodes or ((0, prepared.nodes - 1),):
+            for node in range(first, last + 1):
+                inside[node].append(index)
+    windows: dict[int, list[tuple[float, float]]] = {}
+    for source in prepared.sources:
+        if source.planned and source.recorded is not None and not source.of_fabric:
+            rows = source.recorded
+            for unit, start, end in zip(rows.unit.tolist(), rows.start.tolist(), rows.end.tolist(), strict=True):
+                for node in _nodes_of(source, unit, prepared):
+                    windows.setdefault(node, []).append((start, end))
+    found: dict[Pool, int] = {}
+    pool_of = []
+    for node in range(prepared.nodes):
+        domain = prepared.packed_by[node] if prepared.packed_by else 0
+        pool = Pool(0, domain, tuple(inside[node]), tuple(sorted(windows.get(node, ()))))
+        pool_of.append(found.setdefault(pool, len(found)))
+    return list(found), pool_of
+
+
+def _nodes_of(source: Source, unit: int, prepared: Prepared) -> Sequence[int]:
+    """Return the nodes that a unit of the part of a source takes."""
+    divisor = prepared.slots_per_node.get(source.part, 0)
+    if divisor:
+        return (unit // divisor,)
+    offsets, nodes = prepared.blast[source.part]
+    return list(map(int, nodes[offsets[unit] : offsets[unit + 1]]))

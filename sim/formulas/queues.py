@@ -1,0 +1,153 @@
+"""What a queue does in the limits that have a closed form. Times [s], rates [1/s], probabilities [-]."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sim.formulas.arrays import Values, inside, non_negative, plain, positive, whole
+from sim.formulas.nodes import repairs_pmf
+
+
+def erlang_c(servers: int, offered: float) -> float:
+    r"""Return the probability that a job waits in M/M/c, first come first served [-].
+
+    .. math:: C = B / (1 - \rho (1 - B)), \quad B_k = a B_{k-1} / (k + a B_{k-1}), \quad B_0 = 1, \quad \rho = a / c
+
+    The mean wait is :math:`C E[S] / (c - a)`, and :math:`P(W > t) = C e^{-(c - a) t / E[S]}`.
+
+    Parameters
+    ----------
+    servers : int
+        Jobs that run at once, c [-].
+    offered : float
+        Arrival rate times mean run time, a [-]; at c and above all wait.
+
+    Raises
+    ------
+    ValueError
+        If `servers` is no whole number from 1, or `offered` is negative.
+
+    References
+    ----------
+    A. K. Erlang, "Solution of some problems in the theory of probabilities of significance in automatic telephone
+    exchanges", Elektroteknikeren 13 (1917).
+    """
+    c, a = int(whole("servers", servers, 1)), float(non_negative("offered", offered))
+    if a >= c:
+        return 1.0
+    blocked = 1.0
+    for k in range(1, c + 1):
+        blocked = a * blocked / (k + a * blocked)
+    return blocked / (1 - a / c * (1 - blocked))
+
+
+def mean_wait(servers: int, offered: float, service: float) -> float:
+    """Return the mean wait in M/M/c [s], of a mean run time `service` [s]; infinite where the queue grows for ever.
+
+    For the other parameters, errors and the reference see :func:`erlang_c`.
+    """
+    time = float(positive("service", service))
+    waits = erlang_c(servers, offered)
+    return waits * time / (servers - offered) if offered < servers else math.inf
+
+
+def pollaczek_khinchine(rate: Values, service: Values, variation: Values) -> Values:
+    r"""Return the mean wait in M/G/1, first come first served [s].
+
+    .. math:: W = \rho E[S] (1 + c^2) / (2 (1 - \rho)), \quad \rho = \lambda E[S]
+
+    Parameters
+    ----------
+    rate : float or (n,) array
+        Arrivals, lambda [1/s].
+    service : float or (n,) array
+        Mean run time, E[S] [s].
+    variation : float or (n,) array
+        Variance of the run time over the square of its mean, c^2 [-].
+
+    Returns
+    -------
+    float or (n,) array
+        Mean wait [s]; infinite where rho is 1 or more.
+
+    Raises
+    ------
+    ValueError
+        If `service` is not positive, or another argument is negative.
+
+    References
+    ----------
+    F. Pollaczek, Mathematische Zeitschrift 32 (1930); A. Y. Khinchine, Matematicheskii Sbornik 39 (1932).
+    """
+    arrivals, time = non_negative("rate", rate), positive("service", service)
+    load, squared = arrivals * time, non_negative("variation", variation)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wait = load * time * (1 + squared) / (2 * (1 - load))
+    result: Values = plain(np.where(load < 1, wait, np.inf))
+    return result
+
+
+def gang_saturation(slots: int, small: float) -> tuple[float, float]:
+    r"""Return the largest stable arrival rate under strict FIFO, and the occupancy there [-].
+
+    .. math:: 1 / \lambda = q \left(1 + \sum_{j=1}^{c} p^j / j\right) + p^{c+1} / c, \quad q = 1 - p, \quad
+        u = \lambda (p + c q) / c
+
+    Jobs need one slot with probability p, or all c; run times are exponential with mean 1. A job of all slots waits
+    until the last of those that run has ended, and all behind it wait too: between two of them a geometric number of
+    small jobs is worked off.
+
+    Parameters
+    ----------
+    slots : int
+        Slots of the cluster, c [-].
+    small : float
+        Probability that a job needs one slot, p [-].
+
+    Returns
+    -------
+    tuple of float
+        Arrivals in a mean run time [-], and the share of slots in use [-].
+
+    Raises
+    ------
+    ValueError
+        If `slots` is no whole number from 1, or `small` not above 0 and below 1.
+
+    References
+    ----------
+    Derived from the renewal at each start of a job of all slots. P. H. Brill and L. Green, Management Science 30
+    (1984), treat servers that a customer takes together.
+    """
+    c, p = int(whole("slots", slots, 1)), float(inside("small", small))
+    q = 1 - p
+    rate = 1 / (q * (1 + math.fsum(p**j / j for j in range(1, c + 1))) + p ** (c + 1) / c)
+    return rate, rate * (p + c * q) / c
+
+
+def pool_empty(offered: float, spares: int) -> float:
+    """Return the probability that a shared pool of spares has none left [-].
+
+    The number in repair has the Poisson law of M/G/infinity, whatever the law of repairs, as long as the pool covers
+    the losses; then it is empty when `spares` nodes or more are in repair.
+
+    Parameters
+    ----------
+    offered : float
+        Nodes lost in unit time, over all jobs, times the mean repair [nodes].
+    spares : int
+        Nodes of the pool [-].
+
+    Raises
+    ------
+    ValueError
+        If `offered` is negative, or `spares` is no whole number from 0.
+
+    References
+    ----------
+    C. Palm, "Analysis of the Erlang traffic formulae", Ericsson Technics (1938).
+    """
+    count = int(whole("spares", spares, 0))
+    return max(1.0 - float(repairs_pmf(offered, count - 1).sum()), 0.0) if count else 1.0

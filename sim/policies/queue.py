@@ -1,0 +1,202 @@
+"""What the planner keeps in order: queued jobs, expected ends, free nodes ahead, running jobs of a class."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_left, bisect_right, insort
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sim.policies.planner import Pending
+
+INF = math.inf
+
+
+class Ordered:
+    """Tuples in order, in blocks that are kept short: changes cost O(log n), for all practical n.
+
+    What `measure` makes of a block is kept until it changes.
+    """
+
+    __slots__ = ("blocks", "lasts", "measure", "measured")
+
+    def __init__(self, measure: Callable[[list[Any]], Any]) -> None:
+        self.measure = measure
+        self.blocks: list[list[Any]] = []
+        self.lasts: list[Any] = []
+        self.measured: list[Any] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.blocks)
+
+    def add(self, entry: tuple[Any, ...]) -> None:
+        """Put an entry in its place."""
+        at = bisect_left(self.lasts, entry)
+        if at == len(self.blocks):
+            if not at:
+                self.blocks, self.lasts, self.measured = [[entry]], [entry], [None]
+                return
+            at -= 1
+        block = self.blocks[at]
+        insort(block, entry)
+        self.lasts[at] = block[-1]
+        self.measured[at] = None
+        if len(block) > _BLOCK:
+            half = _BLOCK // 2
+            self.blocks[at : at + 1] = [block[:half], block[half:]]
+            self.lasts.insert(at, block[half - 1])
+            self.measured.insert(at, None)
+
+    def remove(self, entry: tuple[Any, ...]) -> None:
+        """Take an entry out, which is there."""
+        at = bisect_left(self.lasts, entry)
+        block = self.blocks[at]
+        del block[bisect_left(block, entry)]
+        if block:
+            self.lasts[at] = block[-1]
+            self.measured[at] = None
+        else:
+            del self.blocks[at], self.lasts[at], self.measured[at]
+
+    def parts(self) -> Iterator[tuple[list[Any], Any]]:
+        """Yield the blocks in order, each with its measure."""
+        for at, block in enumerate(self.blocks):
+            measured = self.measured[at]
+            if measured is None:
+                measured = self.measured[at] = self.measure(block)
+            yield block, measured
+
+
+_BLOCK = 128
+
+
+class Lane(Ordered):
+    """Queued jobs whose order among themselves does not change as time passes."""
+
+    __slots__ = ("capped", "partition", "tenant", "tier")
+
+    def __init__(self, partition: int, tier: int, tenant: int, capped: bool) -> None:
+        super().__init__(_least)
+        self.partition = partition
+        self.tier = tier
+        self.tenant = tenant
+        self.capped = capped
+
+
+def _least(block: list[tuple[Any, ...]]) -> tuple[int, float]:
+    """Return the size of the smallest job of a block, and the shortest time limit."""
+    return min(entry[-1].size for entry in block), min(entry[-1].limit for entry in block)
+
+
+class Profile:
+    """Free nodes of a pool from now on: `free[i]` from `times[i]` to the next."""
+
+    __slots__ = ("free", "times")
+
+    def __init__(self, now: float, free: int, ends: Ordered) -> None:
+        self.times = [now]
+        self.free = [free]
+        soon = math.nextafter(now, INF)
+        for end, _, nodes in itertools.chain.from_iterable(ends.blocks):
+            at = max(end, soon)  # a job beyond its limit may end at any moment, but has not
+            if at == INF:
+                break
+            free += nodes
+            if at > self.times[-1]:
+                self.times.append(at)
+                self.free.append(free)
+            else:
+                self.free[-1] = free
+
+    def forget(self, now: float) -> None:
+        """Begin at `now`."""
+        at = bisect_right(self.times, now) - 1
+        if at > 0:
+            del self.times[:at], self.free[:at]
+        self.times[0] = now
+
+    def least(self, start: float, end: float) -> int:
+        """Return the fewest nodes that are free at a moment from `start` until `end`."""
+        return min(self.free[max(bisect_right(self.times, start) - 1, 0) : max(bisect_left(self.times, end), 1)])
+
+    def earliest(self, nodes: int, length: float) -> float:
+        """Return since when `nodes` are free for `length` [s]; infinite for never."""
+        since = until = INF
+        for time, free in zip(self.times, self.free, strict=True):
+            if time >= until:
+                break
+            if free < nodes:
+                since = until = INF
+            elif since == INF:
+                since = time
+                until = time + length
+        return since
+
+    def take(self, start: float, end: float, nodes: int) -> None:
+        """Take `nodes` from `start` until `end`."""
+        first = self._cut(start)
+        last = len(self.times) if end == INF else self._cut(end)
+        free = self.free
+        for at in range(first, last):
+            free[at] -= nodes
+
+    def _cut(self, time: float) -> int:
+        """Return where `time` begins an interval; it does so from now on."""
+        at = bisect_left(self.times, time)
+        if at == len(self.times) or self.times[at] != time:
+            self.times.insert(at, time)
+            self.free.insert(at, self.free[at - 1])
+        return at
+
+
+def nodes_of(block: list[tuple[float, int, int]]) -> int:
+    """Return the nodes that are freed by the ends in a block."""
+    return sum(nodes for _, _, nodes in block)
+
+
+class RunningClass:
+    """Running jobs of a class, in order of start: those that are safe from preemption, and the others."""
+
+    __slots__ = ("gpus", "old", "ready", "young")
+
+    def __init__(self) -> None:
+        self.young: dict[Pending, None] = {}
+        self.old: dict[Pending, None] = {}
+        self.gpus = self.ready = 0
+        """GPUs of all, and of those that are not safe."""
+
+    def start(self, job: Pending) -> None:
+        """Add a job that starts."""
+        self.young[job] = None
+        self.gpus += job.size
+
+    def end(self, job: Pending) -> None:
+        """Take out a job that has ended."""
+        self.gpus -= job.size
+        if self.young.pop(job, self) is self:
+            del self.old[job]
+            self.ready -= job.size
+
+    def settle(self, now: float, exempt: float) -> None:
+        """Move those that have run for `exempt` seconds."""
+        while self.young:
+            job = next(iter(self.young))
+            if job.start + exempt > now:
+                return
+            del self.young[job]
+            self.old[job] = None
+            self.ready += job.size
+
+    def in_order(self, order: str) -> Iterable[Pending]:
+        """Return those that are not safe, the first to go first."""
+        if order == "smallest":
+            return sorted(self.old, key=lambda job: (job.size, -job.start))
+        return reversed(self.old) if order == "youngest" else self.old
+
+
+def next_multiple(time: float, step: float) -> float:
+    """Return the first multiple of `step` from `time` on; one that was returned stays as it is."""
+    return math.ceil(round(time / step, 9)) * step

@@ -1,0 +1,354 @@
+"""Streams of jobs by hand, to the second: who starts when, what a failure or a preemption costs, and which bucket."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import sim
+from sim.engine.fleet_result import IDLE, ROOTS
+from sim.engine.prepared import PreparedStream, SavePlan
+from sim.policies.contracts import Bucket
+from sim.scenario.streams import Arrival, Chain, Cost
+from tests.cases import cases
+from tests.harness import scenario, trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+INF = math.inf
+
+
+class Rows:
+    """Arrivals that are written down."""
+
+    def __init__(self, rows: Sequence[Arrival]) -> None:
+        self.rows = rows
+
+    def __call__(self, seed: int, replication: int, end: float) -> Iterator[Arrival]:  # noqa: D102
+        del seed, replication
+        return (row for row in self.rows if row.submit < end)
+
+
+def arrival(number: int, submit: float, gpus: int, work: float, limit: float = INF, **more: Any) -> Arrival:
+    """Return a job that completes; without a limit of its own it has none."""
+    return Arrival(number, submit, gpus, work, limit, more.pop("ends", work), more.pop("outcome", "completed"), **more)
+
+
+def stream(
+    rows: Sequence[Arrival], interval: float = INF, save: float = 0.0, restore: float = 0.0, **more: Any
+) -> PreparedStream:
+    """Return a stream of these jobs, with their checkpoints [s]."""
+    plan = SavePlan(interval, Cost(save), Cost(restore))
+    return PreparedStream("stream", 0, Rows(rows), {row.gpus: plan for row in rows}, **more)
+
+
+def play(
+    rows: Sequence[Arrival],
+    failures: Sequence[tuple[float, ...]] = (),
+    *,
+    nodes: int = 4,
+    gpus: int = 1,
+    of_stream: Mapping[str, Any] | None = None,
+    causes: Sequence[Mapping[str, Any]] | None = None,
+    **changes: Any,
+) -> sim.Result:
+    """Run jobs of a stream on failures written by hand."""
+    changes.setdefault("scheduler", {"use": "fifo"})
+    if causes is not None:
+        changes["failures"] = list(causes)
+    case = scenario(
+        **{
+            "cluster": {"nodes": nodes, "gpus_per_node": gpus, "fabric": {"rails": 1}},
+            "jobs": [],
+            "streams": [{"name": "stream", "arrivals": {"rate": "1 per h"}, "gpus": 1, "work": "horizon"}],
+            **changes,
+        }
+    )
+    prepared = replace(sim.prepare(sim.parse(case)), streams=(stream(rows, **(of_stream or {})),))
+    return sim.run(prepared, 0, trace(failures), keeps_log=True)
+
+
+def starts(result: sim.Result) -> dict[int, list[float]]:
+    """Return when each job started, each time [s]."""
+    found: dict[int, list[float]] = {}
+    for attempt in sorted(result.attempts, key=lambda each: each.start):
+        found.setdefault(attempt.job, []).append(attempt.start)
+    return found
+
+
+def charged(result: sim.Result) -> dict[tuple[str, int, int], float]:
+    """Return the GPU-seconds of the jobs by bucket, root cause and via [GPU s]."""
+    assert result.fleet is not None
+    found: dict[tuple[str, int, int], float] = {}
+    for key, seconds in result.fleet.ledger.items():
+        if key.account.stream >= 0:
+            name = (Bucket(key.bucket).name.lower(), key.cause, key.via)
+            found[name] = found.get(name, 0.0) + float(seconds.sum())
+    return {key: value for key, value in found.items() if value}
+
+
+def idle(result: sim.Result) -> dict[str, float]:
+    """Return the idle GPU-seconds by reason [GPU s]."""
+    assert result.fleet is not None
+    return {
+        IDLE[key.cause]: float(seconds.sum())
+        for key, seconds in result.fleet.ledger.items()
+        if key.bucket == Bucket.UNALLOCATED
+    }
+
+
+EASY = {"use": "easy"}
+
+
+def test_backfill_uses_extra_nodes() -> None:
+    """A job that outlasts the shadow of the first may use what that leaves, and no more."""
+    rows = [
+        arrival(0, 0, 6, 10, 10),
+        arrival(1, 1, 8, 10, 10),
+        arrival(2, 2, 2, 100, 100),
+        arrival(3, 2, 1, 5, 5),
+        arrival(4, 2, 1, 100, 100),
+    ]
+    found = starts(play(rows, nodes=10, scheduler=EASY))
+    assert found == {0: [0.0], 1: [10.0], 2: [2.0], 3: [2.0], 4: [20.0]}
+
+
+def test_all_ends_at_one_instant_count() -> None:
+    """Two jobs that end together make the shadow together."""
+    rows = [arrival(0, 0, 2, 10, 10), arrival(1, 0, 2, 10, 10), arrival(2, 1, 3, 5, 5), arrival(3, 1, 1, 50, 50)]
+    found = starts(play(rows, nodes=5, scheduler=EASY))
+    assert found == {0: [0.0], 1: [0.0], 2: [10.0], 3: [1.0]}
+
+
+def test_failure_moves_the_first_job_and_nothing_else() -> None:
+    """A node that the shadow counted fails: the first job starts later, what was backfilled stays."""
+    rows = [arrival(0, 0, 3, 10, 10), arrival(1, 1, 4, 5, 5), arrival(2, 2, 1, 8, 8)]
+    never = {**EASY, "replacement": "never"}
+    assert starts(play(rows, scheduler=never)) == {0: [0.0], 1: [10.0], 2: [2.0]}
+    # The node returns 200 s later; the job that lost it is behind the first one, and goes before it all the same.
+    found = starts(play(rows, [(5.0, 0, 0)], scheduler=never))
+    assert found == {0: [0.0, 10.0], 1: [205.0], 2: [2.0]}
+
+
+@pytest.mark.parametrize("kind", ["idle", "held"])
+def test_drained_nodes_are_not_in_the_shadow(kind: str) -> None:
+    """A window of maintenance ahead keeps jobs off its nodes that would run into it, idle or held by a job."""
+    window = {"use": "maintenance", "name": "work", "windows": [{"start": "50 s", "duration": "100 s", "first": 3}]}
+    first = 1 if kind == "idle" else 4
+    rows = [arrival(0, 0, first, 10, 10), arrival(1, 1, 4, 60, 60), arrival(2, 2, 1, 20, 20)]
+    result = play(rows, [(50.0, 0, 3, 150.0)], scheduler=EASY, causes=[window])
+    assert starts(result)[1] == [150.0]
+
+
+CASCADE = "1000 d"
+
+
+def cascade(scheduler: dict[str, Any], *, nodes: int = 8, losses: Sequence[float] = (), **recovery: Any) -> sim.Result:
+    """Return endless jobs of one node below a job of eight that loses its processes."""
+    rows = [arrival(number, 0, 1, INF, INF, priority=0) for number in range(400)]
+    job = {"name": "large", "gpus": 8, "priority": 1}
+    cause = {"use": "job", "name": "crash", "law": {"use": "exponential", "mean": "1000 d"}}
+    return play(
+        rows,
+        [(time, 0, 0) for time in losses],
+        nodes=nodes,
+        jobs=[job],
+        causes=[cause],
+        horizon="10 d",
+        recovery={"use": "full-restart", "initialize": "0 s", "delay": "121 s", **recovery},
+        scheduler={"use": "fifo", **scheduler},
+    )
+
+
+HOUR = 3600.0
+
+LOSSES = (10 * HOUR, 30 * HOUR, 50 * HOUR)
+
+REQUEUE = {"preempt": {"mode": "requeue"}}
+
+OLD = {"preempt": {"mode": "requeue", "exempt": "2 h"}}
+
+
+@cases(
+    ("scheduler", "nodes", "delay", "victims"),
+    [
+        pytest.param(REQUEUE, 8, 121.0, 8, id="its nodes are taken, and taken back at once"),
+        pytest.param({**REQUEUE, "requeue": {"holds_nodes": True}}, 8, 121.0, 0, id="it holds its nodes"),
+        pytest.param(OLD, 8, 7200.0, 8, id="what has its nodes is young, and safe for two hours"),
+        pytest.param(OLD, 16, 121.0, 8, id="others have run for two hours"),
+    ],
+)
+def test_cascade(scheduler: dict[str, Any], nodes: int, delay: float, victims: int) -> None:
+    """A large job that is requeued evicts what has taken its nodes: preemptions of second order, with their root."""
+    result = cascade(scheduler, nodes=nodes, losses=LOSSES)
+    fleet, job = result.fleet, result.jobs[0]
+    assert fleet is not None
+    stops = {(key.cause, key.via, key.by): rows.sum(axis=0) for key, rows in fleet.stops.items()}
+    assert {key: count for key, (count, _, _) in stops.items()} == (
+        {(1, 1, 8): victims * len(LOSSES)} if victims else {}
+    )
+    waited = job.buckets[[Bucket.RESCHEDULE, Bucket.QUEUED]].sum() / job.gpus
+    assert waited == pytest.approx(delay * len(LOSSES))
+
+
+@cases(
+    ("order", "victims"),
+    [
+        pytest.param("youngest", {2}, id="the youngest is the one that does"),
+        pytest.param("smallest", {2}, id="the smaller ones are not needed"),
+        pytest.param("oldest", {0, 1, 2}, id="no"),
+    ][:2],
+)
+def test_one_victim_is_enough(order: str, victims: set[int]) -> None:
+    """Of jobs of 2, 4 and 8 nodes, one of 8 that preempts stops the last alone."""
+    rows = [
+        *(arrival(number, number, nodes, 1000, 1000) for number, nodes in enumerate((2, 4, 8))),
+        arrival(3, 10, 8, 100, 100, priority=1),
+    ]
+    keys = {"use": "fifo", "preempt": {"mode": "requeue", "order": order}}
+    result = play(rows, nodes=14, scheduler=keys)
+    assert {each.job for each in result.attempts if each.state == "preempted"} == victims
+    assert starts(result)[3] == [10.0]
+
+
+@cases(
+    ("share", "whole"),
+    [pytest.param("best-fit", 14, id="best fit"), pytest.param("spread", 6, id="spread")],
+)
+def test_shared_nodes(share: str, whole: int) -> None:
+    """Ten jobs of one GPU leave 16 nodes of 8 whole but for two by best fit, but for ten if they are spread."""
+    rows = [arrival(number, 0, 1, 1000, 1000) for number in range(10)]
+    rows += [arrival(10 + number, 1, 8, 1000, 1000) for number in range(16)]
+    result = play(rows, nodes=16, gpus=8, scheduler={"use": "fifo", "share_nodes": share}, horizon="500 s")
+    assert sum(each.gpus == 8 for each in result.attempts) == whole
+
+
+def test_stranded() -> None:
+    """One job of a GPU on each node keeps a job of a whole node waiting, at an eighth of the GPUs."""
+    rows = [arrival(number, 0, 1, 1000, 1000) for number in range(4)] + [arrival(4, 10, 8, 100, 100)]
+    result = play(rows, nodes=4, gpus=8, scheduler={"use": "fifo", "share_nodes": "spread"}, horizon="1500 s")
+    assert starts(result)[4] == [1000.0]
+    assert idle(result)["wrong_places"] == 990 * 28
+
+
+def test_reclaim() -> None:
+    """What a tenant has lent comes back from the jobs that borrow, the newest first, and from no other."""
+    tenants = [{"name": "a", "nodes": 8}, {"name": "b", "nodes": 8}]
+    rows = [arrival(number, number, 1, 5000, 5000) for number in range(16)]
+    rows.append(arrival(16, 100, 3, 50, 50, tenant=1))
+    keys = {"use": "fifo", "preempt": {"mode": "requeue", "who": "none", "reclaim": "any"}}
+    result = play(rows, nodes=16, scheduler=keys, tenants=tenants)
+    fleet = result.fleet
+    assert fleet is not None
+    stopped = {each.job: each.cause for each in result.attempts if each.state == "preempted"}
+    assert stopped == dict.fromkeys((13, 14, 15), 1 + 2 + ROOTS.index("reclaim"))
+    assert starts(result)[16] == [100.0]
+
+
+def test_failure_is_charged_to_the_second() -> None:
+    """Detection, lost work, restart and restore of a job whose node is replaced from the idle ones."""
+    setup = {"interval": 50.0, "save": 2.0, "restore": 3.0, "restart": 7.0}
+    result = play([arrival(0, 0, 2, 300)], [(120.0, 0, 1)], detection={"time": "10 s"}, of_stream=setup)
+    # Work from 7 s on: 50 + 2, 50 + 2, then 9 s that are lost; 10 + 7 + 3 s later the other 200 with three saves.
+    assert charged(result) == pytest.approx(
+        {
+            ("initialize", 0, 0): 14,
+            ("productive", 0, 0): 600,
+            ("checkpoint_stall", 0, 0): 20,
+            ("lost_work", 1, 0): 18,
+            ("detection", 1, 0): 20,
+            ("initialize", 1, 0): 14,
+            ("restore", 1, 0): 6,
+        }
+    )
+    assert starts(result) == {0: [0.0]}
+    assert result.attempts[0].end == 120 + 20 + 200 + 3 * 2
+
+
+def test_requeue_is_charged_to_the_second() -> None:
+    """Without a replacement the job gives its nodes back and queues again after the delay."""
+    rule = {"use": "fifo", "replacement": "never", "requeue": {"delay": "5 s"}}
+    setup = {"interval": 50.0, "restart": 7.0}
+    result = play([arrival(0, 0, 2, 300)], [(120.0, 0, 1)], scheduler=rule, of_stream=setup)
+    assert starts(result) == {0: [0.0, 125.0]}
+    assert charged(result)["queued", 1, 0] == 10
+    assert charged(result)["lost_work", 1, 0] == 26
+    assert result.attempts[-1].end == 125 + 7 + 200
+
+
+@cases(
+    ("grace", "end", "lost"),
+    [
+        pytest.param("1 min", 160.0, 0.0, id="time to save"),
+        pytest.param("10 s", 110.0, 100.0, id="a save takes longer"),
+        pytest.param("0 s", 100.0, 90.0, id="none"),
+    ],
+)
+def test_grace(grace: str, end: float, lost: float) -> None:
+    """A job that is preempted runs on for the grace, and has saved by its end if that was long enough."""
+    rows = [arrival(0, 10, 4, 1000), arrival(1, 100, 4, 50, priority=1)]
+    keys = {"use": "fifo", "preempt": {"mode": "requeue", "grace": grace}}
+    result = play(rows, scheduler=keys, of_stream={"save": 20.0})
+    first = next(each for each in result.attempts if each.state == "preempted")
+    assert (first.end, first.lost) == (end, lost)
+    assert starts(result)[1] == [end]
+    assert charged(result).get(("checkpoint_stall", 0, 0), 0) == (80 if grace == "1 min" else 0)
+
+
+@cases(
+    ("limit", "rule", "state", "end"),
+    [
+        pytest.param(60.0, {}, "timeout", 60.0, id="killed"),
+        pytest.param(60.0, {"overtime": "10 s"}, "timeout", 70.0, id="overtime"),
+        pytest.param(60.0, {"at_limit": "run on"}, "completed", 100.0, id="runs on"),
+        pytest.param(100.0, {}, "completed", 107.0, id="an exact limit has room for the start"),
+    ],
+)
+def test_time_limit(limit: float, rule: dict[str, Any], state: str, end: float) -> None:
+    """A job that is not over at its limit is killed, if limits kill; the start counts."""
+    start = {"restart": 7.0} if limit == 100.0 else {}
+    result = play([arrival(0, 0, 1, 100, limit)], scheduler={"use": "fifo", **rule}, of_stream=start)
+    assert [(each.state, each.end) for each in result.attempts] == [(state, end)]
+
+
+@cases(
+    ("notice", "restarts", "lost"),
+    [
+        pytest.param(5.0, [0.0, 97.0, 194.0], 0.0, id="time to save"),
+        pytest.param(1.0, [0.0, 100.0, 200.0, 300.0], 40.0, id="a save takes longer than the notice"),
+    ],
+)
+def test_chain(notice: float, restarts: list[float], lost: float) -> None:
+    """Work longer than its limit is done in pieces: the job saves when it is told to, ends, and queues again."""
+    chain = Chain.model_validate({"limit": "100 s", "notice": f"{notice} s"})
+    setup = {"chain": chain, "save": 2.0, "restart": 10.0, "interval": 50.0}
+    result = play([arrival(0, 0, 2, 230, 100)], of_stream=setup)
+    assert starts(result)[0] == restarts
+    assert [each.state for each in result.attempts] == ["timeout"] * (len(restarts) - 1) + ["completed"]
+    assert result.attempts[0].lost == (lost and 38.0)
+
+
+def test_spares_are_shared() -> None:
+    """Two jobs lose a node each: the hot spare is for the first, the second queues for a whole gang."""
+    rows = [arrival(0, 0, 2, 500), arrival(1, 0, 2, 500)]
+    keys = {"nodes": 5, "spares": {"hot": 1}}
+    result = play(rows, [(100.0, 0, 0), (110.0, 0, 2)], of_stream={"interval": 50.0}, **keys)
+    # The first node is back at 300 s, as a spare; the second one at 310 s.
+    assert starts(result) == {0: [0.0], 1: [0.0, 310.0]}
+
+
+def test_named_jobs_wait_in_the_same_queue() -> None:
+    """A named job and jobs of a stream start in the order in which they came."""
+    rows = [arrival(0, 0, 3, 100), arrival(1, 20, 2, 10)]
+    job = {"name": "a", "gpus": 4, "arrival": "10 s", "work": {"time": "200 s"}}
+    result = play(
+        rows,
+        jobs=[job],
+        checkpoint={"tiers": [{"interval": "1000 s", "mode": "blocking", "write": "0 s", "restore": "0 s"}]},
+    )
+    assert result.jobs[0].start == 100
+    assert starts(result)[1] == [result.jobs[0].end]

@@ -1,0 +1,339 @@
+"""From a fleet's result to its numbers: metrics of slices, batches, a queue that grows, documents, tables, reports."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import sim
+from analysis.fleet import (
+    BATCHES,
+    ON_QUEUE,
+    QueueLine,
+    Slice,
+    are_correlated,
+    batches,
+    fleet_ratios,
+    growth_of,
+    job_quantile,
+    queue_line,
+)
+from analysis.metrics import METRICS
+from analysis.page.build import report_of
+from analysis.results.models import RunDocument
+from analysis.results.run import document, render
+from analysis.runs import replicate
+from analysis.study.model import Study
+from sim import BIN_EDGES, Bucket, FleetResult, Prepared
+from sim.engine.fleet_result import DIRECT, PREEMPTION, Tally
+from sim.units import HOUR
+from tests import report_sample
+from tests.cases import cases
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEMAND = 3
+"""Index of the root cause `demand` beside one failure source: no failure, the source, drain, demand."""
+
+
+def prepared() -> Prepared:
+    """Return what names of streams, tenants and partitions are read from."""
+    named = SimpleNamespace
+    found: Any = named(
+        streams=(named(name="small"), named(name="large")),
+        tenants=(named(name="research"),),
+        partitions=(named(name="all"),),
+    )
+    return found  # type: ignore[no-any-return]
+
+
+def result() -> FleetResult:
+    """Return two jobs of 1 GPU and one of 8 on 16 GPUs over 200 s, in two windows."""
+    tally = Tally([0.0, 100.0, 200.0], 16, ["gpu"])
+    small, large = tally.account(0, 1), tally.account(1, 8)
+    tally.level(0.0, 10, 16, 0, 0, 6)
+    tally.level(100.0, 8, 12, 8, 1, 2)
+    tally.charge(small, Bucket.PRODUCTIVE, 0, DIRECT, 200.0, 0.0, 100.0)
+    tally.charge(large, Bucket.PRODUCTIVE, 0, DIRECT, 1400.0, 0.0, 200.0)
+    tally.charge(large, Bucket.LOST_WORK, 1, DIRECT, 150.0, 100.0, 200.0)
+    tally.charge(large, Bucket.LOST_WORK, 1, PREEMPTION, 50.0, 100.0, 200.0)
+    tally.idle("no_queue", 600.0, 0.0, 100.0)
+    tally.idle("too_few", 400.0, 100.0, 200.0)
+    tally.charge(0, Bucket.REPAIR, 1, DIRECT, 400.0, 100.0, 200.0)
+    tally.ended(small, "completed", 0.0, 0.0, 100.0, 1, waited=0.0, run=100.0, useful=100.0)
+    tally.ended(small, "failed", 0.0, 40.0, 140.0, 1, waited=40.0, run=100.0, useful=80.0)
+    tally.ended(large, "completed", 0.0, 20.0, 200.0, 8, 25.0, 175.0, 150.0, failures=2, preemptions=3)
+    tally.stopped(large, 150.0, 1, DIRECT, 8, 150.0)
+    tally.stopped(small, 150.0, 1, PREEMPTION, 1, by=8)
+    tally.stopped(small, 150.0, DEMAND, PREEMPTION, 1, by=8)
+    return tally.result(200.0)
+
+
+def value(name: str, windows: slice = slice(None)) -> float:
+    """Return a metric of the result by hand."""
+    ratio = fleet_ratios(prepared(), result(), windows)[name]
+    return ratio.amount / ratio.base
+
+
+@cases(
+    "name, expected",
+    [
+        ("occupancy", (1000 + 800) / (1600 + 1200)),
+        ("allocation", 1800 / 3200),
+        ("cluster_goodput", 1600 / 3200),
+        ("fragmentation", 1 - (600 + 200) / (600 + 400)),
+        ("queue_length", 0.5),
+        ("second_order_share", 50 / 200),
+        ("runtime_goodput", 1600 / 1800),
+        ("wait_first", (0 + 40 + 20) / 3),
+        ("wait_first@weight=gpu_time", (40 * 100 + 20 * 1400) / 1600),
+        ("wait_first@size=8", 20.0),
+        ("wait_first@stream=small", 20.0),
+        ("wait_total@size=8+", 25.0),
+        ("jct", (100 + 200) / 2),
+        ("bounded_slowdown", (1.0 + 1.4 + 200 / 175) / 3),
+        ("bounded_slowdown_10min", 1.0),
+        ("ettr", (100 + 80 + 8 * 150) / (100 + 140 + 8 * 200)),
+        ("ettr@size=8", 150 / 200),
+        ("ettr_no_queue@size=8", 150 / 175),
+        ("ettr_above_90", 100 / 1600),
+        ("mttf@size=8", 175 / 2),
+        ("preemptions", 2 / (1800 / HOUR / 1000)),
+        ("second_order_preemptions@size=1", 1 / (200 / HOUR / 1000)),
+        ("interruptions", 1.0),
+    ],
+)
+def test_metrics_by_hand(name: str, expected: float) -> None:
+    """Each metric is what its definition says, of all jobs and of slices of them."""
+    assert value(name) == pytest.approx(expected, rel=1e-12)
+    assert name in METRICS
+
+
+def test_windows_and_larger_sizes_add_up() -> None:
+    """Amounts and bases of windows, and of size classes, add up to those of all."""
+    whole, parts = fleet_ratios(prepared(), result()), batches(prepared(), [result()])
+    assert len(parts) == 2
+    for name, ratio in whole.items():
+        if METRICS[name].unit != "count" or name == "queue_length":
+            assert sum(part[name].amount for part in parts) == pytest.approx(ratio.amount)
+    for metric in ("ettr", "wait_first", "mttf"):
+        both = [whole[f"{metric}@size={size}"] for size in ("1", "8")]
+        assert whole[f"{metric}@size=1+"] == pytest.approx(np.sum(both, axis=0))
+
+
+@cases(
+    "name, words",
+    [
+        ("ettr@size=1024+", " of jobs of 1,024 GPUs or more"),
+        ("ettr@size=1", " of jobs of 1 GPU"),
+        ("wait_first@tenant=research@weight=gpu_time", " of tenant research, weighted by GPU-time"),
+    ],
+)
+def test_names_of_slices(name: str, words: str) -> None:
+    """A slice has the label of its metric and says of whom it is; studies take it."""
+    found = Slice.parse(name)
+    assert found is not None
+    assert found.name == name
+    whole = METRICS[found.metric]
+    assert METRICS[name].label == whole.label + words
+    assert METRICS[name].unit == whole.unit
+    Study._check_metrics(Study.model_construct(metrics=(name,), precision=None, questions=(), optimize=None))
+
+
+@cases(
+    "name", ["ettr@size=1000", "ettr@colour=red", "occupancy@size=8", "ettr@weight=gpu_time", "ettr@size=", "x@size=8"]
+)
+def test_names_that_are_no_slices(name: str) -> None:
+    """Sizes are powers of two; what is of the cluster has no slices; only means over jobs are weighted."""
+    assert name not in METRICS
+
+
+def test_batches_that_are_alike_are_no_sample() -> None:
+    """Independent batches are refused about 1 time in 40; those of a slow walk nearly always."""
+    generator = np.random.default_rng(7)
+    count = 2000
+    refused = sum(are_correlated(generator.exponential(size=BATCHES)) for _ in range(count))
+    assert 0.01 * count < refused < 0.045 * count
+    walks = generator.normal(size=(200, BATCHES)).cumsum(axis=1)
+    assert sum(map(are_correlated, walks)) > 170
+
+
+def line(slope: float, noise: np.ndarray) -> QueueLine:
+    """Return a queue of 50 GPUs in the middle that grows along a line, with noise."""
+    time = np.arange(60.0) - 29.5
+    return QueueLine(time, 50 + slope * time + noise, 60.0)
+
+
+def test_growth_of_a_queue() -> None:
+    """The interval has the slope 95 times in 100, and queues that do not grow are hardly ever called saturated."""
+    generator = np.random.default_rng(3)
+
+    def noise() -> np.ndarray:
+        found, last = np.empty(60), 0.0
+        for place in range(60):
+            last = found[place] = 0.6 * last + generator.normal(scale=8.0)
+        return found
+
+    for replications in (1, 8):
+        tries, hits, false = 400, 0, 0
+        for _ in range(tries):
+            growth = growth_of([line(0.5, noise()) for _ in range(replications)])
+            assert growth is not None
+            hits += growth.ci95[0] <= 0.5 <= growth.ci95[1]
+            still = growth_of([line(0.0, noise()) for _ in range(replications)])
+            assert still is not None
+            false += still.is_saturated
+        assert hits > 0.90 * tries  # one run estimates its own correlation: a little below 95 %
+        assert false < 0.05 * tries
+    assert growth_of([line(1.0, noise()) for _ in range(8)]).is_saturated  # type: ignore[union-attr]
+    assert growth_of([]) is None
+    assert queue_line(result()) is None
+
+
+def test_quantiles_of_single_jobs() -> None:
+    """A quantile from the histogram is right to a bin of 9 %."""
+    generator = np.random.default_rng(5)
+    values = generator.lognormal(5.0, 2.0, 20_000)
+    counts, _ = np.histogram(values, np.append(BIN_EDGES, math.inf))
+    for level in (0.05, 0.5, 0.95):
+        found = job_quantile(counts.astype(float), level)
+        assert found == pytest.approx(float(np.quantile(values, level)), rel=0.05)
+    assert job_quantile(np.zeros(len(BIN_EDGES)), 0.5) is None
+
+
+# End to end.
+
+SCENARIO = """
+name: small-fleet
+description: What does a small fleet deliver?
+cluster: {name: c, nodes: 8, gpus_per_node: 8, accelerator: h100}
+horizon: 4 d
+warmup: 1 d
+streams:
+  - name: small
+    arrivals: {rate: 6 per h}
+    gpus: {"1": 0.7, "8": 0.3}
+    work: {use: exponential, mean: 1 h}
+    restart: 1 min
+  - name: large
+    arrivals: {rate: 3 per d}
+    gpus: 32
+    work: {use: exponential, mean: 2 h}
+    priority: 10
+    checkpoint: {interval: 30 min, save: 1 min, restore: 2 min}
+failures: [{use: component, name: node, part: node, rate: 50 per 1000 node-days}]
+detection: {time: 5 min}
+checkpoint: {tiers: [{interval: 30 min, mode: blocking, write: 30 s, restore: 1 min}]}
+recovery: {use: hot-spare, initialize: 4 min}
+repair: {time: 4 h}
+scheduler: {use: easy}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the name of a small fleet, in an empty working folder."""
+    for name in ("fleet", "same"):
+        (tmp_path / f"{name}.yaml").write_text(SCENARIO)
+    monkeypatch.chdir(tmp_path)
+    return "fleet.yaml"
+
+
+def found(path: str, replications: int, *overrides: str) -> RunDocument:
+    """Return the document of a run."""
+    return document(replicate(sim.prepare(sim.load(path, overrides)), replications, processes=1), command="")
+
+
+def test_document_closes(scenario: str) -> None:
+    """The ledger adds up to the cluster, jobs by size to all jobs, and time shares to one."""
+    run = found(scenario, 2)
+    assert run.fleet is not None
+    fleet = run.fleet
+    assert fleet.owned_gpu_s == 64 * 4 * 24 * HOUR
+    assert sum(row.gpu_s for row in fleet.ledger if row.bucket != "queued") == pytest.approx(
+        fleet.owned_gpu_s, rel=1e-9
+    )
+    sizes = {name: group for name, group in fleet.by["size"].items() if not name.endswith("+")}
+    assert list(sizes) == ["1", "8", "32"]
+    assert sum(group.jobs for group in sizes.values()) == pytest.approx(fleet.jobs)
+    assert sum(row.jobs for row in fleet.outcomes.values()) == pytest.approx(fleet.jobs)
+    assert sum(run.time_shares.values()) == pytest.approx(1.0)
+    assert sum(run.cluster_shares.values()) == pytest.approx(1.0)
+    assert sum(window.allocated * (window.end_s - window.start_s) for window in fleet.windows) == pytest.approx(
+        run.metrics["allocation"].mean * fleet.owned_gpu_s  # type: ignore[operator]
+    )
+    assert RunDocument.model_validate(json.loads(render(run))).fleet == fleet
+
+
+@cases("replications, method, intervals", [(8, "t", "replications"), (1, "batch means", "batch means")])
+def test_intervals(scenario: str, replications: int, method: str, intervals: str) -> None:
+    """Eight replications are a sample; of one, its batches are, where they are not too alike."""
+    run = found(scenario, replications, "horizon=10 d")
+    assert run.fleet is not None
+    assert run.fleet.intervals == intervals
+    known = {name: summary for name, summary in run.metrics.items() if summary.mean_ci95 is not None}
+    assert "ettr" in known
+    assert known["ettr"].method == method
+    assert "bounded_slowdown" in known or "bounded_slowdown" in run.fleet.correlated
+
+
+def test_saturation_has_no_means(scenario: str) -> None:
+    """Where more work arrives than is done there is a rate of growth, and nothing that depends on the queue."""
+    run = found(scenario, 1, "streams.0.load=8", "scheduler={use: fifo}")
+    assert run.fleet is not None
+    assert run.fleet.growth is not None
+    assert run.fleet.growth.saturated
+    assert all(run.metrics[name].mean is None for name in run.metrics.keys() & ON_QUEUE)
+    assert run.metrics["occupancy"].mean is not None
+    assert run.fleet.by["size"]["8"].metrics["wait_first"].mean is None
+    assert any("the queue grows by" in note for note in run.notes)
+    calm = found(scenario, 2).fleet
+    assert calm is not None
+    assert not (calm.growth is not None and calm.growth.saturated)
+
+
+def test_commands(scenario: str, tmp_path: Path) -> None:
+    """`run` prints and keeps tables, the report has both chapters, and `compare` pairs the same jobs."""
+    out = tmp_path / "out"
+    shown = report_sample.call("run", scenario, "-n", "2", "--out", str(out), "--tables", "metrics,ledger,series")
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout.index("What the fleet delivers") < shown.stdout.index("Where every GPU-hour went")
+    tables = {
+        name: list(csv.DictReader((out / f"{name}.csv").read_text().splitlines()))
+        for name in ("metrics", "ledger", "series")
+    }
+    total = sum(float(row["gpu_s"]) for row in tables["ledger"] if row["bucket"] != "queued")
+    assert total == pytest.approx(2 * 64 * 4 * 24 * HOUR, rel=1e-9)
+    pooled = [row for row in tables["metrics"] if row["replication"] == "-1" and row["metric"] == "ettr"]
+    assert {(row["by"], row["group"]) for row in pooled} >= {("", ""), ("size", "32"), ("stream", "small")}
+    assert {row["quantity"] for row in tables["series"]} == {"allocated", "healthy", "queued_gpus", "queued_jobs"}
+    keys = [section.key for section in report_of(out).sections]
+    assert keys[:2] == ["the-cluster-over-time", "waits-by-size"]
+    compared = report_sample.call("compare", scenario, "same.yaml", "-n", "2", "--json")
+    assert compared.exit_code == 0, compared.output
+    variants = json.loads(compared.stdout)["variants"]
+    change = list(variants.values())[1]["difference"]["wait_first@size=32"]
+    assert change is None or change["mean"] == 0
+
+
+@cases(
+    "options, complaint",
+    [
+        (
+            ["--tables", "ledgers", "--out", "o"],
+            "--tables ledgers: 'ledgers' is no table; did you mean 'ledger'? (choose from metrics, ledger, series, attempts, jobs)",
+        ),
+        (["--tables", "ledger"], "--tables: needs --out, the folder to write them to"),
+    ],
+)
+def test_wrong_tables(scenario: str, options: list[str], complaint: str) -> None:
+    """A table that there is none of is one line, before anything is simulated."""
+    refused = report_sample.call("run", scenario, *options)
+    assert (refused.exit_code, refused.stderr.strip()) == (2, complaint)

@@ -1,0 +1,311 @@
+"""Job traces: what a row means, what is left out, and what is said of a row that cannot be used."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import cli
+import sim
+from sim.failures.replay import TraceError
+from sim.input.job_trace import Jobs, read_jobs
+from sim.scenario.fields import RuleError
+from sim.scenario.streams import OUTCOMES, JobTrace
+from tests.cases import cases
+from tests.pace import budget
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+
+needs_data = pytest.mark.skipif(not DATA.exists(), reason="skipped: reference data not present")
+
+TABLE = "job,submit,gpus,run,limit,state,tenant,priority,partition\n"
+
+
+def trace(folder: Path, content: str | bytes, name: str = "jobs.csv", **keys: Any) -> Jobs:
+    """Return the jobs of a file with some content."""
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_jobs(JobTrace.model_validate({"name": "t", "file": str(path), **keys}))
+
+
+def complaint(folder: Path, content: str | bytes, name: str = "jobs.csv", **keys: Any) -> str:
+    """Return what is said of a bad file, without its folder."""
+    with pytest.raises(TraceError) as error:
+        trace(folder, content, name, **keys)
+    return str(error.value).replace(f"{folder}/", "")
+
+
+def test_the_table_of_jobs_is_read_without_a_map(tmp_path: Path) -> None:
+    """Columns of the usual names need no map; jobs come in order of submission, ties in order of rows."""
+    rows = "a,100,8,60,120,completed,x,5,p\nb,50,16,30,,failed,y,,q\nc,100,1,0.5,90,CANCELLED by 7,x,-2,p\n"
+    jobs = trace(tmp_path, TABLE + rows)
+    assert jobs.submit.tolist() == [0, 50, 50]
+    assert jobs.gpus.tolist() == [16, 8, 1]
+    assert jobs.run.tolist() == [30, 60, 0.5]
+    assert jobs.limit.tolist() == [math.inf, 120, 90]
+    assert [OUTCOMES[number] for number in jobs.outcome] == ["failed", "completed", "cancelled"]
+    assert jobs.priority.tolist() == [0, 5, -2]
+    assert [jobs.tenants[number] for number in jobs.tenant] == ["y", "x", "x"]
+    assert [jobs.partitions[number] for number in jobs.partition] == ["q", "p", "p"]
+    assert jobs.line.tolist() == [3, 2, 4]
+    assert not jobs.notes
+
+
+def test_columns_units_and_dates(tmp_path: Path) -> None:
+    """Columns may have other names, numbers another unit, and moments may be dates; run may be end less start."""
+    jobs = trace(
+        tmp_path,
+        "when,n,hours\n0.5,8,2\n1.5,8,0.25\n",
+        columns={"submit": "when", "gpus": "n", "run": "hours"},
+        time_unit="h",
+    )
+    assert (jobs.submit.tolist(), jobs.run.tolist()) == ([0, 3600], [7200, 900])
+    dates = "submit,gpus,start,end\n2026-11-20T10:00:00Z,8,2026-11-20T10:05:00Z,2026-11-20T11:05:00Z\n"
+    jobs = trace(tmp_path, dates, origin="2026-11-20T09:00:00Z")
+    assert (jobs.submit.tolist(), jobs.run.tolist()) == ([3600], [3600])
+    with pytest.raises(RuleError, match="does not go with the moments"):
+        trace(tmp_path, dates, origin=0.0)
+
+
+def test_origin_leaves_out_what_is_before(tmp_path: Path) -> None:
+    """Time zero is the first submission, or what is stated; jobs before that are left out and counted."""
+    rows = "submit,gpus,run\n100,8,1\n200,8,2\n300,8,3\n"
+    assert trace(tmp_path, rows).submit.tolist() == [0, 100, 200]
+    later = trace(tmp_path, rows, origin=150.0)
+    assert (later.submit.tolist(), later.run.tolist()) == ([50, 150], [2, 3])
+    assert "of 3 rows these are left out: 1 are before the origin" in later.notes[0]
+
+
+def test_rows_of_no_use_are_counted(tmp_path: Path) -> None:
+    """Jobs without GPUs, not over, or cancelled before they ran are no mistakes; a note has their number."""
+    rows = "1,0,5,\n2,8,,CANCELLED\n3,8,5,RUNNING\n4,8,5,PENDING\n5,8,5,COMPLETED\n"
+    jobs = trace(tmp_path, "submit,gpus,run,state\n" + rows)
+    assert jobs.line.tolist() == [6]
+    assert jobs.notes[0].endswith("of 5 rows these are left out: 1 never ran, 1 ask for no GPU, 2 are not over")
+
+
+SWF = "; Version: 2.2\n;  MaxProcs: 256\n"
+
+
+def test_the_standard_workload_format(tmp_path: Path) -> None:
+    """Of 18 fields count 1, 2, 4, 5, 8, 9, 11, 13 and 16; -1 is unknown; requested processors before allocated ones."""
+    rows = (
+        "1 10 5 100 16 -1 -1 -1 -1 -1 1 3 7 -1 0 2 -1 -1\n"
+        "2 20 -1 50 16 -1 -1 8 60 -1 0 3 -1 -1 0 -1 -1 -1\n"
+        "\n"
+        "3 30 -1 -1 0 -1 -1 8 60 -1 5 3 -1 -1 0 -1 -1 -1\n"
+    )
+    for name, content in (
+        ("a.swf", (SWF + rows).encode()),
+        ("a.swf.gz", gzip.compress((SWF + rows).encode())),
+        ("b.txt", (SWF + rows).encode()),
+    ):
+        jobs = trace(tmp_path, content, name)
+        assert jobs.submit.tolist() == [0, 10], name
+        assert (jobs.gpus.tolist(), jobs.run.tolist(), jobs.limit.tolist()) == ([16, 8], [100, 50], [math.inf, 60])
+        assert [OUTCOMES[number] for number in jobs.outcome] == ["completed", "failed"]
+        assert [jobs.tenants[number] for number in jobs.tenant] == ["7", ""]
+        assert jobs.notes[0].endswith("1 never ran")
+
+
+# What cannot be used.
+
+
+@cases(
+    ("content", "rule"),
+    [
+        ("submit,gpus,run\n-1,8,5\n", "jobs.csv:2: column 'submit' holds '-1', which is neither a number of zero or"),
+        ("submit,gpus,run\n1,8,-5\n", "jobs.csv:2: column 'run' holds '-5', which is not a number of zero or more"),
+        ("submit,gpus,run\n1,2.5,5\n", "jobs.csv:2: column 'gpus' holds '2.5', which is not a whole number"),
+        ("submit,gpus,run\n1,8,nan\n", "jobs.csv:2: column 'run' holds 'nan'"),
+        ("submit,gpus,run\n1,8,\n", "jobs.csv:2: column 'run' is empty"),
+        ("submit,gpus,run\n1,8\n", "jobs.csv:2: has 2 fields, and the header 3"),
+        ("submit,gpus,run,limit\n1,8,5,0\n", "jobs.csv:2: column 'limit' holds '0', which must be above zero"),
+        ("submit,gpus,run,state\n1,8,5,COMPLETE\n", "jobs.csv:2: unknown state 'COMPLETE'; did you mean 'completed'?"),
+        ("job,submit,gpus,run\n7,1,8,5\n8,1,8,5\n7,2,8,5\n", "jobs.csv:4: job '7' is also in line 2"),
+        ("submit,gpus,start,end\n1,8,20,10\n", "jobs.csv:2: the job ends (10) before it starts (20)"),
+        ("submit,gpus,run\n1,8,5\n2026-11-20,8,5\n", "jobs.csv:3: column 'submit' holds '2026-11-20', but the moments"),
+        ("submit,gpus\n1,8\n", "jobs.csv:1: unknown column 'run'"),
+        ("when,gpus,run\n1,8,5\n", "columns: {submit: NAME}"),
+        ("", "jobs.csv:1: no column 'submit'"),
+        ("submit,gpus,run\n", "jobs.csv: has no jobs that can be used, of 0 rows"),
+        (b"submit,gpus,run\n1,8,\xff\n", "jobs.csv:2: is not UTF-8 text (byte 0xff)"),
+        (b"\x1f\x8b\x08\x00broken", "jobs.csv cannot be read"),
+        ("; MaxProcs: 8\n1 2 3\n", "jobs.csv:2: has 3 fields, not 18"),
+    ],
+)
+def test_bad_rows_are_named(content: str | bytes, rule: str, tmp_path: Path) -> None:
+    """What is wrong with a trace is said with file, line and rule."""
+    assert rule in complaint(tmp_path, content)
+
+
+def test_bad_rows_are_counted_and_ten_are_listed(tmp_path: Path) -> None:
+    """All bad rows are counted, ten are listed in one line, and on request they are left out and counted."""
+    rows = "submit,gpus,run\n" + "1,8,x\n" * 14 + "2,8,5\n"
+    text = complaint(tmp_path, rows)
+    assert text.startswith("14 of 15 rows cannot be used (skip_bad_rows: true leaves them out): jobs.csv:2: column")
+    assert text.count("jobs.csv:") == 10
+    assert text.endswith("; and 4 more")
+    assert "\n" not in text
+    jobs = trace(tmp_path, rows, skip_bad_rows=True)
+    assert jobs.line.tolist() == [16]
+    assert jobs.notes[0].endswith("of 15 rows these are left out: 14 cannot be used")
+
+
+CELLS = st.one_of(
+    st.integers(-2, 10**6).map(str),
+    st.floats(0, 1e6).map(str),
+    st.sampled_from(["", "nan", "inf", "-1", "1e400", "2026-11-20", "COMPLETED", "x", '"', "é", "1_0"]),
+)
+
+
+@settings(max_examples=budget(400), deadline=None)
+@given(
+    header=st.permutations(["job", "submit", "gpus", "run", "limit", "state"]),
+    rows=st.lists(st.lists(CELLS, min_size=5, max_size=7), max_size=8),
+    skip=st.booleans(),
+)
+@example(header=["submit", "gpus", "run", "job", "limit", "state"], rows=[["1", "8", "5", "", "", ""]], skip=False)
+def test_any_table_is_read_or_explained(
+    header: list[str], rows: list[list[str]], skip: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever is in a table, it gives jobs that can be simulated, or one line that names the file."""
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    path.write_text("\n".join(",".join(row) for row in [header, *rows]) + "\n", encoding="utf-8")
+    stream = JobTrace.model_validate({"name": "t", "file": str(path), "skip_bad_rows": skip})
+    try:
+        jobs = read_jobs(stream)
+    except TraceError as error:
+        line = str(error)
+    else:
+        line = ""
+    if line:
+        assert "any.csv" in line
+        assert "\n" not in line
+        return
+    assert len(jobs.submit) > 0
+    assert jobs.submit[0] == 0
+    assert (np.diff(jobs.submit) >= 0).all()
+    assert (jobs.gpus >= 1).all()
+    assert (np.isfinite(jobs.run) & (jobs.run >= 0) & (jobs.limit > 0)).all()
+
+
+# As a stream of a scenario.
+
+
+def scenario(file: str, nodes: int, *, gpus_per_node: int = 1, **keys: Any) -> sim.Scenario:
+    """Return a scenario that replays a trace."""
+    return sim.parse(
+        {
+            "name": "replay",
+            "cluster": {"name": "c", "nodes": nodes, "gpus_per_node": gpus_per_node},
+            "horizon": "10 d",
+            "streams": [{"name": "t", "use": "trace", "file": file, "restart": "0 s", "checkpoint": {}, **keys}],
+            "detection": {"time": "0 s"},
+            "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": "1 s", "restore": "1 s"}]},
+            "recovery": {"use": "full-restart", "initialize": "0 s"},
+            "repair": {"time": "1 h"},
+        }
+    )
+
+
+def test_scale_stretches_runs_and_thickens_arrivals(tmp_path: Path) -> None:
+    """Scale.time multiplies run times and limits, scale.load divides times between arrivals; jobs stay the same."""
+    file = tmp_path / "jobs.csv"
+    file.write_text(TABLE + "a,0,8,60,120,completed,x,0,\nb,100,4,30,60,failed,y,0,\n", encoding="utf-8")
+    plain = sim.prepare(scenario(str(file), 8)).streams[0]
+    scaled = sim.prepare(scenario(str(file), 8, scale={"time": 2.0, "load": 4.0})).streams[0]
+    for one, two in zip(plain.arrivals(1, 0, 1e9), scaled.arrivals(1, 5, 1e9), strict=True):
+        changed = one._replace(submit=one.submit / 4, work=one.work * 2, limit=one.limit * 2, ends=one.ends * 2)
+        assert two == changed
+    assert list(plain.arrivals(1, 0, 100.0)) == list(plain.arrivals(1, 0, 1e9))[:1]
+
+
+def test_limits_can_be_given_to_a_trace(tmp_path: Path) -> None:
+    """A trace without limits gets them from the stream; both a column and a limit are refused."""
+    file = tmp_path / "jobs.csv"
+    file.write_text("submit,gpus,run\n0,8,60\n", encoding="utf-8")
+    for limit, expected in ((None, math.inf), ("exact", 60), ({"factor": 2}, 120), ("1 h", 3600)):
+        keys = {} if limit is None else {"limit": limit}
+        (job,) = sim.prepare(scenario(str(file), 8, **keys)).streams[0].arrivals(1, 0, 1e9)
+        assert job.limit == expected
+    with pytest.raises(sim.ScenarioError, match="not both"):
+        scenario(str(file), 8, limit="exact", columns={"limit": "x"})
+
+
+def test_backfill_needs_limits(tmp_path: Path) -> None:
+    """Reservations of jobs without limits are refused, with a way out."""
+    file = tmp_path / "jobs.csv"
+    file.write_text("submit,gpus,run\n0,8,60\n", encoding="utf-8")
+    with pytest.raises(sim.ScenarioError, match=r"without a time limit, .*give them limits, for example limit: exact"):
+        sim.parse({**scenario(str(file), 8).dump(), "scheduler": {"use": "easy"}})
+
+
+def test_files_are_found_from_the_scenario_and_known_by_content(tmp_path: Path) -> None:
+    """A relative name counts from the file of the scenario; a digest follows what is in the trace, not where it is."""
+    from analysis.results.run import scenario_digest
+
+    digests = []
+    for folder, rows in (("a", "0,8,60"), ("b", "0,8,60"), ("c", "0,8,61")):
+        (tmp_path / folder / "data").mkdir(parents=True)
+        (tmp_path / folder / "data" / "jobs.csv").write_text(f"submit,gpus,run\n{rows}\n", encoding="utf-8")
+        own = scenario(str(tmp_path / folder / "data" / "jobs.csv"), 8).dump()
+        text = sim.dump({**own, "streams": [{"name": "t", "use": "trace", "file": "data/jobs.csv"}]})
+        (tmp_path / folder / "s.yaml").write_text(text, encoding="utf-8")
+        digests.append(scenario_digest(sim.load(tmp_path / folder / "s.yaml")))
+    assert digests[0] == digests[1] != digests[2]
+
+
+# Public traces.
+
+
+@needs_data
+def test_the_synthetic_trace() -> None:
+    """The 2,993 jobs of the Lublin-Feitelson model: published counts, and the offered work."""
+    jobs = read_jobs(JobTrace(name="t", file=str(DATA / "swf" / "lublin_256_synthetic.swf.gz")))
+    assert len(jobs.submit) == 2993
+    assert jobs.gpus.max() == 256
+    assert np.isinf(jobs.limit).all()
+    assert not jobs.notes
+
+
+@needs_data
+@cases(
+    ("name", "columns", "count", "gpus"),
+    [
+        ("nasa_ipsc_1993.csv.gz", {"submit": "submit_s", "gpus": "procs", "run": "run_s"}, 18_239, 128),
+        ("philly_vc_jobs.csv", {"submit": "submit_s", "run": "duration_s", "tenant": "vc"}, 15_264, 64),
+        ("helios_venus_2vc_sept2020.csv", {"submit": "submit_s", "run": "duration_s", "tenant": "vc"}, 1_867, 144),
+    ],
+)
+def test_public_traces(name: str, columns: dict[str, str], count: int, gpus: int) -> None:
+    """Every row of the public traces can be used; those of Helios end as published."""
+    jobs = read_jobs(JobTrace.model_validate({"name": "t", "file": str(DATA / "fleet" / name), "columns": columns}))
+    assert (len(jobs.submit), int(jobs.gpus.max())) == (count, gpus)
+    assert not jobs.notes
+    if "helios" in name:
+        # 786 completed, 491 failed, 589 cancelled and one lost its node.
+        assert np.bincount(jobs.outcome).tolist() == [786, 491, 590]
+
+
+def test_the_option_leaves_bad_rows_out(tmp_path: Path) -> None:
+    """`run` ends with one line at a bad row; with --skip-bad-rows it warns and runs; without a trace it refuses."""
+    (tmp_path / "jobs.csv").write_text("submit,gpus,run\n0,8,600\n10,8,x\n", encoding="utf-8")
+    file = tmp_path / "s.yaml"
+    file.write_text(sim.dump(scenario(str(tmp_path / "jobs.csv"), 8, skip_bad_rows=True).dump()), encoding="utf-8")
+    command = ["run", str(file), "--set", "streams.0.skip_bad_rows=false", "-n", "1", "-q", "-j", "1"]
+    refused, ran = CliRunner().invoke(cli.app, command), CliRunner().invoke(cli.app, [*command, "--skip-bad-rows"])
+    assert (refused.exit_code, ran.exit_code) == (2, 0)
+    assert "jobs.csv:3: column 'run' holds 'x'" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert "of 2 rows these are left out: 1 cannot be used" in ran.stderr
+    none = CliRunner().invoke(cli.app, ["run", "quickstart", "--skip-bad-rows"])
+    assert (none.exit_code, none.stderr.count("\n")) == (2, 1)
