@@ -328,7 +328,8 @@ class Planner:
         self.preemptions = []
         cycle = self.keys.cycle
         if cycle and next_multiple(now, cycle) > now:
-            self._wakes = next_multiple(now, cycle) if self._fresh or self._dirty or self._wakes < INF else INF
+            due = now if self._fresh or self._dirty else max(self._wakes, now)
+            self._wakes = next_multiple(due, cycle) if due < INF else INF
             return []
         if not (self._dirty or self._fresh or now >= self._wakes or (self._planned and self._planned[0][0] <= now)):
             return []
@@ -336,20 +337,23 @@ class Planner:
         if timed or self._dirty:
             self._wakes = INF
         self._age(now)
-        if not self._passes:
-            return self._main(now, again=self._dirty or timed)
         tick = self.keys.backfill_cycle
-        if not tick:
-            return self._backfill(now, full=self._dirty or timed)
-        changed = self._dirty or bool(self._fresh) or timed
-        starts = self._main(now, again=changed)
-        if changed and self.queued and self._due == -INF:
-            self._due = next_multiple(now, tick)
-        if self._due <= now and self._due > -INF:
-            self._due = -INF
-            starts += self._backfill(now, full=True)
-        if self._due > -INF:
-            self._wakes = min(self._wakes, self._due)
+        if not self._passes:
+            starts = self._main(now, again=self._dirty or timed)
+        elif not tick:
+            starts = self._backfill(now, full=self._dirty or timed)
+        else:
+            changed = self._dirty or bool(self._fresh) or timed
+            starts = self._main(now, again=changed)
+            if changed and self.queued and self._due == -INF:
+                self._due = next_multiple(now, tick)
+            if self._due <= now and self._due > -INF:
+                self._due = -INF
+                starts += self._backfill(now, full=True)
+            if self._due > -INF:
+                self._wakes = min(self._wakes, self._due)
+        if self._moves and self.queued:
+            self._wakes = min(self._wakes, self._turn(now))
         return starts
 
     def wake(self, now: float) -> float:
@@ -1033,6 +1037,21 @@ class Planner:
                     2.0 ** (-(past / used) / (quota.weight / weights))
                     for past, quota in zip(self._past, self.quotas, strict=True)
                 ]
+
+    def _turn(self, now: float) -> float:
+        """Return when the order of the queue may next change though nothing happens [s]; infinite for never.
+
+        Shares change at each calculation (Slurm's PriorityCalcPeriod). Age lifts all alike until that of a job is full;
+        from then on others catch up with it, which is seen at the calculations.
+        """
+        order = self.keys.order
+        kinds = {lane.capped for lane in self.lanes.values() if lane}
+        if order.fair_share.weight or len(kinds) == 2:
+            every = order.fair_share.every
+            return math.floor(now / every) * every + every
+        while self._caps and self._caps[0][-1].lane is None:
+            heapq.heappop(self._caps)
+        return self._caps[0][0] if self._caps and False in kinds else INF
 
     def _decay(self, now: float) -> None:
         """Bring the past use of tenants [GPU s] up to `now`; GPUs count from when they are given."""

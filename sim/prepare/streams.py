@@ -51,11 +51,11 @@ from sim.scenario.streams import (
     Tenant,
     chances,
 )
-from sim.units import DAY
+from sim.units import DAY, DURATION, show
 from sim.yamlfile import content_of, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -159,7 +159,7 @@ class _Resolver:
             overhead=_Overhead(restart, saves),
             chain=stream.chain.limit if stream.chain is not None else math.inf,
         )
-        self._check_limits(stream.limit != "none", path)
+        self._check_limits(stream, stream.limit != "none", (self.partitions[place].limit for place in partitions), path)
         gpus = sum(size * chance for size, chance in sizes.items())
         mean_ends = self._share_worked(stream) * law.mean_value if law is not None else math.inf
         return PreparedStream(
@@ -202,7 +202,8 @@ class _Resolver:
         if stream.limit is not None:
             uniform = functools.partial(rng.uniform, rng.stream(self.scenario.seed, 0, "stream", stream.name, "limit"))
             limit = _limits(stream.limit, overhead.of(jobs.gpus, work), lambda: uniform(range(len(work))))
-        self._check_limits(bool(np.isfinite(limit).all()), path)
+        used = np.unique(partition).tolist()
+        self._check_limits(stream, bool(np.isfinite(limit).all()), (self.partitions[at].limit for at in used), path)
         longest = np.array([each.limit or math.inf for each in self.partitions])[partition]
         chain = stream.chain.limit if stream.chain is not None else math.inf
         priority = jobs.priority
@@ -378,12 +379,20 @@ class _Resolver:
         own: int = _given(tenant.nodes)
         return own + (lent if tenant.borrow is None else min(tenant.borrow, lent))
 
-    def _check_limits(self, has_limits: bool, path: _Path) -> None:
-        """Refuse reservations for jobs that may run for ever."""
+    def _check_limits(
+        self, stream: AnyStream, has_limits: bool, partitions: Iterable[float | None], path: _Path
+    ) -> None:
+        """Refuse reservations for jobs that may run for ever, and a cycle beyond a stated limit of all its jobs."""
         scheduler = self.scenario.scheduler
         if scheduler.depth != 0 and not has_limits:
             rule = f"has jobs without a time limit, and scheduler.depth: {scheduler.depth} reserves by limits"
             raise PathError(path, f"{rule}; give them limits, for example limit: exact, or limit: 7 d")
+        own = stream.limit.most if isinstance(stream.limit, LimitFactor) else stream.limit
+        stated = [own, None if stream.chain is None else stream.chain.limit, *partitions]
+        shortest = min((limit for limit in stated if isinstance(limit, float | int)), default=math.inf)
+        if scheduler.cycle > shortest:
+            rule = f"{show(scheduler.cycle, DURATION)} is longer than the time limit of jobs of {path[0]}.{path[1]}"
+            raise PathError(("scheduler", "cycle"), f"{rule}; at most: {show(shortest, DURATION)}")
 
     # Checkpoints and restarts in closed form.
 

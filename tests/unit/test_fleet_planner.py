@@ -411,6 +411,22 @@ def test_fair_share_lifts_who_used_less() -> None:
     assert replay.planner._past == [pytest.approx(past), 0.0]
 
 
+def test_age_turns_the_order_though_nothing_happens() -> None:
+    """The head's age is full at 100 s; job 2, of a higher priority, is beyond it from 110 s, seen every 20 s."""
+    keys = {"order": {"age": {"weight": 10, "full": "100 s"}, "fair_share": {"every": "20 s"}}}
+    work = [Work(0, 0, 1000, 2), Work(1, 0, 10, 4), Work(2, 60, 10, 2, priority=5)]
+    assert Replay(keys, work, 4).first == {0: 0, 1: 1000, 2: 120}
+    cycle = Replay({**keys, "cycle": "50 s"}, work, 4)
+    assert cycle.first == {0: 0, 1: 1000, 2: 150}
+
+
+def test_shares_turn_the_order_though_nothing_happens() -> None:
+    """From 116.5 s tenant 1, which used the cluster first, has used less than tenant 0; calculated every 10 s."""
+    keys = {"order": {"fair_share": {"weight": 10, "half_life": "100 s", "every": "10 s"}}}
+    work = [Work(0, 0, 50, 4, tenant=1), Work(1, 0, 1000, 2), Work(2, 1, 10, 4), Work(3, 2, 10, 2, tenant=1)]
+    assert Replay(keys, work, 4, quotas=(Quota(), Quota())).first == {0: 0, 1: 50, 3: 120, 2: 1050}
+
+
 def test_why_nodes_idle() -> None:
     """Nobody in the queue; too few nodes for the head; a reservation; GPUs that are free on shared nodes only."""
     reasons: dict[float, dict[str, int]] = {}

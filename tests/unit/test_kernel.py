@@ -42,8 +42,8 @@ def test_times_are_exact() -> None:
 
 
 def test_ties_by_order_then_by_call() -> None:
-    """At one time: boundary, return, phase end, failure, arrival; among equals, who was asked for first."""
-    assert list(Order) == [Order.BOUNDARY, Order.RETURN, Order.PHASE, Order.FAILURE, Order.ARRIVAL]
+    """At one time: boundary, return, phase end, failure, arrival, pass; among equals, who was asked for first."""
+    assert list(Order) == [Order.BOUNDARY, Order.RETURN, Order.PHASE, Order.FAILURE, Order.ARRIVAL, Order.PASS]
     seen: list[tuple[Order, int]] = []
 
     def note(call: Call) -> None:

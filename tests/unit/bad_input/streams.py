@@ -11,7 +11,7 @@ def stream(
     name: str, row: str, *fragments: str, scheduler: str = "", files: dict[str, str | bytes] | None = None
 ) -> Bad:
     """Return a scenario with one stream, in the place of its job."""
-    place = "" if "§" in row else "§"
+    place = "" if "§" in row + scheduler else "§"
     change = {4: "streams:", 5: f"  - {place}{{{row}}}", 12: f"spares: {{hot: 2}}{scheduler}"}
     return bad(name, change, *fragments, files=files)
 
@@ -55,6 +55,19 @@ CASES = [
         "streams.0: has jobs without a time limit, and scheduler.depth: 1 reserves by limits; give them limits",
         scheduler="\nscheduler: {use: easy}",
     ),
+    stream(
+        "cycle above a limit",
+        f"{STREAM}, gpus: 8, limit: 30 s",
+        "scheduler.cycle: 1 min is longer than the time limit of jobs of streams.0; at most: 30 s",
+        scheduler="\nscheduler: {use: fifo, cycle: §1 min}",
+    ),
+    stream(
+        "cycle above the limit of a run of a trace",
+        "name: s, use: trace, file: jobs.csv, chain: {limit: 30 s}",
+        "scheduler.cycle: 1 min is longer than the time limit of jobs of streams.0; at most: 30 s",
+        scheduler="\nscheduler: {use: fifo, cycle: §1 min}",
+        files={"jobs.csv": "submit,gpus,run\n0,8,1\n"},
+    ),
     stream("no such trace", "name: s, use: trace, file: §jab.csv", "did you mean 'job.csv'?", files={"job.csv": ""}),
     stream(
         "trace of a job that is too large",
@@ -85,6 +98,15 @@ CASES = [
         "larger than the partition",
         {4: "streams:", 5: f"  - {{{STREAM}, gpus: §64}}\npartitions: [{{name: p, nodes: 0-3}}]"},
         "partition 'p' has 32 GPUs; at most: 32",
+    ),
+    bad(
+        "cycle above the limit of a partition",
+        {
+            4: "streams:",
+            5: f"  - {{{STREAM}, gpus: 8}}\npartitions: [{{name: p, nodes: 0-3, limit: 2 h}}]",
+            12: "scheduler: {use: fifo, cycle: §3 h}",
+        },
+        "scheduler.cycle: 3 h is longer than the time limit of jobs of streams.0; at most: 2 h",
     ),
     bad(
         "partition beyond the cluster",
