@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from analysis.commands import documents, studies
+from analysis.commands import documents, logs, studies
 from analysis.commands.documents import validate
 from analysis.commands.options import (
     JsonOption,
@@ -69,6 +69,7 @@ for command in (
     studies.optimize,
     documents.report,
     documents.plot,
+    logs.fit,
     validate,
     explain,
 ):

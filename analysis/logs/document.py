@@ -156,6 +156,27 @@ class CheckFound(Part):
     inside: bool = Field(description="Whether the data lie between.")
 
 
+class CostFound(Part):
+    """What the failures cost the largest job, by model and by the outages as they were."""
+
+    metric: str = Field(description="Which [metric](metrics.md).")
+    model: Number = Field(description="Mean over runs of the fitted model.")
+    p05: Number = Field(description="5 % quantile of single runs.")
+    p95: Number = Field(description="95 % quantile of single runs.")
+    replay: Number = Field(description="With the outages as they were, and the same software faults.")
+    measured: Number = Field(description="By the training log.")
+    replications: Count = Field(description="Runs of each.")
+
+
+class CurveFound(Part):
+    """A curve of the data, and where 95 % of samples or simulations lie."""
+
+    x: list[float] = Field(description="Days.")
+    y: list[float | None] = Field(description="Of the data.")
+    low: list[float | None] = Field(description="Lower end of 95 %.")
+    high: list[float | None] = Field(description="Upper end of 95 %.")
+
+
 class FitDocument(Document):
     """`ettrick fit FILES --json` prints this document; `--out DIR` writes it to `fit.json`."""
 
@@ -185,6 +206,13 @@ class FitDocument(Document):
     attribution: AttributionFound | None = Field(description="Null without job records.")
     training: TrainingFound | None = Field(description="Null without training logs.")
     checks: list[CheckFound] = Field(description="The model simulated on the same exposure, beside the data.")
+    cost: CostFound | None = Field(None, description="Null where the scenario cannot be simulated.")
+    curves: dict[str, CurveFound] = Field(
+        default_factory=dict,
+        description="`cumulative`: outages per node in service up to a day of the window, with the range of simulations; "
+        "`gaps`: share of gaps between outages of the cluster that are longer.",
+    )
+    swings_cv: Real = Field(0.0, description="Weekly swings of all rates in the model: coefficient of variation.")
     simulated: Count = Field(0, description="How many times.")
     findings: Texts = Field(description="What to know before using the numbers.")
     not_known: Texts = Field(description="What logs cannot say.")

@@ -400,7 +400,7 @@ class Rules:
             (entry["match"], entry["cause"]) for part in (own, content) for entry in part.get("reasons", ())
         )
         self._repairs = _patterns(
-            (entry["match"], entry["kind"]) for part in (own, content) for entry in part.get("repairs", ())
+            (entry["match"], entry["repair"]) for part in (own, content) for entry in part.get("repairs", ())
         )
         self.states: dict[str, str] = {
             state: kind for part in (content, own) for kind, states in part.get("states", {}).items() for state in states
