@@ -45,7 +45,9 @@ def fit(
     name: Annotated[str, typer.Option(metavar="NAME", help="Name of the cluster.")] = "fitted",
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Write failures.yaml, scenario.yaml, tables and the report here."),
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Write failures.yaml, scenario.yaml, tables and the report here."
+        ),
     ] = None,
     as_json: JsonOption = False,
     overwrite: OverwriteOption = False,
@@ -78,7 +80,7 @@ def fit(
     made = chapter.report(found.document)
     reports = {"report.html": html.write(made).decode(), "report.md": markdown.write(made).decode()} if out else {}
     complaint = keep.write(rendered, {**found.files, **reports}, stale="failures-alternative.yaml")
-    say(rendered if as_json else terminal.write(chapter.sections(found.document)))
+    say(rendered if as_json else terminal.write(chapter.sections(found.document, has_pictures=False)))
     if complaint is not None:
         refuse(complaint)
     if out is not None and not as_json:

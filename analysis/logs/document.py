@@ -129,7 +129,9 @@ class AttributionFound(Part):
     evidence: dict[str, int] = Field(description="How many by each kind of evidence.")
     interrupts: Estimated = Field(description="Share of the outages under the largest jobs that ended them.")
     states: dict[str, int] = Field(description="Attempts by state.")
-    software_per_day: Estimated = Field(description="Ends of the largest jobs without a node, per day of their running.")
+    software_per_day: Estimated = Field(
+        description="Ends of the largest jobs without a node, per day of their running."
+    )
     software_events: Count = Field(description="How many these are.")
 
 

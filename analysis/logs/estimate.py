@@ -333,7 +333,10 @@ def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: Arra
     seen = x[is_done] if is_done.any() else x
     if parts == 1:
         log_sigma = math.log(max(float(seen.std()), LEAST_SIGMA))
-        found = _minimum(lambda p: -float(terms(p[0], math.exp(max(p[1], math.log(LEAST_SIGMA)))).sum()), [float(seen.mean()), log_sigma])
+        found = _minimum(
+            lambda p: -float(terms(p[0], math.exp(max(p[1], math.log(LEAST_SIGMA)))).sum()),
+            [float(seen.mean()), log_sigma],
+        )
         sigma = max(math.exp(found[1]), LEAST_SIGMA)
         n = max(int(is_done.sum()), 1)
         errors = (sigma / math.sqrt(n), 1 / math.sqrt(2 * n))
@@ -359,7 +362,10 @@ def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: Arra
         found = _minimum(negative, start)
         weight = 1 / (1 + math.exp(-found[0]))
         sigmas = [math.exp(min(max(found[k], math.log(LEAST_SIGMA)), 2.0)) for k in (2, 4)]
-        pair = sorted(((weight, math.exp(found[1]), sigmas[0]), (1 - weight, math.exp(found[3]), sigmas[1])), key=lambda part: part[1])
+        pair = sorted(
+            ((weight, math.exp(found[1]), sigmas[0]), (1 - weight, math.exp(found[3]), sigmas[1])),
+            key=lambda part: part[1],
+        )
         fit = Mixed(tuple(pair), -negative(np.asarray(found)), 5)
         if best is None or fit.log_likelihood > best.log_likelihood:
             best = fit
@@ -450,7 +456,9 @@ def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0, least: 
         events, watched = n[b] - n[a], time[b] - time[a]
         return float(-events * math.log(events / watched)) if events and watched > 0 else 0.0
 
-    penalty = math.log(max(last, 2)) * max(spread, 1.0)  # twice this is the 95 % quantile of the largest gain without one
+    penalty = math.log(max(last, 2)) * max(
+        spread, 1.0
+    )  # twice this is the 95 % quantile of the largest gain without one
     best, where = [-penalty], [0]
     for b in range(1, last + 1):
         options = [(best[a] + cost(a, b) + penalty, a) for a in range(b - least + 1) if a == 0 or a >= least]
@@ -747,7 +755,9 @@ class ClusterModel:
         weights = np.exp(weights - weights.max())
         cumulative = np.cumsum(weights) / weights.sum()
         chosen = np.searchsorted(cumulative, (np.arange(count - 1) + generator.random()) / (count - 1))
-        found = [self._at(best.name, points[min(at, len(points) - 1)], relapse=relapse, frailty=frailty) for at in chosen]
+        found = [
+            self._at(best.name, points[min(at, len(points) - 1)], relapse=relapse, frailty=frailty) for at in chosen
+        ]
         order = generator.permutation(len(found))
         return [best, *(found[at] for at in order)]
 
@@ -773,7 +783,9 @@ def _point(fit: Clustering, *, relapse: bool, frailty: bool) -> list[float]:
     return point
 
 
-def _parameters(p: Array | Sequence[float], *, relapse: bool, frailty: bool) -> tuple[float, float, float, float, float]:
+def _parameters(
+    p: Array | Sequence[float], *, relapse: bool, frailty: bool
+) -> tuple[float, float, float, float, float]:
     """Return mu, probability, median, sigma and cv2 of numbers without bounds."""
     x = np.clip(np.asarray(p, dtype=np.float64), -60, 60)
     rest = (1 / (1 + math.exp(-x[1])), math.exp(x[2]), math.exp(x[3])) if relapse else (0.0, 0.0, 0.0)
@@ -858,9 +870,7 @@ def _best(function: Callable[[float], float], low: float, high: float) -> float:
     return math.exp(found.x)
 
 
-def _limits(
-    profile: Callable[[float], float], best: float, top: float, low: float, high: float
-) -> tuple[float, float]:
+def _limits(profile: Callable[[float], float], best: float, top: float, low: float, high: float) -> tuple[float, float]:
     """Return where a profile likelihood has fallen by half of the chi-squared quantile on both sides."""
     from scipy.optimize import brentq
 

@@ -277,9 +277,7 @@ def _window(tables: Tables, outages: Sequence[Event]) -> tuple[float, float]:
     return min(first, entered), last
 
 
-def _exposure(
-    tables: Tables, hosts: HostLists, nodes: int | None, start: float, end: float
-) -> list[Exposure]:
+def _exposure(tables: Tables, hosts: HostLists, nodes: int | None, start: float, end: float) -> list[Exposure]:
     """Return the stretches in which each node was watched, clipped to the window."""
     rows = tables.exposure
     if not rows:
@@ -292,7 +290,9 @@ def _exposure(
         elif row.file:
             tables.drop(row.file, "a node that left before the window, or entered after it", row.line)
     if not found:
-        raise LogError(f"no node of the inventory was in service between {utc(start)} and {utc(end)}, the time of the logs")
+        raise LogError(
+            f"no node of the inventory was in service between {utc(start)} and {utc(end)}, the time of the logs"
+        )
     return found
 
 
@@ -493,7 +493,7 @@ class Blame:
     rules
         How many by each kind of evidence.
     hit, faults
-        Outages of nodes on which a job ran, and of these how many ended it.
+        Of the outages of nodes on which one of the largest jobs ran, how many ended it, and all.
     """
 
     ended: int = 0
@@ -565,12 +565,17 @@ def _between(times: Sequence[float], low: float, high: float) -> Sequence[float]
 
 
 def _hit(
-    tables: Tables, history: History, hosts: HostLists, hits: set[tuple[str, float]], number: Mapping[str, int], found: Blame
+    tables: Tables,
+    history: History,
+    hosts: HostLists,
+    hits: set[tuple[str, float]],
+    number: Mapping[str, int],
+    found: Blame,
 ) -> None:
-    """Count the outages of nodes on which a job ran, and of these those that ended it."""
+    """Count the outages of nodes on which one of the largest jobs ran, and of these those that ended it."""
     busy: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for attempt in tables.attempts:
-        if math.isnan(attempt.t_start) or not attempt.nodes:
+    for attempt in largest(tables.attempts):
+        if not attempt.nodes:
             continue
         until = history.end if math.isnan(attempt.t_end) else attempt.t_end
         try:
@@ -588,6 +593,12 @@ def _hit(
         if any(begin <= event.t and event.t - BEFORE <= over for begin, over in spans[max(at - 2, 0) : at + 1]):
             found.faults += 1
             found.hit += (event.node, event.t) in hits
+
+
+def largest(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """Return the attempts of at least half the largest size, which carry the training."""
+    most = max((attempt.gpus or attempt.node_count for attempt in attempts), default=0)
+    return [a for a in attempts if (a.gpus or a.node_count) >= most / 2 > 0 and not math.isnan(a.t_start)]
 
 
 def attempts_of(tables: Tables) -> dict[str, list[Attempt]]:

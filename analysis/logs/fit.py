@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter, defaultdict
@@ -14,7 +15,7 @@ import numpy as np
 from analysis.logs import document as found
 from analysis.logs import estimate
 from analysis.logs.estimate import FEW, SOME, ClusterModel, Clustering, Estimate, Spells, Verdict
-from analysis.logs.events import Blame, History, Incidents
+from analysis.logs.events import Blame, History, Incidents, largest
 from analysis.logs.tables import NoModelError, utc
 from sim import units
 from sim.units import DAY
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from analysis.logs.tables import Attempt, Event, Rules, Tables
+    from analysis.logs.tables import Event, Rules, Tables
     from analysis.results.models import Provenance
 
 WEEK = 7 * DAY
@@ -221,7 +222,11 @@ def spells_of(history: History) -> Spells:
             rows.append((node, length, False, after))
     unit, time, failed, after_failure = zip(*rows, strict=True)
     return Spells(
-        np.array(unit, dtype=np.int64), np.array(time) / DAY, np.array(failed), np.array(after_failure), len(history.nodes)
+        np.array(unit, dtype=np.int64),
+        np.array(time) / DAY,
+        np.array(failed),
+        np.array(after_failure),
+        len(history.nodes),
     )
 
 
@@ -464,12 +469,6 @@ def _detection(outages: Sequence[Event]) -> found.LawFound | None:
 # Jobs and training.
 
 
-def largest(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Return the attempts of at least half the largest size, which carry the training."""
-    most = max((attempt.gpus or attempt.node_count for attempt in attempts), default=0)
-    return [a for a in attempts if (a.gpus or a.node_count) >= most / 2 > 0 and not math.isnan(a.t_start)]
-
-
 def _attribution(tables: Tables, blame: Blame) -> found.AttributionFound | None:
     if not tables.attempts:
         return None
@@ -521,15 +520,35 @@ def _training(tables: Tables, history: History) -> found.TrainingFound | None:
             low, high = max(t0, start + week * WEEK), min(t1, start + (week + 1) * WEEK)
             weekly[week] += count * max(high - low, 0.0) / max(t1 - t0, 1e-9)
     total = sum(count for *_, count in kept)
+    lost = max(lost * step, _rolled_back(tables, runs, step))
     return found.TrainingFound(
         attempts=len(runs),
         step_time_s=step,
         restart_s=float(np.nanmedian(restarts)) if restarts else None,
         checkpoint_s=interval,
-        lost_s=lost * step,
+        lost_s=lost,
         goodput=total * step / (end - start) if end > start else None,
         weekly_goodput=[float(x) * step / WEEK for x in weekly[:weeks]],
     )
+
+
+def _rolled_back(tables: Tables, runs: Mapping[int, list[Any]], step: float) -> float:
+    """Return the time from the step that each next run began with to the end of the run before, by job records [s]."""
+    ends = sorted((a.t_start, a.t_end) for a in largest(tables.attempts) if not math.isnan(a.t_end))
+    starts = np.array([start for start, _ in ends])
+    total = 0.0
+    ordered = [runs[at] for at in sorted(runs)]
+    for run, after in itertools.pairwise(ordered):
+        begin = min(p.t0 for p in run)
+        at = int(np.searchsorted(starts, begin + 300)) - 1
+        first = min((p.first_step for p in after if p.phase == "step"), default=-1)
+        steps = [p for p in run if p.phase == "step"]
+        if at < 0 or abs(ends[at][0] - begin) > 300 or first < 0 or not steps:
+            continue
+        reached = max(steps, key=lambda p: p.last_step)
+        moment = next((p.t0 for p in steps if p.first_step <= first < p.last_step), reached.t1)
+        total += max(ends[at][1] - moment, 0.0) if first <= reached.last_step else 0.0
+    return total
 
 
 def _kept(spans: Sequence[tuple[float, float, int, int]]) -> tuple[list[tuple[float, float, float]], float]:
@@ -580,5 +599,3 @@ def _findings(
 def rate_text(per_1000_node_days: float, part: str = "node") -> str:
     """Return a rate as a scenario states it, to four digits."""
     return f"{float(f'{per_1000_node_days:.4g}'):g} per 1000 {part}-days"
-
-

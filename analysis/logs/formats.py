@@ -133,7 +133,9 @@ def _peek(stream: IO[bytes], file: str) -> list[str]:
         raise LogError(f"{file}:1: is UTF-16 text; convert it with iconv -f UTF-16 -t UTF-8")
     if b"\0" in head:
         line = head[: head.index(b"\0")].count(b"\n") + 1
-        raise LogError(f"{file}:{line}: is no text (it holds a zero byte); unpack it first, or give it on standard input")
+        raise LogError(
+            f"{file}:{line}: is no text (it holds a zero byte); unpack it first, or give it on standard input"
+        )
     lines = head.decode("utf-8-sig", errors="replace").splitlines()[:_LOOK]
     if not any(line.strip() for line in lines):
         raise LogError(f"{file}: is empty")
@@ -159,7 +161,9 @@ def _zone(file: str, zones: Sequence[str]) -> ZoneInfo | None:
             except (ZoneInfoNotFoundError, ValueError, OSError):
                 from zoneinfo import available_timezones
 
-                raise LogError(f"--timezone {text}: there is no zone '{zone}'{suggest(zone, available_timezones())}") from None
+                raise LogError(
+                    f"--timezone {text}: there is no zone '{zone}'{suggest(zone, available_timezones())}"
+                ) from None
     return found
 
 
@@ -196,7 +200,9 @@ def sniff(head: Sequence[str], file: str) -> str:
         return "sacct"
     text = "\n".join(head)
     if first.lstrip().startswith("{"):
-        if '"job_name"' in text and re.search(r'"(job|step|tpu_init|training_prep|data_loading)\w*_(start|end)_time"', text):
+        if '"job_name"' in text and re.search(
+            r'"(job|step|tpu_init|training_prep|data_loading)\w*_(start|end)_time"', text
+        ):
             return "goodput"
         if "__REALTIME_TIMESTAMP" in text:
             return "kernel"
@@ -368,7 +374,9 @@ def read_node_events(stream: IO[bytes], source: Source, clock: Clock, reading: R
         columns = {name: at for at, name in enumerate(names) if name}
         for name in ("nodename", "timestart", "timeend", "state", "reason"):
             if name not in columns:
-                raise LogError(f"{source.file}:{number}: lacks the column {name}; export it with {EXPORTS['node-events']}")
+                raise LogError(
+                    f"{source.file}:{number}: lacks the column {name}; export it with {EXPORTS['node-events']}"
+                )
     else:
         lines = itertools.chain([(number, first)], lines)  # type: ignore[assignment]
     width = len(columns)
@@ -528,7 +536,8 @@ class _Attempts:
 
     def __init__(self, source: Source, clock: Clock, reading: Reading) -> None:
         self._source, self._clock, self._reading = source, clock, reading
-        self._seen = {(row.job, row.t_start, row.t_submit) for row in reading.tables.attempts}
+        self._seen = {hash((row.job, str(row.t_start), row.t_submit)) for row in reading.tables.attempts}
+        self._same: dict[str, str] = {}
         self._records: Counter[str] = Counter(row.job for row in reading.tables.attempts)
         self._restarts: dict[str, int] = {}
         self._starts: Counter[float] = Counter()
@@ -554,13 +563,16 @@ class _Attempts:
         if state not in self._reading.rules.states:
             tables.drop(source.file, "an unknown state", line)
             return
-        if (job, start, submit) in self._seen or ((job, math.nan, submit) in self._seen):
+        key = hash((job, str(start), submit))
+        if key in self._seen:
             tables.drop(source.file, "a record that is repeated", line)
             return
-        if end < start:
+        if end < start - 3600 * (not math.isnan(elapsed)):
             tables.drop(source.file, "ends before it starts", line)
             return
-        self._seen.add((job, start, submit))
+        self._seen.add(key)
+        same = self._same
+        state, user, partition, nodes = (same.setdefault(text, text) for text in (state, user, partition, nodes))
         number = self._records[job]
         self._records[job] += 1
         again = int(restarts) if restarts.isdigit() else 0
@@ -570,6 +582,8 @@ class _Attempts:
             nodes = ""
         if math.isnan(elapsed):
             elapsed = end - start
+        elif abs(abs(end - start - elapsed) - 3600) <= 1:
+            end = start + elapsed  # an hour that occurs twice, and the wrong one
         tables.attempts.append(
             Attempt(
                 job, number, nodes, int(count) if count.isdigit() else 0, gpus, submit, eligible, start, end, elapsed,
@@ -616,10 +630,14 @@ def read_sacct_json(stream: IO[bytes], source: Source, clock: Clock, reading: Re
     makers = _Attempts(source, clock, reading)
     for at, job in enumerate(jobs, 1):
         try:
-            times = {name: _plain(job["time"].get(name)) for name in ("submission", "eligible", "start", "end", "elapsed")}
+            times = {
+                name: _plain(job["time"].get(name)) for name in ("submission", "eligible", "start", "end", "elapsed")
+            }
             state = job["state"]["current"]
             tres = job.get("tres", {}).get("allocated") or []
-            gpus = [int(_plain(each["count"]) or 0) for each in tres if each["type"] == "gres" and each["name"] == "gpu"]
+            gpus = [
+                int(_plain(each["count"]) or 0) for each in tres if each["type"] == "gres" and each["name"] == "gpu"
+            ]
             if not gpus:
                 gpus = [
                     int(_plain(each["count"]) or 0) for each in tres if str(each.get("name", "")).startswith("gpu:")
@@ -698,7 +716,11 @@ def read_kernel(stream: IO[bytes], source: Source, clock: Clock, reading: Readin
             except LogError:
                 raise
             except (ValueError, KeyError, IndexError) as error:
-                tables.drop(source.file, str(error) if isinstance(error, _NoMomentError) else "no moment that can be read", number)
+                tables.drop(
+                    source.file,
+                    str(error) if isinstance(error, _NoMomentError) else "no moment that can be read",
+                    number,
+                )
                 continue
             used += 1
             if moment < source.first:
@@ -725,7 +747,9 @@ def read_kernel(stream: IO[bytes], source: Source, clock: Clock, reading: Readin
     if source.lines > used:
         tables.drop(source.file, "other lines of the kernel", 1, source.lines - used)
     if stamp.jumps:
-        tables.findings.append(f"{source.file}: on {stamp.jumps:,} lines the clock of a host falls by more than a minute")
+        tables.findings.append(
+            f"{source.file}: on {stamp.jumps:,} lines the clock of a host falls by more than a minute"
+        )
     for (node, device, code, cause), mine in groups.items():
         for first, last, count, number in mine:
             tables.events.append(
@@ -857,7 +881,9 @@ def read_goodput(stream: IO[bytes], source: Source, clock: Clock, reading: Readi
             entry = json.loads(text)
             job = str(entry["job_name"])
             moments = {
-                key: float(value) for key, value in entry.items() if key.endswith("_time") and not isinstance(value, str)
+                key: float(value)
+                for key, value in entry.items()
+                if key.endswith("_time") and not isinstance(value, str)
             }
             name, moment = next(iter(moments.items()))
         except (ValueError, KeyError, TypeError, StopIteration, AttributeError):

@@ -242,6 +242,7 @@ class Clock:
     def __init__(self, zone: ZoneInfo | None, file: str) -> None:
         self._zone, self._file = zone, file
         self._offsets: dict[str, tuple[float, float]] = {}
+        self._hours: dict[str, float] = {}
         self._last: dict[str, float] = {}
         self.twice = 0
         """Moments of an hour that occurs twice."""
@@ -265,13 +266,16 @@ class Clock:
         ValueError
             If it is no moment.
         """
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
+        if len(text) == 19:
+            hour = self._hours.get(text[:13])
+            if hour is not None:
+                return hour + 60 * int(text[14:16]) + int(text[17:])
+        if "-" not in text:
             value = float(text)  # seconds since 1970
             if not 0 <= value < 1e11:
-                raise ValueError(f"'{text}' is no moment") from None
+                raise ValueError(f"'{text}' is no moment")
             return value
+        moment = datetime.fromisoformat(text)
         if moment.tzinfo is not None:
             return moment.timestamp()
         return self._local(moment, text, line, column)
@@ -301,6 +305,11 @@ class Clock:
             self.twice += 1
             if value < self._last.get(column, -math.inf) - 1:
                 value = plain - offsets[1]
+        elif text[13:14] == ":" and moment.replace(minute=59, tzinfo=self._zone).utcoffset() == (
+            moment.replace(minute=0, tzinfo=self._zone).utcoffset()
+        ):
+            # An hour in which no zone changes: the others of its moments need no calendar.
+            self._hours[text[:13]] = value - 60 * moment.minute - moment.second - moment.microsecond / 1e6
         if column:
             self._last[column] = max(value, self._last.get(column, -math.inf))
         return value
@@ -403,7 +412,10 @@ class Rules:
             (entry["match"], entry["repair"]) for part in (own, content) for entry in part.get("repairs", ())
         )
         self.states: dict[str, str] = {
-            state: kind for part in (content, own) for kind, states in part.get("states", {}).items() for state in states
+            state: kind
+            for part in (content, own)
+            for kind, states in part.get("states", {}).items()
+            for state in states
         }
         self._known: dict[str, tuple[str, str]] = {}
 

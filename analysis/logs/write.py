@@ -12,8 +12,8 @@ import numpy as np
 import sim
 from analysis.amounts import number_of
 from analysis.logs.estimate import Clustering
-from analysis.logs.events import attempts_of
-from analysis.logs.fit import duration, largest, lognormal_law, rate_text
+from analysis.logs.events import attempts_of, largest
+from analysis.logs.fit import duration, lognormal_law, rate_text
 from analysis.logs.tables import Attempt, Dropped, Event, Exposure, Phase, as_csv, utc
 from sim.units import DAY
 
@@ -63,7 +63,10 @@ def sources(fitted: Fitted, clustering: Clustering | None = None, swings: float 
         entry = {"use": "incident", "name": "incident", "part": incidents.part}
         entry["rate"] = rate_text(incidents.rate.value, incidents.part)
         entry["events"] = incidents.events
-        entry["size"] = {"values": list(map(int, incidents.sizes)), "weights": [float(n) for n in incidents.sizes.values()]}
+        entry["size"] = {
+            "values": list(map(int, incidents.sizes)),
+            "weights": [float(n) for n in incidents.sizes.values()],
+        }
         if any(incidents.delays_s):
             entry["spread"] = {"use": "empirical", "values": [duration(delay) for delay in incidents.delays_s]}
         if incidents.repair is not None:
@@ -174,7 +177,13 @@ def scenario(fitted: Fitted, tables: Tables) -> tuple[dict[str, Any], list[str]]
         "detection": {"time": detection},
         "checkpoint": {
             "tiers": [
-                {"interval": duration(interval or 1800.0), "mode": "async", "stall": "5 s", "write": "1 min", "restore": "1 min"}
+                {
+                    "interval": duration(interval or 1800.0),
+                    "mode": "async",
+                    "stall": "5 s",
+                    "write": "1 min",
+                    "restore": "1 min",
+                }
             ]
         },
         "recovery": {"use": "full-restart", "initialize": duration(restart or 300.0)},
@@ -186,11 +195,11 @@ def scenario(fitted: Fitted, tables: Tables) -> tuple[dict[str, Any], list[str]]
     return content, assumed
 
 
-def bundle(fitted: Fitted, entries: list[dict[str, Any]], software: bool = True) -> dict[str, Any]:
-    """Return the file that scenarios extend: sources, with the ends of jobs that no node explains."""
+def bundle(fitted: Fitted, entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the file that scenarios extend: sources of nodes, and the ends of jobs that no node explains."""
     attribution = fitted.document.attribution
     entries = [*entries]
-    if software and attribution is not None and attribution.software_per_day.value:
+    if attribution is not None and attribution.software_per_day.value:
         value = attribution.software_per_day
         entries.append({
             "use": "job",
@@ -206,7 +215,9 @@ def bundle(fitted: Fitted, entries: list[dict[str, Any]], software: bool = True)
 # The files.
 
 
-def files(fitted: Fitted, tables: Tables, entries: list[dict[str, Any]], alternative: list[dict[str, Any]] | None) -> dict[str, str]:
+def files(
+    fitted: Fitted, tables: Tables, entries: list[dict[str, Any]], alternative: list[dict[str, Any]] | None
+) -> dict[str, str]:
     """Return all files of the folder but the document, by name."""
     document = fitted.document
     content, _ = scenario(fitted, tables)
@@ -224,7 +235,9 @@ def files(fitted: Fitted, tables: Tables, entries: list[dict[str, Any]], alterna
         "draws.csv": draws_csv(fitted, entries),
         BUNDLE: head + sim.dump(bundle(fitted, entries)),
         SCENARIO: head + sim.dump(content),
-        "replay.yaml": head + "# The outages as they were, in place of the model.\n" + sim.dump(replay(fitted, content)),
+        "replay.yaml": head
+        + "# The outages as they were, in place of the model.\n"
+        + sim.dump(replay(fitted, content)),
     }
     if tables.attempts:
         found["attempts.csv"] = as_csv(tables.attempts, Attempt)
@@ -244,7 +257,7 @@ def replay(fitted: Fitted, content: Mapping[str, Any]) -> dict[str, Any]:
     source: dict[str, Any] = {
         "use": "replay", "file": "outages.csv", "origin": utc(fitted.history.start), "inventory": "nodes.csv",
     }  # fmt: skip
-    return {**rest, "name": f"{content['name']}-replay", "failures": [source]}
+    return {**rest, "name": f"{content['name']}-replay", **bundle(fitted, [source])}
 
 
 def outages_csv(history: History) -> str:
@@ -298,7 +311,9 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
     generator = np.random.default_rng(0)
     components = [at for at, entry in enumerate(entries) if entry["use"] == "component"]
     incident = next((at for at, entry in enumerate(entries) if entry["use"] == "incident"), None)
-    used = np.array([share for cause, share in zip(fitted.document.causes, fitted.shares, strict=True) if cause.background])
+    used = np.array(
+        [share for cause, share in zip(fitted.document.causes, fitted.shares, strict=True) if cause.background]
+    )
     heads: list[str] = [f"failures.{at}.rate" for at in components]
     chosen = fitted.verdict.chosen
     for at in components:

@@ -67,11 +67,11 @@ def _doubts(document: FitDocument) -> list[str]:
     return found
 
 
-def sections(document: FitDocument) -> Iterator[Section]:
-    """Yield all sections."""
+def sections(document: FitDocument, *, has_pictures: bool = True) -> Iterator[Section]:
+    """Yield all sections, for a terminal without the tables of the pictures."""
     yield _rates(document)
     yield _clustering(document)
-    yield _check(document)
+    yield _check(document, has_pictures=has_pictures)
     if document.repair is not None or document.detection is not None:
         yield _times(document)
     yield _incidents(document)
@@ -89,12 +89,15 @@ def _rates(document: FitDocument) -> Section:
         for cause in document.causes
     ]  # fmt: skip
     limit = max(document.unseen.values(), default=0.0)
-    notes = [f"{document.node_days_up:,.0f} node-days up of {document.node_days:,.0f} in service; exposure: {document.basis}."]
+    notes = [
+        f"{document.node_days_up:,.0f} node-days up of {document.node_days:,.0f} in service; exposure: {document.basis}."
+    ]
     if document.unseen:
         notes.append(f"Without an event, below {limit:.2g} per 1000 node-days (95 %): {', '.join(document.unseen)}.")
     if document.unknown_texts:
         notes.append(
-            "Reasons that no rule knows: " + "; ".join(f"{text} ({count})" for text, count in document.unknown_texts.items())
+            "Reasons that no rule knows: "
+            + "; ".join(f"{text} ({count})" for text, count in document.unknown_texts.items())
         )
     table = grid(
         "Outages by cause, per 1000 node-days up",
@@ -132,9 +135,15 @@ def _clustering(document: FitDocument) -> Section:
     return Section("clustering", "Why failures cluster on nodes", tuple(texts), (table,))
 
 
-def _check(document: FitDocument) -> Section:
+def _check(document: FitDocument, *, has_pictures: bool) -> Section:
     rows = [
-        (row.name, f"{row.data:.3g}", f"{row.median:.3g}", f"{row.low:.3g} to {row.high:.3g}", "yes" if row.inside else "no")
+        (
+            row.name,
+            f"{row.data:.3g}",
+            f"{row.median:.3g}",
+            f"{row.low:.3g} to {row.high:.3g}",
+            "yes" if row.inside else "no",
+        )
         for row in document.checks
     ]
     table = grid(
@@ -152,7 +161,7 @@ def _check(document: FitDocument) -> Section:
         )
     outside = sum(not row.inside for row in document.checks)
     title = f"The model has what the data show in {len(rows) - outside} of {len(rows)} statistics"
-    return Section("check", title, tuple(texts), (table, *_pictures(document)))
+    return Section("check", title, tuple(texts), (table, *(_pictures(document) if has_pictures else ())))
 
 
 def _pictures(document: FitDocument) -> Iterator[Picture]:
@@ -173,7 +182,9 @@ def _pictures(document: FitDocument) -> Iterator[Picture]:
             Interval(cause.name, cause.rate.value, (cause.rate.low or 0.0, cause.rate.high or 0.0)) for cause in causes
         )
         yield Picture(
-            "rates", Intervals("Outages per 1000 node-days up, by cause", "", rows), "Rates of causes with 95 % intervals."
+            "rates",
+            Intervals("Outages per 1000 node-days up, by cause", "", rows),
+            "Rates of causes with 95 % intervals.",
         )
 
 
