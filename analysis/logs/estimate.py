@@ -614,6 +614,10 @@ class Clustering:
         return 2 * (self.free - self.log_likelihood)
 
 
+MANY = 5000
+
+"""Events from which on fewer points of a likelihood have to do."""
+
 POINTS = 40
 
 """Values of the frailty over which a likelihood is averaged, of equal probability."""
@@ -658,7 +662,10 @@ class ClusterModel:
         unit = self._after_unit[failed]
         terms = np.log(mu * z[:, None] + again)
         log_z = np.log(z)[:, None]
-        by_unit = np.stack([np.bincount(unit, weights=row, minlength=self.spells.units) for row in terms])
+        by_unit = np.zeros((len(z), self.spells.units))
+        if len(unit):
+            begins = np.flatnonzero(np.diff(unit, prepend=-1))
+            by_unit[:, unit[begins]] = np.add.reduceat(terms, begins, axis=1)
         by_unit += self._plain_of * (math.log(mu) + log_z) - mu * z[:, None] * self._time_of
         return survived + float((logsumexp(by_unit, axis=0) - math.log(len(z))).sum())
 
@@ -745,9 +752,10 @@ class ClusterModel:
 
         root = _curvature(value, centre)
         generator = np.random.default_rng(seed)
-        normal = generator.standard_normal((4 * count, len(centre)))
+        proposals = (4 if self.events < MANY else 2) * count
+        normal = generator.standard_normal((proposals, len(centre)))
         freedom = 6.0
-        scale = np.sqrt(freedom / generator.chisquare(freedom, 4 * count))
+        scale = np.sqrt(freedom / generator.chisquare(freedom, proposals))
         points = centre + (normal * scale[:, None]) @ root.T
         log_proposal = -(freedom + len(centre)) / 2 * np.log1p(((normal * scale[:, None]) ** 2).sum(axis=1) / freedom)
         values = np.array([value(point) if np.abs(point).max() < 60 else -math.inf for point in points])
@@ -795,7 +803,8 @@ def _parameters(
 class Verdict(NamedTuple):
     """What clusters the failures of units: the four fits by name, the one to use, and the answer in a word.
 
-    ``frailty`` and ``relapse`` are ``yes``, ``no`` or ``undecided``; ``upper_cv2`` is the upper limit of what may be hidden.
+    ``frailty`` and ``relapse`` are ``yes``, ``no`` or ``undecided``; ``upper_cv2`` is the upper limit of what may be hidden
+    where frailty is not in the model.
     """
 
     fits: Mapping[str, Clustering]
@@ -831,7 +840,7 @@ def clustering(spells: Spells) -> Verdict:
     without, with_ = (relapse, both) if has_relapse else (poisson, frailty)
     is_frail = 2 * (with_.log_likelihood - without.log_likelihood) > BORDER
     chosen = with_ if is_frail else without
-    upper = model.upper_cv2(with_)
+    upper = math.nan if is_frail else model.upper_cv2(with_)
     hidden = not is_frail and upper > HIDDEN
     return Verdict(
         fits, chosen, "yes" if has_relapse else "no", "yes" if is_frail else "undecided" if hidden else "no", upper,
@@ -843,22 +852,16 @@ def clustering(spells: Spells) -> Verdict:
 
 
 def _minimum(function: Callable[[Array], float], start: Sequence[float]) -> list[float]:
-    """Return where a function is least (Nelder-Mead, begun again where it ended)."""
+    """Return where a function is least: by its slope, and then without it where that stops early."""
     from scipy.optimize import minimize
 
-    point = np.asarray(start, dtype=np.float64)
-    last = math.inf
-    for _ in range(4):
-        simplex = np.vstack([point, point + 0.4 * np.eye(len(point))])
-        found = minimize(
-            function, point, method="Nelder-Mead",
-            options={"initial_simplex": simplex, "xatol": 1e-5, "fatol": 1e-6, "maxfev": 4000},
-        )  # fmt: skip
-        point = found.x
-        if last - found.fun < 1e-4:
-            break
-        last = found.fun
-    return [float(x) for x in point]
+    found = minimize(function, np.asarray(start, dtype=np.float64), method="L-BFGS-B", options={"ftol": 1e-12})
+    if found.success:
+        return [float(x) for x in found.x]
+    simplex = np.vstack([found.x, found.x + 0.05 * np.eye(len(found.x))])
+    options = {"initial_simplex": simplex, "xatol": 1e-4, "fatol": 1e-5, "maxfev": 60 * len(found.x)}
+    refined = minimize(function, found.x, method="Nelder-Mead", options=options)
+    return [float(x) for x in (refined if refined.fun < found.fun else found).x]
 
 
 def _best(function: Callable[[float], float], low: float, high: float) -> float:

@@ -264,7 +264,7 @@ def _window(tables: Tables, outages: Sequence[Event]) -> tuple[float, float]:
     later than their own gaps explain: a database that was purged, or a collector that began later.
     """
     moments = [source for source in tables.sources if source.first < math.inf]
-    first, last = min(source.first for source in moments), max(source.last for source in moments)
+    first, last = min(source.first for source in moments), max(source.last for source in moments) + 1
     entered = min((row.t_enter for row in tables.exposure), default=-math.inf)
     gap = (last - first) / max(len(outages), 1)
     if entered < first - 7 * gap or entered > last:

@@ -12,7 +12,6 @@ Documentation/ABI/testing/dev-kmsg; systemd, journal export; Google, ml-goodput-
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
 import io
 import itertools
@@ -115,12 +114,53 @@ def _opened(file: str) -> IO[bytes]:
     try:
         raw = Path(file).open("rb")  # noqa: SIM115  (the caller closes it)
         if raw.read(2) == b"\x1f\x8b":
-            raw.close()
-            return io.BufferedReader(gzip.open(file, "rb"), _CHUNK)  # type: ignore[arg-type]
+            raw.seek(0)
+            return io.BufferedReader(_Unpacked(raw), _CHUNK)
         raw.seek(0)
     except OSError as error:
         raise LogError(f"{file}: cannot be read ({error.strerror})") from None
     return io.BufferedReader(raw, _CHUNK)  # type: ignore[arg-type, type-var]
+
+
+class _Unpacked(io.RawIOBase):
+    """A gzip file that gives all that it holds before it says that it ends early, which `gzip.open` does not."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw, self._rest = raw, b""
+        self._unpack = zlib.decompressobj(31)
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, and return how much is in it.
+
+        Raises
+        ------
+        EOFError
+            If the file ends before what is packed in it does.
+        zlib.error
+            If it is damaged.
+        """
+        while True:
+            packed = self._rest or self._raw.read(1 << 16)
+            if not packed:
+                if self._unpack.eof:
+                    return 0
+                raise EOFError("the packed file was cut")
+            if self._unpack.eof:  # another member
+                self._unpack = zlib.decompressobj(31)
+            content = self._unpack.decompress(packed, len(buffer))
+            self._rest = self._unpack.unconsumed_tail or self._unpack.unused_data
+            if content:
+                buffer[: len(content)] = content
+                return len(content)
+
+    def close(self) -> None:
+        """Close the packed file too."""
+        self._raw.close()
+        super().close()
 
 
 def _peek(stream: IO[bytes], file: str) -> list[str]:
@@ -179,7 +219,7 @@ def _lines(stream: IO[bytes], source: Source, tables: Tables) -> Iterator[tuple[
                 source.unreadable += 1
             source.lines = number
             yield number, text.removeprefix("\ufeff").rstrip("\r\n") if number == 1 else text.rstrip("\r\n")
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error) as error:
         tables.drop(source.file, "the file ends early", number + 1)
         tables.findings.append(f"{source.file}:{number + 1}: the file is damaged from here on ({error})")
 
@@ -522,7 +562,7 @@ def _joined(
         if len(row) == width or (len(row) == width + 1 and not row[-1]):
             yield began or number, row[:width]
         else:
-            tables.drop(source.file, "a record that was cut, or has too many fields", began or number)
+            tables.drop(source.file, "a record that was cut", began or number)
             alone = text.split(delimiter)
             if held and len(alone) == width:
                 yield number, alone
@@ -618,14 +658,13 @@ class _Attempts:
 
 def read_sacct_json(stream: IO[bytes], source: Source, clock: Clock, reading: Reading) -> None:
     """Read job records of sacct --json (data_parser v0.0.37 and later)."""
-    text = b"".join(stream).decode("utf-8-sig", errors="replace")
-    source.lines = text.count("\n") + 1
+    text = "\n".join(text for _, text in _lines(stream, source, reading.tables))
     try:
         content = json.loads(text)
-        jobs = content["jobs"]
+        jobs = list(content["jobs"])
     except json.JSONDecodeError as error:
         raise LogError(f"{source.file}:{error.lineno}: is no complete JSON ({error.msg.lower()})") from None
-    except (TypeError, KeyError):
+    except (TypeError, KeyError, RecursionError):
         raise LogError(f"{source.file}:1: has no list of jobs; export it with sacct -a -D --json") from None
     makers = _Attempts(source, clock, reading)
     for at, job in enumerate(jobs, 1):
@@ -778,8 +817,8 @@ def _chunks(stream: IO[bytes], source: Source, tables: Tables) -> Iterator[tuple
     rest, number = b"", 1
     while True:
         try:
-            piece = stream.read(_CHUNK)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            piece = stream.read1(_CHUNK)  # type: ignore[attr-defined]
+        except (EOFError, zlib.error) as error:
             tables.findings.append(f"{source.file}:{number}: the file is damaged from here on ({error})")
             tables.drop(source.file, "the file ends early", number)
             piece = b""
@@ -827,7 +866,7 @@ class _Stamps:
     def _read(self, line: bytes, number: int) -> tuple[float, str]:
         if 48 <= line[0] <= 57:
             stamp, _, rest = line.partition(b" ")
-            if b"-" in stamp:
+            if b"-" in stamp and b";" not in stamp:
                 text = stamp.decode()
                 node = rest.split(b" ", 1)[0].decode("utf-8", errors="replace")
                 if node == "kernel:" or node.startswith("NVRM"):
