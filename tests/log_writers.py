@@ -118,7 +118,9 @@ def outages(faults: Sequence[Fault]) -> str:
 
 def sacct(jobs: Sequence[dict[str, object]], zone: str = "UTC", delimiter: str = "|") -> str:
     """Return what ``sacct -D -P`` writes of jobs: id, state, start, end, nodes, gpus, and what else is stated."""
-    head = "JobIDRaw JobID User Partition State Submit Start End ElapsedRaw NNodes AllocTRES NodeList Restarts FailedNode"
+    head = (
+        "JobIDRaw JobID User Partition State Submit Start End ElapsedRaw NNodes AllocTRES NodeList Restarts FailedNode"
+    )
     rows = [head.replace(" ", delimiter)]
     for job in jobs:
         start, end = (float(job[key]) for key in ("start", "end"))  # type: ignore[arg-type]

@@ -534,7 +534,7 @@ def split_half(first: ArrayLike, second: ArrayLike, draws: int = 1000, seed: int
         Events of each unit in the two halves, shape (units,).
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if not a.sum() or not b.sum():
+    if (a > 0).sum() < 2 or (b > 0).sum() < 2:
         return Estimate(math.nan)
 
     def of(i: NDArray[np.int64] | slice) -> float:

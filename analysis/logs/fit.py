@@ -513,11 +513,12 @@ def _training(tables: Tables, history: History) -> found.TrainingFound | None:
     end = max(p.t1 for run in runs.values() for p in run)
     spans = [(p.t0, p.t1, p.first_step, p.last_step) for p in steps if p.last_step > p.first_step]
     kept, lost = _kept(spans)
-    weeks = max(int((end - start) // WEEK), 1)
+    weeks = max(int((end - history.start) // WEEK), 1)
     weekly = np.zeros(weeks + 1)
     for t0, t1, count in kept:
-        for week in range(int((t0 - start) // WEEK), min(int((t1 - start) // WEEK), weeks) + 1):
-            low, high = max(t0, start + week * WEEK), min(t1, start + (week + 1) * WEEK)
+        first_week = max(int((t0 - history.start) // WEEK), 0)
+        for week in range(first_week, min(int((t1 - history.start) // WEEK), weeks) + 1):
+            low, high = max(t0, history.start + week * WEEK), min(t1, history.start + (week + 1) * WEEK)
             weekly[week] += count * max(high - low, 0.0) / max(t1 - t0, 1e-9)
     total = sum(count for *_, count in kept)
     lost = max(lost * step, _rolled_back(tables, runs, step))

@@ -52,7 +52,8 @@ def found(history: History) -> list[tuple[str, float, float | None, str]]:
 def expected(faults: list[Fault]) -> list[tuple[str, float, float | None, str]]:
     """Return the same of what was drawn."""
     return sorted(
-        ((f.node, f.start, None if math.isnan(f.end) else f.end, f.cause) for f in faults), key=lambda row: (row[1], row[0])
+        ((f.node, f.start, None if math.isnan(f.end) else f.end, f.cause) for f in faults),
+        key=lambda row: (row[1], row[0]),
     )
 
 
@@ -82,9 +83,7 @@ def test_codes_in_each_form(form: str, tmp_path: Path) -> None:
     """Lines of the driver give the same faults whatever wrote them; three lines within 30 s are one."""
     faults = [fault for fault in drawn(2) if fault.cause in log_writers.CODES]
     lines = sorted(
-        (moment + more, host, text)
-        for moment, host, text in map(log_writers.xid, faults)
-        for more in (0.0, 6.0, 12.0)
+        (moment + more, host, text) for moment, host, text in map(log_writers.xid, faults) for more in (0.0, 6.0, 12.0)
     )
     text = log_writers.kernel([(moment - 1, host, "audit: nothing") for moment, host, _ in lines] + lines, form)
     (path,) = write(tmp_path, kernel_log=text)
@@ -141,7 +140,9 @@ def test_lines_without_a_moment(line: str, tmp_path: Path) -> None:
     )  # fmt: skip
     tables, history = read(tmp_path, *files)
     assert not history.faults
-    (row,) = (row for row in tables.dropped if row.source.endswith("kernel.log") and row.rule != "other lines of the kernel")
+    (row,) = (
+        row for row in tables.dropped if row.source.endswith("kernel.log") and row.rule != "other lines of the kernel"
+    )
     assert "export with" in row.rule
 
 
@@ -225,7 +226,10 @@ def test_hours_that_occur_twice() -> None:
     """The order of a file says which of two hours is meant, and the hour that is skipped costs nothing."""
     zone = ZoneInfo("America/Chicago")
     clock = Clock(zone, "log")
-    moments = [clock.read(f"2025-11-02T{time}", 1, "start") for time in ("00:59:00", "01:30:00", "01:50:00", "01:10:00", "02:10:00")]
+    moments = [
+        clock.read(f"2025-11-02T{time}", 1, "start")
+        for time in ("00:59:00", "01:30:00", "01:50:00", "01:10:00", "02:10:00")
+    ]
     assert np.diff(moments).tolist() == [31 * 60, 20 * 60, 20 * 60, 60 * 60]
     assert clock.twice == 3
     assert clock.read("2025-03-09T03:00:00", 1) - clock.read("2025-03-09T01:59:59", 1) == 1
