@@ -125,7 +125,8 @@ def sacct(jobs: Sequence[dict[str, object]], zone: str = "UTC", delimiter: str =
     for job in jobs:
         start, end = (float(job[key]) for key in ("start", "end"))  # type: ignore[arg-type]
         cells = [
-            job["id"], job["id"], job.get("user", "u1"), "main", job["state"], local(start - 60, zone), local(start, zone),
+            job["id"], job["id"], job.get("user", "u1"), "main", job["state"], local(start - 60, zone),
+            local(start, zone),
             "Unknown" if math.isnan(end) else local(end, zone), 0 if math.isnan(end) else int(end - start),
             job.get("count", 1), f"cpu=8,gres/gpu={job.get('gpus', 8)},gres/gpu:h100={job.get('gpus', 8)},node=1",
             job["nodes"], job.get("restarts", 0), job.get("failed", ""),
@@ -150,7 +151,7 @@ def sacct_json(jobs: Sequence[dict[str, object]]) -> str:
                 "elapsed": until - int(start) if until else 0, "limit": {"set": False, "infinite": True, "number": 0},
             },
             "tres": {"allocated": [
-                {"type": "gres", "name": "gpu", "count": {"set": True, "infinite": False, "number": job.get("gpus", 8)}},
+                {"type": "gres", "name": "gpu", "count": {"set": True, "number": job.get("gpus", 8)}},
                 {"type": "gres", "name": "gpu:h100", "count": job.get("gpus", 8)},
             ]},
         })  # fmt: skip

@@ -19,7 +19,7 @@ def fit(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="Logs, plain or gzip; - is standard input. sacctmgr list event, sacct, kernel logs, CSV, training logs.",
+            help="Logs, plain or gzip; - is standard input. Slurm, kernel and training logs, CSV.",
         ),
     ],
     inventory: Annotated[

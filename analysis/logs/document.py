@@ -211,7 +211,7 @@ class FitDocument(Document):
     cost: CostFound | None = Field(None, description="Null where the scenario cannot be simulated.")
     curves: dict[str, CurveFound] = Field(
         default_factory=dict,
-        description="`cumulative`: outages per node in service up to a day of the window, with the range of simulations; "
+        description="`cumulative`: outages per node in service up to a day, with the range of simulations; "
         "`gaps`: share of gaps between outages of the cluster that are longer.",
     )
     swings_cv: Real = Field(0.0, description="Weekly swings of all rates in the model: coefficient of variation.")

@@ -7,8 +7,8 @@ References
 ----------
 H. Jeffreys, "Theory of Probability" (1961): the interval of a rate. W. Nelson, "Recurrent Events Data Analysis" (2003):
 the mean cumulative function. L. H. Crow, AMSAA TR-138 (1974): power-law trend. J. Klein, M. Moeschberger, "Survival
-Analysis" (2003): late entry and residuals. S. G. Self, K.-Y. Liang, J. Am. Stat. Assoc. 82 (1987): a variance of zero lies
-on the border, so that its likelihood ratio is zero half of the time.
+Analysis" (2003): late entry and residuals. S. G. Self, K.-Y. Liang, J. Am. Stat. Assoc. 82 (1987): a variance of zero
+lies on the border, so that its likelihood ratio is zero half of the time.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def weibull(lives: Lives) -> Law:
 
 
 def lognormal(lives: Lives) -> Law:
-    """Return the log-normal law with intervals from the curvature of the likelihood; no late entry: as if from birth."""
+    """Return the log-normal law with intervals from the curvature of the likelihood."""
     part = two_lognormals(lives.age, lives.failed, parts=1, entry=lives.entry)
     (_, median, sigma), errors = part.parts[0], part.errors
     from scipy.special import log_ndtr
@@ -234,7 +234,8 @@ def piecewise(lives: Lives, edges: Sequence[float]) -> Law:
     fit = float(sum(n * math.log(h) - n for n, h in zip(events, hazards, strict=True) if n))
 
     def hazard(x: Array) -> Array:
-        return np.sum(hazards[:, None] * np.clip(np.minimum(x, ends[:, None]) - starts[:, None], 0, None), axis=0)
+        lived = np.clip(np.minimum(x, ends[:, None]) - starts[:, None], 0, None)
+        return np.asarray(np.sum(hazards[:, None] * lived, axis=0))
 
     parameters = {f"from {a:g}": each for a, each in zip(starts, found, strict=True)}
     return Law("piecewise", parameters, fit, len(edges), hazard)
@@ -478,7 +479,7 @@ def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0, least: 
 
 
 class Cumulative(NamedTuple):
-    """The mean number of events of a unit up to each moment, and how far a sample of units moves it, shape (n,) each."""
+    """The mean number of events of a unit up to each moment, and its 95 % interval, shape (n,) each."""
 
     time: Array
     mean: Array
@@ -548,8 +549,8 @@ def split_half(first: ArrayLike, second: ArrayLike, draws: int = 1000, seed: int
     return Estimate(of(slice(None)), float(low), float(high))
 
 
-# Frailty and relapse together. After a return the next failure at tau has survival exp(-mu z tau) (1 - p F(tau)), with F
-# log-normal; the first spell of a unit has p = 0; z ~ Gamma(k, 1/k) belongs to the unit.
+# Frailty and relapse together. After a return the next failure at tau has survival exp(-mu z tau) (1 - p F(tau)), with
+# F log-normal; the first spell of a unit has p = 0; z ~ Gamma(k, 1/k) belongs to the unit.
 
 
 @dataclass(frozen=True)
@@ -630,8 +631,10 @@ class ClusterModel:
         self.spells = spells
         self.events = int(spells.failed.sum())
         self.exposure = float(spells.time.sum())
-        self._time_of = np.bincount(spells.unit, weights=spells.time, minlength=spells.units)
-        self._count_of = np.bincount(spells.unit[spells.failed], minlength=spells.units).astype(np.float64)
+        self._time_of = np.asarray(
+            np.bincount(spells.unit, weights=spells.time, minlength=spells.units), dtype=np.float64
+        )
+        self._count_of = np.asarray(np.bincount(spells.unit[spells.failed], minlength=spells.units), dtype=np.float64)
         after = spells.after & (spells.time > 0)
         self._log_after = np.log(np.maximum(spells.time[after], 1e-9))
         self._after_failed = spells.failed[after]
@@ -646,7 +649,7 @@ class ClusterModel:
                 return self.events * math.log(mu) - mu * self.exposure
             shape = 1 / cv2
             return _gamma_poisson(self._count_of, self._time_of, shape, shape / mu)
-        from scipy.special import log_ndtr, logsumexp, ndtr
+        from scipy.special import logsumexp, ndtr
 
         x = (self._log_after - math.log(median)) / sigma
         # 1 - p F, from the side that keeps its digits.
@@ -682,8 +685,8 @@ class ClusterModel:
             point = Clustering(name, mean * (1 - probability), probability, median, 1.5, 0.5)
             starts.append(_point(point, relapse=relapse, frailty=frailty))
         best: Clustering | None = None
-        for point in starts[: 2 if start is not None else 3]:
-            found = _minimum(lambda p: -self._value(p, relapse=relapse, frailty=frailty), point)
+        for begin in starts[: 2 if start is not None else 3]:
+            found = _minimum(lambda p: -self._value(p, relapse=relapse, frailty=frailty), begin)
             fit = self._at(name, np.asarray(found), relapse=relapse, frailty=frailty)
             if best is None or fit.log_likelihood > best.log_likelihood:
                 best = fit
@@ -803,8 +806,8 @@ def _parameters(
 class Verdict(NamedTuple):
     """What clusters the failures of units: the four fits by name, the one to use, and the answer in a word.
 
-    ``frailty`` and ``relapse`` are ``yes``, ``no`` or ``undecided``; ``upper_cv2`` is the upper limit of what may be hidden
-    where frailty is not in the model.
+    ``frailty`` and ``relapse`` are ``yes``, ``no`` or ``undecided``; ``upper_cv2`` is the upper limit of what may be
+    hidden where frailty is not in the model.
     """
 
     fits: Mapping[str, Clustering]
@@ -824,8 +827,8 @@ def clustering(spells: Spells) -> Verdict:
     """Fit units that are equal or not, and repairs that hold or not, in all four combinations, and choose.
 
     Relapse is taken if it lowers the AIC by more than `BETTER`. Frailty is taken if, beside it, its likelihood ratio is
-    above 2.71. If it is not and its upper limit is above `HIDDEN`, the answer is "undecided", and the fit with both is the
-    alternative. With fewer than `SOME` failures nothing but the rate is fitted.
+    above 2.71. If it is not and its upper limit is above `HIDDEN`, the answer is "undecided", and the fit with both is
+    the alternative. With fewer than `SOME` failures nothing but the rate is fitted.
     """
     model = ClusterModel(spells)
     poisson = model.fit("poisson")
@@ -859,8 +862,12 @@ def _minimum(function: Callable[[Array], float], start: Sequence[float]) -> list
     if found.success:
         return [float(x) for x in found.x]
     simplex = np.vstack([found.x, found.x + 0.05 * np.eye(len(found.x))])
-    options = {"initial_simplex": simplex, "xatol": 1e-4, "fatol": 1e-5, "maxfev": 60 * len(found.x)}
-    refined = minimize(function, found.x, method="Nelder-Mead", options=options)
+    refined = minimize(
+        function,
+        found.x,
+        method="Nelder-Mead",
+        options={"initial_simplex": simplex, "xatol": 1e-4, "fatol": 1e-5, "maxfev": 60 * len(found.x)},
+    )
     return [float(x) for x in (refined if refined.fun < found.fun else found).x]
 
 
@@ -880,13 +887,14 @@ def _limits(profile: Callable[[float], float], best: float, top: float, low: flo
     def below(x: float) -> float:
         return profile(x) - top + CHI2 / 2
 
-    return tuple(
-        float(brentq(below, *sorted((best, edge)), xtol=1e-10)) if below(edge) < 0 else edge for edge in (low, high)
-    )  # type: ignore[return-value]
+    return (
+        float(brentq(below, low, best, xtol=1e-10)) if below(low) < 0 else low,
+        float(brentq(below, best, high, xtol=1e-10)) if below(high) < 0 else high,
+    )
 
 
 def _curvature(function: Callable[[Array], float], point: Array) -> Array:
-    """Return a root of the inverse of minus the second derivatives, shape (n, n); flat directions are held in bounds."""
+    """Return a root of the inverse of minus the second derivatives, shape (n, n); flat directions in bounds."""
     n = len(point)
     step = 1e-2
     hessian = np.empty((n, n))

@@ -1,8 +1,8 @@
 """From lines to events: outages, faults of parts, incidents, the history of every node, and whose fault an end was.
 
-Fixed choices, each with its sensitivity in the report: rows of a node that touch are one outage; codes of one node within
-5 min are one fault whose first code names it; outages of one domain within 5 min are one incident; a job's end is blamed
-on what its nodes showed from 10 min before to 5 min after it (Kokolis et al., arXiv 2410.21680).
+Fixed choices: rows of a node that touch are one outage; codes of one node within 5 min are one fault whose first code
+names it; outages of one domain within 5 min are one incident; a job's end is blamed on what its nodes showed from 10
+min before to 5 min after it (Kokolis et al., arXiv 2410.21680).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import bisect
 import itertools
 import math
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -105,7 +105,6 @@ class History:
 
 def build(
     tables: Tables,
-    rules: Rules,
     hosts: HostLists,
     nodes: int | None = None,
     window: tuple[float, float] | None = None,
@@ -117,8 +116,6 @@ def build(
     ----------
     tables
         What was read; findings are added.
-    rules
-        Rules that give causes.
     hosts
         Expands lists of hosts.
     nodes
@@ -143,8 +140,8 @@ def build(
     merged = _outages(rows) if rows else [replace(fault) for fault in faults if fault.severity == "fatal"]
     if not rows:
         tables.findings.append(
-            "no node history (sacctmgr list event): faults of kernel logs stand for outages, nothing is known of repairs, "
-            "and faults that leave no line (power, host) are missing"
+            "no node history (sacctmgr list event): faults of kernel logs stand for outages, nothing is known of "
+            "repairs, and faults that leave no line (power, host) are missing"
         )
     start, end = window or _window(tables, merged)
     exposure = _exposure(tables, hosts, nodes, start, end)
@@ -158,9 +155,12 @@ def build(
     racks, gpus = [""] * len(names), np.zeros(len(names), dtype=np.int64)
     for row in exposure:
         racks[number[row.unit]], gpus[number[row.unit]] = row.rack, row.gpus
+    by_node: dict[str, list[Exposure]] = defaultdict(list)
+    for row in exposure:
+        by_node[row.unit].append(row)
     outages, planned = [], defaultdict(list)
     for event in merged:
-        clipped = _in_service(event, exposure_of(exposure, event.node), start, end)
+        clipped = _in_service(event, by_node.get(event.node, ()))
         if clipped is None:
             tables.drop(event.file, "outside the time in which the node was watched", event.line)
         elif event.planned:
@@ -184,8 +184,8 @@ def _why_no_nodes(tables: Tables) -> str:
     kinds = sorted({source.kind for source in tables.sources})
     if tables.attempts and not any(attempt.nodes for attempt in tables.attempts):
         return (
-            "no failure model of nodes: the job records name no nodes, and no log of nodes was given; shares of states can "
-            "be counted, but not whose fault an end was. Add sacctmgr list event, or NodeList to sacct"
+            "no failure model of nodes: the job records name no nodes, and no log of nodes was given; shares of states "
+            "can be counted, but not whose fault an end was. Add sacctmgr list event, or NodeList to sacct"
         )
     return f"no failure model: none of the files ({', '.join(kinds)}) says when a node was out of service"
 
@@ -260,8 +260,8 @@ def _outages(rows: list[Event]) -> list[Event]:
 def _window(tables: Tables, outages: Sequence[Event]) -> tuple[float, float]:
     """Return from when to when the cluster was watched [s].
 
-    It ends with the last moment of any file. It begins with the first entry of the inventory, unless the logs begin much
-    later than their own gaps explain: a database that was purged, or a collector that began later.
+    It ends with the last moment of any file. It begins with the first entry of the inventory, unless the logs begin
+    much later than their own gaps explain: a database that was purged, or a collector that began later.
     """
     moments = [source for source in tables.sources if source.first < math.inf]
     first, last = min(source.first for source in moments), max(source.last for source in moments) + 1
@@ -270,8 +270,8 @@ def _window(tables: Tables, outages: Sequence[Event]) -> tuple[float, float]:
     if entered < first - 7 * gap or entered > last:
         if math.isfinite(entered):
             tables.findings.append(
-                f"the inventory begins at {utc(entered)}, the logs at {utc(first)}: exposure counts from there (purged by "
-                "slurmdbd, or collected later); --window states another one"
+                f"the inventory begins at {utc(entered)}, the logs at {utc(first)}: exposure counts from there (purged "
+                "by slurmdbd, or collected later); --window states another one"
             )
         return first, last
     return min(first, entered), last
@@ -314,15 +314,15 @@ def _seen(tables: Tables, hosts: HostLists, nodes: int | None, start: float, end
             tables.findings.append(str(error))
     if nodes is None and not ran:
         raise NoModelError(
-            "no failure rate: nothing says how many nodes were watched, and those that never failed are in no log; give "
-            "--inventory FILE, or --nodes N"
+            "no failure rate: nothing says how many nodes were watched, and those that never failed are in no log; "
+            "give --inventory FILE, or --nodes N"
         )
     if nodes is not None and nodes < len(names):
         raise LogError(f"--nodes {nodes}: the logs name {len(names)} nodes")
     if nodes is None:
         tables.findings.append(
-            f"no inventory: the {len(names)} nodes that logs name count as watched all the time; nodes that ran no job are "
-            "missing"
+            f"no inventory: the {len(names)} nodes that logs name count as watched all the time; nodes that ran no job "
+            "are missing"
         )
     more = (f"unnamed-{at:05}" for at in range((nodes or 0) - len(names)))
     basis = "first and last seen" if nodes is None else "stated"
@@ -335,7 +335,7 @@ def _pieces(name: str) -> list[str]:
     return ["".join(group) for _, group in itertools.groupby(f"x{name}", str.isdigit)]
 
 
-def _refuse_strangers(tables: Tables, events: Sequence[Event], number: Mapping[str, int]) -> None:
+def _refuse_strangers(tables: Tables, events: list[Event], number: Mapping[str, int]) -> None:
     """Drop what happened to nodes that nobody watched; refuse if that is all."""
     strangers = Counter(event.node for event in events if event.node not in number)
     if not strangers:
@@ -344,8 +344,8 @@ def _refuse_strangers(tables: Tables, events: Sequence[Event], number: Mapping[s
     if named == len(events):
         example = next(iter(strangers))
         raise LogError(
-            f"{events[0].file}:{events[0].line}: '{example}' is no node of the inventory, and neither is any other node of "
-            f"the logs (the inventory has {next(iter(number))}, ...)"
+            f"{events[0].file}:{events[0].line}: '{example}' is no node of the inventory, and neither is any other "
+            f"node of the logs (the inventory has {next(iter(number))}, ...)"
         )
     for event in events:
         if event.node in strangers:
@@ -354,24 +354,10 @@ def _refuse_strangers(tables: Tables, events: Sequence[Event], number: Mapping[s
         f"{named:,} events of {len(strangers):,} nodes that are not in the inventory were dropped, for example of "
         f"'{strangers.most_common(1)[0][0]}'"
     )
-    events[:] = [event for event in events if event.node in number]  # type: ignore[index]
+    events[:] = [event for event in events if event.node in number]
 
 
-def exposure_of(exposure: Sequence[Exposure], node: str) -> list[Exposure]:
-    """Return the stretches of one node; looked up by name, remembered for the list that was asked last."""
-    global _LOOKED_UP  # noqa: PLW0603
-    if _LOOKED_UP[0] is not exposure:
-        by_node: dict[str, list[Exposure]] = defaultdict(list)
-        for row in exposure:
-            by_node[row.unit].append(row)
-        _LOOKED_UP = exposure, by_node
-    return _LOOKED_UP[1].get(node, [])
-
-
-_LOOKED_UP: tuple[object, dict[str, list[Exposure]]] = (None, {})
-
-
-def _in_service(event: Event, rows: Iterable[Exposure], start: float, end: float) -> Event | None:
+def _in_service(event: Event, rows: Iterable[Exposure]) -> Event | None:
     """Return an outage clipped to the service of its node; ``None`` if it began outside."""
     for row in rows:
         if row.t_enter <= event.t < row.t_exit:
@@ -499,14 +485,14 @@ class Blame:
     ended: int = 0
     attributed: int = 0
     by_chance: float = 0.0
-    rules: Counter[str] = None  # type: ignore[assignment]
+    rules: Counter[str] = field(default_factory=Counter)
     hit: int = 0
     faults: int = 0
 
 
 def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> Blame:
     """Say of each attempt whether a node ended it, and which; the first evidence of the list that fits."""
-    found = Blame(rules=Counter())
+    found = Blame()
     number = history.number
     outages: dict[str, list[float]] = defaultdict(list)
     causes: dict[tuple[str, float], Event] = {}

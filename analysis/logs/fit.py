@@ -14,10 +14,9 @@ import numpy as np
 
 from analysis.logs import document as found
 from analysis.logs import estimate
-from analysis.logs.estimate import FEW, SOME, ClusterModel, Clustering, Estimate, Spells, Verdict
+from analysis.logs.estimate import FEW, SOME, Clustering, ClusterModel, Estimate, Spells, Verdict
 from analysis.logs.events import Blame, History, Incidents, largest
 from analysis.logs.tables import NoModelError, utc
-from sim import units
 from sim.units import DAY
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def fit(
     model = ClusterModel(spells)
     draws = model.draws(verdict.chosen, DRAWS) if model.events else [verdict.chosen] * DRAWS
     repair = _repair(history, single)
-    trend = _trend(tables, history, up)
+    trend = _trend(history)
     wide = trend.dispersion["week"] if trend is not None else 1.0
     effective = len(outages) / max(wide, 1.0)
     total = estimate.rate(effective, up / max(wide, 1.0))
@@ -279,8 +278,8 @@ def _repair(history: History, events: Sequence[Event]) -> found.LawFound | None:
 def duration_found(times: NDArray[np.float64], done: NDArray[np.bool_]) -> found.LawFound | None:
     """Return the law of durations [s]; ``None`` with fewer than two that are complete.
 
-    Where the mean of a log-normal law is far from the measured one, which sets the time that nodes are away, its sigma is
-    taken from that mean.
+    Where the mean of a log-normal law is far from the measured one, which sets the time that nodes are away, its sigma
+    is taken from that mean.
     """
     use = times > 0
     times, done = times[use], done[use]
@@ -403,7 +402,7 @@ def _clustering(
     )  # fmt: skip
 
 
-def _trend(tables: Tables, history: History, up: float) -> found.TrendFound | None:
+def _trend(history: History) -> found.TrendFound | None:
     """Return trend, dispersion and changes of the rate; over exposure, so that a growing fleet is no trend."""
     if len(history.outages) < SOME:
         return None
@@ -439,7 +438,7 @@ def _windows(
     """Return events and exposure [node s] of whole windows, shape (n,) each."""
     count = max(int((history.end - history.start) // width), 1)
     edges = history.start + width * np.arange(count + 1)
-    exposure = np.diff(_exposure_until(history, edges))
+    exposure = np.diff(_exposure_until(history, np.asarray(edges, dtype=np.float64)))
     return np.histogram(moments, edges)[0].astype(np.float64), np.maximum(exposure, 0.0)
 
 
@@ -521,7 +520,7 @@ def _training(tables: Tables, history: History) -> found.TrainingFound | None:
             low, high = max(t0, history.start + week * WEEK), min(t1, history.start + (week + 1) * WEEK)
             weekly[week] += count * max(high - low, 0.0) / max(t1 - t0, 1e-9)
     total = sum(count for *_, count in kept)
-    lost = max(lost * step, _rolled_back(tables, runs, step))
+    lost = max(lost * step, _rolled_back(tables, runs))
     return found.TrainingFound(
         attempts=len(runs),
         step_time_s=step,
@@ -533,7 +532,7 @@ def _training(tables: Tables, history: History) -> found.TrainingFound | None:
     )
 
 
-def _rolled_back(tables: Tables, runs: Mapping[int, list[Any]], step: float) -> float:
+def _rolled_back(tables: Tables, runs: Mapping[int, list[Any]]) -> float:
     """Return the time from the step that each next run began with to the end of the run before, by job records [s]."""
     ends = sorted((a.t_start, a.t_end) for a in largest(tables.attempts) if not math.isnan(a.t_end))
     starts = np.array([start for start, _ in ends])
@@ -556,7 +555,7 @@ def _kept(spans: Sequence[tuple[float, float, int, int]]) -> tuple[list[tuple[fl
     """Return spans with the steps that were not run again later, and how many were."""
     kept: list[tuple[float, float, float]] = []
     least, lost = math.inf, 0.0
-    for t0, t1, first, last in reversed(sorted(spans)):
+    for t0, t1, first, last in sorted(spans, reverse=True):
         count = max(min(last, least) - first, 0)
         lost += last - first - count
         least = min(least, first)
@@ -582,13 +581,13 @@ def _findings(
         )
     if together.groups and not used:
         result.append(
-            f"{len(together.groups)} groups of outages within 5 min, {together.by_chance:.2g} expected by chance: too few for "
-            "a source of incidents"
+            f"{len(together.groups)} groups of outages within 5 min, {together.by_chance:.2g} expected by chance: "
+            "too few for a source of incidents"
         )
     if trend is not None:
         result += [
-            f"the rate changes at {change['date']}: {change['before']:.2g} before, {change['after']:.2g} after, per 1000 "
-            "node-days; near the start of the window look at the exposure first"
+            f"the rate changes at {change['date']}: {change['before']:.2g} before, {change['after']:.2g} after, per "
+            "1000 node-days; near the start of the window look at the exposure first"
             for change in trend.changes
         ]
     unknown = sum(event.cause == "unknown" for event in history.outages)

@@ -23,7 +23,7 @@ import zlib
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from analysis.logs.tables import Attempt, Clock, Event, Exposure, HostLists, LogError, Phase, Source, Tables
@@ -98,7 +98,7 @@ def read_files(
             READERS[source.kind](stream, source, clock, reading)
             if clock.twice:
                 reading.tables.findings.append(
-                    f"{file}: {clock.twice:,} local times lie in an hour that occurs twice; the order of the lines says which"
+                    f"{file}: {clock.twice:,} local times lie in an hour that occurs twice; the order says which"
                 )
         if source.unreadable:
             reading.tables.findings.append(
@@ -107,25 +107,25 @@ def read_files(
     progress(len(files), len(files))
 
 
-def _opened(file: str) -> IO[bytes]:
+def _opened(file: str) -> io.BufferedReader[Any]:
     """Return a file, unpacked if it is gzip."""
     if file == "-":
-        return io.BufferedReader(sys.stdin.buffer, _CHUNK)  # type: ignore[arg-type]
+        return io.BufferedReader(io.FileIO(0, closefd=False), _CHUNK)
     try:
-        raw = Path(file).open("rb")  # noqa: SIM115  (the caller closes it)
+        raw = io.FileIO(file)
         if raw.read(2) == b"\x1f\x8b":
             raw.seek(0)
             return io.BufferedReader(_Unpacked(raw), _CHUNK)
         raw.seek(0)
     except OSError as error:
         raise LogError(f"{file}: cannot be read ({error.strerror})") from None
-    return io.BufferedReader(raw, _CHUNK)  # type: ignore[arg-type, type-var]
+    return io.BufferedReader(raw, _CHUNK)
 
 
 class _Unpacked(io.RawIOBase):
     """A gzip file that gives all that it holds before it says that it ends early, which `gzip.open` does not."""
 
-    def __init__(self, raw: IO[bytes]) -> None:
+    def __init__(self, raw: io.FileIO) -> None:
         self._raw, self._rest = raw, b""
         self._unpack = zlib.decompressobj(31)
 
@@ -163,10 +163,10 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-def _peek(stream: IO[bytes], file: str) -> list[str]:
+def _peek(stream: io.BufferedReader[Any], file: str) -> list[str]:
     """Return the first lines of a file without reading them, or refuse what is no text."""
     try:
-        head: bytes = stream.peek(_CHUNK)[: _LOOK * 300]  # type: ignore[attr-defined]
+        head = stream.peek(_CHUNK)[: _LOOK * 300]
     except (OSError, EOFError, zlib.error) as error:
         raise LogError(f"{file}: cannot be unpacked ({error})") from None
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -207,7 +207,7 @@ def _zone(file: str, zones: Sequence[str]) -> ZoneInfo | None:
     return found
 
 
-def _lines(stream: IO[bytes], source: Source, tables: Tables) -> Iterator[tuple[int, str]]:
+def _lines(stream: io.BufferedReader[Any], source: Source, tables: Tables) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file with their numbers; one that ends early, as a cut gzip file does, ends here too."""
     number = 0
     try:
@@ -264,17 +264,29 @@ def sniff(head: Sequence[str], file: str) -> str:
 # Tables with a header: the inventory, and outages of nodes as CSV.
 
 _ROLES = {
-    "node": "node nodename node_name hostname host node_id unit entity_id name".split(),
-    "start": "start t t_start start_time timestart start_s start_h start_day start_d t_start_h t_start_s".split(),
-    "end": "end t_end end_time timeend end_s end_h end_day end_d t_end_h t_end_s".split(),
-    "cause": "cause class component reason cause_level".split(),
+    "node": ["node", "nodename", "node_name", "hostname", "host", "node_id", "unit", "entity_id", "name"],
+    "start": [
+        "start",
+        "t",
+        "t_start",
+        "start_time",
+        "timestart",
+        "start_s",
+        "start_h",
+        "start_day",
+        "start_d",
+        "t_start_h",
+        "t_start_s",
+    ],
+    "end": ["end", "t_end", "end_time", "timeend", "end_s", "end_h", "end_day", "end_d", "t_end_h", "t_end_s"],
+    "cause": ["cause", "class", "component", "reason", "cause_level"],
     "planned": ["planned"],
-    "gpus": "gpus gpu_count gpus_per_node".split(),
+    "gpus": ["gpus", "gpu_count", "gpus_per_node"],
     "rack": ["rack", "rack_id"],
     "batch": ["batch", "model"],
     "role": ["role"],
-    "in": "in_service t_enter entered install in_service_date".split(),
-    "out": "out_of_service t_exit exited decommissioned out_of_service_date".split(),
+    "in": ["in_service", "t_enter", "entered", "install", "in_service_date"],
+    "out": ["out_of_service", "t_exit", "exited", "decommissioned", "out_of_service_date"],
 }
 """Names of columns that are understood, in lower case, the plainest first."""
 
@@ -291,7 +303,7 @@ def _role(header: Sequence[str], role: str) -> str:
 
 
 def _records(
-    stream: IO[bytes], source: Source, tables: Tables, needed: Sequence[str]
+    stream: io.BufferedReader[Any], source: Source, tables: Tables, needed: Sequence[str]
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the rows of a CSV file by role, with their lines."""
     lines = _lines(stream, source, tables)
@@ -319,7 +331,7 @@ def _records(
         yield number, {role: row[at].strip() for role, at in columns.items() if at < len(row)}
 
 
-def read_inventory(stream: IO[bytes], source: Source, clock: Clock, reading: Reading) -> None:
+def read_inventory(stream: io.BufferedReader[Any], source: Source, clock: Clock, reading: Reading) -> None:
     """Read the nodes of a cluster: names, GPUs, racks, and when they entered and left service."""
     tables = reading.tables
     seen: dict[tuple[str, str], int] = {}
@@ -365,10 +377,10 @@ def _moment(clock: Clock, text: str, line: int, empty: float, column: str = "", 
         raise ValueError(f"'{text}' is no moment such as 2025-02-03T08:11:40") from None
 
 
-def read_outages(stream: IO[bytes], source: Source, clock: Clock, reading: Reading) -> None:
+def read_outages(stream: io.BufferedReader[Any], source: Source, clock: Clock, reading: Reading) -> None:
     """Read outages of nodes from a CSV file: node, start, end, and a cause where there is one."""
     tables, rules = reading.tables, reading.rules
-    first = stream.peek(1)[:4096].decode("utf-8-sig", errors="replace").splitlines()[0].lower()  # type: ignore[attr-defined]
+    first = stream.peek(1)[:4096].decode("utf-8-sig", errors="replace").splitlines()[0].lower()
     suffix = re.search(r"\bt?_?start(_day|_d|_h|_s)\b", first)
     scale = _SCALES[suffix[1]] if suffix else 1.0
     for line, row in _records(stream, source, tables, ("node", "start")):
@@ -400,10 +412,10 @@ def read_outages(stream: IO[bytes], source: Source, clock: Clock, reading: Readi
 
 # Slurm: sacctmgr list event.
 
-_EVENT_COLUMNS = "cluster nodename timestart timeend state reason user".split()
+_EVENT_COLUMNS = ["cluster", "nodename", "timestart", "timeend", "state", "reason", "user"]
 
 
-def read_node_events(stream: IO[bytes], source: Source, clock: Clock, reading: Reading) -> None:
+def read_node_events(stream: io.BufferedReader[Any], source: Source, clock: Clock, reading: Reading) -> None:
     """Read the states of nodes that slurmdbd keeps; a state that still lasts has no end."""
     tables, rules = reading.tables, reading.rules
     columns = {name: at for at, name in enumerate(_EVENT_COLUMNS)}
@@ -418,7 +430,7 @@ def read_node_events(stream: IO[bytes], source: Source, clock: Clock, reading: R
                     f"{source.file}:{number}: lacks the column {name}; export it with {EXPORTS['node-events']}"
                 )
     else:
-        lines = itertools.chain([(number, first)], lines)  # type: ignore[assignment]
+        lines = itertools.chain([(number, first)], lines)
     width = len(columns)
     at_node, at_start, at_end, at_state, at_reason = (
         columns[name] for name in ("nodename", "timestart", "timeend", "state", "reason")
@@ -479,7 +491,7 @@ _TYPED_GPUS = re.compile(r"gres/gpu:[^=,]+=(\d+)")
 _STEP = re.compile(r"^\d+(?:[_+]\S+)?\.\S+$")
 
 
-def read_sacct(stream: IO[bytes], source: Source, clock: Clock, reading: Reading) -> None:
+def read_sacct(stream: io.BufferedReader[Any], source: Source, clock: Clock, reading: Reading) -> None:
     """Read job records of sacct -P; records whose names hold line breaks are joined."""
     tables = reading.tables
     lines = _lines(stream, source, tables)
@@ -526,10 +538,22 @@ def read_sacct(stream: IO[bytes], source: Source, clock: Clock, reading: Reading
     makers.finish()
 
 
-_SACCT = (
-    "submit eligible start end state nodelist nnodes alloctres user partition failednode restarts timelimitraw "
-    "elapsedraw"
-).split()
+_SACCT = [
+    "submit",
+    "eligible",
+    "start",
+    "end",
+    "state",
+    "nodelist",
+    "nnodes",
+    "alloctres",
+    "user",
+    "partition",
+    "failednode",
+    "restarts",
+    "timelimitraw",
+    "elapsedraw",
+]
 
 
 def _joined(
@@ -643,8 +667,8 @@ class _Attempts:
         lacking = sum(self._records[job] <= again for job, again in self._restarts.items())
         if lacking:
             tables.findings.append(
-                f"{file}: {lacking:,} jobs were restarted and their earlier runs are missing, with the failures that ended "
-                f"them; export with sacct -D"
+                f"{file}: {lacking:,} jobs were restarted and their earlier runs are missing, with the failures that "
+                f"ended them; export with sacct -D"
             )
         if self._starts:
             first = min(self._starts)
@@ -656,7 +680,7 @@ class _Attempts:
                 )
 
 
-def read_sacct_json(stream: IO[bytes], source: Source, clock: Clock, reading: Reading) -> None:
+def read_sacct_json(stream: io.BufferedReader[Any], source: Source, clock: Clock, reading: Reading) -> None:
     """Read job records of sacct --json (data_parser v0.0.37 and later)."""
     text = "\n".join(text for _, text in _lines(stream, source, reading.tables))
     try:
@@ -715,7 +739,7 @@ _DMESG = re.compile(r"^\[\s*\d+\.\d+\] |^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:
 _FROM_BOOT = "seconds since boot; export with dmesg --time-format iso, or journalctl -o short-iso-precise"
 
 
-def read_kernel(stream: IO[bytes], source: Source, clock: Clock, reading: Reading) -> None:
+def read_kernel(stream: io.BufferedReader[Any], source: Source, clock: Clock, reading: Reading) -> None:
     """Read XIDs and lost links; lines of one node, device and code that follow within 30 s are one fault."""
     tables, rules = reading.tables, reading.rules
     texts = [b"NVRM: Xid", *(holds for holds, *_ in rules.kernel)]
@@ -790,11 +814,11 @@ def read_kernel(stream: IO[bytes], source: Source, clock: Clock, reading: Readin
             f"{source.file}: on {stamp.jumps:,} lines the clock of a host falls by more than a minute"
         )
     for (node, device, code, cause), mine in groups.items():
-        for first, last, count, number in mine:
+        for first, last, count, begun in mine:
             tables.events.append(
                 Event(
                     "kernel", first, last, node, cause, f"xid {code}" if code else "kernel text", source.file,
-                    int(number), part="nic" if cause == "nic" else "gpu", part_id=device.decode(),
+                    int(begun), part="nic" if cause == "nic" else "gpu", part_id=device.decode(),
                     severity="info" if code in rules.harmless else "fatal", raw_count=int(count),
                 )
             )  # fmt: skip
@@ -812,12 +836,12 @@ def _special(line: bytes, rules: Rules) -> tuple[bytes, int, str] | None:
     return None
 
 
-def _chunks(stream: IO[bytes], source: Source, tables: Tables) -> Iterator[tuple[int, bytes]]:
+def _chunks(stream: io.BufferedReader[Any], source: Source, tables: Tables) -> Iterator[tuple[int, bytes]]:
     """Yield pieces of whole lines, with the number of the first line of each."""
     rest, number = b"", 1
     while True:
         try:
-            piece = stream.read1(_CHUNK)  # type: ignore[attr-defined]
+            piece = stream.read1(_CHUNK)
         except (EOFError, zlib.error) as error:
             tables.findings.append(f"{source.file}:{number}: the file is damaged from here on ({error})")
             tables.drop(source.file, "the file ends early", number)
@@ -889,9 +913,8 @@ class _Stamps:
                 raise _NoMomentError(_FROM_BOOT)
             return self._clock.ctime(stamp.decode(), number), self._alone
         if line[:4] == b"kern":
-            _, _, rest = line.decode("utf-8", errors="replace").split(":", 2)
-            text = rest.split()[0].replace(",", ".")
-            return self._clock.read(text, number), self._alone
+            words = line.decode("utf-8", errors="replace").split(":", 2)[2].split()
+            return self._clock.read(words[0].replace(",", "."), number), self._alone
         if re.match(rb"[A-Z][a-z]{2} [ \d]\d [\d:]{8} ", line):
             raise _NoMomentError("a date without a year; export with journalctl -o short-iso-precise")
         raise _NoMomentError("no moment that can be read")
@@ -907,7 +930,7 @@ _SPANS = {
 }
 
 
-def read_goodput(stream: IO[bytes], source: Source, clock: Clock, reading: Reading) -> None:
+def read_goodput(stream: io.BufferedReader[Any], source: Source, _clock: Clock, reading: Reading) -> None:
     """Read starts of jobs, spans and steps; a start of the job begins another attempt."""
     tables = reading.tables
     attempt: dict[str, int] = {}
@@ -959,7 +982,7 @@ def read_goodput(stream: IO[bytes], source: Source, clock: Clock, reading: Readi
             tables.drop(source.file, "an entry without a known key", number)
 
 
-READERS: dict[str, Callable[[IO[bytes], Source, Clock, Reading], None]] = {
+READERS: dict[str, Callable[[io.BufferedReader[Any], Source, Clock, Reading], None]] = {
     "inventory": read_inventory,
     "outages": read_outages,
     "node-events": read_node_events,
@@ -970,7 +993,8 @@ READERS: dict[str, Callable[[IO[bytes], Source, Clock, Reading], None]] = {
 }
 
 EXPORTS = {
-    "node-events": "sacctmgr -P list event all_time event=node format=Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User",
+    "node-events": "sacctmgr -P list event all_time event=node "
+    "format=Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User",
     "sacct": "SLURM_TIME_FORMAT=%s sacct -a -D -P --delimiter='|#' -S START -E END --format=JobIDRaw,JobID,User,"
     "Partition,State,ExitCode,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,NNodes,AllocTRES,NodeList,Restarts,FailedNode",
     "kernel": "journalctl -k -o short-iso-precise",

@@ -100,7 +100,7 @@ def read(request: Request, progress: Progress = lambda _done, _total: None) -> t
 
 def history_of(request: Request, tables: Tables, reading: Reading) -> History:
     """Return the history of every node that the files of a request say something of."""
-    return build(tables, reading.rules, reading.hosts, request.nodes, request.window, request.without)
+    return build(tables, reading.hosts, request.nodes, request.window, request.without)
 
 
 def run(

@@ -9,14 +9,13 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
-from zoneinfo import ZoneInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from zoneinfo import ZoneInfo
 
 
 class LogError(ValueError):
@@ -128,7 +127,7 @@ class Attempt:
 
 @dataclass(slots=True)
 class Phase:
-    """A stretch of a job's attempt between `t0` and `t1` [s]; a ``step`` phase counts from `first_step` to `last_step`."""
+    """A stretch of a job's attempt between `t0` and `t1` [s]; `step` phases count their steps."""
 
     job: str
     attempt: int
@@ -229,7 +228,10 @@ def utc(moment: float) -> str:
 
 # Moments: text with an offset, text in a stated zone, and numbers.
 
-_MONTHS = {name: at for at, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
+_MONTHS = {
+    name: at
+    for at, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)
+}
 
 
 class Clock:

@@ -1,4 +1,4 @@
-"""What a fit leaves in its folder: a bundle of failure sources, a scenario, a study of the draws, tables, and a report."""
+"""What a fit leaves in its folder: a bundle of failure sources, a scenario, draws of its parameters, and tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 
 import sim
 from analysis.amounts import number_of
-from analysis.logs.estimate import Clustering
 from analysis.logs.events import attempts_of, largest
 from analysis.logs.fit import duration, lognormal_law, rate_text
 from analysis.logs.tables import Attempt, Dropped, Event, Exposure, Phase, as_csv, utc
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from analysis.logs.document import CauseFound, Estimated, FitDocument
+    from analysis.logs.estimate import Clustering
     from analysis.logs.events import History
     from analysis.logs.fit import Fitted
     from analysis.logs.tables import Tables
@@ -74,8 +74,9 @@ def sources(fitted: Fitted, clustering: Clustering | None = None, swings: float 
         if swings:
             entry["tempo"] = _tempo(swings)
         entry["source"] = (
-            f"{incidents.events} incidents with {incidents.nodes} outages within 5 min of the first of their {incidents.part}, "
-            f"{incidents.by_chance:.2g} by chance; {_interval(incidents.rate)} per 1000 {incidents.part}-days"
+            f"{incidents.events} incidents with {incidents.nodes} outages within 5 min of the first of their "
+            f"{incidents.part}, {incidents.by_chance:.2g} by chance; {_interval(incidents.rate)} per 1000 "
+            f"{incidents.part}-days"
         )
         result.append(entry)
     return result
@@ -169,7 +170,7 @@ def scenario(fitted: Fitted, tables: Tables) -> tuple[dict[str, Any], list[str]]
         assumed.append("detection 2 min: no kernel log beside the outages")
     content: dict[str, Any] = {
         "name": document.name,
-        "description": f"{document.nodes:,} nodes as their logs of {document.window[0]} to {document.window[1]} have them.",
+        "description": f"{document.nodes:,} nodes by their logs of {document.window[0]} to {document.window[1]}.",
         "extends": BUNDLE,
         "cluster": {"nodes": document.nodes, "gpus_per_node": gpus, "rack": {"nodes": per_rack(fitted.history)}},
         "horizon": duration(max(document.days, 1.0) * DAY),
@@ -206,8 +207,8 @@ def bundle(fitted: Fitted, entries: list[dict[str, Any]]) -> dict[str, Any]:
             "name": "software",
             "rate": f"{value.value:.4g} per job-day",
             "events": attribution.software_events,
-            "source": f"{attribution.software_events} ends of the largest jobs without evidence of a node: {_interval(value)} "
-            "per day of running",
+            "source": f"{attribution.software_events} ends of the largest jobs without evidence of a node: "
+            f"{_interval(value)} per day of running",
         })  # fmt: skip
     return {"failures": entries}
 
@@ -223,8 +224,8 @@ def files(
     content, _ = scenario(fitted, tables)
     head = (
         f"# Fitted by ettrick fit to logs of {document.nodes:,} nodes, {document.window[0]} to {document.window[1]}.\n"
-        f"# {document.outages} unplanned outages in {document.node_days_up:,.0f} node-days up; report.html says how sure each "
-        "number is.\n"
+        f"# {document.outages} unplanned outages in {document.node_days_up:,.0f} node-days up; report.html says how "
+        "sure each number is.\n"
     )
     found = {
         "events.csv": as_csv(tables.events, Event),
@@ -245,9 +246,8 @@ def files(
     if tables.phases:
         found["phases.csv"] = as_csv(tables.phases, Phase)
     if alternative is not None:
-        found[ALTERNATIVE] = head + "# As failures.yaml, with differences between nodes that the data do not rule out.\n" + (
-            sim.dump(bundle(fitted, alternative))
-        )  # fmt: skip
+        why = "# As failures.yaml, with differences between nodes that the data do not rule out.\n"
+        found[ALTERNATIVE] = head + why + sim.dump(bundle(fitted, alternative))
     return found
 
 
@@ -277,10 +277,25 @@ def outages_csv(history: History) -> str:
 
 def jobs_csv(tables: Tables) -> str:
     """Return one row per job, all of its attempts together: times in seconds since the first submission."""
-    names = (
-        "job stream tenant partition priority gpus nodes submit eligible start end run limit attempts preemptions "
-        "steps_lost state"
-    ).split()
+    names = [
+        "job",
+        "stream",
+        "tenant",
+        "partition",
+        "priority",
+        "gpus",
+        "nodes",
+        "submit",
+        "eligible",
+        "start",
+        "end",
+        "run",
+        "limit",
+        "attempts",
+        "preemptions",
+        "steps_lost",
+        "state",
+    ]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
@@ -297,7 +312,7 @@ def jobs_csv(tables: Tables) -> str:
             "" if math.isnan(first.limit) else f"{first.limit:.0f}", len(mine),
             sum(a.end_state == "PREEMPTED" for a in mine), "", last.end_state,
         ])  # fmt: skip
-    rows.sort(key=lambda row: float(row[7] or 0))
+    rows.sort(key=lambda row: float(str(row[7]) or 0))
     writer.writerows(rows)
     return text.getvalue()
 

@@ -6,7 +6,7 @@ import gzip
 import math
 import random
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from analysis.logs.tables import Tables
 
 DAY = 86400.0
+
+HEAD = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\n"
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "logs"
 
@@ -99,14 +101,14 @@ def test_codes_in_each_form(form: str, tmp_path: Path) -> None:
 @cases(
     ("line", "code", "device"),
     [
-        ("NVRM: Xid (PCI:0000:9b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.", "xid 79", "0000:9b:00"),
+        ("NVRM: Xid (PCI:0000:9b:00): 79, pid='<unknown>', GPU has fallen off the bus.", "xid 79", "0000:9b:00"),
         ("NVRM: Xid (0000:9b:00): 119, pid=7, name=python3, Timeout after 6s", "xid 119", "0000:9b:00"),
         ("NVRM: Xid (PCI:0000:9b:00.0): 74", "xid 74", "0000:9b:00"),
         ("NVRM: Xid (PCI:0004:01:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link -1 (0x0)", "xid 149", "0004:01:00"),
         ("NVRM: GPU 0000:18:00.0: GPU has fallen off the bus.", "xid 79", "0000:18:00"),
         ("NVRM: The NVIDIA GPU 0000:18:00.0 (PCI ID: 10de:2330) has fallen off the bus and", "xid 79", "0000:18:00"),
         ("mlx5_core 0000:1f:00.0 ibp5: Link down", "kernel text", "mlx5_core 0000:1f:00.0"),
-        ("nvidia-nvswitch0: SXid (PCI:0000:00:00.0): 20034, Fatal, Link 07 LTSSM Fault Up", "kernel text", "0000:00:00.0"),
+        ("nvidia-nvswitch0: SXid (PCI:0000:00:00.0): 20034, Fatal, Link 07", "kernel text", "0000:00:00.0"),
     ],
 )  # fmt: skip
 def test_lines_of_the_driver(line: str, code: str, device: str, tmp_path: Path) -> None:
@@ -149,10 +151,11 @@ def test_lines_without_a_moment(line: str, tmp_path: Path) -> None:
 def jobs() -> list[dict[str, object]]:
     """Return jobs: one that a node ended, one that ended by itself, one that runs on."""
     at = START + 10 * DAY
+    size = {"count": 32, "gpus": 256}
     return [
-        {"id": 7, "state": "FAILED", "start": START + DAY, "end": at, "nodes": "gpu[000-031]", "count": 32, "gpus": 256},
-        {"id": 8, "state": "FAILED", "start": at, "end": at + DAY, "nodes": "gpu[032-063]", "count": 32, "gpus": 256},
-        {"id": 9, "state": "RUNNING", "start": at, "end": math.nan, "nodes": "gpu[000-031]", "count": 32, "gpus": 256},
+        {"id": 7, "state": "FAILED", "start": START + DAY, "end": at, "nodes": "gpu[000-031]", **size},
+        {"id": 8, "state": "FAILED", "start": at, "end": at + DAY, "nodes": "gpu[032-063]", **size},
+        {"id": 9, "state": "RUNNING", "start": at, "end": math.nan, "nodes": "gpu[000-031]", **size},
     ]  # fmt: skip
 
 
@@ -196,7 +199,8 @@ def test_restarts_without_their_records(tmp_path: Path) -> None:
     (path,) = write(tmp_path, sacct_txt=log_writers.sacct(rows))
     tables, _ = pipeline.read(Request([path], zones=["UTC"]))
     assert any("sacct -D" in text for text in tables.findings)
-    (path,) = write(tmp_path, sacct_txt=log_writers.sacct([{**rows[0], "end": START + d * DAY, "start": START + (d - 1) * DAY} for d in (2, 3, 4)]))  # fmt: skip
+    runs = [{**rows[0], "start": START + (day - 1) * DAY, "end": START + day * DAY} for day in (2, 3, 4)]
+    (path,) = write(tmp_path, sacct_txt=log_writers.sacct(runs))
     tables, _ = pipeline.read(Request([path], zones=["UTC"]))
     assert not tables.findings
 
@@ -250,8 +254,8 @@ def test_hours_that_occur_twice() -> None:
         (b"abc\nd\0e\n", ":2: is no text"),
         (b"nothing that anybody knows\n", "say what it is"),
         (b"Cluster|NodeName|TimeStart|State|Reason\n", "lacks the column timeend"),
-        (b"Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\nc|gpu000|2025-01-07T00:00:00|Unknown|DOWN|x|y\n", "--timezone"),
-        (b"Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\nc|tpu0|2025-01-07T00:00:00Z|Unknown|DOWN|x|y\n", ":2: 'tpu0' is no node"),
+        (HEAD.encode() + b"c|gpu000|2025-01-07T00:00:00|Unknown|DOWN|x|y\n", "--timezone"),
+        (HEAD.encode() + b"c|tpu0|2025-01-07T00:00:00Z|Unknown|DOWN|x|y\n", ":2: 'tpu0' is no node"),
         (b'{"jobs": [', "is no complete JSON"),
         (b'{"jobs": 7}', "no list of jobs"),
     ],
@@ -261,7 +265,7 @@ def test_files_that_cannot_be_used(content: bytes, rule: str, tmp_path: Path) ->
     """A file that cannot be used is one line with file and line; never another exception."""
     path = tmp_path / "log.txt"
     path.write_bytes(content)
-    with pytest.raises(LogError, match="log.txt") as caught:
+    with pytest.raises(LogError, match=r"log[.]txt") as caught:
         read(tmp_path, str(path), zones=["nodes.csv=UTC"])
     assert rule in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -287,7 +291,8 @@ def test_any_bytes(kind: str, tmp_path: Path) -> None:
         "sacct": log_writers.sacct(jobs() * 5),
         "sacct-json": log_writers.sacct_json(jobs()),
         "kernel": log_writers.kernel([log_writers.xid(f) for f in drawn(1) if f.cause in log_writers.CODES], "iso"),
-        "goodput": '{"job_name": "t", "job_start_time": 1736143800.0}\n{"job_name": "t", "step_count": 0, "step_start_time": 1.0}\n',
+        "goodput": '{"job_name": "t", "job_start_time": 1736143800.0}\n'
+        '{"job_name": "t", "step_count": 0, "step_start_time": 1736143900.0}\n',
     }
     generator = random.Random(3)
     for _ in range(40):
@@ -302,14 +307,16 @@ def test_any_bytes(kind: str, tmp_path: Path) -> None:
             tables, reading = pipeline.read(request)
             pipeline.history_of(request, tables, reading)
         except (LogError, NoModelError) as error:
-            assert "\n" not in str(error)
+            lines = str(error).splitlines()
+            if len(lines) != 1:
+                pytest.fail(f"{kind}: {lines}")
 
 
 @cases(
     ("files", "rule"),
     [
-        ({"events_txt": "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\nc|a|2025-01-07T00:00:00Z|Unknown|DOWN|x|y\n"}, "--inventory"),
-        ({"sacct_txt": "JobIDRaw|State|Start|End\n1|FAILED|2025-01-07T00:00:00Z|2025-01-08T00:00:00Z\n"}, "name no nodes"),
+        ({"events_txt": HEAD + "c|a|2025-01-07T00:00:00Z|Unknown|DOWN|x|y\n"}, "--inventory"),
+        ({"sacct_txt": "JobIDRaw|State|Start|End\n1|FAILED|2025-01-07T00:00:00Z|Unknown\n"}, "name no nodes"),
     ],
     ids=["no exposure", "no nodes"],
 )  # fmt: skip

@@ -74,8 +74,8 @@ def test_late_entry() -> None:
 
 def test_power_law() -> None:
     """22 failures of a textbook (Crow-AMSAA, fixed end): exponent 0.6142, scale 0.4239."""
-    times = [2.7, 10.3, 12.5, 30.6, 57.0, 61.3, 80.0, 109.5, 125.0, 128.6, 143.8, 167.9, 229.2, 296.7, 320.6, 328.2, 366.2,
-             396.7, 421.1, 438.2, 501.2, 620.0]  # fmt: skip
+    times = [2.7, 10.3, 12.5, 30.6, 57.0, 61.3, 80.0, 109.5, 125.0, 128.6, 143.8, 167.9, 229.2, 296.7, 320.6, 328.2,
+             366.2, 396.7, 421.1, 438.2, 501.2, 620.0]  # fmt: skip
     found = estimate.trend(times, 620.0)
     assert found.exponent.value == pytest.approx(0.6142, abs=5e-5)
     assert found.scale == pytest.approx(0.4239, abs=5e-5)
@@ -295,7 +295,7 @@ def test_few_events_give_rates_alone(tmp_path: Path) -> None:
     assert found.document.clustering.chosen == "poisson"
     assert found.document.trend is None
     assert any("rates only" in text for text in found.document.findings)
-    with pytest.raises(NoModelError, match="below 2.1e?"):
+    with pytest.raises(NoModelError, match=r"below 2[.]1"):
         fitted(tmp_path, [log_writers.Fault("gpu001", log_writers.START, log_writers.START + 60, "nic")], nodes=8,
                window=(log_writers.START + 100, log_writers.START + 180 * 86400))  # fmt: skip
 
@@ -432,7 +432,7 @@ def test_lanl_has_persistent_bad_nodes(system: str, nodes: int) -> None:
 
 @needs_data
 def test_titan_wears_out_by_batch() -> None:
-    """Published lives: Weibull 2.64 and 7.11 y for the old batch, and still the wrong law; the new one is exponential."""
+    """Published lives: Weibull 2.64 and 7.11 y for the old batch, and still wrong; the new one is exponential."""
     with gzip.open(DATA / "titan_gpu_life" / "gpu_life.csv.gz", "rt") as file:
         rows = [row for row in csv.DictReader(file) if float(row["life_days"]) > 0]
 

@@ -43,7 +43,8 @@ def answer(document: FitDocument) -> str:
     first = document.causes[0]
     text = (
         f"A node fails {_estimate(document.rate)} times in 1000 days up ({number_of(document.outages, 'outage')} in "
-        f"{document.node_days_up:,.0f} node-days), most often by {first.name} ({percent_text(first.events / document.outages, 0)})"
+        f"{document.node_days_up:,.0f} node-days), most often by {first.name} "
+        f"({percent_text(first.events / document.outages, 0)})"
     )
     if document.repair is not None and document.repair.median_s is not None:
         text += f", and is away for {time_text(document.repair.median_s)} at the median"
@@ -83,15 +84,14 @@ def sections(document: FitDocument, *, has_pictures: bool = True) -> Iterator[Se
 def _rates(document: FitDocument) -> Section:
     rows = [
         (
-            cause.name, cause.fault, f"{cause.events}", f"{cause.in_incidents}", _estimate(cause.rate), f"{cause.background:.3g}",
+            cause.name, cause.fault, f"{cause.events}", f"{cause.in_incidents}", _estimate(cause.rate),
+            f"{cause.background:.3g}",
             ", ".join(f"{count} {basis}" for basis, count in cause.basis.items()),
         )
         for cause in document.causes
     ]  # fmt: skip
     limit = max(document.unseen.values(), default=0.0)
-    notes = [
-        f"{document.node_days_up:,.0f} node-days up of {document.node_days:,.0f} in service; exposure: {document.basis}."
-    ]
+    notes = [f"{document.node_days_up:,.0f} node-days up of {document.node_days:,.0f} in service, by {document.basis}."]
     if document.unseen:
         notes.append(f"Without an event, below {limit:.2g} per 1000 node-days (95 %): {', '.join(document.unseen)}.")
     if document.unknown_texts:
@@ -104,7 +104,8 @@ def _rates(document: FitDocument) -> Section:
         ["cause", "class", "outages", "in incidents", "rate [95 %]", "background rate", "known by"],
         rows, (0, 1, 6),
     )  # fmt: skip
-    title = f"{number_of(document.outages, 'unplanned outage')}, {document.open_outages} still open, {document.planned} planned"
+    unplanned = number_of(document.outages, "unplanned outage")
+    title = f"{unplanned}, {document.open_outages} still open, {document.planned} planned"
     return Section("rates", title, (answer(document),), (table,), tuple(notes))
 
 
@@ -155,9 +156,9 @@ def _check(document: FitDocument, *, has_pictures: bool) -> Section:
     if cost is not None and cost.model is not None and cost.replay is not None:
         measured = f", measured {percent_text(cost.measured, 1)}" if cost.measured is not None else ""
         texts.append(
-            f"{capital(name_of(cost.metric))} of the largest job: {percent_text(cost.model, 1)} with the model (single runs "
-            f"{percent_text(cost.p05 or 0, 1)} to {percent_text(cost.p95 or 0, 1)}), {percent_text(cost.replay, 1)} with the outages "
-            f"as they were{measured}."
+            f"{capital(name_of(cost.metric))} of the largest job: {percent_text(cost.model, 1)} with the model (single "
+            f"runs {percent_text(cost.p05 or 0, 1)} to {percent_text(cost.p95 or 0, 1)}), "
+            f"{percent_text(cost.replay, 1)} with the outages as they were{measured}."
         )
     outside = sum(not row.inside for row in document.checks)
     title = f"The model has what the data show in {len(rows) - outside} of {len(rows)} statistics"
@@ -170,7 +171,7 @@ def _pictures(document: FitDocument) -> Iterator[Picture]:
         chart = _chart(
             curves["cumulative"], "Outages per node up to each day, beside simulations of the model", "outages per node"
         )
-        yield Picture("outages-per-node", chart, "Mean cumulative outages per node; a straight line is a constant rate.",
+        yield Picture("outages-per-node", chart, "Mean outages per node; a straight line is a constant rate.",
                       "Grey: 95 % of the simulations of the fitted model.")  # fmt: skip
     if "gaps" in curves and len(curves["gaps"].x) > 2:
         chart = _chart(curves["gaps"], "Gaps between outages of the cluster", "share of gaps that are longer")
@@ -214,8 +215,8 @@ def _incidents(document: FitDocument) -> Section:
     rows = [(f"{float(gap) / 60:g} min", f"{count}") for gap, count in found.groups_by_gap.items()]
     table = grid("Groups of all outages of the cluster, by the gap that joins them", ["gap", "groups"], rows)
     text = (
-        f"{number_of(found.events, 'group')} within 5 min in one {found.part} ({sizes}), {found.by_chance:.2g} expected by chance: "
-        f"{used}."
+        f"{number_of(found.events, 'group')} within 5 min in one {found.part} ({sizes}), "
+        f"{found.by_chance:.2g} expected by chance: {used}."
     )
     return Section("incidents", "Several nodes at once", (text,), (table,))
 
@@ -224,17 +225,19 @@ def _jobs(document: FitDocument) -> Section:
     texts = []
     blame = document.attribution
     if blame is not None:
+        evidence = ", ".join(f"{count} {kind}" for kind, count in blame.evidence.items())
         texts.append(
-            f"{blame.ended} attempts ended with a failure; {blame.attributed} are blamed on a node, {blame.by_chance:.2g} "
-            f"of them expected by chance ({', '.join(f'{n} {kind}' for kind, n in blame.evidence.items())}). Of outages "
-            f"under a job, {_estimate(blame.interrupts)} ended it. The largest jobs end without a node "
+            f"{blame.ended} attempts ended with a failure; {blame.attributed} are blamed on a node "
+            f"({evidence}), {blame.by_chance:.2g} of them expected by chance. Of outages "
+            f"under the largest jobs, {_estimate(blame.interrupts)} ended it. The largest jobs end without a node "
             f"{_estimate(blame.software_per_day)} times a day of running."
         )
     training = document.training
     if training is not None and training.goodput is not None:
         texts.append(
             f"Training: {number_of(training.attempts, 'run')}, a step of {time_text(training.step_time_s or 0)}, "
-            f"{time_text(training.restart_s or 0)} from a start to its first step, goodput {percent_text(training.goodput, 1)}."
+            f"{time_text(training.restart_s or 0)} from a start to its first step, goodput "
+            f"{percent_text(training.goodput, 1)}."
         )
     return Section("jobs", "What failures do to jobs", tuple(texts))
 
@@ -242,7 +245,8 @@ def _jobs(document: FitDocument) -> Section:
 def _read(document: FitDocument) -> Section:
     files = grid(
         "Files", ["file", "kind", "lines", "rows", "first", "last"],
-        [(f.file, f.kind, f"{f.lines:,}", f"{f.rows:,}", f.first or "–", f.last or "–") for f in document.files], (0, 1, 4, 5),
+        [(f.file, f.kind, f"{f.lines:,}", f"{f.rows:,}", f.first or "–", f.last or "–") for f in document.files],
+        (0, 1, 4, 5),
     )  # fmt: skip
     dropped = grid(
         "What was not used", ["file", "why", "lines", "first", "last"],
