@@ -87,7 +87,7 @@ def statistics(trace: Trace, nodes: int, days: float) -> NDArray[np.float64]:
         _gap_shape(np.sort(start)),
         top,
         _repeats(trace, days),
-        split_half(halves[0], halves[1], draws=1).value,
+        split_half(halves[0], halves[1], draws=0).value,
         int(np.argmax(reached >= 0.99 - 1e-12)),
         float((first @ np.arange(len(first))) / (nodes * days)),
     ])  # fmt: skip

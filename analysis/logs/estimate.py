@@ -544,8 +544,10 @@ def split_half(first: ArrayLike, second: ArrayLike, draws: int = 1000, seed: int
         return (float((x * y).mean()) - means) / means if means else math.nan
 
     generator = np.random.default_rng(seed)
-    values = [of(generator.integers(0, len(a), len(a))) for _ in range(draws)]
-    low, high = np.nanquantile(values, [0.025, 0.975])
+    values = [value for _ in range(draws) if not math.isnan(value := of(generator.integers(0, len(a), len(a))))]
+    if len(values) < draws / 2 or not values:
+        return Estimate(of(slice(None)))
+    low, high = np.quantile(values, [0.025, 0.975])
     return Estimate(of(slice(None)), float(low), float(high))
 
 

@@ -485,7 +485,8 @@ def test_independent_set(tmp_path: Path) -> None:
     assert blame is not None
     assert training.goodput == pytest.approx(sample["goodput"], abs=5e-4)
     assert training.restart_s == pytest.approx(sample["restart_median_s"], abs=1)
-    assert np.abs(np.array(training.weekly_goodput[:25]) - sample["weekly_goodput"]).max() < 0.002
+    # The log has a line every 150 steps, 0.3 % of a week.
+    assert np.abs(np.array(training.weekly_goodput[:25]) - sample["weekly_goodput"]).max() < 0.0035
     assert holds(blame.software_per_day, truth["parameters"]["soft"])
     assert all(row.inside for row in document.checks)
     for cause in document.causes:
