@@ -184,20 +184,25 @@ def compare(fitted: Fitted, traces: list[Trace]) -> list[CheckFound]:
     return result
 
 
-def swings(fitted: Fitted, traces: list[Trace]) -> float:
-    """Return the coefficient of variation of weekly swings that explains the dispersion the model lacks; 0 for none.
+def swings(fitted: Fitted, traces: list[Trace]) -> tuple[float, float]:
+    """Return the stretch [d] and coefficient of variation of swings that explain the dispersion the model lacks.
 
-    The variance of weekly counts over their mean, less that of the model, over the mean count.
+    Of windows of a day, a week and 30 days, the one whose counts are most above what the model simulates; the variance
+    of its counts over their mean, less that of the model, over the mean count. Zero where none is above 97.5 % of them.
     """
     history = fitted.history
     days = (history.end - history.start) / DAY
-    weeks = int(days // 7)
-    if weeks < 8 or len(history.outages) < 4 * weeks:
-        return 0.0
-    edges = np.arange(0, days + 1e-9, 7.0)
-    drawn = [dispersion(np.histogram(trace.start, edges)[0]) for trace in traces]
-    counts = np.histogram(trace_of(history).start, edges)[0]
-    excess = dispersion(counts) - float(np.median(drawn))
-    if dispersion(counts) <= float(np.quantile(drawn, 0.975)) or excess <= 0:
-        return 0.0
-    return math.sqrt(excess / counts.mean())
+    data = trace_of(history)
+    best, above = (0.0, 0.0), 1.0
+    for width in (1.0, 7.0, 30.0):
+        windows = int(days // width)
+        if windows < 8 or len(data.start) < 50:
+            continue
+        edges = width * np.arange(windows + 1)
+        counts = np.histogram(data.start, edges)[0]
+        drawn = [dispersion(np.histogram(trace.start, edges)[0]) for trace in traces]
+        measured, limit = dispersion(counts), float(np.quantile(drawn, 0.975))
+        if measured / limit > above:
+            above = measured / limit
+            best = width, math.sqrt((measured - float(np.median(drawn))) / counts.mean())
+    return best

@@ -78,6 +78,7 @@ class IncidentsFound(Part):
     nodes: Count = Field(description="Outages in them.")
     by_chance: Real = Field(description="Neighbours that are expected without any incident.")
     used: bool = Field(description="Whether they are a source of their own in the model.")
+    relapse: bool = Field(description="Whether nodes relapse after them as after their own failures.")
     rate: Estimated = Field(description="Per 1000 days of a domain, what is expected by chance taken off.")
     sizes: dict[str, int] = Field(description="How many incidents took so many nodes.")
     delays_s: list[float] = Field(description="Delays of their nodes after the first [s], as quantiles.")
@@ -214,7 +215,10 @@ class FitDocument(Document):
         description="`cumulative`: outages per node in service up to a day, with the range of simulations; "
         "`gaps`: share of gaps between outages of the cluster that are longer.",
     )
-    swings_cv: Real = Field(0.0, description="Weekly swings of all rates in the model: coefficient of variation.")
+    swings: dict[str, float] = Field(
+        default_factory=dict,
+        description="Swings of all rates in the model: `days` of a stretch and `cv`; zero for none.",
+    )
     simulated: Count = Field(0, description="How many times.")
     findings: Texts = Field(description="What to know before using the numbers.")
     not_known: Texts = Field(description="What logs cannot say.")

@@ -809,7 +809,8 @@ class Verdict(NamedTuple):
     """What clusters the failures of units: the four fits by name, the one to use, and the answer in a word.
 
     ``frailty`` and ``relapse`` are ``yes``, ``no`` or ``undecided``; ``upper_cv2`` is the upper limit of what may be
-    hidden where frailty is not in the model.
+    hidden where frailty is not in the model. It is ``contradicted`` where the likelihood asks for more frailty than
+    lasts from one half of the window to the other.
     """
 
     fits: Mapping[str, Clustering]
@@ -818,6 +819,7 @@ class Verdict(NamedTuple):
     frailty: str
     upper_cv2: float
     alternative: Clustering | None
+    contradicted: bool = False
 
 
 HIDDEN = 0.1
@@ -825,12 +827,20 @@ HIDDEN = 0.1
 """Squared variation [-] that must be ruled out before nodes count as equal."""
 
 
-def clustering(spells: Spells) -> Verdict:
+def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
     """Fit units that are equal or not, and repairs that hold or not, in all four combinations, and choose.
 
     Relapse is taken if it lowers the AIC by more than `BETTER`. Frailty is taken if, beside it, its likelihood ratio is
     above 2.71. If it is not and its upper limit is above `HIDDEN`, the answer is "undecided", and the fit with both is
     the alternative. With fewer than `SOME` failures nothing but the rate is fitted.
+
+    Parameters
+    ----------
+    spells
+        Stretches in which units were up.
+    lasting
+        Squared variation that lasts from one half of the window to the other (`split_half`): a frailty above its upper
+        end is not taken, because what it describes does not stay.
     """
     model = ClusterModel(spells)
     poisson = model.fit("poisson")
@@ -844,6 +854,9 @@ def clustering(spells: Spells) -> Verdict:
     has_relapse = min(relapse.aic, both.aic) < min(poisson.aic, frailty.aic) - BETTER
     without, with_ = (relapse, both) if has_relapse else (poisson, frailty)
     is_frail = 2 * (with_.log_likelihood - without.log_likelihood) > BORDER
+    contradicted = is_frail and lasting is not None and with_.cv2 > lasting.high
+    if contradicted:
+        return Verdict(fits, without, "yes" if has_relapse else "no", "undecided", with_.cv2, with_, contradicted=True)
     chosen = with_ if is_frail else without
     upper = math.nan if is_frail else model.upper_cv2(with_)
     hidden = not is_frail and upper > HIDDEN

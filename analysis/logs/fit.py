@@ -92,8 +92,14 @@ def fit(
         for event in outages:
             event.incident = -1
     single = [event for event in outages if event.incident < 0]
-    spells = spells_of(history)
-    verdict = estimate.clustering(spells)
+    lasting = _lasting(history)
+    spells, incidents_relapse = spells_of(history), False
+    if used and int(spells.failed.sum()) >= SOME:
+        others = spells_of(history, incidents_relapse=True)
+        of_both = [ClusterModel(each).fit("relapse").log_likelihood for each in (spells, others)]
+        incidents_relapse = of_both[1] > of_both[0]
+        spells = others if incidents_relapse else spells
+    verdict = estimate.clustering(spells, lasting)
     model = ClusterModel(spells)
     draws = model.draws(verdict.chosen, DRAWS) if model.events else [verdict.chosen] * DRAWS
     repair = _repair(history, single)
@@ -129,8 +135,8 @@ def fit(
         },
         unknown_texts=_unknown(outages),
         repair=repair,
-        incidents=_incidents(history, together, used=used),
-        clustering=_clustering(history, verdict, draws, model),
+        incidents=_incidents(history, together, used=used, relapse=incidents_relapse),
+        clustering=_clustering(verdict, draws, model, lasting),
         trend=trend,
         detection=_detection(outages),
         xid_groups={str(code): counts for code, counts in sorted(tables.groups.items()) if code},
@@ -197,8 +203,16 @@ def _covered(spans: Sequence[tuple[float, float]], low: float, high: float) -> f
     return covered
 
 
-def spells_of(history: History) -> Spells:
-    """Return the stretches in which nodes were up, in days; planned work pauses one, an incident ends it unharmed."""
+def spells_of(history: History, *, incidents_relapse: bool = False) -> Spells:
+    """Return the stretches in which nodes were up, in days; planned work pauses one, an incident ends it unharmed.
+
+    Parameters
+    ----------
+    history
+        What happened.
+    incidents_relapse
+        Whether a node may relapse after an incident too.
+    """
     number = history.number
     events: dict[int, list[Event]] = defaultdict(list)
     for event in history.outages:
@@ -215,7 +229,7 @@ def spells_of(history: History) -> Spells:
             length = event.t - position - _covered(planned, position, event.t)
             rows.append((node, max(length, 1.0), event.incident < 0, after))
             position = (leave if math.isnan(event.t_end) else event.t_end) if history.has_ends else event.t
-            after = event.incident < 0
+            after = event.incident < 0 or incidents_relapse
         length = leave - position - _covered(planned, position, leave)
         if length > 0:
             rows.append((node, length, False, after))
@@ -338,7 +352,7 @@ def duration(seconds: float) -> str:
 # Incidents, clustering, trend.
 
 
-def _incidents(history: History, together: Incidents, *, used: bool) -> found.IncidentsFound:
+def _incidents(history: History, together: Incidents, *, used: bool, relapse: bool) -> found.IncidentsFound:
     sizes = Counter(len({history.outages[at].node for at in group}) for group in together.groups)
     delays = np.array([
         history.outages[at].t - history.outages[group[0]].t for group in together.groups for at in group
@@ -353,6 +367,7 @@ def _incidents(history: History, together: Incidents, *, used: bool) -> found.In
         nodes=len(events),
         by_chance=together.by_chance,
         used=used,
+        relapse=relapse,
         rate=_estimated(estimate.rate(count, time), 1000),
         sizes={str(size): count for size, count in sorted(sizes.items())},
         delays_s=[float(round(x, 1)) for x in np.quantile(delays, np.linspace(0, 1, 21))] if len(delays) else [],
@@ -361,9 +376,8 @@ def _incidents(history: History, together: Incidents, *, used: bool) -> found.In
     )
 
 
-def _clustering(
-    history: History, verdict: Verdict, draws: Sequence[Clustering], model: ClusterModel
-) -> found.ClusteringFound:
+def _lasting(history: History) -> Estimate:
+    """Return the squared variation between nodes that lasts from one half of the window to the other, incidents out."""
     middle = (history.start + history.end) / 2
     number = history.number
     halves = np.zeros((2, len(history.nodes)))
@@ -373,7 +387,12 @@ def _clustering(
     whole = np.zeros(len(history.nodes), dtype=np.bool_)
     week = (history.end - history.start) / 10
     whole[history.unit[(history.enter <= history.start + week) & (history.leave >= history.end - week)]] = True
-    lasting = estimate.split_half(*halves[:, whole]) if whole.sum() > 1 else Estimate(math.nan)
+    return estimate.split_half(*halves[:, whole]) if whole.sum() > 1 else Estimate(math.nan)
+
+
+def _clustering(
+    verdict: Verdict, draws: Sequence[Clustering], model: ClusterModel, lasting: Estimate
+) -> found.ClusteringFound:
     names = {"rate": ("mu", 1000.0), "relapse_probability": ("probability", 1.0), "relapse_median_s": ("median", DAY)}
     names |= {"relapse_sigma": ("sigma", 1.0), "frailty_cv2": ("cv2", 1.0)}
     parameters = {}
@@ -575,9 +594,14 @@ def _findings(
     if count < SOME:
         result.append(f"{count} outages: rates only; relapse, frailty, trend and mixtures need {SOME}")
     if verdict.frailty == "undecided" and count >= SOME:
+        why = f"a squared variation of up to {verdict.upper_cv2:.2g} fits as well"
+        if verdict.contradicted:
+            why = (
+                f"the likelihood asks for a squared variation of {verdict.upper_cv2:.2g}, but less of it lasts from one "
+                "half of the window to the other: clustering in time that neither relapse nor frailty explains"
+            )
         result.append(
-            f"whether some nodes stay worse than others is undecided: a squared variation of up to "
-            f"{verdict.upper_cv2:.2g} fits as well; failures-alternative.yaml has it"
+            f"whether some nodes stay worse than others is undecided: {why}; failures-alternative.yaml has that fit"
         )
     if together.groups and not used:
         result.append(

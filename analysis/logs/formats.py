@@ -18,7 +18,6 @@ import itertools
 import json
 import math
 import re
-import sys
 import zlib
 from collections import Counter
 from datetime import datetime

@@ -125,12 +125,12 @@ def run(
     fitted = fit(tables, history, together, whose, reading.rules, request.name, provenance)
     entries = write.sources(fitted)
     traces = check.simulated(fitted, entries, request.simulations, progress)
-    cv = check.swings(fitted, traces)
-    if cv:
-        entries = write.sources(fitted, swings=cv)
+    swings = check.swings(fitted, traces)
+    if swings[1]:
+        entries = write.sources(fitted, swings=swings)
         traces = check.simulated(fitted, entries, request.simulations, progress)
     checks = check.compare(fitted, traces)
-    alternative = write.sources(fitted, fitted.verdict.alternative, cv) if fitted.verdict.alternative else None
+    alternative = write.sources(fitted, fitted.verdict.alternative, swings) if fitted.verdict.alternative else None
     files = write.files(fitted, tables, entries, alternative)
     outside = [
         f"{row.name}: {row.data:.3g} in the data, {row.low:.3g} to {row.high:.3g} in simulations of the model"
@@ -141,7 +141,7 @@ def run(
         update={
             "checks": checks,
             "simulated": len(traces),
-            "swings_cv": cv,
+            "swings": {"days": swings[0], "cv": swings[1]},
             "curves": _curves(history, traces),
             "cost": _cost(files, fitted.document),
             "findings": [*fitted.document.findings, *outside],

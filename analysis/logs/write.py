@@ -30,7 +30,9 @@ COMMON_CAUSE = "unknown"
 BUNDLE, ALTERNATIVE, SCENARIO = "failures.yaml", "failures-alternative.yaml", "scenario.yaml"
 
 
-def sources(fitted: Fitted, clustering: Clustering | None = None, swings: float = 0.0) -> list[dict[str, Any]]:
+def sources(
+    fitted: Fitted, clustering: Clustering | None = None, swings: tuple[float, float] = (0.0, 0.0)
+) -> list[dict[str, Any]]:
     """Return the failure sources of the model as a scenario states them.
 
     Parameters
@@ -40,7 +42,7 @@ def sources(fitted: Fitted, clustering: Clustering | None = None, swings: float 
     clustering
         Another fit of frailty and relapse than the chosen one.
     swings
-        Coefficient of variation of weekly swings of all rates [-]; 0 for none.
+        Stretch [d] and coefficient of variation [-] of swings of all rates; 0 for none.
     """
     document = fitted.document
     chosen = clustering or fitted.verdict.chosen
@@ -71,7 +73,10 @@ def sources(fitted: Fitted, clustering: Clustering | None = None, swings: float 
             entry["spread"] = {"use": "empirical", "values": [duration(delay) for delay in incidents.delays_s]}
         if incidents.repair is not None:
             entry["repair"] = incidents.repair.law
-        if swings:
+        if incidents.relapse and chosen.probability:
+            after = lognormal_law(chosen.median * DAY, chosen.sigma)
+            entry["relapse"] = {"probability": float(f"{chosen.probability:.3g}"), "after": after}
+        if swings[1]:
             entry["tempo"] = _tempo(swings)
         entry["source"] = (
             f"{incidents.events} incidents with {incidents.nodes} outages within 5 min of the first of their "
@@ -82,9 +87,11 @@ def sources(fitted: Fitted, clustering: Clustering | None = None, swings: float 
     return result
 
 
-def _with_common(entry: dict[str, Any], document: FitDocument, cause: CauseFound, swings: float) -> dict[str, Any]:
+def _with_common(
+    entry: dict[str, Any], document: FitDocument, cause: CauseFound, swings: tuple[float, float]
+) -> dict[str, Any]:
     repair = cause.repair or document.repair
-    if swings:
+    if swings[1]:
         entry["tempo"] = _tempo(swings)
     if repair is not None:
         entry["repair"] = repair.law
@@ -99,8 +106,9 @@ def _with_common(entry: dict[str, Any], document: FitDocument, cause: CauseFound
     return entry
 
 
-def _tempo(cv: float) -> dict[str, Any]:
-    return {"swings": {"every": "7 d", "cv": float(f"{min(cv, 10):.3g}")}}
+def _tempo(swings: tuple[float, float]) -> dict[str, Any]:
+    every, cv = swings
+    return {"swings": {"every": f"{every:g} d", "cv": float(f"{min(cv, 10):.3g}")}}
 
 
 def _interval(estimate: Estimated) -> str:

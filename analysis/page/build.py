@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import capital, form_of, name_of, number_of
+from analysis.logs.document import FitDocument
 from analysis.page.cells import summary_of
 from analysis.page.chapters import (
     answers,
     cluster,
     compare,
     finish,
+    fit,
     inputs,
     optimum,
     reproduce,
@@ -254,7 +256,10 @@ def report_of(folder: Path, progress: Callable[[int, int | None], None] | None =
         if progress is not None:
             progress(done + now, len(SECTIONS) + total)
 
-    report_data = ReportData(read_results(folder), count)
+    results = read_results(folder)
+    if results.kind == "fit":
+        return fit.report(FitDocument.model_validate(results.main))
+    report_data = ReportData(results, count)
     first_screen = OPENINGS[report_data.kind](report_data)
     made = []
     for make in SECTIONS:

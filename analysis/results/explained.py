@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 from pydantic.json_schema import models_json_schema
 
+from analysis.logs.document import FitDocument
 from analysis.results import models
 from analysis.results.models import (
     ClosedForm,
@@ -467,6 +468,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "explain": ExplainDocument,
     "worth": WorthDocument,
     "layouts": LayoutsDocument,
+    "fit": FitDocument,
 }
 """All documents by command; `worth` is ``explain --worth``."""
 
