@@ -597,7 +597,7 @@ def _findings(
         why = f"a squared variation of up to {verdict.upper_cv2:.2g} fits as well"
         if verdict.contradicted:
             why = (
-                f"the likelihood asks for a squared variation of {verdict.upper_cv2:.2g}, but less of it lasts from one "
+                f"the likelihood asks for a squared variation of {verdict.upper_cv2:.2g}, but less lasts from one "
                 "half of the window to the other: clustering in time that neither relapse nor frailty explains"
             )
         result.append(
