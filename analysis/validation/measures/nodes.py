@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 import sim
+from analysis.logs.estimate import split_half
 from analysis.validation.lab import Estimate, bare, estimate
 from sim.formulas.arrays import enough_probability
 from sim.formulas.nodes import crew_limited_pmf, missing_nodes_pmf, repairs_pmf, spares_needed, steady_unavailability
@@ -250,6 +251,13 @@ def top_decile_share(faults: Faults) -> float:
     return float(counts[-math.ceil(faults.nodes / 10) :].sum() / faults.node.size)
 
 
+def lasting_difference(faults: Faults) -> float:
+    """Return the squared variation between nodes that the two halves of a trace share [-]; 0 for equal nodes."""
+    first = faults.start < faults.days / 2
+    halves = (np.bincount(faults.node[mine], minlength=faults.nodes) for mine in (first, ~first))
+    return split_half(*halves, draws=0).value
+
+
 def unavailability(faults: Faults) -> float:
     """Return the mean share of the nodes that is down, from the first fault on [-]."""
     weights = _time_by_nodes_down(faults)
@@ -290,6 +298,7 @@ STATISTICS: dict[str, Callable[[Faults], float]] = {
     "gap shape": gap_shape,
     "share of worst tenth": top_decile_share,
     "unavailability": unavailability,
+    "lasting difference": lasting_difference,
 }
 
 
