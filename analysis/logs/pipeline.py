@@ -150,17 +150,17 @@ def run(
     return Outcome(document, files, fitted, tables)
 
 
-def _curves(history: History, traces: list[check.Trace]) -> dict[str, CurveFound]:
+def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFound]:
     """Return the outages per node up to each day, and the gaps of the cluster, with the range of simulations."""
     days = (history.end - history.start) / 86400
     data = check.trace_of(history)
     edges = np.linspace(0, days, 61)
     nodes = len(history.nodes)
 
-    def cumulative(trace: check.Trace) -> Any:
+    def cumulative(trace: check.Faults) -> Any:
         return np.searchsorted(np.sort(trace.start), edges, side="right") / nodes
 
-    def longer(trace: check.Trace, at: Any) -> Any:
+    def longer(trace: check.Faults, at: Any) -> Any:
         gaps = np.sort(np.diff(np.sort(trace.start)))
         return 1 - np.searchsorted(gaps, at, side="right") / max(len(gaps), 1)
 
