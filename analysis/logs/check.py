@@ -111,9 +111,9 @@ def top_decile_share(faults: Faults) -> float:
 
 def lasting_difference(faults: Faults) -> float:
     """Return the squared variation between nodes that the two halves of a trace share [-]; 0 for equal nodes."""
-    first = faults.start < faults.days / 2
-    halves = (np.bincount(faults.node[mine], minlength=faults.nodes) for mine in (first, ~first))
-    return split_half(*halves, draws=0).value
+    early = faults.start < faults.days / 2
+    first, second = (np.bincount(faults.node[mine], minlength=faults.nodes) for mine in (early, ~early))
+    return split_half(first, second, draws=0).value
 
 
 def unavailability(faults: Faults) -> float:
