@@ -12,8 +12,8 @@ import numpy as np
 
 import sim
 from analysis.logs import write
-from analysis.logs.document import CheckFound
 from analysis.logs.estimate import dispersion, split_half
+from analysis.results.fitted import CheckFound
 from sim.units import DAY
 
 if TYPE_CHECKING:
