@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from analysis.commands import documents, studies
+from analysis.commands import documents, logs, studies
 from analysis.commands.documents import validate
 from analysis.commands.options import (
     JsonOption,
@@ -71,6 +71,7 @@ for command in (
     studies.optimize,
     documents.report,
     documents.plot,
+    logs.fit,
     validate,
     explain,
 ):

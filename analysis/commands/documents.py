@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FolderArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="DIR", help="Folder that run, compare, sweep, sensitivity, optimize or validate filled with --out."
+        metavar="DIR", help="Folder that run, compare, sweep, sensitivity, optimize, validate or fit filled with --out."
     ),
 ]
 

@@ -13,6 +13,7 @@ from analysis.page.chapters import (
     cluster,
     compare,
     finish,
+    fit,
     fleet,
     inputs,
     optimum,
@@ -29,6 +30,7 @@ from analysis.page.chapters.reproduce import footer
 from analysis.page.formats import html, markdown, slides
 from analysis.page.model import Report, plain
 from analysis.page.report_data import ReportData, read_results
+from analysis.results.fitted import FitDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -257,7 +259,10 @@ def report_of(folder: Path, progress: Callable[[int, int | None], None] | None =
         if progress is not None:
             progress(done + now, len(SECTIONS) + total)
 
-    report_data = ReportData(read_results(folder), count)
+    results = read_results(folder)
+    if results.kind == "fit":
+        return fit.report(FitDocument.model_validate(results.main))
+    report_data = ReportData(results, count)
     first_screen = OPENINGS[report_data.kind](report_data)
     made = []
     for make in SECTIONS:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.amounts import phrases
+from analysis.results.fitted import FitDocument
 from analysis.results.models import (
     CompareDocument,
     DocumentMistakeError,
@@ -122,7 +123,7 @@ class Focus:
 # ----------------------------------------
 # A folder of results: which command left it, and its documents.
 
-RUN, COMPARE, VALIDATE = "run.json", "compare.json", "validate.json"
+RUN, COMPARE, VALIDATE, FIT = "run.json", "compare.json", "validate.json", "fit.json"
 
 SENSITIVITY, OPTIMIZE = "sensitivity.json", "optimize.json"
 
@@ -137,6 +138,7 @@ _KEYS = {
     "sensitivity": (SENSITIVITY, {"study", "tornado", "indices"}),
     "optimize": (OPTIMIZE, {"study", "aims", "trials"}),
     "validate": (VALIDATE, {"groups", "counts", "not_checked"}),
+    "fit": (FIT, {"causes", "clustering", "node_days_up"}),
 }
 
 """By kind of results, in order of precedence: its file, and keys that tell it from others."""
@@ -154,8 +156,8 @@ class Results(NamedTuple):
     folder
         Where it is.
     kind
-        The command that the report is about: ``run``, ``compare``, ``sweep``, ``sensitivity``, ``optimize`` or
-        ``validate``. Of several in one folder the first of these.
+        The command that the report is about: ``run``, ``compare``, ``sweep``, ``sensitivity``, ``optimize``,
+        ``validate`` or ``fit``. Of several in one folder the first of these.
     documents
         What each command left, by the name of its file.
     """
@@ -199,7 +201,9 @@ def read_results(folder: Path) -> Results:
         )
     if (folder / "journal.jsonl").is_file():
         raise ReportError("holds a study that is not finished: go on with the same ettrick sweep command first")
-    message = "holds no results; ettrick run, compare, sweep, sensitivity, optimize and validate leave them with --out"
+    message = (
+        "holds no results; ettrick run, compare, sweep, sensitivity, optimize, validate and fit leave them with --out"
+    )
     raise ReportError(message)
 
 
@@ -248,7 +252,7 @@ def _check(kind: str, content: dict[str, Any]) -> None:
     """Raise an error about a document of which no report can be made, or that is not as it was written."""
     name = _KEYS[kind][0]
     try:
-        read_document(kind, content)
+        read_document(kind, content, FitDocument if kind == "fit" else None)
     except DocumentMistakeError as error:
         raise ReportError(f"{name}: {error}; make the results anew") from None
     if content["provenance"].get("sha256", checksum(content)) != checksum(content):

@@ -8,6 +8,7 @@ from pydantic import Field
 from pydantic.json_schema import models_json_schema
 
 from analysis.results import models
+from analysis.results.fitted import FitDocument
 from analysis.results.models import (
     ClosedForm,
     Count,
@@ -493,6 +494,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "explain": ExplainDocument,
     "worth": WorthDocument,
     "layouts": LayoutsDocument,
+    "fit": FitDocument,
 }
 """All documents by command; `worth` is ``explain --worth``."""
 

@@ -1200,8 +1200,8 @@ def _rename(content: Any, path: tuple[str, ...], name: str) -> int:
     return 1
 
 
-def read_document(kind: str, content: Any) -> Document:
-    """Return the document that a command has left.
+def read_document(kind: str, content: Any, model: type[Document] | None = None) -> Document:
+    """Return the document that a command has left; `model` is that of a kind with a file of its own.
 
     Raises
     ------
@@ -1209,7 +1209,7 @@ def read_document(kind: str, content: Any) -> Document:
         If it is not what the command writes.
     """
     try:
-        return DOCUMENTS[kind].model_validate(content)
+        return (model or DOCUMENTS[kind]).model_validate(content)
     except ValidationError as error:
         found = error.errors(include_url=False)
         first = found[0]

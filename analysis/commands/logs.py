@@ -1,0 +1,109 @@
+"""The command that turns operational logs into a failure model: ettrick fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from analysis.commands.options import JsonOption, OverwriteOption, QuietOption
+from analysis.commands.terminal import NO, OutputFolder, command_line, refuse, say
+
+if TYPE_CHECKING:
+    from analysis.logs.pipeline import Request
+
+
+def fit(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE",
+            help="Logs, plain or gzip; - is standard input. Slurm, kernel and training logs, CSV.",
+        ),
+    ],
+    inventory: Annotated[
+        str, typer.Option(metavar="FILE", help="CSV of all nodes: node, gpus, rack, in_service, out_of_service.")
+    ] = "",
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", help="How many nodes there are, where there is no inventory.", min=1)
+    ] = None,
+    timezone: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ZONE", help="Of local times, as America/Chicago; of one file, FILE=ZONE. Repeatable."),
+    ] = None,
+    as_: Annotated[
+        list[str] | None, typer.Option("--as", metavar="FILE=KIND", help="What a file is, if it is not recognised.")
+    ] = None,
+    window: Annotated[
+        str, typer.Option(metavar="START/END", help="What was watched; without it, what the logs say.")
+    ] = "",
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="START/END", help="When nothing was collected. Repeatable.")
+    ] = None,
+    rules: Annotated[str, typer.Option(metavar="FILE", help="Rules of causes that come before Ettrick's own.")] = "",
+    name: Annotated[str, typer.Option(metavar="NAME", help="Name of the cluster.")] = "fitted",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Write failures.yaml, scenario.yaml, tables and the report here."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    overwrite: OverwriteOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Fit a failure model to logs, and say how sure it is.
+
+    The exit status is 1 if no model can be fitted.
+    """
+    keep = OutputFolder(out, "fit.json", overwrite=overwrite)
+    keep.refuse_others(lambda found: found["name"] == name and "node_days_up" in found)
+
+    from analysis.logs import pipeline
+    from analysis.page.chapters import fit as chapter
+    from analysis.page.formats import html, markdown, terminal
+    from analysis.results.run import provenance, render
+    from analysis.terminal import Progress
+
+    request = _request(files, inventory, nodes, timezone or [], as_ or [], window, without or [], rules, name)
+    is_quiet = quiet or as_json
+    try:
+        with Progress("files", quiet=is_quiet) as reading, Progress("simulations", quiet=is_quiet) as checking:
+            found = pipeline.run(request, provenance(command_line()), reading, checking)
+    except pipeline.LogError as error:
+        refuse(str(error))
+    except pipeline.NoModelError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(NO) from None
+    rendered = render(found.document)
+    made = chapter.report(found.document)
+    reports = {"report.html": html.write(made).decode(), "report.md": markdown.write(made).decode()} if out else {}
+    complaint = keep.write(rendered, {**found.files, **reports}, stale="failures-alternative.yaml")
+    say(rendered if as_json else terminal.write(chapter.sections(found.document, has_pictures=False)))
+    if complaint is not None:
+        refuse(complaint)
+    if out is not None and not as_json:
+        say(f"\n{out}: {', '.join([*found.files, *reports, 'fit.json'])}")
+
+
+def _request(
+    files: list[str], inventory: str, nodes: int | None, zones: list[str], kinds: list[str], window: str,
+    without: list[str], rules: str, name: str,
+) -> Request:  # fmt: skip
+    """Return what is asked for, or end with one line about an option."""
+    from analysis.logs import pipeline
+
+    stated = {}
+    for text in kinds:
+        file, equals, kind = text.rpartition("=")
+        matching = [each for each in files if each == file or Path(each).name == file]
+        if not equals or not matching:
+            refuse(f"--as {text}: needs FILE=KIND, with one of the files that are given")
+        stated.update(dict.fromkeys(matching, kind))
+    try:
+        whole = pipeline.spans([window], zones, "--window")[0] if window else None
+        gaps = pipeline.spans(without, zones, "--without")
+    except pipeline.LogError as error:
+        refuse(str(error))
+    return pipeline.Request(files, inventory, zones, stated, nodes, whole, gaps, rules, name)

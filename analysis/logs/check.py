@@ -1,0 +1,277 @@
+"""The self-check: the fitted model, simulated on the same exposure, beside the data.
+
+A statistic of the data outside of what 95 % of the simulations have is a finding. It says which mechanism is missing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import sim
+from analysis.logs import write
+from analysis.logs.estimate import dispersion, split_half
+from analysis.results.fitted import CheckFound
+from sim.units import DAY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from analysis.logs.events import History
+    from analysis.logs.fit import Fitted
+
+SIMULATIONS = 100
+
+MOST_EVENTS = 3e6
+
+"""Failures that a check simulates at most, all its replications together."""
+
+NAMES = (
+    "outages",
+    "daily dispersion",
+    "weekly dispersion",
+    "gap shape",
+    "share of worst tenth",
+    "repeated in 7 days",
+    "lasting difference",
+    "nodes down P99",
+    "unavailability",
+)
+
+WITH_ENDS = 2
+
+"""How many of the last of them need ends of outages."""
+
+
+# What a trace of failures says about how far its nodes are from independent and alike.
+
+TICKS = 10_000
+
+"""Resolution of the published trace [1/day]."""
+
+
+class Faults(NamedTuple):
+    """The faults of a trace.
+
+    Parameters
+    ----------
+    node
+        Whose fault, from 0, shape (n,).
+    start, end
+        When the node went down and returned, from the origin of the trace [day].
+    nodes
+        Nodes in all, those without faults included.
+    days
+        Length of the trace [day].
+    """
+
+    node: NDArray[np.int64]
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    nodes: int
+    days: float
+
+
+def daily_dispersion(faults: Faults) -> float:
+    """Return variance over mean of the number of starts of a day [-]; 1 for a Poisson process."""
+    counts = np.bincount(_ticks(faults.start) // TICKS, minlength=math.ceil(faults.days))[: math.ceil(faults.days)]
+    return float(counts.var() / counts.mean())
+
+
+def down_p99(faults: Faults) -> float:
+    """Return the number of nodes down that is not exceeded in 99 % of the time, from the first fault on."""
+    weights = time_by_nodes_down(faults)
+    return float(np.argmax(np.cumsum(weights) >= 0.99 * weights.sum() * (1 - 1e-12)))
+
+
+def gap_shape(faults: Faults) -> float:
+    """Return the Weibull shape of the positive gaps between starts by maximum likelihood [-]; 1 if Poisson."""
+    from scipy.optimize import brentq
+
+    gaps = np.diff(np.sort(_ticks(faults.start)))
+    gaps = gaps[gaps > 0].astype(np.float64)
+    logs = np.log(gaps / gaps.max())
+
+    def score(shape: float) -> float:
+        powers = np.exp(shape * logs)
+        return float(powers @ logs / powers.sum() - 1 / shape - logs.mean())
+
+    return float(brentq(score, 0.01, 100.0))
+
+
+def top_decile_share(faults: Faults) -> float:
+    """Return the share of the faults on the tenth of the nodes that has most of them [-]."""
+    counts = np.sort(np.bincount(faults.node, minlength=faults.nodes))
+    return float(counts[-math.ceil(faults.nodes / 10) :].sum() / faults.node.size)
+
+
+def lasting_difference(faults: Faults) -> float:
+    """Return the squared variation between nodes that the two halves of a trace share [-]; 0 for equal nodes."""
+    early = faults.start < faults.days / 2
+    first, second = (np.bincount(faults.node[mine], minlength=faults.nodes) for mine in (early, ~early))
+    return split_half(first, second, draws=0).value
+
+
+def unavailability(faults: Faults) -> float:
+    """Return the mean share of the nodes that is down, from the first fault on [-]."""
+    weights = time_by_nodes_down(faults)
+    return float(weights @ np.arange(weights.size) / weights.sum() / faults.nodes)
+
+
+def _ticks(times: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return times at the resolution of the trace [1/10,000 day]."""
+    return np.rint(times * TICKS).astype(np.int64)
+
+
+def time_by_nodes_down(faults: Faults) -> NDArray[np.float64]:
+    """Return for how long 0, 1, 2 ... nodes are down from the first fault on [1/10,000 day].
+
+    Outages of a node that overlap count once: a node is down while it has begun more of them than have ended.
+    """
+    last = round(faults.days * TICKS)
+    begin, end = (np.minimum(_ticks(np.minimum(times, faults.days)), last) for times in (faults.start, faults.end))
+    first = int(begin.min())
+    time = np.concatenate((begin, end))
+    node = np.concatenate((faults.node, faults.node))
+    step = np.repeat([1, -1], begin.size)
+    # By node, in time, beginnings first: the running sum is how many outages of the node are open, 0 after its last.
+    order = np.lexsort((-step, time, node))
+    time, step = time[order], step[order]
+    open_ = np.cumsum(step)
+    change = np.where((step == 1) & (open_ == 1), 1, np.where((step == -1) & (open_ == 0), -1, 0))
+    inside = np.argsort(time, kind="stable")
+    level = np.concatenate(([0], np.cumsum(change[inside])))
+    edges = np.concatenate(([first], time[inside], [last]))
+    # Between changes at one instant the level may be anything, but it lasts for no time.
+    return np.bincount(np.maximum(level, 0), weights=np.diff(edges)).astype(np.float64)
+
+
+STATISTICS: dict[str, Callable[[Faults], float]] = {
+    "daily dispersion": daily_dispersion,
+    "nodes down P99": down_p99,
+    "gap shape": gap_shape,
+    "share of worst tenth": top_decile_share,
+    "unavailability": unavailability,
+    "lasting difference": lasting_difference,
+}
+
+
+# The data beside simulations.
+
+
+def statistics(faults: Faults) -> NDArray[np.float64]:
+    """Return the statistics of `NAMES`, NaN where a trace has too few outages for one."""
+    if len(faults.node) < 10 or np.ptp(faults.start) * TICKS < 10:
+        return np.array([float(len(faults.node))] + [math.nan] * (len(NAMES) - 1))
+    weeks = np.histogram(faults.start, np.arange(0, max(faults.days, 7.0) + 1e-9, 7.0))[0]
+    more = {
+        "outages": float(len(faults.node)),
+        "weekly dispersion": dispersion(weeks),
+        "repeated in 7 days": _repeats(faults),
+    }
+    return np.array([more[name] if name in more else STATISTICS[name](faults) for name in NAMES])
+
+
+def _repeats(faults: Faults) -> float:
+    """Return the share of returns that are followed by an outage of the same node within 7 days."""
+    order = np.lexsort((faults.start, faults.node))
+    node, start, end = faults.node[order], faults.start[order], faults.end[order]
+    seen = end < faults.days - 7
+    again = np.zeros(len(node), dtype=np.bool_)
+    again[:-1] = (node[1:] == node[:-1]) & (start[1:] - end[:-1] < 7)
+    return float(again[seen].mean()) if seen.any() else math.nan
+
+
+def trace_of(history: History) -> Faults:
+    """Return the outages of a history, in days from the start of its window."""
+    number, days = history.number, (history.end - history.start) / DAY
+    return Faults(
+        np.array([number[event.node] for event in history.outages], dtype=np.int64),
+        np.array([event.t - history.start for event in history.outages]) / DAY,
+        np.array([(history.until(event) if history.has_ends else event.t) - history.start for event in history.outages])
+        / DAY,
+        len(history.nodes),
+        days,
+    )
+
+
+def simulated(
+    fitted: Fitted,
+    entries: list[dict[str, Any]],
+    count: int = SIMULATIONS,
+    progress: Callable[[int, int | None], None] = lambda _done, _total: None,
+) -> list[Faults]:
+    """Return outages of the model on the exposure of the data, one trace for each replication."""
+    history = fitted.history
+    days = (history.end - history.start) / DAY
+    prepared = sim.prepare(sim.parse(write.idle_cluster(fitted, entries, days)))
+    count = int(min(count, max(MOST_EVENTS / max(len(history.outages), 1), 20)))
+    order = np.array(sorted(range(len(history.nodes)), key=lambda at: (history.racks[at], at)))
+    watched: dict[int, list[tuple[float, float]]] = {}
+    for unit, enter, leave in zip(history.unit, history.enter, history.leave, strict=True):
+        watched.setdefault(int(unit), []).append(((enter - history.start) / DAY, (leave - history.start) / DAY))
+    found = []
+    for number in range(count):
+        rows = [
+            (node, outage.start / DAY, min(outage.end / DAY, leave))
+            for outage in sim.run(prepared, number, keeps_log=True).outages
+            for node in (int(order[outage.node]),)
+            for enter, leave in watched.get(node, ())
+            if enter <= outage.start / DAY < leave
+        ]
+        node, start, end = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.zeros(0),) * 3
+        found.append(
+            Faults(node.astype(np.int64), start.astype(np.float64), end.astype(np.float64), len(history.nodes), days)
+        )
+        progress(number + 1, count)
+    return found
+
+
+def compare(fitted: Fitted, traces: list[Faults]) -> list[CheckFound]:
+    """Return each statistic of the data beside its range in simulated traces."""
+    history = fitted.history
+    data = statistics(trace_of(history))
+    drawn = np.array([statistics(trace) for trace in traces])
+    result = []
+    for at, name in enumerate(NAMES):
+        if at >= len(NAMES) - WITH_ENDS and not history.has_ends:
+            continue
+        mine = drawn[:, at][~np.isnan(drawn[:, at])]
+        if len(mine) < 10 or math.isnan(data[at]):
+            continue
+        low, middle, high = (float(x) for x in np.quantile(mine, [0.025, 0.5, 0.975]))
+        result.append(
+            CheckFound(
+                name=name, data=float(data[at]), low=low, median=middle, high=high,
+                inside=bool(low - 1e-9 <= data[at] <= high + 1e-9),
+            )
+        )  # fmt: skip
+    return result
+
+
+def swings(fitted: Fitted, traces: list[Faults]) -> tuple[float, float]:
+    """Return the stretch [d] and coefficient of variation of swings that explain the dispersion the model lacks.
+
+    Of windows of a day, a week and 30 days, the one whose counts are most above what the model simulates; the variance
+    of its counts over their mean, less that of the model, over the mean count. Zero where none is above 97.5 % of them.
+    """
+    history = fitted.history
+    days = (history.end - history.start) / DAY
+    data = trace_of(history)
+    best, above = (0.0, 0.0), 1.0
+    for width in (1.0, 7.0, 30.0):
+        windows = int(days // width)
+        if windows < 8 or len(data.start) < 50:
+            continue
+        edges = width * np.arange(windows + 1)
+        counts = np.histogram(data.start, edges)[0]
+        drawn = [dispersion(np.histogram(trace.start, edges)[0]) for trace in traces]
+        measured, limit = dispersion(counts), float(np.quantile(drawn, 0.975))
+        if measured / limit > above:
+            above = measured / limit
+            best = width, math.sqrt((measured - float(np.median(drawn))) / counts.mean())
+    return best

@@ -1,0 +1,927 @@
+"""Estimators of failure models from events and exposure: pure functions of arrays.
+
+Every rate is events over the time in which they could happen; every law is fitted with what was still alive at the end
+(right censoring) and what was met late (late entry). Times are in one unit of the caller's choice, days in `fit`.
+
+References
+----------
+H. Jeffreys, "Theory of Probability" (1961): the interval of a rate. W. Nelson, "Recurrent Events Data Analysis" (2003):
+the mean cumulative function. L. H. Crow, AMSAA TR-138 (1974): power-law trend. J. Klein, M. Moeschberger, "Survival
+Analysis" (2003): late entry and residuals. S. G. Self, K.-Y. Liang, J. Am. Stat. Assoc. 82 (1987): a variance of zero
+lies on the border, so that its likelihood ratio is zero half of the time.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+FEW, SOME = 5, 20
+
+"""Events below which a cause gets a shared rate and nothing else; below which no law but the simplest is fitted."""
+
+BETTER = 4.0
+
+"""By how much the AIC of a richer model must be lower."""
+
+CHI2 = 3.841458820694124
+
+"""95 % quantile of chi-squared with one degree of freedom."""
+
+BORDER = 2.705543454095404
+
+"""The same where the parameter lies on its border: half of the time the ratio is zero."""
+
+
+class Estimate(NamedTuple):
+    """A number and its 95 % interval; both ends NaN where there is none."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+
+def rate(events: float, exposure: float, level: float = 0.95) -> Estimate:
+    """Return a constant rate and its Jeffreys interval, Gamma(n + 1/2, T); without events the limit is one-sided.
+
+    Parameters
+    ----------
+    events, exposure
+        Number n [-], and the time T in which they could happen.
+    level
+        Of the interval [-].
+    """
+    from scipy.special import gammaincinv
+
+    tail = (1 - level) / 2
+    if events == 0:
+        return Estimate(0.0, 0.0, -math.log(1 - level) / exposure)
+    low, high = (float(gammaincinv(events + 0.5, q)) / exposure for q in (tail, 1 - tail))
+    return Estimate(events / exposure, low, high)
+
+
+def share(hits: int, total: int) -> Estimate:
+    """Return a probability and its Clopper-Pearson interval."""
+    from scipy.special import betaincinv
+
+    low = 0.0 if hits == 0 else float(betaincinv(hits, total - hits + 1, 0.025))
+    high = 1.0 if hits == total else float(betaincinv(hits + 1, total - hits, 0.975))
+    return Estimate(hits / total if total else math.nan, low, high)
+
+
+class Pooled(NamedTuple):
+    """A Gamma law of rates: shape and rate of the prior, and the posterior rate of each."""
+
+    shape: float
+    rate: float
+    each: Array
+
+
+def pooled(events: ArrayLike, exposure: ArrayLike) -> Pooled:
+    """Return rates that lend each other strength: n_i ~ Poisson(rate_i T_i), rate_i ~ Gamma(a, b).
+
+    Parameters
+    ----------
+    events, exposure
+        Of each cause, node or site, shape (n,).
+    """
+    n, time = np.asarray(events, dtype=np.float64), np.asarray(exposure, dtype=np.float64)
+    log_shape, log_rate = _minimum(lambda x: -_gamma_poisson(n, time, math.exp(x[0]), math.exp(x[1])), _start(n, time))
+    shape, beta = math.exp(log_shape), math.exp(log_rate)
+    return Pooled(shape, beta, (shape + n) / (beta + time))
+
+
+def _start(n: Array, time: Array) -> list[float]:
+    mean = max(n.sum(), 0.5) / time.sum()
+    return [0.0, -math.log(mean)]
+
+
+def _gamma_poisson(n: Array, time: Array, shape: float, beta: float) -> float:
+    """Return the log-likelihood of counts whose rates have a Gamma law, without ln n! and n ln T."""
+    from scipy.special import gammaln
+
+    return float(np.sum(gammaln(shape + n) - gammaln(shape) + shape * np.log(beta) - (shape + n) * np.log(beta + time)))
+
+
+# Laws of lives.
+
+
+@dataclass(frozen=True)
+class Lives:
+    """Lives of units: age at failure or when last seen, whether it failed, and age at entry; shape (n,) each."""
+
+    age: Array
+    failed: NDArray[np.bool_]
+    entry: Array
+
+    @staticmethod
+    def of(age: ArrayLike, failed: ArrayLike | None = None, entry: ArrayLike | None = None) -> Lives:
+        """Return lives; without `failed` all of them ended, without `entry` all were seen from the start."""
+        ages = np.asarray(age, dtype=np.float64)
+        return Lives(
+            ages,
+            np.ones(len(ages), dtype=np.bool_) if failed is None else np.asarray(failed, dtype=np.bool_),
+            np.zeros(len(ages)) if entry is None else np.asarray(entry, dtype=np.float64),
+        )
+
+
+@dataclass(frozen=True)
+class Law:
+    """A fitted law: its name as in a scenario, parameters, log-likelihood, and the parameters' number.
+
+    ``hazard`` is the cumulative one, a function of ages of shape (n,).
+    """
+
+    use: str
+    parameters: Mapping[str, Estimate]
+    log_likelihood: float
+    free: int
+    hazard: Callable[[Array], Array]
+
+    @property
+    def aic(self) -> float:
+        """2 (parameters - log-likelihood)."""
+        return 2 * (self.free - self.log_likelihood)
+
+
+def exponential(lives: Lives) -> Law:
+    """Return the constant hazard: failures over time lived."""
+    events, time = int(lives.failed.sum()), float((lives.age - lives.entry).sum())
+    found = rate(events, time)
+    mean = Estimate(*(1 / x if x > 0 else math.inf for x in (found.value, found.high, found.low)))
+    fit = events * math.log(found.value) - events if events else 0.0
+    return Law("exponential", {"mean": mean}, fit, 1, lambda x: found.value * x)
+
+
+def weibull(lives: Lives) -> Law:
+    """Return the Weibull law with profile intervals of its shape and scale.
+
+    With late entry v the log-likelihood is sum d (ln k + (k - 1) ln t - k ln s) - (t/s)^k + (v/s)^k.
+    """
+    age, entry, failed = lives.age, lives.entry, lives.failed
+    events = int(failed.sum())
+    unit = float(age.max())
+    with np.errstate(divide="ignore"):
+        log_age, log_entry = np.log(age / unit), np.log(entry / unit)
+    of_failed = float(log_age[failed].sum())
+
+    def sums(shape: float) -> float:
+        return float(np.exp(shape * log_age).sum() - np.exp(shape * log_entry).sum())
+
+    def profile(shape: float) -> float:
+        # At its best the scale is (sums / events)^(1/shape).
+        return events * (math.log(shape) - math.log(sums(shape) / events) - 1) + (shape - 1) * of_failed
+
+    shape = _best(profile, 0.02, 60.0)
+    top = profile(shape)
+    low, high = _limits(profile, shape, top, 0.02, 60.0)
+    scale = (sums(shape) / events) ** (1 / shape)
+
+    def of_scale(log_scale: float) -> float:
+        def at(k: float) -> float:
+            return events * (math.log(k) - k * log_scale) + (k - 1) * of_failed - math.exp(-k * log_scale) * sums(k)
+
+        return at(_best(at, 0.02, 60.0))
+
+    centre = math.log(scale)
+    ends = _limits(of_scale, centre, top, centre - 8, centre + 8)
+    return Law(
+        "weibull",
+        {"shape": Estimate(shape, low, high), "scale": Estimate(*(unit * math.exp(x) for x in (centre, *ends)))},
+        top - events * math.log(unit), 2, lambda x: (x / unit / scale) ** shape,
+    )  # fmt: skip
+
+
+def lognormal(lives: Lives) -> Law:
+    """Return the log-normal law with intervals from the curvature of the likelihood."""
+    part = two_lognormals(lives.age, lives.failed, parts=1, entry=lives.entry)
+    (_, median, sigma), errors = part.parts[0], part.errors
+    from scipy.special import log_ndtr
+
+    def hazard(x: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return -np.asarray(log_ndtr((math.log(median) - np.log(x)) / sigma))
+
+    width = 1.959963984540054
+    parameters = {
+        "median": Estimate(median, *(median * math.exp(sign * width * errors[0]) for sign in (-1, 1))),
+        "sigma": Estimate(sigma, *(sigma * math.exp(sign * width * errors[1]) for sign in (-1, 1))),
+    }
+    return Law("lognormal", parameters, part.log_likelihood, 2, hazard)
+
+
+def piecewise(lives: Lives, edges: Sequence[float]) -> Law:
+    """Return constant hazards between ages: failures over the time lived there; `edges` begin with 0."""
+    starts, ends = np.asarray(edges, dtype=np.float64), np.append(np.asarray(edges[1:], dtype=np.float64), np.inf)
+    lived = np.array([
+        float(np.clip(np.minimum(lives.age, b) - np.maximum(lives.entry, a), 0, None).sum())
+        for a, b in zip(starts, ends, strict=True)
+    ])  # fmt: skip
+    events = np.histogram(lives.age[lives.failed], np.append(starts, np.inf))[0]
+    found = [rate(int(n), t) if t > 0 else Estimate(0.0) for n, t in zip(events, lived, strict=True)]
+    hazards = np.array([each.value for each in found])
+    fit = float(sum(n * math.log(h) - n for n, h in zip(events, hazards, strict=True) if n))
+
+    def hazard(x: Array) -> Array:
+        lived = np.clip(np.minimum(x, ends[:, None]) - starts[:, None], 0, None)
+        return np.asarray(np.sum(hazards[:, None] * lived, axis=0))
+
+    parameters = {f"from {a:g}": each for a, each in zip(starts, found, strict=True)}
+    return Law("piecewise", parameters, fit, len(edges), hazard)
+
+
+def best_law(laws: Sequence[Law]) -> Law:
+    """Return the law to use: the first, unless a later one has an AIC lower by more than `BETTER`."""
+    best = laws[0]
+    for law in laws[1:]:
+        if law.aic < best.aic - BETTER:
+            best = law
+    return best
+
+
+def misfit(law: Law, lives: Lives, refit: Callable[[Lives], Law], draws: int = 100, seed: int = 0) -> float:
+    """Return the probability of a fit no better than this one if the law were true (parametric bootstrap) [-].
+
+    The residuals H(t) of lives that end at random are exponential with mean 1, censored as the lives are: the statistic
+    is the largest distance between their Nelson-Aalen hazard and the straight line, over its standard error.
+    """
+    observed = _residual_distance(law, lives)
+    generator = np.random.default_rng(seed)
+    worse = 0
+    limits = np.where(lives.failed, np.inf, lives.age)
+    edge = float(lives.age.max())
+    grid = np.linspace(0, edge, 2000)
+    hazards = law.hazard(grid[1:])
+    for _ in range(draws):
+        target = law.hazard(np.maximum(lives.entry, 1e-12)) + generator.exponential(size=len(limits))
+        age = np.interp(target, np.concatenate(([0.0], hazards)), grid, right=np.inf)
+        until = np.minimum(limits, edge)
+        drawn = Lives(np.maximum(np.minimum(age, until), lives.entry + 1e-9), age <= until, lives.entry)
+        worse += _residual_distance(refit(drawn), drawn) >= observed
+    return (worse + 1) / (draws + 1)
+
+
+def _residual_distance(law: Law, lives: Lives) -> float:
+    residual = law.hazard(lives.age)
+    entry = law.hazard(np.maximum(lives.entry, 1e-12))
+    order = np.argsort(residual)
+    times, failed = residual[order], lives.failed[order]
+    at_risk = np.arange(len(times), 0, -1) - (len(entry) - np.searchsorted(np.sort(entry), times, side="left"))
+    at_risk = np.maximum(at_risk, 1)
+    hazard = np.cumsum(failed / at_risk)
+    error = np.sqrt(np.cumsum(failed / at_risk**2.0))
+    use = failed & (at_risk >= 10)
+    return float(np.max(np.abs(hazard - times)[use] / np.maximum(error[use], 1e-12) ** 0.5)) if use.any() else 0.0
+
+
+class Mixed(NamedTuple):
+    """One or two log-normal laws: weight, median and sigma of each, log-likelihood, free parameters.
+
+    ``errors`` are standard errors of ln median and ln sigma, of one law alone.
+    """
+
+    parts: tuple[tuple[float, float, float], ...]
+    log_likelihood: float
+    free: int
+    errors: tuple[float, float] = (math.nan, math.nan)
+
+    @property
+    def aic(self) -> float:
+        """2 (parameters - log-likelihood)."""
+        return 2 * (self.free - self.log_likelihood)
+
+
+LEAST_SIGMA = 0.1
+
+
+def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: ArrayLike | None = None) -> Mixed:
+    """Return a mixture of log-normal laws of durations by maximum likelihood (EM), those not `done` censored.
+
+    Parameters
+    ----------
+    time, done
+        Durations above 0, and whether each is complete; shape (n,).
+    parts
+        One law or two.
+    entry
+        Duration from which on each was seen, of one law alone.
+    """
+    from scipy.special import log_ndtr
+
+    x, is_done = np.log(np.asarray(time, dtype=np.float64)), np.asarray(done, dtype=np.bool_)
+    late = None if entry is None or not np.any(entry) else np.asarray(entry, dtype=np.float64)
+    constant = -0.5 * math.log(2 * math.pi)
+
+    def terms(mu: float, sigma: float) -> Array:
+        z = (x - mu) / sigma
+        value = np.where(is_done, constant - math.log(sigma) - x - z * z / 2, log_ndtr(-z))
+        if late is not None:
+            with np.errstate(divide="ignore"):
+                value -= np.where(late > 0, log_ndtr((mu - np.log(late)) / sigma), 0.0)
+        return np.asarray(value)
+
+    seen = x[is_done] if is_done.any() else x
+    if parts == 1:
+        log_sigma = math.log(max(float(seen.std()), LEAST_SIGMA))
+        found = _minimum(
+            lambda p: -float(terms(p[0], math.exp(max(p[1], math.log(LEAST_SIGMA)))).sum()),
+            [float(seen.mean()), log_sigma],
+        )
+        sigma = max(math.exp(found[1]), LEAST_SIGMA)
+        n = max(int(is_done.sum()), 1)
+        errors = (sigma / math.sqrt(n), 1 / math.sqrt(2 * n))
+        return Mixed(((1.0, math.exp(found[0]), sigma),), float(terms(found[0], sigma).sum()), 2, errors)
+    best: Mixed | None = None
+    for cut in (0.25, 0.5, 0.75):
+        edge = float(np.quantile(seen, cut))
+        low, high = seen[seen <= edge], seen[seen > edge]
+        if len(low) < 2 or len(high) < 2:
+            continue
+        start = [
+            math.log(cut / (1 - cut)), float(low.mean()), math.log(max(low.std(), LEAST_SIGMA)), float(high.mean()),
+            math.log(max(high.std(), LEAST_SIGMA)),
+        ]  # fmt: skip
+
+        def negative(p: Array) -> float:
+            if abs(p[0]) > 5:
+                return 1e12
+            sigmas = [math.exp(min(max(p[k], math.log(LEAST_SIGMA)), 2.0)) for k in (2, 4)]
+            first, second = (terms(p[k], s) for k, s in zip((1, 3), sigmas, strict=True))
+            return -float(np.logaddexp(first - np.logaddexp(0, -p[0]), second - np.logaddexp(0, p[0])).sum())
+
+        found = _minimum(negative, start)
+        weight = 1 / (1 + math.exp(-found[0]))
+        sigmas = [math.exp(min(max(found[k], math.log(LEAST_SIGMA)), 2.0)) for k in (2, 4)]
+        pair = sorted(
+            ((weight, math.exp(found[1]), sigmas[0]), (1 - weight, math.exp(found[3]), sigmas[1])),
+            key=lambda part: part[1],
+        )
+        fit = Mixed(tuple(pair), -negative(np.asarray(found)), 5)
+        if best is None or fit.log_likelihood > best.log_likelihood:
+            best = fit
+    return best if best is not None else two_lognormals(time, done, parts=1)
+
+
+def duration_law(time: ArrayLike, done: ArrayLike) -> Mixed:
+    """Return one log-normal law of durations, or two where that is clearly better and there are enough."""
+    one = two_lognormals(time, done, parts=1)
+    if int(np.sum(np.asarray(done))) < SOME:
+        return one
+    two = two_lognormals(time, done, parts=2)
+    return two if two.aic < one.aic - BETTER else one
+
+
+# Trend, change points, dispersion.
+
+
+class Trend(NamedTuple):
+    """Power law of the rate: exponent beta (below 1 it falls) and its interval, scale lambda of lambda t^beta."""
+
+    exponent: Estimate
+    scale: float
+    unbiased: float
+
+
+def trend(times: ArrayLike, end: float, dispersion: float = 1.0) -> Trend:
+    """Return the Crow-AMSAA fit of moments up to a fixed `end`: beta = n / sum ln(T / t).
+
+    ``2 n beta / beta_hat`` is chi-squared with 2 n degrees of freedom; events that come in clusters count for
+    n / `dispersion` of them.
+    """
+    from scipy.special import gammaincinv
+
+    t = np.asarray(times, dtype=np.float64)
+    n = len(t)
+    beta = n / float(np.log(end / np.maximum(t, end * 1e-9)).sum())
+    effective = max(n / max(dispersion, 1.0), 1.0)
+    low, high = (beta * float(gammaincinv(effective, q)) / effective for q in (0.025, 0.975))
+    return Trend(Estimate(beta, low, high), n / end**beta, (n - 1) / n * beta)
+
+
+def dispersion(counts: ArrayLike, exposure: ArrayLike | None = None) -> float:
+    """Return variance over mean of counts, for equal or given exposures: Pearson's statistic over its freedom [-]."""
+    n = np.asarray(counts, dtype=np.float64)
+    time = np.ones(len(n)) if exposure is None else np.asarray(exposure, dtype=np.float64)
+    expected = n.sum() * time / time.sum()
+    use = expected > 0
+    if use.sum() < 2 or not n.sum():
+        return 1.0
+    return float(((n - expected)[use] ** 2 / expected[use]).sum() / (use.sum() - 1))
+
+
+class Change(NamedTuple):
+    """Where a rate changes: number of the first window after it, rates before and after, and how clear it is.
+
+    ``evidence`` is twice the gain in log-likelihood over the dispersion [-].
+    """
+
+    at: int
+    before: float
+    after: float
+    evidence: float
+
+
+def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0, least: int = 4) -> list[Change]:
+    """Return the changes of a rate between windows: optimal partitioning with the Poisson cost N - N ln(N / E).
+
+    Parameters
+    ----------
+    counts, exposure
+        Of each window, shape (n,).
+    spread
+        Variance over mean of the counts within a stretch: the penalty ln n is multiplied by it.
+    least
+        Fewest windows between two changes.
+
+    References
+    ----------
+    B. Jackson et al., "An algorithm for optimal partitioning of data on an interval", IEEE Signal Processing Letters 12
+    (2005).
+    """
+    n = np.concatenate(([0.0], np.cumsum(np.asarray(counts, dtype=np.float64))))
+    time = np.concatenate(([0.0], np.cumsum(np.asarray(exposure, dtype=np.float64))))
+    last = len(n) - 1
+
+    def cost(a: int, b: int) -> float:
+        events, watched = n[b] - n[a], time[b] - time[a]
+        return float(-events * math.log(events / watched)) if events and watched > 0 else 0.0
+
+    penalty = math.log(max(last, 2)) * max(
+        spread, 1.0
+    )  # twice this is the 95 % quantile of the largest gain without one
+    best, where = [-penalty], [0]
+    for b in range(1, last + 1):
+        options = [(best[a] + cost(a, b) + penalty, a) for a in range(b - least + 1) if a == 0 or a >= least]
+        value, a = min(options, default=(math.inf, 0))
+        best.append(value)
+        where.append(a)
+    edges = [last]
+    while edges[-1]:
+        edges.append(where[edges[-1]])
+    edges.reverse()
+    found = []
+    for a, b, c in zip(edges, edges[1:], edges[2:], strict=False):
+        gain = 2 * (cost(a, c) - cost(a, b) - cost(b, c)) / max(spread, 1.0)
+        rates = [(n[y] - n[x]) / (time[y] - time[x]) for x, y in ((a, b), (b, c))]
+        found.append(Change(b, float(rates[0]), float(rates[1]), gain))
+    return found
+
+
+class Cumulative(NamedTuple):
+    """The mean number of events of a unit up to each moment, and its 95 % interval, shape (n,) each."""
+
+    time: Array
+    mean: Array
+    low: Array
+    high: Array
+
+
+def mean_cumulative(
+    unit: ArrayLike, time: ArrayLike, enter: ArrayLike, leave: ArrayLike, points: int = 60, draws: int = 200
+) -> Cumulative:
+    """Return the mean cumulative function by Nelson-Aalen steps d / at risk, with a bootstrap over units.
+
+    Parameters
+    ----------
+    unit, time
+        Of each event, shape (n,); units are 0, 1, ...
+    enter, leave
+        When each unit was watched, shape (units,).
+    points
+        At how many moments.
+    draws
+        Of the bootstrap.
+    """
+    units, times = np.asarray(unit, dtype=np.int64), np.asarray(time, dtype=np.float64)
+    begin, end = np.asarray(enter, dtype=np.float64), np.asarray(leave, dtype=np.float64)
+    edges = np.linspace(begin.min(), end.max(), points + 1)
+    cell = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, points - 1)
+    middle = (edges[1:] + edges[:-1]) / 2
+    watched = (begin[:, None] <= middle) & (middle < end[:, None])
+    generator = np.random.default_rng(0)
+
+    def curve(weight: Array) -> Array:
+        events = np.bincount(cell, weights=weight[units], minlength=points)
+        return np.cumsum(events / np.maximum(weight @ watched, 1e-9))
+
+    many = len(begin)
+    drawn = [curve(np.bincount(generator.integers(0, many, many), minlength=many).astype(float)) for _ in range(draws)]
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    return Cumulative(edges[1:], curve(np.ones(many)), low, high)
+
+
+# Persistent differences between units, model-free.
+
+
+def split_half(first: ArrayLike, second: ArrayLike, draws: int = 1000, seed: int = 0) -> Estimate:
+    """Return the squared coefficient of variation of rates that lasts from one half of the window to the other.
+
+    Cov(n_a, n_b) / (mean n_a mean n_b), with a bootstrap over units: what repeats within a half has no part in it.
+
+    Parameters
+    ----------
+    first, second
+        Events of each unit in the two halves, shape (units,).
+    """
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if (a > 0).sum() < 2 or (b > 0).sum() < 2:
+        return Estimate(math.nan)
+
+    def of(i: NDArray[np.int64] | slice) -> float:
+        x, y = a[i], b[i]
+        means = float(x.mean() * y.mean())
+        return (float((x * y).mean()) - means) / means if means else math.nan
+
+    generator = np.random.default_rng(seed)
+    values = [value for _ in range(draws) if not math.isnan(value := of(generator.integers(0, len(a), len(a))))]
+    if len(values) < draws / 2 or not values:
+        return Estimate(of(slice(None)))
+    low, high = np.quantile(values, [0.025, 0.975])
+    return Estimate(of(slice(None)), float(low), float(high))
+
+
+# Frailty and relapse together. After a return the next failure at tau has survival exp(-mu z tau) (1 - p F(tau)), with
+# F log-normal; the first spell of a unit has p = 0; z ~ Gamma(k, 1/k) belongs to the unit.
+
+
+@dataclass(frozen=True)
+class Spells:
+    """Stretches in which a unit was up; sorted by unit.
+
+    Parameters
+    ----------
+    unit
+        Number of the unit, shape (n,).
+    time
+        Length, shape (n,).
+    failed
+        Whether it ended with a failure, shape (n,).
+    after
+        Whether it began with a return after a failure, shape (n,).
+    units
+        How many units there are, those without a failure too.
+    """
+
+    unit: NDArray[np.int64]
+    time: Array
+    failed: NDArray[np.bool_]
+    after: NDArray[np.bool_]
+    units: int
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """Fits of the model with and without frailty and relapse.
+
+    Parameters
+    ----------
+    name
+        ``poisson``, ``frailty``, ``relapse`` or ``both``.
+    mu
+        Background rate [1/time].
+    probability, median, sigma
+        Of relapse; zero without.
+    cv2
+        Squared coefficient of variation of the frailty [-]; zero without.
+    log_likelihood
+        At the best point.
+    """
+
+    name: str
+    mu: float
+    probability: float = 0.0
+    median: float = 0.0
+    sigma: float = 0.0
+    cv2: float = 0.0
+    log_likelihood: float = -math.inf
+
+    @property
+    def free(self) -> int:
+        """Parameters that were fitted."""
+        return 1 + 3 * (self.probability > 0) + (self.cv2 > 0)
+
+    @property
+    def aic(self) -> float:
+        """2 (parameters - log-likelihood)."""
+        return 2 * (self.free - self.log_likelihood)
+
+
+MANY = 5000
+
+"""Events from which on fewer points of a likelihood have to do."""
+
+POINTS = 40
+
+"""Values of the frailty over which a likelihood is averaged, of equal probability."""
+
+
+class ClusterModel:
+    """The likelihood of spells, and its best points."""
+
+    def __init__(self, spells: Spells) -> None:
+        self.spells = spells
+        self.events = int(spells.failed.sum())
+        self.exposure = float(spells.time.sum())
+        self._time_of = np.asarray(
+            np.bincount(spells.unit, weights=spells.time, minlength=spells.units), dtype=np.float64
+        )
+        self._count_of = np.asarray(np.bincount(spells.unit[spells.failed], minlength=spells.units), dtype=np.float64)
+        after = spells.after & (spells.time > 0)
+        self._log_after = np.log(np.maximum(spells.time[after], 1e-9))
+        self._after_failed = spells.failed[after]
+        self._after_unit = spells.unit[after]
+        self._plain_of = np.bincount(spells.unit[spells.failed & ~after], minlength=spells.units).astype(np.float64)
+        self._span = max(float(spells.time.max(initial=1.0)), 1e-6)
+
+    def log_likelihood(self, mu: float, probability: float, median: float, sigma: float, cv2: float) -> float:
+        """Return the log-likelihood of a point; relapse is left out at probability 0, frailty at cv2 0."""
+        if not probability:
+            if not cv2:
+                return self.events * math.log(mu) - mu * self.exposure
+            shape = 1 / cv2
+            return _gamma_poisson(self._count_of, self._time_of, shape, shape / mu)
+        from scipy.special import logsumexp, ndtr
+
+        x = (self._log_after - math.log(median)) / sigma
+        # 1 - p F, from the side that keeps its digits.
+        alive = (1 - probability) + probability * ndtr(-x)
+        density = probability * np.exp(-x * x / 2 - self._log_after) / (sigma * math.sqrt(2 * math.pi))
+        failed = self._after_failed
+        survived = float(np.log(alive).sum())
+        again = (density / alive)[failed]
+        if not cv2:
+            plain = float(self._plain_of.sum())
+            return survived - mu * self.exposure + plain * math.log(mu) + float(np.log(mu + again).sum())
+        z = _frailties(cv2)
+        unit = self._after_unit[failed]
+        terms = np.log(mu * z[:, None] + again)
+        log_z = np.log(z)[:, None]
+        by_unit = np.zeros((len(z), self.spells.units))
+        if len(unit):
+            begins = np.flatnonzero(np.diff(unit, prepend=-1))
+            by_unit[:, unit[begins]] = np.add.reduceat(terms, begins, axis=1)
+        by_unit += self._plain_of * (math.log(mu) + log_z) - mu * z[:, None] * self._time_of
+        return survived + float((logsumexp(by_unit, axis=0) - math.log(len(z))).sum())
+
+    def fit(self, name: str, start: Clustering | None = None) -> Clustering:
+        """Return the best point of a model."""
+        relapse, frailty = name in ("relapse", "both"), name in ("frailty", "both")
+        mean = max(self.events, 0.5) / self.exposure
+        if not relapse and not frailty:
+            return self._at(name, np.array([math.log(mean)]), relapse=False, frailty=False)
+        starts = []
+        if start is not None:
+            starts.append(_point(start, relapse=relapse, frailty=frailty))
+        for probability, median in ((0.2, self._span / 300), (0.3, self._span / 30)) if relapse else ((0.0, 1.0),):
+            point = Clustering(name, mean * (1 - probability), probability, median, 1.5, 0.5)
+            starts.append(_point(point, relapse=relapse, frailty=frailty))
+        best: Clustering | None = None
+        for begin in starts[: 2 if start is not None else 3]:
+            found = _minimum(lambda p: -self._value(p, relapse=relapse, frailty=frailty), begin)
+            fit = self._at(name, np.asarray(found), relapse=relapse, frailty=frailty)
+            if best is None or fit.log_likelihood > best.log_likelihood:
+                best = fit
+        assert best is not None
+        return best
+
+    def _value(self, p: Array, *, relapse: bool, frailty: bool) -> float:
+        point = _parameters(p, relapse=relapse, frailty=frailty)
+        return self.log_likelihood(*point) - self._outside(point)
+
+    def _outside(self, point: tuple[float, float, float, float, float]) -> float:
+        """Return a penalty beyond what a window can tell: medians of minutes to its length, sigma up to 5."""
+        _, probability, median, sigma, cv2 = point
+        penalty = 0.0
+        if probability:
+            penalty += 50 * max(0.0, math.log(sigma / 5)) ** 2 + 50 * max(0.0, math.log(LEAST_SIGMA / sigma)) ** 2
+            penalty += 50 * max(0.0, math.log(median / self._span)) ** 2
+            penalty += 50 * max(0.0, math.log(self._span * 1e-6 / median)) ** 2
+        if cv2:
+            penalty += 50 * max(0.0, math.log(cv2 / 20)) ** 2 + 50 * max(0.0, math.log(1e-4 / cv2)) ** 2
+        return penalty
+
+    def _at(self, name: str, p: Array, *, relapse: bool, frailty: bool) -> Clustering:
+        point = _parameters(p, relapse=relapse, frailty=frailty)
+        return Clustering(name, *point, log_likelihood=self.log_likelihood(*point))
+
+    def upper_cv2(self, best: Clustering) -> float:
+        """Return the upper 95 % limit of the frailty's squared variation, the other parameters at their best for it."""
+        relapse = best.probability > 0
+        start = _point(best, relapse=relapse, frailty=False)
+
+        def profile(log_cv2: float) -> float:
+            cv2 = math.exp(log_cv2)
+            found = _minimum(lambda p: -self._with(p, cv2, relapse=relapse), start)
+            return self._with(np.asarray(found), cv2, relapse=relapse)
+
+        low = math.log(max(best.cv2, 1e-3))
+        high = low
+        while high < math.log(20) and profile(high) > best.log_likelihood - BORDER / 2:
+            high += 0.35
+        before = max(high - 0.35, low)
+        for _ in range(5):
+            middle = (before + high) / 2
+            if profile(middle) > best.log_likelihood - BORDER / 2:
+                before = middle
+            else:
+                high = middle
+        return math.exp(before)
+
+    def _with(self, p: Array, cv2: float, *, relapse: bool) -> float:
+        mu, probability, median, sigma, _ = _parameters(p, relapse=relapse, frailty=False)
+        point = (mu, probability, median, sigma, cv2)
+        return self.log_likelihood(*point) - self._outside(point)
+
+    def draws(self, best: Clustering, count: int, seed: int = 0) -> list[Clustering]:
+        """Return joint draws of the parameters around the best point, the first one that point.
+
+        Drawn from a Student law with the curvature of the likelihood, weighted by the likelihood, and resampled: as in
+        importance resampling (D. Rubin, 1988), with a flat prior on the scale on which each parameter is estimated.
+        """
+        relapse, frailty = best.probability > 0, best.cv2 > 0
+        centre = np.asarray(_point(best, relapse=relapse, frailty=frailty))
+
+        def value(p: Array) -> float:
+            return self._value(p, relapse=relapse, frailty=frailty)
+
+        root = _curvature(value, centre)
+        generator = np.random.default_rng(seed)
+        proposals = (4 if self.events < MANY else 2) * count
+        normal = generator.standard_normal((proposals, len(centre)))
+        freedom = 6.0
+        scale = np.sqrt(freedom / generator.chisquare(freedom, proposals))
+        points = centre + (normal * scale[:, None]) @ root.T
+        log_proposal = -(freedom + len(centre)) / 2 * np.log1p(((normal * scale[:, None]) ** 2).sum(axis=1) / freedom)
+        values = np.array([value(point) if np.abs(point).max() < 60 else -math.inf for point in points])
+        weights = values - log_proposal
+        weights = np.exp(weights - weights.max())
+        cumulative = np.cumsum(weights) / weights.sum()
+        chosen = np.searchsorted(cumulative, (np.arange(count - 1) + generator.random()) / (count - 1))
+        found = [
+            self._at(best.name, points[min(at, len(points) - 1)], relapse=relapse, frailty=frailty) for at in chosen
+        ]
+        order = generator.permutation(len(found))
+        return [best, *(found[at] for at in order)]
+
+
+@functools.lru_cache(maxsize=64)
+def _frailties(cv2: float) -> Array:
+    """Return values of the frailty of equal probability [-], shape (POINTS,), with mean 1."""
+    from scipy.special import gammaincinv
+
+    shape = 1 / cv2
+    z = np.maximum(np.asarray(gammaincinv(shape, (np.arange(POINTS) + 0.5) / POINTS)) / shape, 1e-9)
+    return np.asarray(z / z.mean())
+
+
+def _point(fit: Clustering, *, relapse: bool, frailty: bool) -> list[float]:
+    """Return a fit as numbers without bounds."""
+    point = [math.log(fit.mu)]
+    if relapse:
+        p = min(max(fit.probability, 1e-3), 0.99)
+        point += [math.log(p / (1 - p)), math.log(max(fit.median, 1e-9)), math.log(max(fit.sigma, LEAST_SIGMA))]
+    if frailty:
+        point.append(math.log(max(fit.cv2, 0.05)))
+    return point
+
+
+def _parameters(
+    p: Array | Sequence[float], *, relapse: bool, frailty: bool
+) -> tuple[float, float, float, float, float]:
+    """Return mu, probability, median, sigma and cv2 of numbers without bounds."""
+    x = np.clip(np.asarray(p, dtype=np.float64), -60, 60)
+    rest = (1 / (1 + math.exp(-x[1])), math.exp(x[2]), math.exp(x[3])) if relapse else (0.0, 0.0, 0.0)
+    return math.exp(x[0]), *rest, math.exp(max(x[-1], -10)) if frailty else 0.0
+
+
+class Verdict(NamedTuple):
+    """What clusters the failures of units: the four fits by name, the one to use, and the answer in a word.
+
+    ``frailty`` and ``relapse`` are ``yes``, ``no`` or ``undecided``; ``upper_cv2`` is the upper limit of what may be
+    hidden where frailty is not in the model. It is ``contradicted`` where the likelihood asks for more frailty than
+    lasts from one half of the window to the other.
+    """
+
+    fits: Mapping[str, Clustering]
+    chosen: Clustering
+    relapse: str
+    frailty: str
+    upper_cv2: float
+    alternative: Clustering | None
+    contradicted: bool = False
+
+
+HIDDEN = 0.1
+
+"""Squared variation [-] that must be ruled out before nodes count as equal."""
+
+
+def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
+    """Fit units that are equal or not, and repairs that hold or not, in all four combinations, and choose.
+
+    Relapse is taken if it lowers the AIC by more than `BETTER`. Frailty is taken if, beside it, its likelihood ratio is
+    above 2.71. If it is not and its upper limit is above `HIDDEN`, the answer is "undecided", and the fit with both is
+    the alternative. With fewer than `SOME` failures nothing but the rate is fitted.
+
+    Parameters
+    ----------
+    spells
+        Stretches in which units were up.
+    lasting
+        Squared variation that lasts from one half of the window to the other (`split_half`): a frailty above its upper
+        end is not taken, because what it describes does not stay.
+    """
+    model = ClusterModel(spells)
+    poisson = model.fit("poisson")
+    if model.events < SOME:
+        return Verdict({"poisson": poisson}, poisson, "undecided", "undecided", math.nan, None)
+    frailty = model.fit("frailty")
+    relapse = model.fit("relapse")
+    seed = replace(relapse, cv2=max(frailty.cv2 / 3, 0.1)) if relapse.probability else None
+    both = model.fit("both", seed)
+    fits = {fit.name: fit for fit in (poisson, frailty, relapse, both)}
+    has_relapse = min(relapse.aic, both.aic) < min(poisson.aic, frailty.aic) - BETTER
+    without, with_ = (relapse, both) if has_relapse else (poisson, frailty)
+    is_frail = 2 * (with_.log_likelihood - without.log_likelihood) > BORDER
+    contradicted = is_frail and lasting is not None and with_.cv2 > lasting.high
+    if contradicted:
+        return Verdict(fits, without, "yes" if has_relapse else "no", "undecided", with_.cv2, with_, contradicted=True)
+    chosen = with_ if is_frail else without
+    upper = math.nan if is_frail else model.upper_cv2(with_)
+    hidden = not is_frail and upper > HIDDEN
+    return Verdict(
+        fits, chosen, "yes" if has_relapse else "no", "yes" if is_frail else "undecided" if hidden else "no", upper,
+        with_ if hidden else None,
+    )  # fmt: skip
+
+
+# Optimisation.
+
+
+def _minimum(function: Callable[[Array], float], start: Sequence[float]) -> list[float]:
+    """Return where a function is least: by its slope, and then without it where that stops early."""
+    from scipy.optimize import minimize
+
+    found = minimize(function, np.asarray(start, dtype=np.float64), method="L-BFGS-B", options={"ftol": 1e-12})
+    if found.success:
+        return [float(x) for x in found.x]
+    simplex = np.vstack([found.x, found.x + 0.05 * np.eye(len(found.x))])
+    refined = minimize(
+        function,
+        found.x,
+        method="Nelder-Mead",
+        options={"initial_simplex": simplex, "xatol": 1e-4, "fatol": 1e-5, "maxfev": 60 * len(found.x)},
+    )
+    return [float(x) for x in (refined if refined.fun < found.fun else found).x]
+
+
+def _best(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a function of one positive number is largest."""
+    from scipy.optimize import minimize_scalar
+
+    found = minimize_scalar(lambda x: -function(math.exp(x)), bounds=(math.log(low), math.log(high)), method="bounded",
+                            options={"xatol": 1e-12})  # fmt: skip
+    return math.exp(found.x)
+
+
+def _limits(profile: Callable[[float], float], best: float, top: float, low: float, high: float) -> tuple[float, float]:
+    """Return where a profile likelihood has fallen by half of the chi-squared quantile on both sides."""
+    from scipy.optimize import brentq
+
+    def below(x: float) -> float:
+        return profile(x) - top + CHI2 / 2
+
+    return (
+        float(brentq(below, low, best, xtol=1e-10)) if below(low) < 0 else low,
+        float(brentq(below, best, high, xtol=1e-10)) if below(high) < 0 else high,
+    )
+
+
+def _curvature(function: Callable[[Array], float], point: Array) -> Array:
+    """Return a root of the inverse of minus the second derivatives, shape (n, n); flat directions in bounds."""
+    n = len(point)
+    step = 1e-2
+    hessian = np.empty((n, n))
+    basis = step * np.eye(n)
+    centre = function(point)
+    for i in range(n):
+        for j in range(i + 1):
+            if i == j:
+                value = (function(point + basis[i]) - 2 * centre + function(point - basis[i])) / step**2
+            else:
+                corners = (function(point + a * basis[i] + b * basis[j]) * a * b for a in (1, -1) for b in (1, -1))
+                value = sum(corners) / (4 * step**2)
+            hessian[i, j] = hessian[j, i] = value
+    values, vectors = np.linalg.eigh(-hessian)
+    return np.asarray(vectors * (1 / np.sqrt(np.clip(values, 0.15, None))))

@@ -1,0 +1,597 @@
+"""From lines to events: outages, faults of parts, incidents, the history of every node, and whose fault an end was.
+
+Fixed choices: rows of a node that touch are one outage; codes of one node within 5 min are one fault whose first code
+names it; outages of one domain within 5 min are one incident; a job's end is blamed on what its nodes showed from 10
+min before to 5 min after it (Kokolis et al., arXiv 2410.21680).
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from analysis.logs.formats import SAME_CODE
+from analysis.logs.tables import Event, Exposure, LogError, NoModelError, utc
+from sim.units import DAY, MINUTE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from analysis.logs.tables import Attempt, HostLists, Rules, Tables
+
+CHAIN = 5 * MINUTE
+
+"""Codes of one node that follow within this [s] are one fault."""
+
+TOGETHER = 5 * MINUTE
+
+"""Outages of one domain that begin within this [s] of the first are one incident."""
+
+BEFORE, AFTER = 10 * MINUTE, 5 * MINUTE
+
+"""How long before and after the end of a job its nodes are looked at [s]."""
+
+GENERIC = ("unknown", "not_responding", "health_check", "reboot")
+
+"""Causes that say how an outage was noticed; a code of the same node names a better one."""
+
+TUPLE_GAPS = (0.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
+
+
+@dataclass
+class History:
+    """What happened to every node while it was watched; moments in seconds since 1970.
+
+    Parameters
+    ----------
+    nodes
+        Names, in order of the inventory.
+    racks
+        Rack of each node, empty where none is known, shape (nodes,).
+    gpus
+        GPUs of each node [-], shape (nodes,).
+    start, end
+        The window [s].
+    unit, enter, leave
+        Stretches of service: node, from, to [s], shape (m,).
+    outages
+        Unplanned ones in order of their start, clipped to service. An open one has no end.
+    planned
+        Stretches of planned work of each node [s].
+    faults
+        What kernel logs say, in order; all of them, whether an outage followed or not.
+    has_ends
+        Whether ends of outages are known at all.
+    basis
+        Where the exposure is from.
+    """
+
+    nodes: list[str]
+    racks: list[str]
+    gpus: NDArray[np.int64]
+    start: float
+    end: float
+    unit: NDArray[np.int64]
+    enter: NDArray[np.float64]
+    leave: NDArray[np.float64]
+    outages: list[Event]
+    planned: dict[int, list[tuple[float, float]]]
+    faults: list[Event]
+    has_ends: bool
+    basis: str
+
+    @property
+    def number(self) -> dict[str, int]:
+        """Number of each node, by name."""
+        return {name: at for at, name in enumerate(self.nodes)}
+
+    @property
+    def in_service(self) -> float:
+        """Time that all nodes together were in service [node s]."""
+        return float((self.leave - self.enter).sum())
+
+    def until(self, event: Event) -> float:
+        """Return the end of an outage, or of the window while it lasts [s]."""
+        return self.end if math.isnan(event.t_end) else event.t_end
+
+
+def build(
+    tables: Tables,
+    hosts: HostLists,
+    nodes: int | None = None,
+    window: tuple[float, float] | None = None,
+    without: Sequence[tuple[float, float]] = (),
+) -> History:
+    """Return the history of every node, and put outages and faults in the place of lines in ``tables.events``.
+
+    Parameters
+    ----------
+    tables
+        What was read; findings are added.
+    hosts
+        Expands lists of hosts.
+    nodes
+        How many nodes there are, stated where there is no inventory.
+    window
+        Start and end of what was watched [s], stated; ``None`` to see it from the logs.
+    without
+        Stretches in which nothing was collected [s].
+
+    Raises
+    ------
+    NoModelError
+        If nothing says which nodes were watched, or no log names a node.
+    LogError
+        If the inventory and the logs have no node, or no moment, in common.
+    """
+    rows = [event for event in tables.events if event.source in ("node-events", "outages")]
+    faults = _faults(tables, [event for event in tables.events if event.source == "kernel"])
+    if not rows and not faults:
+        raise NoModelError(_why_no_nodes(tables))
+    rows_have_ends = bool(rows)
+    merged = _outages(rows) if rows else [replace(fault) for fault in faults if fault.severity == "fatal"]
+    if not rows:
+        tables.findings.append(
+            "no node history (sacctmgr list event): faults of kernel logs stand for outages, nothing is known of "
+            "repairs, and faults that leave no line (power, host) are missing"
+        )
+    start, end = window or _window(tables, merged)
+    exposure = _exposure(tables, hosts, nodes, start, end)
+    for gap in without:
+        exposure = [part for row in exposure for part in _cut(row, *gap)]
+    if not exposure:
+        raise NoModelError("no failure rate: --without leaves no time in which a node was watched")
+    names = list(dict.fromkeys(row.unit for row in exposure))
+    number = {name: at for at, name in enumerate(names)}
+    _refuse_strangers(tables, merged, number)
+    racks, gpus = [""] * len(names), np.zeros(len(names), dtype=np.int64)
+    for row in exposure:
+        racks[number[row.unit]], gpus[number[row.unit]] = row.rack, row.gpus
+    by_node: dict[str, list[Exposure]] = defaultdict(list)
+    for row in exposure:
+        by_node[row.unit].append(row)
+    outages, planned = [], defaultdict(list)
+    for event in merged:
+        clipped = _in_service(event, by_node.get(event.node, ()))
+        if clipped is None:
+            tables.drop(event.file, "outside the time in which the node was watched", event.line)
+        elif event.planned:
+            planned[number[event.node]].append((clipped.t, end if math.isnan(clipped.t_end) else clipped.t_end))
+        else:
+            outages.append(clipped)
+    _better_causes(outages, faults)
+    outages.sort(key=lambda event: (event.t, event.node))
+    tables.events = sorted([*outages, *(e for e in merged if e.planned), *faults], key=lambda event: event.t)
+    tables.exposure = exposure
+    found = History(
+        names, racks, gpus, start, end,
+        np.array([number[row.unit] for row in exposure]), np.array([row.t_enter for row in exposure]),
+        np.array([row.t_exit for row in exposure]), outages, dict(planned), faults, rows_have_ends, exposure[0].basis,
+    )  # fmt: skip
+    tables.findings += _silences(tables, found)
+    return found
+
+
+def _why_no_nodes(tables: Tables) -> str:
+    kinds = sorted({source.kind for source in tables.sources})
+    if tables.attempts and not any(attempt.nodes for attempt in tables.attempts):
+        return (
+            "no failure model of nodes: the job records name no nodes, and no log of nodes was given; shares of states "
+            "can be counted, but not whose fault an end was. Add sacctmgr list event, or NodeList to sacct"
+        )
+    return f"no failure model: none of the files ({', '.join(kinds)}) says when a node was out of service"
+
+
+def _faults(tables: Tables, groups: list[Event]) -> list[Event]:
+    """Return faults of nodes: groups of one code joined over files, then chains of codes of one node.
+
+    The first code that a program does not cause names the fault; a code that only names the repair names it too.
+    """
+    groups.sort(key=lambda event: (event.node, event.part_id, event.cause_basis, event.t))
+    joined: list[Event] = []
+    for event in groups:
+        last = joined[-1] if joined else None
+        same = last is not None and (last.node, last.part_id, last.cause_basis) == (
+            event.node, event.part_id, event.cause_basis,
+        )  # fmt: skip
+        if last is not None and same and event.t - last.t_end <= SAME_CODE:
+            if event.file != last.file and (event.t, event.t_end) == (last.t, last.t_end):
+                tables.drop(event.file, "a fault that another file has too", event.line, event.raw_count)
+                continue
+            last.t_end = max(last.t_end, event.t_end)
+            last.raw_count += event.raw_count
+        else:
+            joined.append(event)
+    for event in joined:
+        code = event.cause_basis.removeprefix("xid ")
+        tables.groups.setdefault(int(code) if code.isdigit() else 0, [0, 0])[1] += 1
+    joined.sort(key=lambda event: (event.node, event.t))
+    found: list[Event] = []
+    for event in joined:
+        last = found[-1] if found else None
+        if last is not None and last.node == event.node and event.t - last.t_end <= CHAIN:
+            last.t_end = max(last.t_end, event.t_end)
+            last.raw_count += event.raw_count
+            if event.cause == "repair":
+                last.repair_kind = "reboot"
+            elif last.cause == "repair":
+                last.cause, last.cause_basis = event.cause, event.cause_basis
+            if event.severity == "fatal":
+                last.severity = "fatal"
+        else:
+            found.append(event)
+    return sorted((event for event in found if event.cause != "repair"), key=lambda event: event.t)
+
+
+def _outages(rows: list[Event]) -> list[Event]:
+    """Return one outage for rows of a node that overlap or touch: the cause of the first, the repair of the last.
+
+    Planned work and outages are joined each among themselves. An outage that begins in planned work stays one.
+    """
+    found: list[Event] = []
+    for planned in (False, True):
+        mine = sorted((row for row in rows if row.planned is planned), key=lambda row: (row.node, row.t))
+        last: Event | None = None
+        for row in mine:
+            until = math.inf if last is not None and math.isnan(last.t_end) else last.t_end if last is not None else 0.0
+            if last is not None and last.node == row.node and row.t <= until:
+                # An open row that a later one of the same node follows was not closed by slurmdbd.
+                if math.isinf(until):
+                    last.t_end = row.t
+                last.t_end = math.nan if math.isnan(row.t_end) else max(last.t_end, row.t_end)
+                last.raw_count += 1
+                last.repair_kind = row.repair_kind or last.repair_kind
+                if last.cause in GENERIC and row.cause not in GENERIC:
+                    last.cause, last.cause_basis = row.cause, row.cause_basis
+            else:
+                last = replace(row)
+                found.append(last)
+    return found
+
+
+def _window(tables: Tables, outages: Sequence[Event]) -> tuple[float, float]:
+    """Return from when to when the cluster was watched [s].
+
+    It ends with the last moment of any file. It begins with the first entry of the inventory, unless the logs begin
+    much later than their own gaps explain: a database that was purged, or a collector that began later.
+    """
+    moments = [source for source in tables.sources if source.first < math.inf]
+    first, last = min(source.first for source in moments), max(source.last for source in moments) + 1
+    entered = min((row.t_enter for row in tables.exposure), default=-math.inf)
+    gap = (last - first) / max(len(outages), 1)
+    if entered < first - 7 * gap or entered > last:
+        if math.isfinite(entered):
+            tables.findings.append(
+                f"the inventory begins at {utc(entered)}, the logs at {utc(first)}: exposure counts from there (purged "
+                "by slurmdbd, or collected later); --window states another one"
+            )
+        return first, last
+    return min(first, entered), last
+
+
+def _exposure(tables: Tables, hosts: HostLists, nodes: int | None, start: float, end: float) -> list[Exposure]:
+    """Return the stretches in which each node was watched, clipped to the window."""
+    rows = tables.exposure
+    if not rows:
+        rows = _seen(tables, hosts, nodes, start, end)
+    found = []
+    for row in rows:
+        enter, leave = max(row.t_enter, start), min(row.t_exit, end)
+        if leave > enter:
+            found.append(replace(row, t_enter=enter, t_exit=leave))
+        elif row.file:
+            tables.drop(row.file, "a node that left before the window, or entered after it", row.line)
+    if not found:
+        raise LogError(
+            f"no node of the inventory was in service between {utc(start)} and {utc(end)}, the time of the logs"
+        )
+    return found
+
+
+def _cut(row: Exposure, low: float, high: float) -> list[Exposure]:
+    """Return what is left of a stretch without what lies from `low` to `high` [s]."""
+    parts = (replace(row, t_exit=min(row.t_exit, low)), replace(row, t_enter=max(row.t_enter, high)))
+    return [part for part in parts if part.t_exit > part.t_enter]
+
+
+def _seen(tables: Tables, hosts: HostLists, nodes: int | None, start: float, end: float) -> list[Exposure]:
+    """Return the nodes that logs name, for the whole window, and as many more as are stated."""
+    names = dict.fromkeys(event.node for event in tables.events)
+    ran = False
+    for text in {attempt.nodes for attempt in tables.attempts if attempt.nodes}:
+        try:
+            names.update(dict.fromkeys(hosts.expand(text)))
+            ran = True
+        except ValueError as error:
+            tables.findings.append(str(error))
+    if nodes is None and not ran:
+        raise NoModelError(
+            "no failure rate: nothing says how many nodes were watched, and those that never failed are in no log; "
+            "give --inventory FILE, or --nodes N"
+        )
+    if nodes is not None and nodes < len(names):
+        raise LogError(f"--nodes {nodes}: the logs name {len(names)} nodes")
+    if nodes is None:
+        tables.findings.append(
+            f"no inventory: the {len(names)} nodes that logs name count as watched all the time; nodes that ran no job "
+            "are missing"
+        )
+    more = (f"unnamed-{at:05}" for at in range((nodes or 0) - len(names)))
+    basis = "first and last seen" if nodes is None else "stated"
+    ordered = sorted(names, key=lambda name: [int(p) if p.isdigit() else p for p in _pieces(name)])
+    return [Exposure(name, start, end, basis) for name in (*ordered, *more)]  # type: ignore[arg-type]
+
+
+def _pieces(name: str) -> list[str]:
+    """Return a name in pieces that sort in natural order: text first, then digits, in turn."""
+    return ["".join(group) for _, group in itertools.groupby(f"x{name}", str.isdigit)]
+
+
+def _refuse_strangers(tables: Tables, events: list[Event], number: Mapping[str, int]) -> None:
+    """Drop what happened to nodes that nobody watched; refuse if that is all."""
+    strangers = Counter(event.node for event in events if event.node not in number)
+    if not strangers:
+        return
+    named = sum(strangers.values())
+    if named == len(events):
+        example = next(iter(strangers))
+        raise LogError(
+            f"{events[0].file}:{events[0].line}: '{example}' is no node of the inventory, and neither is any other "
+            f"node of the logs (the inventory has {next(iter(number))}, ...)"
+        )
+    for event in events:
+        if event.node in strangers:
+            tables.drop(event.file, "a node that is not in the inventory", event.line)
+    tables.findings.append(
+        f"{named:,} events of {len(strangers):,} nodes that are not in the inventory were dropped, for example of "
+        f"'{strangers.most_common(1)[0][0]}'"
+    )
+    events[:] = [event for event in events if event.node in number]
+
+
+def _in_service(event: Event, rows: Iterable[Exposure]) -> Event | None:
+    """Return an outage clipped to the service of its node; ``None`` if it began outside."""
+    for row in rows:
+        if row.t_enter <= event.t < row.t_exit:
+            over = event.t_end
+            if not math.isnan(over) and over >= row.t_exit:
+                over = math.nan  # it left with the outage, or the window ended
+            return replace(event, t_end=over)
+    return None
+
+
+def _better_causes(outages: Sequence[Event], faults: Sequence[Event]) -> None:
+    """Give outages that only say how they were noticed the cause that a code of the same node names."""
+    by_node: dict[str, list[Event]] = defaultdict(list)
+    for fault in faults:
+        by_node[fault.node].append(fault)
+    for outage in outages:
+        near = [f for f in by_node.get(outage.node, ()) if outage.t - BEFORE <= f.t <= outage.t + AFTER]
+        if near:
+            outage.t_lo = min(outage.t, near[0].t)
+            if outage.cause in GENERIC and outage.source != "kernel":
+                outage.cause, outage.cause_basis = near[0].cause, f"{near[0].cause_basis} nearby"
+
+
+def _silences(tables: Tables, history: History) -> list[str]:
+    """Return findings about stretches in which a source says nothing although its own rate makes that unlikely."""
+    found = []
+    for kind in ("node-events", "outages", "kernel"):
+        hours = {event.t // 3600 for event in tables.events if event.source == kind and not event.planned}
+        if len(hours) < 20:
+            continue
+        edges = [history.start, *(3600 * hour for hour in sorted(hours)), history.end]
+        gaps = np.diff(edges)
+        at = int(gaps.argmax())
+        # Faults of a cluster are overdispersed: half as many independent ones leave longer gaps.
+        chance = len(hours) * math.exp(-float(gaps[at]) * len(hours) / 2 / (history.end - history.start))
+        if chance < 1e-2:
+            found.append(
+                f"{kind}: nothing between {utc(edges[at])} and {utc(edges[at + 1])} ({gaps[at] / DAY:.1f} d); if the "
+                f"collector was off, say --without {utc(edges[at])}/{utc(edges[at + 1])}, or rates are too low"
+            )
+    return found
+
+
+# Incidents: several nodes of one domain within five minutes.
+
+
+class Incidents(NamedTuple):
+    """Outages that one event of a shared part took together.
+
+    Parameters
+    ----------
+    part
+        ``rack`` or ``cluster``.
+    domains
+        How many domains there are.
+    groups
+        Numbers of the outages of each incident.
+    by_chance
+        Pairs of neighbours that are expected without any incident [-].
+    tuples
+        How many groups there are for each gap [s].
+    """
+
+    part: str
+    domains: int
+    groups: list[list[int]]
+    by_chance: float
+    tuples: list[tuple[float, int]]
+
+
+def incidents(history: History) -> Incidents:
+    """Return the incidents of a history, and number the outages of each."""
+    outages = history.outages
+    number = history.number
+    by_rack = sum(map(bool, history.racks)) > len(history.nodes) / 2
+    names = sorted({rack for rack in history.racks if rack})
+    keys = {rack: at for at, rack in enumerate(names)}
+    domain = [keys.get(history.racks[number[event.node]], -1) if by_rack else 0 for event in outages]
+    groups = [group for group in _grouped(outages, domain, TOGETHER) if len({outages[at].node for at in group}) > 1]
+    part, domains = ("rack", len(names)) if by_rack else ("cluster", 1)
+    tuples = [(gap, len(_grouped(outages, [0] * len(outages), gap))) for gap in TUPLE_GAPS]
+    for at, group in enumerate(groups):
+        for each in group:
+            outages[each].incident = at
+    single = len(outages) - sum(len(group) - 1 for group in groups)
+    rate = single / (history.end - history.start) / max(domains, 1)
+    return Incidents(part, domains, groups, single * -math.expm1(-rate * TOGETHER), tuples)
+
+
+def _grouped(outages: Sequence[Event], domain: Sequence[int], gap: float) -> list[list[int]]:
+    """Return numbers of outages by groups: those of a domain that begin within a gap [s] of the first."""
+    groups: list[list[int]] = []
+    open_group: dict[int, list[int]] = {}
+    for at, (event, where) in enumerate(zip(outages, domain, strict=True)):
+        group = open_group.get(where)
+        if where >= 0 and group is not None and event.t - outages[group[0]].t <= gap:
+            group.append(at)
+        else:
+            open_group[where] = [at]
+            groups.append(open_group[where])
+    return groups
+
+
+# Whose fault the end of a job was.
+
+
+@dataclass
+class Blame:
+    """How ends of jobs were attributed.
+
+    Parameters
+    ----------
+    ended
+        Attempts that ended with a failure.
+    attributed
+        Of these, how many to a node.
+    by_chance
+        How many are expected to be so without any connection [-].
+    rules
+        How many by each kind of evidence.
+    hit, faults
+        Of the outages of nodes on which one of the largest jobs ran, how many ended it, and all.
+    """
+
+    ended: int = 0
+    attributed: int = 0
+    by_chance: float = 0.0
+    rules: Counter[str] = field(default_factory=Counter)
+    hit: int = 0
+    faults: int = 0
+
+
+def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> Blame:
+    """Say of each attempt whether a node ended it, and which; the first evidence of the list that fits."""
+    found = Blame()
+    number = history.number
+    outages: dict[str, list[float]] = defaultdict(list)
+    causes: dict[tuple[str, float], Event] = {}
+    faults: dict[str, list[float]] = defaultdict(list)
+    for event in history.outages:
+        outages[event.node].append(event.t)
+        causes[event.node, event.t] = event
+    for event in history.faults:
+        if event.severity == "fatal":
+            faults[event.node].append(event.t)
+            causes.setdefault((event.node, event.t), event)
+    moments = np.sort(np.array([t for times in outages.values() for t in times]))
+    rate = len(history.outages) / max(history.in_service, 1.0)
+    hits: set[tuple[str, float]] = set()
+    for attempt in tables.attempts:
+        kind = rules.states[attempt.end_state]
+        if kind not in ("node", "fault") or math.isnan(attempt.t_end):
+            continue
+        found.ended += 1
+        try:
+            nodes = hosts.expand(attempt.nodes)
+        except ValueError:
+            tables.drop(attempt.file, "a list of hosts that was cut", attempt.line)
+            nodes = ()
+        if kind == "fault":
+            found.by_chance += -math.expm1(-rate * max(len(nodes), attempt.node_count) * (BEFORE + AFTER))
+        low, high = attempt.t_end - BEFORE, attempt.t_end + AFTER
+        near: list[tuple[str, float]] = []
+        if len(moments) and np.searchsorted(moments, low) < np.searchsorted(moments, high, side="right"):
+            near = [(node, at) for node in nodes for at in _between(outages.get(node, ()), low, high)]
+        coded = [] if near else [(node, at) for node in nodes for at in _between(faults.get(node, ()), low, high)]
+        if attempt.blamed_node:
+            attempt.cause_basis = "FailedNode"
+            own = [key for key in near if key[0] == attempt.blamed_node]
+            hits.update(own)
+            attempt.cause = causes[own[0]].cause if own else "not_responding"
+        elif near or coded:
+            first = min(near or coded, key=lambda key: abs(key[1] - attempt.t_end))
+            hits.update(near)
+            attempt.blamed_node, attempt.cause = first[0], causes[first].cause
+            attempt.cause_basis = "outage" if near else causes[first].cause_basis
+        elif kind == "node":
+            attempt.cause, attempt.cause_basis = "not_responding", attempt.end_state
+        else:
+            attempt.cause, attempt.cause_basis = "unattributed", "none"
+            continue
+        found.attributed += 1
+        found.rules[attempt.cause_basis if attempt.cause_basis in ("FailedNode", "outage") else "code"] += 1
+    _hit(tables, history, hosts, hits, number, found)
+    return found
+
+
+def _between(times: Sequence[float], low: float, high: float) -> Sequence[float]:
+    """Return the moments of a sorted list from `low` to `high` [s]."""
+    return times[bisect.bisect_left(times, low) : bisect.bisect_right(times, high)]
+
+
+def _hit(
+    tables: Tables,
+    history: History,
+    hosts: HostLists,
+    hits: set[tuple[str, float]],
+    number: Mapping[str, int],
+    found: Blame,
+) -> None:
+    """Count the outages of nodes on which one of the largest jobs ran, and of these those that ended it."""
+    busy: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for attempt in largest(tables.attempts):
+        if not attempt.nodes:
+            continue
+        until = history.end if math.isnan(attempt.t_end) else attempt.t_end
+        try:
+            for node in hosts.expand(attempt.nodes):
+                if node in number:
+                    busy[node].append((attempt.t_start, until))
+        except ValueError:
+            continue
+    for spans in busy.values():
+        spans.sort()
+    for event in history.outages:
+        spans = busy.get(event.node, [])
+        at = bisect.bisect_right(spans, (event.t, math.inf)) - 1
+        # A job may end minutes before its node is taken out.
+        if any(begin <= event.t and event.t - BEFORE <= over for begin, over in spans[max(at - 2, 0) : at + 1]):
+            found.faults += 1
+            found.hit += (event.node, event.t) in hits
+
+
+def largest(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """Return the attempts of at least half the largest size, which carry the training."""
+    most = max((attempt.gpus or attempt.node_count for attempt in attempts), default=0)
+    return [a for a in attempts if (a.gpus or a.node_count) >= most / 2 > 0 and not math.isnan(a.t_start)]
+
+
+def attempts_of(tables: Tables) -> dict[str, list[Attempt]]:
+    """Return the attempts of each job, in order of their start."""
+    found: dict[str, list[Attempt]] = defaultdict(list)
+    for attempt in tables.attempts:
+        found[attempt.job].append(attempt)
+    for mine in found.values():
+        mine.sort(key=lambda attempt: attempt.t_submit if math.isnan(attempt.t_start) else attempt.t_start)
+    return found

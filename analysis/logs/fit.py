@@ -1,0 +1,625 @@
+"""From the history of every node to a failure model: what is estimated, in which order, and what is left open."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analysis.logs import estimate
+from analysis.logs.estimate import FEW, SOME, Clustering, ClusterModel, Estimate, Spells, Verdict
+from analysis.logs.events import Blame, History, Incidents, largest
+from analysis.logs.tables import NoModelError, utc
+from analysis.results import fitted as found
+from sim.units import DAY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from analysis.logs.tables import Event, Rules, Tables
+    from analysis.results.models import Provenance
+
+WEEK = 7 * DAY
+
+DRAWS = 200
+
+"""Joint draws of the parameters, the best estimate first."""
+
+FEWEST_INCIDENTS = 3
+
+PER = 1000 * DAY
+
+"""Rates are per 1000 node-days; those of estimators are per second or per day."""
+
+NOT_KNOWN = (
+    "nodes that were never watched, and faults that nobody recorded: silent corruption, slow nodes",
+    "whether a repair mended a node; only that it did not fail again in the window",
+    "what a fault would have done to a larger job",
+    "whether an outage would have stopped a job, where no job ran on the node",
+    "anything beyond the length of the window: trend, ageing",
+    "whether operators changed their habits: when they drain, when they close tickets",
+)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The document, and what else is needed to write a model: its parameters, and joint draws of them."""
+
+    document: found.FitDocument
+    history: History
+    verdict: Verdict
+    draws: list[Clustering]
+    shares: NDArray[np.float64]
+    """Events of each cause of the document, for draws of how the rate divides, shape (causes,)."""
+
+
+def fit(
+    tables: Tables,
+    history: History,
+    together: Incidents,
+    blame: Blame | None,
+    rules: Rules,
+    name: str,
+    provenance: Provenance,
+) -> Fitted:
+    """Return the failure model of a history.
+
+    Raises
+    ------
+    NoModelError
+        If nothing failed, or nodes were never up.
+    """
+    outages = history.outages
+    up = _up(history) / DAY
+    if up <= 0:
+        raise NoModelError("no failure rate: no node was up in the window; check --window and the inventory")
+    if not outages:
+        limit = 1000 * estimate.rate(0, up).high
+        raise NoModelError(
+            f"no failure model: no unplanned outage in {up:,.0f} node-days; the rate is below {limit:.2g} per 1000 "
+            "node-days (95 %)"
+        )
+    used = len(together.groups) >= FEWEST_INCIDENTS and _more_than_chance(len(together.groups), together.by_chance)
+    if not used:
+        for event in outages:
+            event.incident = -1
+    single = [event for event in outages if event.incident < 0]
+    lasting = _lasting(history)
+    spells, incidents_relapse = spells_of(history), False
+    if used and int(spells.failed.sum()) >= SOME:
+        others = spells_of(history, incidents_relapse=True)
+        of_both = [ClusterModel(each).fit("relapse").log_likelihood for each in (spells, others)]
+        incidents_relapse = of_both[1] > of_both[0]
+        spells = others if incidents_relapse else spells
+    verdict = estimate.clustering(spells, lasting)
+    model = ClusterModel(spells)
+    draws = model.draws(verdict.chosen, DRAWS) if model.events else [verdict.chosen] * DRAWS
+    repair = _repair(history, single)
+    trend = _trend(history)
+    wide = trend.dispersion["week"] if trend is not None else 1.0
+    effective = len(outages) / max(wide, 1.0)
+    total = estimate.rate(effective, up / max(wide, 1.0))
+    causes, shares = _causes(history, single, verdict, up, rules)
+    document = found.FitDocument(
+        format=1,
+        name=name,
+        window=[utc(history.start), utc(history.end)],
+        days=(history.end - history.start) / DAY,
+        nodes=len(history.nodes),
+        gpus_per_node=int(np.median(history.gpus)) or 8,
+        basis=history.basis,
+        node_days=history.in_service / DAY,
+        node_days_up=up,
+        outages=len(outages),
+        open_outages=sum(math.isnan(event.t_end) for event in outages) if history.has_ends else 0,
+        planned=sum(event.planned for event in tables.events),
+        rate=_estimated(total, 1000),
+        files=[_file(source) for source in tables.sources],
+        dropped=[
+            found.DroppedRows(file=row.source, rule=row.rule, number=row.number, first=row.first, last=row.last)
+            for row in tables.dropped
+        ],
+        causes=causes,
+        unseen={
+            cause: 1000 * estimate.rate(0, up).high
+            for cause in rules.causes
+            if cause not in {event.cause for event in outages} and cause not in ("application", "unknown", "kill_task")
+        },
+        unknown_texts=_unknown(outages),
+        repair=repair,
+        incidents=_incidents(history, together, used=used, relapse=incidents_relapse),
+        clustering=_clustering(verdict, draws, model, lasting),
+        trend=trend,
+        detection=_detection(outages),
+        xid_groups={str(code): counts for code, counts in sorted(tables.groups.items()) if code},
+        attribution=_attribution(tables, blame) if blame is not None else None,
+        training=_training(tables, history),
+        checks=[],
+        findings=[*tables.findings, *_findings(history, verdict, trend, together, used=used)],
+        not_known=list(NOT_KNOWN),
+        provenance=provenance,
+    )
+    return Fitted(document, history, verdict, draws, shares)
+
+
+def _estimated(value: Estimate, size: float = 1.0) -> found.Estimated:
+    return found.Estimated(value=value.value * size, low=value.low * size, high=value.high * size)
+
+
+def _more_than_chance(count: int, expected: float) -> bool:
+    """Return whether so many groups are less likely than 1 % without incidents."""
+    from scipy.special import pdtrc
+
+    return float(pdtrc(count - 1, max(expected, 1e-12))) < 0.01
+
+
+def _file(source: Any) -> found.FileRead:
+    first, last = ((utc(moment) if math.isfinite(moment) else None) for moment in (source.first, source.last))
+    return found.FileRead(
+        file=source.file, kind=source.kind, lines=source.lines, rows=source.rows, first=first, last=last
+    )
+
+
+def _unknown(outages: Sequence[Event]) -> dict[str, int]:
+    """Return the commonest texts that no rule matches, without what tells one site or node from another."""
+    texts = Counter(re.sub(r"[0-9]+", "#", event.text)[:60] for event in outages if event.cause == "unknown")
+    return dict(texts.most_common(10))
+
+
+# Time in which nodes were up, and its stretches.
+
+
+def _up(history: History) -> float:
+    """Return how long all nodes together were in service and not out of it [node s]."""
+    number = history.number
+    down: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for event in history.outages:
+        until = history.until(event) if history.has_ends else event.t
+        down[number[event.node]].append((event.t, until))
+    for node, spans in history.planned.items():
+        down[node] += spans
+    total = 0.0
+    for node, enter, leave in zip(history.unit, history.enter, history.leave, strict=True):
+        total += leave - enter - _covered(down.get(int(node), []), enter, leave)
+    return float(total)
+
+
+def _covered(spans: Sequence[tuple[float, float]], low: float, high: float) -> float:
+    """Return how much of a stretch spans that may overlap cover [s]."""
+    covered, reached = 0.0, low
+    for begin, end in sorted(spans):
+        begin, end = max(begin, reached), min(end, high)
+        if end > begin:
+            covered += end - begin
+            reached = end
+    return covered
+
+
+def spells_of(history: History, *, incidents_relapse: bool = False) -> Spells:
+    """Return the stretches in which nodes were up, in days; planned work pauses one, an incident ends it unharmed.
+
+    Parameters
+    ----------
+    history
+        What happened.
+    incidents_relapse
+        Whether a node may relapse after an incident too.
+    """
+    number = history.number
+    events: dict[int, list[Event]] = defaultdict(list)
+    for event in history.outages:
+        events[number[event.node]].append(event)
+    rows: list[tuple[int, float, bool, bool]] = []
+    order = np.argsort(history.unit, kind="stable")
+    for at in order.tolist():
+        node, enter, leave = int(history.unit[at]), float(history.enter[at]), float(history.leave[at])
+        planned = history.planned.get(node, [])
+        position, after = enter, False
+        for event in events.get(node, []):
+            if not enter <= event.t < leave or event.t < position:
+                continue
+            length = event.t - position - _covered(planned, position, event.t)
+            rows.append((node, max(length, 1.0), event.incident < 0, after))
+            position = (leave if math.isnan(event.t_end) else event.t_end) if history.has_ends else event.t
+            after = event.incident < 0 or incidents_relapse
+        length = leave - position - _covered(planned, position, leave)
+        if length > 0:
+            rows.append((node, length, False, after))
+    unit, time, failed, after_failure = zip(*rows, strict=True)
+    return Spells(
+        np.array(unit, dtype=np.int64),
+        np.array(time) / DAY,
+        np.array(failed),
+        np.array(after_failure),
+        len(history.nodes),
+    )
+
+
+# Causes and repairs.
+
+
+def _causes(
+    history: History, single: Sequence[Event], verdict: Verdict, up: float, rules: Rules
+) -> tuple[list[found.CauseFound], NDArray[np.float64]]:
+    """Return all causes, the most frequent first, and the events by which the background rate divides among them."""
+    all_of = Counter(event.cause for event in history.outages)
+    single_of = Counter(event.cause for event in single)
+    names = [name for name, _ in all_of.most_common()]
+    counts = np.array([single_of[name] for name in names], dtype=np.float64)
+    shares = counts.copy()
+    if (counts < FEW).any() and len(names) > 2 and counts.sum() > 0:
+        each = estimate.pooled(counts, np.full(len(names), up)).each * up
+        shares = np.where(counts < FEW, each, counts)
+    background = 1000 * verdict.chosen.mu * shares / max(shares.sum(), 1e-300)
+    result = []
+    for at, name in enumerate(names):
+        mine = [event for event in history.outages if event.cause == name]
+        alone = [event for event in mine if event.incident < 0]
+        result.append(
+            found.CauseFound(
+                name=name,
+                fault=rules.causes.get(name, "host"),
+                events=len(mine),
+                in_incidents=len(mine) - len(alone),
+                rate=_estimated(estimate.rate(len(mine), up), 1000),
+                background=float(background[at]),
+                method="counted" if counts[at] >= FEW or len(names) <= 2 else "shared",
+                repair=_repair(history, alone) if counts[at] >= FEW else None,
+                basis=dict(Counter(event.cause_basis for event in mine)),
+                files=sorted({event.file for event in mine}),
+            )
+        )
+    return result, shares
+
+
+def _repair(history: History, events: Sequence[Event]) -> found.LawFound | None:
+    """Return the law of the repair times of outages; ``None`` where nothing is known of them."""
+    if not history.has_ends:
+        return None
+    times = np.array([history.until(event) - event.t for event in events])
+    done = np.array([not math.isnan(event.t_end) for event in events], dtype=np.bool_)
+    return duration_found(times, done)
+
+
+def duration_found(times: NDArray[np.float64], done: NDArray[np.bool_]) -> found.LawFound | None:
+    """Return the law of durations [s]; ``None`` with fewer than two that are complete.
+
+    Where the mean of a log-normal law is far from the measured one, which sets the time that nodes are away, its sigma
+    is taken from that mean.
+    """
+    use = times > 0
+    times, done = times[use], done[use]
+    if int(done.sum()) < 2:
+        return None
+    law = estimate.duration_law(times / 3600, done)
+    complete = times[done] / 3600
+    mean = float(complete.mean())
+    method = f"{'one' if len(law.parts) == 1 else 'two'} log-normal by maximum likelihood"
+    parts = [(weight, median, sigma) for weight, median, sigma in law.parts]
+    fitted = sum(weight * median * math.exp(sigma**2 / 2) for weight, median, sigma in parts)
+    if len(parts) == 2 and not 0.6 < fitted / mean < 1.7 and done.all():
+        parts, method = [(1.0, *law_of_one(times / 3600, done))], "log-normal: median fitted, sigma from the mean"
+    if len(parts) == 1:
+        _, median, sigma = parts[0]
+        fitted = median * math.exp(sigma**2 / 2)
+        if not 0.6 < fitted / mean < 1.7 and done.all():
+            median = float(np.median(complete))
+            sigma = math.sqrt(2 * math.log(mean / median)) if mean > median * 1.005 else estimate.LEAST_SIGMA
+            method = "log-normal: median measured, sigma from the mean"
+        content = lognormal_law(3600 * median, sigma)
+    else:
+        weight = round(parts[0][0], 4)
+        content = {
+            "use": "mixture",
+            "parts": [
+                {"weight": w, "law": lognormal_law(3600 * median, sigma)}
+                for w, (_, median, sigma) in zip((weight, round(1 - weight, 4)), parts, strict=True)
+            ],
+        }
+    return found.LawFound(
+        law=content, events=int(done.sum()), open=int((~done).sum()), median_s=3600 * float(np.median(complete)),
+        mean_s=3600 * mean, method=method,
+    )  # fmt: skip
+
+
+def law_of_one(times: NDArray[np.float64], done: NDArray[np.bool_]) -> tuple[float, float]:
+    """Return median and sigma of one log-normal law."""
+    _, median, sigma = estimate.two_lognormals(times, done, parts=1).parts[0]
+    return median, sigma
+
+
+def lognormal_law(median: float, sigma: float) -> dict[str, Any]:
+    """Return a log-normal law as a scenario states it; median in seconds."""
+    return {"use": "lognormal", "median": duration(median), "sigma": float(f"{max(sigma, estimate.LEAST_SIGMA):.4g}")}
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as a scenario states it, to four digits."""
+    for unit, size in (("d", DAY), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{float(f'{seconds / size:.4g}'):g} {unit}"
+    return f"{float(f'{seconds:.4g}'):g} s"
+
+
+# Incidents, clustering, trend.
+
+
+def _incidents(history: History, together: Incidents, *, used: bool, relapse: bool) -> found.IncidentsFound:
+    sizes = Counter(len({history.outages[at].node for at in group}) for group in together.groups)
+    delays = np.array([
+        history.outages[at].t - history.outages[group[0]].t for group in together.groups for at in group
+    ])  # fmt: skip
+    events = [history.outages[at] for group in together.groups for at in group]
+    time = together.domains * (history.end - history.start) / DAY
+    count = max(len(together.groups) - together.by_chance, 0.0)
+    return found.IncidentsFound(
+        part=together.part,
+        domains=together.domains,
+        events=len(together.groups),
+        nodes=len(events),
+        by_chance=together.by_chance,
+        used=used,
+        relapse=relapse,
+        rate=_estimated(estimate.rate(count, time), 1000),
+        sizes={str(size): count for size, count in sorted(sizes.items())},
+        delays_s=[float(round(x, 1)) for x in np.quantile(delays, np.linspace(0, 1, 21))] if len(delays) else [],
+        repair=_repair(history, events) if used else None,
+        groups_by_gap={f"{gap:g}": number for gap, number in together.tuples},
+    )
+
+
+def _lasting(history: History) -> Estimate:
+    """Return the squared variation between nodes that lasts from one half of the window to the other, incidents out."""
+    middle = (history.start + history.end) / 2
+    number = history.number
+    halves = np.zeros((2, len(history.nodes)))
+    for event in history.outages:
+        if event.incident < 0:
+            halves[int(event.t >= middle), number[event.node]] += 1
+    whole = np.zeros(len(history.nodes), dtype=np.bool_)
+    week = (history.end - history.start) / 10
+    whole[history.unit[(history.enter <= history.start + week) & (history.leave >= history.end - week)]] = True
+    return estimate.split_half(*halves[:, whole]) if whole.sum() > 1 else Estimate(math.nan)
+
+
+def _clustering(
+    verdict: Verdict, draws: Sequence[Clustering], model: ClusterModel, lasting: Estimate
+) -> found.ClusteringFound:
+    names = {"rate": ("mu", 1000.0), "relapse_probability": ("probability", 1.0), "relapse_median_s": ("median", DAY)}
+    names |= {"relapse_sigma": ("sigma", 1.0), "frailty_cv2": ("cv2", 1.0)}
+    parameters = {}
+    for name, (key, size) in names.items():
+        value = getattr(verdict.chosen, key)
+        if value:
+            low, high = np.quantile([getattr(draw, key) for draw in draws], [0.025, 0.975])
+            parameters[name] = _estimated(Estimate(value, float(low), float(high)), size)
+    return found.ClusteringFound(
+        events=model.events,
+        fits={
+            name: found.ClusteringFit(
+                log_likelihood=fit.log_likelihood, aic=fit.aic, rate=1000 * fit.mu,
+                relapse_probability=fit.probability, relapse_median_s=DAY * fit.median, relapse_sigma=fit.sigma,
+                frailty_cv2=fit.cv2,
+            )
+            for name, fit in verdict.fits.items()
+        },
+        chosen=verdict.chosen.name,
+        alternative=verdict.alternative.name if verdict.alternative is not None else "",
+        relapse=verdict.relapse,  # type: ignore[arg-type]
+        frailty=verdict.frailty,  # type: ignore[arg-type]
+        upper_cv2=verdict.upper_cv2,
+        split_half=_estimated(lasting),
+        parameters=parameters,
+    )  # fmt: skip
+
+
+def _trend(history: History) -> found.TrendFound | None:
+    """Return trend, dispersion and changes of the rate; over exposure, so that a growing fleet is no trend."""
+    if len(history.outages) < SOME:
+        return None
+    moments = np.array([event.t for event in history.outages])
+    spreads = {}
+    for name, width in (("day", DAY), ("week", WEEK), ("30 days", 30 * DAY)):
+        counts, exposure = _windows(history, moments, width)
+        spreads[name] = estimate.dispersion(counts, exposure)
+    lived = _exposure_until(history, moments)
+    total = _exposure_until(history, np.array([history.end]))[0]
+    fitted = estimate.trend(np.maximum(lived, total * 1e-9), total, spreads["week"])
+    counts, exposure = _windows(history, moments, WEEK)
+    changes = estimate.changes(counts, exposure, spreads["week"])
+    return found.TrendFound(
+        exponent=_estimated(fitted.exponent),
+        significant=not fitted.exponent.low <= 1 <= fitted.exponent.high,
+        dispersion=spreads,
+        changes=[
+            {
+                "date": utc(history.start + change.at * WEEK),
+                "before": PER * change.before,
+                "after": PER * change.after,
+                "evidence": change.evidence,
+            }
+            for change in changes
+        ],
+    )
+
+
+def _windows(
+    history: History, moments: NDArray[np.float64], width: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return events and exposure [node s] of whole windows, shape (n,) each."""
+    count = max(int((history.end - history.start) // width), 1)
+    edges = history.start + width * np.arange(count + 1)
+    exposure = np.diff(_exposure_until(history, np.asarray(edges, dtype=np.float64)))
+    return np.histogram(moments, edges)[0].astype(np.float64), np.maximum(exposure, 0.0)
+
+
+def _exposure_until(history: History, moments: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the time in service of all nodes up to moments [node s], shape (n,)."""
+    enter, leave = np.sort(history.enter), np.sort(history.leave)
+    sums = (np.concatenate(([0.0], np.cumsum(x))) for x in (enter, leave))
+    total = np.zeros(len(moments))
+    for edges, cumulative, sign in zip((enter, leave), sums, (1, -1), strict=True):
+        at = np.searchsorted(edges, moments)
+        total += sign * (at * moments - cumulative[at])
+    return total
+
+
+def _detection(outages: Sequence[Event]) -> found.LawFound | None:
+    """Return the law of the time from the first line of the kernel to the outage."""
+    lags = np.array([event.t - event.t_lo for event in outages if event.t_lo < event.t and event.source != "kernel"])
+    if len(lags) < FEW:
+        return None
+    values = np.quantile(lags, (np.arange(20) + 0.5) / 20) if len(lags) > 20 else np.sort(lags)
+    return found.LawFound(
+        law={"use": "empirical", "values": [duration(max(value, 0.1)) for value in values]}, events=len(lags),
+        median_s=float(np.median(lags)), mean_s=float(lags.mean()), method="quantiles of the measured ones",
+    )  # fmt: skip
+
+
+# Jobs and training.
+
+
+def _attribution(tables: Tables, blame: Blame) -> found.AttributionFound | None:
+    if not tables.attempts:
+        return None
+    big = largest(tables.attempts)
+    days = sum(a.elapsed for a in big if not math.isnan(a.elapsed)) / DAY
+    software = sum(a.cause == "unattributed" and a.end_state == "FAILED" for a in big)
+    return found.AttributionFound(
+        ended=blame.ended,
+        attributed=blame.attributed,
+        by_chance=blame.by_chance,
+        evidence=dict(blame.rules),
+        interrupts=_estimated(estimate.share(blame.hit, blame.faults)),
+        states=dict(Counter(a.end_state for a in tables.attempts).most_common()),
+        software_per_day=_estimated(estimate.rate(software, days)) if days > 0 else found.Estimated(value=None),
+        software_events=software,
+    )
+
+
+def _training(tables: Tables, history: History) -> found.TrainingFound | None:
+    """Return what the steps of the job with most of them say."""
+    by_job: dict[str, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for phase in tables.phases:
+        by_job[phase.job][phase.attempt].append(phase)
+    if not by_job:
+        return None
+    runs = max(by_job.values(), key=lambda each: sum(map(len, each.values())))
+    steps = [phase for run in runs.values() for phase in run if phase.phase == "step"]
+    rates = [(p.t1 - p.t0) / (p.last_step - p.first_step) for p in steps if p.last_step > p.first_step]
+    if not rates:
+        return None
+    step = float(np.median(rates))
+    restarts, firsts = [], []
+    for run in runs.values():
+        begin = next((p.t0 for p in run if p.phase == "start"), math.nan)
+        first = min((p for p in run if p.phase == "step"), key=lambda p: p.t0, default=None)
+        if first is not None:
+            restarts.append(first.t0 - begin)
+            firsts.append(first.first_step)
+    again = [first for first in firsts[1:] if first > 0]
+    interval = reduce(math.gcd, again) * step if len(again) >= 3 else None
+    start = min(p.t0 for run in runs.values() for p in run)
+    end = max(p.t1 for run in runs.values() for p in run)
+    spans = [(p.t0, p.t1, p.first_step, p.last_step) for p in steps if p.last_step > p.first_step]
+    kept, lost = _kept(spans)
+    weeks = max(int((end - history.start) // WEEK), 1)
+    weekly = np.zeros(weeks + 1)
+    for t0, t1, count in kept:
+        first_week = max(int((t0 - history.start) // WEEK), 0)
+        for week in range(first_week, min(int((t1 - history.start) // WEEK), weeks) + 1):
+            low, high = max(t0, history.start + week * WEEK), min(t1, history.start + (week + 1) * WEEK)
+            weekly[week] += count * max(high - low, 0.0) / max(t1 - t0, 1e-9)
+    total = sum(count for *_, count in kept)
+    lost = max(lost * step, _rolled_back(tables, runs))
+    return found.TrainingFound(
+        attempts=len(runs),
+        step_time_s=step,
+        restart_s=float(np.nanmedian(restarts)) if restarts else None,
+        checkpoint_s=interval,
+        lost_s=lost,
+        goodput=total * step / (end - start) if end > start else None,
+        weekly_goodput=[float(x) * step / WEEK for x in weekly[:weeks]],
+    )
+
+
+def _rolled_back(tables: Tables, runs: Mapping[int, list[Any]]) -> float:
+    """Return the time from the step that each next run began with to the end of the run before, by job records [s]."""
+    ends = sorted((a.t_start, a.t_end) for a in largest(tables.attempts) if not math.isnan(a.t_end))
+    starts = np.array([start for start, _ in ends])
+    total = 0.0
+    ordered = [runs[at] for at in sorted(runs)]
+    for run, after in itertools.pairwise(ordered):
+        begin = min(p.t0 for p in run)
+        at = int(np.searchsorted(starts, begin + 300)) - 1
+        first = min((p.first_step for p in after if p.phase == "step"), default=-1)
+        steps = [p for p in run if p.phase == "step"]
+        if at < 0 or abs(ends[at][0] - begin) > 300 or first < 0 or not steps:
+            continue
+        reached = max(steps, key=lambda p: p.last_step)
+        moment = next((p.t0 for p in steps if p.first_step <= first < p.last_step), reached.t1)
+        total += max(ends[at][1] - moment, 0.0) if first <= reached.last_step else 0.0
+    return total
+
+
+def _kept(spans: Sequence[tuple[float, float, int, int]]) -> tuple[list[tuple[float, float, float]], float]:
+    """Return spans with the steps that were not run again later, and how many were."""
+    kept: list[tuple[float, float, float]] = []
+    least, lost = math.inf, 0.0
+    for t0, t1, first, last in sorted(spans, reverse=True):
+        count = max(min(last, least) - first, 0)
+        lost += last - first - count
+        least = min(least, first)
+        if count:
+            kept.append((t0, t1, count))
+    return kept[::-1], lost
+
+
+# Findings in words.
+
+
+def _findings(
+    history: History, verdict: Verdict, trend: found.TrendFound | None, together: Incidents, *, used: bool
+) -> list[str]:
+    result = []
+    count = len(history.outages)
+    if count < SOME:
+        result.append(f"{count} outages: rates only; relapse, frailty, trend and mixtures need {SOME}")
+    if verdict.frailty == "undecided" and count >= SOME:
+        why = f"a squared variation of up to {verdict.upper_cv2:.2g} fits as well"
+        if verdict.contradicted:
+            why = (
+                f"the likelihood asks for a squared variation of {verdict.upper_cv2:.2g}, but less lasts from one "
+                "half of the window to the other: clustering in time that neither relapse nor frailty explains"
+            )
+        result.append(
+            f"whether some nodes stay worse than others is undecided: {why}; failures-alternative.yaml has that fit"
+        )
+    if together.groups and not used:
+        result.append(
+            f"{len(together.groups)} groups of outages within 5 min, {together.by_chance:.2g} expected by chance: "
+            "too few for a source of incidents"
+        )
+    if trend is not None:
+        result += [
+            f"the rate changes at {change['date']}: {change['before']:.2g} before, {change['after']:.2g} after, per "
+            "1000 node-days; near the start of the window look at the exposure first"
+            for change in trend.changes
+        ]
+    unknown = sum(event.cause == "unknown" for event in history.outages)
+    if unknown > 0.1 * count:
+        result.append(f"{unknown} of {count} outages have a reason that no rule knows; --rules FILE adds rules")
+    return result
+
+
+def rate_text(per_1000_node_days: float, part: str = "node") -> str:
+    """Return a rate as a scenario states it, to four digits."""
+    return f"{float(f'{per_1000_node_days:.4g}'):g} per 1000 {part}-days"

@@ -1,0 +1,255 @@
+"""The whole way from log files to a folder with a model: read, join, estimate, check, write."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import sim
+from analysis.logs import check, write
+from analysis.logs.events import blame, build, incidents
+from analysis.logs.fit import Fitted, fit
+from analysis.logs.formats import Reading, read_files
+from analysis.logs.tables import HostLists, LogError, NoModelError, Rules, Tables
+from analysis.results.fitted import CostFound, CurveFound, FitDocument
+from sim import yamlfile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from analysis.logs.events import History
+    from analysis.results.models import Provenance
+
+    Progress = Callable[[int, int | None], None]
+
+COSTS = 16
+
+"""Runs of the scenario that say what the failures cost."""
+
+
+class Request(NamedTuple):
+    """What a fit is asked for: the options of the command, with moments in seconds since 1970."""
+
+    files: Sequence[str]
+    inventory: str = ""
+    zones: Sequence[str] = ()
+    kinds: Mapping[str, str] = {}
+    nodes: int | None = None
+    window: tuple[float, float] | None = None
+    without: Sequence[tuple[float, float]] = ()
+    rules: str = ""
+    name: str = "fitted"
+    simulations: int = check.SIMULATIONS
+
+
+class Outcome(NamedTuple):
+    """The document, the files beside it by name, and the tables that they are made of."""
+
+    document: FitDocument
+    files: dict[str, str]
+    fitted: Fitted
+    tables: Tables
+
+
+def read_rules(own: str = "") -> Rules:
+    """Return the rules that come with Ettrick, those of a user's file before them.
+
+    Raises
+    ------
+    LogError
+        If the file cannot be read, or is not of the form of ours.
+    """
+    content = yamlfile.load(Path(__file__).parent / "rules.yaml").data
+    if not own:
+        return Rules(content)
+    try:
+        more = yamlfile.load(Path(own)).data
+        unknown = set(more) - set(content)
+        if unknown:
+            raise LogError(f"{own}: unknown key '{min(unknown)}'{yamlfile.suggest(min(unknown), content)}")
+        return Rules(content, more)
+    except yamlfile.DocumentError as error:
+        raise LogError(f"{own}: {error}") from None
+    except (re.error, KeyError, TypeError, AttributeError) as error:
+        raise LogError(f"{own}: is not of the form of rules: {type(error).__name__} {error}") from None
+
+
+def read(request: Request, progress: Progress = lambda _done, _total: None) -> tuple[Tables, Reading]:
+    """Read all files of a request.
+
+    Raises
+    ------
+    LogError
+        If one cannot be read.
+    """
+    tables = Tables()
+    reading = Reading(tables, read_rules(request.rules), HostLists())
+    kinds = dict(request.kinds)
+    files = list(request.files)
+    if request.inventory:
+        kinds[request.inventory] = "inventory"
+        files.insert(0, request.inventory)
+    read_files(files, reading, request.zones, kinds, progress)
+    return tables, reading
+
+
+def history_of(request: Request, tables: Tables, reading: Reading) -> History:
+    """Return the history of every node that the files of a request say something of."""
+    return build(tables, reading.hosts, request.nodes, request.window, request.without)
+
+
+def run(
+    request: Request,
+    provenance: Provenance,
+    reading_progress: Progress = lambda _done, _total: None,
+    progress: Progress = lambda _done, _total: None,
+) -> Outcome:
+    """Fit a failure model to logs, check it, and make all files of its folder but the document and the report.
+
+    Raises
+    ------
+    LogError
+        If a file cannot be read.
+    NoModelError
+        If no model can be fitted.
+    """
+    tables, reading = read(request, reading_progress)
+    history = history_of(request, tables, reading)
+    together = incidents(history)
+    whose = blame(tables, history, reading.rules, reading.hosts) if tables.attempts else None
+    fitted = fit(tables, history, together, whose, reading.rules, request.name, provenance)
+    entries = write.sources(fitted)
+    traces = check.simulated(fitted, entries, request.simulations, progress)
+    swings = check.swings(fitted, traces)
+    if swings[1]:
+        entries = write.sources(fitted, swings=swings)
+        traces = check.simulated(fitted, entries, request.simulations, progress)
+    checks = check.compare(fitted, traces)
+    alternative = write.sources(fitted, fitted.verdict.alternative, swings) if fitted.verdict.alternative else None
+    files = write.files(fitted, tables, entries, alternative)
+    outside = [
+        f"{row.name}: {row.data:.3g} in the data, {row.low:.3g} to {row.high:.3g} in simulations of the model"
+        for row in checks
+        if not row.inside
+    ]
+    document = fitted.document.model_copy(
+        update={
+            "checks": checks,
+            "simulated": len(traces),
+            "swings": {"days": swings[0], "cv": swings[1]},
+            "curves": _curves(history, traces),
+            "cost": _cost(files, fitted.document),
+            "findings": [*fitted.document.findings, *outside],
+        }
+    )
+    return Outcome(document, files, fitted, tables)
+
+
+def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFound]:
+    """Return the outages per node up to each day, and the gaps of the cluster, with the range of simulations."""
+    days = (history.end - history.start) / 86400
+    data = check.trace_of(history)
+    edges = np.linspace(0, days, 61)
+    nodes = len(history.nodes)
+
+    def cumulative(trace: check.Faults) -> Any:
+        return np.searchsorted(np.sort(trace.start), edges, side="right") / nodes
+
+    def longer(trace: check.Faults, at: Any) -> Any:
+        gaps = np.sort(np.diff(np.sort(trace.start)))
+        return 1 - np.searchsorted(gaps, at, side="right") / max(len(gaps), 1)
+
+    gaps = np.diff(np.sort(data.start))
+    places = np.unique(np.concatenate(([0.0], np.quantile(gaps, np.linspace(0, 1, 60))))) if len(gaps) else np.zeros(1)
+    found = {}
+    for name, x, curve in (
+        ("cumulative", edges, cumulative),
+        ("gaps", places, lambda trace: longer(trace, places)),
+    ):
+        low, high = np.quantile([curve(trace) for trace in traces], [0.025, 0.975], axis=0)
+        found[name] = CurveFound(
+            x=[float(v) for v in x], y=[float(v) for v in curve(data)], low=[float(v) for v in low],
+            high=[float(v) for v in high],
+        )  # fmt: skip
+    return found
+
+
+def _cost(files: Mapping[str, str], document: FitDocument) -> CostFound | None:
+    """Return what the failures cost, by running what was written; ``None`` if the job does not fit into the cluster."""
+    from analysis import runs
+    from analysis.metrics import ratios
+
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in (write.BUNDLE, write.SCENARIO, "replay.yaml", "outages.csv", "nodes.csv"):
+            (Path(folder) / name).write_text(files[name], encoding="utf-8")
+        for name in (write.SCENARIO, "replay.yaml"):
+            try:
+                prepared = sim.prepare(sim.load(Path(folder) / name))
+                count = COSTS if name == write.SCENARIO else 4
+                results = [sim.run(prepared, number) for number in range(count)]
+            except (sim.ScenarioError, sim.WorkError, runs.RequestError):
+                return None
+            values = [ratios(prepared, result)["runtime_goodput"] for result in results]
+            found[name] = [ratio.amount / ratio.base for ratio in values if ratio.base]
+    model, outages = found[write.SCENARIO], found["replay.yaml"]
+    if not model or not outages:
+        return None
+    training = document.training
+    return CostFound(
+        metric="runtime_goodput", model=float(np.mean(model)), p05=float(np.quantile(model, 0.05)),
+        p95=float(np.quantile(model, 0.95)), replay=float(np.mean(outages)),
+        measured=training.goodput if training is not None else None, replications=len(model),
+    )  # fmt: skip
+
+
+def moment(text: str, zones: Sequence[str]) -> float:
+    """Return a moment of an option [s since 1970].
+
+    Raises
+    ------
+    LogError
+        If it is none.
+    """
+    from zoneinfo import ZoneInfo
+
+    from analysis.logs.tables import Clock
+
+    zone = next((ZoneInfo(stated) for stated in reversed(zones) if "=" not in stated), None)
+    try:
+        return Clock(zone, text).read(text, 0)
+    except LogError:
+        raise LogError(f"'{text}' has no offset from UTC, and no --timezone holds for all files") from None
+    except ValueError:
+        raise LogError(f"'{text}' is no moment such as 2025-02-03T08:11:40Z") from None
+
+
+def spans(texts: Sequence[str], zones: Sequence[str], option: str) -> list[tuple[float, float]]:
+    """Return stretches of time that an option states as START/END [s since 1970].
+
+    Raises
+    ------
+    LogError
+        If one is no stretch.
+    """
+    result = []
+    for text in texts:
+        begin, slash, end = text.partition("/")
+        if not slash:
+            raise LogError(f"{option} {text}: needs two moments, START/END")
+        try:
+            low, high = moment(begin, zones), moment(end, zones)
+        except LogError as error:
+            raise LogError(f"{option} {text}: {error}") from None
+        if not low < high or not math.isfinite(high):
+            raise LogError(f"{option} {text}: ends before it starts")
+        result.append((low, high))
+    return result
+
+
+__all__ = ["LogError", "NoModelError", "Outcome", "Request", "history_of", "read", "run", "spans"]

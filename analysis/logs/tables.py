@@ -1,0 +1,460 @@
+"""What every reader of logs ends in: tables of events, exposure, attempts and phases, and of what was not used.
+
+Times are seconds since 1970 in UTC; names of nodes and jobs are text. Every row says which file and line it is from.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from zoneinfo import ZoneInfo
+
+
+class LogError(ValueError):
+    """A log that cannot be read; the message names file and line, the rule, and what helps."""
+
+
+class NoModelError(ValueError):
+    """Logs that were read, and that no failure model follows from; the message says why."""
+
+
+@dataclass(slots=True)
+class Event:
+    """Something that happened to a node or one of its parts.
+
+    Parameters
+    ----------
+    source
+        Kind of the log: ``node-events``, ``kernel`` and the like.
+    t, t_end
+        Start and end [s]; ``t_end`` is NaN while it lasts.
+    t_lo
+        Earliest possible start [s]; NaN if `t` is exact.
+    node, part, part_id
+        Where: the node, the class of part (``gpu``, ``nic``, ``node``, ...) and its name on the node.
+    cause, cause_basis
+        The cause, and which rule gave it.
+    planned
+        Whether it is planned work.
+    severity
+        ``fatal``, ``degraded`` or ``info``.
+    repair_kind
+        ``reset``, ``reboot``, ``swap`` or nothing.
+    incident
+        Number of the incident that it belongs to; -1 for none.
+    raw_count
+        Lines that it stands for.
+    job
+        The job that it names.
+    text
+        What the log says, for rules and for the commonest unknown texts; never written out.
+    """
+
+    source: str
+    t: float
+    t_end: float
+    node: str
+    cause: str
+    cause_basis: str
+    file: str
+    line: int
+    part: str = "node"
+    part_id: str = ""
+    t_lo: float = math.nan
+    planned: bool = False
+    severity: Literal["fatal", "degraded", "info"] = "fatal"
+    repair_kind: str = ""
+    incident: int = -1
+    raw_count: int = 1
+    job: str = ""
+    text: str = ""
+    hidden: ClassVar = ("text",)
+
+
+@dataclass(slots=True)
+class Exposure:
+    """A node that could have failed, from `t_enter` to `t_exit` [s]; `basis` says how that is known."""
+
+    unit: str
+    t_enter: float
+    t_exit: float
+    basis: Literal["inventory", "first and last seen", "stated"]
+    part: str = "node"
+    gpus: int = 0
+    batch: str = ""
+    rack: str = ""
+    role: str = ""
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One run of a job; `nodes` is a host list as the log has it. NaN for a moment that has not come.
+
+    `basis` says why the end is, or is not, blamed on a node.
+    """
+
+    job: str
+    attempt: int
+    nodes: str
+    node_count: int
+    gpus: int
+    t_submit: float
+    t_eligible: float
+    t_start: float
+    t_end: float
+    elapsed: float
+    end_state: str
+    user: str = ""
+    partition: str = ""
+    limit: float = math.nan
+    restarts: int = 0
+    blamed_node: str = ""
+    cause: str = ""
+    cause_basis: str = ""
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(slots=True)
+class Phase:
+    """A stretch of a job's attempt between `t0` and `t1` [s]; `step` phases count their steps."""
+
+    job: str
+    attempt: int
+    phase: str
+    t0: float
+    t1: float
+    first_step: int = -1
+    last_step: int = -1
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(slots=True)
+class Dropped:
+    """Lines that were not used, by reason: how many, and the first and last of them."""
+
+    source: str
+    rule: str
+    number: int
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class Source:
+    """A file that was read: what kind it is, its lines, and the moments [s] between which it says something."""
+
+    file: str
+    kind: str
+    lines: int = 0
+    first: float = math.inf
+    last: float = -math.inf
+    rows: int = 0
+    unreadable: int = 0
+    """Lines with bytes that are no UTF-8; they were read with those replaced."""
+
+    def saw(self, moment: float) -> None:
+        """Widen the window of the file by a moment [s]."""
+        if moment < self.first:
+            self.first = moment
+        if moment > self.last:
+            self.last = moment
+
+
+@dataclass
+class Tables:
+    """All that logs say; several files fill the same tables."""
+
+    events: list[Event] = field(default_factory=list)
+    exposure: list[Exposure] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
+    groups: dict[int, list[int]] = field(default_factory=dict)
+    """Of each XID code, how many lines there were and how many groups of them."""
+    _dropped: dict[tuple[str, str], Dropped] = field(default_factory=dict)
+
+    def drop(self, source: str, rule: str, line: int, number: int = 1) -> None:
+        """Keep account of lines that are not used."""
+        row = self._dropped.get((source, rule))
+        if row is None:
+            self._dropped[source, rule] = Dropped(source, rule, number, line, line)
+        else:
+            row.number += number
+            row.last = max(row.last, line)
+
+    @property
+    def dropped(self) -> list[Dropped]:
+        """What was not used, by file and reason."""
+        return list(self._dropped.values())
+
+
+def as_csv(rows: Iterable[Any], kind: type) -> str:
+    """Return a table as CSV: moments in UTC, empty where there is none."""
+    names = [part.name for part in fields(kind) if part.name not in getattr(kind, "hidden", ())]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    for row in rows:
+        writer.writerow([_cell(name, getattr(row, name)) for name in names])
+    return text.getvalue()
+
+
+def _cell(name: str, value: object) -> object:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return ""
+        return utc(value) if name.startswith("t") else f"{value:.10g}"
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def utc(moment: float) -> str:
+    """Return a moment [s since 1970] as text in UTC, to the millisecond where it has any."""
+    text = datetime.fromtimestamp(round(moment, 3), UTC).isoformat(timespec="milliseconds")
+    return text.replace(".000", "").replace("+00:00", "Z")
+
+
+# Moments: text with an offset, text in a stated zone, and numbers.
+
+_MONTHS = {
+    name: at
+    for at, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)
+}
+
+
+class Clock:
+    """Reads the moments of one file.
+
+    Local times need a `zone`. An hour that occurs twice, when summer time ends, is resolved by the order of the file:
+    a column whose moments do not fall takes the first that is not before the last one.
+    """
+
+    def __init__(self, zone: ZoneInfo | None, file: str) -> None:
+        self._zone, self._file = zone, file
+        self._offsets: dict[str, tuple[float, float]] = {}
+        self._hours: dict[str, float] = {}
+        self._last: dict[str, float] = {}
+        self.twice = 0
+        """Moments of an hour that occurs twice."""
+
+    def read(self, text: str, line: int, column: str = "") -> float:
+        """Return a moment [s since 1970].
+
+        Parameters
+        ----------
+        text
+            A date of ISO 8601, with or without an offset, or a number of seconds.
+        line
+            Where it stands, for messages.
+        column
+            Whose moments do not fall, where an hour occurs twice.
+
+        Raises
+        ------
+        LogError
+            If it is a local time and no zone was stated.
+        ValueError
+            If it is no moment.
+        """
+        if len(text) == 19:
+            hour = self._hours.get(text[:13])
+            if hour is not None:
+                return hour + 60 * int(text[14:16]) + int(text[17:])
+        if "-" not in text:
+            value = float(text)  # seconds since 1970
+            if not 0 <= value < 1e11:
+                raise ValueError(f"'{text}' is no moment")
+            return value
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return moment.timestamp()
+        return self._local(moment, text, line, column)
+
+    def ctime(self, text: str, line: int) -> float:
+        """Return a moment [s since 1970] such as ``Mon Mar  3 10:02:11 2025``."""
+        _, month, day, time, year = text.split()
+        iso = f"{year}-{_MONTHS[month]:02}-{int(day):02}T{time}"
+        return self._local(datetime.fromisoformat(iso), iso, line, "")
+
+    def _local(self, moment: datetime, text: str, line: int, column: str) -> float:
+        key = text[:15]  # zones change at whole ten minutes
+        offsets = self._offsets.get(key)
+        if offsets is None:
+            if self._zone is None:
+                raise LogError(
+                    f"{self._file}:{line}: '{text}' has no offset from UTC; say where it was written, for example "
+                    f"--timezone America/Chicago"
+                )
+            first, second = (moment.replace(tzinfo=self._zone, fold=fold).utcoffset() for fold in (0, 1))
+            assert first is not None
+            assert second is not None
+            offsets = self._offsets[key] = first.total_seconds(), second.total_seconds()
+        plain = moment.replace(tzinfo=UTC).timestamp()
+        value = plain - offsets[0]
+        if offsets[0] > offsets[1]:  # twice; a skipped hour has them the other way round
+            self.twice += 1
+            if value < self._last.get(column, -math.inf) - 1:
+                value = plain - offsets[1]
+        elif text[13:14] == ":" and moment.replace(minute=59, tzinfo=self._zone).utcoffset() == (
+            moment.replace(minute=0, tzinfo=self._zone).utcoffset()
+        ):
+            # An hour in which no zone changes: the others of its moments need no calendar.
+            self._hours[text[:13]] = value - 60 * moment.minute - moment.second - moment.microsecond / 1e6
+        if column:
+            self._last[column] = max(value, self._last.get(column, -math.inf))
+        return value
+
+
+# Lists of hosts: gpu[001-010,012],login1 and r[1-2]n[01-16].
+
+MOST_HOSTS = 1 << 20
+
+
+class HostLists:
+    """Expands lists of hosts, and remembers those that it has seen."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    def expand(self, text: str) -> tuple[str, ...]:
+        """Return the names of a list of hosts.
+
+        Raises
+        ------
+        ValueError
+            If brackets do not close, a range falls, or the list was cut.
+        """
+        found = self._known.get(text)
+        if found is None:
+            if len(self._known) > 100_000:
+                self._known.clear()
+            found = self._known[text] = tuple(_expanded(text))
+        return found
+
+
+def _expanded(text: str) -> Iterator[str]:
+    if text.rstrip().endswith(("...", "…", "+")):
+        raise ValueError(f"the list of hosts '{text}' was cut")
+    depth, start = 0, 0
+    for at, letter in enumerate(text + ","):
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and depth == 0:
+            part = text[start:at].strip()
+            start = at + 1
+            if part:
+                yield from _product(part)
+    if depth:
+        raise ValueError(f"the list of hosts '{text}' has a bracket that does not close")
+
+
+def _product(text: str) -> list[str]:
+    names = [""]
+    for at, piece in enumerate(re.split(r"\[([^\[\]]*)\]", text)):
+        choices = _range(piece) if at % 2 else [piece]
+        if len(names) * len(choices) > MOST_HOSTS:
+            raise ValueError(f"the list of hosts '{text[:40]}' names more than {MOST_HOSTS:,} hosts")
+        names = [name + choice for name in names for choice in choices]
+    return names
+
+
+def _range(text: str) -> list[str]:
+    found: list[str] = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-")
+        if not dash:
+            found.append(low)
+            continue
+        if not (low.isdigit() and high.isdigit()) or int(high) < int(low):
+            raise ValueError(f"'{part}' is no range of hosts")
+        if int(high) - int(low) >= MOST_HOSTS:
+            raise ValueError(f"'{part}' names more than {MOST_HOSTS:,} hosts")
+        found += [f"{number:0{len(low)}}" for number in range(int(low), int(high) + 1)]
+    return found
+
+
+# The rules that give a cause.
+
+
+class Rules:
+    """Rules of `rules.yaml`, those of the user first."""
+
+    def __init__(self, content: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> None:
+        own = own or {}
+        self.causes: dict[str, str] = {
+            name: entry["fault"] for part in (content, own) for name, entry in part.get("causes", {}).items()
+        }
+        self.of_xid: dict[int, str] = {
+            code: cause for part in (content, own) for cause, codes in part.get("xids", {}).items() for code in codes
+        }
+        self.harmless = frozenset((*content["harmless"], *own.get("harmless", ())))
+        self.kernel = [
+            (entry["holds"].encode(), re.compile(entry["match"]), str(entry["cause"]), int(entry.get("code", 0)))
+            for part in (own, content)
+            for entry in part.get("kernel", ())
+        ]
+        planned = [part.get("planned", {}) for part in (own, content)]
+        self._planned_states = frozenset(state for part in planned for state in part.get("states", ()))
+        self._planned = _patterns((reason, "planned") for part in planned for reason in part.get("reasons", ()))
+        self._reasons = _patterns(
+            (entry["match"], entry["cause"]) for part in (own, content) for entry in part.get("reasons", ())
+        )
+        self._repairs = _patterns(
+            (entry["match"], entry["repair"]) for part in (own, content) for entry in part.get("repairs", ())
+        )
+        self.states: dict[str, str] = {
+            state: kind
+            for part in (content, own)
+            for kind, states in part.get("states", {}).items()
+            for state in states
+        }
+        self._known: dict[str, tuple[str, str]] = {}
+
+    def is_planned(self, state: str, reason: str) -> bool:
+        """Return whether a state of a node, or its reason, is planned work."""
+        words = re.split(r"[+,]", state.rstrip("*~#$@^!%-").upper())
+        return bool(self._planned_states.intersection(words)) or _first(self._planned, reason) is not None
+
+    def cause_of(self, reason: str) -> tuple[str, str]:
+        """Return the cause that a reason gives, and the rule: its number, ``xid N``, or ``unknown``."""
+        found = self._known.get(reason)
+        if found is None:
+            found = self._known[reason] = self._cause_of(reason)
+        return found
+
+    def _cause_of(self, reason: str) -> tuple[str, str]:
+        code = _XID_IN_TEXT.search(reason)
+        if code is not None:
+            cause = self.of_xid.get(int(code[1]), "gpu_other")
+            if cause not in ("application", "repair"):
+                return cause, f"xid {code[1]}"
+        match = _first(self._reasons, reason)
+        return ("unknown", "unknown") if match is None else (match[1], f"reason {match[0] + 1}")
+
+    def repair_of(self, reason: str) -> str:
+        """Return the kind of repair that a reason names; nothing if it names none."""
+        match = _first(self._repairs, reason)
+        return "" if match is None else match[1]
+
+
+_XID_IN_TEXT = re.compile(r"xid[\s:#=]*(\d{1,3})\b", re.IGNORECASE)
+
+
+def _patterns(rules: Iterable[tuple[str, str]]) -> list[tuple[re.Pattern[str], str]]:
+    return [(re.compile(pattern, re.IGNORECASE), meaning) for pattern, meaning in rules]
+
+
+def _first(rules: Sequence[tuple[re.Pattern[str], str]], text: str) -> tuple[int, str] | None:
+    """Return the number and the meaning of the first rule that matches."""
+    return next(((at, meaning) for at, (pattern, meaning) in enumerate(rules) if pattern.search(text)), None)

@@ -1,0 +1,366 @@
+"""What a fit leaves in its folder: a bundle of failure sources, a scenario, draws of its parameters, and tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import sim
+from analysis.amounts import number_of
+from analysis.logs.events import attempts_of, largest
+from analysis.logs.fit import duration, lognormal_law, rate_text
+from analysis.logs.tables import Attempt, Dropped, Event, Exposure, Phase, as_csv, utc
+from sim.units import DAY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from analysis.logs.estimate import Clustering
+    from analysis.logs.events import History
+    from analysis.logs.fit import Fitted
+    from analysis.logs.tables import Tables
+    from analysis.results.fitted import CauseFound, Estimated, FitDocument
+
+COMMON_CAUSE = "unknown"
+
+BUNDLE, ALTERNATIVE, SCENARIO = "failures.yaml", "failures-alternative.yaml", "scenario.yaml"
+
+
+def sources(
+    fitted: Fitted, clustering: Clustering | None = None, swings: tuple[float, float] = (0.0, 0.0)
+) -> list[dict[str, Any]]:
+    """Return the failure sources of the model as a scenario states them.
+
+    Parameters
+    ----------
+    fitted
+        The fit.
+    clustering
+        Another fit of frailty and relapse than the chosen one.
+    swings
+        Stretch [d] and coefficient of variation [-] of swings of all rates; 0 for none.
+    """
+    document = fitted.document
+    chosen = clustering or fitted.verdict.chosen
+    scale = chosen.mu / fitted.verdict.chosen.mu
+    result = []
+    for cause in document.causes:
+        if not cause.background:
+            continue
+        entry: dict[str, Any] = {"use": "component", "name": cause.name, "fault": cause.fault}
+        entry["rate"] = rate_text(scale * cause.background)
+        entry["events"] = cause.events - cause.in_incidents
+        if chosen.cv2:
+            entry["frailty"] = {"shape": max(float(f"{1 / chosen.cv2:.3g}"), 0.05)}
+        if chosen.probability:
+            after = lognormal_law(chosen.median * DAY, chosen.sigma)
+            entry["relapse"] = {"probability": float(f"{chosen.probability:.3g}"), "after": after}
+        result.append(_with_common(entry, document, cause, swings))
+    incidents = document.incidents
+    if incidents.used and incidents.rate.value:
+        entry = {"use": "incident", "name": "incident", "part": incidents.part}
+        entry["rate"] = rate_text(incidents.rate.value, incidents.part)
+        entry["events"] = incidents.events
+        entry["size"] = {
+            "values": list(map(int, incidents.sizes)),
+            "weights": [float(n) for n in incidents.sizes.values()],
+        }
+        if any(incidents.delays_s):
+            entry["spread"] = {"use": "empirical", "values": [duration(delay) for delay in incidents.delays_s]}
+        if incidents.repair is not None:
+            entry["repair"] = incidents.repair.law
+        if incidents.relapse and chosen.probability:
+            after = lognormal_law(chosen.median * DAY, chosen.sigma)
+            entry["relapse"] = {"probability": float(f"{chosen.probability:.3g}"), "after": after}
+        if swings[1]:
+            entry["tempo"] = _tempo(swings)
+        entry["source"] = (
+            f"{incidents.events} incidents with {incidents.nodes} outages within 5 min of the first of their "
+            f"{incidents.part}, {incidents.by_chance:.2g} by chance; {_interval(incidents.rate)} per 1000 "
+            f"{incidents.part}-days"
+        )
+        result.append(entry)
+    return result
+
+
+def _with_common(
+    entry: dict[str, Any], document: FitDocument, cause: CauseFound, swings: tuple[float, float]
+) -> dict[str, Any]:
+    repair = cause.repair or document.repair
+    if swings[1]:
+        entry["tempo"] = _tempo(swings)
+    if repair is not None:
+        entry["repair"] = repair.law
+    text = (
+        f"{cause.events} outages ({cause.in_incidents} in incidents) in {document.node_days_up:,.0f} node-days up: "
+        f"{_interval(cause.rate)} per 1000 with relapses; {', '.join(cause.files)}"
+    )
+    if repair is not None:
+        whose = "repair" if cause.repair is not None else "repair of all causes"
+        text += f"; {whose}: {number_of(repair.events, 'duration')}, {repair.open} still open, {repair.method}"
+    entry["source"] = text
+    return entry
+
+
+def _tempo(swings: tuple[float, float]) -> dict[str, Any]:
+    every, cv = swings
+    return {"swings": {"every": f"{every:g} d", "cv": float(f"{min(cv, 10):.3g}")}}
+
+
+def _interval(estimate: Estimated) -> str:
+    return f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
+
+
+def idle_cluster(fitted: Fitted, entries: list[dict[str, Any]], days: float) -> dict[str, Any]:
+    """Return a scenario with the nodes of the fit and no job before its end: failures as they come by themselves."""
+    return {
+        "name": "check",
+        "cluster": {
+            "nodes": fitted.document.nodes,
+            "gpus_per_node": 1,
+            "rack": {"nodes": per_rack(fitted.history)},
+            "fabric": {"rails": 1, "radix": 1024},
+        },
+        "horizon": f"{days!r} d",
+        "jobs": [{"name": "none", "gpus": 1, "arrival": f"{days!r} d", "step_time": "10 s"}],
+        "failures": entries,
+        "repair": {"time": "1 d"},
+        "detection": {"time": "0 s"},
+        "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": "1 s", "restore": "1 s"}]},
+        "recovery": {"use": "full-restart", "initialize": "1 s"},
+    }
+
+
+def per_rack(history: History) -> int:
+    """Return the nodes of a rack, of most racks."""
+    sizes: dict[str, int] = {}
+    for rack in history.racks:
+        if rack:
+            sizes[rack] = sizes.get(rack, 0) + 1
+    return int(np.median(list(sizes.values()))) if sizes else 4
+
+
+# The scenario: what logs tell, and what they do not.
+
+
+def scenario(fitted: Fitted, tables: Tables) -> tuple[dict[str, Any], list[str]]:
+    """Return the scenario without its failures, and what had to be assumed in it."""
+    document = fitted.document
+    gpus = document.gpus_per_node
+    assumed: list[str] = []
+    big = largest(tables.attempts)
+    nodes_of_job = int(np.median([a.node_count or 1 for a in big])) if big else 0
+    if big:
+        wanted = min(max(a.gpus or a.node_count * gpus for a in big), document.nodes * gpus)
+    else:
+        nodes_of_job = max(int(document.nodes * 0.9), 1)
+        wanted = nodes_of_job * gpus
+        assumed.append(f"the job: no job records, so one of 90 % of the nodes ({wanted:,} GPUs)")
+    if not any(fitted.history.gpus):
+        assumed.append(f"{gpus} GPUs per node: the inventory does not say")
+    training = document.training
+    step = training.step_time_s if training is not None and training.step_time_s else None
+    if step is None:
+        assumed.append("a step takes 10 s: no training log")
+    restart = training.restart_s if training is not None else None
+    if restart is None:
+        assumed.append("initialize 5 min: no training log")
+    interval = training.checkpoint_s if training is not None else None
+    if interval is None:
+        assumed.append("a checkpoint every 30 min: no training log shows three rollbacks")
+    assumed.append("a checkpoint stalls steps for 5 s, takes 1 min to write and 1 min to read: in no log")
+    detection: Any = document.detection.law if document.detection is not None else "2 min"
+    if document.detection is None:
+        assumed.append("detection 2 min: no kernel log beside the outages")
+    content: dict[str, Any] = {
+        "name": document.name,
+        "description": f"{document.nodes:,} nodes by their logs of {document.window[0]} to {document.window[1]}.",
+        "extends": BUNDLE,
+        "cluster": {"nodes": document.nodes, "gpus_per_node": gpus, "rack": {"nodes": per_rack(fitted.history)}},
+        "horizon": duration(max(document.days, 1.0) * DAY),
+        "jobs": [{"name": "train", "gpus": int(wanted), "step_time": duration(step or 10.0)}],
+        "detection": {"time": detection},
+        "checkpoint": {
+            "tiers": [
+                {
+                    "interval": duration(interval or 1800.0),
+                    "mode": "async",
+                    "stall": "5 s",
+                    "write": "1 min",
+                    "restore": "1 min",
+                }
+            ]
+        },
+        "recovery": {"use": "full-restart", "initialize": duration(restart or 300.0)},
+    }
+    if document.repair is None:
+        content["repair"] = {"time": "1 d"}
+        assumed.append("repair 1 d: no log has the ends of outages")
+    content["assumptions"] = assumed
+    return content, assumed
+
+
+def bundle(fitted: Fitted, entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the file that scenarios extend: sources of nodes, and the ends of jobs that no node explains."""
+    attribution = fitted.document.attribution
+    entries = [*entries]
+    if attribution is not None and attribution.software_per_day.value:
+        value = attribution.software_per_day
+        entries.append({
+            "use": "job",
+            "name": "software",
+            "rate": f"{value.value:.4g} per job-day",
+            "events": attribution.software_events,
+            "source": f"{attribution.software_events} ends of the largest jobs without evidence of a node: "
+            f"{_interval(value)} per day of running",
+        })  # fmt: skip
+    return {"failures": entries}
+
+
+# The files.
+
+
+def files(
+    fitted: Fitted, tables: Tables, entries: list[dict[str, Any]], alternative: list[dict[str, Any]] | None
+) -> dict[str, str]:
+    """Return all files of the folder but the document, by name."""
+    document = fitted.document
+    content, _ = scenario(fitted, tables)
+    head = (
+        f"# Fitted by ettrick fit to logs of {document.nodes:,} nodes, {document.window[0]} to {document.window[1]}.\n"
+        f"# {document.outages} unplanned outages in {document.node_days_up:,.0f} node-days up; report.html says how "
+        "sure each number is.\n"
+    )
+    found = {
+        "events.csv": as_csv(tables.events, Event),
+        "exposure.csv": as_csv(tables.exposure, Exposure),
+        "dropped.csv": as_csv(tables.dropped, Dropped),
+        "outages.csv": outages_csv(fitted.history),
+        "nodes.csv": "unit\n" + "".join(f"{name}\n" for name in fitted.history.nodes),
+        "draws.csv": draws_csv(fitted, entries),
+        BUNDLE: head + sim.dump(bundle(fitted, entries)),
+        SCENARIO: head + sim.dump(content),
+        "replay.yaml": head
+        + "# The outages as they were, in place of the model.\n"
+        + sim.dump(replay(fitted, content)),
+    }
+    if tables.attempts:
+        found["attempts.csv"] = as_csv(tables.attempts, Attempt)
+        found["jobs.csv"] = jobs_csv(tables)
+    if tables.phases:
+        found["phases.csv"] = as_csv(tables.phases, Phase)
+    if alternative is not None:
+        why = "# As failures.yaml, with differences between nodes that the data do not rule out.\n"
+        found[ALTERNATIVE] = head + why + sim.dump(bundle(fitted, alternative))
+    return found
+
+
+def replay(fitted: Fitted, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scenario with the outages as they were."""
+    rest = {key: value for key, value in content.items() if key not in ("extends", "failures", "repair")}
+    source: dict[str, Any] = {
+        "use": "replay", "file": "outages.csv", "origin": utc(fitted.history.start), "inventory": "nodes.csv",
+    }  # fmt: skip
+    return {**rest, "name": f"{content['name']}-replay", **bundle(fitted, [source])}
+
+
+def outages_csv(history: History) -> str:
+    """Return the outages as `replay` reads them: in order, each with its node by name."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["unit", "start", "end", "cause"])
+    open_until: dict[str, float] = {}
+    for event in history.outages:
+        if event.t < open_until.get(event.node, -math.inf):
+            continue
+        over = "" if math.isnan(event.t_end) else utc(event.t_end)
+        open_until[event.node] = math.inf if not over else event.t_end
+        writer.writerow([event.node, utc(event.t), over, event.cause])
+    return text.getvalue()
+
+
+def jobs_csv(tables: Tables) -> str:
+    """Return one row per job, all of its attempts together: times in seconds since the first submission."""
+    names = [
+        "job",
+        "stream",
+        "tenant",
+        "partition",
+        "priority",
+        "gpus",
+        "nodes",
+        "submit",
+        "eligible",
+        "start",
+        "end",
+        "run",
+        "limit",
+        "attempts",
+        "preemptions",
+        "steps_lost",
+        "state",
+    ]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    jobs = attempts_of(tables)
+    origin = min((a.t_submit for mine in jobs.values() for a in mine if not math.isnan(a.t_submit)), default=0.0)
+    rows = []
+    for job, mine in jobs.items():
+        first, last = mine[0], mine[-1]
+        submit = min((a.t_submit for a in mine if not math.isnan(a.t_submit)), default=first.t_start)
+        run = sum(a.elapsed for a in mine if not math.isnan(a.elapsed))
+        rows.append([
+            job, "", first.user, first.partition, "", first.gpus, first.node_count, _since(submit, origin),
+            _since(first.t_eligible, origin), _since(first.t_start, origin), _since(last.t_end, origin), f"{run:.0f}",
+            "" if math.isnan(first.limit) else f"{first.limit:.0f}", len(mine),
+            sum(a.end_state == "PREEMPTED" for a in mine), "", last.end_state,
+        ])  # fmt: skip
+    rows.sort(key=lambda row: float(str(row[7]) or 0))
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _since(moment: float, origin: float) -> str:
+    return "" if math.isnan(moment) else f"{moment - origin:.0f}"
+
+
+def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
+    """Return joint draws of the parameters, one column for each path of the scenario; the first row is the centre."""
+    generator = np.random.default_rng(0)
+    components = [at for at, entry in enumerate(entries) if entry["use"] == "component"]
+    incident = next((at for at, entry in enumerate(entries) if entry["use"] == "incident"), None)
+    used = np.array(
+        [share for cause, share in zip(fitted.document.causes, fitted.shares, strict=True) if cause.background]
+    )
+    heads: list[str] = [f"failures.{at}.rate" for at in components]
+    chosen = fitted.verdict.chosen
+    for at in components:
+        if chosen.probability:
+            heads += [f"failures.{at}.relapse.{name}" for name in ("probability", "after.median", "after.sigma")]
+        if chosen.cv2:
+            heads.append(f"failures.{at}.frailty.shape")
+    if incident is not None:
+        heads.append(f"failures.{incident}.rate")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(heads)
+    incidents = fitted.document.incidents
+    for number, draw in enumerate(fitted.draws):
+        parts = used if number == 0 else generator.gamma(used + 0.5)
+        row: list[str] = [rate_text(1000 * draw.mu * part / parts.sum()) for part in parts]
+        for _ in components:
+            if chosen.probability:
+                law = lognormal_law(draw.median * DAY, draw.sigma)
+                row += [f"{min(draw.probability, 0.99):.4g}", law["median"], f"{min(law['sigma'], 10.0):g}"]
+            if chosen.cv2:
+                row.append(f"{max(1 / max(draw.cv2, 1e-3), 0.05):.4g}")
+        if incident is not None:
+            factor = 1.0 if number == 0 else float(generator.gamma(incidents.events + 0.5)) / incidents.events
+            row.append(rate_text((incidents.rate.value or 0.0) * factor, incidents.part))
+        writer.writerow(row)
+    return text.getvalue()

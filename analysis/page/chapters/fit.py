@@ -1,0 +1,268 @@
+"""A failure model fitted to logs: what fails, how often, how sure, what it costs; then every number beside the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.amounts import capital, name_of, number_of, percent_text, time_text
+from analysis.page.charts.data import Curves, Interval, Intervals, Scale, Series
+from analysis.page.model import FirstScreen, Picture, Report, Section, grid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from analysis.results.fitted import CurveFound, Estimated, FitDocument, LawFound
+
+
+def report(document: FitDocument) -> Report:
+    """Return the report of a fit."""
+    source = document.provenance
+    footer = (f"Ettrick {source.version}, Python {source.python}, NumPy {source.numpy}", source.command)
+    return Report(f"{document.name}: failures", first_screen(document), tuple(sections(document)), None, footer)
+
+
+def first_screen(document: FitDocument) -> FirstScreen:
+    """Return the opening: what fails, how often, how sure, and what it costs."""
+    worst = [cause for cause in document.causes if cause.events][:3]
+    drivers = [
+        (f"{cause.name}: {cause.events} of {document.outages} outages, {_estimate(cause.rate)} per 1000 node-days.",)
+        for cause in worst
+    ]
+    return FirstScreen(
+        f"What fails on {document.nodes:,} nodes, how often, how sure is that, and what does it cost?",
+        (answer(document),),
+        ("; ".join([*_doubts(document), "the interval has the dispersion of weekly counts in it"]) + ".",),
+        next(iter(_pictures(document)), None),
+        tuple(drivers),
+        tuple((f"{capital(text)}.",) for text in document.not_known),
+    )
+
+
+def answer(document: FitDocument) -> str:
+    """Return the answer in a sentence."""
+    first = document.causes[0]
+    text = (
+        f"A node fails {_estimate(document.rate)} times in 1000 days up ({number_of(document.outages, 'outage')} in "
+        f"{document.node_days_up:,.0f} node-days), most often by {first.name} "
+        f"({percent_text(first.events / document.outages, 0)})"
+    )
+    if document.repair is not None and document.repair.median_s is not None:
+        text += f", and is away for {time_text(document.repair.median_s)} at the median"
+    cost = document.cost
+    if cost is not None and cost.model is not None:
+        text += f"; the largest job then keeps a {name_of(cost.metric)} of {percent_text(cost.model, 1)}"
+    return text + "."
+
+
+def _doubts(document: FitDocument) -> list[str]:
+    clustering = document.clustering
+    found = [
+        f"failures that repeat after repairs: {clustering.relapse}",
+        f"nodes that stay worse than others: {clustering.frailty}",
+    ]
+    outside = [row.name for row in document.checks if not row.inside]
+    if document.checks:
+        but = f", not {', '.join(outside)}" if outside else ""
+        count = len(document.checks)
+        found.append(f"{count - len(outside)} of {count} statistics of the data lie in what the model simulates{but}")
+    return found
+
+
+def sections(document: FitDocument, *, has_pictures: bool = True) -> Iterator[Section]:
+    """Yield all sections, for a terminal without the tables of the pictures."""
+    yield _rates(document)
+    yield _clustering(document)
+    yield _check(document, has_pictures=has_pictures)
+    if document.repair is not None or document.detection is not None:
+        yield _times(document)
+    yield _incidents(document)
+    if document.attribution is not None or document.training is not None:
+        yield _jobs(document)
+    yield _read(document)
+
+
+def _rates(document: FitDocument) -> Section:
+    rows = [
+        (
+            cause.name, cause.fault, f"{cause.events}", f"{cause.in_incidents}", _estimate(cause.rate),
+            f"{cause.background:.3g}",
+            ", ".join(f"{count} {basis}" for basis, count in cause.basis.items()),
+        )
+        for cause in document.causes
+    ]  # fmt: skip
+    limit = max(document.unseen.values(), default=0.0)
+    notes = [f"{document.node_days_up:,.0f} node-days up of {document.node_days:,.0f} in service, by {document.basis}."]
+    if document.unseen:
+        notes.append(f"Without an event, below {limit:.2g} per 1000 node-days (95 %): {', '.join(document.unseen)}.")
+    if document.unknown_texts:
+        notes.append(
+            "Reasons that no rule knows: "
+            + "; ".join(f"{text} ({count})" for text, count in document.unknown_texts.items())
+        )
+    table = grid(
+        "Outages by cause, per 1000 node-days up",
+        ["cause", "class", "outages", "in incidents", "rate [95 %]", "background rate", "known by"],
+        rows, (0, 1, 6),
+    )  # fmt: skip
+    unplanned = number_of(document.outages, "unplanned outage")
+    title = f"{unplanned}, {document.open_outages} still open, {document.planned} planned"
+    return Section("rates", title, (answer(document),), (table,), tuple(notes))
+
+
+def _clustering(document: FitDocument) -> Section:
+    found = document.clustering
+    rows = [
+        (
+            name, f"{fit.log_likelihood:.1f}", f"{fit.aic:.1f}", f"{fit.rate:.3g}", f"{fit.relapse_probability:.3g}",
+            time_text(fit.relapse_median_s) if fit.relapse_median_s else "–", f"{fit.frailty_cv2:.3g}",
+        )
+        for name, fit in found.fits.items()
+    ]  # fmt: skip
+    table = grid(
+        "Four models of the same spells", ["model", "ℓ", "AIC", "rate", "relapse", "after", "frailty CV²"], rows
+    )
+    texts = [
+        f"Failures repeat after repairs: {found.relapse}. Some nodes stay worse than others: {found.frailty} (squared "
+        f"variation below {found.upper_cv2 or float('nan'):.2g}; from one half of the window to the other "
+        f"{_estimate(found.split_half)}). In the model: {found.chosen}."
+    ]
+    if found.parameters:
+        texts.append("; ".join(f"{name} {_estimate(value)}" for name, value in found.parameters.items()) + ".")
+    if document.trend is not None:
+        texts.append(
+            f"Trend: exponent {_estimate(document.trend.exponent)} (1 is constant). Variance over mean of counts: "
+            + ", ".join(f"{value:.2g} by {name}" for name, value in document.trend.dispersion.items()) + "."
+        )  # fmt: skip
+    return Section("clustering", "Why failures cluster on nodes", tuple(texts), (table,))
+
+
+def _check(document: FitDocument, *, has_pictures: bool) -> Section:
+    rows = [
+        (
+            row.name,
+            f"{row.data:.3g}",
+            f"{row.median:.3g}",
+            f"{row.low:.3g} to {row.high:.3g}",
+            "yes" if row.inside else "no",
+        )
+        for row in document.checks
+    ]
+    table = grid(
+        f"The data beside {document.simulated} simulations of the model on the same exposure",
+        ["statistic", "data", "model, median", "model, 95 %", "inside"], rows, (0, 4),
+    )  # fmt: skip
+    texts = []
+    cost = document.cost
+    if cost is not None and cost.model is not None and cost.replay is not None:
+        measured = f", measured {percent_text(cost.measured, 1)}" if cost.measured is not None else ""
+        texts.append(
+            f"{capital(name_of(cost.metric))} of the largest job: {percent_text(cost.model, 1)} with the model (single "
+            f"runs {percent_text(cost.p05 or 0, 1)} to {percent_text(cost.p95 or 0, 1)}), "
+            f"{percent_text(cost.replay, 1)} with the outages as they were{measured}."
+        )
+    outside = sum(not row.inside for row in document.checks)
+    title = f"The model has what the data show in {len(rows) - outside} of {len(rows)} statistics"
+    return Section("check", title, tuple(texts), (table, *(_pictures(document) if has_pictures else ())))
+
+
+def _pictures(document: FitDocument) -> Iterator[Picture]:
+    curves = document.curves
+    if "cumulative" in curves:
+        chart = _chart(
+            curves["cumulative"], "Outages per node up to each day, beside simulations of the model", "outages per node"
+        )
+        yield Picture("outages-per-node", chart, "Mean outages per node; a straight line is a constant rate.",
+                      "Grey: 95 % of the simulations of the fitted model.")  # fmt: skip
+    if "gaps" in curves and len(curves["gaps"].x) > 2:
+        chart = _chart(curves["gaps"], "Gaps between outages of the cluster", "share of gaps that are longer")
+        yield Picture("gaps", chart, "Survival of the gaps between successive outages, beside the model's.",
+                      "Grey: 95 % of the simulations of the fitted model.")  # fmt: skip
+    causes = [cause for cause in document.causes if cause.events]
+    if causes:
+        rows = tuple(
+            Interval(cause.name, cause.rate.value, (cause.rate.low or 0.0, cause.rate.high or 0.0)) for cause in causes
+        )
+        yield Picture(
+            "rates",
+            Intervals("Outages per 1000 node-days up, by cause", "", rows),
+            "Rates of causes with 95 % intervals.",
+        )
+
+
+def _chart(curve: CurveFound, title: str, name: str) -> Curves:
+    band = tuple((low or 0.0, high or 0.0) for low, high in zip(curve.low, curve.high, strict=True))
+    data = Series("logs", tuple(curve.x), tuple(curve.y), band90=band, look="step")
+    return Curves(title, Scale("days"), Scale(name), (data,))
+
+
+def _times(document: FitDocument) -> Section:
+    laws: list[tuple[str, LawFound | None]] = [("repair, all causes", document.repair)]
+    laws += [(f"repair, {cause.name}", cause.repair) for cause in document.causes]
+    laws += [("repair, incidents", document.incidents.repair), ("detection", document.detection)]
+    rows = [
+        (name, f"{law.events}", f"{law.open}", time_text(law.median_s or 0), time_text(law.mean_s or 0), law.method)
+        for name, law in laws
+        if law is not None
+    ]
+    table = grid("Times", ["what", "complete", "open", "median", "mean", "how"], rows, (0, 5))
+    return Section("times", "How long repairs and detection take", (), (table,))
+
+
+def _incidents(document: FitDocument) -> Section:
+    found = document.incidents
+    used = "a source of the model" if found.used else "not in the model"
+    sizes = ", ".join(f"{count} of {size} nodes" for size, count in found.sizes.items()) or "none"
+    rows = [(f"{float(gap) / 60:g} min", f"{count}") for gap, count in found.groups_by_gap.items()]
+    table = grid("Groups of all outages of the cluster, by the gap that joins them", ["gap", "groups"], rows)
+    text = (
+        f"{number_of(found.events, 'group')} within 5 min in one {found.part} ({sizes}), "
+        f"{found.by_chance:.2g} expected by chance: {used}."
+    )
+    return Section("incidents", "Several nodes at once", (text,), (table,))
+
+
+def _jobs(document: FitDocument) -> Section:
+    texts = []
+    blame = document.attribution
+    if blame is not None:
+        evidence = ", ".join(f"{count} {kind}" for kind, count in blame.evidence.items())
+        texts.append(
+            f"{blame.ended} attempts ended with a failure; {blame.attributed} are blamed on a node "
+            f"({evidence}), {blame.by_chance:.2g} of them expected by chance. Of outages "
+            f"under the largest jobs, {_estimate(blame.interrupts)} ended it. The largest jobs end without a node "
+            f"{_estimate(blame.software_per_day)} times a day of running."
+        )
+    training = document.training
+    if training is not None and training.goodput is not None:
+        texts.append(
+            f"Training: {number_of(training.attempts, 'run')}, a step of {time_text(training.step_time_s or 0)}, "
+            f"{time_text(training.restart_s or 0)} from a start to its first step, goodput "
+            f"{percent_text(training.goodput, 1)}."
+        )
+    return Section("jobs", "What failures do to jobs", tuple(texts))
+
+
+def _read(document: FitDocument) -> Section:
+    files = grid(
+        "Files", ["file", "kind", "lines", "rows", "first", "last"],
+        [(f.file, f.kind, f"{f.lines:,}", f"{f.rows:,}", f.first or "–", f.last or "–") for f in document.files],
+        (0, 1, 4, 5),
+    )  # fmt: skip
+    dropped = grid(
+        "What was not used", ["file", "why", "lines", "first", "last"],
+        [(d.file, d.rule, f"{d.number:,}", f"{d.first}", f"{d.last}") for d in document.dropped], (0, 1),
+    )  # fmt: skip
+    count = len(document.findings)
+    return Section(
+        "findings", f"{number_of(count, 'finding')}, and what was read" if count else "What was read",
+        tuple(f"{at}. {text}" for at, text in enumerate(document.findings, 1)), (files, dropped),
+        tuple(f"Not in logs: {text}." for text in document.not_known),
+    )  # fmt: skip
+
+
+def _estimate(found: Estimated) -> str:
+    """Return a number with its interval, to three digits."""
+    if found.value is None:
+        return "–"
+    text = f"{found.value:.3g}"
+    return text if found.low is None or found.high is None else f"{text} [{found.low:.3g}, {found.high:.3g}]"

@@ -1,0 +1,225 @@
+"""What ``ettrick fit`` finds, as frozen models: the JSON that it prints and leaves as ``fit.json``.
+
+Rates are per 1000 node-days in which nodes were up; times in seconds where a name ends in ``_s``. Intervals are 95 %.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from analysis.results.models import Count, Document, Number, Part, Provenance, Real, Texts
+
+Answer = Literal["yes", "no", "undecided"]
+
+
+class Estimated(Part):
+    """A number and its interval."""
+
+    value: Number = Field(description="The best estimate.")
+    low: Number = Field(None, description="Lower end of the 95 % interval.")
+    high: Number = Field(None, description="Upper end.")
+
+
+class FileRead(Part):
+    """A file."""
+
+    file: str = Field(description="Its name.")
+    kind: str = Field(description="What it was read as.")
+    lines: Count = Field(description="Lines that it has.")
+    rows: Count = Field(description="Rows that were used.")
+    first: str | None = Field(description="First moment in it, UTC.")
+    last: str | None = Field(description="Last moment in it, UTC.")
+
+
+class DroppedRows(Part):
+    """Lines that were not used, for one reason."""
+
+    file: str = Field(description="Where.")
+    rule: str = Field(description="Why.")
+    number: Count = Field(description="How many.")
+    first: Count = Field(description="Line of the first.")
+    last: Count = Field(description="Line of the last.")
+
+
+class LawFound(Part):
+    """A law of durations."""
+
+    law: dict[str, Any] = Field(description="As a scenario states it.")
+    events: Count = Field(description="Complete durations.")
+    open: Count = Field(0, description="Durations that had not ended.")
+    median_s: Number = Field(description="Median of the complete ones [s].")
+    mean_s: Number = Field(description="Mean of the complete ones [s].")
+    method: str = Field(description="How it was fitted.")
+
+
+class CauseFound(Part):
+    """A cause."""
+
+    name: str = Field(description="As in the rules.")
+    fault: str = Field(description="Class of fault.")
+    events: Count = Field(description="Outages of this cause.")
+    in_incidents: Count = Field(description="Of these, how many belong to incidents.")
+    rate: Estimated = Field(description="All outages per 1000 node-days up; without any, the upper 95 % limit.")
+    background: Real = Field(description="Rate of a source that has the relapse beside it, per 1000 node-days up.")
+    method: str = Field(description="`counted`, or `shared` where few events borrow strength from the other causes.")
+    repair: LawFound | None = Field(description="Repair times; null where the common ones apply.")
+    basis: dict[str, int] = Field(description="Outages by the rule that gave the cause.")
+    files: Texts = Field(description="Files that the outages are from.")
+
+
+class IncidentsFound(Part):
+    """Outages of several nodes of one domain within five minutes."""
+
+    part: str = Field(description="Class of the domain: `rack` or `cluster`.")
+    domains: Count = Field(description="How many there are.")
+    events: Count = Field(description="Incidents.")
+    nodes: Count = Field(description="Outages in them.")
+    by_chance: Real = Field(description="Neighbours that are expected without any incident.")
+    used: bool = Field(description="Whether they are a source of their own in the model.")
+    relapse: bool = Field(description="Whether nodes relapse after them as after their own failures.")
+    rate: Estimated = Field(description="Per 1000 days of a domain, what is expected by chance taken off.")
+    sizes: dict[str, int] = Field(description="How many incidents took so many nodes.")
+    delays_s: list[float] = Field(description="Delays of their nodes after the first [s], as quantiles.")
+    repair: LawFound | None = Field(description="Repair times of their nodes.")
+    groups_by_gap: dict[str, int] = Field(description="Groups of all outages, by the gap [s] that joins them.")
+
+
+class ClusteringFit(Part):
+    """One of four models of what clusters failures on nodes."""
+
+    log_likelihood: Real = Field(description="At the best point, in days.")
+    aic: Real = Field(description="2 (parameters - log-likelihood).")
+    rate: Real = Field(description="Background rate per 1000 node-days up.")
+    relapse_probability: Real = Field(description="That a repair leaves the fault; 0 without relapse.")
+    relapse_median_s: Real = Field(description="From return to relapse, median [s].")
+    relapse_sigma: Real = Field(description="Standard deviation of its logarithm.")
+    frailty_cv2: Real = Field(description="Squared coefficient of variation between nodes; 0 for equal nodes.")
+
+
+class ClusteringFound(Part):
+    """Whether nodes differ for good, and whether repairs hold."""
+
+    events: Count = Field(description="Failures of single nodes that were fitted.")
+    fits: dict[str, ClusteringFit] = Field(description="`poisson`, `frailty`, `relapse`, `both`.")
+    chosen: str = Field(description="The one in the model.")
+    alternative: str = Field("", description="One that the data do not rule out, in `failures-alternative.yaml`.")
+    relapse: Answer = Field(description="Whether failures repeat after repairs.")
+    frailty: Answer = Field(description="Whether some nodes stay worse than others.")
+    upper_cv2: Number = Field(description="Upper 95 % limit of the squared variation between nodes.")
+    split_half: Estimated = Field(description="Squared variation that lasts from one half of the window to the other.")
+    parameters: dict[str, Estimated] = Field(description="Of the chosen one, with intervals from joint draws.")
+
+
+class TrendFound(Part):
+    """How the rate of the fleet changes."""
+
+    exponent: Estimated = Field(description="Of a power law; below 1 the rate falls.")
+    significant: bool = Field(description="Whether the interval leaves 1 out.")
+    dispersion: dict[str, float] = Field(description="Variance over mean of counts by day, week and 30 days.")
+    changes: list[dict[str, Any]] = Field(description="Weeks at which the rate changes: date, before, after, evidence.")
+
+
+class AttributionFound(Part):
+    """Whose fault the ends of jobs were."""
+
+    ended: Count = Field(description="Attempts that ended with a failure.")
+    attributed: Count = Field(description="Of these, how many to a node.")
+    by_chance: Real = Field(description="Attributions that are expected without any connection.")
+    evidence: dict[str, int] = Field(description="How many by each kind of evidence.")
+    interrupts: Estimated = Field(description="Share of the outages under the largest jobs that ended them.")
+    states: dict[str, int] = Field(description="Attempts by state.")
+    software_per_day: Estimated = Field(
+        description="Ends of the largest jobs without a node, per day of their running."
+    )
+    software_events: Count = Field(description="How many these are.")
+
+
+class TrainingFound(Part):
+    """What training logs say."""
+
+    attempts: Count = Field(description="Runs of the job.")
+    step_time_s: Number = Field(description="Median time of a step [s].")
+    restart_s: Number = Field(description="Median from the start of a run to its first step [s].")
+    checkpoint_s: Number = Field(description="Interval of the checkpoints that runs went on from [s].")
+    lost_s: Real = Field(description="Time of steps that were run again [s].")
+    goodput: Number = Field(description="Steps that remain times the step time, over the wall time.")
+    weekly_goodput: list[float | None] = Field(description="The same by week.")
+
+
+class CheckFound(Part):
+    """A statistic of the data beside the fitted model, simulated on the same exposure."""
+
+    name: str = Field(description="Which.")
+    data: Number = Field(description="Of the data.")
+    low: Number = Field(description="2.5 % quantile of the simulations.")
+    median: Number = Field(description="Their median.")
+    high: Number = Field(description="97.5 % quantile.")
+    inside: bool = Field(description="Whether the data lie between.")
+
+
+class CostFound(Part):
+    """What the failures cost the largest job, by model and by the outages as they were."""
+
+    metric: str = Field(description="Which [metric](metrics.md).")
+    model: Number = Field(description="Mean over runs of the fitted model.")
+    p05: Number = Field(description="5 % quantile of single runs.")
+    p95: Number = Field(description="95 % quantile of single runs.")
+    replay: Number = Field(description="With the outages as they were, and the same software faults.")
+    measured: Number = Field(description="By the training log.")
+    replications: Count = Field(description="Runs of each.")
+
+
+class CurveFound(Part):
+    """A curve of the data, and where 95 % of samples or simulations lie."""
+
+    x: list[float] = Field(description="Days.")
+    y: list[float | None] = Field(description="Of the data.")
+    low: list[float | None] = Field(description="Lower end of 95 %.")
+    high: list[float | None] = Field(description="Upper end of 95 %.")
+
+
+class FitDocument(Document):
+    """`ettrick fit FILES --json` prints this document; `--out DIR` writes it to `fit.json`."""
+
+    name: str = Field(description="Of the cluster.")
+    window: list[str] = Field(description="First and last moment, UTC.")
+    days: Real = Field(description="Length of the window.")
+    nodes: Count = Field(description="Nodes that were watched.")
+    gpus_per_node: Count = Field(description="GPUs of a node.")
+    basis: str = Field(description="Where the exposure is from: `inventory`, `first and last seen`, `stated`.")
+    node_days: Real = Field(description="In service.")
+    node_days_up: Real = Field(description="In service and not out of it for a fault or for planned work.")
+    outages: Count = Field(description="Unplanned outages, rows that touch joined.")
+    open_outages: Count = Field(description="Of these, not over at the end.")
+    planned: Count = Field(description="Planned ones.")
+    rate: Estimated = Field(description="Unplanned outages per 1000 node-days up; the interval has their dispersion.")
+    files: list[FileRead] = Field(description="What was read.")
+    dropped: list[DroppedRows] = Field(description="What was not used, and why.")
+    causes: list[CauseFound] = Field(description="Causes, the most frequent first.")
+    unseen: dict[str, float] = Field(description="Causes without an event: upper 95 % limit per 1000 node-days up.")
+    unknown_texts: dict[str, int] = Field(description="Commonest reasons that no rule matches, digits as #.")
+    repair: LawFound | None = Field(description="Repair times of all outages that are in no incident.")
+    incidents: IncidentsFound = Field(description="Several nodes at once.")
+    clustering: ClusteringFound = Field(description="Why failures cluster on nodes.")
+    trend: TrendFound | None = Field(description="Null with fewer than 20 outages.")
+    detection: LawFound | None = Field(description="From the first line of the kernel to the outage.")
+    xid_groups: dict[str, list[int]] = Field(description="Of each XID, lines and groups within 30 s.")
+    attribution: AttributionFound | None = Field(description="Null without job records.")
+    training: TrainingFound | None = Field(description="Null without training logs.")
+    checks: list[CheckFound] = Field(description="The model simulated on the same exposure, beside the data.")
+    cost: CostFound | None = Field(None, description="Null where the scenario cannot be simulated.")
+    curves: dict[str, CurveFound] = Field(
+        default_factory=dict,
+        description="`cumulative`: outages per node in service up to a day, with the range of simulations; "
+        "`gaps`: share of gaps between outages of the cluster that are longer.",
+    )
+    swings: dict[str, float] = Field(
+        default_factory=dict,
+        description="Swings of all rates in the model: `days` of a stretch and `cv`; zero for none.",
+    )
+    simulated: Count = Field(0, description="How many times.")
+    findings: Texts = Field(description="What to know before using the numbers.")
+    not_known: Texts = Field(description="What logs cannot say.")
+    provenance: Provenance = Field(description="How the numbers were made.")

@@ -1,0 +1,191 @@
+"""Writers of logs for tests: the outages of a cluster in each format that `ettrick fit` reads."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+START = datetime(2025, 1, 6, tzinfo=UTC).timestamp()
+
+CODES = {"gpu_memory": 48, "gpu_off_bus": 79, "gpu_firmware": 119, "nvlink": 74}
+
+REASONS = {
+    "gpu_memory": "GPU3 uncorrectable ECC XID48",
+    "gpu_off_bus": "XID79 GPU1 fallen off the bus",
+    "gpu_firmware": "GSP timeout GPU2 xid 119",
+    "nvlink": "NVLink error GPU0 XID74",
+    "nic": "IB link down mlx5_4",
+    "not_responding": "Not responding",
+}
+
+
+class Fault(NamedTuple):
+    """An outage: node, start and end [s since 1970], NaN while it lasts, and its cause."""
+
+    node: str
+    start: float
+    end: float
+    cause: str
+
+
+def name(number: int) -> str:
+    """Return the name of a node."""
+    return f"gpu{number:03}"
+
+
+def drawn(
+    seed: int,
+    nodes: int = 64,
+    days: float = 180.0,
+    rates: dict[str, float] | None = None,
+    relapse: tuple[float, float, float] = (0.0, 1.0, 1.0),
+    cv2: float = 0.0,
+    repair: tuple[float, float] = (2.0, 1.0),
+) -> list[Fault]:
+    """Draw outages, written without Ettrick: background rates per 1000 node-days up, relapse, frailty, repair [h]."""
+    generator = np.random.default_rng(seed)
+    rates = rates or {"gpu_memory": 4.0, "nic": 2.0, "not_responding": 4.0}
+    total = sum(rates.values()) / 1000
+    probability, median, sigma = relapse
+    found = []
+    for node in range(nodes):
+        ratio = generator.gamma(1 / cv2) * cv2 if cv2 else 1.0
+        now, last = 0.0, ""
+        while True:
+            life = generator.exponential(1 / (total * ratio))
+            cause = str(generator.choice(list(rates), p=np.array(list(rates.values())) / sum(rates.values())))
+            if last and generator.random() < probability:
+                again = median * math.exp(sigma * generator.standard_normal())
+                life, cause = (again, last) if again < life else (life, cause)
+            now += life
+            if now >= days:
+                break
+            away = repair[0] / 24 * math.exp(repair[1] * generator.standard_normal())
+            end = now + away
+            found.append(Fault(name(node), _at(now), _at(end) if end < days else math.nan, cause))
+            now, last = end, cause
+            if now >= days:
+                break
+    return sorted(found, key=lambda fault: fault.start)
+
+
+def _at(day: float) -> float:
+    """Return a moment to the second, as Slurm writes it."""
+    return float(round(START + day * 86400))
+
+
+def local(moment: float, zone: str = "UTC") -> str:
+    """Return a moment as local text without an offset."""
+    return datetime.fromtimestamp(moment, ZoneInfo(zone)).replace(tzinfo=None).isoformat()
+
+
+def inventory(nodes: int, racks: int = 8, zone: str = "UTC") -> str:
+    """Return the inventory of a cluster that is complete from the start."""
+    rows = [f"{name(at)},8,r{at // racks:02},{local(START, zone)}," for at in range(nodes)]
+    return "\n".join(["node,gpus,rack,in_service,out_of_service", *rows]) + "\n"
+
+
+def node_events(faults: Sequence[Fault], zone: str = "UTC") -> str:
+    """Return what ``sacctmgr -P list event`` writes."""
+    rows = [
+        f"c1|{f.node}|{local(f.start, zone)}|{'Unknown' if math.isnan(f.end) else local(f.end, zone)}|"
+        f"{'DOWN*' if f.cause == 'not_responding' else 'DRAIN'}|{REASONS[f.cause]}|root(0)"
+        for f in faults
+    ]
+    return "\n".join(["Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User", *rows]) + "\n"
+
+
+def outages(faults: Sequence[Fault]) -> str:
+    """Return a CSV of outages with days since the origin, as InfiniteHBD's."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["node_id", "start", "end", "class"])
+    for fault in faults:
+        writer.writerow([fault.node, fault.start, "" if math.isnan(fault.end) else fault.end, fault.cause])
+    return text.getvalue()
+
+
+def sacct(jobs: Sequence[dict[str, object]], zone: str = "UTC", delimiter: str = "|") -> str:
+    """Return what ``sacct -D -P`` writes of jobs: id, state, start, end, nodes, gpus, and what else is stated."""
+    head = (
+        "JobIDRaw JobID User Partition State Submit Start End ElapsedRaw NNodes AllocTRES NodeList Restarts FailedNode"
+    )
+    rows = [head.replace(" ", delimiter)]
+    for job in jobs:
+        start, end = (float(job[key]) for key in ("start", "end"))  # type: ignore[arg-type]
+        cells = [
+            job["id"], job["id"], job.get("user", "u1"), "main", job["state"], local(start - 60, zone),
+            local(start, zone),
+            "Unknown" if math.isnan(end) else local(end, zone), 0 if math.isnan(end) else int(end - start),
+            job.get("count", 1), f"cpu=8,gres/gpu={job.get('gpus', 8)},gres/gpu:h100={job.get('gpus', 8)},node=1",
+            job["nodes"], job.get("restarts", 0), job.get("failed", ""),
+        ]  # fmt: skip
+        rows.append(delimiter.join(map(str, cells)))
+    return "\n".join(rows) + "\n"
+
+
+def sacct_json(jobs: Sequence[dict[str, object]]) -> str:
+    """Return the same as ``sacct --json``, numbers wrapped."""
+    entries = []
+    for job in jobs:
+        start, end = (float(job[key]) for key in ("start", "end"))  # type: ignore[arg-type]
+        until = 0 if math.isnan(end) else int(end)
+        entries.append({
+            "job_id": job["id"], "user": job.get("user", "u1"), "partition": "main",
+            "state": {"current": [job["state"]], "reason": "None"}, "nodes": job["nodes"],
+            "allocation_nodes": job.get("count", 1), "failed_node": job.get("failed", ""),
+            "restart_cnt": job.get("restarts", 0),
+            "time": {
+                "submission": int(start) - 60, "eligible": int(start) - 60, "start": int(start), "end": until,
+                "elapsed": until - int(start) if until else 0, "limit": {"set": False, "infinite": True, "number": 0},
+            },
+            "tres": {"allocated": [
+                {"type": "gres", "name": "gpu", "count": {"set": True, "number": job.get("gpus", 8)}},
+                {"type": "gres", "name": "gpu:h100", "count": job.get("gpus", 8)},
+            ]},
+        })  # fmt: skip
+    return json.dumps({"jobs": entries, "meta": {}})
+
+
+def xid(fault: Fault, offset: float = -40.0) -> tuple[float, str, str]:
+    """Return moment, host and text of a line of the driver for a fault."""
+    return fault.start + offset, fault.node, f"NVRM: Xid (PCI:0000:9b:00): {CODES[fault.cause]}, pid='<unknown>', text"
+
+
+def kernel(lines: Sequence[tuple[float, str, str]], form: str) -> str:
+    """Return lines of a kernel log: ``iso``, ``journald`` (JSON), ``short-iso`` or ``local`` of one zone."""
+    rows = []
+    for moment, host, text in lines:
+        at = datetime.fromtimestamp(moment, UTC)
+        if form == "journald":
+            rows.append(
+                json.dumps({"__REALTIME_TIMESTAMP": str(round(moment * 1e6)), "_HOSTNAME": host, "MESSAGE": text})
+            )
+        elif form == "short-iso":
+            rows.append(f"{at.strftime('%Y-%m-%dT%H:%M:%S.%f')}+0000 {host} kernel: {text}")
+        elif form == "local":
+            rows.append(f"{at.replace(tzinfo=None).isoformat(timespec='microseconds')} {host} kernel: {text}")
+        else:
+            rows.append(f"{at.isoformat(timespec='microseconds')} {host} kernel: {text}")
+    return "\n".join(rows) + "\n"
+
+
+def write(folder: Path, **texts: str) -> list[str]:
+    """Write files and return their paths; ``events_txt`` is written to events.txt."""
+    paths = []
+    for key, text in texts.items():
+        path = folder / key.replace("_", ".", 1)
+        path.write_text(text, encoding="utf-8")
+        paths.append(str(path))
+    return paths
