@@ -189,7 +189,7 @@ def step_section(focus: Focus) -> Section | None:
         (_TERMS[term], _PARTS[part], f"{time:.4g}", PERCENT.value(time / total))
         for part, names in PARTS.items()
         for term in names
-        if (time := step.breakdown[term]) > 0
+        if (time := step.breakdown.get(term, 0.0)) > 0
     ]
     terms.append(("the step", "", f"{total:.4g}", PERCENT.value(1.0)))
     table = grid("What a healthy step is made of", ("term", "part", "seconds", "share"), terms, (0, 1))
@@ -206,8 +206,8 @@ def step_stack(step: Step) -> Stack | None:
     parts = [
         Part(_TERMS[term], breakdown[term] / size, _HUES[part])
         for part, terms in PARTS.items()
-        for term in sorted(terms, key=lambda term: -breakdown[term])
-        if breakdown[term] > 0
+        for term in sorted(terms, key=lambda term: -breakdown.get(term, 0.0))
+        if breakdown.get(term, 0.0) > 0
     ]
     shares = _shares(step)
     others = [part for part in shares if part != "computing" and shares[part]]
@@ -221,7 +221,7 @@ def step_stack(step: Step) -> Stack | None:
 def _shares(step: Step) -> dict[str, float]:
     """Return the share of each part of a step [-]."""
     total = sum(step.breakdown.values())
-    return {part: sum(step.breakdown[term] for term in terms) / total for part, terms in PARTS.items()}
+    return {part: sum(step.breakdown.get(term, 0.0) for term in terms) / total for part, terms in PARTS.items()}
 
 
 def step_rows(step: Step) -> Rows:
