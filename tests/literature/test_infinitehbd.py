@@ -86,8 +86,8 @@ def test_model_of_the_catalog(infinitehbd_runs: list[sim.Result]) -> None:
 def test_bad_nodes_do_not_stay_bad(infinitehbd_runs: list[sim.Result]) -> None:
     """Calibrated: what differs between nodes does not last from half to half, in the trace and in the model.
 
-    Squared variation that both halves share: -0.07 [-0.32, 0.22] in the trace. The tenth of the nodes with most faults in
-    the first half has 11 % of those of the second.
+    Squared variation that both halves share: -0.07 [-0.32, 0.22] in the trace. The tenth of the nodes with most faults
+    in the first half has 11 % of those of the second.
     """
     lasting, share = [], []
     for result in infinitehbd_runs:
