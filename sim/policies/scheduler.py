@@ -42,7 +42,9 @@ class FairShare(Model):
 
     weight: Weight = Field(0, description="Priority of a job whose tenant has used nothing.")
     half_life: Duration = Field("7 d", gt=0, description="Time in which past use counts half.")  # type: ignore[assignment]
-    every: Duration = Field("5 min", gt=0, description="Time between two calculations of it, and of ages that are full.")  # type: ignore[assignment]
+    every: Duration = Field(
+        "5 min", gt=0, description="Time between two calculations, also of full ages."
+    )  # type: ignore[assignment]
 
 
 class Order(Model):

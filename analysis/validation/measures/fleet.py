@@ -1,4 +1,4 @@
-"""Streams of jobs: waits beside queueing theory, gangs at saturation, logs as others schedule them, RSC-1 as published.
+"""Streams of jobs: waits beside queueing theory, gangs at saturation, logs as others schedule them, cases by hand.
 
 Times of queues are in units of the mean run time.
 """
@@ -6,7 +6,6 @@ Times of queues are in units of the mean run time.
 from __future__ import annotations
 
 import csv
-import math
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import sim
-from analysis.metrics import ratios
 from analysis.validation.lab import Estimate, bare, estimate, seconds
 from sim import CLUSTER
 from sim.units import DAY
@@ -89,7 +87,9 @@ def priority_time(
     """Return the mean wait of one of two classes on one node; with preemption that resumes, the time in the system."""
     streams = [_stream(f"{case} high", loads[0], priority=1), _stream(f"{case} low", loads[1])]
     preemption = {"preempt": {"mode": "requeue"}, "requeue": {"age": "keep"}} if preempts else {}
-    data = _fleet(case, 1, streams, _time(jobs / sum(loads)), warmup=_time(100), scheduler={"use": "fifo", **preemption})
+    data = _fleet(
+        case, 1, streams, _time(jobs / sum(loads)), warmup=_time(100), scheduler={"use": "fifo", **preemption}
+    )
     found = lab.each(_times, lab.scenario(data), replications)
     return estimate(in_system[stream] if preempts else waits[stream] for waits, in_system in found)
 
@@ -198,8 +198,7 @@ def log_replayed(
     if not (_DATA / file).exists():
         raise FileNotFoundError("reference data not present")
     stream = {"name": log, "use": "trace", "file": str(_DATA / file), "restart": "0 s", "checkpoint": {}, **keys}
-    if factor != 1:
-        stream["limit"] = {"factor": factor}
+    stream["limit"] = "exact" if factor == 1 else {"factor": factor}
     prepared = lab.scenario(_fleet(log, nodes, [stream], "400 d", scheduler=scheduler))
     submit, start, end = lab.each(_starts, prepared, 1)[0]
     waits, runs = start - submit, end - start
@@ -280,36 +279,3 @@ def cascade(
         return Estimate(float(waited) / losses)
     found = sum(float(rows[:, 0].sum()) for key, rows in result.fleet.stops.items() if key.account != CLUSTER)
     return Estimate(found / losses)
-
-
-# A published fleet.
-
-
-def fleet_metric(lab: Lab, replications: int, *, scenario: str, changes: Sequence[str], metric: str) -> Estimate:
-    """Return a metric of the jobs of streams of a shipped scenario, the mean of replications."""
-    values = lab.each(_metrics, lab.shipped(scenario, tuple(changes)), replications)
-    return estimate(each[metric] for each in values if metric in each)
-
-
-def gpu_time_of_sizes(
-    lab: Lab, replications: int, *, scenario: str, changes: Sequence[str], least: int
-) -> Estimate:
-    """Return the share of the GPU-time of jobs that those of `least` GPUs or more have [-]."""
-    values = lab.each(_metrics, lab.shipped(scenario, tuple(changes)), replications)
-    return estimate(each[f"held@size={least}+"] for each in values)
-
-
-def _metrics(prepared: Prepared, replication: int) -> dict[str, float]:
-    """Return the metrics of a replication, and the share of GPU-time that jobs of a size or larger held."""
-    result = sim.run(prepared, replication)
-    fleet = result.fleet
-    assert fleet is not None
-    found = {name: ratio.amount / ratio.base for name, ratio in ratios(prepared, result).items() if ratio.base}
-    held: dict[int, float] = {}
-    for key, rows in fleet.ledger.items():
-        if key.account != CLUSTER and key.bucket != sim.Bucket.QUEUED:
-            held[key.account.size] = held.get(key.account.size, 0.0) + float(rows.sum())
-    total = math.fsum(held.values())
-    for least in held:
-        found[f"held@size={least}+"] = math.fsum(amount for size, amount in held.items() if size >= least) / total
-    return found
