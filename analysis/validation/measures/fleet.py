@@ -14,7 +14,6 @@ import numpy as np
 
 import sim
 from analysis.validation.lab import Estimate, bare, estimate, seconds
-from sim import CLUSTER
 from sim.units import DAY
 
 if TYPE_CHECKING:
@@ -273,9 +272,9 @@ def cascade(
     result = sim.run(lab.scenario(data | {"scheduler": {"use": "fifo", **scheduler}}), 0)
     assert result.fleet is not None
     job = result.jobs[0]
-    losses = float(sum(job.interruptions.values())) if isinstance(job.interruptions, dict) else float(job.interruptions)
+    losses = sum(job.interruptions.values())
     if of == "delay":
         waited = job.buckets[[sim.Bucket.RESCHEDULE, sim.Bucket.QUEUED]].sum() / job.gpus
         return Estimate(float(waited) / losses)
-    found = sum(float(rows[:, 0].sum()) for key, rows in result.fleet.stops.items() if key.account != CLUSTER)
+    found = sum(float(rows[:, 0].sum()) for rows in result.fleet.stops.values())
     return Estimate(found / losses)
