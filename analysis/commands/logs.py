@@ -79,7 +79,7 @@ def fit(
     rendered = render(found.document)
     made = chapter.report(found.document)
     reports = {"report.html": html.write(made).decode(), "report.md": markdown.write(made).decode()} if out else {}
-    complaint = keep.write(rendered, {**found.files, **reports}, stale="failures-alternative.yaml")
+    complaint = keep.write(rendered, {**found.files, **reports}, stale=["failures-alternative.yaml"])
     say(rendered if as_json else terminal.write(chapter.sections(found.document, has_pictures=False)))
     if complaint is not None:
         refuse(complaint)

@@ -541,6 +541,9 @@ def impaired(work: Workload, machine: Machine, state: Impairment) -> Breakdown:
     narrow = replace(machine, links=links)
     fewer = replace(work, data=left, sequences=sequences) if state.missing else work
     healthy = breakdown(fewer, narrow)
+    if links != machine.links:
+        # What waits longer inside a microbatch hides no more of what follows it.
+        healthy = _no_faster(healthy, breakdown(fewer, machine))
     if state.compute == 1.0 and state.tensor in (0, work.tensor):
         return healthy
     chip = machine.chip
@@ -553,8 +556,12 @@ def impaired(work: Workload, machine: Machine, state: Impairment) -> Breakdown:
     found = breakdown(hurt, replace(narrow, chip=slow))
     # Every microbatch waits for the one slow stage; the others fill and drain the pipeline at their own pace.
     # What the others exchange takes no less time than before.
-    waits = {name: max(getattr(healthy, name), getattr(found, name)) for name in _EXCHANGES}
-    return found._replace(bubble=healthy.bubble, **waits)
+    return _no_faster(found, healthy)._replace(bubble=healthy.bubble)
+
+
+def _no_faster(found: Breakdown, healthy: Breakdown) -> Breakdown:
+    """Return a breakdown in which no exchange takes less time than in a healthy one."""
+    return found._replace(**{name: max(getattr(healthy, name), getattr(found, name)) for name in _EXCHANGES})
 
 
 def stated_pace(share: float, bandwidth: float, speed: float = 1.0) -> float:

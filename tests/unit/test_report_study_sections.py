@@ -383,7 +383,7 @@ def test_variants_that_are_equal_in_every_run_are_not_called_close(materials: di
 
 def runs(shares: np.ndarray) -> list[Any]:
     """Return replications that stand for results: (n, buckets) GPU-seconds of one job each."""
-    return [SimpleNamespace(jobs=[SimpleNamespace(requested=row.sum(), buckets=row)]) for row in shares]
+    return [SimpleNamespace(jobs=[SimpleNamespace(requested=row.sum(), buckets=row)], fleet=None) for row in shares]
 
 
 def drawn(generator: np.random.Generator, count: int) -> tuple[list[Any], list[Any], np.ndarray]:

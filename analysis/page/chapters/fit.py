@@ -121,10 +121,10 @@ def _clustering(document: FitDocument) -> Section:
     table = grid(
         "Four models of the same spells", ["model", "ℓ", "AIC", "rate", "relapse", "after", "frailty CV²"], rows
     )
+    below = "" if found.upper_cv2 is None else f"squared variation below {found.upper_cv2:.2g}; "
     texts = [
-        f"Failures repeat after repairs: {found.relapse}. Some nodes stay worse than others: {found.frailty} (squared "
-        f"variation below {found.upper_cv2 or float('nan'):.2g}; from one half of the window to the other "
-        f"{_estimate(found.split_half)}). In the model: {found.chosen}."
+        f"Failures repeat after repairs: {found.relapse}. Some nodes stay worse than others: {found.frailty} ({below}"
+        f"from one half of the window to the other {_estimate(found.split_half)}). In the model: {found.chosen}."
     ]
     if found.parameters:
         texts.append("; ".join(f"{name} {_estimate(value)}" for name, value in found.parameters.items()) + ".")
