@@ -149,6 +149,14 @@ def layouts(
     try_parameters: Annotated[
         bool, typer.Option("--try-parameters", help="Also divide parameters among replicas (FSDP, ZeRO-3).")
     ] = False,
+    try_options: Annotated[
+        bool,
+        typer.Option(
+            "--try-options",
+            help="Also ZeRO-2, zero-bubble schedules, recomputation of norms and activations alone, and up to 110 % of "
+            "the memory, as check accepts it.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -161,7 +169,8 @@ def layouts(
     from analysis.terminal import Progress
 
     try:
-        search = sim.LayoutSearch(described, job, gpus, any_tensor=any_tensor, try_parameters=try_parameters)
+        tried = {"any_tensor": any_tensor, "try_parameters": try_parameters, "try_options": try_options}
+        search = sim.LayoutSearch(described, job, gpus, **tried)
         with Progress("layouts", quiet=quiet or as_json) as progress:
             content = describe_layouts(search, top, sort, progress)
     except sim.NoLayoutError as error:

@@ -135,7 +135,8 @@ def describe_layouts(
             **sizes(work),
             microbatch=work.microbatch,
             microbatches=work.microbatches,
-            recompute=work.recompute,
+            schedule=work.schedule,
+            recompute=" ".join(work.modules) or work.recompute,
             sharding=work.sharding,
             shard_ranks=work.shard_ranks or None,
             step_s=plan.time,
@@ -215,9 +216,12 @@ def _print(out: Console, content: LayoutsDocument) -> None:
         f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts that fit; {kinds}",
         highlight=False,
     )
+    rows_of = [*content.layouts, *([content.own] if content.own is not None else ())]
+    # Where rows differ in them.
+    options = [name for name in ("schedule", "sharding") if len({getattr(row, name) for row in rows_of}) > 1]
     table = empty_table(
-        "rank", f"by\n{other}", "layout", "virtual", "micro\nbatch", "recompute", "step", "MFU", "memory", "bubble",
-        "ETTR", "tokens\na day",
+        "rank", f"by\n{other}", "layout", "virtual", "micro\nbatch", *options, "recompute", "step", "MFU", "memory",
+        "bubble", "ETTR", "tokens\na day",
     )  # fmt: skip
     for column in table.columns:
         column.no_wrap = True
@@ -227,7 +231,7 @@ def _print(out: Console, content: LayoutsDocument) -> None:
     for place, row in enumerate(rows):
         if place and row.memory_share > ROOMY >= rows[place - 1].memory_share:
             table.add_section()
-        _add(table, row, content.sort, other)
+        _add(table, row, content.sort, other, options)
     if not out.file.isatty():
         # Who reads a pipe wants every number.
         out.width = max(out.width, measure_renderables(out, out.options.update(max_width=1000), [table]).maximum)
@@ -249,7 +253,7 @@ def _has_experts(content: LayoutsDocument) -> bool:
     return any(row.expert > 1 for row in content.layouts)
 
 
-def _add(table: Any, row: LayoutRow, sort: str, other: str) -> None:
+def _add(table: Any, row: LayoutRow, sort: str, other: str, options: Sequence[str]) -> None:
     """Add the line of a layout."""
     ranks = {"goodput": row.rank_goodput, "step": row.rank_step}
     sizes = f"{row.tensor} x {row.context} x {row.pipeline} x {row.data}"
@@ -259,6 +263,7 @@ def _add(table: Any, row: LayoutRow, sort: str, other: str) -> None:
         sizes + (f" ({row.expert})" if row.expert > 1 else ""),
         str(row.virtual_pipeline),
         str(row.microbatch),
+        *(getattr(row, name) for name in options),
         row.recompute,
         f"{row.step_s:,.4g} s",
         percent_text(row.mfu, 1),

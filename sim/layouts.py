@@ -11,7 +11,7 @@ from sim.closed_form.renewal import job_shares
 from sim.policies.recovery import RestartSmaller, ShrinkRejoin
 from sim.prepare.placement import Site, layout_of, whole_units
 from sim.prepare.prepare import checkpoint_of, examine
-from sim.prepare.step import PlacedJob
+from sim.prepare.step import SLACK, PlacedJob
 from sim.scenario.model import Parallelism
 from sim.steps import StepPlan, ideal_links
 from sim.steps.memory import memory_use
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sim.input.scenario import Scenario
     from sim.scenario.model import JobSpec
     from sim.steps import Links, Workload
+    from sim.steps.workload import Sharding
 
 # Why a job has no layout on a number of GPUs, and which numbers and sizes are closest to having one.
 
@@ -135,6 +136,9 @@ class LayoutSearch:
         Whether tensor groups may be larger than a scale-up domain.
     try_parameters
         Whether parameters may also be divided among replicas where the scenario does not do that.
+    try_options
+        Whether gradients may be divided too (ZeRO-2), schedules have no bubble, and single modules be computed again,
+        up to as much memory as a scenario is accepted with.
 
     Raises
     ------
@@ -150,6 +154,7 @@ class LayoutSearch:
         *,
         any_tensor: bool = False,
         try_parameters: bool = False,
+        try_options: bool = False,
     ) -> None:
         self.scenario = scenario
         self.index = _index(scenario, job)
@@ -162,14 +167,19 @@ class LayoutSearch:
         shape = self.placed_job.shape
         assert spec.batch is not None, "a job with a batch"
         assert shape is not None, "and a model"
-        self.base = self.placed_job.workload(spec.batch, Parallelism(), spec.execution)
+        own = Parallelism() if spec.parallelism is None else spec.parallelism
+        layout = Parallelism(tensor=own.expert_tensor, expert_tensor=own.expert_tensor)
+        self.base = self.placed_job.workload(spec.batch, layout, spec.execution)
         self.machine = self.placed_job.machine(ideal_links(self.base, 1.0, 1.0, 1))
         self.domain = self.site.domain
+        more: list[Sharding] = ["gradients"] if try_options and spec.execution.sharding == "optimizer" else []
+        more += ["parameters"] if try_parameters else []
         self.bounds = Bounds(
             self.gpus,
-            self.machine.chip.memory,
+            self.machine.chip.memory * (SLACK if try_options else 1.0),
             shape.heads if any_tensor else self.domain,
-            tuple(dict.fromkeys((spec.execution.sharding, *(("parameters",) if try_parameters else ())))),
+            tuple(dict.fromkeys((spec.execution.sharding, *more))),
+            try_options,
         )
         self.own = self.placed_job.work if spec.gpus == self.gpus else None
         """The layout of the scenario, if it is one of as many GPUs."""
@@ -260,7 +270,9 @@ class LayoutSearch:
         """Return the scenario with another layout, modelled and not measured."""
         execution = {
             "microbatch": work.microbatch,
-            "recompute": work.recompute,
+            "schedule": work.schedule,
+            "recompute": work.modules or work.recompute,
+            "recompute_layers": work.recompute_layers or None,
             "sharding": work.sharding,
             "shard_ranks": work.shard_ranks or None,
         }
@@ -279,7 +291,8 @@ class LayoutSearch:
         order = {"order": self.spec.parallelism.order} if self.spec.parallelism is not None else {}
         names = ("tensor", "context", "pipeline", "data", "expert")
         sizes = {name: getattr(work, name) for name in names}
-        return Parallelism.model_validate({**sizes, **order, "virtual_pipeline": work.virtual})
+        more = {"virtual_pipeline": work.virtual, "expert_tensor": work.expert_tensor}
+        return Parallelism.model_validate({**sizes, **order, **more})
 
     def _sets_of(self, work: Workload) -> int:
         """Return how many sets of replicas can leave alone [-]: replicas that share hosts leave together."""

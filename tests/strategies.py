@@ -1083,7 +1083,9 @@ def workloads(draw: Draw) -> Workload:
     )
     if shape.experts is not None:
         choices = [
-            size for size in (1, 2, 4, 8) if size in expert_sizes(data, context) and shape.experts.count % size == 0
+            size
+            for size in (1, 2, 4, 8)
+            if size in expert_sizes(work.tensor, context, data) and shape.experts.count % size == 0
         ]
         work = replace(work, expert=draw(st.sampled_from(choices)))
     if work.sharding == "parameters" and draw(st.booleans()):
@@ -1099,12 +1101,19 @@ def workloads(draw: Draw) -> Workload:
 def _execution(draw: Draw) -> dict[str, Any]:
     """Return how a step is executed."""
     schedule = draw(st.sampled_from(("1f1b", "1f1b", "zero-bubble-h1", "zero-bubble-h2")))
-    flags = ("sequence_parallel", "fused_attention", "overlap_tensor", "overlap_data")
+    flags = (
+        *("sequence_parallel", "fused_attention", "overlap_tensor", "overlap_data", "cuda_graphs", "offload_optimizer"),
+        *("fused_elementwise", "keep_gathered"),
+    )
     return {
         "precision": draw(st.sampled_from(("bf16", "fp8"))),
         "schedule": schedule,
         "recompute": draw(st.sampled_from(("none", "selective", "full"))),
-        "sharding": draw(st.sampled_from(("none", "optimizer", "parameters"))),
+        "sharding": draw(st.sampled_from(("none", "optimizer", "gradients", "parameters"))),
+        "gradients": draw(st.sampled_from((None, "fp32", "bf16"))),
+        "moments": draw(st.sampled_from(("fp32", "bf16", "fp8"))),
+        "loss": draw(st.sampled_from(("fused", "vocab-parallel", "eager"))),
+        "offload_layers": draw(st.sampled_from((0, 0, 2, 40))),
         "overlap_expert": draw(st.booleans()),
         **{name: draw(st.booleans()) for name in flags},
     }

@@ -21,9 +21,11 @@ from analysis.calibrate.outcome import (
     change_checks,
     checks,
     constants_text,
+    memory_peaks,
     nanotron_order,
     scatter,
     utilisation,
+    weak_scaling,
 )
 from analysis.calibrate.rows import default_folder
 from analysis.terminal import Progress, console
@@ -157,6 +159,14 @@ def _print_anchors(out: Console, found: Outcome, folder: Path) -> None:
     text = f"{order.alike} of {order.pairs} pairs of cluster sizes of a model in the published order of MFU"
     out.print(f"  nanotron, 8 to 512 GPUs, {text}; rank correlation of all layouts {order.correlation:.2f}")
     out.print("  (their step has hardly anything to do at 512 GPUs, and falls by more than ours)")
+    peaks = memory_peaks(folder)
+    text = f"counted over published peak memory {percent_text(float(peaks.mean()), 1, '+')}"
+    out.print(f"  {number_of(len(peaks), 'layout')} of nanotron: {text}, mean absolute {percent_text(mape(peaks), 1)}")
+    out.print("\nWeak scaling: replicas of 64 H100 with 16 sequences each, Nemotron-4 340B at bf16", style="bold")
+    table = empty_table("GPUs", "published", "ours")
+    for gpus, time, known in weak_scaling(found.numbers):
+        table.add_row(f"{gpus:,}", f"{known:.2f} s" if known is not None else "", f"{time:.2f} s")
+    out.print(table)
 
 
 def _print_checks(out: Console, title: str, lines: list[Check]) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import re
 from collections import Counter
+from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from sim.catalog import accelerators, models
-from sim.steps import Accelerator, Links, ModelShape, Workload, ideal_links
+import sim
+from sim.catalog import models
+from sim.scenario.fields import PathError
+from sim.steps import Accelerator, Links, Workload, ideal_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,9 +44,9 @@ _GENERATIONS = {
     "h100_sxm": "hopper",
     "h200_sxm": "hopper",
     "b200_sxm": "blackwell",
-    "b300_sxm": "blackwell",
+    "b300_sxm": "blackwell-ultra",
     "gb200": "blackwell",
-    "gb300": "blackwell",
+    "gb300": "blackwell-ultra",
 }
 
 _PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}
@@ -68,6 +72,8 @@ _MODELS = {
     "Qwen3_235B_a22B": "qwen3-235b-a22b",
     "Qwen3_30B_a3B": "qwen3-30b-a3b",
 }
+
+_DOUBTFUL = "as printed it does not fit into memory, and differs from the releases before and after"
 
 _SHAPELESS = {
     "Nemotron_3": "layers with state spaces between those with attention: no shape for them",
@@ -98,6 +104,36 @@ class Row(NamedTuple):
     work: Workload
     links: Links
     measured: float
+
+
+_FRAMEWORKS = {
+    "megatron_sc21": "Megatron-LM",
+    "korthikanti": "Megatron-LM",
+    "megatron_h100_strong": "Megatron-LM",
+    "megatron_h100_weak": "Megatron-LM",
+    "mt_nlg": "DeepSpeed",
+    "vtrain_multi": "vTrain",
+    "llm_foundry_A100": "llm-foundry",
+    "llm_foundry_A100-40": "llm-foundry",
+    "llama3_table4": "Llama 3",
+    "nemo_2407": "NeMo",
+    "nemo_longseq": "NeMo",
+    "mlperf_gpt3": "NeMo",
+    "megatron_bridge": "NeMo",
+}
+
+"""The framework of each data set that shares one with others."""
+
+
+def family(row: Row) -> str:
+    """Return the framework and the generation of accelerators of a step: what steps of one family share."""
+    return f"{_FRAMEWORKS.get(row.source, row.source)} on {row.chip.generation}"
+
+
+def year(row: Row) -> int:
+    """Return the year of the software's release [-]; 0 where none is said."""
+    found = re.search(r"container (\d\d)\.", row.release)
+    return 2000 + int(found[1]) if found else 0
 
 
 class Unused(NamedTuple):
@@ -140,8 +176,15 @@ def read_steps(folder: Path) -> Steps:
     """
     presets = _presets(folder)
     found = Steps([], [], [])
-    for row in each_record(folder / "training_steps.csv", lambda record: _step(record, presets)):
+
+    def take(record: Record) -> None:
+        if "doubtful" in record["note"]:
+            found.unused.append(Unused(1, f"{record['model']} on {record['preset']}", _DOUBTFUL))
+            return
+        row = _step(record, presets)
         (found.reported if row.source == CAPPED else found.rows).append(row)
+
+    each_record(folder / "training_steps.csv", take)
     if found.reported:
         reason = "reported, not fitted: their peaks are out of reach under the cap"
         found.unused.append(Unused(len(found.reported), "H100 with 96 GB, boards capped at 500 W", reason))
@@ -218,51 +261,133 @@ def _presets(folder: Path) -> dict[str, Record]:
 
 def _step(record: Record, presets: dict[str, Record]) -> Row:
     """Return a step of a model without experts."""
-    gated = _flag(record, "gated")
-    recompute: Any = record["recompute"]
-    work = Workload(
-        ModelShape(**_whole(record, _SHAPE), gated=gated, tied=not gated),
-        **_whole(record, _LAYOUT),
-        precision=_PRECISIONS.get(record["prec"], record["prec"]),
-        recompute=recompute,
-        sharding="parameters" if _flag(record, "fsdp") else "optimizer" if _flag(record, "distopt") else "none",
-        sequence_parallel=_flag(record, "sp"),
-        fused_attention=_flag(record, "flash"),
-        overlap_tensor=_flag(record, "tp_ov"),
-        overlap_data=_flag(record, "dp_ov"),
-    )
-    preset = presets[record["preset"]]
-    chip = accelerators()[_PARTS[record["preset"]]]
+    gated, preset = _flag(record, "gated"), presets[record["preset"]]
+    shape: dict[str, Any] = {**_whole(record, _SHAPE), "gated": gated, "tied": not gated}
+    execution: dict[str, Any] = {
+        "recompute": record["recompute"],
+        "sharding": "parameters" if _flag(record, "fsdp") else "optimizer" if _flag(record, "distopt") else "none",
+        "sequence_parallel": _flag(record, "sp"),
+        "fused_attention": _flag(record, "flash"),
+        "overlap_tensor": _flag(record, "tp_ov"),
+        "overlap_data": _flag(record, "dp_ov"),
+    }
+    chip: Any = _PARTS[record["preset"]]
     source = record["dataset"]
     if record["preset"] == "H100-96-500W":
-        chip = dataclasses.replace(chip, memory=96e9, memory_bandwidth=1e12 * float(preset["hbm_tb_s"]))
+        chip = {"like": chip, "memory": "96 GB", "memory_bandwidth": f"{preset['hbm_tb_s']} TB/s"}
         source = CAPPED
+    if execution["sharding"] == "parameters" and source == "megatron_bridge":
+        execution |= _OFFLOADED.get((record["model"], record["gpu"]), {})
     network = 1e9 * float(record["nic_gbyte_s_per_gpu"])
-    return _row(record, source, record["note"], chip, work, network, preset)
+    return _row(record, source, record["note"], chip, shape, execution | _STATED.get(source, {}), network, preset)
+
+
+# What published steps were executed with beside what the tables say.
+_STATED: dict[str, dict[str, Any]] = {
+    # "FSDP ... shards optimizer states and gradients": arXiv 2407.21783, section 3.3.2.
+    "llama3_table4": {"sharding": "gradients"},
+    # loss_fn: fused_crossentropy, in the yamls of github mosaicml/llm-foundry, scripts/train/benchmarking.
+    "llm_foundry_A100": {"loss": "fused"},
+    "llm_foundry_A100-40": {"loss": "fused"},
+}
+
+# github NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs: cpu_offloading_num_layers of steps with FSDP.
+_OFFLOADED = {
+    ("llama3-70b", "GB200"): {"offload_layers": 40},
+    ("llama3-70b", "GB300"): {"offload_layers": 20},
+    ("llama3.1-405b", "GB200"): {"offload_layers": 92},
+}
 
 
 def _mixed_step(record: Record, presets: dict[str, Record]) -> Row:
     """Return a step of a model with experts."""
-    shape = models()[_MODELS[record["model"]]]
+    name = _MODELS[record["model"]]
+    shape: Any = name
     if record["variant"] == "w/o MTP":
-        shape = dataclasses.replace(shape, depths=0)
-    work = Workload(
-        shape,
-        **_whole(record, {**_LAYOUT, "expert": "ep"}),
-        precision=_PRECISIONS.get(record["precision"], record["precision"]),
-    )
+        plain = dataclasses.asdict(dataclasses.replace(models()[name], depths=0))
+        shape = {key: value for key, value in plain.items() if key not in ("title", "source") and value}
     preset = presets[record["preset"]]
     network = 1e9 / 8 * float(preset["nic_gbit_s_per_gpu"])
-    chip = accelerators()[_PARTS[record["preset"]]]
-    return _row(record, record["model"], record["container"], chip, work, network, preset)
+    chip, execution = _PARTS[record["preset"]], _recomputed(record) | _recorded(record)
+    return _row(record, record["model"], record["container"], chip, shape, execution, network, preset)
+
+
+def _recomputed(record: Record) -> dict[str, Any]:
+    """Return what steps of models with latent attention compute again (the same configs)."""
+    if record["model"] not in ("DeepSeekV3", "Kimi_K2"):
+        return {}
+    if record["gpu"] == "GB300" and record["mbs"] == "1" and record["pp"] == "2" and record["precision"] != "bf16":
+        return {}
+    modules = ["up_projection"]
+    if record["gpu"] == "H100" or (record["gpu"] == "B200" and record["ep"] == "32"):
+        modules.append("mlp")
+    return {"recompute": modules}
+
+
+def _recorded(record: Record) -> dict[str, Any]:
+    """Return what releases from 26.06 on do with experts at mxfp8.
+
+    Whole iterations as CUDA graphs, tokens on their way beside the computing of another microbatch, attention at FP8
+    (github NVIDIA-NeMo/Megatron-Bridge, configs and release notes of v0.5.1; not Kimi K2, nor DeepSeek-V3 on B300).
+    """
+    late = record["container"] >= "26.06" and record["precision"] == "mxfp8"
+    if not late or record["model"] == "Kimi_K2" or (record["model"], record["gpu"]) == ("DeepSeekV3", "B300"):
+        return {}
+    return {"cuda_graphs": True, "overlap_expert": True, "attention": "fp8"}
 
 
 def _row(
-    record: Record, source: str, release: str, chip: Accelerator, work: Workload, network: float, preset: Record
+    record: Record,
+    source: str,
+    release: str,
+    chip: Any,
+    shape: Any,
+    execution: dict[str, Any],
+    network: float,
+    preset: Record,
 ) -> Row:
-    """Return a row with the links of its layout."""
-    links = ideal_links(work, chip.scale_up, network, int(preset["scaleup_domain_gpus"]))
-    return Row(source, record["model"], release, chip, work, links, float(record["step_s"]))
+    """Return a row as a user's scenario describes it, with the links of its layout.
+
+    Raises
+    ------
+    ValueError
+        Where a scenario with it would be refused.
+    """
+    sizes = _whole(record, _LAYOUT)
+    gpus = sizes["tensor"] * sizes["context"] * sizes["pipeline"] * sizes["data"]
+    layout: dict[str, Any] = {name: sizes[name] for name in ("tensor", "context", "pipeline", "data")}
+    layout |= {"virtual_pipeline": sizes["virtual"], "expert": int(record.get("ep") or 1)}
+    per_node = gcd(gpus, 8)
+    job = {
+        "name": "step",
+        "gpus": gpus,
+        "model": shape,
+        "batch": {"tokens": sizes["sequences"] * sizes["sequence"], "sequence": sizes["sequence"]},
+        "parallelism": layout,
+        "execution": {"microbatch": sizes["microbatch"], **execution},
+        "precision": _PRECISIONS.get(name := record.get("prec") or record["precision"], name),
+    }
+    fabric = {"rails": per_node, "nic": f"{network} B/s", "radix": 4096, "leaf": {"nodes": gpus // per_node}}
+    cluster = {"nodes": gpus // per_node, "gpus_per_node": per_node, "accelerator": chip, "fabric": fabric}
+    try:
+        plan = sim.prepare(sim.parse({**_NOTHING_FAILS, "cluster": cluster, "jobs": [job]})).jobs[0].plan
+    except PathError as error:
+        raise ValueError(f"{source}, {record['model']}: {error}") from None
+    assert plan is not None, "a job without a measured step has a plan"
+    domain = int(preset["scaleup_domain_gpus"])
+    links = ideal_links(plan.work, plan.machine.chip.scale_up, network, domain)
+    return Row(source, record["model"], release, plan.machine.chip, plan.work, links, float(record["step_s"]))
+
+
+_NOTHING_FAILS: dict[str, Any] = {
+    "name": "fit-steps",
+    "horizon": "1 d",
+    "failures": [],
+    "detection": {"time": "0 s"},
+    "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": "1 s", "restore": "1 s"}]},
+    "recovery": {"use": "full-restart", "initialize": "1 min"},
+    "repair": {"time": "1 h"},
+}
 
 
 def _unusable(record: Record) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 PARTS = {
     "computing": ("gemm", "attention", "elementwise", "launch", "logits"),
-    "communication": ("tensor", "context", "expert", "pipeline", "data"),
+    "communication": ("tensor", "context", "expert", "pipeline", "data", "offload"),
     "bubble": ("bubble",),
     "rest": ("optimizer", "overhead"),
 }

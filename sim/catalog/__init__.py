@@ -28,6 +28,7 @@ __all__ = [
     "models",
     "recoveries",
     "recovery",
+    "software",
     "strategy_of",
     "unknown",
 ]
@@ -47,6 +48,13 @@ _PLAIN = {"int": int, "bool": bool, "str": str}
 def accelerators() -> dict[str, Accelerator]:
     """Return the accelerators by name."""
     return _read(_HERE / "accelerators.yaml", _accelerator)
+
+
+@functools.cache
+def software() -> Table:
+    """Return the kernels by name: the shares of the peak that are published of them, by generation, and the source."""
+    content: Table = load(_HERE / "software.yaml").data
+    return content
 
 
 @functools.cache
@@ -138,6 +146,7 @@ def _accelerator(content: Data) -> Accelerator:
         memory=_quantity(units.SIZE),
         memory_bandwidth=_quantity(units.BANDWIDTH),
         scale_up=_quantity(units.BANDWIDTH),
+        host=_quantity(units.BANDWIDTH),
         power=_quantity(units.POWER),
         node=lambda node: _filled(NodePower, node, idle=_quantity(units.POWER), training=_quantity(units.POWER)),
         matmul=_rates,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import fields
+import math
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,40 @@ def efficiencies(chip: Accelerator, precision: str, *, experts: bool = False) ->
         sigma=float(sigma),
         basis=basis,
     )
+
+
+KERNEL = 0.9
+
+"""Share that a kernel reaches in a step of what it reaches alone (assumed; the median of the fit's priors)."""
+
+
+def of_software(shares: Efficiencies, precision: str, gemm: float | None, attention: float | None) -> Efficiencies:
+    """Return efficiencies with what kernels are said to reach of the peak by themselves.
+
+    Parameters
+    ----------
+    shares, precision
+        What steps reach with the software that was fitted, and their precision.
+    gemm, attention
+        Shares that the best large matrix product, and the core of attention, reach alone [-]; ``None`` where unsaid.
+    """
+    content = fit()
+    if gemm is not None:
+        gemm = float(content["assumed"]["matmul_share"] * gemm)
+        shares = replace(shares, gemm=gemm, logits=gemm if precision == "bf16" else shares.logits)
+    if attention is not None:
+        shares = replace(shares, attention=KERNEL * attention)
+    return replace(shares, sigma=max(shares.sigma, float(content["sigma"]["assumed"])), basis="assumed")
+
+
+FARTHEST = 16384
+
+"""GPUs of the largest fitted step [-]."""
+
+
+def widened(sigma: float, gpus: int) -> float:
+    """Return the scatter of steps on more GPUs than were measured: 2 % more for each doubling (assumed)."""
+    return math.hypot(sigma, 0.02 * math.log2(max(gpus / FARTHEST, 1.0)))
 
 
 def calibrated_sigma(shares: Efficiencies, *, experts: bool) -> float:

@@ -34,7 +34,8 @@ class Layout:
 
     A rank has five coordinates: tensor, context, expert', data' and pipeline, the first of ``parallelism.order`` being
     the one that varies fastest. expert' × data' is the number of replicas: experts are spread over expert' replicas,
-    and over all GPUs of a context group too where their number does not divide that of the replicas.
+    and over all GPUs of a context group, or of those of a tensor group too, where their number does not divide that of
+    the replicas.
 
     Raises
     ------
@@ -61,16 +62,16 @@ class Layout:
     def sizes(self) -> dict[GroupKind, int]:
         """Number of values of each coordinate, slowest first [-]."""
         shape = self.parallelism
-        sizes = coordinate_sizes(shape.tensor, shape.context, shape.pipeline, shape.data, shape.expert)
+        sizes = coordinate_sizes(
+            shape.tensor, shape.context, shape.pipeline, shape.data, shape.expert, shape.expert_tensor
+        )
         return {kind: sizes[kind] for kind in reversed(shape.order)}
 
     def joined(self, kind: GroupKind) -> tuple[GroupKind, ...]:
         """Return the coordinates in which the ranks of one group of a kind differ."""
         if kind == "data":
             return ("expert", "data")
-        if kind == "expert" and self.parallelism.expert_covers_context:
-            return ("context", "expert")
-        return (kind,)
+        return self.parallelism.expert_covers if kind == "expert" else (kind,)
 
     def size(self, kind: GroupKind) -> int:
         """Return how many ranks a group of a kind has [-]."""

@@ -433,7 +433,7 @@ class Site:
             pipeline=link("pipeline")._replace(ranks=1),
             data=data,
             # The ranks that hold the same experts: those of a tensor group, and of as many replicas as are left.
-            expert_data=data._replace(ranks=tensor * max(1, data.ranks // inside)),
+            expert_data=data._replace(ranks=max(1, tensor * data.ranks // inside)),
         )
 
     def ideal_links(self, work: Workload, layout: Parallelism, chip: Accelerator) -> Links:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import catalog, steps
-from sim.catalog.steps import calibrated_sigma, constants, efficiencies
+from sim.catalog.steps import calibrated_sigma, constants, efficiencies, of_software, widened
 from sim.prepare.placement import chip_of
 from sim.scenario.fields import PathError
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from sim.cluster import ClusterSpec
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.prepare.placement import Site
-    from sim.scenario.model import Batch, Execution, JobSpec, Parallelism
+    from sim.scenario.model import AnySoftware, Batch, Execution, JobSpec, Parallelism
     from sim.steps import Accelerator, Links, Machine, ModelShape, StepPlan, Workload
 
-_SLACK = 1.1
+SLACK = 1.1
 
 """Memory over what a GPU has up to which a layout passes with a warning: such counts are some per cent off [-]."""
 
@@ -36,6 +36,10 @@ _FIELD_OF = {
     "virtual": ("parallelism", "virtual_pipeline"),
     "microbatch": ("execution", "microbatch"),
     "shard_ranks": ("execution", "shard_ranks"),
+    "offload_layers": ("execution", "offload_layers"),
+    "recompute_layers": ("execution", "recompute_layers"),
+    "first_layers": ("parallelism", "first_stage_layers"),
+    "last_layers": ("parallelism", "last_stage_layers"),
 }
 
 """Where the sizes of a workload stand in the description of a job, those of ``parallelism`` apart."""
@@ -121,6 +125,8 @@ class PlacedJob:
     def workload(self, batch: Batch, layout: Parallelism, execution: Execution) -> Workload:
         """Return the step of another batch, layout or execution."""
         assert self.shape is not None, "a job with a model"
+        recompute = execution.recompute
+        modules = recompute if isinstance(recompute, tuple) else ()
         return steps.Workload(
             shape=self.shape,
             sequence=batch.sequence,
@@ -134,11 +140,25 @@ class PlacedJob:
             virtual=layout.virtual_pipeline,
             precision=self.spec.precision,
             schedule=execution.schedule,
-            recompute=execution.recompute,
+            recompute=recompute if isinstance(recompute, str) else "selective" if modules else "none",
+            modules=modules,
+            recompute_layers=execution.recompute_layers or 0,
             sharding=execution.sharding,
             shard_ranks=execution.shard_ranks or 0,
+            expert_tensor=layout.expert_tensor,
+            first_layers=layout.first_stage_layers or 0,
+            last_layers=layout.last_stage_layers or 0,
+            gradients=execution.gradients,
+            moments=execution.optimizer_state,
+            offload_optimizer=execution.offload_optimizer,
+            offload_layers=execution.offload_layers,
+            loss=execution.loss,
+            fused_elementwise=execution.fused_elementwise,
+            keep_gathered=execution.keep_gathered,
             sequence_parallel=execution.sequence_parallel,
             fused_attention=execution.fused_attention,
+            attention=execution.attention,
+            cuda_graphs=execution.cuda_graphs,
             overlap_tensor=execution.overlap_tensor,
             overlap_data=execution.overlap_data,
             overlap_expert=execution.overlap_expert,
@@ -148,7 +168,28 @@ class PlacedJob:
         """Return what the job runs on, with what its groups communicate over."""
         assert self.shape is not None, "a job with a model"
         shares = efficiencies(self.chip, self.spec.precision, experts=self.shape.experts is not None)
+        if self.spec.software is not None:
+            shares = of_software(shares, self.spec.precision, *self._kernels(self.spec.software))
         return steps.Machine(self.chip, shares, links, constants())
+
+    def _kernels(self, software: AnySoftware) -> tuple[float | None, float | None]:
+        """Return the shares of the peak that matrix products and attention reach alone [-].
+
+        Raises
+        ------
+        PathError
+            If the catalog does not have the software, or nobody has measured it on this generation.
+        """
+        if not isinstance(software, str):
+            return software.gemm, software.attention
+        known, at = catalog.software(), ("jobs", self.index, "software")
+        if software not in known:
+            raise PathError(at, catalog.unknown("software", software, known))
+        shares, generation = known[software]["attention"], self.chip.generation
+        if generation not in shares:
+            rule = f"{software} is published on {' and '.join(shares)}, not on {generation}; state the shares instead"
+            raise PathError(at, rule)
+        return None, float(shares[generation])
 
     @cached_property
     def plan(self) -> StepPlan | None:
@@ -171,7 +212,7 @@ class PlacedJob:
         if place is None:
             return None
         machine = self.machine(self.site.links(place, self.chip))
-        plan = steps.StepPlan(work, machine, sigma=machine.shares.sigma)
+        plan = steps.StepPlan(work, machine, sigma=widened(machine.shares.sigma, work.gpus))
         return self._calibrated(plan) if spec.calibration is not None else plan
 
     def _calibrated(self, plan: StepPlan) -> StepPlan:
@@ -245,7 +286,7 @@ def check_memory(prepared: Prepared) -> None:
         At the first one.
     """
     for index, job in enumerate(prepared.jobs):
-        if job.plan is not None and not job.is_measured and job.plan.crowding > _SLACK:
+        if job.plan is not None and not job.is_measured and job.plan.crowding > SLACK:
             lack = _lack_of_memory(job.plan.work, job.plan.machine.chip, prepared.scenario.cluster)
             raise DoesNotFitError(("jobs", index, "parallelism"), f"job '{job.name}' does not fit: {lack}")
 
@@ -283,7 +324,7 @@ def step_warnings(case: PlacedJob, job: PreparedJob, slow: Iterable[str]) -> lis
                 f"the calibration is {plan.scale:,.3g} times what the step-time model says: another step was measured, "
                 "or it was executed in another way"
             )
-        if 1 < plan.crowding <= _SLACK:
+        if 1 < plan.crowding <= SLACK:
             need, memory = plan.memory.total / 1e9, chip.memory / 1e9
             found.append(f"by our count it needs {need:,.1f} GB on GPUs of {memory:,.0f} GB: it may not fit")
     return [f"job '{spec.name}': {line}" for line in found]
@@ -296,7 +337,7 @@ def _broken(case: PlacedJob) -> list[str]:
         return []
     found = [rule for _, rule in steps.problems(work)]
     plain = replace(work, virtual=1)  # what is wrong with its pieces says nothing of the memory of a stage
-    if not steps.problems(plain) and steps.memory_use(plain).total > _SLACK * chips[0].memory:
+    if not steps.problems(plain) and steps.memory_use(plain).total > SLACK * chips[0].memory:
         found.append(f"it does not fit: {_lack_of_memory(plain, chips[0], case.site.cluster)}")
     return found
 

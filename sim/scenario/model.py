@@ -14,12 +14,16 @@ from sim.steps.shape import Experts, LatentAttention, ModelShape
 from sim.steps.workload import (
     ORDER,
     GroupKind,
-    Recompute,
+    Loss,
+    Module,
     Schedule,
     Sharding,
+    State,
+    expert_covers,
     expert_sizes,
-    experts_cover_context,
     near,
+    near_divisors,
+    undivided_experts,
 )
 
 if TYPE_CHECKING:
@@ -285,7 +289,11 @@ class Parallelism(Model):
         1,
         ge=1,
         le=_MOST,
-        description="Expert parallelism (EP): GPUs that share the experts of a layer; of data, or of data and context.",
+        description="Expert parallelism (EP): GPUs that share the experts of a layer; of data, of data and context, or "
+        "of data, context and tensor.",
+    )
+    expert_tensor: int = Field(
+        1, ge=1, le=_MOST, description="Expert tensor parallelism (ETP): GPUs of a tensor group that share each expert."
     )
     order: tuple[GroupKind, ...] = Field(
         ORDER,
@@ -297,6 +305,10 @@ class Parallelism(Model):
         le=_MOST,
         description="Model chunks of each pipeline stage (virtual pipeline); above 1 they are interleaved.",
     )
+    first_stage_layers: Count | None = Field(
+        None, gt=0, description="Layers of the first pipeline stage, where it has fewer (or more) than the others."
+    )
+    last_stage_layers: Count | None = Field(None, gt=0, description="The same of the last pipeline stage.")
     within_domain: tuple[GroupKind, ...] = Field(
         (), description="Kinds of groups that must fit into a scale-up domain; others may be cut, with a warning."
     )
@@ -307,17 +319,21 @@ class Parallelism(Model):
         return self.tensor * self.context * self.pipeline * self.data
 
     @property
-    def expert_covers_context(self) -> bool:
-        """Whether the GPUs of an expert group take in those of a context group."""
-        return experts_cover_context(self.data, self.expert)
+    def expert_covers(self) -> tuple[GroupKind, ...]:
+        """The coordinates in which the ranks of an expert group differ."""
+        return expert_covers(self.context, self.data, self.expert)
 
     @model_validator(mode="after")
     def _experts_divide(self) -> Self:
-        valid = expert_sizes(self.data, self.context)
+        if self.tensor % self.expert_tensor:
+            nearest = near_divisors(self.tensor, self.expert_tensor)
+            message = f"{self.expert_tensor} GPUs do not divide tensor {self.tensor}; nearest: {nearest}"
+            raise RuleError(("expert_tensor",), message)
+        apart = self.tensor // self.expert_tensor
+        valid = expert_sizes(apart, self.context, self.data)
         if self.expert not in valid:
-            wider = f", nor are they context {self.context} times a divisor of it" if self.context > 1 else ""
-            message = f"{self.expert} GPUs do not divide data {self.data}{wider}; nearest: {near(valid, self.expert)}"
-            raise RuleError(("expert",), message)
+            rule = undivided_experts(apart, self.context, self.data, self.expert)
+            raise RuleError(("expert",), f"{rule}; nearest: {near(valid, self.expert)}")
         return self
 
     @model_validator(mode="after")
@@ -333,21 +349,54 @@ class Execution(Model):
 
     microbatch: Count = Field(1, gt=0, description="Microbatch size in sequences.")
     schedule: Schedule = Field("1f1b", description="Pipeline schedule; 1f1b interleaves model chunks.")
-    recompute: Recompute = Field(
-        "none", description="Activation recomputation: none, selective (the core of attention), or full layers."
+    recompute: Literal["none", "selective", "full"] | tuple[Module, ...] = Field(
+        "none",
+        description="Activation recomputation: none, selective (what costs little; the core of attention in models "
+        "without gates), full layers, or a list of modules.",
+    )
+    recompute_layers: Count | None = Field(
+        None, gt=0, description="With recompute: full, layers of each stage that are recomputed; without it, all."
     )
     sharding: Sharding = Field(
         "optimizer",
-        description="What replicas divide among them: nothing, the optimizer's state (ZeRO-1), or parameters and "
-        "gradients too (FSDP, ZeRO-3).",
+        description="What replicas divide among them: nothing, the optimizer's state (ZeRO-1), gradients too (ZeRO-2), "
+        "or parameters too (FSDP, ZeRO-3).",
     )
     shard_ranks: Count | None = Field(
         None, gt=0, description="Ranks that parameters are divided among (hybrid sharding); without it, all replicas'."
+    )
+    gradients: Literal["fp32", "bf16"] | None = Field(
+        None,
+        description="What gradients are accumulated and reduced in; without it fp32 in steps at bf16, and bf16 below.",
+    )
+    optimizer_state: State = Field("fp32", description="What the two moments of the optimizer are kept in.")
+    offload_optimizer: bool = Field(
+        False, description="Whether the host keeps the optimizer's state and updates the parameters."
+    )
+    offload_layers: Count = Field(
+        0, description="Layers of each stage whose activations wait in the host's memory for the backward pass."
+    )
+    loss: Loss = Field(
+        "vocab-parallel",
+        description="Memory of the loss: fused (logits stay at 16 bits, in place), vocab-parallel (Megatron: a 32-bit "
+        "copy), or eager (PyTorch without fusion: several).",
+    )
+    fused_elementwise: bool = Field(
+        True, description="Whether element-wise operations are fused (Transformer Engine, torch.compile)."
+    )
+    keep_gathered: bool = Field(
+        False,
+        description="Whether tensor ranks keep the gathered inputs of products for the backward pass (DTensor, "
+        "nanotron) instead of gathering them again (Megatron).",
     )
     sequence_parallel: bool = Field(
         True, description="Sequence parallelism: tensor ranks also divide what lies between the matrix products."
     )
     fused_attention: bool = Field(True, description="FlashAttention: no scores in memory, the masked half skipped.")
+    attention: Literal["bf16", "fp8"] = Field("bf16", description="Arithmetic of the core of attention.")
+    cuda_graphs: bool = Field(
+        False, description="Whether a whole iteration is one CUDA graph, so that no kernel waits for the host."
+    )
     overlap_tensor: bool = Field(True, description="Whether tensor-parallel communication overlaps with computing.")
     overlap_data: bool = Field(True, description="Whether data-parallel communication overlaps with computing.")
     overlap_expert: bool = Field(
@@ -360,6 +409,31 @@ class Execution(Model):
             message = f"is for sharding: parameters; with sharding: {self.sharding} all replicas divide the state"
             raise RuleError(("shard_ranks",), message)
         return self
+
+    @model_validator(mode="after")
+    def _options_agree(self) -> Self:
+        if self.recompute_layers is not None and self.recompute != "full":
+            raise RuleError(("recompute_layers",), "is for recompute: full; a list of modules names what to recompute")
+        if isinstance(self.recompute, tuple) and len({*self.recompute}) != len(self.recompute):
+            raise RuleError(("recompute",), "names a module twice")
+        if self.offload_layers and self.recompute == "full" and self.recompute_layers is None:
+            message = "recompute: full keeps no activations to offload; give recompute_layers, or leave out one of both"
+            raise RuleError(("offload_layers",), message)
+        return self
+
+
+class SoftwareSpec(Model):
+    """What kernels reach of the dense peak by themselves, as benchmarks of kernels publish it."""
+
+    gemm: Fraction | None = Field(None, gt=0, description="Best large matrix product, at the precision of the step.")
+    attention: Fraction | None = Field(
+        None, gt=0, description="Core of attention, forward and backward, of the peak at its own precision."
+    )
+
+
+AnySoftware: TypeAlias = Annotated[
+    Annotated[str, Tag("word")] | Annotated[SoftwareSpec, Tag("description")], Discriminator(_form)
+]
 
 
 class Calibration(Model):
@@ -416,6 +490,11 @@ class JobSpec(Model):
         default_factory=lambda: Execution.model_validate({}), description="How a step is executed."
     )
     precision: Precision = Field("bf16", description="Arithmetic of the matrix products.")
+    software: AnySoftware | None = Field(
+        None,
+        description="The age of the kernels: a name of the catalog, such as flash-attention-2, or the shares that they "
+        "reach; without it, those of the fitted steps.",
+    )
     communication: Fraction | None = Field(
         None,
         description="Share of a healthy step that waits for communication between nodes; lost bandwidth stretches it. "

@@ -58,6 +58,8 @@ class Accelerator:
         Device memory [B], and its bandwidth [B/s].
     scale_up
         Bandwidth of its scale-up links, one direction [B/s].
+    host
+        Bandwidth to the host's memory, one direction [B/s]: PCIe 5.0 x16 unless it is said.
     power
         Board power [W]; ``None`` where it is not published.
     node
@@ -75,6 +77,7 @@ class Accelerator:
     memory: float
     memory_bandwidth: float
     scale_up: float
+    host: float = 63e9
     power: float | None = None
     node: NodePower | None = None
     matmul: Mapping[str, float] = field(default_factory=dict, hash=False)
@@ -139,7 +142,7 @@ def ideal_links(
     order
         The five coordinates of a rank, fastest first; experts are spread over a part of the replicas.
     """
-    sizes = coordinate_sizes(work.tensor, work.context, work.pipeline, work.data, work.expert)
+    sizes = coordinate_sizes(work.tensor, work.context, work.pipeline, work.data, work.expert, work.expert_tensor)
 
     def link(*names: GroupKind) -> Link:
         ranks = stride = group = 1
@@ -150,10 +153,9 @@ def ideal_links(
             stride *= sizes[name]
         return Link(scale_up) if ranks == group else Link(scale_up, network, ranks)
 
-    wide = work.expert > work.data_ranks
-    spread: tuple[GroupKind, ...] = ("context", "expert") if work.experts_cover_context else ("expert",)
-    rest: tuple[GroupKind, ...] = ("tensor", "data") if work.experts_cover_context else ("tensor", "context", "data")
-    experts = link("tensor", "context", "expert", "data") if wide else link(*spread)
+    covers = work.expert_covers
+    rest: tuple[GroupKind, ...] = tuple(kind for kind in ("tensor", "context", "data") if kind not in covers)
+    experts = link(*covers)
     return Links(
         tensor=link("tensor"),
         context=link("context")._replace(ranks=1),
@@ -161,7 +163,7 @@ def ideal_links(
         pipeline=link("pipeline")._replace(ranks=1),
         data=link("context", "expert", "data"),
         # The ranks that hold the same experts differ in all that experts are not spread over.
-        expert_data=experts._replace(ranks=1) if wide else link(*rest),
+        expert_data=link(*rest),
     )
 
 

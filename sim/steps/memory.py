@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sim.steps.workload import divisors, problems
+from sim.steps.workload import LOSS_BYTES, STATE_BYTES, divisors, problems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sim.steps.shape import ModelShape
-    from sim.steps.workload import Workload
+    from sim.steps.workload import Module, Workload
 
 
 class Activations(NamedTuple):
@@ -32,46 +32,70 @@ class Activations(NamedTuple):
     scores: float
 
 
-def activations(shape: ModelShape, sequence: int, *, experts: bool, selective: bool = False) -> Activations:
+INPUT_BYTES = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0, "nvfp4": 0.5}
+"""Bytes of a value that a matrix product keeps for its backward pass, by the precision of the step [B]."""
+
+
+def activations(
+    shape: ModelShape,
+    sequence: int,
+    *,
+    experts: bool,
+    again: Sequence[Module] = (),
+    precision: str = "bf16",
+    fused: bool = True,
+    returned: bool = True,
+) -> Activations:
     r"""Return the inventory of a layer, with experts or without.
 
     .. math:: 10 h, \quad 4 (h + h_k) + 2 \nu f, \quad 5 a s
 
     In the plain case (h_k = h, f = 4 h, nu = 2 matrices) the second is 24 h. Models with gates are trained without
-    dropout, whose masks are 2 h of the 10 h. A token that meets several experts is kept once for each, going in and
-    coming out.
+    dropout, whose masks are 2 h of the 10 h. A token that meets several experts counts once for each, going in and, if
+    what they have `returned` counts, coming out: that is moved, but not kept where experts weigh before their second
+    product.
 
-    Selective recomputation drops the scores. Of models with gates it also drops what costs little to have again: what
-    norms return (4 h), the product with the gate (2 f), tokens sorted by expert, and what latent attention expands.
+    Where element-wise operations are not `fused`, queries and keys count before and after their rotation, and the gate
+    before and after its activation. What goes into a matrix product is kept as the product reads it, at 8 or 4 bits in
+    narrow steps; attention keeps its own output at 16 bits beside that. Modules that are computed again drop the scores
+    (`attention`), what norms return, what goes into the second product (`activation`), what latent attention expands,
+    tokens sorted by expert (`dispatch`), or all of a feed-forward part but its input (`mlp`, `shared_experts`,
+    `experts`).
 
     References
     ----------
     V. Korthikanti et al., "Reducing activation recomputation in large transformer models", arXiv 2205.05198, section 4,
-    for the plain case; grouped heads, gates and experts by the same count. arXiv 2412.19437, section 3.2.3, for what
-    else is computed again.
+    for the plain case; grouped heads, gates and experts by the same count. arXiv 2412.19437, section 3.2.3, and github
+    NVIDIA/Megatron-LM (``recompute_modules``) for what else is computed again; github NVIDIA/TransformerEngine for
+    what products keep.
     """
-    width, copies = float(shape.ffn), 0
+    dropped, narrow = set(again), INPUT_BYTES[precision]
+    width, copies = 0.0 if "mlp" in dropped else float(shape.ffn), 0
     if experts:
         assert shape.experts is not None, "only a model with experts has layers with experts"
-        width = shape.experts.shared + shape.experts.active * shape.experts.ffn
-        copies = shape.experts.active
-    scores = 0.0 if selective else 5.0 * shape.heads * sequence
-    if not shape.gated:
-        return Activations(
-            10 * shape.hidden, 2 * (shape.attention_kept + 2 * width + 2 * copies * shape.hidden), scores
-        )
-    if selective:
-        kept = shape.attention_kept_low + 2 * width + copies * shape.hidden
-        return Activations(4 * shape.hidden, 2 * kept, scores)
-    kept = shape.attention_kept + 3 * width + 2 * copies * shape.hidden
-    return Activations(8 * shape.hidden, 2 * kept, scores)
+        width = 0.0 if "shared_experts" in dropped else float(shape.experts.shared)
+        if "experts" not in dropped:
+            width, copies = width + shape.experts.active * shape.experts.ffn, shape.experts.active
+    sorted_tokens = (0.0 if "dispatch" in dropped else narrow) + (2.0 if returned else 0.0)
+    attention = 2 * (shape.attention_kept_low if "up_projection" in dropped else shape.attention_kept)
+    attention += shape.attention_output * narrow if narrow < INPUT_BYTES["bf16"] else 0.0
+    if not fused:
+        attention += 2 * (shape.heads + shape.kv_heads) * shape.head_width if shape.latent is None else 0.0
+    apart = 2 if shape.gated and not fused and "activation" not in dropped else 0
+    inside = (2 * (shape.matrices - 1) + apart + (0.0 if "activation" in dropped else narrow)) * width
+    masks = 0 if shape.gated else 2
+    return Activations(
+        (4 + masks + (0.0 if "norm" in dropped else 2 * narrow)) * shape.hidden,
+        attention + inside + sorted_tokens * copies * shape.hidden,
+        0.0 if "attention" in dropped else 5.0 * shape.heads * sequence,
+    )
 
 
-WEIGHT, GRADIENT, OPTIMIZER = 2.0, 4.0, 12.0
+WEIGHT, MASTER = 2.0, 4.0
 
-"""Bytes per parameter in mixed precision: 16-bit weights, 32-bit gradients, 32-bit master copy and two moments [B]."""
+"""Bytes per parameter in mixed precision: 16-bit weights, 32-bit master copy [B]."""
 
-CHECKPOINT_BYTES = WEIGHT + OPTIMIZER
+CHECKPOINT_BYTES = WEIGHT + MASTER + 2 * STATE_BYTES["fp32"]
 
 """Bytes per parameter of a checkpoint: all but the gradients, 14 B; published sizes of Llama 3 agree [B]."""
 
@@ -118,36 +142,70 @@ def checkpoint_size(shape: ModelShape) -> float:
     return CHECKPOINT_BYTES * shape.parameters
 
 
-def activation_memory(work: Workload, *, last: bool = False) -> float:
-    r"""Return the activations in flight on the first stage, which holds most of them, or on the last one [B].
+class Stage(NamedTuple):
+    """One stage of a pipeline: its layers, microbatches in flight, and whether it has embedding and logits."""
 
-    With 1F1B the first stage holds p microbatches of L / p layers, as much as one of all layers; interleaving makes it
-    :math:`1 + (p - 1) / (p v)` times as much, and zero bubble H2 twice. The last stage holds one microbatch; p of all
-    model chunks but one, and one of that, when interleaved; with zero bubble, as much as the first, less one with H2.
-    Of layers that are recomputed in full their input stays, 2 h bytes a token, and
-    the whole of one layer at a time.
+    layers: float
+    flight: float
+    first: bool
+    last: bool
+
+
+def memory_stages(work: Workload) -> list[Stage]:
+    r"""Return the stages one of which holds most: the first, the one after it, and the last.
+
+    With 1F1B stage i of p holds p - i microbatches; interleaved with v model chunks the first one holds
+    :math:`1 + (p - 1) / (p v)` times as many as p of 1 / v each, and each further stage two model chunks fewer; with
+    rounds of more microbatches than stages, v - 1 of the chunks wait for a whole round. Zero bubble H1 holds as many on
+    all stages, H2 twice as many, one less on the last.
 
     References
     ----------
     arXiv 2205.05198, sections 4.2 and 5; arXiv 2401.10241, table 2.
     """
-    shape, stages, virtual = work.shape, work.pipeline, work.virtual
-    layer = _mean_layer(work)
+    first, most, last = work.stage_layers
+    stages, virtual, count = work.pipeline, work.virtual, work.microbatches
+
+    def flight(place: int) -> float:
+        if work.schedule == "zero-bubble-h1":
+            return min(stages, count)
+        if work.schedule == "zero-bubble-h2":
+            return min(2 * stages - (place == stages - 1), count)
+        if virtual == 1:
+            return min(stages - place, count)
+        pieces = (virtual - 1) * work.round + 2 * (stages - 1 - place) + 1
+        return min(pieces, count * virtual) / virtual
+
+    if stages == 1:
+        return [Stage(first, flight(0), first=True, last=True)]
+    found = [Stage(first, flight(0), first=True, last=False), Stage(last, flight(stages - 1), first=False, last=True)]
+    return [*found, Stage(most, flight(1), first=False, last=False)] if stages > 2 else found
+
+
+def activation_memory(work: Workload, stage: Stage | None = None) -> float:
+    """Return the activations in flight on a stage, the first where none is named [B].
+
+    Of layers that are recomputed as a whole the input stays, and the whole of one layer at a time.
+    """
+    stage = stage or memory_stages(work)[0]
     one = 0.0
-    if work.recompute == "full":
-        kept = 2 * shape.hidden / work.split
-        one, layer = layer - kept, kept
-    # Model chunks of microbatches that a stage has begun and not finished, in the steady state.
-    if work.schedule == "1f1b":
-        first = virtual * stages + (stages - 1 if virtual > 1 else 0)
-        pieces = (virtual - 1) * stages + 1 if last else first
-    elif work.schedule == "zero-bubble-h1":
-        pieces = stages
-    else:
-        pieces = 2 * stages - last
-    layers = work.stage_layers[2 if last else 1]
-    flight = min(pieces, work.microbatches * virtual) / virtual
-    return work.tokens * (layer * layers * flight + (one if layers else 0.0))
+    if work.recompute == "full" and stage.layers:
+        one = work.tokens * (_mean_layer(work) - 2 * work.shape.hidden / work.split)
+    return stage_activations(work, stage.layers) * stage.flight + one
+
+
+def stage_activations(work: Workload, layers: float | None = None) -> float:
+    """Return what the layers of a stage (the largest) keep of one microbatch on a GPU [B].
+
+    Of a layer that is recomputed as a whole its input, 2 h bytes a token. Layers whose activations wait on the host
+    leave two on the GPU: the one that is computed and the one on its way.
+    """
+    layers = work.stage_layers[1] if layers is None else layers
+    layer = _mean_layer(work)
+    again = min(layers, work.recompute_layers or layers) if work.recompute == "full" else 0.0
+    found = 2 * work.shape.hidden / work.split * again + layer * (layers - again)
+    away = min(work.offload_layers, max(layers - 2, 0.0)) / max(layers, 1.0)
+    return work.tokens * found * (1 - away)
 
 
 def _mean_layer(work: Workload) -> float:
@@ -156,43 +214,44 @@ def _mean_layer(work: Workload) -> float:
     total = 0.0
     for count, experts in ((shape.dense_layers, False), (shape.expert_layers, True)):
         if count:
-            kept = activations(shape, work.sequence, experts=experts, selective=work.recompute == "selective")
+            options: Any = {"again": work.again, "precision": work.precision, "fused": work.fused_elementwise}
+            kept = activations(shape, work.sequence, experts=experts, returned=False, **options)
             scores = 0.0 if work.fused_attention else kept.scores
             total += count * (kept.whole / work.split + (kept.divided + scores) / work.tensor)
+    if work.keep_gathered:
+        total += 2 * INPUT_BYTES[work.precision] * shape.hidden * (1 - 1 / work.split) * shape.all_layers
     return total / shape.all_layers
 
 
 def memory_use(work: Workload) -> MemoryUse:
-    """Return what the fullest GPU holds: of the first stage or of the last one [B]."""
-    _, most, last = work.stage_layers
-    deep = work.shape.all_layers
-    logits = 6 * work.tokens * work.shape.vocabulary / work.tensor
-    if work.pipeline == 1:
-        return _of_stage(work, 1.0, 1 if work.shape.tied else 2, activation_memory(work), logits)
-    ends = (
-        _of_stage(work, most / deep, 1, activation_memory(work), 0.0),
-        _of_stage(work, last / deep, 1, activation_memory(work, last=True), logits),
-    )
-    return max(ends, key=lambda use: use.total)
+    """Return what the fullest GPU of a job holds [B]."""
+    return max((_of_stage(work, stage) for stage in memory_stages(work)), key=lambda use: use.total)
 
 
-def _of_stage(work: Workload, share: float, tables: int, kept: float, logits: float) -> MemoryUse:
-    """Return what a GPU of one stage holds: a share of the layers, and some tables of embeddings [B]."""
-    shape = work.shape
+def _of_stage(work: Workload, stage: Stage) -> MemoryUse:
+    """Return what a GPU of one stage holds [B]."""
+    shape, share = work.shape, stage.layers / work.shape.all_layers
+    tables = 1 if shape.tied and stage.first and stage.last else stage.first + stage.last
     shared = ((shape.shared_parameters - shape.embeddings) * share + tables * shape.embedding) / work.tensor
-    experts = shape.expert_parameters * share / work.expert
+    experts = shape.expert_parameters * share / (work.expert * work.expert_tensor)
     ranks = work.shard_ranks or work.data_ranks
     copies = min(ranks, work.expert_replicas)
     divided = shared / ranks + experts / copies
     whole = shared + experts
+    # Of what is divided as a whole two layers at a time are gathered: the one that is computed with and the next.
+    two = min(1.0, 2 / max(stage.layers, 1.0))
+    if work.sharding == "gradients" and work.virtual > 1:
+        two = 1 / work.virtual  # the model chunk of this round
+    others = (1 - divided / whole) * (whole - tables * shape.embedding / work.tensor) * two
+    weights, gradients = WEIGHT * whole, work.gradient_bytes * whole
     if work.sharding == "parameters":
-        # Two layers at a time are gathered: the one that is computed with and the next.
-        layers = share * shape.all_layers
-        others = (1 - divided / whole) * (whole - tables * shape.embedding / work.tensor)
-        gathered = (WEIGHT + GRADIENT) * others * min(1.0, 2 / max(layers, 1.0))
-        return MemoryUse(WEIGHT * divided + gathered, GRADIENT * divided, OPTIMIZER * divided, kept, logits, RESERVE)
-    state = divided if work.sharding == "optimizer" else whole
-    return MemoryUse(WEIGHT * whole, GRADIENT * whole, OPTIMIZER * state, kept, logits, RESERVE)
+        weights = WEIGHT * (divided + others)
+    if work.sharding in ("gradients", "parameters"):
+        gradients = work.gradient_bytes * (divided + others)
+    state = 0.0 if work.offload_optimizer else MASTER + 2 * STATE_BYTES[work.moments]
+    logits = LOSS_BYTES[work.loss] * work.tokens * shape.vocabulary / work.tensor if stage.last else 0.0
+    optimizer = state * (whole if work.sharding == "none" else divided)
+    return MemoryUse(weights, gradients, optimizer, activation_memory(work, stage), logits, RESERVE)
 
 
 def remedies(work: Workload, memory: float, domain: int) -> list[str]:
@@ -221,6 +280,12 @@ def _changes(work: Workload) -> Iterator[tuple[str, Workload]]:
             yield f"expert: {size}", replace(work, expert=size)
     for size in reversed(divisors(work.microbatch)[:-1]):
         yield f"microbatch: {size}", replace(work, microbatch=size)
+    if work.gradients is None and work.precision == "bf16":
+        yield "gradients: bf16", replace(work, gradients="bf16")
+    if work.sharding == "optimizer":
+        yield "sharding: gradients", replace(work, sharding="gradients")
+    if work.loss != "fused":
+        yield "loss: fused", replace(work, loss="fused")
     if work.recompute == "none" and (work.shape.gated or not work.fused_attention):
         yield "recompute: selective", replace(work, recompute="selective")
     if work.recompute != "full":

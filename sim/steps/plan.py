@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sim.steps.time import Machine
-    from sim.steps.workload import Recompute, Sharding, Workload
+    from sim.steps.workload import Module, Recompute, Schedule, Sharding, Workload
 
 BAND90 = 1.6449
 
@@ -151,6 +151,11 @@ _FEWEST_TOKENS = 4096
 """Tokens of a sequence that a context rank keeps: with fewer, products get smaller than the model knows of."""
 
 
+_MODULES: tuple[tuple[Module, ...], ...] = (("norm",), ("activation",))
+
+"""Modules that are recomputed by themselves where options are looked at."""
+
+
 class Bounds(NamedTuple):
     """What layouts are looked at.
 
@@ -164,19 +169,23 @@ class Bounds(NamedTuple):
         Most GPUs that share a layer [-]: those of a scale-up domain, as a rule.
     shardings
         What replicas may divide among them.
+    options
+        Whether zero-bubble schedules and recomputation of single modules are looked at too.
     """
 
     gpus: int
     memory: float
     tensor: int
     shardings: Sequence[Sharding] = ("optimizer",)
+    options: bool = False
 
 
 def layouts(base: Workload, bounds: Bounds) -> Iterator[Workload]:
     """Yield the layouts of a step that are possible and fit, each once and always in the same order.
 
     Evaluated are all sizes of tensor, context, pipeline, data and expert groups, virtual stages, microbatches, and what
-    the backward pass computes again. Model, batch, precision, schedule and overlaps are those of `base`.
+    the backward pass computes again; with options, schedules too. Model, batch, precision and overlaps are those of
+    `base`.
 
     Notes
     -----
@@ -185,9 +194,24 @@ def layouts(base: Workload, bounds: Bounds) -> Iterator[Workload]:
     recomputes: tuple[Recompute, ...] = ("none", "selective", "full")
     if base.fused_attention and not base.shape.gated:  # where selective recomputation drops nothing
         recomputes = ("none", "full")
+    again: list[tuple[Recompute, tuple[Module, ...]]] = [(recompute, ()) for recompute in recomputes]
+    schedules: tuple[Schedule, ...] = (base.schedule,)
+    if bounds.options:
+        again += [("selective", modules) for modules in _MODULES if base.shape.gated]
+        schedules = tuple(dict.fromkeys((base.schedule, "1f1b", "zero-bubble-h1")))
     for group in groupings(base, bounds):
-        for sharding, recompute in product(bounds.shardings, recomputes):
-            start = replace(group, sharding=sharding, shard_ranks=_ranks(base, sharding), recompute=recompute)
+        for sharding, (recompute, modules), schedule in product(bounds.shardings, again, schedules):
+            if group.pipeline == 1 and schedule != base.schedule:
+                continue
+            start = replace(
+                group,
+                sharding=sharding,
+                shard_ranks=_ranks(base, sharding),
+                recompute=recompute,
+                modules=modules,
+                recompute_layers=0,
+                schedule=schedule,
+            )
             for virtual in _virtuals(start):
                 for microbatch in divisors(start.sequences // start.data):
                     work = replace(start, virtual=virtual, microbatch=microbatch)
@@ -216,7 +240,7 @@ def groupings(base: Workload, bounds: Bounds) -> Iterator[Workload]:
                 pipeline = rest // data
                 if pipeline > shape.layers:
                     break
-                for expert in _experts(base, context, data):
+                for expert in _experts(base, tensor // base.expert_tensor, context, data):
                     yield replace(
                         base,
                         tensor=tensor,
@@ -227,6 +251,10 @@ def groupings(base: Workload, bounds: Bounds) -> Iterator[Workload]:
                         virtual=1,
                         microbatch=1,
                         recompute="none",
+                        modules=(),
+                        recompute_layers=0,
+                        first_layers=0,
+                        last_layers=0,
                     )
 
 
@@ -245,16 +273,18 @@ def _ranks(base: Workload, sharding: Sharding) -> int:
     return base.shard_ranks if sharding == "parameters" else 0
 
 
-def _experts(base: Workload, context: int, data: int) -> list[int]:
+def _experts(base: Workload, tensor: int, context: int, data: int) -> list[int]:
     """Return the numbers of GPUs that can share the experts of a layer."""
     experts = base.shape.experts
     if experts is None:
         return [1]
-    return [size for size in expert_sizes(data, context) if experts.count % size == 0]
+    return [size for size in expert_sizes(tensor, context, data) if experts.count % size == 0]
 
 
 def _virtuals(work: Workload) -> list[int]:
     """Return the numbers of model chunks that a stage can hold."""
     if work.pipeline == 1 or work.schedule != "1f1b":
         return [1]
-    return sorted({1, *even_pieces(work.shape.layers, work.pipeline)})
+    even = even_pieces(work.shape.layers, work.pipeline)
+    uneven = [pieces for pieces in (2, 4, 8) if not even and pieces * work.pipeline <= work.shape.layers + 2]
+    return sorted({1, *even, *uneven})

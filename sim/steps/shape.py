@@ -140,6 +140,11 @@ class ModelShape:
         return 2 * self.heads * (low.head + low.rotary + low.value)
 
     @cached_property
+    def attention_output(self) -> float:
+        """Values that the heads of a layer return of a token [-]."""
+        return self.heads * (self.latent.value if self.latent is not None else self.head_width)
+
+    @cached_property
     def attention_kept_low(self) -> float:
         """The same where latent attention expands queries, keys and values again [-]."""
         low = self.latent

@@ -8,15 +8,19 @@ pipeline F, exposed data-parallel traffic x, the optimizer t_o, and a constant.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.steps.memory import activations
+from sim.steps.memory import activations, stage_activations
+from sim.steps.workload import CHEAP
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sim.steps.hardware import Accelerator, Constants, Efficiencies, Link, Links
-    from sim.steps.workload import Workload
+    from sim.steps.workload import Module, Workload
 
 # The time of one layer and one microbatch on one GPU, forward and backward together, term by term.
 #
@@ -58,7 +62,9 @@ def layer_times(
     dense, mixed = work.shape.dense_layers, work.shape.expert_layers
     common = (
         _attention(work, chip, shares),
-        passes(work) * (constants.launch + constants.expert_launch * mixed / (dense + mixed)),
+        0.0
+        if work.cuda_graphs
+        else passes(work) * (constants.launch + constants.expert_launch * mixed / (dense + mixed)),
         _tensor(work, links, constants),
         _context(work, links, constants),
     )
@@ -80,8 +86,8 @@ def logits_time(work: Workload, chip: Accelerator, shares: Efficiencies) -> floa
 
 
 def passes(work: Workload) -> float:
-    """Return the work of forward and backward pass, in forward passes [-]."""
-    return 4.0 if work.recompute == "full" else 3.0
+    """Return the work of forward and backward pass, in forward passes: 3, and 1 for layers computed again [-]."""
+    return 3.0 + work.whole_again
 
 
 def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Constants, *, experts: bool) -> float:
@@ -91,21 +97,27 @@ def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Co
 
     with the parameters of a layer P, the peak and the efficiency e of the precision q. The second part is the reading
     of the weights, which matters when a microbatch has few tokens. Experts' products are smaller and reach less.
-    Selective recomputation expands what latent attention has compressed once more.
+    Modules that are computed again have their products once more.
     """
     shape = work.shape
     peak = shares.gemm * chip.peak[work.precision]
     reading = constants.weight_reads * WEIGHT_BYTES[work.precision] / (constants.memory * chip.memory_bandwidth)
     common = shape.common_layer if experts else shape.dense_layer
     found = common / work.tensor * (2 * work.tokens / peak + reading)
+    wide, width = "mlp", shape.ffn
     if experts:
         assert shape.experts is not None, "only a model with experts has layers with experts"
         met = work.tokens / work.tensor * shape.experts.active
-        held = shape.experts.count / work.expert
-        found += shape.expert * (2 * met / (constants.expert_gemm * peak) + held * reading)
+        held = shape.experts.count / (work.expert * work.expert_tensor)
+        mixed = shape.expert * (2 * met / (constants.expert_gemm * peak) + held * reading)
+        found, wide, width = found + mixed, "shared_experts", shape.experts.shared
     again = 0.0
-    if work.recompute == "selective":
-        again = shape.expanding / work.tensor * (2 * work.tokens / peak + reading)
+    if "up_projection" in work.again:
+        again += shape.expanding / work.tensor * (2 * work.tokens / peak + reading)
+    if wide in work.again:
+        again += shape.matrices * shape.hidden * width / work.tensor * (2 * work.tokens / peak + reading)
+    if experts and "experts" in work.again:
+        again += mixed
     return passes(work) * found + again
 
 
@@ -116,24 +128,37 @@ def _attention(work: Workload, chip: Accelerator, shares: Efficiencies) -> float
     again, half a pass more. Selective recomputation of what is not fused is one pass more.
     """
     shape = work.shape
-    again = work.recompute == "full" or (work.recompute == "selective" and not work.fused_attention)
+    again = work.whole_again + ("attention" in work.again and not work.fused_attention)
     count = 3.0 + again + (0.5 if work.fused_attention else 0.0)
     half = 0.5 if work.fused_attention else 1.0
     flop = 2 * work.tokens * work.sequence * shape.attention_width * half / work.tensor
-    return count * flop / (shares.attention * chip.peak["bf16"])
+    return count * flop / (shares.attention * chip.peak[work.attention])
 
 
 def _elementwise(work: Workload, chip: Accelerator, constants: Constants, *, experts: bool) -> float:
     """Return the time of what only moves memory: the inventory of activations, touched a few times per pass [s].
 
-    Selective recomputation of what is not attention's core adds a pass through half of it.
+    To have all again that costs little is a pass through half of it; of some modules, through as much less as they drop
+    less.
     """
-    kept = activations(work.shape, work.sequence, experts=experts)
+    kept = activations(work.shape, work.sequence, experts=experts, fused=work.fused_elementwise)
     moved = constants.touches * (kept.whole / work.split + kept.divided / work.tensor)
     if not work.fused_attention:
         moved += constants.score_touches * kept.scores / work.tensor
-    count = passes(work) + (0.5 if work.recompute == "selective" and work.shape.gated else 0.0)
-    return count * work.tokens * moved / chip.memory_bandwidth
+    return (passes(work) + _cheap_again(work, experts=experts)) * work.tokens * moved / chip.memory_bandwidth
+
+
+def _cheap_again(work: Workload, *, experts: bool) -> float:
+    """Return the passes through the inventory that modules which are computed again add [-]."""
+    if not work.shape.gated or not work.again:
+        return 0.0
+
+    def kept(again: Sequence[Module]) -> float:
+        one = activations(work.shape, work.sequence, experts=experts, again=again)
+        return one.whole / work.split + one.divided / work.tensor
+
+    cheap = tuple(module for module in work.again if module in CHEAP)
+    return 0.5 * (kept(()) - kept(cheap)) / (kept(()) - kept(CHEAP))
 
 
 def _tensor(work: Workload, links: Links, constants: Constants) -> float:
@@ -148,7 +173,7 @@ def _tensor(work: Workload, links: Links, constants: Constants) -> float:
         return 0.0
     moved = 2 * (ranks - 1) / ranks * 2 * work.tokens * work.shape.hidden
     each = moved / rate(links.tensor, constants) + constants.latency
-    collectives = 6 if work.recompute == "full" else 4
+    collectives = 4 + 2 * work.whole_again
     return collectives * each * (1 - constants.tensor_hidden if work.overlap_tensor else 1.0)
 
 
@@ -160,7 +185,7 @@ def _context(work: Workload, links: Links, constants: Constants) -> float:
     """
     if work.context == 1:
         return 0.0
-    rounds = 8 if work.recompute == "full" else 6
+    rounds = 6 + 2 * work.whole_again
     moved = rounds * (work.context - 1) * work.tokens * work.shape.kv_width / work.tensor
     return moved / rate(links.context, constants) * (1 - constants.context_hidden)
 
@@ -170,20 +195,26 @@ def _expert(work: Workload, links: Links, constants: Constants) -> float:
 
     Four exchanges, with full recomputation six. Each sends 2 T h k / t bytes, of which a share (e - 1) / e leaves the
     GPU. Between domains a token goes once to each domain in which it has experts, through the GPU's own NIC; the slower
-    of the two ways counts.
+    of the two ways counts. Tensor ranks that share an expert gather each other's tokens, and sum what comes out.
     """
     ranks, experts = work.expert, work.shape.experts
-    if ranks == 1 or experts is None:
+    if experts is None:
         return 0.0
     token = 2 * work.tokens * work.shape.hidden / work.tensor
-    local, network, inside = links.expert
-    seconds = token * experts.active * (ranks - 1) / ranks / (constants.scale_up * local)
-    if network:
-        outside = 1 - inside / ranks
-        copies = outside * min(experts.active, experts.domains or ranks, ranks / inside)
-        seconds = max(seconds, token * copies / (constants.network * network))
-    exchanges = 6 if work.recompute == "full" else 4
-    return exchanges * (seconds + constants.latency)
+    seconds = 0.0
+    if ranks > 1:
+        local, network, inside = links.expert
+        seconds = token * experts.active * (ranks - 1) / ranks / (constants.scale_up * local)
+        if network:
+            outside = 1 - inside / ranks
+            copies = outside * min(experts.active, experts.domains or ranks, ranks / inside)
+            seconds = max(seconds, token * copies / (constants.network * network))
+        seconds += constants.latency
+    if work.expert_tensor > 1:
+        gathered = token * experts.active * (work.expert_tensor - 1)
+        seconds += gathered / rate(links.tensor, constants) + constants.latency
+    exchanges = 4 + 2 * max(work.whole_again, "experts" in work.again)
+    return exchanges * seconds
 
 
 @dataclass(frozen=True)
@@ -217,6 +248,8 @@ class Breakdown(NamedTuple):
         Communication that computing does not hide, by kind of group.
     bubble
         Filling and draining the pipeline.
+    offload
+        What the host's memory keeps, on its way out and back, and the update of parameters where the host does it.
     optimizer, overhead
         The update of the parameters, and what belongs to no layer.
     """
@@ -232,6 +265,7 @@ class Breakdown(NamedTuple):
     pipeline: float
     bubble: float
     data: float
+    offload: float
     optimizer: float
     overhead: float
 
@@ -310,6 +344,7 @@ def breakdown(work: Workload, machine: Machine) -> Breakdown:
         pipeline=handover,
         bubble=bubble,
         data=_exposed(work, machine, found.slowest, pipeline),
+        offload=_offload(work, machine, found.slowest),
         optimizer=_optimizer(work, machine),
         overhead=constants.overhead,
     )
@@ -335,7 +370,7 @@ def parameters_per_gpu(work: Workload) -> tuple[float, float]:
     shape = work.shape
     return (
         shape.shared_parameters / (work.tensor * work.pipeline),
-        shape.expert_parameters / (work.expert * work.pipeline),
+        shape.expert_parameters / (work.expert * work.expert_tensor * work.pipeline),
     )
 
 
@@ -343,33 +378,45 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
     r"""Return the data-parallel traffic that computing does not hide [s].
 
     Gradients, and parameters if the optimizer's state is divided: (n - 1) / n P beta / B, hidden behind the work of a
-    stage for a microbatch. Divided parameters are gathered twice and their gradients scattered for each microbatch.
+    stage for a microbatch. Divided parameters are gathered twice and their gradients scattered for each microbatch,
+    divided gradients for each round.
     """
-    constants = machine.constants
+    constants, reduced = machine.constants, work.reduced_bytes
+    # What goes along with the work of the whole pipeline, and what only after the last microbatch of a stage.
+    early = late = 0.0
     if work.sharding == "parameters":
-        moved = work.microbatches * _reduced(work, machine, 6.0)
+        early = work.reductions * (_reduced(work, machine, 4.0 + reduced) + _starts(work, machine, 3))
         if 0 < work.shard_ranks < work.data_ranks:
-            moved += _between_copies(work, machine)
-        if not work.overlap_data:
-            return moved
-        return max(constants.shard_floor * moved, moved - constants.shard_cover * pipeline)
-    # 32-bit gradients and 16-bit parameters, or 16-bit gradients and parameters as the matrix units read them;
-    # undivided, 16-bit gradients go twice.
-    narrow = 2.0 + WEIGHT_BYTES[work.precision]
-    size = 4.0 if work.sharding == "none" else 6.0 if work.precision == "bf16" else narrow
-    moved = _reduced(work, machine, size)
+            early += _between_copies(work, machine)
+    elif work.sharding == "none":
+        late = _reduced(work, machine, 2 * reduced) + _starts(work, machine, 1)
+    else:
+        # Parameters come back at 16 bits, or as the matrix units read them.
+        late = _reduced(work, machine, reduced + WEIGHT_BYTES[work.precision]) + _starts(work, machine, 2)
+        if work.reductions > 1:
+            early = (work.reductions - 1) * (_reduced(work, machine, reduced) + _starts(work, machine, 1))
     if not work.overlap_data:
-        return moved
-    return max(constants.data_floor * moved, moved - constants.data_cover * stage)
+        return early + late
+    hidden = max(constants.shard_floor * early, early - constants.shard_cover * pipeline)
+    return hidden + max(constants.data_floor * late, late - constants.data_cover * stage)
 
 
 def _reduced(work: Workload, machine: Machine, size: float) -> float:
     """Return the time to move `size` bytes of each parameter through the groups that share it [s]."""
-    links = machine.links
-    return sum(
-        (ranks - 1) / ranks * size * parameters / rate(link.of_part(ranks, copies), machine.constants)
-        for parameters, ranks, copies, link in _shared(work, links)
-    )
+    constants, found = machine.constants, 0.0
+    for parameters, ranks, copies, link in _shared(work, machine.links):
+        own = link.of_part(ranks, copies)
+        found += (ranks - 1) / ranks * size * parameters / rate(own, constants)
+    return found
+
+
+def _starts(work: Workload, machine: Machine, collectives: int) -> float:
+    """Return the time that collectives of data-parallel ranks take to start, so many for each layer of a stage [s].
+
+    A tree of ranks is as deep as the logarithm of their number.
+    """
+    deep = sum(math.log2(ranks) for _, ranks, _, _ in _shared(work, machine.links) if ranks > 1)
+    return collectives * work.stage_layers[1] * machine.constants.latency * deep
 
 
 def _between_copies(work: Workload, machine: Machine) -> float:
@@ -378,7 +425,8 @@ def _between_copies(work: Workload, machine: Machine) -> float:
     for parameters, ranks, copies, link in _shared(work, machine.links):
         groups = copies // ranks
         own = link._replace(ranks=max(1, link.ranks // ranks)) if link.network else link
-        found += 2 * (groups - 1) / groups * 2 * parameters / ranks / rate(own, machine.constants)
+        moved = 2 * (groups - 1) / groups * work.reduced_bytes * parameters / ranks
+        found += moved / rate(own, machine.constants)
     return found
 
 
@@ -395,12 +443,37 @@ def _shared(work: Workload, links: Links) -> list[tuple[float, int, int, Link]]:
 
 def _optimizer(work: Workload, machine: Machine) -> float:
     """Return the time of the update: what the optimizer moves in memory for the parameters that are a GPU's own [s]."""
+    if work.offload_optimizer:
+        return 0.0
+    constants = machine.constants
+    return constants.optimizer * _own_parameters(work) / (constants.memory * machine.chip.memory_bandwidth)
+
+
+def _own_parameters(work: Workload) -> float:
+    """Return the parameters that a GPU updates [-]."""
     shared, experts = parameters_per_gpu(work)
     if work.sharding != "none":
         ranks = work.shard_ranks or work.data_ranks
         shared, experts = shared / ranks, experts / min(ranks, work.expert_replicas)
-    constants = machine.constants
-    return constants.optimizer * (shared + experts) / (constants.memory * machine.chip.memory_bandwidth)
+    return shared + experts
+
+
+def _offload(work: Workload, machine: Machine, stage: float) -> float:
+    """Return the time that a GPU waits for the host's memory [s].
+
+    Activations go out beside the forward pass, a third of a stage's time, and come back beside the backward pass. An
+    optimizer on the host gets gradients, moves its state at the speed of the link (assumed) and returns parameters.
+    """
+    host = machine.constants.memory * machine.chip.host
+    found = 0.0
+    if work.offload_layers:
+        kept = replace(work, offload_layers=0)
+        away = (stage_activations(kept) - stage_activations(work)) / host
+        found = work.microbatches * (max(0.0, away - stage / 3) + max(0.0, away - 2 * stage / 3))
+    if work.offload_optimizer:
+        moved = machine.constants.optimizer + work.gradient_bytes + WEIGHT_BYTES["bf16"]
+        found += moved * _own_parameters(work) / host
+    return found
 
 
 # The time of a step when something is slow, narrow or missing, to first order.

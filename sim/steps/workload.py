@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, isqrt
+from math import ceil, isqrt, prod
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 if TYPE_CHECKING:
@@ -41,32 +42,70 @@ def near_divisors(whole: int, size: int) -> str:
     return near(divisors(whole), size)
 
 
-def experts_cover_context(data: int, expert: int) -> bool:
-    """Return whether experts are spread over whole context groups too, and not over replicas alone."""
-    return data % expert != 0
+def expert_covers(context: int, data: int, expert: int) -> tuple[GroupKind, ...]:
+    """Return the coordinates in which the ranks of an expert group differ: replicas, or whole groups of others too.
+
+    Experts are folded over context ranks, and over tensor ranks, where their number does not divide that of the
+    replicas.
+    """
+    if data % expert == 0:
+        return ("expert",)
+    if expert % context == 0 and data % (expert // context) == 0:
+        return ("context", "expert")
+    return ("tensor", "context", "expert")
 
 
-def expert_sizes(data: int, context: int) -> list[int]:
+def expert_sizes(tensor: int, context: int, data: int) -> list[int]:
     """Return how many ranks experts can be spread over, ascending: a part of the replicas, or of those whole groups."""
     parts = divisors(data)
-    return sorted({*parts, *(context * part for part in parts)})
+    return sorted({times * part for times in (1, context, tensor * context) for part in parts})
 
 
-def coordinate_sizes(tensor: int, context: int, pipeline: int, data: int, expert: int) -> dict[GroupKind, int]:
+def coordinate_sizes(
+    tensor: int, context: int, pipeline: int, data: int, expert: int, expert_tensor: int = 1
+) -> dict[GroupKind, int]:
     """Return the number of values of each coordinate of a rank [-].
 
-    Replicas have two: the one among those that experts are spread over, and which of such sets. Experts that are more
-    than replicas take tensor ranks in, and leave one set.
+    Replicas have two: the one among those that experts are spread over, and which of such sets.
     """
-    among = min(expert // context if experts_cover_context(data, expert) else expert, data)
-    return {"tensor": tensor, "context": context, "expert": among, "data": max(1, data // among), "pipeline": pipeline}
+    apart = tensor // expert_tensor
+    covered = {"tensor": apart, "context": context}
+    among = expert // prod(covered.get(kind, 1) for kind in expert_covers(context, data, expert))
+    return {"tensor": tensor, "context": context, "expert": among, "data": data // among, "pipeline": pipeline}
 
 
 Recompute: TypeAlias = Literal["none", "selective", "full"]
 
+Module: TypeAlias = Literal[
+    "attention", "norm", "activation", "up_projection", "dispatch", "mlp", "shared_experts", "experts"
+]
+
+MODULES: tuple[Module, ...] = get_args(Module)
+
+"""What the backward pass can compute again by itself: the core of attention, what norms return, the activation of the
+feed-forward part, what latent attention expands, tokens sorted by expert; the whole feed-forward part of layers without
+experts, of the shared experts, of the others."""
+
+CHEAP: tuple[Module, ...] = ("attention", "norm", "activation", "up_projection", "dispatch")
+
+"""Modules that cost little to have again: those of selective recomputation in models with gates."""
+
 Schedule: TypeAlias = Literal["1f1b", "zero-bubble-h1", "zero-bubble-h2"]
 
-Sharding: TypeAlias = Literal["none", "optimizer", "parameters"]
+Sharding: TypeAlias = Literal["none", "optimizer", "gradients", "parameters"]
+
+Loss: TypeAlias = Literal["fused", "vocab-parallel", "eager"]
+
+LOSS_BYTES: dict[str, float] = {"fused": 2.0, "vocab-parallel": 6.0, "eager": 14.0}
+
+"""Bytes of a logit until its gradient is there [B]: at 16 bits in place; a copy in 32 bits beside it; copies in 32
+bits of logits, of their logarithms and of the gradient."""
+
+State: TypeAlias = Literal["fp32", "bf16", "fp8"]
+
+STATE_BYTES: dict[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp8": 1.0}
+
+"""Bytes of a gradient, or of a moment of the optimizer [B]."""
 
 
 @dataclass(frozen=True)
@@ -86,20 +125,44 @@ class Workload:
     virtual
         Model chunks of each pipeline stage; above 1 they are interleaved [-].
     precision
-        Arithmetic of the matrix products; attention and logits stay at 16 bits.
+        Arithmetic of the matrix products; logits stay at 16 bits, and attention unless it is said.
     schedule
         Order of the pipeline's passes.
+    expert_tensor
+        Ranks of a tensor group that share each expert [-].
+    first_layers, last_layers
+        Layers of the first and of the last stage where they are stated [-]; 0 for an even split.
     recompute
-        What the backward pass computes again: nothing, the core of attention, or whole layers.
+        What the backward pass computes again: nothing, some modules of each layer, or whole layers.
+    modules
+        Which ones, where they are stated; else those that cost little, of models without gates the core of attention.
+    recompute_layers
+        Layers of each stage that are computed again as a whole [-]; 0 for all of them.
     sharding
-        What data-parallel ranks divide among them: nothing, the optimizer's state, or parameters and gradients too.
+        What data-parallel ranks divide among them: nothing, the optimizer's state, gradients too, or parameters too.
     shard_ranks
         Ranks that parameters are divided among [-]; 0 for all of a data-parallel group. With fewer, several groups
         hold replicas of each other.
+    gradients, moments
+        What gradients are kept and reduced in, and what the moments of the optimizer are kept in; gradients that are
+        not stated are reduced in 32 bits in steps at 16 bits, in 16 bits in narrower ones.
+    offload_optimizer, offload_layers
+        Whether the host keeps and updates the optimizer's state, and of how many layers of a stage it keeps the
+        activations [-].
+    loss
+        How the loss follows from the logits: in one kernel and in place, over tensor ranks, or operation by operation.
+    fused_elementwise
+        Whether chains of element-wise operations are one kernel; else what each returns is kept.
+    keep_gathered
+        Whether tensor ranks keep what they have gathered for a product, instead of gathering it again backward.
     sequence_parallel
         Whether tensor-parallel GPUs also share what is between the matrix products.
     fused_attention
         Whether attention keeps no scores in memory and skips the masked half.
+    attention
+        Arithmetic of the core of attention.
+    cuda_graphs
+        Whether a whole iteration is recorded once and started as one, so that no kernel waits for the host.
     overlap_tensor, overlap_data, overlap_expert
         Whether tensor-parallel traffic, data-parallel traffic, and that of tokens on their way to experts and back run
         beside computing; the last beside that of another microbatch, as DualPipe does.
@@ -120,8 +183,22 @@ class Workload:
     recompute: Recompute = "none"
     sharding: Sharding = "optimizer"
     shard_ranks: int = 0
+    expert_tensor: int = 1
+    first_layers: int = 0
+    last_layers: int = 0
+    modules: tuple[Module, ...] = ()
+    recompute_layers: int = 0
+    gradients: State | None = None
+    moments: State = "fp32"
+    offload_optimizer: bool = False
+    offload_layers: int = 0
+    loss: Loss = "vocab-parallel"
+    fused_elementwise: bool = True
+    keep_gathered: bool = False
     sequence_parallel: bool = True
     fused_attention: bool = True
+    attention: Literal["bf16", "fp8"] = "bf16"
+    cuda_graphs: bool = False
     overlap_tensor: bool = True
     overlap_data: bool = True
     overlap_expert: bool = False
@@ -147,14 +224,62 @@ class Workload:
         return self.data * self.context
 
     @cached_property
-    def experts_cover_context(self) -> bool:
-        """Whether experts are spread over whole context groups too."""
-        return experts_cover_context(self.data, self.expert)
+    def expert_covers(self) -> tuple[GroupKind, ...]:
+        """The coordinates in which the ranks of an expert group differ."""
+        return expert_covers(self.context, self.data, self.expert)
 
     @cached_property
     def expert_replicas(self) -> int:
-        """Ranks that hold the same experts [-]."""
-        return max(1, self.data * self.context * self.tensor // self.expert)
+        """Ranks that hold the same part of the same experts [-]."""
+        return max(1, self.data * self.context * self.tensor // (self.expert * self.expert_tensor))
+
+    @cached_property
+    def again(self) -> tuple[Module, ...]:
+        """Modules of each layer that the backward pass computes again."""
+        if self.recompute != "selective":
+            return ()
+        return self.modules or (CHEAP if self.shape.gated else ("attention",))
+
+    @cached_property
+    def whole_again(self) -> float:
+        """Share of the layers that the backward pass computes again as a whole [-]."""
+        if self.recompute != "full":
+            return 0.0
+        return min(1.0, (self.recompute_layers or math.inf) / max(self.stage_layers[1], 1.0))
+
+    @cached_property
+    def gradient_bytes(self) -> float:
+        """Bytes of a gradient as it is kept [B]."""
+        return STATE_BYTES[self.gradients or ("fp32" if self.precision == "bf16" else "bf16")]
+
+    @cached_property
+    def reduced_bytes(self) -> float:
+        """Bytes of a gradient as it is reduced [B]: at 16 bits where nothing, or all, is divided and nothing stated."""
+        divides_state = self.sharding in ("optimizer", "gradients")
+        return self.gradient_bytes if self.gradients is not None or divides_state else STATE_BYTES["bf16"]
+
+    @cached_property
+    def round(self) -> int:
+        """Microbatches that an interleaved pipeline takes through one model chunk before the next one [-].
+
+        As many as there are stages; more where the last round would have fewer than that.
+        """
+        count, least = self.microbatches, self.pipeline
+        sizes = (size for size in range(least, count) if not 0 < count % size < least)
+        return next(sizes, max(count, least))
+
+    @cached_property
+    def reductions(self) -> int:
+        """Times that a step reduces its gradients [-].
+
+        Gradients that stay divided are reduced before the next ones are added: with interleaved stages once for each
+        round of microbatches, as a model chunk computes those of a round one after another; else for each microbatch.
+        """
+        if self.sharding not in ("gradients", "parameters"):
+            return 1
+        if self.sharding == "gradients" and self.virtual > 1:
+            return ceil(self.microbatches / self.round)
+        return self.microbatches
 
     @cached_property
     def split(self) -> int:
@@ -165,12 +290,17 @@ class Workload:
     def stage_layers(self) -> tuple[float, float, float]:
         """Layers of the first stage, of the largest, and of the last [-].
 
-        Even where layers divide. Where layers and two more, for embedding and logits, divide, both ends have a layer
-        less. Else, and with modules for tokens further ahead, the last stage has as many fewer as makes the slowest one
-        fastest, by parameters.
+        As stated; else even where layers divide. Where layers and two more, for embedding and logits, divide, both ends
+        have a layer less. Else, and with modules for tokens further ahead, the last stage has as many fewer as makes
+        the slowest one fastest, by parameters.
         """
         layers, stages, depths = self.shape.layers, self.pipeline, self.shape.depths
         total, logits = self.shape.all_layers, self.shape.logits_in_layers
+        if self.first_layers or self.last_layers:
+            stated = [count for count in (self.first_layers, self.last_layers) if count]
+            rest = (total - sum(stated)) / max(stages - len(stated), 1)
+            first, last = self.first_layers or rest, self.last_layers or rest
+            return first, max(first, last, math.ceil(rest) if stages > len(stated) else 0), last
         if stages == 1 or (layers % stages == 0 and not depths):
             return total / stages, total / stages, total / stages
         if (layers + 2) % stages == 0 and not depths:
@@ -228,28 +358,51 @@ def _pipeline_problems(work: Workload) -> list[Problem]:
         return [
             Problem("pipeline", f"{stages} stages are more than the {layers} layers of the model; nearest: {layers}")
         ]
+    found = [*_stated_stages(work)]
     if virtual == 1:
-        return []
+        return found
     if stages == 1:
-        return [Problem("virtual", "a pipeline of one stage has nothing to interleave")]
+        return [*found, Problem("virtual", "a pipeline of one stage has nothing to interleave")]
     if work.schedule != "1f1b":
-        return [Problem("virtual", f"schedule {work.schedule} does not interleave; use 1f1b, or 1 model chunk a stage")]
-    if layers % (stages * virtual) and (layers + 2) % (stages * virtual):
-        ends = f"{layers} layers (or {layers + 2} with embedding and logits)"
-        rule = f"{ends} do not divide into {stages} stages x {virtual}; nearest: {_even(layers, stages, virtual)}"
-        return [Problem("virtual", rule)]
-    if work.microbatches % stages:
-        rule = f"interleaving takes microbatches in rounds of {stages}, and a replica has {work.microbatches}"
-        return [Problem("virtual", rule)]
-    return []
+        rule = f"schedule {work.schedule} does not interleave; use 1f1b, or 1 model chunk a stage"
+        return [*found, Problem("virtual", rule)]
+    if stages * virtual > layers + 2:
+        ends = f"{layers} layers, embedding and logits"
+        rule = f"{ends} are fewer than {stages} stages x {virtual}; nearest: {max((layers + 2) // stages, 1)}"
+        return [*found, Problem("virtual", rule)]
+    if work.microbatches < stages:
+        rule = f"interleaving takes rounds of {stages} microbatches or more, and a replica has {work.microbatches}"
+        return [*found, Problem("virtual", rule)]
+    return found
+
+
+def _stated_stages(work: Workload) -> list[Problem]:
+    """Return what is wrong with the layers of the first and the last stage, where they are stated."""
+    total, stages, found = work.shape.all_layers, work.pipeline, []
+    stated = [name for name in ("first_layers", "last_layers") if getattr(work, name)]
+    if stated and stages == 1:
+        return [Problem(stated[0], "a pipeline of one stage has no other stage; leave it out")]
+    others = stages - len(stated)
+    most = total - others - sum(getattr(work, name) for name in stated[1:])
+    if stated and work.first_layers + work.last_layers > total - others:
+        rule = f"leaves fewer than {others} of {total} layers to the other {others} stages; nearest: {max(most, 1)}"
+        found.append(Problem(stated[0], rule))
+    elif stated and not others and work.first_layers + work.last_layers != total:
+        found.append(Problem(stated[0], f"the two stages have {total} layers together; nearest: {max(most, 1)}"))
+    return found
 
 
 def _expert_problems(work: Workload) -> list[Problem]:
     """Return what is wrong with the spread of experts."""
-    experts = work.shape.experts
+    experts, share = work.shape.experts, work.expert_tensor
     if experts is None:
-        return [Problem("expert", "the model has no experts to spread")] if work.expert > 1 else []
-    valid = [size for size in expert_sizes(work.data, work.context) if experts.count % size == 0]
+        sizes = [name for name in ("expert", "expert_tensor") if getattr(work, name) > 1]
+        return [Problem(name, "the model has no experts to spread") for name in sizes]
+    if work.tensor % share:
+        rule = f"{work.tensor} tensor ranks do not divide by {share}; nearest: {near_divisors(work.tensor, share)}"
+        return [Problem("expert_tensor", rule)]
+    sizes_of = expert_sizes(work.tensor // share, work.context, work.data)
+    valid = [size for size in sizes_of if experts.count % size == 0]
     if work.expert in valid:
         return []
     nearest = near(valid, work.expert)
@@ -257,8 +410,19 @@ def _expert_problems(work: Workload) -> list[Problem]:
         return [
             Problem("expert", f"{experts.count} experts of a layer do not divide by {work.expert}; nearest: {nearest}")
         ]
-    replicas = f"{work.data} replicas" + (f" of {work.context} context ranks" if work.context > 1 else "")
-    return [Problem("expert", f"{work.expert} ranks do not divide {replicas}; nearest: {nearest}")]
+    return [
+        Problem(
+            "expert",
+            f"{undivided_experts(work.tensor // share, work.context, work.data, work.expert)}; nearest: {nearest}",
+        )
+    ]
+
+
+def undivided_experts(tensor: int, context: int, data: int, expert: int) -> str:
+    """Return what a number of expert ranks does not divide, in words."""
+    wider = [f"context {context}"] * (context > 1) + [f"tensor x context {tensor * context}"] * (tensor > 1)
+    folded = f", nor are they {' or '.join(wider)} times a divisor of it" if wider else ""
+    return f"{expert} GPUs do not divide data {data}{folded}"
 
 
 def even_pieces(layers: int, stages: int) -> list[int]:

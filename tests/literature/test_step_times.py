@@ -1,6 +1,6 @@
 """Published training steps beside the model of steps with the numbers that Ettrick ships.
 
-Calibrated: the 412 steps of models without experts (14 sources) and the 93 with experts are what the numbers are
+Calibrated: the 410 steps of models without experts (14 sources) and the 93 with experts are what the numbers are
 fitted to, so what counts is how a fit does on sources that it has not seen; the nightly tests fit anew for that.
 Emergent: the shape of strong scaling, what recomputation costs, and a model that is in no source. Targets were chosen
 before the fit.
@@ -24,6 +24,7 @@ from analysis.calibrate.outcome import (
     change_checks,
     checks,
     constants_text,
+    memory_peaks,
     recompute_ratios,
     utilisation,
 )
@@ -66,10 +67,14 @@ def error(dense: Steps) -> Array:
 
 @needs_tables
 def test_all_steps(dense: Steps, error: Array) -> None:
-    """Calibrated: 9 % of mean absolute error on 412 steps, 6 % from 1,024 GPUs on; the file says what they are."""
-    assert len(error) == 412
-    assert mape(error) <= 0.09
-    assert large_mape(dense.rows, error) <= 0.06
+    """Calibrated: 6.7 % of mean absolute error on 410 steps, 4.9 % from 1,024 GPUs on; the file says what they are.
+
+    All of them pass the checks of a scenario, or reading them would fail; two that contradict themselves are left out.
+    """
+    assert len(error) == 410
+    assert sum(unused.rows for unused in dense.unused) == 2 + len(dense.reported)
+    assert mape(error) <= 0.067
+    assert large_mape(dense.rows, error) <= 0.049
     # A model that was changed without a new fit is not the one that the file describes.
     said = steps.fit()["errors"]
     assert mape(error) == pytest.approx(said["mape"], abs=1e-4)
@@ -94,6 +99,18 @@ def test_bands_hold_what_they_say(dense: Steps, error: Array) -> None:
     for name, each in (("fitted", error), ("experts", mixed)):
         inside = np.abs(np.log1p(each)) <= 1.6449 * steps.fit()["sigma"][name]
         assert inside.mean() >= 0.90
+
+
+@needs_tables
+def test_peaks_of_memory() -> None:
+    """Emergent: 26 peaks of the nanotron study are met with a bias of 5 % at most; nothing is fitted to them.
+
+    github huggingface/nanotron, docs/benchmark_summary.svg. Counts of single layouts are off by 11 %.
+    """
+    away = memory_peaks(FOLDER)
+    assert len(away) == 26
+    assert abs(away.mean()) <= 0.05
+    assert np.abs(away).mean() <= 0.13
 
 
 @needs_tables

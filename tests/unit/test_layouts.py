@@ -107,7 +107,8 @@ def by_brute_force(start: Workload, bounds: Bounds) -> set[Workload]:
             continue
         grouped = replace(start, **dict(zip(names, size, strict=True)))
         for expert, virtual, microbatch in itertools.product(experts, range(1, start.shape.layers + 3), numbers):
-            if grouped.data % expert and (expert % grouped.context or grouped.data % (expert // grouped.context)):
+            widths = (1, grouped.context, grouped.tensor * grouped.context)
+            if all(expert % width or grouped.data % (expert // width) for width in widths):
                 continue
             for recompute, sharding in itertools.product(recomputes, bounds.shardings):
                 work = replace(

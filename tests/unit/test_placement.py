@@ -141,11 +141,24 @@ def test_failure_groups_in_closed_form(order: tuple[str, ...]) -> None:
 def test_experts_over_context() -> None:
     """Experts whose number does not divide that of the replicas are spread over context groups too."""
     of = layout(8, context=4, data=2, expert=8)
-    assert of.parallelism.expert_covers_context
+    assert of.parallelism.expert_covers == ("context", "expert")
     assert of.members("expert").tolist() == [list(range(8))]
     inside = layout(8, context=4, data=8, expert=8)
-    assert not inside.parallelism.expert_covers_context
+    assert inside.parallelism.expert_covers == ("expert",)
     assert inside.members("expert").tolist() == [list(range(first, 32, 4)) for first in range(4)]
+
+
+def test_experts_folded_over_tensor_ranks() -> None:
+    """Experts beyond replicas and context groups are spread over the ranks of tensor groups too, and never twice."""
+    of = layout(8, tensor=2, data=16, expert=32)
+    assert of.parallelism.expert_covers == ("tensor", "context", "expert")
+    assert of.members("expert").tolist() == [list(range(32))]
+    halves = layout(8, tensor=2, context=2, data=4, expert=8)
+    assert halves.parallelism.expert_covers == ("context", "expert")
+    wide = layout(8, tensor=4, data=6, expert=8)
+    assert wide.members("expert").tolist() == [list(range(8 * first, 8 * first + 8)) for first in range(3)]
+    apart = layout(8, tensor=4, data=8, expert=16, expert_tensor=2)
+    assert apart.sizes["expert"] == 8, "two of four tensor ranks share each expert"
 
 
 @cases(

@@ -11,6 +11,7 @@ import pytest
 from sim import catalog
 from sim.steps import (
     Experts,
+    Link,
     MemoryUse,
     ModelShape,
     Problem,
@@ -23,6 +24,7 @@ from sim.steps import (
     rerouted_pace,
 )
 from sim.steps.memory import activation_memory, activations
+from sim.steps.workload import CHEAP
 from tests.cases import cases
 from tests.step_cases import BARE, CHIP, SHAPE, bare_machine, workload
 
@@ -331,19 +333,19 @@ def test_grouped_heads_gates_and_experts_keep_what_they_multiply() -> None:
 
 
 def test_selective_recomputation_of_gated_models_drops_what_is_cheap() -> None:
-    """What both norms return (4 h), and the product with the gate (2 f): no large product gives it again.
+    """What both norms return (4 h), and the product with the gate (2 f): no large product is needed to have it again.
 
     Of latent attention the expanded queries, keys and values too (arXiv 2412.19437, section 3.2.3): of what attention
     keeps there are left the narrow waists and its output.
     """
     h, f, s = 4096, 14336, 8192
     shape = catalog.models()["llama3-8b"]
-    plain, less = (activations(shape, s, experts=False, selective=selective) for selective in (False, True))
+    plain, less = (activations(shape, s, experts=False, again=again) for again in ((), CHEAP))
     assert plain.whole - less.whole == 4 * h
     assert plain.divided - less.divided == 2 * f
     assert less.scores == 0.0
     shape = catalog.models()["deepseek-v3"]
-    plain, less = (activations(shape, s, experts=False, selective=selective) for selective in (False, True))
+    plain, less = (activations(shape, s, experts=False, again=again) for again in ((), CHEAP))
     expanded = 2 * 128 * (192 + 192 + 128) - 2 * (1536 + 512 + 64)
     assert plain.divided - less.divided == pytest.approx(expanded + 2 * 18432, rel=EXACT)
 
@@ -464,8 +466,9 @@ WRONG = [
     ({"data": 4, "microbatch": 20}, "microbatch", (16,)),
     ({"context": 3}, "context", (2, 4)),
     ({"context": 256}, "context", (128,)),
-    ({"pipeline": 4, "virtual": 4}, "virtual", (2, 3)),
-    ({"pipeline": 5, "virtual": 2}, "virtual", (1,)),
+    ({"pipeline": 4, "virtual": 7}, "virtual", (6,)),
+    ({"pipeline": 4, "first_layers": 22}, "first_layers", (21,)),
+    ({"pipeline": 2, "first_layers": 20, "last_layers": 5}, "first_layers", (19,)),
     ({"data": 12, "sequences": 48, "shard_ranks": 5, "sharding": "parameters"}, "shard_ranks", (4, 6)),
     ({"data": 16, "expert": 3}, "expert", (2, 4)),
     ({"data": 16, "expert": 32}, "expert", (16,)),
@@ -498,7 +501,8 @@ def nearest(problem: Problem) -> tuple[int, ...]:
         ({"pipeline": 25}, "pipeline", "25 stages are more than the 24 layers of the model"),
         ({"virtual": 2}, "virtual", "a pipeline of one stage has nothing to interleave"),
         ({"pipeline": 4, "virtual": 2, "schedule": "zero-bubble-h1"}, "virtual", "does not interleave; use 1f1b"),
-        ({"pipeline": 4, "virtual": 2, "data": 32}, "virtual", "rounds of 4, and a replica has 2"),
+        ({"pipeline": 4, "virtual": 2, "data": 32}, "virtual", "rounds of 4 microbatches or more, and a replica has 2"),
+        ({"first_layers": 3}, "first_layers", "a pipeline of one stage has no other stage"),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -519,6 +523,14 @@ def test_embedding_and_logits_may_count_as_layers(layers: int) -> None:
     assert work.stage_layers == (ends, 6, ends)
 
 
+def test_stated_ends_leave_the_rest_to_the_others() -> None:
+    """61 layers of which the first stage has 16 and the last 13 leave 16 to each of two more (Megatron's options)."""
+    work = workload(replace(SHAPE, layers=61), pipeline=4, first_layers=16, last_layers=13)
+    assert problems(work) == []
+    assert work.stage_layers == (16, 16, 13)
+    assert problems(replace(work, virtual=4)) == [], "61 layers in 16 uneven pieces"
+
+
 @cases("stages", [2, 4, 7, 16])
 @cases("logits", [0, 1, 2.5])
 def test_stages_hold_all_layers_and_the_logits_count(stages: int, logits: float) -> None:
@@ -536,3 +548,141 @@ def test_stages_hold_all_layers_and_the_logits_count(stages: int, logits: float)
 def test_work_of_lost_stages_fills_the_bubbles_first(missing: int, pace: float) -> None:
     """8 microbatches through 4 stages take 11 slots; peers of a stage have 64 / (8 - missing) to do."""
     assert rerouted_pace(8, 4, 8, missing) == pytest.approx(pace)
+
+
+# ----------------------------------------
+# Options of a step: what each saves of memory, and what it costs.
+
+
+def kept(**options: Any) -> tuple[float, float]:
+    """Return what a layer of Llama 3 8B keeps of a token: undivided, and divided by tensor ranks [B]."""
+    found = activations(catalog.models()["llama3-8b"], 8192, experts=False, **options)
+    return found.whole, found.divided
+
+
+def test_narrow_steps_keep_narrow_inputs() -> None:
+    """At FP8 what goes into products takes a byte: norms' outputs, the product with the gate; attention's output both.
+
+    github NVIDIA/TransformerEngine: its modules keep their input as it was multiplied.
+    """
+    h, f = 4096, 14336
+    whole, divided = kept()
+    narrow = kept(precision="fp8")
+    assert (whole - narrow[0], divided - narrow[1]) == (2 * h, f - h)
+    assert kept(precision="nvfp4")[0] == 4 * h + h
+
+
+@cases(
+    ("module", "whole", "divided"),
+    [
+        ("norm", 4 * 4096, 0),
+        ("activation", 0, 2 * 14336),
+        ("mlp", 0, 6 * 14336),
+        ("attention", 0, 0),
+        ("dispatch", 0, 0),
+    ],
+)
+def test_each_module_drops_its_own(module: str, whole: float, divided: float) -> None:
+    """Norms 4 h, the activation 2 f, the whole feed-forward part 6 f of a layer with a gate; scores count apart."""
+    plain, less = kept(), kept(again=(module,))
+    assert (plain[0] - less[0], plain[1] - less[1]) == (whole, divided)
+
+
+def test_products_that_are_computed_again_take_one_forward_pass() -> None:
+    """The feed-forward part is 3 h f products of a third of the work; a layer of four recomputed is a quarter pass."""
+    shape = catalog.models()["llama3-8b"]
+    plain = breakdown(workload(shape), bare_machine()).gemm
+    again = breakdown(workload(shape, recompute="selective", modules=("mlp",)), bare_machine()).gemm
+    assert again - plain == pytest.approx(2 * 64 * 256 * 32 * 3 * 4096 * 14336 / 1e15, rel=1e-9)
+    some = breakdown(workload(shape, recompute="full", recompute_layers=8), bare_machine()).gemm
+    assert some / plain == pytest.approx(3.25 / 3, rel=EXACT)
+    one, all_ = (activation_memory(workload(shape, recompute="full", recompute_layers=size)) for size in (8, 0))
+    assert all_ < one < activation_memory(workload(shape))
+
+
+@cases(("moments", "each"), [("fp32", 12), ("bf16", 8), ("fp8", 6)])
+def test_moments_of_the_optimizer(moments: str, each: float) -> None:
+    """A master copy of 4 B and two moments of 4, 2 or 1 B a parameter; none of it where the host keeps it."""
+    work = workload(moments=moments, sharding="none")
+    assert memory_use(work).optimizer == pytest.approx(each * SHAPE.parameters, rel=EXACT)
+    assert memory_use(replace(work, offload_optimizer=True)).optimizer == 0.0
+
+
+def test_divided_gradients_are_reduced_once_a_round() -> None:
+    """ZeRO-2: gradients of one model chunk are whole, 1 / v; each round of p microbatches has a reduction of its own.
+
+    Without interleaving each microbatch has, beside the two layers that are whole at a time.
+    """
+    work = workload(pipeline=4, virtual=3, data=4, sharding="gradients")
+    assert (work.microbatches, work.round, work.reductions) == (16, 4, 4)
+    assert replace(work, virtual=1).reductions == 16
+    assert replace(work, sharding="optimizer").reductions == 1
+    held = 4 * (6 * SHAPE.dense_layer + SHAPE.embedding)
+    whole = 3 / 4 * 4 * 6 * SHAPE.dense_layer / 3
+    assert memory_use(work).gradients == pytest.approx(held / 4 + whole, rel=0.05)
+    machine = bare_machine(data=Link(1e9, 1e9, 1))
+    once = breakdown(replace(work, sharding="optimizer", overlap_data=False), machine).data
+    often = breakdown(replace(work, overlap_data=False), machine).data
+    assert often / once == pytest.approx((4 * 4 + 2) / 6, rel=1e-9)
+
+
+def test_interleaving_takes_uneven_rounds() -> None:
+    """Ten microbatches on four stages go in rounds of five, eleven of six with a rest of five: no round is short."""
+    assert [workload(pipeline=4, sequences=count).round for count in (8, 9, 10, 11, 4)] == [4, 5, 5, 6, 4]
+
+
+def test_activations_wait_on_the_host() -> None:
+    """All layers but two leave; they go out beside the forward pass, a third of the stage, and back beside the rest."""
+    work = workload(offload_layers=40)
+    layer = activation_memory(workload()) / 24
+    assert activation_memory(work) == pytest.approx(2 * layer, rel=EXACT)
+    fast, slow = (bare_machine(replace(CHIP, host=rate)) for rate in (1e15, 1e9))
+    assert breakdown(work, fast).offload == 0.0
+    stage = breakdown(work, fast).total / 64
+    away = 22 * layer / 1e9
+    assert breakdown(work, slow).offload == pytest.approx(64 * (2 * away - stage), rel=1e-9)
+
+
+def test_an_optimizer_on_the_host_moves_over_its_link() -> None:
+    """Gradients go (4 B), the state moves (30 B) and parameters come back (2 B) for each parameter that is its own."""
+    machine = replace(bare_machine(replace(CHIP, host=1e9)), constants=replace(BARE, optimizer=30.0))
+    found = breakdown(workload(data=8, offload_optimizer=True), machine)
+    assert found.optimizer == 0.0
+    assert found.offload == pytest.approx(36 * SHAPE.parameters / 8 / 1e9, rel=EXACT)
+
+
+@cases(("loss", "each"), [("fused", 2), ("vocab-parallel", 6), ("eager", 14)])
+def test_what_the_loss_keeps_of_a_logit(loss: str, each: float) -> None:
+    """In place at 16 bits; a copy of 32 bits more; copies of logits, of their logarithms and of the gradient."""
+    assert memory_use(workload(loss=loss)).logits == pytest.approx(each * 256 * 1000, rel=EXACT)
+
+
+def test_recorded_iterations_do_not_wait_and_narrow_attention_is_faster() -> None:
+    """With CUDA graphs of whole iterations no kernel waits for the host; at FP8 attention has twice the peak."""
+    machine = replace(bare_machine(), constants=replace(BARE, launch=1e-4))
+    plain, graphs = (breakdown(workload(cuda_graphs=each), machine) for each in (False, True))
+    assert graphs == plain._replace(launch=0.0)
+    assert breakdown(workload(attention="fp8"), machine).attention == pytest.approx(plain.attention / 2, rel=EXACT)
+
+
+def test_tensor_ranks_share_experts() -> None:
+    """With t ranks for each expert a GPU holds a t-th of e times as many; its tokens are gathered and summed."""
+    shape = ModelShape(8, 512, 2048, 8, 8, 0, gated=True, experts=Experts(count=16, active=2, ffn=1024))
+    whole = workload(shape, tensor=4, data=8, expert=8, sharding="none")
+    shared = replace(whole, expert_tensor=4)
+    assert problems(shared) == []
+    expert = 3 * 512 * 1024
+    less = state(memory_use(whole)) - state(memory_use(shared))
+    assert less == pytest.approx(18 * 8 * 16 / 8 * expert * (1 - 1 / 4), rel=EXACT)
+    machine = bare_machine(tensor=Link(1e9))
+    moved = 4 * 2 * 256 * 512 / 4 * 2 * 3
+    found = breakdown(shared, machine).expert - breakdown(whole, machine).expert
+    assert found == pytest.approx(8 * 8 * moved / 1e9, rel=1e-9)
+
+
+def test_the_layout_of_llama_3_fits() -> None:
+    """Plain TP8 PP16 DP128 on GPUs of 80 GB: gradients divided, all activations kept (arXiv 2407.21783, 3.3.2)."""
+    shape = catalog.models()["llama3-405b"]
+    work = Workload(shape, 8192, 2048, 1, 8, 1, 16, 128, virtual=8)
+    assert memory_use(work).total > 1.1 * 80e9
+    assert memory_use(replace(work, sharding="gradients")).total < 1.1 * 80e9

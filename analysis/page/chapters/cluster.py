@@ -147,6 +147,7 @@ _TERMS = {
     "expert": "expert groups",
     "pipeline": "P2P send/receive",
     "data": "replicas",
+    "offload": "host memory",
     "bubble": "pipeline bubble",
     "optimizer": "optimizer",
     "overhead": "fixed",

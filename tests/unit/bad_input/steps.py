@@ -54,9 +54,34 @@ LAYOUTS = [
     ),
     step(
         "layers over pieces",
-        "jobs.0.parallelism.virtual_pipeline: 24 layers (or 26 with embedding and logits) do not divide into 4 stages",
-        "x 4; nearest: 2 or 3",
-        layout=f"{LAYOUT}, virtual_pipeline: §4",
+        "jobs.0.parallelism.virtual_pipeline: 24 layers, embedding and logits are fewer than 4 stages x 8; nearest: 6",
+        layout=f"{LAYOUT}, virtual_pipeline: §8",
+    ),
+    step(
+        "layers of the first stage",
+        "jobs.0.parallelism.first_stage_layers: leaves fewer than 3 of 24 layers to the other 3 stages; nearest: 21",
+        layout=f"{LAYOUT}, first_stage_layers: §22",
+    ),
+    step(
+        "offload of what is computed again",
+        "jobs.0.execution.offload_layers: recompute: full keeps no activations to offload",
+        more=", execution: {recompute: full, offload_layers: §2}",
+    ),
+    step(
+        "layers that are not computed again",
+        "jobs.0.execution.recompute_layers: is for recompute: full",
+        more=", execution: {recompute: [norm], recompute_layers: §2}",
+    ),
+    step(
+        "kernels that nobody has measured here",
+        "jobs.0.software: flash-attention-1 is published on ampere, not on hopper; state the shares instead",
+        more=", software: §flash-attention-1",
+    ),
+    step(
+        "expert width",
+        "jobs.0.parallelism.expert_tensor: 3 GPUs do not divide tensor 4; nearest: 2 or 4",
+        model=EXPERTS,
+        layout=f"{LAYOUT}, expert_tensor: §3",
     ),
     step(
         "one stage in pieces",
@@ -71,8 +96,8 @@ LAYOUTS = [
     ),
     step(
         "microbatches over rounds",
-        "jobs.0.parallelism.virtual_pipeline: interleaving takes microbatches in rounds of 4, and a replica has 6",
-        batch="tokens: 49152, sequence: 2048",
+        "jobs.0.parallelism.virtual_pipeline: interleaving takes rounds of 4 microbatches or more, and a replica has 2",
+        batch="tokens: 16384, sequence: 2048",
         layout=f"{LAYOUT}, virtual_pipeline: §2",
     ),
     step(
