@@ -145,10 +145,10 @@ def _elementwise(work: Workload, chip: Accelerator, constants: Constants, *, exp
     moved = constants.touches * (kept.whole / work.split + kept.divided / work.tensor)
     if not work.fused_attention:
         moved += constants.score_touches * kept.scores / work.tensor
-    return (passes(work) + _cheap_again(work, experts=experts)) * work.tokens * moved / chip.memory_bandwidth
+    return (passes(work) + cheap_again(work, experts=experts)) * work.tokens * moved / chip.memory_bandwidth
 
 
-def _cheap_again(work: Workload, *, experts: bool) -> float:
+def cheap_again(work: Workload, *, experts: bool) -> float:
     """Return the passes through the inventory that modules which are computed again add [-]."""
     if not work.shape.gated or not work.again:
         return 0.0
