@@ -1,12 +1,12 @@
 r"""What a step is made of: matrix products, attention, element-wise passes and collectives, with the time of each.
 
-The times of the kernels of a term add up to the term of `sim.steps.time.breakdown`. That model has one efficiency for all
-matrix products, fitted to whole steps; how their time divides among them follows from their sizes:
+The times of the kernels of a term add up to the term of `sim.steps.time.breakdown`. That model has one efficiency for
+all matrix products, fitted to whole steps; how their time divides among them follows from their sizes:
 
 .. math:: t = \frac{2 m n k}{e\, \Pi} + \frac{\text{bytes}}{c\, H} + t_0
 
-as measured of matrix products by themselves (`Benchmarks`). So a small product has a larger share of the time than of the
-FLOP, and the sum stays as it was calibrated.
+as measured of matrix products by themselves (`Benchmarks`). So a small product has a larger share of the time than of
+the FLOP, and the sum stays as it was calibrated.
 """
 
 from __future__ import annotations
