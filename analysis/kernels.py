@@ -52,8 +52,8 @@ class MeasuredError(ValueError):
     """A file of measured times that cannot be used; the message names file and line."""
 
 
-def kernels_of(prepared: Prepared, job: str | None) -> tuple[str, StepPlan, list[Kernel]]:
-    """Return the name of a job, its step and the kernels of that.
+def _kernels_of(prepared: Prepared, job: str | None) -> tuple[int, StepPlan, list[Kernel]]:
+    """Return the number of a job, its step and the kernels of that.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def kernels_of(prepared: Prepared, job: str | None) -> tuple[str, StepPlan, list
     plan = prepared.jobs[index].plan
     if plan is None:
         raise ValueError(f"job '{names[index]}': the step model needs its model, batch and parallelism")
-    return names[index], plan, kernels(plan, steps.benchmarks(plan.machine.chip, plan.machine.shares))
+    return index, plan, kernels(plan, steps.benchmarks(plan.machine.chip, plan.machine.shares))
 
 
 def shapes_csv(rows: Sequence[Kernel]) -> str:
@@ -149,7 +149,7 @@ def describe_kernels(
     ValueError
         If the job has no such step, or a file cannot be used.
     """
-    name, plan, rows = kernels_of(prepared, job)
+    index, plan, rows = _kernels_of(prepared, job)
     chip = plan.machine.chip
     benchmarks = steps.benchmarks(chip, plan.machine.shares)
     measured = [read_measured(path, rows) for path in files]
@@ -161,7 +161,8 @@ def describe_kernels(
     content = KernelsDocument(
         format=FORMAT,
         scenario=prepared.scenario.name,
-        job=name,
+        job=prepared.scenario.jobs[index].name,
+        job_index=index,
         accelerator=chip.title,
         benchmarks=benchmarks.source,
         step_s=plan.time,
@@ -361,7 +362,7 @@ def _measured_section(content: KernelsDocument) -> Section:
     notes = [f"with these kernels a step takes {content.calibrated_step_s:,.4g} s; as modelled {content.step_s:,.4g} s"]
     if content.software:
         stated = ", ".join(f"{name}: {share:.4g}" for name, share in content.software.items())
-        notes.append(f"to simulate with them: --set jobs.0.software='{{{stated}}}'")
+        notes.append(f"to simulate with them: --set jobs.{content.job_index}.software='{{{stated}}}'")
     title = "Measured kernels, by what the step would gain at the shortest known time"
     return Section("measured", title, (), (grid("", heads, rows),), tuple(notes))
 

@@ -532,6 +532,7 @@ class KernelsDocument(Document):
 
     scenario: str = Field(description="Name of the scenario.")
     job: str = Field(description="Name of the job.")
+    job_index: Whole = Field(description="Its place among the jobs, counted from 0.")
     accelerator: str = Field(description="Of the first pool.")
     benchmarks: str = Field(description="Accelerator whose kernels were measured; empty if none of the generation.")
     step_s: Real = Field(description="Time of a step [s].")

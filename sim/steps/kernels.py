@@ -416,7 +416,7 @@ def _timed(row: Kernel, plan: StepPlan, benchmarks: Benchmarks) -> Kernel:
         size=size,
         alone=compute + memory / known.memory + known.start,
         best=max(flop / (known.best * peak), memory),
-        bound=max(parts, key=lambda name: parts[name]),
+        bound=max(parts.items(), key=lambda part: part[1])[0],
         waves=waves,
     )
 
