@@ -1,4 +1,4 @@
-"""Kernels of a step: they add up to it, their shapes are those of the model, and measured times change what they may."""
+"""Kernels of a step: they add up to it, their shapes are those of the model, and measured times change it."""
 
 from __future__ import annotations
 
@@ -118,6 +118,37 @@ def test_elementwise_passes_are_those_of_the_model(name: str) -> None:
     assert sum(row.count * row.size for row in found) / CHIP.memory_bandwidth == pytest.approx(
         one.breakdown.elementwise, rel=1e-9
     )
+
+
+@cases("name", list(LAYOUTS))
+def test_attention_and_recomputation_are_those_of_the_model(name: str) -> None:
+    """Attention takes by itself what it takes in the step times the stated share; whole layers again are a pass more."""
+    one = plan(LAYOUTS[name])
+    found = kernels_of(one)
+    assert sum(row.count * row.alone for row in found if row.kind == "attention") == pytest.approx(
+        steps.KERNEL * one.breakdown.attention, rel=1e-9
+    )
+    flop = dict.fromkeys(("forward", "recompute"), 0.0)
+    for row in found:
+        if row.kind == "gemm" and row.term == "gemm" and row.direction in flop:
+            flop[row.direction] += row.count * row.flop
+    if one.work.recompute == "full":
+        assert flop["recompute"] == pytest.approx(one.work.whole_again * flop["forward"], rel=1e-9)
+
+
+@cases("name", [name for name in LAYOUTS if name not in ("latent", "modules")])
+def test_collectives_take_what_the_model_says(name: str) -> None:
+    """Where nothing is hidden and no start takes time, collectives take by themselves what they take in the step."""
+    work = replace(LAYOUTS[name], overlap_tensor=False, overlap_data=False, overlap_expert=False)
+    one = plan(work)
+    bare = dict.fromkeys(("latency", "context_hidden", "expert_hidden", "handover_hidden"), 0.0)
+    one = replace(one, machine=replace(one.machine, constants=replace(one.machine.constants, **bare)))
+    found = [row for row in kernels_of(one) if row.kind == "collective"]
+    assert {row.term for row in found} == {
+        term for term in ("tensor", "context", "expert", "pipeline", "data") if getattr(one.breakdown, term)
+    }
+    for row in found:
+        assert row.alone == pytest.approx(row.time, rel=1e-9), row.id
 
 
 @cases("name", ["dense", "latent", "experts", "expert tensor", "context"])
