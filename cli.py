@@ -170,8 +170,8 @@ def layouts(
     from analysis.terminal import Progress
 
     try:
-        tried = {"any_tensor": any_tensor, "try_parameters": try_parameters, "try_options": try_options}
-        search = sim.LayoutSearch(described, job, gpus, **tried)
+        more = {"any_tensor": any_tensor, "try_parameters": try_parameters, "try_options": try_options}
+        search = sim.LayoutSearch(described, job, gpus, **more)
         with Progress("layouts", quiet=quiet or as_json) as progress:
             content = describe_layouts(search, top, sort, progress)
     except sim.NoLayoutError as error:

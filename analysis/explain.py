@@ -51,7 +51,8 @@ from sim.units import DAY
 if TYPE_CHECKING:
     from analysis.runs import Ensemble
     from sim import Prepared, PreparedJob
-    from sim.steps import Link, StepPlan
+    from sim.scenario.model import Execution
+    from sim.steps import Link, StepPlan, Workload
 
 # How each job recovers: observers, checkpoint stores, recovery strategies.
 
@@ -206,6 +207,12 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
     )
 
 
+def _options(execution: Execution) -> dict[str, Any]:
+    """Return what a scenario states of the execution of a step beside what is said of every step."""
+    stated = execution.model_dump(mode="json", exclude_defaults=True)
+    return {name: value for name, value in stated.items() if name not in (*_EXECUTION, "shard_ranks")}
+
+
 _MANY = 10**9
 """So many replications that the start of an engine does not count [-]."""
 
@@ -256,6 +263,7 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
             peak_16bit_flop_per_s=chip.peak["bf16"],
             memory_bytes=chip.memory,
             memory_bytes_per_s=chip.memory_bandwidth,
+            host_bytes_per_s=chip.host,
             scale_up_bytes_per_s=chip.scale_up,
         ),
         efficiencies=_efficiencies(plan),
@@ -267,7 +275,9 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
             tokens=work.sequence * work.sequences,
             microbatches=work.microbatches,
         ),
-        execution={name: getattr(work, name) for name in _EXECUTION} | {"shard_ranks": work.shard_ranks or None},
+        execution={name: getattr(work, name) for name in _EXECUTION}
+        | {"recompute": " ".join(work.modules) or work.recompute}
+        | {"shard_ranks": work.shard_ranks or None, "options": _options(prepared.scenario.jobs[index].execution)},
         groups=_groups(plan),
         memory_shares={
             **{name: part / chip.memory for name, part in plan.memory._asdict().items()},
@@ -390,17 +400,28 @@ def _utilisation(plan: StepPlan) -> dict[str, Utilisation]:
     core = (full - causal) / 3
     found = {}
     for name, flop, attention in (("causal", causal, core), ("full", full, 2 * core)):
-        again = 0.0
-        if work.recompute == "full":
-            again = flop / 3 - 2 * (1 + work.shape.depths) * work.shape.embedding
-        elif work.recompute == "selective":
-            again = 2 * work.shape.all_layers * work.shape.expanding + (0.0 if work.fused_attention else attention)
+        again = work.whole_again * (flop / 3 - 2 * (1 + work.shape.depths) * work.shape.embedding)
+        again += sum(share for module, share in _modules(work, attention).items() if module in work.again)
         found[name] = Utilisation(
             flop_per_token=flop,
             recomputed_flop_per_token=again,
             mfu=flop * spent,
             hfu=(flop + again) * spent,
         )
+    return found
+
+
+def _modules(work: Workload, attention: float) -> dict[str, float]:
+    """Return the FLOP of a token, forward, in the modules that have products [FLOP]."""
+    shape = work.shape
+    found = {
+        "up_projection": 2 * shape.all_layers * shape.expanding,
+        "attention": 0.0 if work.fused_attention else attention,
+        "mlp": 2.0 * shape.dense_layers * shape.matrices * shape.hidden * shape.ffn,
+    }
+    if shape.experts is not None:
+        found["shared_experts"] = 2.0 * shape.expert_layers * shape.matrices * shape.hidden * shape.experts.shared
+        found["experts"] = 2 * shape.expert_layers * shape.experts.active * shape.expert
     return found
 
 

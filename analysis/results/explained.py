@@ -275,6 +275,7 @@ class AcceleratorFound(Part):
     peak_16bit_flop_per_s: Real = Field(description="Dense peak at 16 bits [FLOP/s].")
     memory_bytes: Real = Field(description="Memory [B].")
     memory_bytes_per_s: Real = Field(description="Its bandwidth [B/s].")
+    host_bytes_per_s: Real = Field(description="Bandwidth to the host's memory, one direction [B/s].")
     scale_up_bytes_per_s: Number = Field(description="Of the scale-up links, one direction [B/s].")
 
 

@@ -344,12 +344,18 @@ class Parallelism(Model):
         return self
 
 
+AnyRecompute: TypeAlias = Annotated[
+    Annotated[Literal["none", "selective", "full"], Tag("word")] | Annotated[tuple[Module, ...], Tag("description")],
+    Discriminator(_form),
+]
+
+
 class Execution(Model):
     """How a step is executed; it matters where the step-time model gives its time."""
 
     microbatch: Count = Field(1, gt=0, description="Microbatch size in sequences.")
     schedule: Schedule = Field("1f1b", description="Pipeline schedule; 1f1b interleaves model chunks.")
-    recompute: Literal["none", "selective", "full"] | tuple[Module, ...] = Field(
+    recompute: AnyRecompute = Field(
         "none",
         description="Activation recomputation: none, selective (what costs little; the core of attention in models "
         "without gates), full layers, or a list of modules.",

@@ -391,7 +391,7 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
     elif work.sharding == "none":
         late = _reduced(work, machine, 2 * reduced) + _starts(work, machine, 1)
     else:
-        # Parameters come back at 16 bits, or as the matrix units read them.
+        # Parameters return at 16 bits, or as the matrix units read them.
         late = _reduced(work, machine, reduced + WEIGHT_BYTES[work.precision]) + _starts(work, machine, 2)
         if work.reductions > 1:
             early = (work.reductions - 1) * (_reduced(work, machine, reduced) + _starts(work, machine, 1))
@@ -461,7 +461,7 @@ def _own_parameters(work: Workload) -> float:
 def _offload(work: Workload, machine: Machine, stage: float) -> float:
     """Return the time that a GPU waits for the host's memory [s].
 
-    Activations go out beside the forward pass, a third of a stage's time, and come back beside the backward pass. An
+    Activations go out beside the forward pass, a third of a stage's time, and return beside the backward pass. An
     optimizer on the host gets gradients, moves its state at the speed of the link (assumed) and returns parameters.
     """
     host = machine.constants.memory * machine.chip.host

@@ -100,7 +100,8 @@ def test_generations() -> None:
     assert found == {
         "ampere": {"a100", "a100-40gb"},
         "hopper": {"h100", "h200"},
-        "blackwell": {"b200", "b300", "gb200", "gb300"},
+        "blackwell": {"b200", "gb200"},
+        "blackwell-ultra": {"b300", "gb300"},
         "rubin": {"rubin"},
         "cdna3": {"mi300x", "mi325x"},
         "cdna4": {"mi355x"},

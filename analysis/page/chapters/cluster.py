@@ -188,7 +188,7 @@ def step_section(focus: Focus) -> Section | None:
         (_TERMS[term], _PARTS[part], f"{time:.4g}", PERCENT.value(time / total))
         for part, names in PARTS.items()
         for term in names
-        if (time := step.breakdown[term]) > 0
+        if (time := step.breakdown.get(term, 0.0)) > 0
     ]
     terms.append(("the step", "", f"{total:.4g}", PERCENT.value(1.0)))
     table = grid("What a healthy step is made of", ("term", "part", "seconds", "share"), terms, (0, 1))
@@ -205,8 +205,8 @@ def step_stack(step: Step) -> Stack | None:
     parts = [
         Part(_TERMS[term], breakdown[term] / size, _HUES[part])
         for part, terms in PARTS.items()
-        for term in sorted(terms, key=lambda term: -breakdown[term])
-        if breakdown[term] > 0
+        for term in sorted(terms, key=lambda term: -breakdown.get(term, 0.0))
+        if breakdown.get(term, 0.0) > 0
     ]
     shares = _shares(step)
     others = [part for part in shares if part != "computing" and shares[part]]
@@ -220,7 +220,7 @@ def step_stack(step: Step) -> Stack | None:
 def _shares(step: Step) -> dict[str, float]:
     """Return the share of each part of a step [-]."""
     total = sum(step.breakdown.values())
-    return {part: sum(step.breakdown[term] for term in terms) / total for part, terms in PARTS.items()}
+    return {part: sum(step.breakdown.get(term, 0.0) for term in terms) / total for part, terms in PARTS.items()}
 
 
 def step_rows(step: Step) -> Rows:
@@ -370,6 +370,7 @@ def _how(job: PlannedJob) -> Rows:
         f"recompute {execution['recompute']}",
         f"sharding {execution['sharding']}{ranks}",
         *(f"{'' if execution[name] else 'not '}{words}" for name, words in _EXECUTION.items()),
+        *(f"{name}: {value}" for name, value in execution["options"].items()),
     ]
     batch = f"{layout.sequences:,} sequences of {layout.sequence:,} tokens, for each replica "
     batch += f"{layout.microbatches:,} {'microbatch' if layout.microbatches == 1 else 'microbatches'}"
@@ -549,6 +550,7 @@ _SOURCES: dict[str, Callable[[PlannedJob], str]] = {
         job, "pipeline", _constant(job, "handover_hidden") if job.layout.virtual_pipeline > 1 else 0.0
     ),
     "data": _replicas,
+    "offload": lambda job: f"{unit_text(job.accelerator.host_bytes_per_s, 'B/s')} to the host's memory",
     "bubble": _bubble,
     "optimizer": _update,
     "overhead": lambda job: f"{1e3 * _constant(job, 'overhead'):.3g} ms a step",
