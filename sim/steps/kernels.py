@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from sim.steps.memory import INPUT_BYTES, activations
-from sim.steps.time import cheap_again, parameters_per_gpu, passes, rate, stages
+from sim.steps.time import all_to_all, cheap_again, parameters_per_gpu, passes, rate, stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -434,22 +434,26 @@ def _moved(row: Kernel, plan: StepPlan, benchmarks: Benchmarks) -> Kernel:
     work, constants = plan.work, plan.machine.constants
     links = plan.machine.links
     link: Link = getattr(links, row.term)
-    if row.term == "data" and row.name.endswith("experts"):
-        link = links.expert_data
-    elif row.term == "expert" and row.name.endswith("experts"):
-        link = links.tensor
-    if row.term == "data" and work.sharding == "parameters" and work.shard_ranks:
-        link = link.of_part(row.ranks, work.expert_replicas if row.name.endswith("experts") else work.data_ranks)
-    ways = {"all-reduce": 2.0}.get(name := row.name.partition(" ")[0], 1.0)
+    name, mixed = row.name.partition(" ")[0], row.name.endswith("experts")
+    if mixed:
+        link = links.expert_data if row.term == "data" else links.tensor
+    if row.term == "data" and work.sharding == "parameters":
+        copies = work.expert_replicas if mixed else work.data_ranks
+        if name == "all-reduce":
+            # Of what is left to groups of `among` ranks, one rank of each takes part.
+            among = copies // row.ranks
+            link = link._replace(ranks=max(1, link.ranks // among)) if link.network else link
+        else:
+            link = link.of_part(row.ranks, copies)
+    ways = 2.0 if name == "all-reduce" else 1.0
     sent = row.size if name == "send-receive" else ways * (row.ranks - 1) / row.ranks * row.size
-    reached = rate(link, constants)
+    moving = all_to_all(work, links, constants) if name == "all-to-all" else sent / rate(link, constants)
     measured = benchmarks.collectives.get(name, {}) if not link.network else {}
     fastest = link.scale_up if not link.network else min(link.scale_up, link.ranks * link.network)
     # Of more ranks than were measured: as the most of them.
     best = (
         measured[max((ranks for ranks in measured if ranks <= row.ranks), default=min(measured))] if measured else 0.0
     )
-    moving = sent / reached
     bound: Bound = "latency" if constants.latency > moving else "bandwidth"
     return replace(row, alone=moving + constants.latency, best=sent / (best or fastest), bound=bound)
 

@@ -122,7 +122,7 @@ def test_elementwise_passes_are_those_of_the_model(name: str) -> None:
 
 @cases("name", list(LAYOUTS))
 def test_attention_and_recomputation_are_those_of_the_model(name: str) -> None:
-    """Attention takes by itself what it takes in the step times the stated share; whole layers again are a pass more."""
+    """Attention takes by itself what it takes in the step times a known share; whole layers again are a pass more."""
     one = plan(LAYOUTS[name])
     found = kernels_of(one)
     assert sum(row.count * row.alone for row in found if row.kind == "attention") == pytest.approx(
