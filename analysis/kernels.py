@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from analysis.amounts import percent_text
 from analysis.page.charts.data import Curves, Dot, Scale, Series
@@ -22,7 +22,7 @@ from analysis.results.models import FORMAT
 from analysis.results.step import unit_text
 from analysis.statistics.estimates import t_quantile
 from sim.catalog import steps
-from sim.steps.kernels import calibrated, changes, kernels, opportunities, spread
+from sim.steps.kernels import calibrated, kernels
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def describe_kernels(
     formats = {row.precision for row in rows if row.kind in ("gemm", "attention")}
     products = benchmarks.products
     roofs = {each: products.get(each, products["bf16"]).best * chip.peak[each] for each in sorted(formats)}
-    means = {name: math.fsum(times) / len(times) for name, times in measured[-1].items()} if measured else {}
+    means = {name: _mean(times) for name, times in measured[-1].items()} if measured else {}
     after = calibrated(rows, means)
     content = KernelsDocument(
         format=FORMAT,
@@ -170,19 +170,10 @@ def describe_kernels(
         roofs=roofs,
         memory_bytes_per_s=chip.memory_bandwidth,
         kernels=[_row(row, plan) for row in _by_share(rows)],
-        measured=[
-            MeasuredKernel(
-                kernel=one.kernel.id,
-                measurements=len(measured[-1][one.kernel.id]),
-                measured_s=one.measured,
-                predicted_s=one.kernel.alone,
-                saved_s=one.saved,
-            )
-            for one in opportunities(rows, means)
-        ],
+        measured=opportunities(rows, measured[-1]) if measured else [],
         calibrated_step_s=math.fsum(row.step_time for row in after) if means else None,
         software=_software(plan, rows, after) if means and plan.scale == 1.0 else {},
-        comparison=_comparison(*measured, threshold=threshold, noise=noise) if len(measured) > 1 else None,
+        comparison=compared(*measured, threshold=threshold, noise=noise) if len(measured) > 1 else None,
         notes=list(_notes(plan, benchmarks.source, means)),
     )
     return content, rows
@@ -229,29 +220,59 @@ def _software(plan: StepPlan, rows: Sequence[Kernel], after: Sequence[Kernel]) -
     return found
 
 
-def _comparison(before: Measured, after: Measured, *, threshold: float, noise: float) -> KernelComparison:
-    """Return the changes between two files, with the noise that repeated measurements show."""
-    own, degrees = spread(before, after)
+def opportunities(rows: Sequence[Kernel], measured: Measured) -> list[MeasuredKernel]:
+    """Return the measured kernels, those first that the step would gain most from at the shortest known time.
+
+    A kernel adds as much more to the step as it takes longer by itself, but for what is hidden.
+    """
+    found = []
+    for row in rows:
+        if row.id in measured:
+            mean = _mean(measured[row.id])
+            found.append(
+                MeasuredKernel(
+                    kernel=row.id,
+                    measurements=len(measured[row.id]),
+                    measured_s=mean,
+                    predicted_s=row.alone,
+                    saved_s=row.count * (mean - row.best) * row.time / row.alone,
+                )
+            )
+    return sorted(found, key=lambda one: -one.saved_s)
+
+
+def compared(before: Measured, after: Measured, *, threshold: float, noise: float) -> KernelComparison:
+    """Return the changes between two files, the largest increase first.
+
+    The noise of a measurement is the relative standard deviation of repeated ones, pooled over kernels and files, or as
+    stated. A change is one if it is larger than `threshold` and its 95 % interval, all kernels together (Bonferroni).
+    """
+    repeated = [times for each in (before, after) for times in each.values()]
+    degrees = sum(len(times) - 1 for times in repeated)
+    if degrees:
+        noise = math.sqrt(math.fsum((time / _mean(times) - 1) ** 2 for times in repeated for time in times) / degrees)
     both = before.keys() & after.keys()
-    tail = 0.05 / max(len(both), 1)
-    found = changes(before, after, threshold, own if degrees else noise, t_quantile(1 - tail, degrees or 1e6))
+    quantile = t_quantile(1 - 0.05 / max(len(both), 1), degrees or math.inf)
+    found = []
+    for name in both:
+        old, new = _mean(before[name]), _mean(after[name])
+        width = quantile * noise * math.sqrt(1 / len(before[name]) + (new / old) ** 2 / len(after[name]))
+        change = new / old - 1
+        verdict: Literal["slower", "faster", "same"] = "slower" if change > 0 else "faster"
+        if abs(change) <= max(threshold, width):
+            verdict = "same"
+        found.append(KernelChange(kernel=name, before_s=old, after_s=new, change=change, noise=width, verdict=verdict))
     return KernelComparison(
         threshold=threshold,
-        noise=own if degrees else noise,
+        noise=noise,
         noise_basis="repeated measurements" if degrees else "stated",
-        changes=[
-            KernelChange(
-                kernel=one.id,
-                before_s=one.before,
-                after_s=one.after,
-                change=one.change,
-                noise=one.noise,
-                verdict=one.verdict,
-            )
-            for one in found
-        ],
+        changes=sorted(found, key=lambda one: (-one.change, one.kernel)),
         not_in_both=sorted(before.keys() ^ after.keys()),
     )
+
+
+def _mean(times: Sequence[float]) -> float:
+    return math.fsum(times) / len(times)
 
 
 def _notes(plan: StepPlan, source: str, means: Mapping[str, float]) -> Iterator[str]:

@@ -17,12 +17,11 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.kernels import describe_kernels, regressions, roofline, shapes_csv
-from analysis.statistics.estimates import t_quantile
+from analysis.kernels import compared, describe_kernels, opportunities, regressions, roofline, shapes_csv
 from sim import catalog
 from sim.catalog import steps
 from sim.steps import StepPlan, Workload, ideal_links, problems
-from sim.steps.kernels import Benchmarks, Kernel, Product, calibrated, changes, kernels, opportunities, spread
+from sim.steps.kernels import Benchmarks, Kernel, Product, calibrated, kernels
 from sim.steps.time import Machine
 from tests.cases import cases
 from tests.intervals import Z
@@ -269,11 +268,12 @@ def test_opportunities_are_in_step_time() -> None:
         "dense/weight-gradient/fc1": 1.5 * by_name["dense/weight-gradient/fc1"].best,
         "step/update/reduce-scatter-gradients": 1.1 * by_name["step/update/reduce-scatter-gradients"].alone,
     }
-    found = opportunities(rows, measured)
-    assert found[0].kernel.id == "dense/weight-gradient/fc1"
-    assert [one.saved for one in found] == sorted((one.saved for one in found), reverse=True)
-    hidden = next(one for one in found if one.kernel.kind == "collective")
-    assert hidden.saved < 0.5 * hidden.kernel.count * (hidden.measured - hidden.kernel.best)
+    found = opportunities(rows, {name: [time] for name, time in measured.items()})
+    assert found[0].kernel == "dense/weight-gradient/fc1"
+    assert [one.saved_s for one in found] == sorted((one.saved_s for one in found), reverse=True)
+    hidden = by_name["step/update/reduce-scatter-gradients"]
+    saved = next(one.saved_s for one in found if one.kernel == hidden.id)
+    assert saved < 0.5 * hidden.count * (measured[hidden.id] - hidden.best)
 
 
 def _measurements(rng: np.random.Generator, mean: float, count: int = 5, noise: float = 0.02) -> list[float]:
@@ -286,8 +286,7 @@ def test_noise_is_no_regression() -> None:
     trials, found = 400, 0
     for _ in range(trials):
         files = [{f"k{at}": _measurements(rng, 1e-3) for at in range(20)} for _ in range(2)]
-        noise, degrees = spread(*files)
-        rows = changes(*files, 0.0, noise, t_quantile(1 - 0.05 / 20, degrees))
+        rows = compared(*files, threshold=0.0, noise=math.nan).changes
         found += any(row.verdict != "same" for row in rows)
     assert found / trials <= 0.05 + Z * math.sqrt(0.05 * 0.95 / trials)
     assert found > 0
@@ -295,17 +294,17 @@ def test_noise_is_no_regression() -> None:
 
 def test_a_slower_kernel_is_found_beyond_threshold_and_noise() -> None:
     """A tenth slower is found at a threshold of 5 %, and not at one of 20 %, nor in noise of that size."""
-    rng = np.random.default_rng(3)
-    before = {"a": _measurements(rng, 1e-3), "b": _measurements(rng, 1e-3)}
-    after = {"a": _measurements(rng, 1.1e-3), "b": _measurements(rng, 1e-3)}
     for threshold, noise, wanted in ((0.05, 0.02, "slower"), (0.2, 0.02, "same"), (0.05, 0.2, "same")):
-        rows = changes(before, after, threshold, noise, 2.0)
-        assert rows[0].id == "a"
-        assert rows[0].verdict == wanted
-    assert changes(after, before, 0.05, 0.02, 2.0)[-1].verdict == "faster"
-    noise, degrees = spread(before, after)
-    assert degrees == 16
-    assert noise == pytest.approx(0.02, rel=Z / math.sqrt(2 * degrees))
+        found = compared({"a": [1.0], "b": [1.0]}, {"a": [1.1], "b": [1.0]}, threshold=threshold, noise=noise)
+        assert [row.verdict for row in found.changes] == [wanted, "same"]
+        assert found.noise_basis == "stated"
+    back = compared({"a": [1.1] * 9, "b": [1.0]}, {"a": [1.0] * 9, "c": [1.0]}, threshold=0.05, noise=0.02)
+    assert [(row.verdict, row.kernel) for row in back.changes] == [("faster", "a")]
+    assert back.not_in_both == ["b", "c"]
+    rng = np.random.default_rng(3)
+    files = [{name: _measurements(rng, 1e-3) for name in "ab"} for _ in range(2)]
+    found = compared(*files, threshold=0.05, noise=math.nan)
+    assert found.noise == pytest.approx(0.02, rel=Z / math.sqrt(2 * 16))
 
 
 # ----------------------------------------
