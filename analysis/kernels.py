@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from sim import Prepared
     from sim.steps import StepPlan
-    from sim.steps.kernels import Kernel
+    from sim.steps.kernels import Benchmarks, Kernel
 
 Measured = dict[str, list[float]]
 
@@ -166,6 +166,7 @@ def describe_kernels(
         accelerator=chip.title,
         benchmarks=benchmarks.source,
         step_s=plan.time,
+        step_s_band90=plan.band90 if plan.sigma else None,
         breakdown_s=plan.breakdown._asdict(),
         roofs=roofs,
         memory_bytes_per_s=chip.memory_bandwidth,
@@ -174,7 +175,7 @@ def describe_kernels(
         calibrated_step_s=math.fsum(row.step_time for row in after) if means else None,
         software=_software(plan, rows, after) if means and plan.scale == 1.0 else {},
         comparison=compared(*measured, threshold=threshold, noise=noise) if len(measured) > 1 else None,
-        notes=list(_notes(plan, benchmarks.source, means)),
+        notes=list(_notes(plan, benchmarks, means)),
     )
     return content, rows
 
@@ -275,12 +276,13 @@ def _mean(times: Sequence[float]) -> float:
     return math.fsum(times) / len(times)
 
 
-def _notes(plan: StepPlan, source: str, means: Mapping[str, float]) -> Iterator[str]:
-    if source:
+def _notes(plan: StepPlan, benchmarks: Benchmarks, means: Mapping[str, float]) -> Iterator[str]:
+    if benchmarks.source:
+        error = benchmarks.products.get(plan.work.precision, benchmarks.products["bf16"]).error
         yield (
-            f"matrix products depend on their size as those of {source} measured by themselves; their sum is that of "
-            "the step model, fitted to whole steps; the fit has no term of partly filled waves, which are counted here "
-            "in tiles of 128 x 256"
+            f"matrix products depend on their size as those of {benchmarks.source} measured by themselves (fitted, "
+            f"mean error {percent_text(error, 1)}); their sum is that of the step model, fitted to whole steps; that "
+            "fit has no term of partly filled waves, which are counted here in tiles of 128 x 256"
         )
     else:
         yield (
@@ -341,7 +343,7 @@ def sections(content: KernelsDocument, top: int | None = None) -> list[Section]:
     heads += ["of step", "of achievable"]
     rest = content.kernels[len(shown) :]
     left = math.fsum(row.share for row in rest)
-    text = [f"step {content.step_s:,.4g} s on {content.accelerator}, by kernel of the slowest stage"]
+    text = [f"step {_step_text(content)} on {content.accelerator}, by kernel of the slowest stage"]
     text += [f"{len(rest)} others: {percent_text(left, 1)} of the step"] if rest else []
     title = f"{content.scenario}, job {content.job}"
     found = [Section("kernels", title, tuple(text), (grid("", heads, rows, (0, 1, 2, 5)),), tuple(content.notes))]
@@ -350,6 +352,14 @@ def sections(content: KernelsDocument, top: int | None = None) -> list[Section]:
     if content.comparison is not None:
         found.append(_comparison_section(content.comparison))
     return found
+
+
+def _step_text(content: KernelsDocument) -> str:
+    """Return the time of the step with its band, or that it is measured."""
+    band = content.step_s_band90
+    return f"{content.step_s:,.4g} s " + (
+        "(measured)" if band is None else f"(90 %: {band[0]:,.4g} to {band[1]:,.4g} s)"
+    )
 
 
 def _sizes(row: KernelRow) -> str:
@@ -504,8 +514,8 @@ def report(content: KernelsDocument, command: str) -> Report:
     largest = sorted(bound.items(), key=lambda pair: -pair[1])[:3]
     opening = FirstScreen(
         question="What is a step made of?",
-        answer=(f"{first.kernel} is {percent_text(first.share, 1)} of a step of {content.step_s:,.4g} s.",),
-        doubt=("Times are predicted, not measured; the step model says how far off it is.",),
+        answer=(f"{first.kernel} is {percent_text(first.share, 1)} of it, the largest share.",),
+        doubt=(f"Kernels are predicted, not measured; the step is {_step_text(content)}.",),
         picture=Picture("roofline", chart, alt, "Both axes are logarithmic; dashed: what was measured at best."),
         drivers=tuple((f"bound by {name}: {percent_text(share, 1)} of the step",) for name, share in largest),
         not_covered=(("Other stages than the slowest one.",),),

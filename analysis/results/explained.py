@@ -537,6 +537,7 @@ class KernelsDocument(Document):
     accelerator: str = Field(description="Of the first pool.")
     benchmarks: str = Field(description="Accelerator whose kernels were measured; empty if none of the generation.")
     step_s: Real = Field(description="Time of a step [s].")
+    step_s_band90: Pair = Field(description="Interval that holds it with 90 % [s]; null for a measured step.")
     breakdown_s: Numbers = Field(description="By term; the kernels of a term add up to it [s].")
     roofs: Numbers = Field(description="Best measured rate of matrix products by format [FLOP/s].")
     memory_bytes_per_s: Real = Field(description="Bandwidth of the memory [B/s].")

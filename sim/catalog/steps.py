@@ -148,7 +148,7 @@ def benchmarks(chip: Accelerator, shares: Efficiencies) -> Benchmarks:
         return Benchmarks(products, in_step=KERNEL)
     entry = entries[names[0]]
     products = {
-        name: Product(row["compute"], row["memory"], parse(row["start"], DURATION), row["best"])
+        name: Product(row["compute"], row["memory"], parse(row["start"], DURATION), row["best"], row["error"])
         for name, row in entry["gemm"].items()
     }
     if "fp8" in products:

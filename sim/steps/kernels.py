@@ -46,12 +46,15 @@ class Product(NamedTuple):
         Time of an empty product [s].
     best
         Best measured share of the peak [-].
+    error
+        Mean absolute error of the fit [-]; 0 where nothing is fitted.
     """
 
     compute: float
     memory: float
     start: float
     best: float
+    error: float = 0.0
 
 
 @dataclass(frozen=True)

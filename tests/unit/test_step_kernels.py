@@ -229,6 +229,7 @@ def test_benchmarks_are_the_measured_ones() -> None:
         product = found[names[row["gpu"]]].products[formats[row["dtype"]]]
         wanted = [float(row[key]) for key in ("fit_e_gemm", "fit_e_mem", "fit_t0_us", "eff_max")]
         assert [product.compute, product.memory, product.start * 1e6, product.best] == pytest.approx(wanted)
+        assert product.error == pytest.approx(float(row["mape_pct"]) / 100)
     for row in reference_rows("nccl_nvlink_fit.csv"):
         kind = {"alltoall": "all-to-all"}.get(row["op"], row["op"].replace("_", "-"))
         rate = found[names[row["gpu"]]].collectives[kind][int(row["gpus"])]
