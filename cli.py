@@ -23,7 +23,7 @@ from analysis.commands.options import (
     YesOption,
     complete_kinds,
 )
-from analysis.commands.scenarios import compare, explain, init, run, topology
+from analysis.commands.scenarios import compare, explain, init, kernels, run, topology
 from analysis.commands.terminal import DONE, NO, Commands, load_scenario, refuse, refuse_to_write, say, warn, write
 
 # Modules and models are no garbage; looking for some, as often as usual and at the end, is a fifth of a short command.
@@ -74,6 +74,7 @@ for command in (
     logs.fit,
     validate,
     explain,
+    kernels,
 ):
     app.command()(command)
 

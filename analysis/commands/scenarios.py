@@ -457,6 +457,83 @@ def _explain_worth(
     say(render(content) if as_json else format_worth(content))
 
 
+# The command that lists the kernels of a step: ettrick kernels.
+
+
+def kernels(
+    scenario: ScenarioArgument,
+    set_: SetOption = None,
+    job: Annotated[str | None, typer.Option(metavar="NAME", help="Which job; without it, the first.")] = None,
+    top: Annotated[
+        int | None, typer.Option(metavar="N", help="How many to show; without it, all. Others are added up.", min=1)
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", metavar="FILE", help="Write the shapes as test cases to this file.")
+    ] = None,
+    measured: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="Measured times, in the columns of --csv. Twice: the second file against the first."
+        ),
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(metavar="SHARE", help="Change between two files that counts at least.", min=0.0)
+    ] = 0.05,
+    noise: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="Relative standard deviation of a measurement, if none is repeated.",
+            min=0.0,
+        ),
+    ] = 0.02,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="A page (.html), or the roofline (.svg, .png, .pdf)."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the kernels of a step, and what bounds each.
+
+    The exit status is 1 if a kernel of the second measured file is slower than in the first.
+    """
+    from analysis.page import charts
+
+    endings = (".html", *charts.SUFFIXES)
+    if out is not None and out.suffix.lower() not in endings:
+        refuse(f"--out {out}: must end in {', '.join(endings[:-1])} or {endings[-1]}")
+    files = measured or []
+    if len(files) > 2:
+        refuse(f"--measured: {len(files)} files; give one, or two to compare")
+    for path, option in ((csv, "--csv"), (out, "--out")):
+        if path is not None:
+            refuse_to_write(path, option)
+    described = load_scenario(scenario, set_, None, must_fit=False)
+
+    import sim
+    from analysis import kernels as content_of
+    from analysis.results.run import render
+
+    prepared = sim.examine(described)
+    warn(prepared.warnings)
+    try:
+        content, rows = content_of.describe_kernels(prepared, job, files, threshold, noise)
+    except content_of.MeasuredError as error:
+        refuse(f"--measured {error}")
+    except ValueError as error:
+        refuse(f"{scenario}: {error}")
+    if csv is not None:
+        write(csv, content_of.shapes_csv(rows).encode(), "--csv")
+    if out is not None and out.suffix.lower() == ".html":
+        from analysis.page.formats import html
+
+        write(out, html.write(content_of.report(content, command_line())))
+    elif out is not None:
+        write(out, charts.render(charts.draw(content_of.roofline(content)), out.suffix.lower()))
+    say(render(content) if as_json else content_of.format_kernels(content, top))
+    end(content_of.regressions(content))
+
+
 # The command that writes a first scenario: ettrick init.
 
 

@@ -1,4 +1,4 @@
-"""What explain, explain --worth and layouts find, as frozen models; and the JSON Schema of all documents."""
+"""What explain, explain --worth, layouts and kernels find, as frozen models; and the JSON Schema of all documents."""
 
 from __future__ import annotations
 
@@ -489,12 +489,98 @@ class LayoutsDocument(Document):
     reasons: Texts = Field(description="Why no closed form applies.")
 
 
+# ----------------------------------------
+# Kernels of a step.
+
+
+class KernelRow(Part):
+    """A kernel of the slowest stage, as one GPU runs it."""
+
+    kernel: str = Field(description="Kind of layer, pass and name, as in files.")
+    kind: str = Field(description="`gemm`, `attention`, `elementwise`, `collective` or `wait`.")
+    term: str = Field(description="Term of the breakdown that it is a part of.")
+    format: str = Field(description="Of what it reads; empty where it computes nothing.")
+    m: Real = Field(description="Rows of the result; of attention queries.")
+    n: Real = Field(description="Columns of the result; of attention keys.")
+    k: Real = Field(description="Length of the sums; of attention width of a head.")
+    groups: Real = Field(description="Products in one kernel; of attention heads times sequences.")
+    ranks: Whole = Field(description="GPUs of the group of a collective.")
+    calls: Real = Field(description="In a step.")
+    flop: Real = Field(description="Of a call [FLOP].")
+    bytes: Real = Field(description="Of a call: moved in memory, or of a collective the message [B].")
+    flop_per_byte: Number = Field(description="Arithmetic intensity.")
+    bound: str | None = Field(
+        description="What most of its time alone goes to: `compute`, `memory`, `latency`, `waves` that are partly "
+        "filled, or `bandwidth` of links; null of what waits."
+    )
+    waves: Number = Field(description="Share of the multiprocessors that work, mean over waves; null where unknown.")
+    alone_s: Real = Field(description="Predicted time of a call by itself [s].")
+    best_s: Number = Field(description="Shortest time that the accelerator is known to reach [s]; null where unknown.")
+    call_s: Real = Field(description="What a call adds to the step [s].")
+    step_s: Real = Field(description="What all calls add to the step [s].")
+    share: Real = Field(description="Of the step.")
+    reached: Number = Field(description="Share of the achievable peak; null where unknown.")
+
+
+class MeasuredKernel(Part):
+    """A measured kernel."""
+
+    kernel: str = Field(description="Its name.")
+    measurements: Count = Field(description="Of it in the file.")
+    measured_s: Real = Field(description="Mean time of a call by itself [s].")
+    predicted_s: Real = Field(description="The prediction of that [s].")
+    saved_s: Real = Field(description="What the step would be shorter by at the shortest known time [s].")
+
+
+class KernelChange(Part):
+    """A kernel in two files."""
+
+    kernel: str = Field(description="Its name.")
+    before_s: Real = Field(description="Mean time of a call in the first file [s].")
+    after_s: Real = Field(description="In the second one [s].")
+    change: Real = Field(description="Relative change.")
+    noise: Real = Field(description="Half of its 95 % interval, all kernels together (Bonferroni).")
+    verdict: Literal["slower", "faster", "same"] = Field(description="Beyond the threshold and the noise.")
+
+
+class KernelComparison(Part):
+    """Two files of measured times."""
+
+    threshold: Real = Field(description="Relative change that counts at least.")
+    noise: Real = Field(description="Relative standard deviation of one measurement.")
+    noise_basis: str = Field(description="`repeated measurements` or `stated`.")
+    changes: list[KernelChange] = Field(description="The largest increase first.")
+    not_in_both: Texts = Field(description="Kernels of one file alone.")
+
+
+class KernelsDocument(Document):
+    """`ettrick kernels SCENARIO --json`; see [what a step is made of](../howto/find-slow-kernels.md)."""
+
+    scenario: str = Field(description="Name of the scenario.")
+    job: str = Field(description="Name of the job.")
+    job_index: Whole = Field(description="Its place among the jobs, counted from 0.")
+    accelerator: str = Field(description="Of the first pool.")
+    benchmarks: str = Field(description="Accelerator whose kernels were measured; empty if none of the generation.")
+    step_s: Real = Field(description="Time of a step [s].")
+    step_s_band90: Pair = Field(description="Interval that holds it with 90 % [s]; null for a measured step.")
+    breakdown_s: Numbers = Field(description="By term; the kernels of a term add up to it [s].")
+    roofs: Numbers = Field(description="Best measured rate of matrix products by format [FLOP/s].")
+    memory_bytes_per_s: Real = Field(description="Bandwidth of the memory [B/s].")
+    kernels: list[KernelRow] = Field(description="The largest share of the step first.")
+    measured: list[MeasuredKernel] = Field(description="The largest possible gain first; empty without a file.")
+    calibrated_step_s: Number = Field(description="The step with measured kernels [s]; null without a file.")
+    software: Numbers = Field(description="Shares to state as `software` of the job; empty without a file.")
+    comparison: KernelComparison | None = Field(description="Of two files.")
+    notes: Texts = Field(description="What to know about the numbers.")
+
+
 DOCUMENTS: dict[str, type[Document]] = {
     **models.DOCUMENTS,
     "explain": ExplainDocument,
     "worth": WorthDocument,
     "layouts": LayoutsDocument,
     "fit": FitDocument,
+    "kernels": KernelsDocument,
 }
 """All documents by command; `worth` is ``explain --worth``."""
 

@@ -8,11 +8,14 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sim.catalog import accelerators
 from sim.steps.hardware import Constants, Efficiencies
+from sim.units import DURATION, parse
 from sim.yamlfile import load
 
 if TYPE_CHECKING:
     from sim.steps.hardware import Accelerator
+    from sim.steps.kernels import Benchmarks
     from sim.yamlfile import Table
 
 LOGITS = 0.7
@@ -120,3 +123,38 @@ def calibrated_sigma(shares: Efficiencies, *, experts: bool) -> float:
     sigma = fit()["sigma"]
     known = float(sigma["calibrated experts" if experts else "calibrated"])
     return known if shares.basis == "fitted" else max(known, shares.sigma / 2)
+
+
+@functools.cache
+def _kernels() -> Table:
+    """Return the measured kernels as they are written: see the file's comments."""
+    content: Table = load(Path(__file__).parent / "kernels.yaml").data
+    return content
+
+
+def benchmarks(chip: Accelerator, shares: Efficiencies) -> Benchmarks:
+    """Return what kernels of an accelerator reach by themselves, given what steps reach on it.
+
+    Where nobody has published measurements of its generation, matrix products of all sizes reach the same share.
+    """
+    from sim.steps.kernels import Benchmarks, Product  # what few commands need
+
+    entries, known = _kernels(), accelerators()
+    names = [name for name, entry in known.items() if entry.title == chip.title and name in entries]
+    names += [name for name in entries if known[name].generation == chip.generation]
+    if not names:
+        share = shares.gemm / fit()["assumed"]["matmul_share"]
+        products = dict.fromkeys(chip.peak, Product(share, constants().memory, 0.0, share))
+        return Benchmarks(products, in_step=KERNEL)
+    entry = entries[names[0]]
+    products = {
+        name: Product(row["compute"], row["memory"], parse(row["start"], DURATION), row["best"], row["error"])
+        for name, row in entry["gemm"].items()
+    }
+    if "fp8" in products:
+        products["mxfp8"] = products["fp8"]
+    collectives = {
+        name: {int(ranks): 1e9 * rate for ranks, rate in row.items()}
+        for name, row in entry.get("collectives", {}).items()
+    }
+    return Benchmarks(products, entry["sms"], collectives, KERNEL, known[names[0]].title)

@@ -145,10 +145,10 @@ def _elementwise(work: Workload, chip: Accelerator, constants: Constants, *, exp
     moved = constants.touches * (kept.whole / work.split + kept.divided / work.tensor)
     if not work.fused_attention:
         moved += constants.score_touches * kept.scores / work.tensor
-    return (passes(work) + _cheap_again(work, experts=experts)) * work.tokens * moved / chip.memory_bandwidth
+    return (passes(work) + cheap_again(work, experts=experts)) * work.tokens * moved / chip.memory_bandwidth
 
 
-def _cheap_again(work: Workload, *, experts: bool) -> float:
+def cheap_again(work: Workload, *, experts: bool) -> float:
     """Return the passes through the inventory that modules which are computed again add [-]."""
     if not work.shape.gated or not work.again:
         return 0.0
@@ -193,28 +193,39 @@ def _context(work: Workload, links: Links, constants: Constants) -> float:
 def _expert(work: Workload, links: Links, constants: Constants) -> float:
     r"""Return the time that tokens are on their way to experts and back, hidden or not [s].
 
-    Four exchanges, with full recomputation six. Each sends 2 T h k / t bytes, of which a share (e - 1) / e leaves the
-    GPU. Between domains a token goes once to each domain in which it has experts, through the GPU's own NIC; the slower
-    of the two ways counts. Tensor ranks that share an expert gather each other's tokens, and sum what comes out.
+    Four exchanges, with full recomputation six. Tensor ranks that share an expert gather each other's tokens, and sum
+    what comes out.
     """
-    ranks, experts = work.expert, work.shape.experts
+    experts = work.shape.experts
     if experts is None:
         return 0.0
-    token = 2 * work.tokens * work.shape.hidden / work.tensor
     seconds = 0.0
-    if ranks > 1:
-        local, network, inside = links.expert
-        seconds = token * experts.active * (ranks - 1) / ranks / (constants.scale_up * local)
-        if network:
-            outside = 1 - inside / ranks
-            copies = outside * min(experts.active, experts.domains or ranks, ranks / inside)
-            seconds = max(seconds, token * copies / (constants.network * network))
-        seconds += constants.latency
+    if work.expert > 1:
+        seconds = all_to_all(work, links, constants) + constants.latency
     if work.expert_tensor > 1:
+        token = 2 * work.tokens * work.shape.hidden / work.tensor
         gathered = token * experts.active * (work.expert_tensor - 1)
         seconds += gathered / rate(links.tensor, constants) + constants.latency
     exchanges = 4 + 2 * max(work.whole_again, "experts" in work.again)
     return exchanges * seconds
+
+
+def all_to_all(work: Workload, links: Links, constants: Constants) -> float:
+    """Return the time of one exchange between expert ranks, without its start [s].
+
+    Each sends 2 T h k / t bytes, of which a share (e - 1) / e leaves the GPU. Between domains a token goes once to each
+    domain in which it has experts, through the GPU's own NIC; the slower of the two ways counts.
+    """
+    experts, ranks = work.shape.experts, work.expert
+    assert experts is not None, "only a model with experts has expert ranks"
+    token = 2 * work.tokens * work.shape.hidden / work.tensor
+    local, network, inside = links.expert
+    seconds = token * experts.active * (ranks - 1) / ranks / (constants.scale_up * local)
+    if network:
+        outside = 1 - inside / ranks
+        copies = outside * min(experts.active, experts.domains or ranks, ranks / inside)
+        seconds = max(seconds, token * copies / (constants.network * network))
+    return seconds
 
 
 @dataclass(frozen=True)

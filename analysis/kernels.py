@@ -1,0 +1,523 @@
+"""What a step is made of: kernels as data, as text, as a roofline, as test cases, and beside measured times."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from typing import TYPE_CHECKING, Literal
+
+from analysis.amounts import percent_text
+from analysis.page.charts.data import Curves, Dot, Scale, Series
+from analysis.page.formats import terminal
+from analysis.page.model import FirstScreen, Picture, Report, Section, grid
+from analysis.results.explained import (
+    KernelChange,
+    KernelComparison,
+    KernelRow,
+    KernelsDocument,
+    MeasuredKernel,
+)
+from analysis.results.models import FORMAT
+from analysis.results.step import unit_text
+from analysis.statistics.estimates import t_quantile
+from sim.catalog import steps
+from sim.steps.kernels import calibrated, kernels
+from sim.yamlfile import suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from sim import Prepared
+    from sim.steps import StepPlan
+    from sim.steps.kernels import Benchmarks, Kernel
+
+Measured = dict[str, list[float]]
+
+"""Measured times of kernels by themselves, by name [s]."""
+
+COLUMNS = (
+    "kernel", "kind", "format", "m", "n", "k", "groups", "bytes", "ranks", "calls", "predicted_us", "measured_us",
+)  # fmt: skip
+
+"""Columns of test cases: a measured file needs the first and the last one."""
+
+_COUNTED = ("gemm", "attention", "elementwise", "collective")
+
+_SIZE = {"T": 1e12, "us": 1e-6}
+
+
+class MeasuredError(ValueError):
+    """A file of measured times that cannot be used; the message names file and line."""
+
+
+def _kernels_of(prepared: Prepared, job: str | None) -> tuple[int, StepPlan, list[Kernel]]:
+    """Return the number of a job, its step and the kernels of that.
+
+    Raises
+    ------
+    ValueError
+        If there is no such job, or the step model lacks its inputs.
+    """
+    names = [one.name for one in prepared.scenario.jobs]
+    if job is not None and job not in names:
+        raise ValueError(f"--job: there is no job '{job}'{suggest(job, names)}")
+    index = names.index(job) if job is not None else 0
+    plan = prepared.jobs[index].plan
+    if plan is None:
+        raise ValueError(f"job '{names[index]}': the step model needs its model, batch and parallelism")
+    return index, plan, kernels(plan, steps.benchmarks(plan.machine.chip, plan.machine.shares))
+
+
+def shapes_csv(rows: Sequence[Kernel]) -> str:
+    """Return the shapes as CSV, a line for each kernel that can be measured; times in microseconds."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(COLUMNS)
+    for row in _by_share(rows):
+        if row.kind in _COUNTED:
+            sizes = (f"{size:.10g}" for size in (row.m, row.n, row.k, row.groups, row.size))
+            out.writerow(
+                [row.id, row.kind, row.precision, *sizes, row.ranks, f"{row.count:.10g}", f"{row.alone * 1e6:.6g}", ""]
+            )
+    return text.getvalue()
+
+
+def read_measured(path: Path, rows: Sequence[Kernel]) -> Measured:
+    """Return the times of a file; several lines of a kernel are repeated measurements, empty times none.
+
+    Raises
+    ------
+    MeasuredError
+        If the file cannot be read, or a line names no kernel of the step or has no time above zero.
+    """
+    known = [row.id for row in rows if row.kind in _COUNTED]
+    found: Measured = {}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            table = csv.DictReader(file)
+            for column in ("kernel", "measured_us"):
+                if column not in (table.fieldnames or ()):
+                    near = suggest(column, table.fieldnames or ())
+                    raise MeasuredError(f"{path}:1: has no column '{column}'{near}")
+            for line in table:
+                name, text = (line["kernel"] or "").strip(), (line["measured_us"] or "").strip()
+                if not text:
+                    continue
+                at = f"{path}:{table.line_num}"
+                if name not in known:
+                    raise MeasuredError(f"{at}: kernel: the step has no '{name}'{suggest(name, known)}")
+                found.setdefault(name, []).append(_seconds(text, at))
+    except OSError as error:
+        raise MeasuredError(f"{path}: cannot be read: {(error.strerror or 'not a file').lower()}") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise MeasuredError(f"{path}: is no CSV in UTF-8") from None
+    if not found:
+        raise MeasuredError(f"{path}: measured_us: is empty in all lines")
+    return found
+
+
+def _seconds(text: str, at: str) -> float:
+    try:
+        time = float(text)
+    except ValueError:
+        time = math.nan
+    if not 0 < time < math.inf:
+        raise MeasuredError(f"{at}: measured_us: must be a number above 0, not '{text}'")
+    return time * _SIZE["us"]
+
+
+def describe_kernels(
+    prepared: Prepared, job: str | None, files: Sequence[Path] = (), threshold: float = 0.05, noise: float = 0.02
+) -> tuple[KernelsDocument, list[Kernel]]:
+    """Return the kernels of a step as a document, and as they are.
+
+    Parameters
+    ----------
+    prepared, job
+        The scenario, and the name of a job; without one, the first.
+    files
+        Measured times: of one file, or of two that are compared, of which the second one counts.
+    threshold
+        Relative change between two files that counts at least [-].
+    noise
+        Relative standard deviation of one measurement [-], where no kernel was measured more than once.
+
+    Raises
+    ------
+    ValueError
+        If the job has no such step, or a file cannot be used.
+    """
+    index, plan, rows = _kernels_of(prepared, job)
+    chip = plan.machine.chip
+    benchmarks = steps.benchmarks(chip, plan.machine.shares)
+    measured = [read_measured(path, rows) for path in files]
+    formats = {row.precision for row in rows if row.kind in ("gemm", "attention")}
+    products = benchmarks.products
+    roofs = {each: products.get(each, products["bf16"]).best * chip.peak[each] for each in sorted(formats)}
+    means = {name: _mean(times) for name, times in measured[-1].items()} if measured else {}
+    after = calibrated(rows, means)
+    content = KernelsDocument(
+        format=FORMAT,
+        scenario=prepared.scenario.name,
+        job=prepared.scenario.jobs[index].name,
+        job_index=index,
+        accelerator=chip.title,
+        benchmarks=benchmarks.source,
+        step_s=plan.time,
+        step_s_band90=plan.band90 if plan.sigma else None,
+        breakdown_s=plan.breakdown._asdict(),
+        roofs=roofs,
+        memory_bytes_per_s=chip.memory_bandwidth,
+        kernels=[_row(row, plan) for row in _by_share(rows)],
+        measured=opportunities(rows, measured[-1]) if measured else [],
+        calibrated_step_s=math.fsum(row.step_time for row in after) if means else None,
+        software=_software(plan, rows, after) if means and plan.scale == 1.0 else {},
+        comparison=compared(*measured, threshold=threshold, noise=noise) if len(measured) > 1 else None,
+        notes=list(_notes(plan, benchmarks, means)),
+    )
+    return content, rows
+
+
+def _by_share(rows: Sequence[Kernel]) -> list[Kernel]:
+    return sorted(rows, key=lambda row: -row.step_time)
+
+
+def _row(row: Kernel, plan: StepPlan) -> KernelRow:
+    return KernelRow(
+        kernel=row.id,
+        kind=row.kind,
+        term=row.term,
+        format=row.precision,
+        m=row.m,
+        n=row.n,
+        k=row.k,
+        groups=row.groups,
+        ranks=row.ranks,
+        calls=row.count,
+        flop=row.flop,
+        bytes=row.size,
+        flop_per_byte=row.intensity,
+        bound=row.bound,
+        waves=row.waves,
+        alone_s=row.alone,
+        best_s=row.best or None,
+        call_s=row.time,
+        step_s=row.step_time,
+        share=row.step_time / plan.time,
+        reached=row.reached,
+    )
+
+
+def _software(plan: StepPlan, rows: Sequence[Kernel], after: Sequence[Kernel]) -> dict[str, float]:
+    """Return the shares of the peak with which the step model has the measured times: keys of ``software``."""
+    shares, found = plan.machine.shares, {}
+    in_step = {"gemm": float(steps.fit()["assumed"]["matmul_share"]), "attention": steps.KERNEL}
+    for term, factor in in_step.items():
+        before, now = (math.fsum(row.step_time for row in each if row.term == term) for each in (rows, after))
+        if now != before:
+            found[term] = min(getattr(shares, term) / factor * before / now, 1.0)
+    return found
+
+
+def opportunities(rows: Sequence[Kernel], measured: Measured) -> list[MeasuredKernel]:
+    """Return the measured kernels, those first that the step would gain most from at the shortest known time.
+
+    A kernel adds as much more to the step as it takes longer by itself, but for what is hidden.
+    """
+    found = []
+    for row in rows:
+        if row.id in measured:
+            mean = _mean(measured[row.id])
+            found.append(
+                MeasuredKernel(
+                    kernel=row.id,
+                    measurements=len(measured[row.id]),
+                    measured_s=mean,
+                    predicted_s=row.alone,
+                    saved_s=row.count * (mean - row.best) * row.time / row.alone,
+                )
+            )
+    return sorted(found, key=lambda one: -one.saved_s)
+
+
+def compared(before: Measured, after: Measured, *, threshold: float, noise: float) -> KernelComparison:
+    """Return the changes between two files, the largest increase first.
+
+    The noise of a measurement is the relative standard deviation of repeated ones, pooled over kernels and files, or as
+    stated. A change is one if it is larger than `threshold` and its 95 % interval, all kernels together (Bonferroni).
+    """
+    repeated = [times for each in (before, after) for times in each.values()]
+    degrees = sum(len(times) - 1 for times in repeated)
+    if degrees:
+        noise = math.sqrt(math.fsum((time / _mean(times) - 1) ** 2 for times in repeated for time in times) / degrees)
+    both = before.keys() & after.keys()
+    quantile = t_quantile(1 - 0.05 / max(len(both), 1), degrees or math.inf)
+    found = []
+    for name in both:
+        old, new = _mean(before[name]), _mean(after[name])
+        width = quantile * noise * math.sqrt(1 / len(before[name]) + (new / old) ** 2 / len(after[name]))
+        change = new / old - 1
+        verdict: Literal["slower", "faster", "same"] = "slower" if change > 0 else "faster"
+        if abs(change) <= max(threshold, width):
+            verdict = "same"
+        found.append(KernelChange(kernel=name, before_s=old, after_s=new, change=change, noise=width, verdict=verdict))
+    return KernelComparison(
+        threshold=threshold,
+        noise=noise,
+        noise_basis="repeated measurements" if degrees else "stated",
+        changes=sorted(found, key=lambda one: (-one.change, one.kernel)),
+        not_in_both=sorted(before.keys() ^ after.keys()),
+    )
+
+
+def _mean(times: Sequence[float]) -> float:
+    return math.fsum(times) / len(times)
+
+
+def _notes(plan: StepPlan, benchmarks: Benchmarks, means: Mapping[str, float]) -> Iterator[str]:
+    if benchmarks.source:
+        error = benchmarks.products.get(plan.work.precision, benchmarks.products["bf16"]).error
+        yield (
+            f"matrix products depend on their size as those of {benchmarks.source} measured by themselves (fitted, "
+            f"mean error {percent_text(error, 1)}); their sum is that of the step model, fitted to whole steps; that "
+            "fit has no term of partly filled waves, which are counted here in tiles of 128 x 256"
+        )
+    else:
+        yield (
+            "no measurements of matrix products by size are published for this generation: all reach the same share of "
+            "the peak, and are given no waves"
+        )
+    yield "kernels are those of the slowest stage, on one GPU; of collectives, time in the step is what is not hidden"
+    if plan.scale != 1.0:
+        yield f"times in the step are the model's x {plan.scale:.3f}, measured over modelled step of the scenario"
+    if means:
+        yield "measured times are of kernels by themselves; a kernel takes as much longer in the step as before"
+        if plan.scale != 1.0:
+            yield "the scenario states a measured step, so no shares for its software are derived from kernels"
+
+
+def regressions(content: KernelsDocument) -> list[str]:
+    """Return a line for each kernel that has become slower beyond threshold and noise."""
+    found = content.comparison
+    return [
+        f"{one.kernel}: slower by {percent_text(one.change, 1)} (threshold {percent_text(found.threshold, 1)}, "
+        f"noise {percent_text(one.noise, 1)})"
+        for one in (found.changes if found is not None else ())
+        if found is not None and one.verdict == "slower"
+    ]
+
+
+# Kernels in the terminal, and on a page.
+
+_NAMED = 8
+
+"""Kernels that a picture names."""
+
+_ACROSS, _UP = 72, 16
+
+"""Letters of a roofline in the terminal."""
+
+
+def sections(content: KernelsDocument, top: int | None = None) -> list[Section]:
+    """Return the kernels as tables, the `top` ones with the largest share of the step."""
+    shown = content.kernels[:top]
+    rows = [
+        [
+            row.kernel,
+            _sizes(row),
+            row.format,
+            f"{row.calls:,.4g}",
+            "" if row.flop_per_byte is None else f"{row.flop_per_byte:,.0f}",
+            row.bound or "",
+            "" if row.waves is None else percent_text(row.waves, 0),
+            _us(row.alone_s) if row.kind in _COUNTED else "",
+            f"{row.step_s * 1e3:,.4g}",
+            percent_text(row.share, 1),
+            "" if row.reached is None else percent_text(row.reached, 0),
+        ]
+        for row in shown
+    ]
+    heads = ["kernel", "m x n x k, or size", "format", "calls", "FLOP/B", "bound", "waves", "alone [us]", "step [ms]"]
+    heads += ["of step", "of achievable"]
+    rest = content.kernels[len(shown) :]
+    left = math.fsum(row.share for row in rest)
+    text = [f"step {_step_text(content)} on {content.accelerator}, by kernel of the slowest stage"]
+    text += [f"{len(rest)} others: {percent_text(left, 1)} of the step"] if rest else []
+    title = f"{content.scenario}, job {content.job}"
+    found = [Section("kernels", title, tuple(text), (grid("", heads, rows, (0, 1, 2, 5)),), tuple(content.notes))]
+    if content.measured:
+        found.append(_measured_section(content))
+    if content.comparison is not None:
+        found.append(_comparison_section(content.comparison))
+    return found
+
+
+def _step_text(content: KernelsDocument) -> str:
+    """Return the time of the step with its band, or that it is measured."""
+    band = content.step_s_band90
+    return f"{content.step_s:,.4g} s " + (
+        "(measured)" if band is None else f"(90 %: {band[0]:,.4g} to {band[1]:,.4g} s)"
+    )
+
+
+def _sizes(row: KernelRow) -> str:
+    if row.m:
+        groups = f"{row.groups:,.4g} x " if row.groups != 1 else ""
+        return groups + " x ".join(f"{size:.6g}" for size in (row.m, row.n, row.k))
+    if not row.bytes:
+        return ""
+    return unit_text(row.bytes, "B") + (f", {row.ranks:,} GPUs" if row.ranks else "")
+
+
+def _us(seconds: float) -> str:
+    time = seconds / _SIZE["us"]
+    return f"{time:,.0f}" if time >= 1000 else f"{time:.4g}"
+
+
+def _measured_section(content: KernelsDocument) -> Section:
+    rows = [
+        [
+            one.kernel,
+            f"{one.measurements:,}",
+            _us(one.measured_s),
+            _us(one.predicted_s),
+            percent_text(one.measured_s / one.predicted_s - 1, 1, "+"),
+            f"{one.saved_s * 1e3:,.4g}",
+        ]
+        for one in content.measured
+    ]
+    heads = ["kernel", "measurements", "measured [us]", "predicted [us]", "difference", "step shorter by [ms]"]
+    assert content.calibrated_step_s is not None
+    notes = [f"with these kernels a step takes {content.calibrated_step_s:,.4g} s; as modelled {content.step_s:,.4g} s"]
+    if content.software:
+        stated = ", ".join(f"{name}: {share:.4g}" for name, share in content.software.items())
+        notes.append(f"to simulate with them: --set jobs.{content.job_index}.software='{{{stated}}}'")
+    title = "Measured kernels, by what the step would gain at the shortest known time"
+    return Section("measured", title, (), (grid("", heads, rows),), tuple(notes))
+
+
+def _comparison_section(found: KernelComparison) -> Section:
+    rows = [
+        [
+            one.kernel,
+            _us(one.before_s),
+            _us(one.after_s),
+            percent_text(one.change, 1, "+"),
+            percent_text(one.noise, 1),
+            one.verdict,
+        ]
+        for one in found.changes
+    ]
+    slower = sum(one.verdict == "slower" for one in found.changes)
+    title = f"{slower} of {len(found.changes)} kernels are slower than in the first file"
+    text = (
+        f"threshold {percent_text(found.threshold, 1)}; a measurement scatters by {percent_text(found.noise, 2)} "
+        f"({found.noise_basis}); noise is half the 95 % interval of a change, all kernels together"
+    )
+    notes = [f"in one file alone: {', '.join(found.not_in_both)}"] if found.not_in_both else []
+    heads = ["kernel", "before [us]", "after [us]", "change", "noise", "verdict"]
+    return Section("comparison", title, (text,), (grid("", heads, rows, (0, 5)),), tuple(notes))
+
+
+def format_kernels(content: KernelsDocument, top: int | None = None) -> str:
+    """Return kernels and their roofline as text for standard output."""
+    first, *others = sections(content, top)
+    text = [terminal.write([first]), _plotted(content), *([terminal.write(others)] if others else [])]
+    return "\n\n".join(part for part in text if part)
+
+
+def _points(content: KernelsDocument) -> list[tuple[KernelRow, float, float]]:
+    """Return the kernels that compute, the largest share first, with intensity [FLOP/B] and rate in the step [TFLOP/s].
+
+    Of products that differ in the pass alone, one: they lie on each other.
+    """
+    found: dict[tuple[float, ...], tuple[KernelRow, float, float]] = {}
+    for row in content.kernels:
+        if row.flop_per_byte is not None and row.call_s:
+            rate = row.flop / row.call_s / _SIZE["T"]
+            key = (float(f"{row.flop_per_byte:.3g}"), float(f"{rate:.3g}"))
+            found.setdefault(key, (row, row.flop_per_byte, rate))
+    return list(found.values())
+
+
+def roofline(content: KernelsDocument) -> Curves:
+    """Return the roofline: what memory and matrix units allow by arithmetic intensity, and where the kernels are."""
+    points = _points(content)
+    bandwidth = content.memory_bytes_per_s / _SIZE["T"]
+    roofs = {name: rate / _SIZE["T"] for name, rate in content.roofs.items() if rate is not None}
+    knees = [rate / bandwidth for rate in roofs.values()]
+    low, high = min([x for _, x, _ in points] + knees) / 3, max([x for _, x, _ in points] + knees) * 3
+    series = []
+    for number, (name, rate) in enumerate(roofs.items()):
+        knee = rate / bandwidth
+        heights = (low * bandwidth, rate, rate)
+        series.append(Series(f"{name}, achievable", (low, knee, high), heights, look="dashed", hue=number))
+    first = points[0][0]
+    return Curves(
+        f"{first.kernel} is {percent_text(first.share, 1)} of the step, at {percent_text(first.reached or 0.0, 0)} of "
+        "what is achievable",
+        Scale("arithmetic intensity [FLOP/B]", is_log=True),
+        Scale("rate in the step [TFLOP/s]", is_log=True),
+        tuple(series),
+        dots=tuple(Dot(row.kernel if at < _NAMED else "", x, y) for at, (row, x, y) in enumerate(points)),
+    )
+
+
+def _plotted(content: KernelsDocument) -> str:
+    """Return the roofline in letters: a capital for each of the kernels with the largest share of the step."""
+    chart = roofline(content)
+    xs = [x for series in chart.series for x in series.x] + [dot.x for dot in chart.dots]
+    ys = [y for series in chart.series for y in series.y if y is not None] + [dot.y for dot in chart.dots]
+    left, right, low, high = (math.log(end) for end in (min(xs), max(xs), min(ys), max(ys)))
+    cells = [[" "] * _ACROSS for _ in range(_UP)]
+
+    def put(x: float, y: float, sign: str) -> None:
+        column = round((math.log(x) - left) / (right - left) * (_ACROSS - 1))
+        row = round((high - math.log(y)) / (high - low) * (_UP - 1))
+        if cells[row][column] in " -.":
+            cells[row][column] = sign
+
+    bandwidth = content.memory_bytes_per_s / _SIZE["T"]
+    for column in range(_ACROSS):
+        x = math.exp(left + (right - left) * column / (_ACROSS - 1))
+        for series in chart.series:
+            roof = series.y[-1]
+            assert roof is not None
+            put(x, min(roof, max(x * bandwidth, min(ys))), "-")
+    named = [dot for dot in chart.dots if dot.name]
+    letters = [chr(ord("A") + number) for number in range(len(named))]
+    for letter, dot in zip(letters, named, strict=True):
+        put(dot.x, dot.y, letter)
+    for dot in chart.dots[len(named) :]:
+        put(dot.x, dot.y, ".")
+    scale = [f"{math.exp(high):,.0f}", *[""] * (_UP - 2), f"{math.exp(low):,.0f}"]
+    lines = [f"  roofline: {chart.y.title} over {chart.x.title}, both logarithmic; - achievable"]
+    lines += [f"  {mark:>7} |{''.join(row).rstrip()}" for mark, row in zip(scale, cells, strict=True)]
+    ends = [f"{math.exp(end):,.3g}" for end in (left, right)]
+    lines.append(f"  {'':7} +{'-' * _ACROSS}")
+    lines.append(f"  {'':8} {ends[0]}{ends[1]:>{_ACROSS - len(ends[0])}}")
+    lines += [f"  {letter} {dot.name}" for letter, dot in zip(letters, named, strict=True)]
+    return "\n".join(lines)
+
+
+def report(content: KernelsDocument, command: str) -> Report:
+    """Return a page about the kernels of a step."""
+    chart = roofline(content)
+    first = content.kernels[0]
+    alt = f"Roofline of {len(chart.dots)} kernels. {chart.title}."
+    bound: dict[str, float] = {}
+    for row in content.kernels:
+        name = row.bound or "waiting"
+        bound[name] = bound.get(name, 0.0) + row.share
+    largest = sorted(bound.items(), key=lambda pair: -pair[1])[:3]
+    opening = FirstScreen(
+        question="What is a step made of?",
+        answer=(f"{first.kernel} is {percent_text(first.share, 1)} of it, the largest share.",),
+        doubt=(f"Kernels are predicted, not measured; the step is {_step_text(content)}.",),
+        picture=Picture("roofline", chart, alt, "Both axes are logarithmic; dashed: what was measured at best."),
+        drivers=tuple((f"bound by {name}: {percent_text(share, 1)} of the step",) for name, share in largest),
+        not_covered=(("Other stages than the slowest one.",),),
+    )
+    return Report(f"{content.scenario}: kernels", opening, tuple(sections(content)), footer=(command,))

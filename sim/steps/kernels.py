@@ -1,0 +1,478 @@
+r"""What a step is made of: matrix products, attention, element-wise passes and collectives, with the time of each.
+
+The times of the kernels of a term add up to the term of `sim.steps.time.breakdown`. That model has one efficiency for
+all matrix products, fitted to whole steps; how their time divides among them follows from their sizes:
+
+.. math:: t = \frac{2 m n k}{e\, \Pi} + \frac{\text{bytes}}{c\, H} + t_0
+
+as measured of matrix products by themselves (`Benchmarks`). So a small product has a larger share of the time than of
+the FLOP, and the sum stays as it was calibrated.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from sim.steps.memory import INPUT_BYTES, activations
+from sim.steps.time import all_to_all, cheap_again, parameters_per_gpu, passes, rate, stages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sim.steps.hardware import Link
+    from sim.steps.plan import StepPlan
+    from sim.steps.workload import Workload
+
+Kind: TypeAlias = Literal["gemm", "attention", "elementwise", "collective", "wait"]
+
+Bound: TypeAlias = Literal["compute", "memory", "latency", "waves", "bandwidth"]
+
+TILE = (128, 256)
+
+"""Rows and columns of a product that a multiprocessor computes at a time: the large tile of Hopper's and later kernels
+(assumed)."""
+
+
+class Product(NamedTuple):
+    """How matrix products of one precision depend on their size, measured by themselves.
+
+    Parameters
+    ----------
+    compute, memory
+        Share of the peak [-], and coefficient of the memory bandwidth [-].
+    start
+        Time of an empty product [s].
+    best
+        Best measured share of the peak [-].
+    error
+        Mean absolute error of the fit [-]; 0 where nothing is fitted.
+    """
+
+    compute: float
+    memory: float
+    start: float
+    best: float
+    error: float = 0.0
+
+
+@dataclass(frozen=True)
+class Benchmarks:
+    """What kernels of an accelerator reach by themselves.
+
+    Parameters
+    ----------
+    products
+        By precision, 16 bits at least.
+    multiprocessors
+        Which compute a tile each [-]; 0 where it is not known.
+    collectives
+        Bus bandwidth inside a scale-up domain by kind and ranks [B/s].
+    in_step
+        Share that attention reaches in a step of what it reaches by itself [-].
+    source
+        Accelerator that was measured; empty where nobody has published such measurements.
+    """
+
+    products: Mapping[str, Product]
+    multiprocessors: int = 0
+    collectives: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    in_step: float = 1.0
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel of the slowest stage, as one GPU runs it.
+
+    Parameters
+    ----------
+    layer, direction, name
+        Kind of layer (``dense``, ``experts``, ``logits`` or ``step``), pass and name: together unique.
+    kind, term
+        What it is, and the term of `Breakdown` that it is a part of.
+    count
+        How often in a step [-]; not whole where layers are uneven, or only some of them are computed again.
+    precision
+        Format of what it reads; empty where it computes nothing.
+    m, n, k, groups
+        Sizes of a product, and how many of them are one kernel [-]. Of attention: queries, keys, head width, and heads
+        times sequences.
+    flop, size
+        FLOP, and bytes moved, of a call: in memory, or of a collective the message [FLOP], [B].
+    ranks
+        GPUs of the group [-]; 0 where it needs no other GPU.
+    alone
+        Predicted time of a call by itself [s].
+    best
+        Shortest time of a call that the machine is known to reach [s].
+    time
+        What a call adds to the step [s]: of a collective what is not hidden.
+    bound
+        What most of its time alone goes to; ``None`` of what waits.
+    waves
+        Share of the multiprocessors that work, the mean over waves of tiles [-]; ``None`` where there are no tiles.
+    """
+
+    layer: str
+    direction: str
+    name: str
+    kind: Kind
+    term: str
+    count: float
+    precision: str = ""
+    m: float = 0.0
+    n: float = 0.0
+    k: float = 0.0
+    groups: float = 1.0
+    flop: float = 0.0
+    size: float = 0.0
+    ranks: int = 0
+    alone: float = 0.0
+    best: float = 0.0
+    time: float = 0.0
+    bound: Bound | None = None
+    waves: float | None = None
+
+    @property
+    def id(self) -> str:
+        """Name of the kernel in files."""
+        return f"{self.layer}/{self.direction}/{self.name}".replace(" ", "-")
+
+    @property
+    def step_time(self) -> float:
+        """What all calls add to a step [s]."""
+        return self.count * self.time
+
+    @property
+    def intensity(self) -> float | None:
+        """Arithmetic intensity [FLOP/B]."""
+        return self.flop / self.size if self.flop and self.size else None
+
+    @property
+    def reached(self) -> float | None:
+        """Share of the achievable rate that a call reaches in the step, of a collective by itself [-]."""
+        spent = self.alone if self.kind == "collective" else self.time
+        return self.best / spent if self.best and spent else None
+
+
+def kernels(plan: StepPlan, benchmarks: Benchmarks) -> list[Kernel]:
+    """Return the kernels of a step; their `step_time` add up to the step, term by term.
+
+    Parameters
+    ----------
+    plan
+        The step.
+    benchmarks
+        What kernels reach by themselves.
+    """
+    work = plan.work
+    found = stages(work, plan.machine)
+    layers, mixed = work.shape.all_layers, work.shape.expert_layers
+    each = work.microbatches * found.layers
+    rows: list[Kernel] = []
+    for experts, count in ((False, layers - mixed), (True, mixed)):
+        if count:
+            rows += _layer(plan, each * count / layers, experts=experts)
+    if found.logits:
+        rows += _logits(work)
+    rows += [*_between_stages(work), *_replicas(work), *_rest(plan)]
+    rows = [_timed(row, plan, benchmarks) for row in rows]
+    # Each term divides by the times that its kernels take alone.
+    terms = plan.breakdown._asdict()
+    sums = dict.fromkeys(terms, 0.0)
+    for row in rows:
+        sums[row.term] += row.count * row.alone
+    shares = {term: terms[term] / total if total else 0.0 for term, total in sums.items()}
+    return [replace(row, time=row.alone * shares[row.term]) for row in rows if terms[row.term] or row.alone]
+
+
+def _layer(plan: StepPlan, count: float, *, experts: bool) -> Iterator[Kernel]:
+    """Yield what a layer does for a microbatch; `count` is layers times microbatches [-]."""
+    work = plan.work
+    name = "experts" if experts else "dense"
+    for product in _products(work, experts=experts):
+        yield from _passes(replace(product, layer=name, count=count, precision=work.precision), work)
+    yield from _attention(work, name, count)
+    yield from _elementwise(plan, name, count, experts=experts)
+    yield from _exchanges(work, name, count, experts=experts)
+    if plan.breakdown.launch:
+        constants = plan.machine.constants
+        wait = passes(work) * (constants.launch + (constants.expert_launch if experts else 0.0))
+        yield Kernel(name, "all", "host launch", "wait", "launch", count, alone=wait)
+
+
+def _products(work: Workload, *, experts: bool) -> Iterator[Kernel]:
+    """Yield the products of the forward pass with weights: m tokens, n outputs and k inputs."""
+    shape, ranks, tokens = work.shape, work.tensor, work.tokens
+    hidden, low = shape.hidden, shape.latent
+
+    def product(name: str, m: float, n: float, k: float, groups: float = 1.0) -> Kernel:
+        return Kernel("", "forward", name, "gemm", "gemm", 0.0, m=m, n=n, k=k, groups=groups)
+
+    if low is None:
+        yield product("qkv", tokens, (shape.heads + 2 * shape.kv_heads) * shape.head_width / ranks, hidden)
+    else:
+        # Every rank compresses its own part of the tokens.
+        yield product("q down", tokens / ranks, low.query_rank, hidden)
+        yield product("kv down", tokens / ranks, low.kv_rank + low.rotary, hidden)
+        yield product("q up", tokens, shape.heads * (low.head + low.rotary) / ranks, low.query_rank)
+        yield product("kv up", tokens, shape.heads * (low.head + low.value) / ranks, low.kv_rank)
+    yield product("proj", tokens, hidden, shape.attention_output / ranks)
+    gates = shape.matrices - 1
+    width: float = shape.ffn
+    if experts:
+        assert shape.experts is not None, "only a model with experts has layers with experts"
+        width = shape.experts.shared
+        yield product("router", tokens / ranks, shape.experts.count, hidden)
+        held = shape.experts.count / work.expert
+        met = tokens / ranks * shape.experts.active * work.expert_tensor / held
+        inside = shape.experts.ffn / work.expert_tensor
+        yield product("expert fc1", met, gates * inside, hidden, held)
+        yield product("expert fc2", met, hidden, inside, held)
+    if width:
+        kind = "shared " if experts else ""
+        yield product(f"{kind}fc1", tokens, gates * width / ranks, hidden)
+        yield product(f"{kind}fc2", tokens, hidden, width / ranks)
+
+
+_AGAIN = {"up_projection": ("q up", "kv up"), "mlp": ("fc1", "fc2"), "shared_experts": ("shared fc1", "shared fc2")}
+_AGAIN |= {"experts": ("expert fc1", "expert fc2")}
+
+"""Products of the modules that are computed again."""
+
+
+def _passes(product: Kernel, work: Workload) -> Iterator[Kernel]:
+    """Yield a product forward, its gradients of inputs and of weights, and where it is computed again."""
+    m, n, k = product.m, product.n, product.k
+    yield product
+    yield replace(product, direction="input gradient", n=k, k=n)
+    yield replace(product, direction="weight gradient", m=n, n=k, k=m)
+    again = work.whole_again + sum(product.name in _AGAIN.get(module, ()) for module in work.again)
+    if again:
+        yield replace(product, direction="recompute", count=again * product.count)
+
+
+def _logits(work: Workload) -> Iterator[Kernel]:
+    shape = work.shape
+    count = work.microbatches * (1 + shape.depths)
+    sizes = (work.tokens, shape.vocabulary / work.tensor, shape.hidden)
+    forward = Kernel("logits", "forward", "output", "gemm", "logits", count, "bf16", *sizes)
+    yield from (row for row in _passes(forward, work) if row.direction != "recompute")
+
+
+def _attention(work: Workload, layer: str, count: float) -> Iterator[Kernel]:
+    """Yield the core of attention: its passes are those of `sim.steps.time`, half a pass more backward where fused."""
+    shape = work.shape
+    half = 0.5 if work.fused_attention else 1.0
+    flop = 2 * work.tokens * work.sequence * shape.attention_width * half / work.tensor
+    heads = shape.heads * work.microbatch / work.tensor
+    queries = work.sequence / work.context
+    low = shape.latent
+    width = shape.head_width if low is None else low.head + low.rotary
+    grouped = shape.kv_width if low is None else shape.attention_width
+    size = INPUT_BYTES[work.attention]
+    # Queries and outputs of a rank's own tokens, keys and values of all tokens.
+    moved = work.tokens * (shape.heads * width + shape.attention_output) + work.microbatch * work.sequence * grouped
+    moved *= size / work.tensor
+    if not work.fused_attention:
+        moved += 4 * size * heads * queries * work.sequence
+    row = Kernel(
+        layer, "forward", "attention", "attention", "attention", count, work.attention, queries, work.sequence, width,
+        heads, flop, moved,
+    )  # fmt: skip
+    yield row
+    yield replace(row, direction="backward", flop=(2.5 if work.fused_attention else 2.0) * flop, size=2 * moved)
+    again = work.whole_again + ("attention" in work.again and not work.fused_attention)
+    if again:
+        yield replace(row, direction="recompute", count=again * count)
+
+
+def _elementwise(plan: StepPlan, layer: str, count: float, *, experts: bool) -> Iterator[Kernel]:
+    """Yield what only moves memory: the parts of the inventory, each touched a few times per pass."""
+    work, constants = plan.work, plan.machine.constants
+    kept = activations(work.shape, work.sequence, experts=experts, fused=work.fused_elementwise)
+    parts = [
+        ("norm and residual", constants.touches * kept.whole / work.split),
+        ("rotation and activation", constants.touches * kept.divided / work.tensor),
+        ("softmax", 0.0 if work.fused_attention else constants.score_touches * kept.scores / work.tensor),
+    ]
+    again = work.whole_again + cheap_again(work, experts=experts)
+    for name, part in parts:
+        for direction, times, calls in (("forward", 1, 1.0), ("backward", 2, 1.0), ("recompute", 1, again)):
+            if part and calls:
+                size = times * part * work.tokens
+                yield Kernel(
+                    layer, direction, name, "elementwise", "elementwise", count * calls, work.precision, size=size
+                )  # fmt: skip
+
+
+def _exchanges(work: Workload, layer: str, count: float, *, experts: bool) -> Iterator[Kernel]:
+    """Yield the collectives inside a layer; a message is what all ranks hold together, of all-to-all what one has."""
+    token = 2 * work.tokens * work.shape.hidden
+    directions = [("forward", 1.0, 1.0), ("backward", 1.0, 2.0)]
+    directions += [("recompute", work.whole_again, 1.0)] if work.whole_again else []
+    for direction, calls, more in directions:
+        if work.tensor > 1:
+            kinds = ("reduce-scatter", "all-gather") if work.sequence_parallel else ("all-reduce",)
+            for name in kinds:
+                yield _collective(layer, direction, name, "tensor", 2 * calls * count, token, work.tensor)
+        if work.context > 1:
+            sent = more * 2 * work.tokens * work.shape.kv_width / work.tensor
+            rounds = calls * count * (work.context - 1)
+            yield _collective(layer, direction, "send-receive keys and values", "context", rounds, sent, work.context)
+    mixture = work.shape.experts
+    if not experts or mixture is None:
+        return
+    if not work.whole_again and "experts" in work.again:
+        directions.append(("recompute", 1.0, 1.0))
+    for direction, calls, _ in directions:
+        message = token * mixture.active / work.tensor
+        if work.expert > 1:
+            yield _collective(layer, direction, "all-to-all", "expert", 2 * calls * count, message, work.expert)
+        if work.expert_tensor > 1:
+            for name in ("reduce-scatter", "all-gather"):
+                shared = message * work.expert_tensor
+                yield _collective(
+                    layer, direction, f"{name} experts", "expert", calls * count, shared, work.expert_tensor
+                )  # fmt: skip
+
+
+def _collective(layer: str, direction: str, name: str, term: str, count: float, size: float, ranks: int) -> Kernel:
+    return Kernel(layer, direction, name, "collective", term, count, size=size, ranks=ranks)
+
+
+def _between_stages(work: Workload) -> Iterator[Kernel]:
+    if work.pipeline > 1:
+        size = 2 * work.tokens * work.shape.hidden / work.tensor
+        count = work.microbatches * work.virtual
+        for direction in ("forward", "backward"):
+            yield _collective("step", direction, "send-receive activations", "pipeline", count, size, 2)
+
+
+def _replicas(work: Workload) -> Iterator[Kernel]:
+    """Yield what data-parallel ranks exchange: gradients, and parameters where state is divided."""
+    shared, experts = parameters_per_gpu(work)
+    for of, parameters, ranks in (("", shared, work.data_ranks), (" experts", experts, work.expert_replicas)):
+        if ranks == 1 or not parameters:
+            continue
+        gradients, held = parameters * work.reduced_bytes, parameters * INPUT_BYTES[work.precision]
+        if work.sharding == "none":
+            yield _collective("step", "update", f"all-reduce gradients{of}", "data", 1, gradients, ranks)
+            continue
+        if work.sharding == "parameters":
+            among = min(work.shard_ranks or ranks, ranks)
+            times = work.reductions
+            if among > 1:
+                gathered = 2 * parameters
+                yield _collective("step", "all", f"all-gather parameters{of}", "data", 2 * times, gathered, among)
+                yield _collective("step", "backward", f"reduce-scatter gradients{of}", "data", times, gradients, among)
+            if among < ranks:
+                size, groups = gradients / among, ranks // among
+                yield _collective("step", "update", f"all-reduce gradients{of}", "data", 1, size, groups)
+            continue
+        yield _collective("step", "update", f"reduce-scatter gradients{of}", "data", work.reductions, gradients, ranks)
+        yield _collective("step", "update", f"all-gather parameters{of}", "data", 1, held, ranks)
+
+
+def _rest(plan: StepPlan) -> Iterator[Kernel]:
+    """Yield what belongs to no layer."""
+    machine, found = plan.machine, plan.breakdown
+    if found.optimizer:
+        size = found.optimizer / plan.scale * machine.constants.memory * machine.chip.memory_bandwidth
+        yield Kernel("step", "update", "optimizer", "elementwise", "optimizer", 1, "fp32", size=size)
+    for name, term in (("fill and drain", "bubble"), ("host memory", "offload"), ("other", "overhead")):
+        time = getattr(found, term)
+        if time:
+            yield Kernel("step", "all", name, "wait", term, 1, alone=time)
+
+
+def _timed(row: Kernel, plan: StepPlan, benchmarks: Benchmarks) -> Kernel:
+    """Return a kernel with its time alone, the shortest known one, and what bounds it."""
+    machine = plan.machine
+    chip, bandwidth = machine.chip, machine.chip.memory_bandwidth
+    if row.kind == "elementwise":
+        share = machine.constants.memory if row.term == "optimizer" else 1.0
+        return replace(row, alone=row.size / (share * bandwidth), best=row.size / bandwidth, bound="memory")
+    if row.kind == "collective":
+        return _moved(row, plan, benchmarks)
+    if row.kind == "wait":
+        return row
+    peak = chip.peak[row.precision]
+    known = benchmarks.products[row.precision if row.precision in benchmarks.products else "bf16"]
+    if row.kind == "attention":
+        alone = benchmarks.in_step * row.flop / (machine.shares.attention * peak)
+        best = max(row.flop / (known.best * peak), row.size / bandwidth)
+        bound: Bound = "memory" if row.size / bandwidth > row.flop / (known.best * peak) else "compute"
+        return replace(row, alone=alone, best=best, bound=bound)
+    flop = 2 * row.m * row.n * row.k * row.groups
+    size = row.groups * (INPUT_BYTES[row.precision] * row.k * (row.m + row.n) + 2 * row.m * row.n)
+    compute, memory = flop / (known.compute * peak), size / bandwidth
+    waves = _waves(row, benchmarks.multiprocessors)
+    parts: dict[Bound, float] = {"compute": compute, "memory": memory, "latency": known.start}
+    if waves is not None:
+        parts["waves"] = compute * (1 / waves - 1)
+    return replace(
+        row,
+        flop=flop,
+        size=size,
+        alone=compute + memory / known.memory + known.start,
+        best=max(flop / (known.best * peak), memory),
+        bound=max(parts.items(), key=lambda part: part[1])[0],
+        waves=waves,
+    )
+
+
+def _waves(row: Kernel, multiprocessors: int) -> float | None:
+    """Return the share of the tiles of all waves that hold work [-]: multiprocessors idle in the last wave."""
+    if not multiprocessors:
+        return None
+    tiles = row.groups * math.ceil(row.m / TILE[0]) * math.ceil(row.n / TILE[1])
+    return tiles / (math.ceil(tiles / multiprocessors) * multiprocessors)
+
+
+def _moved(row: Kernel, plan: StepPlan, benchmarks: Benchmarks) -> Kernel:
+    """Return a collective with the time of its bytes over what its group reaches, and that of its start."""
+    work, constants = plan.work, plan.machine.constants
+    links = plan.machine.links
+    link: Link = getattr(links, row.term)
+    name, mixed = row.name.partition(" ")[0], row.name.endswith("experts")
+    if mixed:
+        link = links.expert_data if row.term == "data" else links.tensor
+    if row.term == "data" and work.sharding == "parameters":
+        copies = work.expert_replicas if mixed else work.data_ranks
+        if name == "all-reduce":
+            # Of what is left to groups of `among` ranks, one rank of each takes part.
+            among = copies // row.ranks
+            link = link._replace(ranks=max(1, link.ranks // among)) if link.network else link
+        else:
+            link = link.of_part(row.ranks, copies)
+    ways = 2.0 if name == "all-reduce" else 1.0
+    sent = row.size if name == "send-receive" else ways * (row.ranks - 1) / row.ranks * row.size
+    moving = all_to_all(work, links, constants) if name == "all-to-all" else sent / rate(link, constants)
+    measured = benchmarks.collectives.get(name, {}) if not link.network else {}
+    fastest = link.scale_up if not link.network else min(link.scale_up, link.ranks * link.network)
+    # Of more ranks than were measured: as the most of them.
+    best = (
+        measured[max((ranks for ranks in measured if ranks <= row.ranks), default=min(measured))] if measured else 0.0
+    )
+    bound: Bound = "latency" if constants.latency > moving else "bandwidth"
+    return replace(row, alone=moving + constants.latency, best=sent / (best or fastest), bound=bound)
+
+
+def calibrated(rows: Sequence[Kernel], measured: Mapping[str, float]) -> list[Kernel]:
+    """Return the kernels with measured times; others of a term are longer by what its measured ones are together."""
+    before: dict[str, float] = {}
+    after: dict[str, float] = {}
+    for row in rows:
+        if row.id in measured:
+            before[row.term] = before.get(row.term, 0.0) + row.step_time
+            after[row.term] = after.get(row.term, 0.0) + row.step_time * measured[row.id] / row.alone
+
+    def factor(row: Kernel) -> float:
+        if row.id in measured:
+            return measured[row.id] / row.alone
+        return after[row.term] / before[row.term] if before.get(row.term) else 1.0
+
+    return [replace(row, time=row.time * (times := factor(row)), alone=row.alone * times) for row in rows]
