@@ -10,7 +10,7 @@ COMPILE  := $(BIN)/python -m compileall -q cli.py sim analysis
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run check house test mutants fresh validate nightly bench fit-steps validation-page pictures docs transcripts clean
+.PHONY: help run check house test mutants fresh validate nightly bench fit-steps fit-serving validation-page pictures docs transcripts clean
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ bench: .venv/.stamp ## time, events and memory at growing cluster sizes
 # The published steps are not part of the repository: they lie beside it, or in the folder DATA.
 fit-steps: .venv/.stamp ## fit the step model to published steps anew; DATA=folder of the tables
 	$(BIN)/python -m analysis.calibrate $(if $(DATA),--data $(DATA))
+
+fit-serving: .venv/.stamp ## fit the model of inference to published steps anew; DATA=folder of the tables
+	$(BIN)/python -m analysis.calibrate.serving $(if $(DATA),--data $(DATA))
 
 validation-page: .venv/.stamp ## simulate the validation table, and write its page of the reference anew
 	$(BIN)/python -m analysis.validation.record

@@ -88,11 +88,11 @@ def _print_sources(out: Console, found: Outcome) -> None:
     table = empty_table("", "rows", "error", "bias", "worst", "left out", "note")
     for name, places in sources(rows).items():
         note = EXCEPTIONS.get(name, "")
-        table.add_row(name, *_error_cells(error[places]), percent_text(left[name], 1), note)
+        table.add_row(name, *error_cells(error[places]), percent_text(left[name], 1), note)
     reported = errors(found.dense.reported, found.numbers) if found.dense.reported else None
     if reported is not None:
-        table.add_row(found.dense.reported[0].source, *_error_cells(reported), "", "capped, not fitted")
-    table.add_row("all", *_error_cells(error), "", "")
+        table.add_row(found.dense.reported[0].source, *error_cells(reported), "", "capped, not fitted")
+    table.add_row("all", *error_cells(error), "", "")
     out.print(table)
     factors = (
         ("", scatter(error)),
@@ -124,14 +124,14 @@ def _print_experts(out: Console, found: Outcome) -> None:
     out.print("\nModels with experts: errors by model and by release of the software", style="bold")
     table = empty_table("", "rows", "error", "bias", "worst", "left out", "fitted to it alone")
     for name, places in sources(rows).items():
-        table.add_row(name, *_error_cells(error[places]), percent_text(left[name], 1), "")
+        table.add_row(name, *error_cells(error[places]), percent_text(left[name], 1), "")
     releases: dict[str, list[int]] = {}
     for place, row in enumerate(rows):
         releases.setdefault(row.release[:5], []).append(place)
     for release, places in sorted(releases.items()):
         alone = _alone([rows[place] for place in places], found) if len(places) >= _FEW else ""
-        table.add_row(f"release {release}", *_error_cells(error[places]), "", alone)
-    table.add_row("all", *_error_cells(error), "", "")
+        table.add_row(f"release {release}", *error_cells(error[places]), "", alone)
+    table.add_row("all", *error_cells(error), "", "")
     out.print(table)
 
 
@@ -168,7 +168,7 @@ def _print_checks(out: Console, title: str, lines: list[Check]) -> None:
     out.print(table)
 
 
-def _error_cells(error: Array) -> list[str]:
+def error_cells(error: Array) -> list[str]:
     """Return number, mean absolute error, bias and worst of errors as text."""
     worst = float(error[np.abs(error).argmax()])
     return [

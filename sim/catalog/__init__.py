@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sim import units
 from sim.steps.hardware import PRECISIONS, Accelerator, NodePower
+from sim.steps.serving import Engine, ServingConstants
 from sim.steps.shape import Experts, LatentAttention, ModelShape
 from sim.yamlfile import load, suggest
 
@@ -25,9 +26,11 @@ __all__ = [
     "bundles",
     "causes",
     "counted_on",
+    "engines",
     "models",
     "recoveries",
     "recovery",
+    "serving_constants",
     "strategy_of",
     "unknown",
 ]
@@ -40,7 +43,7 @@ _Entry = TypeVar("_Entry")
 
 _HERE = Path(__file__).parent
 
-_PLAIN = {"int": int, "bool": bool, "str": str}
+_PLAIN = {"int": int, "float": float, "bool": bool, "str": str}
 
 
 @functools.cache
@@ -53,6 +56,38 @@ def accelerators() -> dict[str, Accelerator]:
 def models() -> dict[str, ModelShape]:
     """Return the shapes of models by name."""
     return _read(_HERE / "models.yaml", _model)
+
+
+@functools.cache
+def engines() -> dict[str, Engine]:
+    """Return the serving engines by name."""
+    time, size = _quantity(units.DURATION), _quantity(units.SIZE)
+    make = functools.partial(_filled, Engine, launch=time, sequence=time, reserved=size, admission=_admission)
+    return _entries("engines.yaml", load(_HERE / "engines.yaml").data["engines"], make)
+
+
+@functools.cache
+def serving_constants() -> ServingConstants:
+    """Return the numbers of the model of inference that hold for all engines."""
+    time = _quantity(units.DURATION)
+    content = load(_HERE / "engines.yaml").data["constants"]
+    return _filled(
+        ServingConstants,
+        content,
+        expert_launch=time,
+        collective=time,
+        step=time,
+        memory=_mapping,
+        gemm=_mapping,
+        power=_mapping,
+        sigma=_mapping,
+    )
+
+
+def _admission(content: Data) -> str:
+    if content not in ("on-demand", "reserve"):
+        raise ValueError(unknown("admission", str(content), ("on-demand", "reserve")))
+    return str(content)
 
 
 @functools.cache
@@ -121,12 +156,17 @@ def _read(path: Path, make: Callable[[Data], _Entry]) -> dict[str, _Entry]:
     ValueError
         If an entry has an unknown key, lacks one or holds a value of the wrong kind; names the file and the entry.
     """
+    return _entries(path.name, load(path).data, make)
+
+
+def _entries(file: str, content: Table, make: Callable[[Data], _Entry]) -> dict[str, _Entry]:
+    """Return the entries of a mapping by name; see `_read`."""
     found = {}
-    for name, content in load(path).data.items():
+    for name, entry in content.items():
         try:
-            found[name] = make(content)
+            found[name] = make(entry)
         except ValueError as error:
-            raise ValueError(f"{path.name}: {name}: {error}") from None
+            raise ValueError(f"{file}: {name}: {error}") from None
     return found
 
 
@@ -183,7 +223,9 @@ def _filled(
 
 
 def _plain(value: Data, kind: str) -> object:
-    """Return a whole number, truth value or text as it stands."""
+    """Return a number, truth value or text as it stands."""
+    if kind == "float" and type(value) is int:
+        return float(value)
     if type(value) is not _PLAIN[kind]:
         raise ValueError(f"is {value!r}, not of the kind {kind}")
     return value

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+Amount: TypeAlias = Any
+
+"""A float, or an array that broadcasts with the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,10 @@ class ModelShape:
         Width of a head [-]; 0 for hidden / heads.
     experts, latent
         Mixture of experts, and latent attention, where it has them.
+    window, windowed
+        Tokens that layers with sliding-window attention look back on, and how many of the layers have it [-].
+    recurrent, state
+        Layers with linear attention, and the numbers that each keeps of a sequence in place of keys and values [-].
     depths
         Modules that predict tokens further ahead (arXiv 2412.19437, section 2.2): each one more layer, a joining
         matrix of 2 h x h, and one more pass through the logits [-].
@@ -90,6 +100,10 @@ class ModelShape:
     head: int = 0
     experts: Experts | None = None
     latent: LatentAttention | None = None
+    window: int = 0
+    windowed: int = 0
+    recurrent: int = 0
+    state: int = 0
     depths: int = 0
     title: str = ""
     source: str = ""
@@ -153,14 +167,36 @@ class ModelShape:
         low = self.latent
         return 2 * self.kv_heads * self.head_width if low is None else low.kv_rank + low.rotary
 
+    def attended(self, tokens: Amount) -> Amount:
+        """Return the tokens of context of some that a mean layer looks at: all, the last in a window, or none [-]."""
+        if not self.windowed and not self.recurrent:
+            return tokens
+        full = self.layers - self.windowed - self.recurrent
+        return (full * tokens + self.windowed * np.minimum(tokens, self.window)) / self.layers
+
+    @cached_property
+    def recurrent_state(self) -> float:
+        """Bytes of state that a mean layer keeps of a sequence, at 16 bits [B]."""
+        return 2.0 * self.recurrent * self.state / self.layers
+
     def _feed_forward(self, width: float) -> float:
         """Return the parameters of a feed-forward part [-]."""
         return self.matrices * self.hidden * width
 
     @cached_property
+    def dense_part(self) -> float:
+        """Parameters of the feed-forward part of a layer without experts [-]."""
+        return self._feed_forward(self.ffn)
+
+    @cached_property
+    def shared_part(self) -> float:
+        """Parameters of the feed-forward part of a layer with experts that all tokens meet [-]."""
+        return self._feed_forward(self.experts.shared) if self.experts is not None else 0.0
+
+    @cached_property
     def dense_layer(self) -> float:
         """Parameters of a layer without experts [-]."""
-        return self.attention_parameters + self._feed_forward(self.ffn)
+        return self.attention_parameters + self.dense_part
 
     @cached_property
     def expert(self) -> float:
@@ -171,7 +207,7 @@ class ModelShape:
     def common_layer(self) -> float:
         """Parameters of a layer with experts that are not its experts': attention, shared part and router [-]."""
         assert self.experts is not None
-        return self.attention_parameters + self._feed_forward(self.experts.shared) + self.hidden * self.experts.count
+        return self.attention_parameters + self.shared_part + self.hidden * self.experts.count
 
     @cached_property
     def all_layers(self) -> int:

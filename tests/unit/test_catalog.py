@@ -190,6 +190,13 @@ PUBLISHED = {
     "nemotron-4-15b": (15.7e9, 0.006),
     # 331.6 B, and 9.4 B of embeddings.
     "nemotron-4-340b": (341e9, 0.001),
+    "qwen3-8b": (8.19e9, 0.001),
+    "qwen3-32b": (32.76e9, 0.001),
+    # 116.8 B in table 1 of arXiv 2508.10925.
+    "gpt-oss-120b": (116.83e9, 0.001),
+    # Whole billions; keys of the output gate and of linear attention are not in the shape of Qwen3.5.
+    "minimax-m2": (229e9, 0.005),
+    "qwen3.5-397b-a17b": (397e9, 0.01),
 }
 
 # Parameters that a token meets, as published [-].

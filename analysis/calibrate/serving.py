@@ -1,0 +1,405 @@
+"""Fit the model of inference to published steps, and compare it with what was not fitted: ``make fit-serving``."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from analysis.amounts import empty_table, percent_text
+from analysis.calibrate.__main__ import error_cells
+from analysis.calibrate.fit import mape
+from analysis.calibrate.rows import default_folder
+from analysis.terminal import console
+from sim import catalog
+from sim.steps.serving import (
+    Replica,
+    Requests,
+    largest_batch,
+    time_per_token,
+    traffic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+    from rich.console import Console
+
+    from sim.steps.hardware import Precision
+    from sim.yamlfile import Table
+
+Array: TypeAlias = "NDArray[np.float64]"
+Record: TypeAlias = dict[str, str]
+
+_MODELS = {
+    "Llama-3.1-8B": "llama3-8b",
+    "Llama-3.1-70B": "llama3-70b",
+    "Llama-3.3-70B": "llama3-70b",
+    "Llama-3.1-405B": "llama3-405b",
+    "Qwen3-8B": "qwen3-8b",
+    "Qwen3-32B": "qwen3-32b",
+    "DeepSeek-V3": "deepseek-v3",
+    "DeepSeek-V3.1": "deepseek-v3",
+    "DeepSeek-R1": "deepseek-v3",
+    "MiniMax-M2.5": "minimax-m2",
+    "gpt-oss-120b": "gpt-oss-120b",
+    "Qwen3.5-397B-A17B": "qwen3.5-397b-a17b",
+    "llama2-70b": "llama2-70b",
+}
+_ENGINES = {"trtllm": "trt-llm", "vllm": "vllm", "sglang": "sglang"}
+_PRECISIONS: Mapping[str, Precision] = {"": "bf16", "bf16": "bf16", "fp8": "fp8", "fp4": "nvfp4"}
+
+_SCALE = 0.1
+"""Logarithmic error from which on a row counts linearly, not squared [-]."""
+
+_FILLED = 0.9
+"""Mean length of prompts and answers of InferenceX over the nominal one: uniform on 0.8 to 1 of it [-]."""
+
+
+class Rows(NamedTuple):
+    """Steps of one replica at several batches and lengths; arrays of shape (rows,), times in seconds."""
+
+    name: str
+    family: str
+    replica: Replica
+    batch: Array
+    requests: Requests
+    measured: Array
+
+
+def read(path: Path) -> tuple[list[Rows], Counter[str]]:
+    """Return the measured times per token by replica, and why rows are left out."""
+    left: Counter[str] = Counter()
+    groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            reason = _reason(row)
+            if reason:
+                left[reason] += 1
+                continue
+            own = min(int(row["attention_dp_size"] or 1), int(row["gpus"]))
+            key = (row["model"], row["gpu"], row["precision"], row["backend"], row["gpus"], str(own))
+            groups[key].append(row)
+    found = []
+    for (model, gpu, precision, engine, gpus, own_), rows in groups.items():
+        weights = _PRECISIONS[precision]
+        replica = Replica(
+            catalog.models()[_MODELS[model]],
+            catalog.accelerators()[gpu.lower()],
+            catalog.engines()[_ENGINES[engine]],
+            catalog.serving_constants(),
+            weights,
+            _cache(engine, weights),
+            tensor=int(gpus) // int(own_),
+            data=int(own_),
+            domain=72 if gpu.startswith("GB") else 8,
+        )
+        scale = np.array([_FILLED if row["source"] == "inferencex" else 1.0 for row in rows])
+        group = Rows(
+            f"{model} {gpu} {precision or 'bf16'} {engine}",
+            _MODELS[model],
+            replica,
+            _column(rows, "concurrency"),
+            Requests(_column(rows, "isl") * scale, _column(rows, "osl") * scale),
+            _column(rows, "tpot_ms") / 1e3,
+        )
+        possible = _least(group) <= group.measured
+        left["faster than its bytes can be read"] += int((~possible).sum())
+        found.append(_chosen(group, possible))
+    return [group for group in found if group.batch.size], left
+
+
+def kinds(groups: Iterable[Rows]) -> tuple[list[Rows], list[Rows]]:
+    """Return groups of dense models, and of models with experts; SGLang was measured with experts for the most part."""
+    dense = [
+        group for group in groups if group.replica.shape.experts is None and group.replica.engine.title != "SGLang"
+    ]
+    return dense, [group for group in groups if group.replica.shape.experts is not None]
+
+
+def _reason(row: Record) -> str:
+    """Return why a row is not used; empty if it is."""
+    if row["suspect"] == "1":
+        return "its label cannot be right, by the table's own mark"
+    if row["gpus_corrected"] == "2":
+        return "its layout is not known"
+    if row["gpus_corrected"] == "1" and int(row["gpus"]) < 4:
+        return "its layout is not known"
+    return ""
+
+
+def _cache(engine: str, weights: Precision) -> Precision:
+    narrow = catalog.engines()[_ENGINES[engine]].narrow_cache and weights != "bf16"
+    return "fp8" if narrow else "bf16"
+
+
+def _column(rows: Iterable[Record], name: str) -> Array:
+    return np.array([float(row[name]) for row in rows])
+
+
+def _least(group: Rows) -> Array:
+    """Return the time in which the weights that are met, keys and values pass once at the full bandwidth [s]."""
+    bytes_read, _ = traffic(group.replica, group.batch, group.requests)
+    return np.asarray(bytes_read / group.replica.chip.memory_bandwidth)
+
+
+def _chosen(group: Rows, mask: NDArray[np.bool_]) -> Rows:
+    requests = Requests(group.requests.input[mask], group.requests.output[mask])
+    return group._replace(batch=group.batch[mask], requests=requests, measured=group.measured[mask])
+
+
+# The fit.
+
+Key: TypeAlias = tuple[str, str]
+"""What is fitted: a number of an engine, of a table of the constants, or of the constants (first part empty)."""
+
+_DENSE: Mapping[Key, float] = {
+    ("memory", "hopper"): 0.1,
+    ("memory", "blackwell"): 0.1,
+    ("gemm", "bf16"): 0.3,
+    ("gemm", "fp8"): 0.3,
+    ("gemm", "nvfp4"): 0.3,
+    ("", "attention"): 0.3,
+    ("", "collective"): 0.3,
+    ("", "step"): 1.0,
+    ("", "touches"): 1.0,
+    ("trt-llm", "launch"): 0.7,
+    ("trt-llm", "sequence"): 0.7,
+    ("vllm", "launch"): 0.7,
+    ("vllm", "sequence"): 0.7,
+}
+"""Numbers that dense models determine, with the standard deviation of their logarithm before any row is seen."""
+
+_EXPERTS: Mapping[Key, float] = {
+    ("", "expert_read"): 0.4,
+    ("", "expert_gemm"): 0.5,
+    ("", "expert_launch"): 0.7,
+    ("", "latent"): 0.5,
+    ("sglang", "launch"): 0.7,
+    ("sglang", "sequence"): 0.7,
+}
+"""The same of models with experts; only these were measured with SGLang."""
+
+_START: Mapping[Key, float] = {
+    ("memory", "hopper"): 0.92,
+    ("memory", "blackwell"): 0.89,
+    ("gemm", "bf16"): 0.75,
+    ("gemm", "fp8"): 0.5,
+    ("gemm", "nvfp4"): 0.4,
+    ("", "attention"): 0.4,
+    ("", "collective"): 6e-6,
+    ("", "step"): 0.5e-3,
+    ("", "touches"): 50.0,
+    ("trt-llm", "launch"): 40e-6,
+    ("trt-llm", "sequence"): 25e-6,
+    ("vllm", "launch"): 40e-6,
+    ("vllm", "sequence"): 25e-6,
+    ("sglang", "launch"): 40e-6,
+    ("sglang", "sequence"): 25e-6,
+    ("", "expert_read"): 0.8,
+    ("", "expert_gemm"): 0.5,
+    ("", "expert_launch"): 30e-6,
+    ("", "latent"): 0.3,
+}
+"""Centres of the priors: what kernels reach alone (memory, products), all-reduce inside a captured graph, and
+launches of a few microseconds for about ten kernels of a layer."""
+
+
+def with_numbers(replica: Replica, numbers: Mapping[Key, float]) -> Replica:
+    """Return a replica with other constants."""
+    name = next(name for name, engine in catalog.engines().items() if engine.title == replica.engine.title)
+    own: Table = {key: value for (of, key), value in numbers.items() if of == name}
+    common: Table = {key: value for (of, key), value in numbers.items() if of == ""}
+    for of in ("memory", "gemm"):
+        table: Mapping[str, float] = getattr(replica.constants, of)
+        common[of] = {**table, **{key: value for (group, key), value in numbers.items() if group == of}}
+    return dataclasses.replace(
+        replica,
+        engine=dataclasses.replace(replica.engine, **own),
+        constants=dataclasses.replace(replica.constants, **common),
+    )
+
+
+def errors(groups: Iterable[Rows], numbers: Mapping[Key, float]) -> Array:
+    """Return modelled over measured times, less one, of all rows [-]."""
+    parts = [
+        time_per_token(with_numbers(group.replica, numbers), group.batch, group.requests) / group.measured - 1
+        for group in groups
+    ]
+    return np.concatenate(parts)
+
+
+def fit(groups: Sequence[Rows], priors: Mapping[Key, float], known: Mapping[Key, float]) -> dict[Key, float]:
+    """Return the numbers with the least robust error of the logarithm of times, given priors on their logarithms."""
+    from scipy.optimize import least_squares
+
+    keys = list(priors)
+    start = np.array([_START[key] for key in keys])
+    widths = np.array([priors[key] for key in keys])
+
+    def values(x: Array) -> dict[Key, float]:
+        return {**known, **dict(zip(keys, (start * np.exp(x)).tolist(), strict=True))}
+
+    def residuals(x: Array) -> Array:
+        scaled = np.log1p(errors(groups, values(x))) / _SCALE
+        soft = np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1))
+        return np.concatenate([soft, x / widths])
+
+    return values(least_squares(residuals, np.zeros(len(keys))).x)
+
+
+# What comes of it.
+
+
+def left_out(
+    groups: Sequence[Rows], of: Callable[[Rows], str], priors: Mapping[Key, float], known: Mapping[Key, float]
+) -> dict[str, Array]:
+    """Return the errors of each set of groups after a fit to all others [-]."""
+    names = dict.fromkeys(of(group) for group in groups)
+    found = {}
+    for name in names:
+        numbers = fit([group for group in groups if of(group) != name], priors, known)
+        found[name] = errors([group for group in groups if of(group) == name], numbers)
+    return found
+
+
+def offline(data: Path, numbers: Mapping[Key, float]) -> dict[str, Array]:
+    """Return the errors of offline throughput with TensorRT-LLM, which no row of the fit shows [-]."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for row in _records(data / "trtllm_offline.csv"):
+        chip = catalog.accelerators().get(row["gpu"].lower())
+        precision = _PRECISIONS.get(row["precision"])
+        if (
+            row["model"] not in _MODELS
+            or chip is None
+            or precision is None
+            or precision not in chip.peak
+            or "PP" in row["layout"].replace("PP1", "")
+        ):
+            continue
+        replica = Replica(
+            catalog.models()[_MODELS[row["model"]]],
+            chip,
+            catalog.engines()["trt-llm"],
+            catalog.serving_constants(),
+            precision,
+            _cache("trtllm", precision),
+            tensor=int(row["gpus"]),
+        )
+        replica = with_numbers(replica, numbers)
+        requests = Requests(float(row["isl"]), float(row["osl"]))
+        batch = largest_batch(replica, requests)
+        if batch < 1:
+            continue
+        rate = batch / float(time_per_token(replica, batch, requests))
+        found[row["model"]].append(rate / float(row["output_tokens_per_s"]) - 1)
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def _records(path: Path) -> list[Record]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def powers(data: Path) -> tuple[dict[str, tuple[float, float, float]], dict[str, Array]]:
+    """Return the fitted power of GPUs by generation, and the errors of the rows of dense models [-].
+
+    P / TDP = a + b (share of bandwidth) + c (share of peak), of measured throughput and batch.
+    """
+    from scipy.optimize import nnls
+
+    points: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    engine, constants = catalog.engines()["vllm"], catalog.serving_constants()
+    for row in _records(data / "mlenergy_llm.csv"):
+        model = _MODELS.get(row["model"].removesuffix("-Instruct"))
+        chip = catalog.accelerators()[row["gpu"].lower()]
+        if model is None or row["architecture"] != "Dense Transformer" or chip.power is None:
+            continue
+        weights: Precision = "fp8" if row["weights"] == "fp8" else "bf16"
+        replica = Replica(catalog.models()[model], chip, engine, constants, weights, "bf16", tensor=int(row["tp"]))
+        batch = float(row["mean_batch"])
+        output = float(row["mean_output_tokens"])
+        seconds = batch / float(row["output_tokens_per_s"])
+        moved, done = traffic(replica, batch, Requests(0.0, output))
+        share = float(row["gpu_power_W"]) / (int(row["gpus"]) * chip.power)
+        peak = chip.peak[replica.products]
+        points[chip.generation].append((share, moved / seconds / chip.memory_bandwidth, done / seconds / peak))
+    fitted, found = {}, {}
+    for generation, rows in points.items():
+        table = np.array(rows)
+        inputs = np.column_stack([np.ones(len(table)), table[:, 1:]])
+        solution = nnls(inputs / table[:, :1], np.ones(len(table)))[0]
+        fitted[generation] = (float(solution[0]), float(solution[1]), float(solution[2]))
+        found[generation] = np.minimum(inputs @ solution, 1) / table[:, 0] - 1
+    return fitted, found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Fit and print; return 0, 1 if a target is missed or 2 if the tables are not there."""
+    parser = argparse.ArgumentParser(prog="fit-serving", description="Fit the model of inference to published steps.")
+    folder = default_folder().parent / "serving"
+    parser.add_argument("--data", type=Path, default=folder, metavar="DIR", help="folder of the tables")
+    data = parser.parse_args(arguments).data
+    try:
+        groups, unused = read(data / "served_agg.csv")
+        return 0 if _print_fit(console(sys.stdout), groups, unused, data) else 1
+    except OSError as error:
+        console(sys.stderr).print(f"fit-serving: {error}", soft_wrap=True)
+        return 2
+
+
+def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data: Path) -> bool:
+    """Print the fitted numbers, errors by group, and what comes of the targets; return whether all are reached."""
+    for reason, count in unused.items():
+        out.print(f"not fitted: {count} rows: {reason}")
+    dense, experts = kinds(groups)
+    numbers = fit(dense, _DENSE, {})
+    everything = fit(experts, _EXPERTS, numbers)
+    fitted, drawn = powers(data)
+    table = empty_table("", "fitted")
+    for (of, name), value in everything.items():
+        table.add_row(f"{of or 'constants'} {name}", f"{value:.4g}")
+    for name, values in fitted.items():
+        table.add_row(f"power {name}", ", ".join(f"{value:.3g}" for value in values))
+    out.print(table)
+    table = empty_table("fitted together", "rows", "mean error", "bias", "worst")
+    by_name: dict[str, list[Rows]] = defaultdict(list)
+    for group in (*dense, *experts):
+        by_name[group.name].append(group)
+    for name, parts in by_name.items():
+        table.add_row(name, *error_cells(errors(parts, everything)))
+    out.print(table)
+    unseen = left_out(dense, lambda group: group.name, _DENSE, {})
+    unmet = left_out(experts, lambda group: group.family, _EXPERTS, numbers)
+    throughput = offline(data, everything)
+    table = empty_table("not shown to the fit", "rows", "mean error", "bias", "worst")
+    for name, found in (*unseen.items(), *unmet.items()):
+        table.add_row(name, *error_cells(found))
+    for name, found in throughput.items():
+        table.add_row(f"{name}, offline tokens/s", *error_cells(found))
+    out.print(table)
+    checks = [
+        ("TPOT, dense models, fitted", errors(dense, everything), 0.09),
+        ("TPOT, dense models, group left out", np.concatenate(list(unseen.values())), 0.18),
+        ("TPOT, experts, fitted", errors(experts, everything), 0.25),
+        ("TPOT, experts, worst model left out", max(unmet.values(), key=mape), 0.35),
+        ("offline tokens/s, TensorRT-LLM", np.concatenate(list(throughput.values())), 0.15),
+        ("power of GPUs, fitted", np.concatenate(list(drawn.values())), 0.09),
+    ]
+    table = empty_table("mean error", "ours", "asked", "result")
+    for what, found, target in checks:
+        good = mape(found) <= target
+        table.add_row(what, percent_text(mape(found), 1), percent_text(target, 0), "ok" if good else "MISSED")
+    out.print(table)
+    return all(mape(found) <= target for _, found, target in checks)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,311 @@
+"""A replica request by request: admission, chunked prefill, decoding, eviction; times to first token and per token.
+
+An iteration reads up to `chunk` tokens of prompts and makes one token for every sequence that is being decoded; both
+take the times of :mod:`sim.steps.serving`. While no prompt waits, nothing is decided until a sequence ends, a request
+arrives or room runs out, and the iterations until then are one sum: the time of a step is affine in the tokens of
+context, which grow by the same number in each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sim.steps.serving import cache_room, decode, prefill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from sim.steps.serving import Replica
+
+
+class Request(NamedTuple):
+    """One request: when it arrives [s], tokens of its prompt and of its answer [-]."""
+
+    arrival: float
+    input: int
+    output: int
+
+
+@dataclass(frozen=True)
+class Served:
+    """What became of requests, in the order of their arrival; arrays of shape (requests,).
+
+    Parameters
+    ----------
+    first, last
+        Times of the first and the last token [s].
+    arrival, output
+        As in the requests.
+    evictions
+        How often a sequence lost its keys and values for want of room, and was computed again [-].
+    busy
+        Time in which there was an iteration [s].
+    sequence_seconds
+        Integral of the number of sequences that are decoded [s].
+    """
+
+    arrival: NDArray[np.float64]
+    output: NDArray[np.float64]
+    first: NDArray[np.float64]
+    last: NDArray[np.float64]
+    evictions: int
+    busy: float
+    sequence_seconds: float
+
+    @property
+    def ttft(self) -> NDArray[np.float64]:
+        """Time to the first token [s]."""
+        return self.first - self.arrival
+
+    @property
+    def tpot(self) -> NDArray[np.float64]:
+        """A request's own mean time per token after the first [s]; 0 where there is one token."""
+        found: NDArray[np.float64] = (self.last - self.first) / np.maximum(self.output - 1, 1)
+        return found
+
+    def attainment(self, ttft: float, tpot: float) -> float:
+        """Return the share of requests whose TTFT and own mean TPOT are within the limits [-]."""
+        return float(np.mean((self.ttft <= ttft) & (self.tpot <= tpot)))
+
+
+class RequestError(ValueError):
+    """A request that no replica of this kind can serve."""
+
+
+def replay(replica: Replica, requests: Iterable[Request], longest: int = 0) -> Served:
+    """Serve requests first come, first served by one replica.
+
+    Parameters
+    ----------
+    requests
+        In order of arrival.
+    longest
+        Tokens of the longest answer, for engines that reserve room; a request's own answer counts where it is longer.
+
+    Raises
+    ------
+    RequestError
+        If arrivals are not in order, a request has no token, or one alone exceeds the room for keys and values.
+    """
+    return _Loop(replica, list(requests), longest).run()
+
+
+class _Loop:
+    """State between two iterations."""
+
+    def __init__(self, replica: Replica, requests: list[Request], longest: int) -> None:
+        self.requests = requests
+        engine, data = replica.engine, replica.data
+        self.chunk = engine.chunk * data
+        self.seats = engine.sequences * data
+        self.reserves = engine.admission == "reserve"
+        self.longest = longest
+        each = float(replica.cache_bytes(1.0))
+        self.room = data * cache_room(replica) / each if each else math.inf
+        """Tokens of context that fit, of all sequences together [-]."""
+        self._check(requests)
+        self.replica = replica
+        self.empty: dict[int, float] = {}
+        """Time of a decode step by batch, without any context [s]."""
+        step = float(decode(replica, 1.0, 1e6).total - decode(replica, 1.0, 0.0).total)
+        self.per_token = step / float(replica.shape.attended(1e6))
+        """What a token of context that is looked at adds to a step [s]."""
+        small, large = float(prefill(replica, 1000.0)), float(prefill(replica, 2000.0))
+        self.square = (large - 2 * small) / 2e6
+        self.linear = small / 1000 - 1000 * self.square
+        starts = 2 * replica.constants.collective if replica.tensor > 1 else 0.0
+        self.least = replica.factor * replica.shape.layers * (engine.launch + starts)
+        count = len(requests)
+        self.first = np.full(count, np.nan)
+        self.last = np.full(count, np.nan)
+        self.now = 0.0
+        self.iteration = 0
+        self.waiting: deque[int] = deque()
+        self.read = 0
+        """Tokens of the first waiting prompt that have been read."""
+        self.made = [0] * count
+        """Tokens that a request had when it was evicted."""
+        self.ends: list[tuple[int, int]] = []
+        """Heap of the sequences that are decoded: iteration after which they end, and request."""
+        self.context = 0
+        self.reserved = 0
+        self.evicted: set[int] = set()
+        self.entered: dict[int, int] = {}
+        """Sequences that are decoded, oldest first, and the iteration in which their prompt was read."""
+        self.evictions = 0
+        self.busy = self.sequence_seconds = 0.0
+
+    def _check(self, requests: list[Request]) -> None:
+        before = -math.inf
+        for index, request in enumerate(requests):
+            if request.arrival < before:
+                message = (
+                    f"request {index + 1} arrives at {request.arrival} s, before the one above it: sort them by time"
+                )
+                raise RequestError(message)
+            before = request.arrival
+            if request.input < 1 or request.output < 1:
+                raise RequestError(f"request {index + 1} has no token to read, or none to make")
+            if self._need(request) > self.room:
+                message = (
+                    f"request {index + 1} needs room for {self._need(request):,} tokens; there is {self.room:,.0f}"
+                )
+                raise RequestError(message)
+
+    def _need(self, request: Request) -> int:
+        return request.input + (max(self.longest, request.output) if self.reserves else request.output)
+
+    def run(self) -> Served:
+        """Serve all."""
+        requests = self.requests
+        coming, count = 0, len(requests)
+        while coming < count or self.waiting or self.ends:
+            if not self.waiting and not self.ends:
+                self.now = max(self.now, requests[coming].arrival)
+            while coming < count and requests[coming].arrival <= self.now:
+                self.waiting.append(coming)
+                coming += 1
+            tokens = self._admit()
+            if tokens or not self.ends:
+                self._mixed(tokens)
+            else:
+                self._decode(requests[coming].arrival if coming < count else math.inf)
+        return Served(
+            np.array([request.arrival for request in requests]),
+            np.array([float(request.output) for request in requests]),
+            self.first,
+            self.last,
+            self.evictions,
+            self.busy,
+            self.sequence_seconds,
+        )
+
+    def _admit(self) -> list[tuple[int, int, int]]:
+        """Return what the next iteration reads of prompts: request, first token and the one after the last."""
+        parts: list[tuple[int, int, int]] = []
+        budget = self.chunk - len(self.ends)
+        while self.waiting and budget > 0:
+            index = self.waiting[0]
+            request = self.requests[index]
+            prompt = request.input + self.made[index]
+            if not self.read:
+                need = self._need(request) if self.reserves else prompt
+                used = self.reserved if self.reserves else self.context
+                if len(self.ends) + len(parts) >= self.seats or used + need > self.room:
+                    break
+                self.reserved += self._need(request)
+                self.context += prompt
+            stop = min(prompt, self.read + budget)
+            parts.append((index, self.read, stop))
+            budget -= stop - self.read
+            self.read = stop
+            if stop < prompt:
+                break
+            self.waiting.popleft()
+            self.read = 0
+        return parts
+
+    def _mixed(self, parts: list[tuple[int, int, int]]) -> None:
+        """Do one iteration that reads prompts."""
+        seconds = sum(self.linear * (stop - start) + self.square * (stop**2 - start**2) for _, start, stop in parts)
+        batch = len(self.ends)
+        seconds = seconds + self._step(batch, self.context) if batch else max(seconds, self.least)
+        self._pass(seconds, 1, batch)
+        for index, _, stop in parts:
+            request = self.requests[index]
+            if stop < request.input + self.made[index]:
+                continue
+            if not self.made[index]:
+                self.first[index] = self.now
+            left = request.output - self.made[index] - 1
+            if left <= 0:
+                self._leave(index, request.input + self.made[index])
+            else:
+                self.entered[index] = self.iteration
+                heappush(self.ends, (self.iteration + left, index))
+        self._finish()
+
+    def _decode(self, arrival: float) -> None:
+        """Do iterations until a sequence ends, somebody arrives or room runs out."""
+        batch = len(self.ends)
+        steps = self.ends[0][0] - self.iteration
+        if not self.reserves:
+            fitting = int((self.room - self.context) // batch)
+            if fitting < 1:
+                self._evict()
+                return
+            steps = min(steps, fitting)
+        one = self._step(batch, self.context)
+        growth = self._step(batch, self.context + batch) - one
+        if arrival < math.inf and self.now + steps * one + growth * steps * (steps - 1) / 2 > arrival:
+            # Smallest k with k t + g k (k - 1) / 2 >= what is left.
+            left = max(arrival - self.now, 0.0)
+            if growth > 0:
+                linear = one - growth / 2
+                found = (math.sqrt(linear * linear + 2 * growth * left) - linear) / growth
+            else:
+                found = left / one
+            steps = min(steps, max(1, math.ceil(found * (1 - 1e-12))))
+        self._pass(steps * one + growth * steps * (steps - 1) / 2, steps, batch)
+        self._finish()
+
+    def _step(self, batch: int, context: int) -> float:
+        """Return the time of a decode step [s]."""
+        base = self.empty.get(batch)
+        if base is None:
+            base = self.empty[batch] = float(decode(self.replica, float(batch), 0.0).total)
+        shape = self.replica.shape
+        if shape.windowed or shape.recurrent:
+            return base + self.per_token * batch * float(shape.attended(context / batch))
+        return base + self.per_token * context
+
+    def _pass(self, seconds: float, steps: int, batch: int) -> None:
+        self.now += seconds
+        self.busy += seconds
+        self.sequence_seconds += seconds * batch
+        self.iteration += steps
+        self.context += steps * batch
+
+    def _finish(self) -> None:
+        """Let sequences go whose last token was made."""
+        ends = self.ends
+        while ends and ends[0][0] <= self.iteration:
+            _, index = heappop(ends)
+            if index in self.evicted:
+                self.evicted.discard(index)
+                continue
+            del self.entered[index]
+            request = self.requests[index]
+            self._leave(index, request.input + request.output - 1)
+
+    def _leave(self, index: int, tokens: int) -> None:
+        self.last[index] = self.now
+        self.context -= tokens
+        self.reserved -= self._need(self.requests[index])
+
+    def _evict(self) -> None:
+        """Take the room of the sequence that came last; its prompt and tokens will be read again."""
+        index = next(reversed(self.entered))
+        request = self.requests[index]
+        made = self.made[index] + 1 + self.iteration - self.entered.pop(index)
+        self.ends = [entry for entry in self.ends if entry[1] != index]
+        self.ends.sort()
+        self.context -= request.input + made - 1
+        self.reserved -= self._need(request)
+        self.made[index] = made
+        if self.read:
+            # The prompt that is half read goes on after it.
+            half = self.waiting[0]
+            self.context -= self.requests[half].input + self.made[half]
+            self.reserved -= self._need(self.requests[half])
+            self.read = 0
+        self.waiting.appendleft(index)
+        self.evictions += 1

@@ -1,0 +1,516 @@
+"""What inference costs: time per output token, prefill, room for keys and values, batch, power, as a closed form.
+
+Symbols: L layers, h width, t ranks that share the attention of a sequence (tensor parallelism), d ranks that have
+sequences of their own (data-parallel attention), n = t d ranks of a pipeline stage, p stages, B sequences decoded
+together by the whole replica, C tokens of context of one. All functions take floats or arrays that broadcast.
+
+References
+----------
+G. Yu et al., "Orca", OSDI 2022 (iterations as the unit of scheduling); A. Agrawal et al., "Sarathi-Serve", OSDI 2024,
+arXiv 2403.02310 (prefills that take part in decode steps); R. Pope et al., "Efficiently scaling transformer inference",
+MLSys 2023, arXiv 2211.05102 (bytes and FLOP of a step).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sim.steps.hardware import Accelerator, Precision
+    from sim.steps.shape import ModelShape
+
+Amount: TypeAlias = Any
+"""A float, or an array that broadcasts with the others."""
+
+BYTES: Mapping[str, float] = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
+"""Bytes of a weight, the scales of its block included [B]."""
+
+_SIXTEEN = 2.0
+"""Bytes of a number at 16 bits [B]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A serving engine by its numbers.
+
+    Parameters
+    ----------
+    title, release, source
+        What it is called in full, the releases that were fitted, and where its numbers come from.
+    launch
+        Time of a layer in which the GPU waits for its host, or for a kernel to begin [s].
+    sequence
+        Time of the host for each sequence and step: scheduling, sampling, tokens to text [s].
+    admission
+        ``on-demand`` admits a request when its prompt fits, and computes it again if room runs out later;
+        ``reserve`` keeps room for the prompt and the longest answer, and never evicts.
+    memory
+        Share of the device memory that it uses [-].
+    reserved
+        Memory of a GPU that holds neither weights nor keys and values: activations, graphs, communicators [B].
+    sequences
+        Sequences decoded together at most, of one rank of data-parallel attention [-].
+    chunk
+        Tokens of prompts that one step reads at most (chunked prefill) [-].
+    narrow_cache
+        Whether keys and values take 8 bits where weights take 8 or less.
+    """
+
+    title: str
+    release: str
+    source: str
+    launch: float
+    sequence: float
+    admission: Literal["on-demand", "reserve"]
+    memory: float
+    reserved: float
+    sequences: int
+    chunk: int
+    narrow_cache: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServingConstants:
+    """Numbers of the model of inference that no data sheet gives; `make fit-serving` fits them to measured steps.
+
+    Parameters
+    ----------
+    memory
+        Share of the memory's bandwidth that weights, keys and values are read with, by generation [-].
+    gemm
+        Share of the peak of matrix products, by precision of the products [-].
+    attention
+        Share of the 16-bit peak of attention in a prefill [-].
+    latent
+        The same for attention over the latent keys of MLA while decoding [-].
+    expert_read, expert_gemm
+        Bandwidth and matrix products of experts relative to those of plain layers [-].
+    expert_launch
+        What a layer with experts adds to the launches [s].
+    collective
+        Start of a collective inside a domain, in a captured graph [s].
+    step
+        Time of a step that belongs to no layer [s].
+    touches
+        Bytes that the element-wise passes of a layer move for a token, over those of its activations (2 h) [-].
+    scale_up, network
+        Shares of the links' bandwidth that collectives reach [-].
+    imbalance
+        Load of the busiest expert rank over the mean [-].
+    power
+        By generation: GPU power over board power = a + b (share of bandwidth) + c (share of peak), at most 1.
+    sigma
+        Standard deviation of the logarithm of predicted over measured times [-]: ``fitted``, ``accelerator`` and
+        ``model`` (not among the fitted ones), ``experts``, ``calibrated``.
+    """
+
+    memory: Mapping[str, float]
+    gemm: Mapping[str, float]
+    attention: float
+    latent: float
+    expert_read: float
+    expert_gemm: float
+    expert_launch: float
+    collective: float
+    step: float
+    touches: float
+    scale_up: float
+    network: float
+    imbalance: float
+    power: Mapping[str, Sequence[float]]
+    sigma: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One copy of a served model, and what it runs on.
+
+    Parameters
+    ----------
+    shape, chip, engine, constants
+        The model, the accelerator, the engine, and the fitted numbers.
+    weights, cache
+        Precision of the weights, and of keys and values.
+    tensor, data, pipeline
+        Ranks t that share the attention of a sequence, ranks d with sequences of their own, stages p [-]. Feed-forward
+        parts and experts are shared by all t d ranks of a stage.
+    domain
+        GPUs of a scale-up domain [-].
+    network
+        Bandwidth of a GPU's share of NICs, one direction [B/s].
+    factor
+        Measured over modelled time of this engine on this hardware [-].
+    """
+
+    shape: ModelShape
+    chip: Accelerator
+    engine: Engine
+    constants: ServingConstants
+    weights: Precision
+    cache: Precision
+    tensor: int = 1
+    data: int = 1
+    pipeline: int = 1
+    domain: int = 8
+    network: float = 50e9
+    factor: float = 1.0
+
+    @property
+    def gpus(self) -> int:
+        """GPUs [-]."""
+        return self.tensor * self.data * self.pipeline
+
+    @property
+    def ranks(self) -> int:
+        """Ranks of one stage, n [-]."""
+        return self.tensor * self.data
+
+    @property
+    def products(self) -> Precision:
+        """Precision of the matrix products: that of the weights, or 16 bits where the chip multiplies no narrower."""
+        return self.weights if self.weights in self.chip.peak else "bf16"
+
+    @property
+    def peak(self) -> float:
+        """Peak of the matrix products that is reached, e_q times that of the data sheet [FLOP/s]."""
+        return self.chip.peak[self.products] * self.constants.gemm[self.products]
+
+    @property
+    def bandwidth(self) -> float:
+        """Bandwidth of the memory that is reached [B/s]."""
+        return self.chip.memory_bandwidth * self.constants.memory[self.chip.generation]
+
+    @property
+    def plain_layer(self) -> float:
+        """Parameters of a mean layer that all tokens meet, but for attention [-]."""
+        shape = self.shape
+        total = shape.dense_part * (shape.layers - self.expert_layers)
+        return (total + shape.shared_part * self.expert_layers) / shape.layers
+
+    @property
+    def expert_layers(self) -> int:
+        """Layers with experts; modules that predict further tokens are not served [-]."""
+        experts = self.shape.experts
+        return self.shape.layers - experts.dense_layers if experts is not None else 0
+
+    @property
+    def weight_bytes(self) -> float:
+        """Weights on one GPU; embeddings and the product with the vocabulary stay at 16 bits [B]."""
+        shape = self.shape
+        experts = 0.0 if shape.experts is None else shape.experts.count * shape.expert * self.expert_layers
+        layers = shape.layers * (shape.attention_parameters / self.tensor + self.plain_layer / self.ranks)
+        tables = shape.embeddings * _SIXTEEN / self.tensor
+        return (layers + experts / self.ranks) * BYTES[self.weights] / self.pipeline + tables / self.pipeline
+
+    @property
+    def copies(self) -> float:
+        """Share of a token's keys and values that one rank of its attention keeps: more ranks than heads copy [-]."""
+        shape = self.shape
+        return 1.0 if shape.latent is not None else 1.0 / min(self.tensor, shape.kv_heads)
+
+    def cache_bytes(self, tokens: Amount) -> Amount:
+        """Return the keys, values and states that one GPU keeps of a sequence of some tokens [B]."""
+        shape = self.shape
+        width = shape.kv_width * BYTES[self.cache] * self.copies
+        kept = shape.attended(tokens) * width + shape.recurrent_state / self.tensor
+        return shape.layers * kept / self.pipeline
+
+
+class Requests(NamedTuple):
+    """What requests ask for, on average.
+
+    Parameters
+    ----------
+    input, output
+        Tokens of the prompt, and of the answer [-].
+    longest
+        Tokens of the longest answer that is allowed, for engines that reserve; 0 for that of `output` [-].
+    hit
+        Share of the prompt that a prefix cache holds [-].
+    """
+
+    input: Amount
+    output: Amount
+    longest: Amount = 0.0
+    hit: Amount = 0.0
+
+    @property
+    def context(self) -> Amount:
+        """Mean tokens of context of a sequence that is being decoded, C [-]."""
+        return self.input + self.output / 2
+
+
+class Step(NamedTuple):
+    """The time of one decode step by what takes it, of all stages together [s]."""
+
+    weights: Amount
+    experts: Amount
+    cache: Amount
+    elementwise: Amount
+    collectives: Amount
+    launches: Amount
+    host: Amount
+
+    @property
+    def total(self) -> Amount:
+        """All of it [s]."""
+        return sum(self)
+
+
+def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
+    r"""Return the time between two tokens of a sequence while nobody's prompt is read.
+
+    .. math:: \max(w / e_h H, b f / e_q \Pi) + experts + b \kappa C / e_h H + 2 L (\alpha + ...) + L \tau + b \sigma
+
+    Parameters
+    ----------
+    replica
+        What decodes.
+    batch
+        Sequences decoded together by the replica, B; each of d ranks has b = B / d [-].
+    context
+        Tokens of context of a sequence, C [-].
+
+    Notes
+    -----
+    Of E experts of a layer, `top` of which a token meets, B tokens meet E (1 - (1 - top / E)^B): only these are read.
+    With p stages, B / p sequences are in each, and a token passes p of them.
+    """
+    shape, constants, chip = replica.shape, replica.constants, replica.chip
+    stages = replica.pipeline
+    layers = shape.layers
+    batch = batch / stages
+    own = batch / replica.data
+    read, peak = replica.bandwidth, replica.peak
+    attention = layers * shape.attention_parameters / replica.tensor
+    plain = layers * replica.plain_layer / replica.ranks
+    logits = shape.embedding / replica.tensor
+    held = (attention + plain) * BYTES[replica.weights] + 2 * shape.embedding * _SIXTEEN / replica.tensor
+    weights = np.maximum(held / read, 2 * ((attention + logits) * own + plain * batch) / peak)
+    experts: Amount = 0.0
+    if shape.experts is not None:
+        inside = replica.expert_layers * shape.expert * constants.imbalance / replica.ranks
+        met = shape.experts.count * (1 - (1 - shape.experts.active / shape.experts.count) ** batch)
+        experts = np.maximum(
+            inside * met * BYTES[replica.weights] / (read * constants.expert_read),
+            2 * inside * shape.experts.active * batch / (peak * constants.expert_gemm),
+        )
+    seen = shape.attended(context)
+    cache = own * replica.cache_bytes(context) * stages / read
+    if shape.latent is not None:
+        # Every head multiplies with the same latent keys: 2 (2 r + rotary) FLOP of a head, token and layer.
+        low = shape.latent
+        work = 2 * shape.heads * (2 * low.kv_rank + low.rotary) * layers * seen / replica.tensor
+        cache = np.maximum(cache, own * work / (constants.latent * chip.peak["bf16"]))
+    elementwise = own * layers * 2 * shape.hidden * constants.touches / chip.memory_bandwidth
+    collectives = _collectives(replica, own) * layers + (stages - 1) * 2 * own * shape.hidden / replica.network
+    launches = layers * replica.engine.launch + replica.expert_layers * constants.expert_launch + constants.step
+    scale = replica.factor
+    # Each stage has its share of the layers, so p stages take the time of all layers; the host works for every stage.
+    host = own * stages * replica.engine.sequence
+    return Step(*(scale * part for part in (weights, experts, cache, elementwise, collectives, launches, host)))
+
+
+def _collectives(replica: Replica, tokens: Amount) -> Amount:
+    """Return the time of the collectives of a layer for some tokens of each rank of data-parallel attention [s]."""
+    shape, constants, chip = replica.shape, replica.constants, replica.chip
+    t, d, n = replica.tensor, replica.data, replica.ranks
+    inside = constants.scale_up * chip.scale_up
+    time: Amount = 0.0
+    if t > 1:
+        link = inside if t <= replica.domain else constants.network * replica.network
+        time = 2 * (constants.collective + 2 * (t - 1) / t * _SIXTEEN * tokens * shape.hidden / link)
+    if d > 1 and shape.experts is not None:
+        # To the ranks of its experts and back: a token travels once to each of at most `active` other ranks.
+        link = inside if n <= replica.domain else constants.network * replica.network
+        sent = tokens * shape.hidden * min(shape.experts.active, d) * (d - 1) / d
+        share = replica.expert_layers / shape.layers
+        time = time + share * (2 * constants.collective + sent * (BYTES[replica.weights] + _SIXTEEN) / link)
+    return time
+
+
+def prefill(replica: Replica, tokens: Amount, hit: Amount = 0.0) -> Amount:
+    """Return the time in which a replica's rank of attention reads one prompt of some tokens, `hit` of it cached [s].
+
+    While decoding goes on the host is covered by it; alone, a prefill takes no less than its launches: see
+    :func:`time_to_first_token`.
+    """
+    shape, constants, chip = replica.shape, replica.constants, replica.chip
+    t = replica.tensor
+    layers = shape.layers
+    new = tokens * (1 - hit)
+    # All d ranks read prompts at the same time, so that what n = t d ranks share costs each prompt 1 / t of its work.
+    work = 2 * new * layers * (shape.attention_parameters + replica.plain_layer) / (t * replica.peak)
+    if shape.experts is not None:
+        met = replica.expert_layers * shape.experts.active * shape.expert * constants.imbalance
+        work = work + 2 * new * met / (t * replica.peak * constants.expert_gemm)
+    # The half of the scores that is not masked, of the new tokens with all before them.
+    scores = shape.attention_width * layers * new * shape.attended(tokens) / t
+    work = work + scores / (constants.attention * chip.peak["bf16"])
+    return replica.factor * (work + layers * (_collectives(replica, new) - _collectives(replica, 0.0)))
+
+
+def time_per_token(replica: Replica, batch: Amount, requests: Requests, *, interferes: bool = True) -> Amount:
+    """Return the mean time per output token (TPOT) of a replica with `batch` sequences in flight [s].
+
+    In steady state every request brings one prefill for its S_o steps, and the steps of all others wait for it: TPOT =
+    t_d + (B / d) t_p / S_o. With prefills on other GPUs (``interferes=False``) it is t_d.
+    """
+    time = decode(replica, batch, requests.context).total
+    if interferes:
+        time = time + batch / replica.data * prefill(replica, requests.input, requests.hit) / requests.output
+    return time
+
+
+def cache_room(replica: Replica) -> float:
+    """Return the room for keys, values and states on one GPU [B]; negative where the weights do not fit."""
+    engine = replica.engine
+    return engine.memory * replica.chip.memory - replica.weight_bytes - engine.reserved
+
+
+def largest_batch(replica: Replica, requests: Requests) -> float:
+    """Return the sequences that a replica can have in flight: by room, admission and the engine's limit [-].
+
+    On-demand admission holds the current tokens of each (S_i + S_o / 2 on average), reservation the prompt and the
+    longest answer.
+    """
+    tokens = requests.context
+    if replica.engine.admission == "reserve":
+        tokens = requests.input + max(requests.longest, requests.output)
+    each = replica.cache_bytes(tokens)
+    return float(max(0.0, min(replica.data * cache_room(replica) / each, replica.data * replica.engine.sequences)))
+
+
+def batch_within(replica: Replica, requests: Requests, limit: float, *, interferes: bool = True) -> float:
+    """Return the most sequences in flight whose time per token stays within a limit [s]; 0 where not even one does."""
+
+    def fits(batch: float) -> bool:
+        return bool(time_per_token(replica, batch, requests, interferes=interferes) <= limit)
+
+    most = largest_batch(replica, requests)
+    if most < 1 or not fits(1.0):
+        return 0.0
+    if fits(most):
+        return most
+    low, high = 1.0, most
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def batch_of_load(replica: Replica, requests: Requests, rate: float, *, interferes: bool = True) -> float:
+    """Return the sequences in flight when `rate` requests a second arrive [-]; infinite where that overloads it.
+
+    Little's law, B = x S_o TPOT(B). TPOT grows at most linearly in B with slope s beyond its value at 0, so a solution
+    is found by bisection below the largest batch.
+    """
+
+    def excess(batch: float) -> float:
+        held = rate * requests.output * time_per_token(replica, batch, requests, interferes=interferes)
+        return float(batch - held)
+
+    low, high = 0.0, largest_batch(replica, requests)
+    if excess(high) < 0:
+        return math.inf
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if excess(middle) >= 0 else (middle, high)
+    return high
+
+
+def largest_rate(replica: Replica, requests: Requests) -> float:
+    """Return the requests a second that a replica can carry [1/s]: Little's law at its largest batch."""
+    batch = largest_batch(replica, requests)
+    if batch < 1:
+        return 0.0
+    return float(batch / (requests.output * time_per_token(replica, batch, requests)))
+
+
+def time_to_first_token(replica: Replica, requests: Requests, rate: float, spread: float = 1.0) -> float:
+    """Return the mean time to the first token at Poisson arrivals of `rate` requests a second [s].
+
+    A step reads up to `chunk` tokens of prompts beside decoding, so a prompt keeps the replica for t_p + t_d S_i /
+    chunk: the service of an M/G/1 queue. What follows the wait is half a step, the prompt itself, and the decode part
+    of its step. Infinite where the queue grows for ever.
+
+    Parameters
+    ----------
+    spread
+        Variance of prompt lengths over the square of their mean, c^2 [-].
+
+    References
+    ----------
+    A. Khinchine and F. Pollaczek: mean wait of M/G/1, in any textbook of queueing.
+    """
+    batch = batch_of_load(replica, requests, rate)
+    if math.isinf(batch):
+        return math.inf
+    step = float(decode(replica, batch, requests.context).total)
+    alone = float(prefill(replica, requests.input, requests.hit))
+    starts = 2 * replica.constants.collective if replica.tensor > 1 else 0.0
+    least = replica.factor * replica.shape.layers * (replica.engine.launch + starts)
+    steps = float(requests.input * (1 - requests.hit) / replica.engine.chunk)
+    service = max(alone, least) + step * steps
+    load = rate / replica.data * service
+    if load >= 1:
+        return math.inf
+    wait = load * service * (1 + spread) / (2 * (1 - load))
+    return wait + max(alone, least) + step * (0.5 + math.ceil(steps))
+
+
+def power(replica: Replica, batch: Amount, requests: Requests) -> Amount:
+    """Return what one GPU draws while a replica serves `batch` sequences, hosts not included [W].
+
+    P / TDP = a + b (bytes read per second / bandwidth) + c (FLOP per second / peak), at most 1.
+
+    Raises
+    ------
+    ValueError
+        If the board power of the accelerator is not published, or none of its generation was measured.
+    """
+    chip = replica.chip
+    if chip.power is None or chip.generation not in replica.constants.power:
+        raise ValueError(f"the power of {chip.title} under inference is not published")
+    time = time_per_token(replica, batch, requests)
+    read, work = traffic(replica, batch, requests)
+    a, b, c = replica.constants.power[chip.generation]
+    share = a + b * read / (time * chip.memory_bandwidth) + c * work / (time * chip.peak[replica.products])
+    return chip.power * np.minimum(share, 1.0)
+
+
+def traffic(replica: Replica, batch: Amount, requests: Requests) -> tuple[Amount, Amount]:
+    """Return the bytes and FLOP of one GPU for one token of each of `batch` sequences, prefills included [B, FLOP]."""
+    shape = replica.shape
+    own = batch / replica.data
+    read = replica.weight_bytes + own * replica.cache_bytes(requests.context)
+    met = shape.layers * (
+        shape.attention_parameters * own / replica.tensor + replica.plain_layer * batch / replica.ranks
+    )
+    if shape.experts is not None:
+        inside = replica.expert_layers * shape.expert / replica.ranks
+        unmet = (1 - shape.experts.active / shape.experts.count) ** (batch / replica.pipeline)
+        read = read - inside * shape.experts.count * unmet * BYTES[replica.weights] / replica.pipeline
+        met = met + inside * shape.experts.active * batch
+    met = met + shape.embedding * own / replica.tensor
+    tokens = 1 + requests.input * (1 - requests.hit) / requests.output
+    return read, 2 * met * tokens / replica.pipeline
+
+
+def speculated(tokens: int, accept: float) -> float:
+    """Return the tokens that a step yields with a draft of `tokens`, each accepted with probability `accept` [-].
+
+    (1 - beta^(gamma + 1)) / (1 - beta).
+
+    References
+    ----------
+    Y. Leviathan et al., "Fast inference from transformers via speculative decoding", ICML 2023,
+    arXiv 2211.17192, equation 1.
+    """
+    return float(tokens + 1 if accept == 1 else (1 - accept ** (tokens + 1)) / (1 - accept))

@@ -1,0 +1,183 @@
+"""Request-level replay: by hand, by queueing theory, and beside the closed form of a replica."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim.engine.requests import Request, RequestError, Served, _Loop, replay
+from sim.steps.serving import (
+    Replica,
+    Requests,
+    batch_of_load,
+    decode,
+    largest_batch,
+    largest_rate,
+    prefill,
+    time_per_token,
+)
+from tests.cases import cases
+from tests.pace import SEED
+from tests.unit.test_serving_step import replica, without_overheads
+
+
+def with_engine(one: Replica, **changes: object) -> Replica:
+    """Return a replica with other settings of its engine."""
+    return dataclasses.replace(one, engine=dataclasses.replace(one.engine, **changes))  # type: ignore[arg-type]
+
+
+def poisson(rate: float, count: int, tokens: int, output: int, seed: int = SEED) -> list[Request]:
+    """Return requests of one size at exponential gaps."""
+    times = np.cumsum(np.random.default_rng(seed).exponential(1 / rate, count))
+    return [Request(float(time), tokens, output) for time in times]
+
+
+def test_one_request_takes_its_prefill_and_its_steps() -> None:
+    """Alone, the first token comes after the prompt, the k-th after k - 1 steps with one more token of context each."""
+    one = replica()
+    served = replay(one, [Request(5.0, 3000, 4)])
+    first = 5.0 + float(prefill(one, 3000.0))
+    steps = sum(float(decode(one, 1.0, float(3000 + step)).total) for step in range(3))
+    assert served.first[0] == pytest.approx(first, rel=1e-9)
+    assert served.last[0] == pytest.approx(first + steps, rel=1e-9)
+
+
+def test_a_long_prompt_is_read_in_chunks_while_others_decode() -> None:
+    """A prompt of 20,000 tokens takes three iterations of 8,191 tokens at most, each with a step of the other."""
+    one = with_engine(replica(), chunk=8192)
+    served = replay(one, [Request(0.0, 100, 1000), Request(1.0, 20_000, 2)])
+    alone = replay(one, [Request(0.0, 100, 1000)])
+    begun = alone.first[0]
+    while begun < 1.0:
+        begun += float(decode(one, 1.0, 100.0).total)
+    steps = 3 * float(decode(one, 1.0, 200.0).total)
+    assert served.first[1] - 1.0 == pytest.approx(float(prefill(one, 20_000.0)) + steps, rel=0.03)
+    delay = float(prefill(one, 20_000.0))
+    assert served.last[0] - alone.last[0] == pytest.approx(delay, rel=0.01)
+
+
+@cases("load", [0.3, 0.8])
+def test_prompts_wait_as_in_m_d_1(load: float) -> None:
+    """With one prompt a step and one token each, waits are those of M/D/1: load x service / (2 (1 - load))."""
+    one = with_engine(replica(), chunk=4000)
+    service = float(prefill(one, 4000.0))
+    waits = []
+    for seed in range(12):
+        served = replay(one, poisson(load / service, 4000, 4000, 1, SEED + seed))
+        waits.append(float(served.ttft[400:].mean()) - service)
+    error = 3 * np.std(waits, ddof=1) / math.sqrt(len(waits))
+    assert abs(np.mean(waits) - load * service / (2 * (1 - load))) < error
+
+
+def saturated(engine: str) -> tuple[float, int]:
+    """Return the rate at which a queue that never empties is served over the closed form's [-], and evictions."""
+    one = replica(engine=engine)
+    requests = Requests(2000.0, 500.0)
+    assert largest_batch(one, requests) < one.engine.sequences
+    served = replay(one, [Request(0.0, 2000, 500)] * 3000, longest=500)
+    order = np.sort(served.last)
+    return 1500 / float(order[2249] - order[749]) / largest_rate(one, requests), served.evictions
+
+
+def test_a_backlog_is_served_at_the_largest_rate() -> None:
+    """Where room is reserved a backlog is served at the rate of Little's law at the largest batch, within 2 %."""
+    rate, evictions = saturated("trt-llm")
+    assert rate == pytest.approx(1, abs=0.02)
+    assert evictions == 0
+
+
+def test_admission_on_demand_pays_for_its_evictions() -> None:
+    """At saturation admission on current tokens evicts, and what is read again costs part of the closed form's rate."""
+    rate, evictions = saturated("vllm")
+    assert evictions > 100
+    assert 0.7 < rate < 0.98
+
+
+@cases(("load", "tolerance"), [(0.2, 0.03), (0.5, 0.06), (0.8, 0.15)])
+def test_the_closed_form_is_the_replay_in_the_mean(load: float, tolerance: float) -> None:
+    """The mean TPOT is that of the closed form, and above it at high load, where the batch varies."""
+    one = replica()
+    requests = Requests(1155.0, 211.0)
+    rate = load * largest_rate(one, requests)
+    served = replay(one, poisson(rate, 6000, 1155, 211))
+    middle = slice(600, 5400)
+    expected = float(time_per_token(one, batch_of_load(one, requests, rate), requests))
+    assert expected * 0.99 < served.tpot[middle].mean() < expected * (1 + tolerance)
+
+
+def test_evicted_sequences_are_read_again_and_lose_no_token() -> None:
+    """Where answers outgrow the room, the last to come are evicted, and every answer is complete at the end."""
+    one = replica("llama3-70b", tensor=2)
+    one = with_engine(one, memory=0.6)
+    served = replay(one, [Request(0.0, 500, 4000)] * 60)
+    assert served.evictions > 0
+    assert np.isfinite(served.last).all()
+    assert (np.diff(np.sort(served.first)) >= 0).all()
+    kept = replay(with_engine(one, admission="reserve"), [Request(0.0, 500, 4000)] * 60)
+    assert kept.evictions == 0
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 0.5), st.integers(1, 3000), st.integers(1, 300)), min_size=1, max_size=60),
+    st.sampled_from(["trt-llm", "vllm"]),
+    st.floats(0.55, 0.9),
+)
+def test_time_and_room_are_conserved(gaps: list[tuple[float, int, int]], engine: str, memory: float) -> None:
+    """All are served after they arrive; the integral of the batch is the time in flight; all room ends free."""
+    one = with_engine(replica(engine=engine, tensor=2), memory=memory, chunk=1000)
+    now, requests = 0.0, []
+    for gap, tokens, output in gaps:
+        now += gap
+        requests.append(Request(now, tokens, output))
+    loop = _Loop(one, requests, 0)
+    served: Served = loop.run()
+    assert (served.first >= served.arrival).all()
+    assert (served.last >= served.first).all()
+    assert loop.context == 0
+    assert loop.reserved == 0
+    if not served.evictions:
+        assert served.sequence_seconds == pytest.approx(float((served.last - served.first).sum()), rel=1e-9, abs=1e-9)
+
+
+def test_latency_falls_with_faster_parts() -> None:
+    """A replica without overheads serves the same requests sooner, each of them."""
+    slow, requests = replica(), poisson(2.0, 500, 1155, 211)
+    assert (replay(without_overheads(slow), requests).last <= replay(slow, requests).last).all()
+
+
+@cases(
+    ("requests", "rule"),
+    [
+        ([Request(1.0, 5, 5), Request(0.5, 5, 5)], "sort them by time"),
+        ([Request(0.0, 0, 5)], "no token to read"),
+        ([Request(0.0, 10**7, 5)], "needs room for 10,000,005 tokens"),
+    ],
+)
+def test_what_cannot_be_served_is_refused(requests: list[Request], rule: str) -> None:
+    """Times out of order, empty requests and those larger than the room are refused in one line."""
+    with pytest.raises(RequestError, match=rule):
+        replay(replica(), requests)
+
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "serving"
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="skipped: reference data not present")
+def test_bursts_make_waits_longer_by_orders_of_magnitude() -> None:
+    """The hour of code requests has waits that Poisson arrivals of the same rate and sizes do not have."""
+    with (DATA / "azure2023_code.csv").open(encoding="utf-8") as file:
+        rows = [
+            Request(float(row["t_s"]), int(row["input_tokens"]), int(row["output_tokens"]))
+            for row in csv.DictReader(file)
+        ]
+    one = replica(tensor=2)
+    even = poisson(len(rows) / rows[-1].arrival, len(rows), 1, 1)
+    calm = [plain._replace(input=row.input, output=row.output) for plain, row in zip(even, rows, strict=True)]
+    assert replay(one, rows).ttft.mean() > 10 * replay(one, calm).ttft.mean()

@@ -1,0 +1,221 @@
+"""The closed form of inference: limits by hand, laws that hold exactly, and published steps where they are present."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.calibrate import serving as calibrate
+from sim import catalog
+from sim.steps.serving import (
+    Replica,
+    Requests,
+    batch_of_load,
+    batch_within,
+    cache_room,
+    decode,
+    largest_batch,
+    largest_rate,
+    power,
+    prefill,
+    speculated,
+    time_per_token,
+    time_to_first_token,
+)
+from tests.cases import cases
+
+CHAT = Requests(1155.0, 211.0)
+
+
+def replica(model: str = "llama3-70b", chip: str = "h100", engine: str = "vllm", **changes: object) -> Replica:
+    """Return a replica at FP8 with 16-bit keys and values on four GPUs, but for some changes."""
+    plain = Replica(
+        catalog.models()[model],
+        catalog.accelerators()[chip],
+        catalog.engines()[engine],
+        catalog.serving_constants(),
+        "fp8",
+        "bf16",
+        tensor=4,
+    )
+    return dataclasses.replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def without_overheads(plain: Replica) -> Replica:
+    """Return a replica that reaches every peak, and whose host and links take no time."""
+    free = dataclasses.replace(plain.engine, launch=0.0, sequence=0.0)
+    perfect = dataclasses.replace(
+        plain.constants,
+        memory={plain.chip.generation: 1.0},
+        gemm=dict.fromkeys(plain.constants.gemm, 1.0),
+        collective=0.0,
+        step=0.0,
+        touches=0.0,
+        scale_up=1e12,
+    )
+    return dataclasses.replace(plain, engine=free, constants=perfect)
+
+
+def test_one_sequence_reads_weights_and_cache_once() -> None:
+    """Without overheads and at small batch a step is the bytes of weights, keys and values over the bandwidth."""
+    one = without_overheads(replica())
+    shape = one.shape
+    layers = shape.layers * (2 * 8192 * (64 + 8) * 128 + 3 * 8192 * 28672)
+    held = (layers + 2 * 128256 * 8192 * 2) / 4
+    kept = 80 * 2 * 8 * 128 * 2 / 4 * 1000
+    assert float(decode(one, 1.0, 1000.0).total) == pytest.approx((held + kept) / 3.35e12, rel=1e-9)
+
+
+def test_large_batches_are_bound_by_arithmetic() -> None:
+    """Without overheads the matrix products of a step of 4,096 tokens take 2 P B over the peak."""
+    many = without_overheads(replica())
+    step = decode(many, 4096.0, 0.0)
+    products = 80 * (2 * 8192 * (64 + 8) * 128 + 3 * 8192 * 28672) + 128256 * 8192
+    assert float(step.total) == pytest.approx(2 * products * 4096 / 4 / 1979e12, rel=1e-9)
+
+
+def test_a_prefill_is_its_arithmetic() -> None:
+    """Without overheads a prompt of n tokens takes 2 P n at 8 bits and the causal half of the scores at 16 bits."""
+    one = without_overheads(replica())
+    one = dataclasses.replace(one, constants=dataclasses.replace(one.constants, attention=1.0))
+    products = 80 * (2 * 8192 * (64 + 8) * 128 + 3 * 8192 * 28672)
+    scores = 2 * 8192 * 80 * 2000**2
+    expected = (2 * products * 2000 / 1979e12 + scores / 989e12) / 4
+    assert float(prefill(one, 2000.0)) == pytest.approx(expected, rel=1e-9)
+    assert float(prefill(one, 2000.0, hit=0.5)) == pytest.approx(expected / 2, rel=1e-9)
+
+
+def test_keys_and_values_have_their_published_size() -> None:
+    """A token of Llama 3.1 70B keeps 328 KB at 16 bits and 164 KB at 8; beyond 8 ranks heads are copied."""
+    assert replica(tensor=1).cache_bytes(1.0) == pytest.approx(327_680)
+    assert replica(tensor=1, cache="fp8").cache_bytes(1.0) == pytest.approx(163_840)
+    assert replica(tensor=8).cache_bytes(1.0) * 8 == replica(tensor=1).cache_bytes(1.0)
+    assert replica(tensor=16).cache_bytes(1.0) == replica(tensor=8).cache_bytes(1.0)
+
+
+def test_latent_keys_are_not_divided() -> None:
+    """DeepSeek-V3 keeps 576 numbers of a token and layer on every tensor rank."""
+    for ranks in (1, 8):
+        assert replica("deepseek-v3", "h200", tensor=ranks).cache_bytes(1.0) == pytest.approx(61 * 576 * 2)
+
+
+def test_windows_bound_the_cache() -> None:
+    """Half the layers of gpt-oss keep 128 tokens; linear attention keeps a state that does not grow."""
+    oss = replica("gpt-oss-120b", tensor=1)
+    assert oss.cache_bytes(10_000.0) == pytest.approx(18 * 2 * 8 * 64 * 2 * (10_000 + 128))
+    linear = replica("qwen3.5-397b-a17b", "h200", tensor=1)
+    growth = linear.cache_bytes(2000.0) - linear.cache_bytes(1000.0)
+    assert growth == pytest.approx(15 * 2 * 2 * 256 * 2 * 1000)
+
+
+@cases("tokens, expected", [(1, 8.0), (1000, 256.0)])
+def test_few_tokens_meet_few_experts(tokens: int, expected: float) -> None:
+    """One token reads 8 of 256 experts of a layer; a thousand read all: 256 (1 - (248/256)^1000) > 255.99."""
+    mixture = without_overheads(replica("deepseek-v3", "h200", tensor=8))
+    read = dataclasses.replace(mixture.constants, expert_read=1.0, expert_gemm=1e9)
+    mixture = dataclasses.replace(mixture, constants=read)
+    experts = float(decode(mixture, float(tokens), 0.0).experts)
+    assert experts == pytest.approx(58 * expected * 3 * 7168 * 2048 / 8 / 4.8e12, rel=1e-4)
+
+
+def test_reservation_holds_the_longest_answer() -> None:
+    """At 1,155 and 211 tokens with at most 1,024, reserving leaves 0.58 of the optimistic batch."""
+    admits = replica()
+    reserves = dataclasses.replace(admits, engine=dataclasses.replace(admits.engine, admission="reserve"))
+    requests = CHAT._replace(longest=1024.0)
+    assert largest_batch(reserves, requests) / largest_batch(admits, requests) == pytest.approx(0.58, abs=0.005)
+
+
+def test_in_flight_follows_little() -> None:
+    """B = x S_o TPOT(B), and at the largest rate the batch is the largest; a little more overloads the replica."""
+    one = replica()
+    for rate in (0.1, 2.0, 8.0):
+        batch = batch_of_load(one, CHAT, rate)
+        assert batch == pytest.approx(rate * 211 * float(time_per_token(one, batch, CHAT)), rel=1e-9)
+    most = largest_rate(one, CHAT)
+    assert batch_of_load(one, CHAT, most * (1 - 1e-9)) == pytest.approx(largest_batch(one, CHAT), rel=1e-6)
+    assert math.isinf(batch_of_load(one, CHAT, most * 1.001))
+
+
+def test_the_batch_of_a_limit_meets_it() -> None:
+    """The batch within a limit of TPOT meets it exactly, and a limit below one sequence's time allows none."""
+    one = replica()
+    batch = batch_within(one, CHAT, 0.03)
+    assert float(time_per_token(one, batch, CHAT)) == pytest.approx(0.03)
+    assert batch_within(one, CHAT, 1e-4) == 0.0
+
+
+def test_first_tokens_wait_as_pollaczek_and_khinchine_say() -> None:
+    """Where decoding is free TTFT is the wait of M/G/1 and the prefill; it diverges where prompts fill the replica."""
+    one = without_overheads(replica())
+    brief = Requests(4000.0, 1.0)
+    seconds = float(prefill(one, 4000.0))
+    step = float(decode(one, 0.0, brief.context).total)
+    service = seconds + step * 4000 / 8192
+    rate = 0.5 / service
+    wait = 0.5 * service * (1 + 1) / (2 * (1 - 0.5))
+    found = time_to_first_token(one, brief, rate)
+    # The batch is about one half: its step differs from an empty one's by keys of 2,000 tokens.
+    assert found == pytest.approx(wait + seconds + 1.5 * step, rel=0.01)
+    assert math.isinf(time_to_first_token(one, CHAT, 1e3))
+
+
+def test_pipelines_keep_the_time_and_divide_the_memory() -> None:
+    """Two stages take the time of one for the same batch of a stage, and hold half of weights and cache each."""
+    one, two = without_overheads(replica()), without_overheads(replica(pipeline=2, network=1e18))
+    assert two.weight_bytes == one.weight_bytes / 2
+    assert two.cache_bytes(100.0) == one.cache_bytes(100.0) / 2
+    assert float(decode(two, 64.0, 1000.0).total) == pytest.approx(float(decode(one, 32.0, 1000.0).total))
+
+
+def test_arrays_are_scalars_side_by_side() -> None:
+    """An array of batches gives what each alone gives."""
+    one = replica("deepseek-v3", "h200", tensor=4, data=2)
+    batches = np.array([1.0, 16.0, 300.0])
+    together = time_per_token(one, batches, CHAT)
+    assert together.tolist() == [float(time_per_token(one, batch, CHAT)) for batch in batches]
+
+
+def test_power_stays_below_the_board() -> None:
+    """GPU power grows with the batch and ends at the board's power; unknown parts are refused."""
+    one = replica()
+    drawn = [float(power(one, batch, CHAT)) for batch in (1.0, 32.0, 256.0, 1e6)]
+    assert drawn == sorted(drawn)
+    assert drawn[-1] == 700.0
+    with pytest.raises(ValueError, match="not published"):
+        power(replica(chip="mi300x"), 1.0, CHAT)
+
+
+def test_drafts_yield_a_geometric_sum() -> None:
+    """A draft of three accepted at 0.7 yields 1 + 0.7 + 0.49 + 0.343 tokens."""
+    assert speculated(3, 0.7) == pytest.approx(2.533)
+    assert speculated(3, 1.0) == 4.0
+
+
+def test_what_does_not_fit_has_no_batch() -> None:
+    """Llama 3.1 405B at 8 bits does not fit on four GPUs of 80 GB."""
+    assert cache_room(replica("llama3-405b")) < 0
+    assert largest_batch(replica("llama3-405b"), CHAT) == 0.0
+    assert largest_rate(replica("llama3-405b"), CHAT) == 0.0
+
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "serving"
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="skipped: reference data not present")
+def test_published_steps_are_met() -> None:
+    """The shipped constants meet dense steps within 9 %, mixtures within 25 %; prefills matter by 10 points."""
+    groups, _ = calibrate.read(DATA / "served_agg.csv")
+    dense, mixtures = calibrate.kinds(groups)
+    found = {name: np.abs(calibrate.errors(part, {})).mean() for name, part in (("dense", dense), ("moe", mixtures))}
+    assert found["dense"] < 0.09
+    assert found["moe"] < 0.25
+    blind = [
+        np.abs(time_per_token(group.replica, group.batch, group.requests, interferes=False) / group.measured - 1)
+        for group in dense
+    ]
+    assert np.concatenate(blind).mean() > found["dense"] + 0.1
