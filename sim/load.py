@@ -29,6 +29,7 @@ from sim.policies.repair import LEMONS, REPAIRS
 from sim.policies.scheduler import SCHEDULERS
 from sim.prepare.placement import sized
 from sim.prepare.prepare import examine
+from sim.prepare.services import services_of
 from sim.prepare.step import DoesNotFitError, check_memory
 from sim.scenario.fields import PathError, is_of_files
 from sim.yamlfile import value_at
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 _SHORTHAND = ("cluster",)
 
-_READERS = ("replay", "graph-file")
+_READERS = ("replay", "graph-file", "trace")
 
 
 class ScenarioError(ValueError):
@@ -120,7 +121,10 @@ class Template:
         """What the files say, as plain data; of files that strategies read, a digest of what is in them."""
         data: Table = _complete(presets.lay(self.document.copy()), self.folder)
         sources: Data = data.get("failures")
-        for holder in (*(sources if isinstance(sources, list) else ()), value_at(data, ("cluster", "fabric"), None)):
+        services: Data = data.get("services")
+        demands = [value_at(service, ("demand",), None) for service in services or ()]
+        fabric = value_at(data, ("cluster", "fabric"), None)
+        for holder in (*(sources if isinstance(sources, list) else ()), *demands, fabric):
             for key in yamlfile.FILE_KEYS if isinstance(holder, dict) else ():
                 if isinstance(holder.get(key), str) and Path(holder[key]).is_file():
                     holder[key] = hashlib.sha256(Path(holder[key]).read_bytes()).hexdigest()
@@ -257,6 +261,7 @@ def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Sc
         prepared = examine(scenario)
         if must_fit:
             check_memory(prepared)
+        services_of(prepared)
     except PathError as error:
         lines = [complaints.line(document, error.path, error.rule)]
         is_answer = isinstance(error, DoesNotFitError)
@@ -281,7 +286,10 @@ def _complete(document: Document, folder: Path) -> Table:
     data = completed(Scenario, document, DEFAULTS)
     failures = data.get("failures")
     sources = range(len(failures)) if isinstance(failures, list) else ()
-    locate_files(data, document, folder, (("cluster", "fabric"), *(("failures", index) for index in sources)))
+    services = data.get("services")
+    asked = range(len(services)) if isinstance(services, list) else ()
+    readers: list[Keys] = [*(("failures", index) for index in sources), *(("services", at, "demand") for at in asked)]
+    locate_files(data, document, folder, (("cluster", "fabric"), *readers))
     return data
 
 

@@ -23,6 +23,7 @@ from sim.policies.repair import REPAIRS
 from sim.policies.scheduler import SCHEDULERS, Fifo
 from sim.scenario.fields import Duration, Model, OneOf, RuleError
 from sim.scenario.model import CostSpec, JobSpec, PowerSpec, Spares
+from sim.scenario.services import ServiceSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,7 +115,8 @@ class Scenario(Model):
     )
     windows: Duration | None = Field(None, gt=0, description="Width of the windows of the rolling view.")
     seed: int = Field(1, ge=0, lt=2**63, description="Seed of all random numbers.")
-    jobs: tuple[JobSpec, ...] = Field(min_length=1, description="The jobs, in order of submission.")
+    jobs: tuple[JobSpec, ...] = Field((), description="The jobs, in order of submission.")
+    services: tuple[ServiceSpec, ...] = Field((), description="Replicas of models that answer requests.")
     failures: tuple[AnySource, ...] = Field((), description="Failure sources.")
     checkpoint: AnyCheckpoint = Field(description="Checkpointing: where progress is saved, and how often.")
     detection: AnyDetection = Field(description="Failure detection: when the job knows of a failure.")
@@ -134,14 +136,34 @@ class Scenario(Model):
     )
     assumptions: tuple[str, ...] = Field((), description="What this file assumes and why; printed with every result.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_services_alone(cls, data: Data) -> Data:
+        """Complete a scenario of services alone: they neither save progress nor recover as jobs do."""
+        if isinstance(data, dict) and data.get("services") and not data.get("jobs"):
+            tier = {"interval": "1 h", "mode": "blocking", "write": "0 s", "restore": "0 s"}
+            unread = {
+                "checkpoint": {"use": "tiers", "tiers": [tier]},
+                "recovery": {"use": "hot-spare", "initialize": "0 s"},
+            }
+            return {**unread, **data}
+        return data
+
+    @model_validator(mode="after")
+    def _has_work(self) -> Self:
+        if not self.jobs and not self.services:
+            raise RuleError(("jobs",), "give at least one job, or a service (services)")
+        return self
+
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
-        first: dict[str, int] = {}
-        for index, job in enumerate(self.jobs):
-            if job.name in first:
-                message = f"'{job.name}' is also the name of jobs.{first[job.name]}; results are distinguished by name"
-                raise RuleError(("jobs", index, "name"), message)
-            first[job.name] = index
+        first: dict[str, str] = {}
+        for kind in ("jobs", "services"):
+            for index, entry in enumerate(getattr(self, kind)):
+                if entry.name in first:
+                    rule = f"'{entry.name}' is also the name of {first[entry.name]}; results are distinguished by name"
+                    raise RuleError((kind, index, "name"), rule)
+                first[entry.name] = f"{kind}.{index}"
         return self
 
     @model_validator(mode="after")
@@ -160,7 +182,8 @@ class Scenario(Model):
 
     def dump(self) -> Table:
         """Return plain data that ``sim.load`` reads back to an equal scenario."""
-        return self.model_dump(mode="json", exclude_none=True)
+        data = self.model_dump(mode="json", exclude_none=True)
+        return {key: value for key, value in data.items() if value or key not in ("jobs", "services")}
 
 
 def schema() -> Table:
@@ -186,10 +209,13 @@ def schema() -> Table:
     extended = {"type": "object", "required": ["extends"]}
     properties["cluster"] = {"description": cluster.pop("description"), "anyOf": [file_name, extended, cluster]}
     required = content.pop("required")
+    some = [{"required": [key], "properties": {key: {"minItems": 1}}} for key in ("jobs", "services")]
+    content["allOf"] = [{"anyOf": [{"required": ["extends"], "properties": {"jobs": {"minItems": 1}}}, *some]}]
     watched = [name for name in catalog.recoveries() if "detection" in catalog.recovery(name)]
     content["anyOf"] = [
         {"required": ["extends"]},
         {"required": required},
+        {"required": [*(key for key in required if key not in ("checkpoint", "recovery")), "services"]},
         {
             "required": [key for key in required if key != "detection"],
             "properties": {"recovery": {"properties": {"use": {"enum": watched}}}},

@@ -140,7 +140,7 @@ def _examined(scenario: Scenario) -> Prepared:
         scheduler=scenario.scheduler,
         merged_intervals=merged,
         counts=counts,
-        capacity=relative_capacity(scenario.cluster, scenario.jobs[0].precision),
+        capacity=relative_capacity(scenario.cluster, (scenario.jobs or scenario.services)[0].precision),
         withheld=withheld,
         upkeep=upkeep_of(scenario, site, sources),
         engine=scenario.engine or "auto",
