@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology, edges
     from sim.compiled.run import why_events
     from sim.engine.prepared import Prepared, PreparedJob
+    from sim.engine.requests import RequestError
     from sim.engine.result import JobResult, Ratio, Result, Span, Timeline
     from sim.input.scenario import Scenario, schema
     from sim.layouts import Candidate, LayoutSearch, NoLayoutError
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from sim.prepare.explained import RecoverySummary, recovery_summary
     from sim.prepare.placement import Placement, placement
     from sim.prepare.prepare import examine, prepare
+    from sim.prepare.services import PreparedService, services_of
     from sim.prepare.step import check_memory
     from sim.run import MOST_EVENTS, EngineError, Shared, WorkError, check_work, run, trace, with_engine
     from sim.scenario.fields import PathError
@@ -53,6 +55,7 @@ import_on_use(
         "cluster.topology": "FABRIC_PARTS Topology edges",
         "compiled.run": "why_events",
         "engine.prepared": "Prepared PreparedJob",
+        "engine.requests": "RequestError",
         "engine.result": "JobResult Ratio Result Span Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"
         " parse shipped template",
@@ -62,6 +65,7 @@ import_on_use(
         "prepare.explained": "RecoverySummary recovery_summary",
         "prepare.placement": "Placement placement",
         "prepare.prepare": "examine prepare",
+        "prepare.services": "PreparedService services_of",
         "prepare.step": "check_memory",
         "run": "MOST_EVENTS EngineError Shared WorkError check_work run trace with_engine",
         "scenario.fields": "PathError",

@@ -350,7 +350,7 @@ def explain(
     count = 8 if replications is None else replications
     too_large = _too_large(prepared)
     simulated = None
-    if count and too_large is None:
+    if count and too_large is None and not described.services:
         try:
             with Progress("replications", quiet=quiet or as_json) as progress:
                 simulated = replicate(
@@ -358,7 +358,10 @@ def explain(
                 )
         except sim.WorkError as error:
             refuse(str(error))
-    content = describe(prepared, simulated, command=command_line())
+    try:
+        content = describe(prepared, simulated, command=command_line())
+    except sim.RequestError as error:
+        refuse(str(error))
     say(render(content) if as_json else format_explanation(content))
     end([] if too_large is None else [too_large])
 

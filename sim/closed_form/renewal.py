@@ -404,6 +404,8 @@ class ClosedForm:
 
 def closed_form(prepared: Prepared) -> ClosedForm:
     """Return the expected ETTR of the jobs of a scenario, weighted by their GPUs, and what is lost to each cause."""
+    if not prepared.jobs:
+        return ClosedForm(None, {}, (), reasons=("no job: what services lose has a closed form of its own",))
     renewal = Renewal(prepared)
     formula = _formula(prepared, renewal)
     if formula is None:

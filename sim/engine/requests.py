@@ -217,9 +217,9 @@ class _Loop:
 
     def _mixed(self, parts: list[tuple[int, int, int]]) -> None:
         """Do one iteration that reads prompts."""
-        each = [self.linear * (stop - start) + self.square * (stop**2 - start**2) for _, start, stop in parts]
-        # Ranks of data-parallel attention read prompts at the same time, and all wait for the last.
-        seconds = max([sum(each) / self.replica.data, *each])
+        # As in the closed form, ranks of data-parallel attention read at the same time, and share the work evenly.
+        work = sum(self.linear * (stop - start) + self.square * (stop**2 - start**2) for _, start, stop in parts)
+        seconds = work / self.replica.data
         batch = len(self.ends)
         seconds = seconds + self._step(batch, self.context) if batch else max(seconds, self.least)
         self._pass(seconds, 1, batch)

@@ -155,8 +155,8 @@ class PreparedService:
         shares = np.arange(self.groups + 1) / self.groups
         return float(pmf @ np.minimum(shares / self.load, 1.0))
 
-    def replayed(self, load: float | None = None) -> Served:
-        """Return requests of one replica, served one by one: those at the stated demand, or at another load.
+    def replayed(self, load: float) -> Served:
+        """Return requests of one replica, served one by one, at a load [-]: another one stretches time.
 
         Raises
         ------
@@ -164,21 +164,23 @@ class PreparedService:
             If a request alone exceeds the room for keys and values.
         """
         if self.trace:
-            scale = self.load / load if load else 1.0
+            scale = self.load / load
             own = self.trace[:: self.spec.replicas]
             requests = tuple(request._replace(arrival=request.arrival * scale) for request in own)
         else:
-            rate = self.rate / self.spec.replicas * (load / self.load if load else 1.0)
+            rate = load * self.carried
             demand = self.spec.demand
             assert demand.input is not None
             assert demand.output is not None
             requests = _drawn(self.seed, self.spec.name, rate, demand.input, demand.output)
         return replay(self.replica, requests, self.spec.batch.longest, self.spec.hit)
 
-    def attainment(self, load: float) -> float:
-        """Return the share of requests in SLO at a load [-], by replay; what fills the replica first is left out."""
-        served = settled(self.replayed(load))
-        return served.attainment(self.spec.slo.ttft, self.spec.slo.tpot)
+    def settled(self, load: float) -> Served:
+        """Return what :meth:`replayed` does at a load [-], without the requests that fill the replica first."""
+        served = self.replayed(load)
+        first = int(_WARMED * len(served.arrival))
+        kept = {name: getattr(served, name)[first:] for name in ("arrival", "output", "first", "last")}
+        return replace(served, **kept)
 
     def with_layout(self, layout: ServingLayout, replicas: int) -> PreparedService:
         """Return the service with replicas of other sizes, as many as GPUs allow."""
@@ -194,18 +196,6 @@ class PreparedService:
             weights=weights,
         )
         return replace(self, spec=spec, replica=other, failing=failing)
-
-
-def settled(served: Served) -> Served:
-    """Return what was served without the requests that filled the replica first."""
-    first = int(_WARMED * len(served.arrival))
-    return replace(
-        served,
-        arrival=served.arrival[first:],
-        output=served.output[first:],
-        first=served.first[first:],
-        last=served.last[first:],
-    )
 
 
 def _unfailing(groups: int) -> Standing:
