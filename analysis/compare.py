@@ -529,7 +529,10 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
     is_wrong = False
     for recipe in wanted:
         try:
-            loaded = scenarios[recipe.name] = sim.load(sim.find(recipe.scenario), _overrides(recipe))
+            loaded = sim.load(sim.find(recipe.scenario), _overrides(recipe))
+            if loaded.services:
+                raise sim.ScenarioError([f"{recipe.scenario}: {sim.NO_SERVICES}"])
+            scenarios[recipe.name] = loaded
         except sim.ScenarioError as error:
             lines = [_as_typed(line, recipe.varied) for line in error.lines]
             cannot_run[recipe.name] = "; ".join(lines)

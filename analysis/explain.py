@@ -204,7 +204,10 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
         assumptions=list(prepared.scenario.assumptions),
         warnings=list(prepared.warnings),
         provenance=provenance(
-            command, prepared.scenario, engine=("events" if reason else "compiled") if prepared.jobs else "", engine_reason=reason
+            command,
+            prepared.scenario,
+            engine=("events" if reason else "compiled") if prepared.jobs else "",
+            engine_reason=reason,
         ),
     )
 

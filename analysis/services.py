@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 Sort = Literal["gpu", "power", "money"]
 
+SORTS: dict[str, Sort] = {"gpu": "gpu", "power": "power", "money": "money"}
+"""What may be weighed against tokens/s of a user."""
+
 _BAND90 = 1.6448536269514722
 """Standard deviations that hold 90 % of a normal law [-]."""
 
@@ -221,6 +224,10 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
             ("in SLO", f"{percent_text(tail.slo_attainment)} of {tail.requests:,} requests at the demand"),
             ("by load", curve),
             ("SLO is met", met),
+            *(
+                [("note", "data ranks share prompts evenly here: of long ones TTFT is a lower bound")]
+                * (service.data > 1)
+            ),
         ],
     )
     rows_of_spares = [
@@ -228,7 +235,13 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
          percent_text(row.capacity_availability, 4), percent_text(row.served_share, 5))
         for row in service.spares
     ]  # fmt: skip
-    heads = ("spare\nnodes", "replicas\nthat serve", "all of\nthem", "demand is\ncarried", "requests that\nfind capacity")
+    heads = (
+        "spare\nnodes",
+        "replicas\nthat serve",
+        "all of\nthem",
+        "demand is\ncarried",
+        "requests that\nfind capacity",
+    )
     text = (
         f"{short_text(service.failures_per_day)} failures a day stop a replica; it is back after "
         f"{time_text(service.down_s)} where a spare is at hand, else after a repair. Hardware alone; all times "

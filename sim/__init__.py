@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sim.policies.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
     from sim.prepare.explained import RecoverySummary, recovery_summary
     from sim.prepare.placement import Placement, placement
-    from sim.prepare.prepare import examine, prepare
+    from sim.prepare.prepare import NO_SERVICES, examine, prepare
     from sim.prepare.services import PreparedService, services_of
     from sim.prepare.step import check_memory
     from sim.run import MOST_EVENTS, EngineError, Shared, WorkError, check_work, run, trace, with_engine
@@ -64,7 +64,7 @@ import_on_use(
         "policies.contracts": "Bucket CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE",
         "prepare.explained": "RecoverySummary recovery_summary",
         "prepare.placement": "Placement placement",
-        "prepare.prepare": "examine prepare",
+        "prepare.prepare": "NO_SERVICES examine prepare",
         "prepare.services": "PreparedService services_of",
         "prepare.step": "check_memory",
         "run": "MOST_EVENTS EngineError Shared WorkError check_work run trace with_engine",

@@ -337,7 +337,7 @@ def explain(
         described = load_scenario(scenario, set_, seed)
         _explain_worth(described, replications, jobs, most, as_json=as_json, quiet=quiet or as_json)
         return
-    described = load_scenario(scenario, set_, seed, must_fit=False)
+    described = load_scenario(scenario, set_, seed, must_fit=False, simulated=False)
 
     from analysis.explain import describe
     from analysis.page.chapters.cluster import format_explanation

@@ -61,13 +61,22 @@ def ending_tidily() -> Iterator[None]:
 
 
 def load_scenario(
-    name: str, overrides: list[str] | None, seed: int | None, *, engine: str | None = None, must_fit: bool = True
+    name: str,
+    overrides: list[str] | None,
+    seed: int | None,
+    *,
+    engine: str | None = None,
+    must_fit: bool = True,
+    simulated: bool = True,
 ) -> Scenario:
-    """Return a scenario, or end with one line per mistake."""
+    """Return a scenario, or end with one line per mistake; services cannot be simulated."""
     import sim
 
     with mistakes_in_lines(name, "scenario"):
-        return sim.load(sim.find(name), changes(overrides, seed, engine), must_fit=must_fit)
+        found = sim.load(sim.find(name), changes(overrides, seed, engine), must_fit=must_fit)
+        if simulated and found.services:
+            raise sim.ScenarioError([f"{name}: {sim.NO_SERVICES}"])
+        return found
 
 
 def load_cluster(name: str, overrides: list[str] | None) -> ClusterSpec:

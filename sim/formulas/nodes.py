@@ -629,9 +629,7 @@ class Standing(NamedTuple):
     pmf: FloatArray
 
 
-def groups_with_spares(
-    groups: int, spares: int, fail: float, restart: float, load: float, repair: float
-) -> Standing:
+def groups_with_spares(groups: int, spares: int, fail: float, restart: float, load: float, repair: float) -> Standing:
     r"""Return how many groups serve when a failure costs one a node, and a spare takes its place after a reload.
 
     A chain of the groups l that reload (`new`) and the nodes r in repair (`away`): of R groups with s spare nodes

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from sim.policies.checkpoint import Ladder, Periodic
     from sim.scenario.model import JobSpec
 
+NO_SERVICES = "services are not simulated yet: ettrick explain and ettrick layouts have a closed form of them"
+
 _last: Prepared | None = None
 """What was examined last: who has loaded a scenario prepares it next."""
 
@@ -51,6 +53,8 @@ def prepare(scenario: Scenario) -> Prepared:
     PathError
         If the scenario does not fit together, or a job not into the memory of its accelerators.
     """
+    if scenario.services:
+        raise PathError(("services",), NO_SERVICES)
     prepared = examine(scenario)
     check_memory(prepared)
     site = Site.of(scenario, prepared.counts, prepared.units)

@@ -393,7 +393,9 @@ def _check(found: PreparedService, path: Keys) -> None:
         best = float(time_per_token(made, 1.0, found.requests))
         rule = f"no batch meets it: one sequence alone takes {best * 1e3:.1f} ms a token; more tensor ranks would help"
         raise PathError((*path, "slo", "tpot"), rule)
-    alone = float(prefill(made, found.requests.input, spec.hit)) + float(decode(made, 1.0, found.requests.context).total)
+    # Of several ranks of data-parallel attention, all help with a prompt that is alone.
+    alone = float(prefill(made, found.requests.input, spec.hit)) / made.data
+    alone += float(decode(made, 1.0, found.requests.context).total)
     if alone > spec.slo.ttft:
         rule = f"no load meets it: a mean prompt alone takes {alone * 1e3:,.0f} ms; more tensor ranks would help"
         raise PathError((*path, "slo", "ttft"), rule)

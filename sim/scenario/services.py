@@ -126,9 +126,7 @@ class ServiceSpec(Model):
     overload: Admission | None = Field(
         None, description="What happens to requests beyond capacity; without it demand must be below capacity."
     )
-    recovery: Reload = Field(
-        default_factory=lambda: Reload.model_validate({}), description="How a replica comes back."
-    )
+    recovery: Reload = Field(default_factory=lambda: Reload.model_validate({}), description="How a replica comes back.")
 
     def nodes(self, gpus_per_node: int) -> int:
         """Return the nodes that all replicas take; replicas below a node share one [-]."""
