@@ -156,11 +156,15 @@ def layouts(
 ) -> None:
     """Rank the layouts of a job by step time and goodput, or of a service by tokens/s."""
     described = load_scenario(scenario, set_, None, must_fit=False, simulated=False)
+
+    from analysis.services import SORTS
+
     if described.services and not described.jobs:
         _service_layouts(described, job, sort or "gpu", top, as_json=as_json)
         return
-    if sort in ("gpu", "power", "money"):
+    if sort in SORTS:
         refuse(f"--sort {sort}: is for layouts of services")
+    ranked: Literal["goodput", "step"] | None = None if sort is None else "step" if sort == "step" else "goodput"
 
     import sim
     from analysis.layouts import describe_layouts, format_layouts
@@ -170,7 +174,7 @@ def layouts(
     try:
         search = sim.LayoutSearch(described, job, gpus, any_tensor=any_tensor, try_parameters=try_parameters)
         with Progress("layouts", quiet=quiet or as_json) as progress:
-            content = describe_layouts(search, top, sort, progress)
+            content = describe_layouts(search, top, ranked, progress)
     except sim.NoLayoutError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(NO) from None
@@ -179,7 +183,7 @@ def layouts(
     say(render(content) if as_json else format_layouts(content))
 
 
-def _service_layouts(described: Scenario, name: str | None, sort: str, top: int, *, as_json: bool) -> None:
+def _service_layouts(described: Any, name: str | None, sort: str, top: int, *, as_json: bool) -> None:
     """Print the layouts of a service."""
     import sim
     from analysis.results.run import render

@@ -529,10 +529,7 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
     is_wrong = False
     for recipe in wanted:
         try:
-            loaded = sim.load(sim.find(recipe.scenario), _overrides(recipe))
-            if loaded.services:
-                raise sim.ScenarioError([f"{recipe.scenario}: {sim.NO_SERVICES}"])
-            scenarios[recipe.name] = loaded
+            loaded = scenarios[recipe.name] = sim.load(sim.find(recipe.scenario), _overrides(recipe))
         except sim.ScenarioError as error:
             lines = [_as_typed(line, recipe.varied) for line in error.lines]
             cannot_run[recipe.name] = "; ".join(lines)
@@ -540,6 +537,8 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
                 found.setdefault(line, []).append(recipe)
             is_wrong = is_wrong or not error.is_answer
             continue
+        if loaded.services:
+            raise sim.ScenarioError([f"{recipe.scenario}: {sim.NO_SERVICES}"])
         if split_stores and loaded.checkpoint.from_preset:
             bare = sim.load(sim.find(recipe.scenario), [*_overrides(recipe), "checkpoint.from_preset=false"])
             if bare.checkpoint.tiers != loaded.checkpoint.tiers:

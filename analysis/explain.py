@@ -39,8 +39,8 @@ from analysis.results.explained import (
 )
 from analysis.results.models import FORMAT
 from analysis.results.run import describe_closed_form, provenance
-from analysis.services import describe_service
 from analysis.results.step import PARTS, describe_step, sizes, stores_of
+from analysis.services import describe_service
 from sim import catalog, recovery_summary
 from sim.catalog import steps
 from sim.steps import Constants, Impairment, checkpoint_size, communicator_time, flop_per_token, start_time, stated_pace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -26,7 +27,7 @@ from sim.units import DAY, HOUR
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sim.prepare.services import PreparedService
+    from sim import PreparedService
 
 Sort = Literal["gpu", "power", "money"]
 
@@ -82,7 +83,7 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
         demand_per_s=found.rate,
         load=found.load,
         tail=tail,
-        attainment=[list(point) for point in curve],
+        attainment=list(curve),
         slo_load=slo_load,
         slo_goodput_per_s=None if slo_load is None else slo_load * found.carried * spec.replicas,
         failures_per_day=(fail + restart) * found.groups * DAY,
@@ -113,7 +114,7 @@ def _amounts(found: PreparedService, batch: float, price: float | None) -> Servi
     return ServiceAmounts(
         batch=batch,
         tpot_s=time,
-        tpot_s_band90=[time / spread, time * spread],
+        tpot_s_band90=(time / spread, time * spread),
         tokens_per_gpu_s=rate,
         tokens_per_s_user=1 / time,
         requests_per_s=rate * made.gpus / found.requests.output,
@@ -147,7 +148,7 @@ def _load_within(curve: list[tuple[float, float]], attainment: float) -> float |
     """Return the load at which a curve, straight between its points, falls below an attainment [-]."""
     if curve[0][1] < attainment:
         return None
-    for (before, high), (after, low) in zip(curve, curve[1:], strict=False):
+    for (before, high), (after, low) in pairwise(curve):
         if low < attainment:
             return before + (after - before) * (high - attainment) / (high - low)
     return curve[-1][0]
@@ -212,7 +213,9 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
     terms = grid("", ("term", "ms", "share"), rows_of_terms)
     yield Section("terms", "Time per token within the SLO", (), (terms,))
     tail = service.tail
-    curve = ", ".join(f"{percent_text(at, 0)}: {percent_text(share, 1)}" for at, share in service.attainment)
+    curve = ", ".join(
+        f"{percent_text(at, 0)}: {percent_text(share, 1)}" for at, share in filter(None, service.attainment)
+    )
     met = "never" if service.slo_load is None else (
         f"up to {percent_text(service.slo_load, 0)} of that, {short_text(service.slo_goodput_per_s or 0.0)} requests/s"
     )  # fmt: skip
@@ -225,7 +228,7 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
             ("by load", curve),
             ("SLO is met", met),
             *(
-                [("note", "data ranks share prompts evenly here: of long ones TTFT is a lower bound")]
+                [("note", "data ranks share prompts evenly here: TTFT of long ones is a lower bound")]
                 * (service.data > 1)
             ),
         ],
@@ -235,7 +238,7 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
          percent_text(row.capacity_availability, 4), percent_text(row.served_share, 5))
         for row in service.spares
     ]  # fmt: skip
-    heads = (
+    of_spares = (
         "spare\nnodes",
         "replicas\nthat serve",
         "all of\nthem",
@@ -247,7 +250,7 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
         f"{time_text(service.down_s)} where a spare is at hand, else after a repair. Hardware alone; all times "
         "exponential, a crew for every repair."
     )
-    yield Section("spares", "Spare nodes", (text,), (grid("", heads, rows_of_spares),))
+    yield Section("spares", "Spare nodes", (text,), (grid("", of_spares, rows_of_spares),))
 
 
 # Layouts of the replicas.
@@ -346,7 +349,7 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
             f"{row.replicas:,}",
             f"{each.batch:,.0f}",
             f"{each.tpot_s * 1e3:,.1f}{'' if row.is_within_slo else ' +'}",
-            "{:,.0f}-{:,.0f}".format(*(1e3 * (end or 0.0) for end in each.tpot_s_band90)),
+            range_text(each.tpot_s_band90, lambda end: f"{1e3 * end:,.0f}"),
             f"{each.tokens_per_s_user:,.0f}",
             f"{each.tokens_per_gpu_s:,.0f}",
             f"{row.tokens_per_gpu_s_after_failures:,.0f}",

@@ -103,7 +103,7 @@ def replay(replica: Replica, requests: Iterable[Request], longest: int = 0, hit:
 class _Loop:
     """State between two iterations."""
 
-    def __init__(self, replica: Replica, requests: list[Request], longest: int, hit: float) -> None:
+    def __init__(self, replica: Replica, requests: list[Request], longest: int, hit: float = 0.0) -> None:
         self.requests = requests
         engine, data = replica.engine, replica.data
         self.chunk = engine.chunk * data

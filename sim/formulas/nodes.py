@@ -686,4 +686,6 @@ def groups_with_spares(groups: int, spares: int, fail: float, restart: float, lo
     )
     found = np.maximum(spsolve(matrix, np.eye(1, size)[0]), 0.0)
     found /= found.sum()
-    return Standing(float(found @ up) / groups, np.bincount(up, weights=found, minlength=groups + 1))
+    pmf = np.zeros(groups + 1)
+    np.add.at(pmf, up, found)
+    return Standing(float(found @ up) / groups, pmf)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sim.engine.requests import Served
     from sim.formulas.nodes import Standing
     from sim.scenario.services import Lengths, ServiceSpec, ServingLayout
+    from sim.steps.hardware import Precision
     from sim.yamlfile import Keys
 
 _COLUMNS = ("t_s", "input_tokens", "output_tokens")
@@ -290,7 +291,7 @@ def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
     if site.gpus_per_node % layout.gpus and layout.gpus % site.gpus_per_node:
         rule = f"a replica of {layout.gpus} GPUs neither fills nodes of {site.gpus_per_node} nor divides one"
         raise PathError((*path, "parallelism"), rule)
-    default = "fp8" if engine.narrow_cache and BYTES[weights] < BYTES["bf16"] else "bf16"
+    default: Precision = "fp8" if engine.narrow_cache and BYTES[weights] < BYTES["bf16"] else "bf16"
     return Replica(
         shapes[spec.model] if isinstance(spec.model, str) else spec.model.shape(),
         chip,
@@ -387,7 +388,9 @@ def _check(found: PreparedService, path: Keys) -> None:
                 "more tensor ranks or a narrower precision"
             )
         else:
-            rule = f"leaves {room / 1e9:.1f} GB a GPU for keys and values, too little for one request of {need:,.0f} tokens"
+            rule = (
+                f"leaves {room / 1e9:.1f} GB a GPU for keys and values, too little for a request of {need:,.0f} tokens"
+            )
         raise DoesNotFitError((*path, "parallelism"), rule)
     if found.within < 1:
         best = float(time_per_token(made, 1.0, found.requests))

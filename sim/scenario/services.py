@@ -89,7 +89,7 @@ class Slo(Model):
 
     ttft: Duration = Field(gt=0, description="Time to the first token.")
     tpot: Duration = Field(gt=0, description="Mean time per token after the first.")
-    attainment: Fraction = Field(0.99, gt=0, lt=1, description="Share of requests that have to meet it.")  # type: ignore[assignment]
+    attainment: Fraction = Field(0.99, gt=0, lt=1, description="Share of requests that have to meet it.")
 
 
 class MeasuredPoint(Model):

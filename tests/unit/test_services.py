@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,9 +54,7 @@ def service(**changes: Any) -> PreparedService:
     return sim.services_of(sim.examine(sim.parse(document(**changes))))[0]
 
 
-@cases(
-    (0, 0.990459, None), (1, 0.998948, 0.976504), (2, 0.999891, 0.997490), (3, 0.999962, 0.999103)
-)  # fmt: skip
+@cases("spares, share, all_up", [(0, 0.990459, None), (1, 0.998948, 0.976504), (2, 0.999891, 0.997490), (3, 0.999962, 0.999103)])  # fmt: skip
 def test_spares_of_24_replicas(spares: int, share: float, all_up: float | None) -> None:
     """24 replicas of 8 GPUs: one GPU fails every 20,000 h, reload 5 min, repair 24 h; a chain solved by hand."""
     found = groups_with_spares(24, spares, 8 / (20_000 * HOUR), 0.0, 300.0, 24 * HOUR)
@@ -130,11 +129,10 @@ def test_more_spares_never_serve_less() -> None:
     """Capacity, and requests that find it, grow with spares."""
     found = service(demand={"rate": "360 per s", "input": {"mean": 1155}, "output": {"mean": 211}})
     rows = [(found.standing(s).share, found.capacity_availability(s), found.served_share(s)) for s in range(4)]
-    assert all(np.greater(after, before).all() for before, after in zip(rows, rows[1:], strict=False))
+    assert all(np.greater(after, before).all() for before, after in pairwise(rows))
 
 
-@cases(
-    ({"model": "llama3-405b", "parallelism": {"tensor": 1}, "replicas": 8}, "parallelism: does not fit: "),
+@cases("changes, rule", [({"model": "llama3-405b", "parallelism": {"tensor": 1}, "replicas": 8}, "parallelism: does not fit: "),
     ({"slo": {"ttft": "2 s", "tpot": "5 ms"}}, "slo.tpot: no batch meets it: one sequence alone takes"),
     ({"slo": {"ttft": "20 ms", "tpot": "50 ms"}}, "slo.ttft: no load meets it: a mean prompt alone takes"),
     ({"replicas": 20}, "demand: 240 requests per s are more than the 185.8 that 20 replicas carry within the SLO; 26"),
@@ -144,8 +142,7 @@ def test_more_spares_never_serve_less() -> None:
     ({"replicas": 60}, "replicas: the services, jobs and spares need 32 nodes; the cluster has 22"),
     ({"demand": {"rate": "240 per s"}}, "demand.input: is missing with use: poisson"),
     ({"demand": {"rate": "2 per node per s", "input": {"mean": 9}, "output": {"mean": 9}}}, "demand.rate: "),
-    ({"name": ""}, "name: "),
-)  # fmt: skip
+    ({"name": ""}, "name: ")])  # fmt: skip
 def test_mistakes_are_one_line(changes: dict[str, Any], rule: str) -> None:
     """Each mistake names its place and what is wrong."""
     with pytest.raises(sim.ScenarioError) as caught:
@@ -162,11 +159,14 @@ def test_overload_with_a_rule_is_accepted() -> None:
 
 
 @cases(
-    ("t_s,input_tokens,output_tokens\n0,9,9\n2,9,9\n1,9,9\n", "line 4: arrives at 1 s, before the row above"),
-    ("t_s,input_tokens,output_tokens\n0,9,9\n1,9,x\n", "line 3: is not a time and two whole numbers"),
-    ("t_s,input_tokens,output_tokens\n0,9,9\n1,0,9\n", "line 3: needs a time, and tokens above zero"),
-    ("t,input_tokens,output_tokens\n0,9,9\n", "has no column t_s"),
-    ("t_s,input_tokens,output_tokens\n0,9,9\n", "needs at least two requests"),
+    "text, rule",
+    [
+        ("t_s,input_tokens,output_tokens\n0,9,9\n2,9,9\n1,9,9\n", "line 4: arrives at 1 s, before the row above"),
+        ("t_s,input_tokens,output_tokens\n0,9,9\n1,9,x\n", "line 3: is not a time and two whole numbers"),
+        ("t_s,input_tokens,output_tokens\n0,9,9\n1,0,9\n", "line 3: needs a time, and tokens above zero"),
+        ("t,input_tokens,output_tokens\n0,9,9\n", "has no column t_s"),
+        ("t_s,input_tokens,output_tokens\n0,9,9\n", "needs at least two requests"),
+    ],
 )
 def test_mistakes_of_a_trace(tmp_path: Path, text: str, rule: str) -> None:
     """A trace is refused with the line at which it goes wrong."""
@@ -214,7 +214,7 @@ def test_explain_says_what_a_service_costs() -> None:
     assert "Requests one by one" in text
 
 
-@cases(("gpu",), ("power",), ("money",))
+@cases("sort", ["gpu", "power", "money"])
 def test_layouts_are_a_pareto_set(sort: str) -> None:
     """From row to row a user has fewer tokens a second, and a GPU, a megawatt or money has more."""
     code, text = ran("layouts", "serve-deepseek-v3-wide-ep", "--sort", sort, "--json")
@@ -231,12 +231,15 @@ def test_layouts_are_a_pareto_set(sort: str) -> None:
     assert all(0 < row["serving_share"] < 1 for row in rows)
 
 
-@cases(("run",), ("compare", "quickstart"), ("layouts", "--sort", "step"), ("explain", "--worth"))
-def test_what_is_not_for_services_says_so(command: str, *others: str) -> None:
+@cases(
+    "command, others",
+    [("run", ()), ("compare", ("quickstart",)), ("layouts", ("--sort", "step")), ("explain", ("--worth",))],
+)
+def test_what_is_not_for_services_says_so(command: str, others: tuple[str, ...]) -> None:
     """One line, and exit code 2."""
     code, text = ran(command, "serve-llama3-70b", *others)
     assert code == 2
-    assert "services" in text
+    assert "service" in text
     assert len(text.strip().splitlines()) == 1
 
 
