@@ -337,7 +337,7 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
     out = console(page, width=width)
     out.print(f"{content.scenario}, service {content.service}", style="bold", highlight=False)
     out.print(
-        f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts that fit; tensor x data x pipeline",
+        f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts fit; tensor x data x pipeline",
         highlight=False,
     )
     table = empty_table("layout", "replicas", "in\nflight", "TPOT\nms", "90 %", "tokens/s\na user", "tokens/s\na GPU",

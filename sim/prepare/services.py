@@ -388,9 +388,7 @@ def _check(found: PreparedService, path: Keys) -> None:
                 "more tensor ranks or a narrower precision"
             )
         else:
-            rule = (
-                f"leaves {room / 1e9:.1f} GB a GPU for keys and values, too little for a request of {need:,.0f} tokens"
-            )
+            rule = f"leaves {room / 1e9:.1f} GB a GPU for keys and values, too little for {need:,.0f} tokens"
         raise DoesNotFitError((*path, "parallelism"), rule)
     if found.within < 1:
         best = float(time_per_token(made, 1.0, found.requests))

@@ -54,7 +54,10 @@ def service(**changes: Any) -> PreparedService:
     return sim.services_of(sim.examine(sim.parse(document(**changes))))[0]
 
 
-@cases("spares, share, all_up", [(0, 0.990459, None), (1, 0.998948, 0.976504), (2, 0.999891, 0.997490), (3, 0.999962, 0.999103)])  # fmt: skip
+@cases(
+    "spares, share, all_up",
+    [(0, 0.990459, None), (1, 0.998948, 0.976504), (2, 0.999891, 0.997490), (3, 0.999962, 0.999103)],
+)
 def test_spares_of_24_replicas(spares: int, share: float, all_up: float | None) -> None:
     """24 replicas of 8 GPUs: one GPU fails every 20,000 h, reload 5 min, repair 24 h; a chain solved by hand."""
     found = groups_with_spares(24, spares, 8 / (20_000 * HOUR), 0.0, 300.0, 24 * HOUR)
@@ -86,7 +89,7 @@ def test_narrow_replicas_share_a_node_and_fall_with_it() -> None:
     found = service()
     assert found.groups == 20
     assert found.failing.fail == pytest.approx(6.5e-3 / 86_400)
-    wide = service(replicas=10, parallelism={"tensor": 8, "pipeline": 2})
+    wide = service(replicas=10, parallelism={"tensor": 8, "pipeline": 2}, overload="reject")
     assert wide.groups == 10
     assert wide.failing.fail == pytest.approx(2 * found.failing.fail)
 
@@ -132,7 +135,8 @@ def test_more_spares_never_serve_less() -> None:
     assert all(np.greater(after, before).all() for before, after in pairwise(rows))
 
 
-@cases("changes, rule", [({"model": "llama3-405b", "parallelism": {"tensor": 1}, "replicas": 8}, "parallelism: does not fit: "),
+@cases("changes, rule", [
+    ({"model": "llama3-405b", "parallelism": {"tensor": 1}, "replicas": 8}, "parallelism: does not fit: "),
     ({"slo": {"ttft": "2 s", "tpot": "5 ms"}}, "slo.tpot: no batch meets it: one sequence alone takes"),
     ({"slo": {"ttft": "20 ms", "tpot": "50 ms"}}, "slo.ttft: no load meets it: a mean prompt alone takes"),
     ({"replicas": 20}, "demand: 240 requests per s are more than the 185.8 that 20 replicas carry within the SLO; 26"),
