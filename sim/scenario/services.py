@@ -1,4 +1,4 @@
-"""What a user may describe of a service: replicas of a model, what is asked of them, and how they come back."""
+"""What a user may describe of a service: replicas of a model, what is asked of them, and how they recover."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Lengths(Model):
 
 
 class BatchLimits(Model):
-    """What the engine is told about batches; what is left out is the engine's default."""
+    """Limits of the batches; what is left out is the engine's default."""
 
     sequences: Count | None = Field(None, gt=0, description="Sequences decoded together at most, of a data rank.")
     chunk: Count | None = Field(None, gt=0, description="Tokens of prompts that one step reads at most.")
@@ -100,7 +100,7 @@ class MeasuredPoint(Model):
 
 
 class Reload(Model):
-    """How a replica comes back on healthy nodes: weights are read, processes start."""
+    """How a replica recovers on healthy nodes: weights are read, processes start."""
 
     bandwidth: Bandwidth = Field("5 GB/s", gt=0, description="At which a node reads weights.")  # type: ignore[assignment]
     start: Duration = Field("2 min", description="Processes, communicators, compilation and graphs.")  # type: ignore[assignment]
@@ -118,7 +118,7 @@ class ServiceSpec(Model):
     replicas: Count = Field(gt=0, description="How many.")
     parallelism: ServingLayout = Field(description="Ranks of a replica.")
     batch: BatchLimits = Field(
-        default_factory=lambda: BatchLimits.model_validate({}), description="What the engine is told about batches."
+        default_factory=lambda: BatchLimits.model_validate({}), description="Limits of the batches."
     )
     hit: Fraction = Field(0.0, lt=1, description="Share of prompts that a prefix cache holds.")
     demand: Demand = Field(description="What is asked of it.")
@@ -126,7 +126,7 @@ class ServiceSpec(Model):
     overload: Admission | None = Field(
         None, description="What happens to requests beyond capacity; without it demand must be below capacity."
     )
-    recovery: Reload = Field(default_factory=lambda: Reload.model_validate({}), description="How a replica comes back.")
+    recovery: Reload = Field(default_factory=lambda: Reload.model_validate({}), description="How a replica recovers.")
 
     def nodes(self, gpus_per_node: int) -> int:
         """Return the nodes that all replicas take; replicas below a node share one [-]."""
