@@ -154,7 +154,7 @@ def layouts(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Rank the layouts of a job by step time and goodput, or of a service by tokens/s."""
+    """Rank the layouts of a job or of a service."""
     described = load_scenario(scenario, set_, None, must_fit=False, simulated=False)
 
     from analysis.services import SORTS

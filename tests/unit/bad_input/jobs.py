@@ -32,7 +32,7 @@ CASES = [
         {5: "  - {name: a, gpus: 8}\n  - {name: b, gpus: 8}\n  - {name: §a, gpus: 8}"},
         "jobs.2.name: 'a' is also the name of jobs.0",
     ),
-    bad("no jobs", {4: "jobs: §[]", 5: ""}, "jobs: must have at least 1 item, and has 0"),
+    bad("no jobs", {4: "jobs: §[]", 5: ""}, "jobs: give at least one job"),
     bad(
         "mfu and step_time",
         {5: "  - {name: train, gpus: 64, step_time: 10 s, mfu: §0.4}"},
