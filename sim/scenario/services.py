@@ -11,8 +11,6 @@ from sim.scenario.fields import Bandwidth, Count, Duration, Fraction, Model, Rul
 from sim.scenario.model import AnyModel
 from sim.steps.hardware import Precision
 
-Admission = Literal["reject", "queue"]
-
 
 def _parse_rate(value: object) -> float:
     """Return requests per second [1/s]."""
@@ -123,7 +121,7 @@ class ServiceSpec(Model):
     hit: Fraction = Field(0.0, lt=1, description="Share of prompts that a prefix cache holds.")
     demand: Demand = Field(description="What is asked of it.")
     slo: Slo = Field(description="Service level objective.")
-    overload: Admission | None = Field(
+    overload: Literal["reject"] | None = Field(
         None, description="What happens to requests beyond capacity; without it demand must be below capacity."
     )
     recovery: Reload = Field(default_factory=lambda: Reload.model_validate({}), description="How a replica recovers.")
