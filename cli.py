@@ -136,7 +136,7 @@ def _window(first: str | None, last: str | None) -> tuple[float, float]:
 @app.command()
 def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
     """Check a scenario file without running it."""
-    described = load_scenario(scenario, set_, None)
+    described = load_scenario(scenario, set_, None, simulated=False)
 
     import sim
     from analysis.terminal import repairs_text
@@ -155,16 +155,18 @@ def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
 def layouts(
     scenario: ScenarioArgument,
     set_: SetOption = None,
-    job: Annotated[str | None, typer.Option(metavar="NAME", help="Which job; without it, the first.")] = None,
+    job: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which job or service; without it, the first.")
+    ] = None,
     gpus: Annotated[
         int | None, typer.Option(metavar="N", help="GPUs of the job; without it, those that it asks for.")
     ] = None,
     top: Annotated[int, typer.Option(metavar="N", help="How many layouts to show.", min=1)] = 20,
     sort: Annotated[
-        Literal["goodput", "step"] | None,
+        Literal["goodput", "step", "gpu", "power", "money"] | None,
         typer.Option(
             help="Best first: by tokens of a day that survive failures, which is the default where a closed form says "
-            "how many, or by the time of a step."
+            "how many, or by the time of a step. Of a service: tokens per GPU, power or money against those of a user."
         ),
     ] = None,
     any_tensor: Annotated[
@@ -184,8 +186,17 @@ def layouts(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Rank the layouts of a job by step time and goodput."""
-    described = load_scenario(scenario, set_, None, must_fit=False)
+    """Rank the layouts of a job or of a service."""
+    described = load_scenario(scenario, set_, None, must_fit=False, simulated=False)
+
+    from analysis.services import SORTS
+
+    if described.services and not described.jobs:
+        _service_layouts(described, job, sort or "gpu", top, as_json=as_json)
+        return
+    if sort in SORTS:
+        refuse(f"--sort {sort}: is for layouts of services")
+    ranked: Literal["goodput", "step"] | None = None if sort is None else "step" if sort == "step" else "goodput"
 
     import sim
     from analysis.layouts import describe_layouts, format_layouts
@@ -196,13 +207,36 @@ def layouts(
         more = {"any_tensor": any_tensor, "try_parameters": try_parameters, "try_options": try_options}
         search = sim.LayoutSearch(described, job, gpus, **more)
         with Progress("layouts", quiet=quiet or as_json) as progress:
-            content = describe_layouts(search, top, sort, progress)
+            content = describe_layouts(search, top, ranked, progress)
     except sim.NoLayoutError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(NO) from None
     except ValueError as error:
         refuse(str(error))
     say(render(content) if as_json else format_layouts(content))
+
+
+def _service_layouts(described: Any, name: str | None, sort: str, top: int, *, as_json: bool) -> None:
+    """Print the layouts of a service."""
+    import sim
+    from analysis.results.run import render
+    from analysis.services import SORTS, describe_service_layouts, format_service_layouts
+    from sim.yamlfile import suggest
+
+    if sort not in SORTS:
+        refuse(f"--sort {sort}: is for layouts of jobs; of a service: {', '.join(SORTS)}")
+    prepared = sim.examine(described)
+    services = {found.spec.name: found for found in sim.services_of(prepared)}
+    if name is not None and name not in services:
+        refuse(f"--job {name}: the scenario has no such service{suggest(name, services)}")
+    price = described.cost.gpu_hour if described.cost is not None else None
+    if sort == "money" and price is None:
+        refuse("--sort money: needs the price of a GPU-hour, cost.gpu_hour")
+    content = describe_service_layouts(prepared.name, services[name or next(iter(services))], price, SORTS[sort], top)
+    if not content.layouts:
+        typer.echo("no layout fits", err=True)
+        raise typer.Exit(NO)
+    say(render(content) if as_json else format_service_layouts(content))
 
 
 @app.command()

@@ -43,6 +43,7 @@ from analysis.results.explained import (
 from analysis.results.models import FORMAT
 from analysis.results.run import describe_closed_form, provenance
 from analysis.results.step import PARTS, describe_step, sizes, stores_of
+from analysis.services import describe_service
 from sim import catalog, recovery_summary
 from sim.catalog import steps
 from sim.formulas.queues import gang_saturation
@@ -194,8 +195,9 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
         The command, to be typed again.
     """
     errors = steps.fit()["errors"]
+    price = prepared.scenario.cost.gpu_hour if prepared.scenario.cost is not None else None
     # As if there were no end of replications: whether machine code knows the scenario.
-    reason = sim.why_events(prepared if simulated is None else simulated.prepared, _MANY)
+    reason = sim.why_events(prepared if simulated is None else simulated.prepared, _MANY) if prepared.jobs else ""
     return ExplainDocument(
         format=FORMAT,
         scenario=prepared.name,
@@ -203,12 +205,16 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
         seed=prepared.seed,
         jobs={job.name: _job(prepared, index) for index, job in enumerate(prepared.jobs)},
         fleet=_fleet(prepared) if prepared.streams else None,
+        services={found.spec.name: describe_service(found, price) for found in sim.services_of(prepared)},
         fit=Fit(steps=errors["rows"], mean_error=errors["mape"], unseen_source_error=errors["left_out"]),
         closed_form=describe_closed_form(prepared, simulated),
         assumptions=list(prepared.scenario.assumptions),
         warnings=list(prepared.warnings),
         provenance=provenance(
-            command, prepared.scenario, engine="events" if reason else "compiled", engine_reason=reason
+            command,
+            prepared.scenario,
+            engine=("events" if reason else "compiled") if prepared.jobs else "",
+            engine_reason=reason,
         ),
     )
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parent / "reference" / "json.md"
 SCHEMA = Path(__file__).parent / "reference" / "results.schema.json"
 
-_TITLES = {"worth": "What everything is worth"}
+_TITLES = {"worth": "What everything is worth", "service_layouts": "What layouts prints of a service"}
 
 _HEAD = """\
 # JSON documents

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         added,
     )
     from sim.engine.prepared import Prepared, PreparedJob
+    from sim.engine.requests import RequestError
     from sim.engine.result import Attempt, JobResult, Ratio, Result, Span, Timeline
     from sim.input.scenario import Scenario, schema
     from sim.layouts import Candidate, LayoutSearch, NoLayoutError
@@ -51,7 +52,8 @@ if TYPE_CHECKING:
     from sim.policies.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
     from sim.prepare.explained import RecoverySummary, recovery_summary
     from sim.prepare.placement import Placement, placement
-    from sim.prepare.prepare import examine, prepare
+    from sim.prepare.prepare import NO_SERVICES, examine, prepare
+    from sim.prepare.services import PreparedService, services_of
     from sim.prepare.step import check_memory
     from sim.run import MOST_EVENTS, EngineError, Shared, WorkError, check_work, run, trace, with_engine
     from sim.scenario.fields import PathError
@@ -69,6 +71,7 @@ import_on_use(
         "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS OUTCOMES PREEMPTION"
         " ROOTS SLOWDOWN_TAUS added",
         "engine.prepared": "Prepared PreparedJob",
+        "engine.requests": "RequestError",
         "engine.result": "Attempt JobResult Ratio Result Span Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"
         " parse shipped template",
@@ -77,7 +80,8 @@ import_on_use(
         "policies.contracts": "Bucket CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE",
         "prepare.explained": "RecoverySummary recovery_summary",
         "prepare.placement": "Placement placement",
-        "prepare.prepare": "examine prepare",
+        "prepare.prepare": "NO_SERVICES examine prepare",
+        "prepare.services": "PreparedService services_of",
         "prepare.step": "check_memory",
         "run": "MOST_EVENTS EngineError Shared WorkError check_work run trace with_engine",
         "scenario.fields": "PathError",

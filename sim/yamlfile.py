@@ -124,7 +124,9 @@ def readers(scenario: Table) -> list[Keys]:
     found: list[Keys] = [
         (key, index) for key, items in lists.items() if isinstance(items, list) for index in range(len(items))
     ]
-    return [*found, ("cluster", "fabric")]
+    services = scenario.get("services")
+    demands = [("services", index, "demand") for index in range(len(services))] if isinstance(services, list) else []
+    return [*found, *demands, ("cluster", "fabric")]
 
 
 def value_at(data: Data, path: Keys, otherwise: Data) -> Data:

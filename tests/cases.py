@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import sim
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+SIMULATED = [name for name in sim.shipped("scenarios") if not name.startswith("serve-")]
+"""Shipped scenarios that can be simulated: services have a closed form alone."""
 
 ENDED = (Exception, pytest.fail.Exception, pytest.skip.Exception)
 

@@ -21,6 +21,7 @@ import sim
 from analysis.metrics import ratios
 from analysis.study.load import load_study
 from cli import app
+from tests.cases import SIMULATED
 from tests.unit.test_study_summary import SHORT, corners
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _study(path: Path) -> Any:
 
 def _everything() -> Iterator[tuple[str, Any]]:
     """Yield the name of a file and what its numbers are in."""
-    for name in sim.shipped("scenarios"):
+    for name in SIMULATED:
         yield f"run-{name}", _said("run", name, "--replications", "3", "--jobs", "1")
         yield f"explain-{name}", _said("explain", name, "--replications", "0")
         yield f"layouts-{name}", _said("layouts", name, "--top", "5")

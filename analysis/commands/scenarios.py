@@ -397,7 +397,7 @@ def explain(
         described = load_scenario(scenario, set_, seed)
         _explain_worth(described, replications, jobs, most, as_json=as_json, quiet=quiet or as_json)
         return
-    described = load_scenario(scenario, set_, seed, must_fit=False)
+    described = load_scenario(scenario, set_, seed, must_fit=False, simulated=False)
 
     from analysis.explain import describe
     from analysis.page.chapters.cluster import format_explanation
@@ -410,7 +410,7 @@ def explain(
     count = 8 if replications is None else replications
     too_large = _too_large(prepared)
     simulated = None
-    if count and too_large is None:
+    if count and too_large is None and not described.services:
         try:
             with Progress("replications", quiet=quiet or as_json) as progress:
                 simulated = replicate(
@@ -418,7 +418,10 @@ def explain(
                 )
         except sim.WorkError as error:
             refuse(str(error))
-    content = describe(prepared, simulated, command=command_line())
+    try:
+        content = describe(prepared, simulated, command=command_line())
+    except sim.RequestError as error:
+        refuse(str(error))
     say(render(content) if as_json else format_explanation(content))
     end([] if too_large is None else [too_large])
 

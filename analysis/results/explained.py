@@ -423,6 +423,78 @@ class ExplainedFleet(Part):
     )
 
 
+class ServiceAmounts(Part):
+    """What a replica does at some number of requests in flight."""
+
+    batch: Real = Field(description="Requests in flight of a replica.")
+    tpot_s: Real = Field(description="Mean time per token, prefills included [s].")
+    tpot_s_band90: Pair = Field(description="Interval that holds it with 90 % [s].")
+    tokens_per_gpu_s: Real = Field(description="Output tokens of a GPU [1/s].")
+    tokens_per_s_user: Real = Field(description="Output tokens of a request [1/s].")
+    requests_per_s: Real = Field(description="Of a replica [1/s].")
+    gpu_w: Number = Field(description="What a GPU draws [W]; null where not known.")
+    joules_per_million_tokens: Number = Field(description="Of the GPUs [J]; null where power is not known.")
+    money_per_million_tokens: Number = Field(description="At the price of a GPU-hour; null without one.")
+
+
+class ServiceTail(Part):
+    """Times of requests, replayed one by one."""
+
+    requests: Count = Field(description="Replayed, those that fill the replica first left out.")
+    ttft_p50_s: Real = Field(description="Median time to the first token [s].")
+    ttft_p99_s: Real = Field(description="P99 of it [s].")
+    tpot_p50_s: Real = Field(description="Median of a request's own mean time per token [s].")
+    tpot_p99_s: Real = Field(description="P99 of it [s].")
+    slo_attainment: Real = Field(description="Share of requests in SLO.")
+    evictions: Count = Field(description="How often a request lost its keys and values for want of room.")
+
+
+class SpareRow(Part):
+    """What a number of spare nodes is worth to a service."""
+
+    spares: Count = Field(description="Nodes that stand in for failed ones.")
+    capacity_share: Real = Field(description="Mean share of replicas that serve.")
+    all_up: Real = Field(description="Share of time with all of them.")
+    capacity_availability: Real = Field(description="Share of time in which demand is carried within the SLO.")
+    served_share: Real = Field(description="Share of requests that find capacity within the SLO.")
+
+
+class ExplainedService(Part):
+    """A service."""
+
+    model: str = Field(description="Title of the model.")
+    accelerator: str = Field(description="Title of the accelerator.")
+    engine: str = Field(description="Title of the engine, and the releases that were fitted.")
+    engine_source: str = Field(description="Where its numbers come from.")
+    replicas: Count = Field(description="How many.")
+    tensor: Count = Field(description="Ranks that share the attention of a sequence.")
+    data: Count = Field(description="Ranks with sequences of their own.")
+    pipeline: Count = Field(description="Stages.")
+    basis: str = Field(description="What the times rest on: fitted, or calibrated.")
+    sigma: Real = Field(description="Standard deviation of the logarithm of the times.")
+    weight_bytes: Real = Field(description="Of a GPU [B].")
+    cache_room_bytes: Real = Field(description="For keys and values, of a GPU [B].")
+    cache_bytes_per_token: Real = Field(description="Of a GPU [B].")
+    admission: str = Field(description="on-demand or reserve.")
+    prefill_s: Real = Field(description="Of a mean prompt [s].")
+    input_tokens: Real = Field(description="Of a mean request.")
+    output_tokens: Real = Field(description="Of a mean request.")
+    tpot_terms_s: Numbers = Field(description="Time per token by term, at the batch that the SLO allows [s].")
+    largest: ServiceAmounts = Field(description="At the largest batch by room and admission.")
+    within_slo: ServiceAmounts = Field(description="At the batch at which the mean TPOT is that of the SLO.")
+    at_demand: ServiceAmounts | None = Field(description="At the stated demand; null where it overloads.")
+    demand_per_s: Real = Field(description="Requests of the service [1/s].")
+    load: Real = Field(description="Demand over what all replicas carry within the mean TPOT of the SLO.")
+    tail: ServiceTail = Field(description="Times of requests at the stated demand.")
+    attainment: list[Pair] = Field(description="Load, and share of requests in SLO, by replay.")
+    slo_load: Number = Field(description="Load up to which the SLO holds; null where it never does.")
+    slo_goodput_per_s: Number = Field(description="Requests of the service at that load [1/s].")
+    failures_per_day: Real = Field(description="That stop a replica, of all together.")
+    down_s: Real = Field(description="Detection, reading weights and start, where a spare is at hand [s].")
+    repair_s: Number = Field(description="Mean repair of a node [s]; null where none is taken.")
+    spares: list[SpareRow] = Field(description="By number of spare nodes, those of the scenario first.")
+
+
 class ExplainDocument(Document):
     """`ettrick explain SCENARIO --json` prints this document."""
 
@@ -431,6 +503,7 @@ class ExplainDocument(Document):
     seed: Whole = Field(description="Seed of all random numbers.")
     jobs: dict[str, PlannedJob | ExplainedJob] = Field(description="By name.")
     fleet: ExplainedFleet | None = Field(None, description="Jobs of streams; null without any.")
+    services: dict[str, ExplainedService] = Field(default_factory=dict, description="By name.")
     fit: Fit = Field(description="What the model of steps is fitted to.")
     closed_form: ClosedForm = Field(description="What a formula says.")
     assumptions: Texts = Field(description="Those of the scenario.")
@@ -574,6 +647,33 @@ class KernelsDocument(Document):
     notes: Texts = Field(description="What to know about the numbers.")
 
 
+class ServiceLayoutRow(Part):
+    """A layout of a replica at some batch."""
+
+    tensor: Count = Field(description="Ranks that share the attention of a sequence.")
+    data: Count = Field(description="Ranks with sequences of their own.")
+    pipeline: Count = Field(description="Stages.")
+    replicas: Count = Field(description="That the GPUs of the service are enough for.")
+    is_own: bool = Field(description="Whether the layout is the scenario's own.")
+    is_within_slo: bool = Field(description="Whether the mean TPOT is within the SLO.")
+    amounts: ServiceAmounts = Field(description="What a replica does.")
+    tokens_per_mw_s: Number = Field(description="Output tokens of a megawatt of GPUs [1/s]; null where not known.")
+    serving_share: Real = Field(description="Mean share of replicas that serve, failures counted.")
+    tokens_per_gpu_s_after_failures: Real = Field(description="Output tokens of a GPU, failures counted [1/s].")
+
+
+class ServiceLayoutsDocument(Document):
+    """`ettrick layouts SCENARIO --json` prints this document for a service."""
+
+    scenario: str = Field(description="Name of the scenario.")
+    service: str = Field(description="Name of the service.")
+    gpus: Count = Field(description="Of the service.")
+    accelerator: str = Field(description="Of the first pool.")
+    found: Count = Field(description="Layouts that fit.")
+    sort: str = Field(description="What is weighed against tokens/s of a user.")
+    layouts: list[ServiceLayoutRow] = Field(description="The Pareto set, fastest for the user first.")
+
+
 DOCUMENTS: dict[str, type[Document]] = {
     **models.DOCUMENTS,
     "explain": ExplainDocument,
@@ -581,6 +681,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "layouts": LayoutsDocument,
     "fit": FitDocument,
     "kernels": KernelsDocument,
+    "service_layouts": ServiceLayoutsDocument,
 }
 """All documents by command; `worth` is ``explain --worth``."""
 

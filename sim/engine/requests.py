@@ -80,7 +80,7 @@ class RequestError(ValueError):
     """A request that no replica of this kind can serve."""
 
 
-def replay(replica: Replica, requests: Iterable[Request], longest: int = 0) -> Served:
+def replay(replica: Replica, requests: Iterable[Request], longest: int = 0, hit: float = 0.0) -> Served:
     """Serve requests first come, first served by one replica.
 
     Parameters
@@ -89,19 +89,21 @@ def replay(replica: Replica, requests: Iterable[Request], longest: int = 0) -> S
         In order of arrival.
     longest
         Tokens of the longest answer, for engines that reserve room; a request's own answer counts where it is longer.
+    hit
+        Share of each prompt that a prefix cache holds [-].
 
     Raises
     ------
     RequestError
         If arrivals are not in order, a request has no token, or one alone exceeds the room for keys and values.
     """
-    return _Loop(replica, list(requests), longest).run()
+    return _Loop(replica, list(requests), longest, hit).run()
 
 
 class _Loop:
     """State between two iterations."""
 
-    def __init__(self, replica: Replica, requests: list[Request], longest: int) -> None:
+    def __init__(self, replica: Replica, requests: list[Request], longest: int, hit: float = 0.0) -> None:
         self.requests = requests
         engine, data = replica.engine, replica.data
         self.chunk = engine.chunk * data
@@ -118,7 +120,7 @@ class _Loop:
         step = float(decode(replica, 1.0, 1e6).total - decode(replica, 1.0, 0.0).total)
         self.per_token = step / float(replica.shape.attended(1e6))
         """What a token of context that is looked at adds to a step [s]."""
-        small, large = float(prefill(replica, 1000.0)), float(prefill(replica, 2000.0))
+        small, large = float(prefill(replica, 1000.0, hit)), float(prefill(replica, 2000.0, hit))
         self.square = (large - 2 * small) / 2e6
         self.linear = small / 1000 - 1000 * self.square
         starts = 2 * replica.constants.collective if replica.tensor > 1 else 0.0
@@ -215,7 +217,9 @@ class _Loop:
 
     def _mixed(self, parts: list[tuple[int, int, int]]) -> None:
         """Do one iteration that reads prompts."""
-        seconds = sum(self.linear * (stop - start) + self.square * (stop**2 - start**2) for _, start, stop in parts)
+        # As in the closed form, ranks of data-parallel attention read at the same time, and share the work evenly.
+        work = sum(self.linear * (stop - start) + self.square * (stop**2 - start**2) for _, start, stop in parts)
+        seconds = work / self.replica.data
         batch = len(self.ends)
         seconds = seconds + self._step(batch, self.context) if batch else max(seconds, self.least)
         self._pass(seconds, 1, batch)

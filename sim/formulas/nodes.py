@@ -620,3 +620,72 @@ def _two_kinds(
         law = np.maximum(spsolve((diags(1.0 - chosen) @ flow + diags(chosen)).tocsc(), chosen), 0.0)
         guess = int(np.argmax(law)) if law.max() > 1.0 else usual
     return np.asarray(law / law.sum())
+
+
+class Standing(NamedTuple):
+    """Groups that serve in the long run: their mean share [-], and the probability of each number, 0 to all [-]."""
+
+    share: float
+    pmf: FloatArray
+
+
+def groups_with_spares(groups: int, spares: int, fail: float, restart: float, load: float, repair: float) -> Standing:
+    r"""Return how many groups serve when a failure costs one a node, and a spare takes its place after a reload.
+
+    A chain of the groups l that reload (`new`) and the nodes r in repair (`away`): of R groups with s spare nodes
+    ``min(R, R + s - r) - l`` serve. All times are exponential, there is a crew for every repair, and spares, groups
+    that wait and groups that reload do not fail.
+
+    Parameters
+    ----------
+    groups, spares
+        Groups R, and nodes s beyond theirs [-].
+    fail, restart
+        Rates at which a group that serves loses a node, and at which it stops and keeps its nodes [1/s].
+    load, repair
+        Mean times of a reload, and of a repair [s].
+
+    References
+    ----------
+    D. R. Cox and H. D. Miller, The theory of stochastic processes (1965), chapter 4.
+    """
+    from scipy.sparse import csc_matrix
+    from scipy.sparse.linalg import spsolve
+
+    # More nodes in repair than this have a probability below 1e-12.
+    mean = groups * fail * repair
+    most = min(groups + spares, math.ceil(mean + 8 * math.sqrt(mean) + 12))
+    stops = groups * (fail + restart) * load
+    loading = math.ceil(stops + 8 * math.sqrt(stops) + 12)
+    held = [min(groups, groups + spares - away) for away in range(most + 1)]
+    states = [(new, away) for away in range(most + 1) for new in range(min(held[away], loading) + 1)]
+    number = {state: index for index, state in enumerate(states)}
+    up = np.array([held[away] - new for new, away in states])
+    rows, columns, rates = [], [], []
+    for index, (new, away) in enumerate(states):
+        ways = (
+            ((new + 1, away + 1) if away < spares else (new, away + 1), up[index] * fail),
+            ((new + 1, away), up[index] * restart),
+            ((new - 1, away), new / load),
+            ((new + 1, away - 1) if away > spares else (new, away - 1), away / repair),
+        )
+        for target, rate in ways:
+            if rate > 0 and target in number:
+                rows += [number[target], index]
+                columns += [index, index]
+                rates += [rate, -rate]
+    # The balance of the first state follows from those of all others; in its place probabilities add up to 1.
+    kept = [place for place, row in enumerate(rows) if row]
+    size = len(states)
+    matrix = csc_matrix(
+        (
+            [*(rates[place] for place in kept), *[1.0] * size],
+            ([*(rows[place] for place in kept), *[0] * size], [*(columns[place] for place in kept), *range(size)]),
+        ),
+        shape=(size, size),
+    )
+    found = np.maximum(spsolve(matrix, np.eye(1, size)[0]), 0.0)
+    found /= found.sum()
+    pmf = np.zeros(groups + 1)
+    np.add.at(pmf, up, found)
+    return Standing(float(found @ up) / groups, pmf)

@@ -23,6 +23,7 @@ from sim.policies.repair import REPAIRS
 from sim.policies.scheduler import SCHEDULERS, Scheduler
 from sim.scenario.fields import Duration, Model, OneOf, RuleError
 from sim.scenario.model import CostSpec, JobSpec, PowerSpec, Spares
+from sim.scenario.services import ServiceSpec
 from sim.scenario.streams import AnyStream, Partition, Tenant
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ DEFAULTS = {
 
 """Strategy of a field, by its path, when the file names none."""
 
-_OF_FLEETS = ("streams", "templates", "tenants", "partitions")
+_MAY_BE_EMPTY = ("jobs", "streams", "templates", "tenants", "partitions", "services")
 
 """Keys that are written down only where there is something in them."""
 
@@ -125,6 +126,7 @@ class Scenario(Model):
     templates: tuple[JobSpec, ...] = Field((), description="Jobs that never run themselves: what streams are made of.")
     tenants: tuple[Tenant, ...] = Field((), description="Who shares the cluster.")
     partitions: tuple[Partition, ...] = Field((), description="Queues with nodes of their own; one of all by default.")
+    services: tuple[ServiceSpec, ...] = Field((), description="Replicas of models that answer requests.")
     failures: tuple[AnySource, ...] = Field((), description="Failure sources.")
     checkpoint: AnyCheckpoint = Field(description="Checkpointing: where progress is saved, and how often.")
     detection: AnyDetection = Field(description="Failure detection: when the job knows of a failure.")
@@ -146,15 +148,28 @@ class Scenario(Model):
     )
     assumptions: tuple[str, ...] = Field((), description="What this file assumes and why; printed with every result.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_services_alone(cls, data: Data) -> Data:
+        """Complete a scenario of services alone: they neither save progress nor recover as jobs do."""
+        if isinstance(data, dict) and data.get("services") and not data.get("jobs") and not data.get("streams"):
+            tier = {"interval": "1 h", "mode": "blocking", "write": "0 s", "restore": "0 s"}
+            unread = {
+                "checkpoint": {"use": "tiers", "tiers": [tier]},
+                "recovery": {"use": "hot-spare", "initialize": "0 s"},
+            }
+            return {**unread, **data}
+        return data
+
     @model_validator(mode="after")
     def _has_work(self) -> Self:
-        if not self.jobs and not self.streams:
-            raise RuleError(("jobs",), "give at least one job, or a stream of them (streams)")
+        if not self.jobs and not self.streams and not self.services:
+            raise RuleError(("jobs",), "give at least one job, a stream of them (streams) or a service (services)")
         return self
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
-        for kinds in (("jobs", "streams"), ("templates",), ("tenants",), ("partitions",)):
+        for kinds in (("jobs", "streams", "services"), ("templates",), ("tenants",), ("partitions",)):
             first: dict[str, str] = {}
             for kind in kinds:
                 for index, entry in enumerate(getattr(self, kind)):
@@ -183,7 +198,7 @@ class Scenario(Model):
     def dump(self) -> Table:
         """Return plain data that ``sim.load`` reads back to an equal scenario."""
         data = self.model_dump(mode="json", exclude_none=True)
-        return {key: value for key, value in data.items() if value or key not in _OF_FLEETS}
+        return {key: value for key, value in data.items() if value or key not in _MAY_BE_EMPTY}
 
 
 def schema() -> Table:
@@ -209,12 +224,13 @@ def schema() -> Table:
     extended = {"type": "object", "required": ["extends"]}
     properties["cluster"] = {"description": cluster.pop("description"), "anyOf": [file_name, extended, cluster]}
     required = content.pop("required")
-    some = [{"required": [key], "properties": {key: {"minItems": 1}}} for key in ("jobs", "streams")]
+    some = [{"required": [key], "properties": {key: {"minItems": 1}}} for key in ("jobs", "streams", "services")]
     content["allOf"] = [{"anyOf": [{"required": ["extends"], "properties": {"jobs": {"minItems": 1}}}, *some]}]
     watched = [name for name in catalog.recoveries() if "detection" in catalog.recovery(name)]
     content["anyOf"] = [
         {"required": ["extends"]},
         {"required": required},
+        {"required": [*(key for key in required if key not in ("checkpoint", "recovery")), "services"]},
         {
             "required": [key for key in required if key != "detection"],
             "properties": {"recovery": {"properties": {"use": {"enum": watched}}}},

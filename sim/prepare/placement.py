@@ -151,6 +151,7 @@ def sized(scenario: Scenario) -> Scenario:
     unit, scale_up = scenario.spares.unit, cluster.scale_up
     per_node, each = cluster.gpus_of_a_node, max(cluster.nodes_per_domain, 1)
     needed = sum(ceil(job.gpus / per_node) for job in scenario.jobs) + scenario.spares.total
+    needed += sum(service.nodes(per_node) for service in scenario.services)
     used = each if scale_up is None or scale_up.swap_unit == "tray" else max(scale_up.used // per_node, 1)
     nodes = ceil(needed / used) * each
     try:

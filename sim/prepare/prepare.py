@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from sim.policies.checkpoint import Ladder, Periodic
     from sim.scenario.model import JobSpec
 
+NO_SERVICES = "services are not simulated yet: ettrick explain and ettrick layouts have a closed form of them"
+
 _last: Prepared | None = None
 """What was examined last: who has loaded a scenario prepares it next."""
 
@@ -52,6 +54,8 @@ def prepare(scenario: Scenario) -> Prepared:
     PathError
         If the scenario does not fit together, or a job not into the memory of its accelerators.
     """
+    if scenario.services:
+        raise PathError(("services",), NO_SERVICES)
     prepared = examine(scenario)
     check_memory(prepared)
     site = Site.of(scenario, prepared.counts, prepared.units)
@@ -143,7 +147,9 @@ def _examined(scenario: Scenario) -> Prepared:
         scheduler=scenario.scheduler,
         merged_intervals=merged,
         counts=counts,
-        capacity=relative_capacity(scenario.cluster, scenario.jobs[0].precision if scenario.jobs else "bf16"),
+        capacity=relative_capacity(
+            scenario.cluster, next((work.precision for work in (*scenario.jobs, *scenario.services)), "bf16")
+        ),
         withheld=withheld,
         upkeep=upkeep_of(scenario, site, sources),
         engine=scenario.engine or "auto",

@@ -38,7 +38,7 @@ from sim.yamlfile import (
     suggest,
 )
 from tests import report_sample
-from tests.cases import cases
+from tests.cases import SIMULATED, cases
 from tests.typed import as_plain
 
 # ----------------------------------------
@@ -220,7 +220,7 @@ def test_digest_changes_with_the_content(tmp_path: Path) -> None:
     assert scenario_digest(sim.load(logs[0])) != scenario_digest(sim.load(logs[1]))
 
 
-@pytest.mark.parametrize("name", sorted(sim.shipped("scenarios")))
+@pytest.mark.parametrize("name", sorted(SIMULATED))
 def test_resolved_scenario_is_the_same_scenario(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written as resolved extends nothing, loads anywhere, and has the digest of the original."""
     original = sim.load(sim.find(name))

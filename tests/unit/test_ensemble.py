@@ -32,14 +32,14 @@ from analysis.statistics.differences import ControlVariates
 from analysis.statistics.estimates import means
 from sim import Prepared, Ratio
 from tests import report_sample
-from tests.cases import cases
+from tests.cases import SIMULATED, cases
 from tests.pace import one_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-@pytest.mark.parametrize("name", sim.shipped("scenarios"))
+@pytest.mark.parametrize("name", SIMULATED)
 def test_expected_events_are_about_those_simulated(name: str) -> None:
     """The estimate is within a factor of three of the events of each scenario that ships, on average."""
     # A day of a fleet is thousands of jobs; more of it only takes longer.

@@ -39,7 +39,7 @@ from analysis.results.run import render
 from analysis.statistics.estimates import lower_bound, means, summaries
 from sim import Bucket, JobResult, Prepared, Ratio, Result
 from tests import report_sample
-from tests.cases import cases
+from tests.cases import SIMULATED, cases
 
 CAUSES = 2
 
@@ -305,7 +305,7 @@ def test_job_ratios_are_the_pooled_ones_of_a_single_job() -> None:
     assert {name: pooled[name] for name in mine} == mine
 
 
-@cases("name", sorted(sim.shipped("scenarios")))
+@cases("name", sorted(SIMULATED))
 def test_every_metric_of_a_scenario_is_known_by_name(name: str) -> None:
     """What a replication yields, slices of streams too, is in the list that studies are checked against."""
     prepared = sim.prepare(sim.load(sim.find(name), ["horizon=1 d", "warmup=0 d"]))

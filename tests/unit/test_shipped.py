@@ -17,7 +17,7 @@ from sim import yamlfile
 from sim.prepare import placement
 from sim.run import TRACES
 from tests import report_sample
-from tests.cases import cases
+from tests.cases import SIMULATED, cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -296,8 +296,8 @@ def test_example_log_is_what_its_recipe_makes() -> None:
 
 def test_every_shipped_scenario_runs_short() -> None:
     """Each scenario loads and its first day plays with a closed ledger."""
-    for path in sim.shipped("scenarios").values():
-        scenario = sim.load(path, ["horizon=1 d", "warmup=0 s"])
+    for name in SIMULATED:
+        scenario = sim.load(name, ["horizon=1 d", "warmup=0 s"])
         result = sim.run(sim.prepare(scenario), 0)
         if scenario.jobs:
             assert result.jobs[0].requested == scenario.jobs[0].gpus * 86400.0

@@ -33,7 +33,7 @@ from analysis.sweep.task import Record, Task
 from sim import yamlfile
 from sim.cluster import GRAPH_FORMATS
 from tests import report_sample
-from tests.cases import cases
+from tests.cases import SIMULATED, cases
 from tests.sweep_tools import broken, common_noise, table_of
 from tests.typed import as_plain, of_plain
 from tests.unit.test_sweep_tasks import files_of_at_most
@@ -734,7 +734,7 @@ def moved(path: Path, target: Path) -> LoadedStudy:
     return load_study(target / "study.resolved.yaml")
 
 
-@pytest.mark.parametrize("name", sorted(sim.shipped("scenarios")))
+@pytest.mark.parametrize("name", sorted(SIMULATED))
 def test_a_folder_can_be_played_again_anywhere(tmp_path: Path, path: Path, name: str) -> None:
     """Of every shipped scenario: what is in the folder alone gives the same scenarios and the same keys."""
     vary = {"checkpoint.tiers.0.interval": {"choices": ["20 min", "1 h"]}}

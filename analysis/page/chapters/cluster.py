@@ -15,6 +15,7 @@ from analysis.page.charts.data import Part, Stack
 from analysis.page.model import Picture, Section, grid
 from analysis.results.explained import PlannedJob
 from analysis.results.step import PARTS, unit_text
+from analysis.services import service_sections
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -282,10 +283,13 @@ def _explained(content: ExplainDocument) -> Iterator[Section]:
             yield _labels("Recovery", [("as", twin)])
     if content.fleet is not None:
         yield from _fleet(content.fleet)
-    yield from explained_formula(content.closed_form)
-    reason = content.provenance.engine_reason
-    engine = f"events: {reason}" if reason else "machine code, where many replications are wanted"
-    yield _labels("Simulation", [("engine", engine)])
+    for name, service in content.services.items():
+        yield from service_sections(name, service)
+    if content.jobs or content.fleet is not None:
+        yield from explained_formula(content.closed_form)
+        reason = content.provenance.engine_reason
+        engine = f"events: {reason}" if reason else "machine code, where many replications are wanted"
+        yield _labels("Simulation", [("engine", engine)])
     if content.assumptions:
         lines = tuple(" ".join(line.split()) for line in content.assumptions)
         yield Section("assumptions", "Assumptions of the scenario", (), (), lines)

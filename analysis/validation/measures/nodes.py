@@ -14,7 +14,14 @@ import sim
 from analysis.logs.check import STATISTICS, Faults
 from analysis.validation.lab import Estimate, bare, estimate
 from sim.formulas.arrays import enough_probability
-from sim.formulas.nodes import crew_limited_pmf, missing_nodes_pmf, repairs_pmf, spares_needed, steady_unavailability
+from sim.formulas.nodes import (
+    crew_limited_pmf,
+    groups_with_spares,
+    missing_nodes_pmf,
+    repairs_pmf,
+    spares_needed,
+    steady_unavailability,
+)
 from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -316,3 +323,12 @@ _TRACE: dict[str, Callable[..., float]] = {
     "gap variation": _gap_variation,
     "in bin": _in_bin,
 }
+
+
+# Replicas of a service and spare nodes: the closed form alone.
+
+
+def replicas_up(_: Lab, __: int, spares: int, of: Literal["share", "all"]) -> Estimate:
+    """Return the mean share of 24 replicas that serve, or the share of time in which all do [-]."""
+    found = groups_with_spares(24, spares, 8 / (20_000 * HOUR), 0.0, 300.0, 24 * HOUR)
+    return Estimate(found.share if of == "share" else float(found.pmf[24]))

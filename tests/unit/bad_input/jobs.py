@@ -32,7 +32,11 @@ CASES = [
         {5: "  - {name: a, gpus: 8}\n  - {name: b, gpus: 8}\n  - {name: §a, gpus: 8}"},
         "jobs.2.name: 'a' is also the name of jobs.0",
     ),
-    bad("no jobs", {4: "jobs: §[]", 5: ""}, "jobs: give at least one job, or a stream of them (streams)"),
+    bad(
+        "no jobs",
+        {4: "jobs: §[]", 5: ""},
+        "jobs: give at least one job, a stream of them (streams) or a service (services)",
+    ),
     bad(
         "mfu and step_time",
         {5: "  - {name: train, gpus: 64, step_time: 10 s, mfu: §0.4}"},

@@ -1,0 +1,409 @@
+"""From a scenario to what its services are: replicas with their batch, load, availability, and requests to replay."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sim import catalog, rng
+from sim.engine.requests import Request, replay
+from sim.formulas.nodes import groups_with_spares
+from sim.prepare.failures import prior
+from sim.prepare.placement import Site, chip_of
+from sim.prepare.step import DoesNotFitError
+from sim.scenario.fields import PathError
+from sim.steps.serving import (
+    BYTES,
+    Replica,
+    Requests,
+    batch_of_load,
+    batch_within,
+    cache_room,
+    decode,
+    largest_batch,
+    prefill,
+    time_per_token,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sim.engine.prepared import Prepared
+    from sim.engine.requests import Served
+    from sim.formulas.nodes import Standing
+    from sim.scenario.services import Lengths, ServiceSpec, ServingLayout
+    from sim.steps.hardware import Precision
+    from sim.yamlfile import Keys
+
+_COLUMNS = ("t_s", "input_tokens", "output_tokens")
+
+_REPLAYED = 20_000
+"""Requests of a replay [-]."""
+
+_WARMED = 0.1
+"""Share of the requests of a replay that come before it is as full as it will be [-]."""
+
+
+class Failing(NamedTuple):
+    """What stops a group of GPUs that fail as one.
+
+    Parameters
+    ----------
+    fail, restart
+        Rates of failures that take a node, and of those that leave all [1/s].
+    repair, load
+        Mean time of a repair, and until a group with all its nodes serves again [s].
+    weights
+        Of `load`, the time in which weights are read [s].
+    """
+
+    fail: float
+    restart: float
+    repair: float
+    load: float
+    weights: float
+
+
+@dataclass(frozen=True)
+class PreparedService:
+    """A service with everything worked out.
+
+    Parameters
+    ----------
+    spec
+        The description.
+    replica
+        A replica.
+    requests
+        Mean request.
+    rate
+        Requests of the whole service [1/s].
+    trace
+        Requests of a trace, empty without one.
+    gpus_per_node
+        GPUs of a node [-].
+    spares
+        Nodes that stand in for failed ones [-].
+    failing
+        What stops a group of GPUs that fail as one.
+    seed
+        Of all random numbers.
+    """
+
+    spec: ServiceSpec
+    replica: Replica
+    requests: Requests
+    rate: float
+    trace: tuple[Request, ...]
+    gpus_per_node: int
+    spares: int
+    failing: Failing
+    seed: int
+
+    @property
+    def groups(self) -> int:
+        """Replicas, or nodes full of them, that fail as one [-]."""
+        return self.spec.groups(self.gpus_per_node)
+
+    @cached_property
+    def largest(self) -> float:
+        """Sequences in flight that a replica has room for [-]."""
+        return largest_batch(self.replica, self.requests)
+
+    @cached_property
+    def within(self) -> float:
+        """Sequences in flight at which the mean time per token is that of the SLO; 0 where not even one is [-]."""
+        return batch_within(self.replica, self.requests, self.spec.slo.tpot)
+
+    @cached_property
+    def carried(self) -> float:
+        """Requests that a replica carries at the batch that the SLO allows [1/s]."""
+        batch = self.within
+        return batch / float(self.requests.output * time_per_token(self.replica, batch, self.requests))
+
+    @cached_property
+    def in_flight(self) -> float:
+        """Sequences in flight of a replica at the stated demand [-]; infinite where it is overloaded."""
+        return batch_of_load(self.replica, self.requests, self.rate / self.spec.replicas)
+
+    @cached_property
+    def load(self) -> float:
+        """Stated demand over what all replicas carry within the SLO [-]."""
+        return self.rate / (self.spec.replicas * self.carried)
+
+    def standing(self, spares: int | None = None) -> Standing:
+        """Return how many groups serve in the long run, with the scenario's spares or others."""
+        spares = self.spares if spares is None else spares
+        if self.failing.fail == self.failing.restart == 0:
+            return _unfailing(self.groups)
+        fail, restart, repair, load, _ = self.failing
+        return groups_with_spares(self.groups, spares, fail, restart, load, repair)
+
+    def capacity_availability(self, spares: int | None = None) -> float:
+        """Return the share of time in which the groups that serve carry the stated demand within the SLO [-]."""
+        needed = math.ceil(self.groups * min(self.load, 1.0) - 1e-9)
+        return float(self.standing(spares).pmf[needed:].sum())
+
+    def served_share(self, spares: int | None = None) -> float:
+        """Return the share of requests that find capacity within the SLO, the rest turned away at once [-]."""
+        pmf = self.standing(spares).pmf
+        shares = np.arange(self.groups + 1) / self.groups
+        return float(pmf @ np.minimum(shares / self.load, 1.0))
+
+    def replayed(self, load: float) -> Served:
+        """Return requests of one replica, served one by one, at a load [-]: another one stretches time.
+
+        Raises
+        ------
+        RequestError
+            If a request alone exceeds the room for keys and values.
+        """
+        if self.trace:
+            scale = self.load / load
+            own = self.trace[:: self.spec.replicas]
+            requests = tuple(request._replace(arrival=request.arrival * scale) for request in own)
+        else:
+            rate = load * self.carried
+            demand = self.spec.demand
+            assert demand.input is not None
+            assert demand.output is not None
+            requests = _drawn(self.seed, self.spec.name, rate, demand.input, demand.output)
+        return replay(self.replica, requests, self.spec.batch.longest, self.spec.hit)
+
+    def settled(self, load: float) -> Served:
+        """Return what :meth:`replayed` does at a load [-], without the requests that fill the replica first."""
+        served = self.replayed(load)
+        first = int(_WARMED * len(served.arrival))
+        kept = {name: getattr(served, name)[first:] for name in ("arrival", "output", "first", "last")}
+        return replace(served, **kept)
+
+    def with_layout(self, layout: ServingLayout, replicas: int) -> PreparedService:
+        """Return the service with replicas of other sizes, as many as GPUs allow."""
+        spec = self.spec.model_copy(update={"parallelism": layout, "replicas": replicas})
+        other = replace(self.replica, tensor=layout.tensor, data=layout.data, pipeline=layout.pipeline)
+        before = max(-(-self.replica.gpus // self.gpus_per_node), 1)
+        ratio = max(-(-layout.gpus // self.gpus_per_node), 1) / before
+        weights = _weights_time(spec, other, self.gpus_per_node)
+        failing = self.failing._replace(
+            fail=self.failing.fail * ratio,
+            restart=self.failing.restart * ratio,
+            load=self.failing.load - self.failing.weights + weights,
+            weights=weights,
+        )
+        return replace(self, spec=spec, replica=other, failing=failing)
+
+
+def _unfailing(groups: int) -> Standing:
+    return groups_with_spares(groups, 0, 1e-30, 0.0, 1.0, 1.0)
+
+
+@lru_cache(maxsize=32)
+def _drawn(seed: int, name: str, rate: float, input_: Lengths, output: Lengths) -> tuple[Request, ...]:
+    """Return Poisson arrivals with log-normal lengths; another rate stretches time alone."""
+    from scipy.special import ndtri
+
+    def uniform(purpose: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        return rng.uniform(rng.stream(seed, 0, "requests", name, purpose), range(_REPLAYED))
+
+    def lengths(law: Lengths, purpose: str) -> list[int]:
+        sigma = math.sqrt(math.log1p(law.cv**2))
+        drawn = law.mean * np.exp(sigma * ndtri(uniform(purpose)) - sigma**2 / 2)
+        return [int(tokens) for tokens in np.maximum(np.rint(drawn), 1)]
+
+    arrivals = np.cumsum(-np.log1p(-uniform("arrival"))) / rate
+    rows = zip(arrivals.tolist(), lengths(input_, "input"), lengths(output, "output"), strict=True)
+    return tuple(Request(*row) for row in rows)
+
+
+_last: tuple[Prepared, tuple[PreparedService, ...]] | None = None
+"""The services of the scenario that was examined last."""
+
+
+def services_of(prepared: Prepared) -> tuple[PreparedService, ...]:
+    """Return the services of a scenario.
+
+    Raises
+    ------
+    PathError
+        If the catalog does not have something, a model does not fit, no batch meets an SLO, demand is beyond capacity
+        without a rule for that, or a trace cannot be used.
+    """
+    global _last
+    if _last is None or _last[0] is not prepared:
+        _last = prepared, tuple(_service(prepared, index) for index in range(len(prepared.scenario.services)))
+    return _last[1]
+
+
+def _service(prepared: Prepared, index: int) -> PreparedService:
+    scenario, spec = prepared.scenario, prepared.scenario.services[index]
+    path: Keys = ("services", index)
+    trace = _trace(spec.demand.file, (*path, "demand", "file")) if spec.demand.file is not None else ()
+    requests, rate = _asked(spec, trace)
+    site = Site.of(scenario, prepared.counts, prepared.units)
+    made = _replica(site, spec, path)
+    if spec.calibration is not None:
+        point = spec.calibration
+        made = replace(made, factor=point.tpot / float(time_per_token(made, point.batch, requests)))
+    taken = sum(service.nodes(site.gpus_per_node) for service in scenario.services)
+    needed = taken + sum(job.nodes for job in prepared.jobs)
+    if needed + scenario.spares.total > prepared.nodes:
+        rule = (
+            f"the services, jobs and spares need {needed + scenario.spares.total:,} nodes; the cluster has "
+            f"{prepared.nodes:,}"
+        )
+        raise PathError((*path, "replicas"), rule)
+    idle = prepared.nodes - needed - scenario.spares.total if scenario.spares.idle == "serve" else 0
+    found = PreparedService(
+        spec,
+        made,
+        requests,
+        rate,
+        trace,
+        site.gpus_per_node,
+        scenario.spares.hot + idle,
+        _failing(prepared, spec, made),
+        scenario.seed,
+    )
+    _check(found, path)
+    return found
+
+
+def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
+    shapes, engines = catalog.models(), catalog.engines()
+    if isinstance(spec.model, str) and spec.model not in shapes:
+        raise PathError((*path, "model"), catalog.unknown("model", spec.model, shapes))
+    if spec.engine not in engines:
+        raise PathError((*path, "engine"), catalog.unknown("engine", spec.engine, engines))
+    engine, layout, chip = engines[spec.engine], spec.parallelism, chip_of(site.cluster, 0, "bf16")
+    constants = catalog.serving_constants()
+    if chip.generation not in constants.memory:
+        rule = f"inference on {chip.title} is not fitted (generations: {', '.join(constants.memory)})"
+        raise PathError((*path, "model"), rule)
+    own = {name: value for name in ("sequences", "chunk", "memory") if (value := getattr(spec.batch, name)) is not None}
+    engine = replace(engine, **own)
+    weights = spec.precision
+    if site.gpus_per_node % layout.gpus and layout.gpus % site.gpus_per_node:
+        rule = f"a replica of {layout.gpus} GPUs neither fills nodes of {site.gpus_per_node} nor divides one"
+        raise PathError((*path, "parallelism"), rule)
+    default: Precision = "fp8" if engine.narrow_cache and BYTES[weights] < BYTES["bf16"] else "bf16"
+    return Replica(
+        shapes[spec.model] if isinstance(spec.model, str) else spec.model.shape(),
+        chip,
+        engine,
+        constants,
+        weights,
+        spec.kv or default,
+        layout.tensor,
+        layout.data,
+        layout.pipeline,
+        domain=max(site.domain, 1),
+        network=max(site.levels.values()) * site.nics_per_gpu,
+    )
+
+
+def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float]:
+    """Return the mean request and the rate of the whole service [1/s]."""
+    if trace:
+        table = np.array(trace)
+        rate = (len(trace) - 1) / (table[-1, 0] - table[0, 0])
+        mean_input, mean_output = float(table[:, 1].mean()), float(table[:, 2].mean())
+    else:
+        demand = spec.demand
+        assert demand.rate is not None
+        assert demand.input is not None
+        assert demand.output is not None
+        rate, mean_input, mean_output = demand.rate, demand.input.mean, demand.output.mean
+    return Requests(mean_input, mean_output, float(spec.batch.longest), spec.hit), float(rate)
+
+
+def _trace(name: str, path: Keys) -> tuple[Request, ...]:
+    """Return the requests of a file."""
+    found: list[Request] = []
+    try:
+        with Path(name).open(encoding="utf-8", newline="") as file:
+            rows = csv.DictReader(file)
+            missing = [column for column in _COLUMNS if column not in (rows.fieldnames or ())]
+            if missing:
+                raise PathError(path, f"has no column {' and '.join(missing)} (needs {', '.join(_COLUMNS)})")
+            for row in rows:
+                try:
+                    request = Request(float(row["t_s"]), int(row["input_tokens"]), int(row["output_tokens"]))
+                except (TypeError, ValueError):
+                    raise PathError(path, f"line {rows.line_num}: is not a time and two whole numbers") from None
+                if not math.isfinite(request.arrival) or min(request.input, request.output) < 1:
+                    raise PathError(path, f"line {rows.line_num}: needs a time, and tokens above zero")
+                if found and request.arrival < found[-1].arrival:
+                    rule = f"line {rows.line_num}: arrives at {request.arrival:g} s, before the row above; sort by t_s"
+                    raise PathError(path, rule)
+                found.append(request)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise PathError(path, f"cannot be read: {reason}") from error
+    if len(found) < 2 or found[-1].arrival == found[0].arrival:
+        raise PathError(path, "needs at least two requests at different times")
+    return tuple(found)
+
+
+def _failing(prepared: Prepared, spec: ServiceSpec, made: Replica) -> Failing:
+    """Return what stops a group; of failures the sources say rates, detection and repairs."""
+    nodes = max(-(-made.gpus // prepared.gpus_per_node), 1)
+    length, share = prepared.warmup + prepared.horizon, nodes / prepared.nodes
+    success = prepared.repair.success
+    rates = {True: 0.0, False: 0.0}
+    repairs = 0.0
+    for source in prepared.sources:
+        if source.part == "job" or not source.effect.stops:
+            continue
+        mtti, _ = prior([source], share, length, success)
+        mean = source.repair.mean_value if source.repair is not None else 0.0
+        rates[mean > 0] += 1 / mtti
+        repairs += mean / mtti
+    _, detection = prior([source for source in prepared.sources if source.part != "job"], share, length, success)
+    weights = _weights_time(spec, made, prepared.gpus_per_node)
+    repair = repairs / rates[True] if rates[True] > 0 else 1.0
+    return Failing(rates[True], rates[False], repair, detection + weights + spec.recovery.start, weights)
+
+
+def _weights_time(spec: ServiceSpec, made: Replica, gpus_per_node: int) -> float:
+    """Return the time in which the nodes of a group read all its weights [s]."""
+    return made.weight_bytes * gpus_per_node / spec.recovery.bandwidth
+
+
+def _check(found: PreparedService, path: Keys) -> None:
+    """Refuse a model that does not fit, an SLO that no batch meets, and demand beyond capacity."""
+    spec, made = found.spec, found.replica
+    if found.largest < 1:
+        need = found.requests.input + max(found.requests.longest, found.requests.output)
+        room = cache_room(made)
+        if room <= 0:
+            rule = (
+                f"does not fit: {made.weight_bytes / 1e9:,.0f} GB of weights a GPU, and "
+                f"{(made.engine.memory * made.chip.memory - made.engine.reserved) / 1e9:,.0f} GB for them; "
+                "more tensor ranks or a narrower precision"
+            )
+        else:
+            rule = f"leaves {room / 1e9:.1f} GB a GPU for keys and values, too little for {need:,.0f} tokens"
+        raise DoesNotFitError((*path, "parallelism"), rule)
+    if found.within < 1:
+        best = float(time_per_token(made, 1.0, found.requests))
+        rule = f"no batch meets it: one sequence alone takes {best * 1e3:.1f} ms a token; more tensor ranks would help"
+        raise PathError((*path, "slo", "tpot"), rule)
+    # Of several ranks of data-parallel attention, all help with a prompt that is alone.
+    alone = float(prefill(made, found.requests.input, spec.hit)) / made.data
+    alone += float(decode(made, 1.0, found.requests.context).total)
+    if alone > spec.slo.ttft:
+        rule = f"no load meets it: a mean prompt alone takes {alone * 1e3:,.0f} ms; more tensor ranks would help"
+        raise PathError((*path, "slo", "ttft"), rule)
+    if found.load > 1 and spec.overload is None:
+        enough = math.ceil(found.rate / found.carried)
+        rule = (
+            f"{found.rate:,.4g} requests per s are more than the {spec.replicas * found.carried:,.4g} that "
+            f"{spec.replicas:,} replicas carry within the SLO; {enough:,} would, or say overload: reject"
+        )
+        raise PathError((*path, "demand"), rule)
