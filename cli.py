@@ -70,6 +70,7 @@ for command in (
     documents.report,
     documents.plot,
     logs.fit,
+    logs.track,
     validate,
     explain,
 ):
