@@ -253,10 +253,10 @@ class WeekFound(Part):
 
 
 class LimitsFound(Part):
-    """Limits of the charts, for all metrics that may alarm together."""
+    """Limits of the charts, by metric; the false alarms are those of all together."""
 
-    sudden: Real = Field(description="Of one z.")
-    lasting: Number = Field(description="Of the CUSUM with reference 1/2; null for results of Ettrick.")
+    sudden: dict[str, float] = Field(description="Of one z.")
+    lasting: dict[str, float] = Field(description="Of the CUSUM with reference 1/2; empty for results of Ettrick.")
     false_alarms: Real = Field(description="Share of the simulated years with an alarm.")
     histories: Count = Field(description="How many years were simulated.")
 

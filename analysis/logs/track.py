@@ -64,7 +64,7 @@ WEEKS = "weeks.csv"
 
 DRAWS, EACH, YEAR = 200, 10, 52
 
-"""Draws of the parameters, weeks of each that predict (2,000 together), and weeks of each that are a history."""
+"""Draws of the parameters, weeks of each for a rare shape of row (2,000 together), and for that of most rows."""
 
 SETTLING = 4
 
@@ -437,9 +437,13 @@ class Scores:
         flat = weeks.reshape(-1, weeks.shape[2])
         self._sorted = np.sort(flat, axis=0)
         scores = np.column_stack([self._score(at, flat[:, at]) for at in range(weeks.shape[2])]).reshape(weeks.shape)
-        self._mean = scores.mean(axis=1)
-        rest = (scores - self._mean[:, None]).reshape(-1, weeks.shape[2])
+        mean = scores.mean(axis=1)
+        rest = (scores - mean[:, None]).reshape(-1, weeks.shape[2])
         self._covariance = rest.T @ rest / (len(rest) - len(weeks)) + 1e-6 * np.eye(weeks.shape[2])
+        # Means of a few weeks differ by chance too; that part of their variance is taken out.
+        by_chance = np.diag(self._covariance) / weeks.shape[1]
+        kept = np.maximum(1 - by_chance / np.maximum(mean.var(axis=0), 1e-12), 0)
+        self._mean = mean.mean(axis=0) + kept * (mean - mean.mean(axis=0))
 
     def _score(self, at: int, values: FloatArray) -> FloatArray:
         column = self._sorted[:, at]
@@ -498,18 +502,23 @@ class Cusum:
         return self.up if self.up >= self.down else -self.down
 
 
-def limits(predicted: FloatArray, histories: FloatArray) -> LimitsFound:
-    """Return limits of both charts that leave 95 % of the simulated years without an alarm.
+def limits(names: Sequence[str], predicted: FloatArray) -> LimitsFound:
+    """Return limits of both charts of each metric that together leave 95 % of the simulated years without an alarm.
+
+    What lasts over weeks, as long repairs do, gets a wider one.
 
     Parameters
     ----------
-    predicted, histories
-        Of the headline metrics, shapes (draws, weeks, metrics).
+    names
+        Of the headline metrics.
+    predicted
+        Weeks of the headline metrics, shape (draws, weeks, metrics). The weeks of each draw are one history, predicted
+        from those of all others.
     """
     scores = Scores(predicted)
     generator = np.random.default_rng(0)
-    worst = np.zeros((len(histories), 2))
-    for number, history in enumerate(histories):
+    worst = np.zeros((len(predicted), predicted.shape[2], 2))
+    for number, history in enumerate(predicted):
         known = np.zeros(len(predicted))
         known[number] = -np.inf  # the true parameters are not among those that predict
         charts = [Cusum() for _ in range(predicted.shape[2])]
@@ -517,14 +526,18 @@ def limits(predicted: FloatArray, histories: FloatArray) -> LimitsFound:
             weights = weights_of(known)
             for at, chart in enumerate(charts):
                 z = z_of(week[at], predicted[:, :, at], weights, generator.random())
-                worst[number] = np.maximum(worst[number], (abs(z), abs(chart.add(z))))
+                worst[number, at] = np.maximum(worst[number, at], (abs(z), abs(chart.add(z))))
             known = known + scores.log_likelihood(week)
     for level in np.linspace(1 - FALSE_ALARMS, 1, 101):
-        sudden, lasting = np.quantile(worst, level, axis=0)
-        share = float(np.mean((worst[:, 0] > sudden) | (worst[:, 1] > lasting)))
+        each = np.quantile(worst, level, axis=0)
+        share = float(np.mean((worst > each).any(axis=(1, 2))))
         if share <= FALSE_ALARMS:
             break
-    return LimitsFound(sudden=float(sudden), lasting=float(lasting), false_alarms=share, histories=len(histories))
+    return LimitsFound(
+        sudden=dict(zip(names, map(float, each[:, 0]), strict=True)),
+        lasting=dict(zip(names, map(float, each[:, 1]), strict=True)),
+        false_alarms=share, histories=len(predicted),
+    )  # fmt: skip
 
 
 # The document.
@@ -569,7 +582,7 @@ def track(
     first = shapes.most_common(1)[0][0]
     simulated: dict[Shape, FloatArray] = {}
     for number, shape in enumerate(shapes):
-        weeks = 1 if shape.replications > 1 else EACH + YEAR if shape == first else EACH
+        weeks = 1 if shape.replications > 1 else YEAR if shape == first else EACH
         report = lambda done, _total, base=number * DRAWS: progress(base + done, len(shapes) * DRAWS)  # noqa: E731
         simulated[shape] = model.simulate(shape, weeks, report)
     whole = first.replications > 1
@@ -578,11 +591,9 @@ def track(
     if whole:
         # A row or two, each of many replications, and no year of them: each has its share of the false alarms.
         sudden = float(ndtri(1 - FALSE_ALARMS / 2 / len(seen) / len(rows)))
-        limit = LimitsFound(sudden=sudden, lasting=None, false_alarms=FALSE_ALARMS, histories=0)
+        limit = LimitsFound(sudden=dict.fromkeys(seen, sudden), lasting={}, false_alarms=FALSE_ALARMS, histories=0)
     else:
-        # Every fifth week and a bit predicts; the others follow each other as a year does.
-        headline = simulated[first][:, :, places]
-        limit = limits(headline[:, :EACH], headline[:, EACH:])
+        limit = limits([names[place] for place in places], simulated[first][:, :, places])
     found = _rows(rows, model, simulated, seen)
     alarms = _alarms(found, limit, threshold)
     findings = []
@@ -590,11 +601,10 @@ def track(
     if others:
         count = sum(row.model in others for row in rows)
         findings.append(f"{count} of {len(rows)} rows were written under another model; all are held against this one")
-    for name in HEADLINES:
-        if name not in seen and name in names:
-            findings.append(f"{name}: not measured in any row")
+    findings += [f"{name}: not measured in any row" for name in HEADLINES if name not in seen and name in names]
     return TrackDocument(
-        name=model.name, job=model.job, model=model.digest, draws=DRAWS, simulated=DRAWS * EACH, threshold=threshold,
+        name=model.name, job=model.job, model=model.digest, draws=DRAWS, simulated=simulated[first][:, :, 0].size,
+        threshold=threshold,
         limits=limit, weeks=found, alarms=alarms, regression=any(alarm.confirmed for alarm in alarms),
         findings=findings, provenance=provenance,
     )  # fmt: skip
@@ -616,7 +626,7 @@ def _rows(
         shape = _shape(row, model)
         whole = shape.replications > 1
         names = model.names(whole=whole)
-        predicted = simulated[shape][:, :EACH]
+        predicted = simulated[shape]
         if whole:
             predicted = _means(predicted, shape.replications)
         weights = weights_of(known) if not whole else np.full(len(predicted), 1 / len(predicted))
@@ -651,7 +661,7 @@ def _rows(
 
 
 def _means(values: FloatArray, count: int) -> FloatArray:
-    """Return 2,000 means of so many simulated runs, wider by what the mean of all of them is not known, (2000, 1, m)."""
+    """Return 2,000 means of so many simulated runs, wider by what their own mean is not known."""
     generator = np.random.default_rng(0)
     flat = values.reshape(-1, values.shape[2])
     drawn = flat[generator.integers(len(flat), size=(DRAWS * EACH, count))].mean(axis=1)
@@ -674,8 +684,8 @@ def _alarms(weeks: Sequence[WeekFound], limit: LimitsFound, threshold: float) ->
             metric = week.metrics.get(name)
             if metric is None or metric.z is None:
                 continue
-            lasts = limit.lasting is not None and metric.cusum is not None and abs(metric.cusum) > limit.lasting
-            if not lasts and abs(metric.z) <= limit.sudden:
+            lasts = abs(metric.cusum or 0.0) > limit.lasting.get(name, math.inf)
+            if not lasts and abs(metric.z) <= limit.sudden.get(name, math.inf):
                 continue
             sign = math.copysign(1, (metric.cusum if lasts else metric.z) or 0.0)
             start = at

@@ -58,8 +58,9 @@ def _doubt(document: TrackDocument) -> str:
         return f"All metrics and rows together have a chance of {percent_text(limit.false_alarms, 1)} of a false alarm."
     return (
         f"If the model were right, {percent_text(limit.false_alarms, 1)} of the years would have an alarm, by "
-        f"{limit.histories} simulated years: one |z| above {limit.sudden:.2f}, or a CUSUM above "
-        f"{limit.lasting or 0:.2f}; each prediction has {document.simulated:,} simulated weeks."
+        f"{limit.histories} simulated years with these limits of |z| and CUSUM: "
+        + ", ".join(f"{_LABELS[name]} {z:.2f} and {limit.lasting[name]:.2f}" for name, z in limit.sudden.items())
+        + f"; each prediction has {document.simulated:,} simulated weeks."
     )
 
 
