@@ -700,7 +700,7 @@ def _alarms(weeks: Sequence[WeekFound], limit: LimitsFound, threshold: float) ->
                 AlarmFound(
                     week=week.week, since=weeks[start].week, metric=name, kind="lasting" if lasts else "sudden",
                     size=size, worse=sign == worse, confirmed=sign == worse and stays and enough,
-                    moved=moved(weeks[start : at + 1]),
+                    moved=moved(weeks[start : at + 1], 1 if sign == worse else -1),
                 )
             )  # fmt: skip
     return found
@@ -713,20 +713,33 @@ def _outside(metric: Tracked | None) -> int:
     return (metric.measured > metric.high) - (metric.measured < metric.low)
 
 
-def moved(weeks: Sequence[WeekFound]) -> list[str]:
-    """Return what differs most from the prediction in some weeks together: buckets, causes, the time of a step."""
-    ranked = []
+def moved(weeks: Sequence[WeekFound], sign: int) -> list[str]:
+    """Return what explains an alarm: buckets, causes and the time of a step, those that moved most first.
+
+    Parameters
+    ----------
+    weeks
+        The rows of the alarm.
+    sign
+        1 if it is for the worse: what rose explains it; -1: what fell.
+    """
+    ranked, lost = [], {}
     for name in dict.fromkeys(name for week in weeks for name in week.metrics):
         mine = [m for week in weeks if (m := week.metrics.get(name)) is not None and m.measured is not None]
-        if not mine or name in ("outages", "unavailability", "interruptions", "productive"):
+        if not mine or name in ("outages", "unavailability", "interruptions"):
             continue
         measured, mean = (sum(getattr(m, part) or 0.0 for m in mine) / len(mine) for part in ("measured", "mean"))
-        score = abs(sum(m.z or 0.0 for m in mine)) / math.sqrt(len(mine))
-        if name == "step_time" and measured > 1.005:
-            ranked.append((100 * (measured - 1), f"steps {percent_text(measured - 1, 1)} slower than the reference"))
-        elif name.startswith(_CAUSE) and score > 2:
-            ranked.append((score, f"{name.removeprefix(_CAUSE)}: {measured:.3g} outages a row, {mean:.3g} predicted"))
-        elif name in JOB_BUCKETS and score > 2:
-            points = 100 * (measured - mean)
-            ranked.append((score, f"{bucket_label(name)} {points:+.2f} points of {percent_text(mean)}"))
+        rise = sign * (measured - mean)
+        if name == "step_time" and rise > 0.005:
+            ranked.append((100 * rise, f"step time {percent_text(measured - 1, 1, '+')}"))
+        elif name.startswith(_CAUSE) and sign * sum(m.z or 0.0 for m in mine) / math.sqrt(len(mine)) > 2:
+            ranked.append((100 * rise / max(mean, 1.0), f"{name.removeprefix(_CAUSE)} {measured:.3g} a row, {mean:.3g} "
+                           "predicted"))  # fmt: skip
+        elif name in JOB_BUCKETS:
+            lost[name] = measured - mean
+            if name != "productive" and rise > 0.001:
+                ranked.append((100 * rise, f"{bucket_label(name)} {100 * (measured - mean):+.2f} points"))
+    elsewhere = -sum(lost.values())
+    if "productive" in lost and sign * elsewhere > 0.005:
+        ranked.append((100 * sign * elsewhere, f"{100 * elsewhere:+.2f} points in buckets that were not measured"))
     return [text for _, text in sorted(ranked, reverse=True)[:3]]
