@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 from pydantic.json_schema import models_json_schema
 
-from analysis.logs.document import FitDocument
+from analysis.logs.document import FitDocument, TrackDocument
 from analysis.results import models
 from analysis.results.models import (
     ClosedForm,
@@ -469,6 +469,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "worth": WorthDocument,
     "layouts": LayoutsDocument,
     "fit": FitDocument,
+    "track": TrackDocument,
 }
 """All documents by command; `worth` is ``explain --worth``."""
 
