@@ -12,8 +12,8 @@ import numpy as np
 
 import sim
 from analysis.logs import write
-from analysis.logs.document import CheckFound
 from analysis.logs.estimate import dispersion, split_half
+from analysis.results.fitted import CheckFound
 from sim.units import DAY
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ NAMES = (
     "daily dispersion",
     "weekly dispersion",
     "gap shape",
-    "worst tenth of nodes",
+    "share of worst tenth",
     "repeated in 7 days",
     "lasting difference",
-    "nodes down, 99 %",
+    "nodes down P99",
     "unavailability",
 )
 
@@ -47,60 +47,53 @@ WITH_ENDS = 2
 """How many of the last of them need ends of outages."""
 
 
-class Trace(NamedTuple):
-    """Outages of a cluster: node, start and end in days from the start of the window, shape (n,) each."""
+# What a trace of failures says about how far its nodes are from independent and alike.
+
+TICKS = 10_000
+
+"""Resolution of the published trace [1/day]."""
+
+
+class Faults(NamedTuple):
+    """The faults of a trace.
+
+    Parameters
+    ----------
+    node
+        Whose fault, from 0, shape (n,).
+    start, end
+        When the node went down and returned, from the origin of the trace [day].
+    nodes
+        Nodes in all, those without faults included.
+    days
+        Length of the trace [day].
+    """
 
     node: NDArray[np.int64]
     start: NDArray[np.float64]
     end: NDArray[np.float64]
+    nodes: int
+    days: float
 
 
-def statistics(trace: Trace, nodes: int, days: float) -> NDArray[np.float64]:
-    """Return the statistics of `NAMES`, NaN where a trace has too few outages for one.
-
-    Parameters
-    ----------
-    trace
-        The outages.
-    nodes, days
-        How many nodes are watched, and for how long.
-    """
-    node, start, end = trace
-    if not len(node):
-        return np.array([0.0] + [math.nan] * (len(NAMES) - 1))
-    days_of, weeks_of = (np.histogram(start, np.arange(0, max(days, w + 1e-9) + 1e-9, w))[0] for w in (1.0, 7.0))
-    counts = np.bincount(node, minlength=nodes)
-    top = np.sort(counts)[-math.ceil(nodes / 10) :].sum() / len(node)
-    halves = np.stack([np.bincount(node[mine], minlength=nodes) for mine in (start < days / 2, start >= days / 2)])
-    down = np.minimum(end, days)
-    moments = np.concatenate((start, down))
-    order = np.argsort(moments, kind="stable")
-    level = np.cumsum(np.concatenate((np.ones(len(start)), -np.ones(len(down))))[order])
-    lengths = np.diff(np.append(moments[order], days))
-    first = np.bincount(np.maximum(level, 0).astype(np.int64), weights=np.maximum(lengths, 0))
-    first[0] += moments[order][0]
-    reached = np.cumsum(first) / first.sum()
-    return np.array([
-        len(node),
-        dispersion(days_of),
-        dispersion(weeks_of),
-        _gap_shape(np.sort(start)),
-        top,
-        _repeats(trace, days),
-        split_half(halves[0], halves[1], draws=0).value,
-        int(np.argmax(reached >= 0.99 - 1e-12)),
-        float((first @ np.arange(len(first))) / (nodes * days)),
-    ])  # fmt: skip
+def daily_dispersion(faults: Faults) -> float:
+    """Return variance over mean of the number of starts of a day [-]; 1 for a Poisson process."""
+    counts = np.bincount(_ticks(faults.start) // TICKS, minlength=math.ceil(faults.days))[: math.ceil(faults.days)]
+    return float(counts.var() / counts.mean())
 
 
-def _gap_shape(start: NDArray[np.float64]) -> float:
-    """Return the Weibull shape of the gaps between outages of the cluster that are longer than 9 s."""
+def down_p99(faults: Faults) -> float:
+    """Return the number of nodes down that is not exceeded in 99 % of the time, from the first fault on."""
+    weights = time_by_nodes_down(faults)
+    return float(np.argmax(np.cumsum(weights) >= 0.99 * weights.sum() * (1 - 1e-12)))
+
+
+def gap_shape(faults: Faults) -> float:
+    """Return the Weibull shape of the positive gaps between starts by maximum likelihood [-]; 1 if Poisson."""
     from scipy.optimize import brentq
 
-    gaps = np.diff(start)
-    gaps = gaps[gaps > 1e-4]
-    if len(gaps) < 10:
-        return math.nan
+    gaps = np.diff(np.sort(_ticks(faults.start)))
+    gaps = gaps[gaps > 0].astype(np.float64)
     logs = np.log(gaps / gaps.max())
 
     def score(shape: float) -> float:
@@ -110,24 +103,99 @@ def _gap_shape(start: NDArray[np.float64]) -> float:
     return float(brentq(score, 0.01, 100.0))
 
 
-def _repeats(trace: Trace, days: float) -> float:
+def top_decile_share(faults: Faults) -> float:
+    """Return the share of the faults on the tenth of the nodes that has most of them [-]."""
+    counts = np.sort(np.bincount(faults.node, minlength=faults.nodes))
+    return float(counts[-math.ceil(faults.nodes / 10) :].sum() / faults.node.size)
+
+
+def lasting_difference(faults: Faults) -> float:
+    """Return the squared variation between nodes that the two halves of a trace share [-]; 0 for equal nodes."""
+    early = faults.start < faults.days / 2
+    first, second = (np.bincount(faults.node[mine], minlength=faults.nodes) for mine in (early, ~early))
+    return split_half(first, second, draws=0).value
+
+
+def unavailability(faults: Faults) -> float:
+    """Return the mean share of the nodes that is down, from the first fault on [-]."""
+    weights = time_by_nodes_down(faults)
+    return float(weights @ np.arange(weights.size) / weights.sum() / faults.nodes)
+
+
+def _ticks(times: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return times at the resolution of the trace [1/10,000 day]."""
+    return np.rint(times * TICKS).astype(np.int64)
+
+
+def time_by_nodes_down(faults: Faults) -> NDArray[np.float64]:
+    """Return for how long 0, 1, 2 ... nodes are down from the first fault on [1/10,000 day].
+
+    Outages of a node that overlap count once: a node is down while it has begun more of them than have ended.
+    """
+    last = round(faults.days * TICKS)
+    begin, end = (np.minimum(_ticks(np.minimum(times, faults.days)), last) for times in (faults.start, faults.end))
+    first = int(begin.min())
+    time = np.concatenate((begin, end))
+    node = np.concatenate((faults.node, faults.node))
+    step = np.repeat([1, -1], begin.size)
+    # By node, in time, beginnings first: the running sum is how many outages of the node are open, 0 after its last.
+    order = np.lexsort((-step, time, node))
+    time, step = time[order], step[order]
+    open_ = np.cumsum(step)
+    change = np.where((step == 1) & (open_ == 1), 1, np.where((step == -1) & (open_ == 0), -1, 0))
+    inside = np.argsort(time, kind="stable")
+    level = np.concatenate(([0], np.cumsum(change[inside])))
+    edges = np.concatenate(([first], time[inside], [last]))
+    # Between changes at one instant the level may be anything, but it lasts for no time.
+    return np.bincount(np.maximum(level, 0), weights=np.diff(edges)).astype(np.float64)
+
+
+STATISTICS: dict[str, Callable[[Faults], float]] = {
+    "daily dispersion": daily_dispersion,
+    "nodes down P99": down_p99,
+    "gap shape": gap_shape,
+    "share of worst tenth": top_decile_share,
+    "unavailability": unavailability,
+    "lasting difference": lasting_difference,
+}
+
+
+# The data beside simulations.
+
+
+def statistics(faults: Faults) -> NDArray[np.float64]:
+    """Return the statistics of `NAMES`, NaN where a trace has too few outages for one."""
+    if len(faults.node) < 10 or np.ptp(faults.start) * TICKS < 10:
+        return np.array([float(len(faults.node))] + [math.nan] * (len(NAMES) - 1))
+    weeks = np.histogram(faults.start, np.arange(0, max(faults.days, 7.0) + 1e-9, 7.0))[0]
+    more = {
+        "outages": float(len(faults.node)),
+        "weekly dispersion": dispersion(weeks),
+        "repeated in 7 days": _repeats(faults),
+    }
+    return np.array([more[name] if name in more else STATISTICS[name](faults) for name in NAMES])
+
+
+def _repeats(faults: Faults) -> float:
     """Return the share of returns that are followed by an outage of the same node within 7 days."""
-    order = np.lexsort((trace.start, trace.node))
-    node, start, end = trace.node[order], trace.start[order], trace.end[order]
-    seen = end < days - 7
+    order = np.lexsort((faults.start, faults.node))
+    node, start, end = faults.node[order], faults.start[order], faults.end[order]
+    seen = end < faults.days - 7
     again = np.zeros(len(node), dtype=np.bool_)
     again[:-1] = (node[1:] == node[:-1]) & (start[1:] - end[:-1] < 7)
     return float(again[seen].mean()) if seen.any() else math.nan
 
 
-def trace_of(history: History) -> Trace:
-    """Return the outages of a history."""
-    number = history.number
-    return Trace(
+def trace_of(history: History) -> Faults:
+    """Return the outages of a history, in days from the start of its window."""
+    number, days = history.number, (history.end - history.start) / DAY
+    return Faults(
         np.array([number[event.node] for event in history.outages], dtype=np.int64),
         np.array([event.t - history.start for event in history.outages]) / DAY,
         np.array([(history.until(event) if history.has_ends else event.t) - history.start for event in history.outages])
         / DAY,
+        len(history.nodes),
+        days,
     )
 
 
@@ -136,7 +204,7 @@ def simulated(
     entries: list[dict[str, Any]],
     count: int = SIMULATIONS,
     progress: Callable[[int, int | None], None] = lambda _done, _total: None,
-) -> list[Trace]:
+) -> list[Faults]:
     """Return outages of the model on the exposure of the data, one trace for each replication."""
     history = fitted.history
     days = (history.end - history.start) / DAY
@@ -156,17 +224,18 @@ def simulated(
             if enter <= outage.start / DAY < leave
         ]
         node, start, end = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.zeros(0),) * 3
-        found.append(Trace(node.astype(np.int64), start.astype(np.float64), end.astype(np.float64)))
+        found.append(
+            Faults(node.astype(np.int64), start.astype(np.float64), end.astype(np.float64), len(history.nodes), days)
+        )
         progress(number + 1, count)
     return found
 
 
-def compare(fitted: Fitted, traces: list[Trace]) -> list[CheckFound]:
+def compare(fitted: Fitted, traces: list[Faults]) -> list[CheckFound]:
     """Return each statistic of the data beside its range in simulated traces."""
     history = fitted.history
-    nodes, days = len(history.nodes), (history.end - history.start) / DAY
-    data = statistics(trace_of(history), nodes, days)
-    drawn = np.array([statistics(trace, nodes, days) for trace in traces])
+    data = statistics(trace_of(history))
+    drawn = np.array([statistics(trace) for trace in traces])
     result = []
     for at, name in enumerate(NAMES):
         if at >= len(NAMES) - WITH_ENDS and not history.has_ends:
@@ -184,7 +253,7 @@ def compare(fitted: Fitted, traces: list[Trace]) -> list[CheckFound]:
     return result
 
 
-def swings(fitted: Fitted, traces: list[Trace]) -> tuple[float, float]:
+def swings(fitted: Fitted, traces: list[Faults]) -> tuple[float, float]:
     """Return the stretch [d] and coefficient of variation of swings that explain the dispersion the model lacks.
 
     Of windows of a day, a week and 30 days, the one whose counts are most above what the model simulates; the variance

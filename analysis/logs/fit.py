@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.logs import document as found
 from analysis.logs import estimate
 from analysis.logs.estimate import FEW, SOME, Clustering, ClusterModel, Estimate, Spells, Verdict
 from analysis.logs.events import Blame, History, Incidents, largest
 from analysis.logs.tables import NoModelError, utc
+from analysis.results import fitted as found
 from sim.units import DAY
 
 if TYPE_CHECKING:

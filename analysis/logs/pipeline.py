@@ -12,11 +12,11 @@ import numpy as np
 
 import sim
 from analysis.logs import check, write
-from analysis.logs.document import CostFound, CurveFound, FitDocument
 from analysis.logs.events import blame, build, incidents
 from analysis.logs.fit import Fitted, fit
 from analysis.logs.formats import Reading, read_files
 from analysis.logs.tables import HostLists, LogError, NoModelError, Rules, Tables
+from analysis.results.fitted import CostFound, CurveFound, FitDocument
 from sim import yamlfile
 
 if TYPE_CHECKING:
@@ -150,17 +150,17 @@ def run(
     return Outcome(document, files, fitted, tables)
 
 
-def _curves(history: History, traces: list[check.Trace]) -> dict[str, CurveFound]:
+def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFound]:
     """Return the outages per node up to each day, and the gaps of the cluster, with the range of simulations."""
     days = (history.end - history.start) / 86400
     data = check.trace_of(history)
     edges = np.linspace(0, days, 61)
     nodes = len(history.nodes)
 
-    def cumulative(trace: check.Trace) -> Any:
+    def cumulative(trace: check.Faults) -> Any:
         return np.searchsorted(np.sort(trace.start), edges, side="right") / nodes
 
-    def longer(trace: check.Trace, at: Any) -> Any:
+    def longer(trace: check.Faults, at: Any) -> Any:
         gaps = np.sort(np.diff(np.sort(trace.start)))
         return 1 - np.searchsorted(gaps, at, side="right") / max(len(gaps), 1)
 

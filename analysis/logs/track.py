@@ -33,12 +33,12 @@ from scipy.special import ndtri
 import sim
 from analysis import runs
 from analysis.amounts import percent_text
-from analysis.logs.document import AlarmFound, LimitsFound, TrackDocument, Tracked, WeekFound
 from analysis.logs.events import incidents
 from analysis.logs.fit import WEEK, kept_steps
 from analysis.logs.pipeline import history_of, read
 from analysis.logs.tables import LogError, utc
 from analysis.metrics import bucket_label
+from analysis.results.fitted import AlarmFound, LimitsFound, TrackDocument, Tracked, WeekFound
 from sim import JOB_BUCKETS
 from sim.units import DAY
 from sim.yamlfile import suggest

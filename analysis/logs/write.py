@@ -19,11 +19,11 @@ from sim.units import DAY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from analysis.logs.document import CauseFound, Estimated, FitDocument
     from analysis.logs.estimate import Clustering
     from analysis.logs.events import History
     from analysis.logs.fit import Fitted
     from analysis.logs.tables import Tables
+    from analysis.results.fitted import CauseFound, Estimated, FitDocument
 
 COMMON_CAUSE = "unknown"
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import capital, form_of, name_of, number_of
-from analysis.logs.document import FitDocument
 from analysis.page.cells import summary_of
 from analysis.page.chapters import (
     answers,
@@ -30,6 +29,7 @@ from analysis.page.chapters.reproduce import footer
 from analysis.page.formats import html, markdown, slides
 from analysis.page.model import Report, plain
 from analysis.page.report_data import ReportData, read_results
+from analysis.results.fitted import FitDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.amounts import phrases
-from analysis.logs.document import FitDocument
+from analysis.results.fitted import FitDocument
 from analysis.results.models import (
     CompareDocument,
     DocumentMistakeError,

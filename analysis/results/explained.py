@@ -7,8 +7,8 @@ from typing import Any, Literal
 from pydantic import Field
 from pydantic.json_schema import models_json_schema
 
-from analysis.logs.document import FitDocument, TrackDocument
 from analysis.results import models
+from analysis.results.fitted import FitDocument, TrackDocument
 from analysis.results.models import (
     ClosedForm,
     Count,

@@ -337,7 +337,9 @@ def test_trace_statistics_beside_other_code(seed: int) -> None:
     node = generator.integers(0, 12, size=80)
     start = np.round(generator.uniform(0.3, 31.0, size=80), int(generator.integers(1, 5)))
     end = start + np.round(generator.exponential(2.0, size=80), 1) * generator.integers(0, 2, size=80)
-    ours = [statistic(Faults(node, start, end, 15, 30.0)) for statistic in STATISTICS.values()]
+    *ours, lasting = (statistic(Faults(node, start, end, 15, 30.0)) for statistic in STATISTICS.values())
+    first, second = (np.array([np.sum((node == at) & half) for at in range(15)]) for half in (start < 15, start >= 15))
+    assert lasting == pytest.approx(np.cov(first, second, ddof=0)[0, 1] / (first.mean() * second.mean()))
     assert ours == pytest.approx(list(acceptance_statistics(node, start, end, 15, 30.0)), rel=1e-9)
 
 

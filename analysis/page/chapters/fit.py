@@ -11,7 +11,7 @@ from analysis.page.model import FirstScreen, Picture, Report, Section, grid
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.logs.document import CurveFound, Estimated, FitDocument, LawFound
+    from analysis.results.fitted import CurveFound, Estimated, FitDocument, LawFound
 
 
 def report(document: FitDocument) -> Report:

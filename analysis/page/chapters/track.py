@@ -12,7 +12,7 @@ from analysis.page.model import FirstScreen, Picture, Report, Section, grid
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.logs.document import AlarmFound, TrackDocument, Tracked
+    from analysis.results.fitted import AlarmFound, TrackDocument, Tracked
 
 _LABELS = {
     "productive": "productive time", "outages": "outages of nodes", "unavailability": "share of nodes down",
