@@ -345,7 +345,7 @@ class Model:
             raise LogError(f"{path}: has no job '{job}'{suggest(job, jobs)}")
         self.name, self.job = scenario.name, job or jobs[0]
         self.at = jobs.index(self.job)
-        self.gpus, self.nodes = prepared.jobs[self.at].gpus, scenario.cluster.nodes
+        self.gpus, self.nodes = prepared.jobs[self.at].gpus, len(prepared.scenario.cluster.build().domains["rack"])
         self.causes = [source.name for source in prepared.sources]
         self.draws: list[list[str]] = []
         content = json.dumps(scenario.dump(), sort_keys=True, default=str)
@@ -456,7 +456,7 @@ class Scores:
         seen = np.flatnonzero(~np.isnan(week))
         if not len(seen):
             return np.zeros(len(self._mean))
-        apart = np.array([self._score(at, week[at : at + 1])[0] for at in seen]) - self._mean[:, seen]
+        apart = np.array([self._score(at, week[at : at + 1])[0] for at in map(int, seen)]) - self._mean[:, seen]
         found: FloatArray = -0.5 * np.einsum(
             "di,ij,dj->d", apart, np.linalg.inv(self._covariance[np.ix_(seen, seen)]), apart
         )
@@ -486,8 +486,9 @@ def z_of(value: float, predicted: FloatArray, weights: FloatArray, at_random: fl
 
 def weights_of(log_likelihood: FloatArray) -> FloatArray:
     """Return weights of sum 1."""
-    found: FloatArray = np.exp(log_likelihood - log_likelihood.max())
-    return found / found.sum()
+    shares = np.exp(log_likelihood - log_likelihood.max())
+    found: FloatArray = shares / shares.sum()
+    return found
 
 
 class Cusum:
@@ -666,7 +667,8 @@ def _means(values: FloatArray, count: int) -> FloatArray:
     flat = values.reshape(-1, values.shape[2])
     drawn = flat[generator.integers(len(flat), size=(DRAWS * EACH, count))].mean(axis=1)
     centre = flat.mean(axis=0)
-    return (centre + (drawn - centre) * math.sqrt(1 + count / len(flat)))[:, None]
+    found: FloatArray = (centre + (drawn - centre) * math.sqrt(1 + count / len(flat)))[:, None]
+    return found
 
 
 def _quantiles(values: FloatArray, weights: FloatArray, levels: Sequence[float]) -> list[float]:

@@ -33,7 +33,7 @@ def report(document: TrackDocument) -> Report:
         (_doubt(document),),
         pictures[0] if pictures else None,
         tuple((f"{text[0].upper()}{text[1:]}.",) for text in map(alarm_text, document.alarms[-3:])),
-        ("Whether the world or the model changed: a fit to the weeks since then says.",),
+        (("Whether the cluster or its model is wrong: a fit to the weeks since then says.",),),
     )
     return Report(f"{document.name}: tracked", first, tuple(sections(document, pictures)), None, footer)
 
