@@ -423,6 +423,13 @@ def init(
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name of the scenario; without it, that of the file.")
     ] = None,
+    slurm_conf: Annotated[
+        Path | None,
+        typer.Option("--slurm-conf", metavar="FILE", help="Take nodes, GPUs and timeouts from a slurm.conf."),
+    ] = None,
+    topology_conf: Annotated[
+        Path | None, typer.Option("--topology-conf", metavar="FILE", help="And the leaf switches from a topology.conf.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite/--no-overwrite", "--force", help="Replace the file.")] = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -437,6 +444,21 @@ def init(
         refuse(f"{target}: is there already; name another file or add --overwrite")
 
     from analysis.results import files
+
+    if topology_conf is not None and slurm_conf is None:
+        refuse("--topology-conf: needs --slurm-conf")
+    if slurm_conf is not None:
+        from analysis import slurm
+
+        with mistakes_in_lines():
+            try:
+                text = slurm.scenario(slurm_conf, topology_conf, name or target.stem, failures, recovery, horizon)
+            except slurm.SlurmError as error:
+                refuse(str(error))
+        write(target, text.encode(), "")
+        say(f"{target}: the cluster of {slurm_conf}; next: ettrick run {target}")
+        return
+
     from analysis.starter import StarterError, Wishes, starter
     from analysis.terminal import Progress
 

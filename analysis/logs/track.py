@@ -25,10 +25,10 @@ import math
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 import sim
 from analysis import runs
@@ -448,6 +448,8 @@ class Scores:
     def _score(self, at: int, values: FloatArray) -> FloatArray:
         column = self._sorted[:, at]
         places = np.searchsorted(column, values) + np.searchsorted(column, values, side="right")
+        from scipy.special import ndtri
+
         found: FloatArray = ndtri((places / 2 + 0.5) / (len(column) + 1))
         return found
 
@@ -481,7 +483,7 @@ def z_of(value: float, predicted: FloatArray, weights: FloatArray, at_random: fl
     below = float(each @ (predicted < value).sum(axis=1))
     equal = float(each @ (predicted == value).sum(axis=1))
     own = float((each**2).sum() * predicted.shape[1])
-    return float(ndtri(min(max((below + at_random * (equal + own)) / (1 + own), 1e-12), 1 - 1e-12)))
+    return NormalDist().inv_cdf(min(max((below + at_random * (equal + own)) / (1 + own), 1e-12), 1 - 1e-12))
 
 
 def weights_of(log_likelihood: FloatArray) -> FloatArray:
@@ -591,7 +593,7 @@ def track(
     places = [names.index(name) for name in seen if name in names]
     if whole:
         # A row or two, each of many replications, and no year of them: each has its share of the false alarms.
-        sudden = float(ndtri(1 - FALSE_ALARMS / 2 / len(seen) / len(rows)))
+        sudden = NormalDist().inv_cdf(1 - FALSE_ALARMS / 2 / len(seen) / len(rows))
         limit = LimitsFound(sudden=dict.fromkeys(seen, sudden), lasting={}, false_alarms=FALSE_ALARMS, histories=0)
     else:
         limit = limits([names[place] for place in places], simulated[first][:, :, places])
