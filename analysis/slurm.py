@@ -14,16 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import sim
 from analysis.logs.tables import HostLists
-from sim import catalog, units
+from sim import catalog
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _GPUS = re.compile(r"(?:^|,)gpu(?::([A-Za-z][\w.-]*))?(?::(\d+))?(?:\([^)]*\))?(?=,|$)", re.IGNORECASE)
-
-_DOWN = 300
-"""Slurm's SlurmdTimeout where the file is silent [s]."""
 
 
 class SlurmError(ValueError):
@@ -197,7 +194,6 @@ def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recov
                        f"{size} nodes")  # fmt: skip
     else:
         assumed.append("the fabric: no topology.conf")
-    timeout = int(found.settings.get("slurmdtimeout", _DOWN)) or _DOWN
     content = {
         "name": name,
         "description": f"{len(nodes):,} nodes as {slurm.name} has them.",
@@ -205,7 +201,7 @@ def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recov
         "horizon": horizon,
         "jobs": [{"name": "train", "gpus": job_nodes * per_node, "step_time": "10 s"}],
         "failures": [{"use": failures}],
-        "detection": {"time": units.show(timeout, units.DURATION)},
+        **_detection(found.settings.get("slurmdtimeout", ""), recovery),
         "checkpoint": {
             "tiers": [{"interval": "30 min", "mode": "async", "stall": "5 s", "write": "1 min", "restore": "1 min"}]
         },
@@ -222,3 +218,14 @@ def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recov
         more = "".join(f", {key}={part.settings[key.lower()]}" for key in keys if key.lower() in part.settings)
         head.append(f"# partition {part.name}: {len(part.nodes):,} nodes{more}")
     return "\n".join(head) + "\n" + sim.dump(content)
+
+
+def _detection(timeout: str, recovery: str) -> dict[str, object]:
+    """Return a preset's detection with SlurmdTimeout [s] as stated; nothing where the preset is right as it is."""
+    preset = catalog.recovery(recovery).get("detection") if recovery in catalog.recoveries() else None
+    if preset is None:
+        return {"detection": {"time": f"{timeout or 300} s"}}
+    if not timeout:
+        return {}
+    seen = [{**each, "timeout": f"{timeout} s"} if each["use"] == "slurm" else each for each in preset["observers"]]
+    return {"detection": {**preset, "observers": seen}}

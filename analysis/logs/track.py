@@ -742,8 +742,10 @@ def moved(weeks: Sequence[WeekFound], sign: int) -> list[str]:
         elif name in JOB_BUCKETS:
             lost[name] = measured - mean
             if name != "productive" and rise > 0.001:
-                ranked.append((100 * rise, f"{bucket_label(name)} {100 * (measured - mean):+.2f} points"))
+                ranked.append((100 * rise, f"{bucket_label(name)} {100 * (measured - mean):+.2f} percentage points"))
     elsewhere = -sum(lost.values())
     if "productive" in lost and sign * elsewhere > 0.005:
-        ranked.append((100 * sign * elsewhere, f"{100 * elsewhere:+.2f} points in buckets that were not measured"))
+        ranked.append(
+            (100 * sign * elsewhere, f"{100 * elsewhere:+.2f} percentage points in buckets that were not measured")
+        )
     return [text for _, text in sorted(ranked, reverse=True)[:3]]

@@ -67,7 +67,7 @@ def _doubt(document: TrackDocument) -> str:
 def alarm_text(alarm: AlarmFound) -> str:
     """Return an alarm in a line: week, size, how it was found, and what moved."""
     name, size = _LABELS[alarm.metric], alarm.size or 0.0
-    much = f"{size:+.3g} a row" if alarm.metric in _COUNTS else f"{100 * size:+.2f} points"
+    much = f"{size:+.3g} a row" if alarm.metric in _COUNTS else f"{100 * size:+.2f} percentage points"
     what = ", ".join(alarm.moved)
     since = f" since {alarm.since}" if alarm.since != alarm.week else ""
     return f"{alarm.week}: {name} {much}{since} ({alarm.kind})" + (f"; moved: {what}" if what else "")
