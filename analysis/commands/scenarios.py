@@ -80,11 +80,16 @@ def run(
     node_log: Annotated[
         bool, typer.Option("--node-log", help="With --out: also write when each node was down, to nodes.csv.")
     ] = False,
+    measured: Annotated[
+        Path | None,
+        typer.Option("--measured", metavar="FILE", help="CSV of weeks as for track: shares beside the simulated ones."),
+    ] = None,
     overwrite: OverwriteOption = False,
     yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Simulate a scenario: where every GPU-hour goes."""
+    shares = _measured(measured) if measured is not None else {}
     if 0 < band < 20:
         refuse("--band: needs at least 20 draws, or the band's ends are its extremes")
     if node_log and out is None:
@@ -112,12 +117,31 @@ def run(
     except (runs.RequestError, sim.WorkError, sim.EngineError) as error:
         refuse(str(error))
     content = document(found, command=command_line(), bands=bands)
+    if shares:
+        content = content.model_copy(update={"measured": shares})
     text = render(content)
     complaint = keep.write(text, _beside(described, found, has_log=node_log), stale="nodes.csv")
     say(text if as_json else format_run(content, found.prepared))
+    if shares and not as_json:
+        from analysis.page.chapters.track import beside
+        from analysis.page.formats import terminal
+
+        say("\n" + terminal.write([beside(shares, content.time_shares)]))
     if complaint is not None:
         refuse(complaint)
     end(reasons.against_run(content.per_job, content.replications, precision, precise=found.precise))
+
+
+def _measured(file: Path) -> dict[str, float]:
+    """Return the measured shares of a file of weeks, or end with one line about it."""
+    from analysis.logs import track
+    from analysis.logs.tables import LogError
+
+    try:
+        found = track.mean_shares(track.rows_of(file))
+    except LogError as error:
+        refuse(f"--measured {error}")
+    return found or refuse(f"--measured {file}: has no share of a bucket, such as a column 'productive'")
 
 
 def _keeping(described: Scenario, out: Path | None, replications: int | None, *, overwrite: bool) -> OutputFolder:

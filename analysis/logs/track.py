@@ -204,6 +204,16 @@ def is_table(file: str) -> bool:
         return False
 
 
+def mean_shares(rows: Sequence[Row]) -> dict[str, float]:
+    """Return the mean share of each bucket over the days of the rows that have it."""
+    found = {}
+    for name in JOB_BUCKETS:
+        mine = [(row.days, row.values[name]) for row in rows if name in row.values]
+        if mine:
+            found[name] = math.fsum(days * share for days, share in mine) / sum(days for days, _ in mine)
+    return found
+
+
 def joined(known: Sequence[Row], more: Sequence[Row]) -> list[Row]:
     """Return rows in order of time; of a week that both have, the new one."""
     return sorted({row.week: row for row in (*known, *more)}.values(), key=lambda row: row.week)

@@ -419,6 +419,7 @@ class RunDocument(Document):
     closed_form: ClosedForm = Field(description="What a formula says.")
     step: Step = Field(description="The healthy step of the first job.")
     per_job: Annotated[dict[str, JobFound], Field(min_length=1)] = Field(description="By name of the job.")
+    measured: Numbers = Field({}, description="With `--measured`: shares of the file by bucket, means over its days.")
     assumptions: Texts = Field(description="Those of the scenario.")
     warnings: Texts = Field(description="What in a valid scenario costs more than it need.")
     notes: Texts = Field(description="What to know before using the numbers.")

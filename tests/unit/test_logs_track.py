@@ -196,3 +196,20 @@ def test_a_folder_without_a_model(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "holds no model" in done.output
     assert done.output.count("\n") == 1
+
+
+def test_a_run_beside_what_was_measured(tmp_path: Path) -> None:
+    """Shares of a file of weeks, weighted by days, stand beside the simulated ones; nothing else of the run moves."""
+    (tmp_path / "small.yaml").write_text(SCENARIO)
+    (tmp_path / "weeks.csv").write_text("week,days,productive\n2025-01-06,7,0.96\n2025-01-13,14,0.9\n")
+    arguments = ["run", str(tmp_path / "small.yaml"), "-n", "2", "-q"]
+    plain, beside = (
+        json.loads(CliRunner().invoke(app, [*arguments, "--json", *more]).stdout)
+        for more in ([], ["--measured", str(tmp_path / "weeks.csv")])
+    )
+    assert beside.pop("measured") == {"productive": pytest.approx(0.92)}
+    for document in (plain, beside):
+        document.pop("provenance")
+    assert plain == beside
+    shown = CliRunner().invoke(app, [*arguments, "--measured", str(tmp_path / "weeks.csv")]).output
+    assert "92.00 %" in shown

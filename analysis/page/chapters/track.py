@@ -10,7 +10,7 @@ from analysis.page.charts.data import Curves, Scale, Series
 from analysis.page.model import FirstScreen, Picture, Report, Section, grid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from analysis.results.fitted import AlarmFound, TrackDocument, Tracked
 
@@ -102,6 +102,17 @@ def sections(document: TrackDocument, pictures: list[Picture] | None = None) -> 
             [(bucket_label(name), *_cells(name, metric)[:3]) for name, metric in others],
         )
         yield Section("detail", f"The last row, {last.week}", (), (detail,))
+
+
+def beside(measured: Mapping[str, float], simulated: Mapping[str, float | None]) -> Section:
+    """Return measured shares beside those of a run."""
+    rows = [
+        (bucket_label(name), percent_text(share), percent_text(simulated[name] or 0.0),
+         f"{100 * (share - (simulated[name] or 0.0)):+.2f}")
+        for name, share in measured.items()
+    ]  # fmt: skip
+    heads = ["share of the time", "measured", "simulated", "difference, percentage points"]
+    return Section("measured", "Measured beside simulated", (), (grid("", heads, rows),))
 
 
 def _cells(name: str, metric: Tracked | None) -> list[str]:
