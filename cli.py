@@ -72,6 +72,7 @@ for command in (
     documents.report,
     documents.plot,
     logs.fit,
+    logs.track,
     validate,
     explain,
     kernels,

@@ -725,16 +725,16 @@ def band(
     few = min(replications, len(ensemble.rows))
     check_work(ensemble.prepared.expected_events * few * draws, most_events)
     work = functools.partial(_drawn_means, replications=few)
-    drawn: list[dict[str, float | None]] = []
+    rows: list[dict[str, float | None]] = []
     with contextlib.closing(in_order(work, ensemble.prepared, range(draws), processes)) as source:
         for found in source:
-            drawn.append(found)
+            rows.append(found)
             if progress is not None:
-                progress(len(drawn), draws)
+                progress(len(rows), draws)
     stated = means(ensemble.rows[:few])
     bands: dict[str, tuple[float, float] | None] = {}
     for name, mean in means(ensemble.rows).items():
-        values = [row[name] for row in drawn]
+        values = [row[name] for row in rows]
         start = stated[name]
         if mean is None or start is None or None in values:
             bands[name] = None
@@ -746,14 +746,19 @@ def band(
 
 def _drawn_means(prepared: Prepared, draw: int, replications: int) -> dict[str, float | None]:
     """Return the mean of each metric with the rates of a draw."""
+    changed = drawn(prepared, draw)
+    return means([ratios(changed, run(changed, each, most_events=math.inf)) for each in range(replications)])
+
+
+def drawn(prepared: Prepared, draw: int) -> Prepared:
+    """Return a scenario with the rates of a draw, as `band` takes them."""
     sources = tuple(
         replace(source, law=source.law.scaled(1 / _factor(prepared.seed, source.name, source.events, draw)))
         if source.events and source.law is not None
         else source
         for source in prepared.sources
     )
-    drawn = prepared.with_sources(sources)
-    return means([ratios(drawn, run(drawn, each, most_events=math.inf)) for each in range(replications)])
+    return prepared.with_sources(sources)
 
 
 def _factor(seed: int, name: str, events: int, draw: int) -> float:

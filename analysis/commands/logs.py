@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analysis.commands.options import JsonOption, OverwriteOption, QuietOption
-from analysis.commands.terminal import NO, OutputFolder, command_line, refuse, say
+from analysis.commands.terminal import NO, OutputFolder, command_line, end, refuse, say
 
 if TYPE_CHECKING:
     from analysis.logs.pipeline import Request
@@ -107,3 +107,80 @@ def _request(
     except pipeline.LogError as error:
         refuse(str(error))
     return pipeline.Request(files, inventory, zones, stated, nodes, whole, gaps, rules, name)
+
+
+def track(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Folder with the model in force, that fit or run filled with --out."),
+    ],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="New logs as for fit, a CSV of weeks, or a folder that run filled."),
+    ] = None,
+    job: Annotated[str, typer.Option(metavar="NAME", help="Which job; without it, the first.")] = "",
+    since: Annotated[
+        str, typer.Option(metavar="MOMENT", help="First week of logs; without it, after those that are known.")
+    ] = "",
+    threshold: Annotated[
+        float, typer.Option(metavar="SHARE", help="Loss of productive time that is a regression.", min=0, max=1)
+    ] = 0.02,
+    inventory: Annotated[str, typer.Option(metavar="FILE", help="CSV of all nodes, as for fit.")] = "",
+    nodes: Annotated[int | None, typer.Option(metavar="N", help="How many nodes there are.", min=1)] = None,
+    timezone: Annotated[list[str] | None, typer.Option(metavar="ZONE", help="Of local times, as for fit.")] = None,
+    rules: Annotated[str, typer.Option(metavar="FILE", help="Rules of causes, as for fit.")] = "",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Follow a cluster over weeks: what was measured, beside what the model predicts.
+
+    The weeks are kept in weeks.csv of the folder. The exit status is 1 if a regression is confirmed.
+    """
+    import sim
+    from analysis.logs import pipeline
+    from analysis.logs import track as tracking
+    from analysis.page.chapters import track as chapter
+    from analysis.page.formats import html, markdown, terminal
+    from analysis.results.files import write_folder
+    from analysis.results.run import provenance, render
+    from analysis.terminal import Progress
+
+    zones, is_quiet = timezone or [], quiet or as_json
+    try:
+        if not folder.is_dir():
+            refuse(f"{folder}: is no folder")
+        model = tracking.Model(folder, job)
+        history = folder / tracking.WEEKS
+        rows = tracking.rows_of(history) if history.is_file() else []
+        tables = [file for file in files or () if tracking.is_table(file)]
+        results = [Path(file) for file in files or () if Path(file).is_dir()]
+        logs = [file for file in files or () if file not in tables and Path(file) not in results]
+        for file in tables:
+            rows = tracking.joined(rows, tracking.rows_of(Path(file)))
+        if logs:
+            request = pipeline.Request(logs, inventory, zones, nodes=nodes, rules=rules)
+            after = pipeline.moment(since, zones) if since else tracking.last_known(folder, rows)
+            with Progress("files", quiet=is_quiet) as reading:
+                rows = tracking.joined(rows, tracking.measured_rows(request, model, after, reading))
+        kept = rows
+        if results:
+            rows = [tracking.result_row(each, model) for each in results]
+        if not rows:
+            refuse(f"{folder}: nothing was measured yet: give logs, a CSV of weeks, or a folder that run filled")
+        with Progress("simulations", quiet=is_quiet) as progress:
+            found = tracking.track(rows, model, provenance(command_line()), threshold, progress)
+    except (pipeline.LogError, sim.WorkError) as error:
+        refuse(str(error))
+    except sim.ScenarioError as error:
+        refuse(error.lines[0])
+    except pipeline.NoModelError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(NO) from None
+    rendered, made = render(found), chapter.report(found)
+    beside = {"track.html": html.write(made).decode(), "track.md": markdown.write(made).decode()}
+    weeks = {tracking.WEEKS: tracking.as_csv(kept)} if kept else {}
+    complaint = write_folder(folder, {**weeks, **beside, "track.json": rendered + "\n"})
+    say(rendered if as_json else terminal.write(chapter.sections(found)))
+    if complaint is not None:
+        refuse(f"{folder}: {complaint}")
+    end([chapter.alarm_text(alarm) for alarm in found.alarms if alarm.confirmed])

@@ -88,6 +88,10 @@ def run(
     node_log: Annotated[
         bool, typer.Option("--node-log", help="With --out: also write when each node was down, to nodes.csv.")
     ] = False,
+    measured: Annotated[
+        Path | None,
+        typer.Option("--measured", metavar="FILE", help="CSV of weeks as for track: shares beside the simulated ones."),
+    ] = None,
     overwrite: OverwriteOption = False,
     yes: YesOption = False,
     quiet: QuietOption = False,
@@ -100,6 +104,7 @@ def run(
     ] = False,
 ) -> None:
     """Simulate a scenario: where every GPU-hour goes."""
+    shares = _measured(measured) if measured is not None else {}
     if 0 < band < 20:
         refuse("--band: needs at least 20 draws, or the band's ends are its extremes")
     if node_log and out is None:
@@ -138,9 +143,16 @@ def run(
     except (runs.RequestError, sim.WorkError, sim.EngineError) as error:
         refuse(str(error))
     content = document(found, command=command_line(), bands=bands)
+    if shares:
+        content = content.model_copy(update={"measured": shares})
     text = render(content)
     complaint = keep.write(text, _beside(described, found, content, has_log=node_log, tables=named), stale=_stale())
     say(text if as_json else format_run(content, found.prepared))
+    if shares and not as_json:
+        from analysis.page.chapters.track import beside
+        from analysis.page.formats import terminal
+
+        say("\n" + terminal.write([beside(shares, content.time_shares)]))
     if complaint is not None:
         refuse(complaint)
     end(reasons.against_run(content.per_job, content.replications, precision, precise=found.precise))
@@ -167,6 +179,18 @@ def _has_single_jobs(tables: Sequence[str]) -> bool:
     from analysis.results.fleet import OF_SINGLE_JOBS
 
     return not OF_SINGLE_JOBS.isdisjoint(tables)
+
+
+def _measured(file: Path) -> dict[str, float]:
+    """Return the measured shares of a file of weeks, or end with one line about it."""
+    from analysis.logs import track
+    from analysis.logs.tables import LogError
+
+    try:
+        found = track.mean_shares(track.rows_of(file))
+    except LogError as error:
+        refuse(f"--measured {error}")
+    return found or refuse(f"--measured {file}: has no share of a bucket, such as a column 'productive'")
 
 
 def _keeping(described: Scenario, out: Path | None, replications: int | None, *, overwrite: bool) -> OutputFolder:
@@ -563,6 +587,13 @@ def init(
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name of the scenario; without it, that of the file.")
     ] = None,
+    slurm_conf: Annotated[
+        Path | None,
+        typer.Option("--slurm-conf", metavar="FILE", help="Take nodes, GPUs and timeouts from a slurm.conf."),
+    ] = None,
+    topology_conf: Annotated[
+        Path | None, typer.Option("--topology-conf", metavar="FILE", help="And the leaf switches from a topology.conf.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite/--no-overwrite", "--force", help="Replace the file.")] = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -577,6 +608,21 @@ def init(
         refuse(f"{target}: is there already; name another file or add --overwrite")
 
     from analysis.results import files
+
+    if topology_conf is not None and slurm_conf is None:
+        refuse("--topology-conf: needs --slurm-conf")
+    if slurm_conf is not None:
+        from analysis import slurm
+
+        with mistakes_in_lines():
+            try:
+                text = slurm.scenario(slurm_conf, topology_conf, name or target.stem, failures, recovery, horizon)
+            except slurm.SlurmError as error:
+                refuse(str(error))
+        write(target, text.encode(), "")
+        say(f"{target}: the cluster of {slurm_conf}; next: ettrick run {target}")
+        return
+
     from analysis.starter import StarterError, Wishes, starter
     from analysis.terminal import Progress
 

@@ -530,7 +530,7 @@ def _training(tables: Tables, history: History) -> found.TrainingFound | None:
     start = min(p.t0 for run in runs.values() for p in run)
     end = max(p.t1 for run in runs.values() for p in run)
     spans = [(p.t0, p.t1, p.first_step, p.last_step) for p in steps if p.last_step > p.first_step]
-    kept, lost = _kept(spans)
+    kept, lost = kept_steps(spans)
     weeks = max(int((end - history.start) // WEEK), 1)
     weekly = np.zeros(weeks + 1)
     for t0, t1, count in kept:
@@ -570,7 +570,7 @@ def _rolled_back(tables: Tables, runs: Mapping[int, list[Any]]) -> float:
     return total
 
 
-def _kept(spans: Sequence[tuple[float, float, int, int]]) -> tuple[list[tuple[float, float, float]], float]:
+def kept_steps(spans: Sequence[tuple[float, float, int, int]]) -> tuple[list[tuple[float, float, float]], float]:
     """Return spans with the steps that were not run again later, and how many were."""
     kept: list[tuple[float, float, float]] = []
     least, lost = math.inf, 0.0

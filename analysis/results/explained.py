@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.json_schema import models_json_schema
 
 from analysis.results import models
-from analysis.results.fitted import FitDocument
+from analysis.results.fitted import FitDocument, TrackDocument
 from analysis.results.models import (
     ClosedForm,
     Count,
@@ -682,6 +682,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "fit": FitDocument,
     "kernels": KernelsDocument,
     "service_layouts": ServiceLayoutsDocument,
+    "track": TrackDocument,
 }
 """All documents by command; `worth` is ``explain --worth``."""
 

@@ -223,3 +223,69 @@ class FitDocument(Document):
     findings: Texts = Field(description="What to know before using the numbers.")
     not_known: Texts = Field(description="What logs cannot say.")
     provenance: Provenance = Field(description="How the numbers were made.")
+
+
+# ----------------------------------------
+# What ettrick track finds.
+
+
+class Tracked(Part):
+    """A metric of a week, beside its prediction."""
+
+    measured: Number = Field(description="What was measured.")
+    mean: Number = Field(description="Predicted mean.")
+    low: Number = Field(description="2.5 % quantile of the prediction.")
+    median: Number = Field(description="Its median.")
+    high: Number = Field(description="97.5 % quantile.")
+    z: Number = Field(None, description="Normal score of the measured value in the prediction.")
+    cusum: Number = Field(None, description="Cumulative sum of z, negative for falling; of metrics that may alarm.")
+
+
+class WeekFound(Part):
+    """A measured row, beside what the model in force predicts for it."""
+
+    week: str = Field(description="First day, or the folder of results.")
+    days: Real = Field(description="Its length [d].")
+    gpus: Count = Field(description="GPUs of the job.")
+    nodes: Count = Field(description="Nodes in service.")
+    replications: Count = Field(description="Of how many replications it is the mean; 1 for what was measured once.")
+    metrics: dict[str, Tracked] = Field(description="By metric, bucket, and `outages: CAUSE`.")
+
+
+class LimitsFound(Part):
+    """Limits of the charts, by metric; the false alarms are those of all together."""
+
+    sudden: dict[str, float] = Field(description="Of one z.")
+    lasting: dict[str, float] = Field(description="Of the CUSUM with reference 1/2; empty for results of Ettrick.")
+    false_alarms: Real = Field(description="Share of the simulated years with an alarm.")
+    histories: Count = Field(description="How many years were simulated.")
+
+
+class AlarmFound(Part):
+    """A chart beyond its limit."""
+
+    week: str = Field(description="Row in which it is.")
+    since: str = Field(description="Row from which the sum rises.")
+    metric: str = Field(description="Of which metric.")
+    kind: Literal["sudden", "lasting"] = Field(description="One z, or the CUSUM.")
+    size: Number = Field(description="Measured less predicted mean, over these rows.")
+    worse: bool = Field(description="Whether the direction is the worse one.")
+    confirmed: bool = Field(description="Whether it is worse, lasts two rows, and is above the threshold.")
+    moved: Texts = Field(description="Buckets and causes that differ most from their prediction.")
+
+
+class TrackDocument(Document):
+    """`ettrick track DIR --json` prints this document; it is left as `track.json`."""
+
+    name: str = Field(description="Of the model in force.")
+    job: str = Field(description="The job that is tracked.")
+    model: str = Field(description="Digest of the model and its draws.")
+    draws: Count = Field(description="Draws of the parameters.")
+    simulated: Count = Field(description="Weeks that predict, all draws together.")
+    threshold: Real = Field(description="Loss of productive time below which nothing is a regression.")
+    limits: LimitsFound = Field(description="When a chart alarms.")
+    weeks: list[WeekFound] = Field(description="Rows in order of time.")
+    alarms: list[AlarmFound] = Field(description="Charts beyond their limits.")
+    regression: bool = Field(description="Whether any alarm is confirmed.")
+    findings: Texts = Field(description="What to know before using the numbers.")
+    provenance: Provenance = Field(description="How the numbers were made.")

@@ -514,6 +514,7 @@ class RunDocument(Document):
     step: Step = Field(description="The healthy step of the first job.")
     per_job: dict[str, JobFound] = Field(description="By name of the job; empty where all are of streams.")
     fleet: FleetFound | None = Field(None, description="What streams of jobs came to; null without any.")
+    measured: Numbers = Field({}, description="With `--measured`: shares of the file by bucket, means over its days.")
     assumptions: Texts = Field(description="Those of the scenario.")
     warnings: Texts = Field(description="What in a valid scenario costs more than it need.")
     notes: Texts = Field(description="What to know before using the numbers.")

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sim.input.scenario import AnyCheckpoint, Scenario
     from sim.policies.checkpoint import Ladder, Periodic
     from sim.scenario.model import JobSpec
+    from sim.steps.hardware import Precision
 
 NO_SERVICES = "services are not simulated yet: ettrick explain and ettrick layouts have a closed form of them"
 
@@ -104,6 +105,13 @@ def examine(scenario: Scenario) -> Prepared:
     return _last
 
 
+def _precision(scenario: Scenario) -> Precision:
+    """Return the arithmetic by which GPUs of several kinds are compared: that of the first job, or service."""
+    if scenario.jobs:
+        return scenario.jobs[0].precision
+    return scenario.services[0].precision if scenario.services else "bf16"
+
+
 def _examined(scenario: Scenario) -> Prepared:
     try:
         counts = scenario.cluster.counts()
@@ -147,9 +155,7 @@ def _examined(scenario: Scenario) -> Prepared:
         scheduler=scenario.scheduler,
         merged_intervals=merged,
         counts=counts,
-        capacity=relative_capacity(
-            scenario.cluster, next((work.precision for work in (*scenario.jobs, *scenario.services)), "bf16")
-        ),
+        capacity=relative_capacity(scenario.cluster, _precision(scenario)),
         withheld=withheld,
         upkeep=upkeep_of(scenario, site, sources),
         engine=scenario.engine or "auto",

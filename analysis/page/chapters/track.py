@@ -1,0 +1,150 @@
+"""A cluster followed over weeks: is it as the model says, since when not, and what moved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.amounts import number_of, percent_text
+from analysis.metrics import bucket_label
+from analysis.page.charts.data import Curves, Scale, Series
+from analysis.page.model import FirstScreen, Picture, Report, Section, grid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from analysis.results.fitted import AlarmFound, TrackDocument, Tracked
+
+_LABELS = {
+    "productive": "productive time", "outages": "outages of nodes", "unavailability": "share of nodes down",
+    "interruptions": "interruptions",
+}  # fmt: skip
+
+_COUNTS = ("outages", "interruptions")
+
+
+def report(document: TrackDocument) -> Report:
+    """Return the page of a tracked job."""
+    source = document.provenance
+    footer = (f"Ettrick {source.version}, Python {source.python}, NumPy {source.numpy}", source.command)
+    pictures = list(_pictures(document))
+    first = FirstScreen(
+        f"Is {document.job} still as the model {document.name} says?",
+        (answer(document),),
+        (_doubt(document),),
+        pictures[0] if pictures else None,
+        tuple((f"{text[0].upper()}{text[1:]}.",) for text in map(alarm_text, document.alarms[-3:])),
+        (("Whether the cluster or its model is wrong: a fit to the weeks since then says.",),),
+    )
+    return Report(f"{document.name}: tracked", first, tuple(sections(document, pictures)), None, footer)
+
+
+def answer(document: TrackDocument) -> str:
+    """Return the answer in a sentence."""
+    rows = number_of(len(document.weeks), "row")
+    confirmed = [alarm for alarm in document.alarms if alarm.confirmed]
+    if confirmed:
+        return f"No: a regression is confirmed since {confirmed[0].since}: {alarm_text(confirmed[0])}."
+    if document.alarms:
+        return (
+            f"Perhaps not: {number_of(len(document.alarms), 'alarm')} in {rows}, but no regression that is worse, "
+            "lasts two rows and is above the threshold."
+        )
+    return f"Yes: none of {rows} leaves what the model predicts."
+
+
+def _doubt(document: TrackDocument) -> str:
+    limit = document.limits
+    if not limit.histories:
+        return f"All metrics and rows together have a chance of {percent_text(limit.false_alarms, 1)} of a false alarm."
+    return (
+        f"If the model were right, {percent_text(limit.false_alarms, 1)} of the years would have an alarm, by "
+        f"{limit.histories} simulated years with these limits of |z| and CUSUM: "
+        + ", ".join(f"{_LABELS[name]} {z:.2f} and {limit.lasting[name]:.2f}" for name, z in limit.sudden.items())
+        + f"; each prediction has {document.simulated:,} simulated weeks."
+    )
+
+
+def alarm_text(alarm: AlarmFound) -> str:
+    """Return an alarm in a line: week, size, how it was found, and what moved."""
+    name, size = _LABELS[alarm.metric], alarm.size or 0.0
+    much = f"{size:+.3g} a row" if alarm.metric in _COUNTS else f"{100 * size:+.2f} percentage points"
+    what = ", ".join(alarm.moved)
+    since = f" since {alarm.since}" if alarm.since != alarm.week else ""
+    return f"{alarm.week}: {name} {much}{since} ({alarm.kind})" + (f"; moved: {what}" if what else "")
+
+
+def sections(document: TrackDocument, pictures: list[Picture] | None = None) -> Iterator[Section]:
+    """Yield the sections, for a terminal without pictures."""
+    names = [name for name in _LABELS if any(name in week.metrics for week in document.weeks)]
+    rows = []
+    for week in document.weeks:
+        cells = [week.week]
+        for name in names:
+            cells += _cells(name, week.metrics.get(name))
+        rows.append(tuple(cells))
+    heads = ["row", *(head for name in names for head in (_LABELS[name], "predicted, 95 %", "z", "CUSUM"))]
+    table = grid("Measured beside predicted", heads, rows)
+    notes = tuple(f"{at}. {text}" for at, text in enumerate(document.findings, 1))
+    yield Section("history", answer(document), (_doubt(document),), (table, *(pictures or ())[1:]), notes)
+    if document.alarms:
+        alarms = grid(
+            "Alarms", ["alarm", "worse", "confirmed"],
+            [(alarm_text(a), "yes" if a.worse else "no", "yes" if a.confirmed else "no") for a in document.alarms],
+            (0, 1, 2),
+        )  # fmt: skip
+        yield Section("alarms", "What left its limits, and what moved", (), (alarms,))
+    last = document.weeks[-1]
+    others = [(name, m) for name, m in last.metrics.items() if name not in _LABELS and m.measured is not None]
+    if others:
+        detail = grid(
+            f"Buckets and causes of {last.week}; these explain and never alarm",
+            ["what", "measured", "predicted, 95 %", "z"],
+            [(bucket_label(name), *_cells(name, metric)[:3]) for name, metric in others],
+        )
+        yield Section("detail", f"The last row, {last.week}", (), (detail,))
+
+
+def beside(measured: Mapping[str, float], simulated: Mapping[str, float | None]) -> Section:
+    """Return measured shares beside those of a run."""
+    rows = [
+        (bucket_label(name), percent_text(share), percent_text(simulated[name] or 0.0),
+         f"{100 * (share - (simulated[name] or 0.0)):+.2f}")
+        for name, share in measured.items()
+    ]  # fmt: skip
+    heads = ["share of the time", "measured", "simulated", "difference, percentage points"]
+    return Section("measured", "Measured beside simulated", (), (grid("", heads, rows),))
+
+
+def _cells(name: str, metric: Tracked | None) -> list[str]:
+    """Return measured, predicted, z and CUSUM of a metric as texts."""
+    if metric is None:
+        return ["–"] * 4
+
+    def text(value: float | None) -> str:
+        is_number = name in _COUNTS or ":" in name or name == "step_time"
+        return "–" if value is None else f"{value:.3g}" if is_number else percent_text(value)
+
+    predicted = text(metric.mean)
+    if metric.low is not None:
+        predicted = f"{text(metric.median)} [{text(metric.low)}, {text(metric.high)}]"
+    z, cusum = ("–" if value is None else f"{value:+.2f}" for value in (metric.z, metric.cusum))
+    return [text(metric.measured), predicted, z, cusum]
+
+
+def _pictures(document: TrackDocument) -> Iterator[Picture]:
+    """Yield a history of each metric that was measured in more than one row."""
+    for name, label in _LABELS.items():
+        mine = [(at, week.week, week.metrics[name]) for at, week in enumerate(document.weeks) if name in week.metrics]
+        if sum(metric.measured is not None for *_, metric in mine) < 2:
+            continue
+        x = tuple(float(at) for at, *_ in mine)
+        band = tuple((metric.low or 0.0, metric.high or 0.0) for *_, metric in mine)
+        ticks = tuple((float(at), week[:10]) for at, week, _ in mine)[:: max(len(mine) // 8, 1)]
+        measured = Series("measured", x, tuple(metric.measured for *_, metric in mine))
+        predicted = Series("predicted", x, tuple(metric.median for *_, metric in mine), band90=band, look="dashed",
+                           hue=-1)  # fmt: skip
+        chart = Curves(
+            f"{label[0].upper()}{label[1:]} by week", Scale("week", ticks=ticks), Scale(label), (measured, predicted)
+        )
+        yield Picture(f"history-{name}", chart, "What was measured, beside what the model in force predicts.",
+                      "Band: 95 % of the predicted weeks.")  # fmt: skip

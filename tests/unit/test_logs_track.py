@@ -1,0 +1,215 @@
+"""Tracking: z that are standard normal, charts with the run lengths of theory, and what a regression says."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+from analysis.logs import track
+from analysis.logs.tables import LogError
+from cli import app
+from tests.cases import cases
+from tests.pace import SEED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_z_of_counts_is_standard_normal() -> None:
+    """Counts of the law that predicts them have z of the standard normal, however few values they take."""
+    generator = np.random.default_rng(SEED)
+    weights = np.full(40, 1 / 40)
+    z = [
+        track.z_of(float(generator.poisson(1.3)), generator.poisson(1.3, (40, 50)) + 0.0, weights, generator.random())
+        for _ in range(2000)
+    ]
+    assert stats.kstest(z, "norm").pvalue > 1e-4
+    shifted = [
+        track.z_of(float(generator.poisson(1.6)), generator.poisson(1.3, (40, 50)) + 0.0, weights, generator.random())
+        for _ in range(2000)
+    ]
+    assert stats.kstest(shifted, "norm").pvalue < 1e-4
+
+
+@pytest.mark.parametrize(("limit", "weeks"), [(4.0, 168), (5.0, 465)])
+def test_cusum_has_the_run_length_of_theory(limit: float, weeks: int) -> None:
+    """With reference 1/2, mean weeks to a false alarm are 168 at limit 4 and 465 at 5 (Markov chain)."""
+    generator = np.random.default_rng(SEED)
+    lengths = []
+    for _ in range(400):
+        chart, length = track.Cusum(), 0
+        for z in generator.standard_normal(20_000):
+            length += 1
+            if abs(chart.add(z)) > limit:
+                break
+        lengths.append(length)
+    assert np.mean(lengths) == pytest.approx(weeks, abs=4 * weeks / math.sqrt(len(lengths)))
+
+
+def weeks_of(generator: np.random.Generator, draws: int, weeks: int) -> Any:
+    """Return weeks of two metrics, of which a fifth of the variance is what a draw has in all of them."""
+    shared = generator.normal(0, math.sqrt(0.2), (draws, 1, 2))
+    return shared + generator.normal(0, math.sqrt(0.8), (draws, weeks, 2))
+
+
+def test_limits_keep_false_alarms_of_new_years() -> None:
+    """Of years that set no limit, at most 5 % have an alarm but for chance, and without the weights many more have."""
+    generator = np.random.default_rng(SEED)
+    limit = track.limits(["a", "b"], weeks_of(generator, 200, 52))
+    assert limit.false_alarms <= track.FALSE_ALARMS
+    predicted = weeks_of(generator, 200, 52)
+    scores = track.Scores(predicted)
+    alarms, unweighted = 0, 0
+    for year in weeks_of(generator, 200, 52):
+        known = np.zeros(200)
+        charts, plain = ([track.Cusum(), track.Cusum()] for _ in range(2))
+        beyond, beyond_plain = False, False
+        for week in year:
+            for at, name in enumerate(("a", "b")):
+                z = track.z_of(week[at], predicted[:, :, at], track.weights_of(known), generator.random())
+                beyond |= abs(z) > limit.sudden[name] or abs(charts[at].add(z)) > limit.lasting[name]
+                beyond_plain |= abs(plain[at].add(week[at])) > limit.lasting[name]
+            known = known + scores.log_likelihood(week)
+        alarms, unweighted = alarms + beyond, unweighted + beyond_plain
+    # The limits are quantiles of 200 years, and 200 new ones are counted: twice the variance of a share.
+    assert alarms / 200 < 0.05 + 3 * math.sqrt(2 * 0.05 * 0.95 / 200)
+    assert unweighted > 2 * alarms
+
+
+def test_draws_that_predicted_well_count_more() -> None:
+    """After weeks of one draw its weight is above the others', and z of that draw come back to 0."""
+    generator = np.random.default_rng(SEED)
+    predicted = np.stack([generator.normal(shift, 1, (52, 1)) for shift in np.linspace(-1, 1, 41)])
+    scores, known, z = track.Scores(predicted), np.zeros(41), []
+    for value in generator.normal(1.0, 1.0, 200):
+        z.append(track.z_of(value, predicted[:, :, 0], track.weights_of(known), 0.5))
+        known = known + scores.log_likelihood(np.array([value]))
+    assert track.weights_of(known)[30:].sum() > 0.99
+    assert np.mean(z[100:]) == pytest.approx(0, abs=0.2 + 3 / math.sqrt(100))
+    assert np.mean(z[:5]) > np.mean(z[100:])
+
+
+@cases(
+    "text, words",
+    [
+        ("day,outages\n1,2\n", "weeks.csv:1: has no column 'week'"),
+        ("week,outage\n2025-01-06,2\n", "unknown column 'outage'; did you mean 'outages'?"),
+        ("week,outages\n2025-01-06\n", "weeks.csv:2: has not as many fields"),
+        ("week,productive\n2025-01-06,98.2\n", "weeks.csv:2: productive: must be a share from 0 to 1"),
+        ("week,productive,lost_work\n2025-01-06,0.9,0.2\n", "weeks.csv:2: the shares of the job's time add up"),
+        ("week,outages\n6.1.25,2\n", "weeks.csv:2: week: '6.1.25' is no date"),
+        ("week,outages\n2025-01-06,two\n", "weeks.csv:2: outages: 'two' is no number"),
+        ("week,outages\n2025-01-06,2\n2025-01-06,3\n", "weeks.csv:3: the week 2025-01-06 is there twice"),
+    ],
+)
+def test_weeks_that_cannot_be(tmp_path: Path, text: str, words: str) -> None:
+    """A mistake in a file of weeks is one line with its place."""
+    (tmp_path / "weeks.csv").write_text(text)
+    with pytest.raises(LogError) as caught:
+        track.rows_of(tmp_path / "weeks.csv")
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_weeks_come_back_as_they_were(tmp_path: Path) -> None:
+    """What is written to weeks.csv is read again the same."""
+    rows = [track.Row("2025-01-06", 7.0, "train", 64, 56.0, {"productive": 0.98, "outages": 3.0, "outages: nic": 1.0})]
+    (tmp_path / "weeks.csv").write_text(track.as_csv(rows))
+    assert track.rows_of(tmp_path / "weeks.csv") == rows
+
+
+SCENARIO = """\
+name: small
+cluster: {nodes: 16, gpus_per_node: 8}
+horizon: 30 d
+jobs: [{name: train, gpus: 96, step_time: 10 s}]
+failures:
+  - {use: component, name: node, fault: host, rate: 20 per 1000 node-days, events: 50}
+repair: {time: 4 h}
+detection: {time: 2 min}
+checkpoint: {tiers: [{interval: 1 h, mode: blocking, write: 10 s, restore: 1 min}]}
+recovery: {use: full-restart, initialize: 5 min}
+"""
+
+
+def tracked(folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """Return the exit status of ettrick track, and its document."""
+    done = CliRunner().invoke(app, ["track", str(folder), *arguments, "--quiet"])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.output
+    return done.exit_code, json.loads((folder / "track.json").read_text())
+
+
+def test_results_are_tracked(tmp_path: Path) -> None:
+    """Results of the model are in what it predicts; with slow detection a regression is confirmed, and that moved."""
+    runner = CliRunner()
+    (tmp_path / "small.yaml").write_text(SCENARIO)
+    for name, more in (("a", []), ("same", ["--seed", "7"]), ("slow", ["--set", "detection.time=3 h"])):
+        done = runner.invoke(
+            app, ["run", str(tmp_path / "small.yaml"), "-n", "16", "-q", "--out", str(tmp_path / name), *more]
+        )
+        assert done.exit_code == 0, done.output
+    status, found = tracked(tmp_path / "a", str(tmp_path / "same"))
+    assert (status, found["regression"]) == (0, False)
+    status, found = tracked(tmp_path / "a", str(tmp_path / "slow"))
+    assert (status, found["regression"]) == (1, True)
+    alarm = next(alarm for alarm in found["alarms"] if alarm["metric"] == "productive")
+    assert alarm["confirmed"]
+    assert alarm["moved"][0].startswith("detection +")
+    assert {path.name for path in (tmp_path / "a").iterdir()} >= {"track.html", "track.md", "track.json"}
+
+
+@pytest.mark.nightly
+def test_a_history_of_weeks(tmp_path: Path) -> None:
+    """Weeks of the model raise no alarm; three times the outages from the 7th week on are confirmed as a regression."""
+    (tmp_path / "scenario.yaml").write_text(SCENARIO)
+    generator = np.random.default_rng(SEED)
+    model = track.Model(tmp_path)
+    weeks = model.simulate(track.Shape(7.0, model.gpus, model.nodes, 1), 12, lambda _done, _total: None)[
+        int(generator.integers(100))
+    ]
+    names = model.names(whole=False)
+    at = [names.index(name) for name in ("productive", "outages", "unavailability")]
+    for factor, status in ((1.0, 0), (4.0, 1)):
+        with (tmp_path / "weeks.csv").open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["week", "productive", "outages", "unavailability"])
+            for number, week in enumerate(weeks):
+                worse = factor if number >= 6 else 1.0
+                values = [1 - worse * (1 - week[at[0]]), worse * week[at[1]], worse * week[at[2]]]
+                writer.writerow([f"2025-{1 + number // 4:02}-{1 + 7 * (number % 4):02}", *values])
+        found_status, found = tracked(tmp_path)
+        assert found_status == status, found["alarms"]
+        assert found["limits"]["false_alarms"] <= track.FALSE_ALARMS
+        assert found["simulated"] >= 2000
+
+
+def test_a_folder_without_a_model(tmp_path: Path) -> None:
+    """A folder without a scenario is refused in one line."""
+    done = CliRunner().invoke(app, ["track", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "holds no model" in done.output
+    assert done.output.count("\n") == 1
+
+
+def test_a_run_beside_what_was_measured(tmp_path: Path) -> None:
+    """Shares of a file of weeks, weighted by days, stand beside the simulated ones; nothing else of the run moves."""
+    (tmp_path / "small.yaml").write_text(SCENARIO)
+    (tmp_path / "weeks.csv").write_text("week,days,productive\n2025-01-06,7,0.96\n2025-01-13,14,0.9\n")
+    arguments = ["run", str(tmp_path / "small.yaml"), "-n", "2", "-q"]
+    plain, beside = (
+        json.loads(CliRunner().invoke(app, [*arguments, "--json", *more]).stdout)
+        for more in ([], ["--measured", str(tmp_path / "weeks.csv")])
+    )
+    assert beside.pop("measured") == {"productive": pytest.approx(0.92)}
+    for document in (plain, beside):
+        document.pop("provenance")
+    assert plain == beside
+    shown = CliRunner().invoke(app, [*arguments, "--measured", str(tmp_path / "weeks.csv")]).output
+    assert "92.00 %" in shown
