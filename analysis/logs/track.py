@@ -308,16 +308,14 @@ def result_row(folder: Path, model: Model) -> Row:
     LogError
         If it holds no such results, or not those of the job that is tracked.
     """
-    from analysis.page.report_data import ReportError, read_results
     from analysis.results.models import RunDocument
 
     try:
-        results = read_results(folder)
-    except ReportError as error:
-        raise LogError(f"{folder}: {error}") from None
-    if results.kind != "run":
-        raise LogError(f"{folder}: holds results of ettrick {results.kind}, not of ettrick run")
-    found = RunDocument.model_validate(results.main)
+        found = RunDocument.model_validate_json((folder / "run.json").read_text(encoding="utf-8"))
+    except OSError:
+        raise LogError(f"{folder}: has no run.json, as ettrick run --out writes it") from None
+    except ValueError as error:
+        raise LogError(f"{folder}/run.json: is no result of ettrick run ({str(error).splitlines()[0]})") from None
     if model.job not in found.per_job:
         raise LogError(f"{folder}: has no job '{model.job}'{suggest(model.job, found.per_job)}")
     job = found.per_job[model.job]

@@ -11,11 +11,11 @@ import numpy as np
 from analysis.amounts import PERCENT, amount_text, listed, percent_text, range_text, text_or_dash, time_text
 from analysis.page.account import of_focus
 from analysis.page.chapters.run import explained_formula
+from analysis.page.chapters.services import service_sections
 from analysis.page.charts.data import Part, Stack
 from analysis.page.model import Picture, Section, grid
 from analysis.results.explained import PlannedJob
 from analysis.results.step import PARTS, unit_text
-from analysis.services import service_sections
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
