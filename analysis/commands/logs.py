@@ -132,7 +132,7 @@ def track(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Follow a cluster over weeks: what was measured, beside what the model predicts.
+    """Compare weeks of a cluster with a prediction.
 
     The weeks are kept in weeks.csv of the folder. The exit status is 1 if a regression is confirmed.
     """

@@ -520,7 +520,7 @@ def kernels(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the kernels of a step, and what bounds each.
+    """List the kernels of a step and their bounds.
 
     The exit status is 1 if a kernel of the second measured file is slower than in the first.
     """
