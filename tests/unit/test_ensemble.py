@@ -408,7 +408,7 @@ def test_end_in_the_middle_leaves_nothing_behind(tmp_path: Path, signal_: signal
     """Ctrl-C during a parallel run ends with status 130 and without a word; no process outlives its parent."""
     scenario = tmp_path / "small.yaml"
     scenario.write_text(report_sample.YAML)
-    arguments = ["run", str(scenario), "--replications", "1000000", "-j", "2"]
+    arguments = ["run", str(scenario), "--replications", "1000000", "-j", "2", "--engine", "events"]
     code = f"import sys; sys.argv[1:] = {arguments!r}; import cli; cli.app()"
     program = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
