@@ -21,6 +21,7 @@ from analysis.calibrate.outcome import (
     change_checks,
     checks,
     constants_text,
+    error_cells,
     memory_peaks,
     nanotron_order,
     scatter,
@@ -34,7 +35,6 @@ from sim import catalog
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from analysis.calibrate.fit import Array
     from analysis.calibrate.outcome import Outcome
     from analysis.calibrate.rows import Row
 
@@ -176,17 +176,6 @@ def _print_checks(out: Console, title: str, lines: list[Check]) -> None:
     for check in lines:
         table.add_row(check.what, check.value, check.target, _MARKS[check.good])
     out.print(table)
-
-
-def error_cells(error: Array) -> list[str]:
-    """Return number, mean absolute error, bias and worst of errors as text."""
-    worst = float(error[np.abs(error).argmax()])
-    return [
-        str(len(error)),
-        percent_text(mape(error), 1),
-        percent_text(float(error.mean()), 1, "+"),
-        percent_text(worst, 1, "+"),
-    ]
 
 
 def main(arguments: list[str] | None = None) -> int:

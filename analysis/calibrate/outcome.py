@@ -838,3 +838,14 @@ def _nanotron_row(record: dict[str, str]) -> Row:
     options: Any = {"sharding": sharding, "fused_elementwise": False, "keep_gathered": True}
     work = Workload(shape, 4096, sequences, microbatch, tensor, 1, pipeline, data, **options)
     return _hopper_row(record["model"], work, 0.0)
+
+
+def error_cells(error: Array) -> list[str]:
+    """Return number, mean absolute error, bias and worst of errors as text."""
+    worst = float(error[np.abs(error).argmax()])
+    return [
+        str(len(error)),
+        percent_text(mape(error), 1),
+        percent_text(float(error.mean()), 1, "+"),
+        percent_text(worst, 1, "+"),
+    ]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from analysis.amounts import empty_table, percent_text
-from analysis.calibrate.__main__ import error_cells
 from analysis.calibrate.fit import mape
+from analysis.calibrate.outcome import error_cells
 from analysis.calibrate.rows import default_folder
 from analysis.terminal import console
 from sim import catalog

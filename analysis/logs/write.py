@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from analysis.logs.tables import Tables
     from analysis.results.fitted import CauseFound, Estimated, FitDocument
 
-COMMON_CAUSE = "unknown"
-
 BUNDLE, ALTERNATIVE, SCENARIO = "failures.yaml", "failures-alternative.yaml", "scenario.yaml"
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.steps.serving import cache_room, decode, prefill
+from sim.steps.serving import cache_room, decode, least_prefill, prefill
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -123,8 +123,7 @@ class _Loop:
         small, large = float(prefill(replica, 1000.0, hit)), float(prefill(replica, 2000.0, hit))
         self.square = (large - 2 * small) / 2e6
         self.linear = small / 1000 - 1000 * self.square
-        starts = 2 * replica.constants.collective if replica.tensor > 1 else 0.0
-        self.least = replica.factor * replica.shape.layers * (engine.launch + starts)
+        self.least = least_prefill(replica)
         count = len(requests)
         self.first = np.full(count, np.nan)
         self.last = np.full(count, np.nan)

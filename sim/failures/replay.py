@@ -6,6 +6,7 @@ import csv
 import math
 import os
 import re
+import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -310,7 +311,7 @@ def _rows(path: Path, columns: Columns, times: Times, names: dict[str, int], *, 
 def _records(path: Path, columns: Columns | None) -> Iterator[tuple[int, dict[str, str | None]]]:
     """Yield the rows of a CSV file with their lines; a log has to have its columns."""
     file = _shown(path)
-    reader = csv.DictReader(_text(path, file).splitlines())
+    reader = csv.DictReader(text_of(path, file).splitlines())
     try:
         if columns is not None:
             _check_header(reader.fieldnames or [], columns, file)
@@ -344,11 +345,17 @@ def _shown(path: Path) -> str:
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else os.path.normpath(path)
 
 
-def _text(path: Path, file: str) -> str:
-    """Return the text of a log."""
+def text_of(path: Path, file: str, unpack: Callable[[bytes], bytes] = bytes) -> str:
+    """Return the text of a log or a trace; `unpack` makes it of what the file holds.
+
+    Raises
+    ------
+    TraceError
+        If the file cannot be read or unpacked, or is not UTF-8 text.
+    """
     try:
-        content = content_of(path)
-    except (OSError, ValueError) as error:
+        content = unpack(content_of(path))
+    except (OSError, ValueError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise TraceError(f"{file} cannot be read: {reason[:1].lower()}{reason[1:]}") from None
     try:

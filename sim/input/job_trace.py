@@ -11,16 +11,15 @@ from __future__ import annotations
 import csv
 import gzip
 import math
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sim import catalog, units
-from sim.failures.replay import Times, TraceError
+from sim.failures.replay import Times, TraceError, text_of
 from sim.scenario.streams import OUTCOMES
-from sim.yamlfile import content_of, shown
+from sim.yamlfile import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -124,7 +123,7 @@ def read_jobs(stream: JobTrace) -> Jobs:
     """
     path = Path(stream.file)
     file = shown(path)
-    text = _text(path, file)
+    text = text_of(path, file, _unpacked)
     # By its comments too: a copy may have another name.
     is_swf = path.name.lower().endswith((".swf", ".swf.gz")) or text.lstrip().startswith(";")
     rows = _swf(text) if is_swf else _csv(text, file, stream)
@@ -321,17 +320,6 @@ def _swf_row(words: list[str]) -> _Row:
     )
 
 
-def _text(path: Path, file: str) -> str:
-    """Return the text of a trace, unpacked if need be."""
-    try:
-        content = content_of(path)
-        if content.startswith(b"\x1f\x8b"):
-            content = gzip.decompress(content)
-    except (OSError, ValueError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise TraceError(f"{file} cannot be read: {reason[:1].lower()}{reason[1:]}") from None
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        number = content[: error.start].count(b"\n") + 1
-        raise TraceError(f"{file}:{number}: is not UTF-8 text (byte 0x{content[error.start]:02x})") from None
+def _unpacked(content: bytes) -> bytes:
+    """Return what a trace holds, where it may be gzipped."""
+    return gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content

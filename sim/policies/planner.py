@@ -374,11 +374,6 @@ class Planner:
         free = self.free[pool]
         return free + sum(job.claim.get(pool, 0) for job in self._claimers) if self._claimers else free
 
-    def most_free(self) -> int:
-        """Return the free GPUs of the emptiest shared node."""
-        sizes = range(self.gpus - 1, 0, -1)
-        return next((free for free in sizes for pool in range(len(self.pools)) if self._latest(pool, free)), 0)
-
     def _main(self, now: float, *, again: bool) -> list[Pending]:
         """Start jobs in order; the first that cannot start blocks its partition, one without quota its tenant."""
         starts: list[Pending] = []

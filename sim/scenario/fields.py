@@ -177,6 +177,37 @@ Rate = Annotated[
 ]
 
 
+def rate_of_whole(what: str, whole: str, *examples: str) -> tuple[Any, ...]:
+    """Return what makes a float of a rate per second [1/s] above zero that is not per unit.
+
+    Parameters
+    ----------
+    what
+        In the schema: what it is.
+    whole
+        What stands in the message about a rate per unit.
+    examples
+        How it is written.
+    """
+
+    def parse(value: object) -> float:
+        try:
+            rate = units.parse_rate(value)
+        except units.UnitError as error:
+            raise units.UnitError(str(error).replace("6.5 per 1000 node-days", examples[0])) from None
+        if rate.of:
+            raise units.UnitError(f"{whole}: write '{examples[0]}', without '{rate.of}'")
+        if rate.per_second <= 0:
+            raise units.UnitError("must be above zero")
+        return rate.per_second
+
+    return (
+        BeforeValidator(parse),
+        PlainSerializer(lambda per_second: units.show_rate(units.Rate(per_second, ""))),
+        WithJsonSchema({"type": "string", "description": what, "examples": list(examples)}),
+    )
+
+
 class PathError(ValueError):
     """A mistake at a place of the scenario; ``path`` leads to it, ``rule`` says what is wrong."""
 

@@ -4,33 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
+from pydantic import Field, model_validator
 
-from sim import units
-from sim.scenario.fields import Bandwidth, Count, Duration, Fraction, Model, RuleError
+from sim.scenario.fields import Bandwidth, Count, Duration, Fraction, Model, RuleError, rate_of_whole
 from sim.scenario.model import AnyModel
 from sim.steps.hardware import Precision
 
-
-def _parse_rate(value: object) -> float:
-    """Return requests per second [1/s]."""
-    try:
-        rate = units.parse_rate(value)
-    except units.UnitError as error:
-        raise units.UnitError(str(error).replace("6.5 per 1000 node-days", "120 per s")) from None
-    if rate.of:
-        raise units.UnitError(f"is of the whole service: write '120 per s', without '{rate.of}'")
-    if rate.per_second <= 0:
-        raise units.UnitError("must be above zero")
-    return rate.per_second
-
-
-RequestRate = Annotated[
-    float,
-    BeforeValidator(_parse_rate),
-    PlainSerializer(lambda per_second: units.show_rate(units.Rate(per_second, ""))),
-    WithJsonSchema({"type": "string", "description": "a rate of requests", "examples": ["120 per s", "40 per h"]}),
-]
+RequestRate = Annotated[float, *rate_of_whole("a rate of requests", "is of the whole service", "120 per s", "40 per h")]
 
 
 class ServingLayout(Model):

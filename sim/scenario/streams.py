@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag
 from pydantic_core import core_schema
 
 from sim import units
-from sim.scenario.fields import Count, Duration, Model, OneOf, RuleError
+from sim.scenario.fields import Count, Duration, Model, OneOf, RuleError, rate_of_whole
 from sim.scenario.laws import Law
 
 if TYPE_CHECKING:
@@ -86,24 +86,8 @@ class WithUse:
 # When jobs arrive.
 
 
-def _parse_rate(value: object) -> float:
-    """Return a rate of arrivals [1/s]."""
-    try:
-        rate = units.parse_rate(value)
-    except units.UnitError as error:
-        raise units.UnitError(str(error).replace("6.5 per 1000 node-days", "40 per h")) from None
-    if rate.of:
-        raise units.UnitError(f"jobs arrive at the whole cluster: write '40 per h', without '{rate.of}'")
-    if rate.per_second <= 0:
-        raise units.UnitError("must be above zero")
-    return rate.per_second
-
-
 ArrivalRate = Annotated[
-    float,
-    BeforeValidator(_parse_rate),
-    PlainSerializer(lambda per_second: units.show_rate(units.Rate(per_second, ""))),
-    WithJsonSchema({"type": "string", "description": "a rate of arrivals", "examples": ["40 per h", "7200 per day"]}),
+    float, *rate_of_whole("a rate of arrivals", "jobs arrive at the whole cluster", "40 per h", "7200 per day")
 ]
 
 Weight = Annotated[float, Field(ge=0, le=1e6)]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sim.steps.hardware import Accelerator, Precision
-    from sim.steps.shape import ModelShape
-
-Amount: TypeAlias = Any
-"""A float, or an array that broadcasts with the others."""
+    from sim.steps.shape import Amount, ModelShape
 
 BYTES: Mapping[str, float] = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
 """Bytes of a weight, the scales of its block included [B]."""
@@ -339,7 +336,7 @@ def prefill(replica: Replica, tokens: Amount, hit: Amount = 0.0) -> Amount:
     """Return the time in which a replica's rank of attention reads one prompt of some tokens, `hit` of it cached [s].
 
     While decoding goes on the host is covered by it; alone, a prefill takes no less than its launches: see
-    :func:`time_to_first_token`.
+    :func:`least_prefill`.
     """
     shape, constants, chip = replica.shape, replica.constants, replica.chip
     t = replica.tensor
@@ -354,6 +351,12 @@ def prefill(replica: Replica, tokens: Amount, hit: Amount = 0.0) -> Amount:
     scores = shape.attention_width * layers * new * shape.scored(tokens) / t
     work = work + scores / (constants.attention * chip.peak["bf16"])
     return replica.factor * (work + layers * (_collectives(replica, new) - _collectives(replica, 0.0)))
+
+
+def least_prefill(replica: Replica) -> float:
+    """Return the least time of a prefill while nobody decodes: launches and starts of collectives [s]."""
+    starts = 2 * replica.constants.collective if replica.tensor > 1 else 0.0
+    return replica.factor * replica.shape.layers * (replica.engine.launch + starts)
 
 
 def time_per_token(replica: Replica, batch: Amount, requests: Requests, *, interferes: bool = True) -> Amount:
@@ -453,16 +456,14 @@ def time_to_first_token(replica: Replica, requests: Requests, rate: float, sprea
     if math.isinf(batch):
         return math.inf
     step = float(decode(replica, batch, requests.context).total)
-    alone = float(prefill(replica, requests.input, requests.hit))
-    starts = 2 * replica.constants.collective if replica.tensor > 1 else 0.0
-    least = replica.factor * replica.shape.layers * (replica.engine.launch + starts)
+    alone = max(float(prefill(replica, requests.input, requests.hit)), least_prefill(replica))
     steps = float(requests.input * (1 - requests.hit) / replica.engine.chunk)
-    service = max(alone, least) + step * steps
+    service = alone + step * steps
     load = rate / replica.data * service
     if load >= 1:
         return math.inf
     wait = load * service * (1 + spread) / (2 * (1 - load))
-    return wait + max(alone, least) + step * (0.5 + math.ceil(steps))
+    return wait + alone + step * (0.5 + math.ceil(steps))
 
 
 def power(replica: Replica, batch: Amount, requests: Requests) -> Amount:

@@ -431,12 +431,6 @@ def even_pieces(layers: int, stages: int) -> list[int]:
     return sorted({part for whole in wholes for part in divisors(whole)})
 
 
-def _even(layers: int, stages: int, virtual: int) -> str:
-    """Return the numbers of model chunks per stage that divide a model evenly, next to one, in words."""
-    nearest = sorted(even_pieces(layers, stages) or [1], key=lambda each: (abs(each - virtual), each))[:2]
-    return " or ".join(str(each) for each in sorted(nearest))
-
-
 def _undivided(size: int, whole: int, name: str, what: str) -> list[Problem]:
     """Return the problem of a size that does not divide what it has to."""
     if whole % size == 0:
