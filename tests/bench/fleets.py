@@ -27,12 +27,20 @@ def fleet_rows() -> list[str]:
     return [*_log_rows(), "", *_research_rows(), "", *_queue_rows()]
 
 
+PEERS = {
+    "fifo": ("AccaSim 1.1.3", 6.5, 665_166.4),
+    "easy": ("CQSim 53b52fa", 3.4, 28_951.6),
+    "conservative": ("CQSim 53b52fa", 5.1, 32_102.6),
+}
+"""What another simulator took for the same file [s of CPU], once on a busy machine, and its mean wait [s]."""
+
+
 def _log_rows() -> Iterable[str]:
-    """Replay a log with each policy; the mean wait says that it is the policy."""
+    """Replay a log with each policy, beside what others took; the mean wait says that it is the policy."""
     if not LOG.exists():
         yield f"{LOG.name}: reference data not present"
         return
-    yield f"{'log of 2,993 jobs':34} {'seconds':>8} {'mean wait s':>12}  target"
+    yield f"{'log of 2,993 jobs':34} {'seconds':>8} {'jobs/s':>8} {'mean wait s':>12}  target"
     for use, factor, target in (
         ("fifo", 1, "<= 0.5 s"),
         ("sjf", 1, "<= 0.5 s"),
@@ -56,7 +64,10 @@ def _log_rows() -> Iterable[str]:
         assert fleet is not None
         wait = fleet.job_sum("wait_first_job").sum() / fleet.job_sum("started_job").sum()
         seconds = statistics.median(each for _, each in results)
-        yield f"{f'{use}, limits x {factor}':34} {seconds:8.3f} {wait:12.1f}  {target}"
+        yield f"{f'{use}, limits x {factor}':34} {seconds:8.3f} {2993 / seconds:8,.0f} {wait:12.1f}  {target}"
+        if use in PEERS and factor == 1:
+            name, took, theirs = PEERS[use]
+            yield f"{f'  {name}, as recorded':34} {took:8.3f} {2993 / took:8,.0f} {theirs:12.1f}  x {took / seconds:.0f}"
 
 
 def _research_rows() -> Iterable[str]:
