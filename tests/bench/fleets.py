@@ -67,7 +67,8 @@ def _log_rows() -> Iterable[str]:
         yield f"{f'{use}, limits x {factor}':34} {seconds:8.3f} {2993 / seconds:8,.0f} {wait:12.1f}  {target}"
         if use in PEERS and factor == 1:
             name, took, theirs = PEERS[use]
-            yield f"{f'  {name}, as recorded':34} {took:8.3f} {2993 / took:8,.0f} {theirs:12.1f}  x {took / seconds:.0f}"
+            times = f"x {took / seconds:.0f}"
+            yield f"{f'  {name}, as recorded':34} {took:8.3f} {2993 / took:8,.0f} {theirs:12.1f}  {times}"
 
 
 def _research_rows() -> Iterable[str]:

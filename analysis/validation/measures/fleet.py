@@ -6,21 +6,28 @@ Times of queues are in units of the mean run time.
 from __future__ import annotations
 
 import csv
+import heapq
+import json
+import math
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 import sim
 from analysis.validation.lab import Estimate, bare, estimate, seconds
-from sim.units import DAY
+from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
 
     from analysis.validation.lab import Lab
     from sim import Prepared
+
+    FloatArray = npt.NDArray[np.float64]
 
 _UNIT = 100.0
 """Mean run time [s]."""
@@ -75,9 +82,8 @@ def queue_wait(
     streams = [_stream(case, load * servers, work=law)]
     horizon = _time(jobs / (load * servers))
     prepared = lab.scenario(_fleet(case, servers, streams, horizon, warmup=_time(warmup)))
-    if of == "longer than a run":
-        return estimate(lab.each(_long_waits, prepared, replications))
-    return estimate(waits[0] for waits, _ in lab.each(_times, prepared, replications))
+    place = ("mean wait", "longer than a run").index(of)
+    return estimate(found[0][place] for found in lab.each(_two_levels, prepared, replications))
 
 
 def priority_time(
@@ -89,8 +95,8 @@ def priority_time(
     data = _fleet(
         case, 1, streams, _time(jobs / sum(loads)), warmup=_time(100), scheduler={"use": "fifo", **preemption}
     )
-    found = lab.each(_times, lab.scenario(data), replications)
-    return estimate(in_system[stream] if preempts else waits[stream] for waits, in_system in found)
+    found = lab.each(_two_levels, lab.scenario(data), replications)
+    return estimate(means[stream][2 if preempts else 0] for means in found)
 
 
 def start_over(lab: Lab, replications: int, *, case: str, rate: float, length: float, jobs: float) -> Estimate:
@@ -106,7 +112,10 @@ def start_over(lab: Lab, replications: int, *, case: str, rate: float, length: f
 def failing_wait(
     lab: Lab, replications: int, *, case: str, load: float, hazard: float, repair: float, jobs: float
 ) -> Estimate:
-    """Return the mean wait for a node that fails only while it works; the work is kept, the job waits for repair."""
+    """Return the mean wait for a node that fails only while it works; the work is kept, the job waits for repair.
+
+    The mean wait of the same jobs without failures, of which theory knows the mean, is a control variate.
+    """
     life = {"use": "exponential", "mean": _time(1 / hazard)}
     cause = {"use": "component", "part": "node", "name": f"{case} node", "clock": "busy", "law": life}
     streams = [_stream(case, load, checkpoint={"interval": _time(1e-4)})]
@@ -120,7 +129,9 @@ def failing_wait(
         repair={"time": {"use": "exponential", "mean": _time(repair)}},
         scheduler={"use": "fifo", "replacement": "never", "requeue": {"age": "keep"}},
     )
-    return estimate(waits[0] for waits, _ in lab.each(_times, lab.scenario(data), replications))
+    waits, control = np.array(lab.each(_with_control, lab.scenario(data), replications)).T
+    slope = np.cov(waits, control)[0, 1] / control.var(ddof=1)
+    return estimate(waits - slope * (control - load / (1 - load)))
 
 
 def gang_saturation(lab: Lab, replications: int, *, case: str, slots: int, small: float, jobs: float) -> Estimate:
@@ -133,25 +144,120 @@ def gang_saturation(lab: Lab, replications: int, *, case: str, slots: int, small
     return estimate(lab.each(_occupancy, lab.scenario(data), replications))
 
 
-def _times(prepared: Prepared, replication: int) -> tuple[list[float], list[float]]:
-    """Return the mean first wait, and the mean time from submission to completion, of each stream [mean run time]."""
+_LONGER = 60
+"""How much more time a plain recursion has than the engine."""
+
+
+def _two_levels(prepared: Prepared, replication: int) -> list[FloatArray]:
+    """Return mean wait, share of waits longer than a mean run, and mean time in the system, of each stream, shape (3,).
+
+    A plain recursion has the jobs of a long time, and the engine the first of them: what it makes more of these is
+    added. That is nothing unless one of the two is wrong, and the sampling error is that of the long time.
+
+    References
+    ----------
+    M. B. Giles, "Multilevel Monte Carlo path simulation", Operations Research 56 (2008).
+    """
+    jobs, starts, ends = plain_queue(prepared, replication, _LONGER * (prepared.warmup + prepared.horizon))
+    waits, times = (starts - jobs.submit) / _UNIT, (ends - jobs.submit) / _UNIT
+    place = {key: at for at, key in enumerate(zip(jobs.stream.tolist(), jobs.number.tolist(), strict=True))}
+    first: dict[int, float] = {}
+    last: dict[int, float] = {}
+    for each in sim.run(prepared, replication, keeps_log=True).attempts:
+        if each.submit >= 0:
+            at = place[each.stream, each.job]
+            first[at] = min(first.get(at, math.inf), (each.start - each.submit) / _UNIT)
+            if each.state == "completed":
+                last[at] = (each.end - each.submit) / _UNIT
+    found = []
+    for index in range(len(prepared.streams)):
+        counts = (jobs.stream == index) & (jobs.submit >= prepared.warmup)
+        started, ended = ([at for at in engine if jobs.stream[at] == index] for engine in (first, last))
+        more = [first[at] - waits[at] for at in started]
+        longer = [float(first[at] > 1) - float(waits[at] > 1) for at in started]
+        later = [last[at] - times[at] for at in ended]
+        plain = np.array([waits[counts].mean(), (waits[counts] > 1).mean(), times[counts].mean()])
+        found.append(plain + np.array([np.mean(more), np.mean(longer), np.mean(later)]))
+    return found
+
+
+def _with_control(prepared: Prepared, replication: int) -> tuple[float, float]:
+    """Return the mean wait, and that of the same jobs by the plain recursion, where nothing fails [mean run time]."""
     fleet = sim.run(prepared, replication).fleet
     assert fleet is not None
-
-    def mean(total: str, count: str, stream: int) -> float:
-        mine = [account for account in fleet.jobs if account.stream == stream]
-        return float(fleet.job_sum(total, mine).sum() / fleet.job_sum(count, mine).sum() / _UNIT)
-
-    streams = range(len(prepared.streams))
-    return (
-        [mean("wait_first_job", "started_job", stream) for stream in streams],
-        [mean("jct_job", "completed_job", stream) for stream in streams],
-    )
+    wait = fleet.job_sum("wait_first_job").sum() / fleet.job_sum("started_job").sum()
+    jobs, starts, _ = plain_queue(prepared, replication, prepared.warmup + prepared.horizon)
+    plain = (starts - jobs.submit)[jobs.submit >= prepared.warmup].mean()
+    return float(wait) / _UNIT, float(plain) / _UNIT
 
 
-def _long_waits(prepared: Prepared, replication: int) -> float:
-    attempts = sim.run(prepared, replication, keeps_log=True).attempts
-    return float(np.mean([each.start - each.submit > _UNIT for each in attempts if each.submit >= 0]))
+class PlainJobs(NamedTuple):
+    """Jobs of all streams in order of submission [s], with their work [s]; each of shape (n,)."""
+
+    stream: npt.NDArray[np.int64]
+    number: npt.NDArray[np.int64]
+    submit: FloatArray
+    work: FloatArray
+    priority: FloatArray
+
+
+def plain_queue(prepared: Prepared, replication: int, end: float) -> tuple[PlainJobs, FloatArray, FloatArray]:
+    """Return the jobs of one GPU that come until `end` [s], and their first starts and ends [s] by a plain recursion.
+
+    Several streams are classes of priority on one node. Nothing fails.
+    """
+    columns = []
+    for stream in prepared.streams:
+        specs = stream.arrivals(prepared.seed, replication, end)
+        submit, work, priority = zip(*((job.submit, job.work, job.priority) for job in specs), strict=True)
+        columns.append((np.full(len(submit), stream.index), np.arange(len(submit)), submit, work, priority))
+    together = [np.concatenate(column) for column in zip(*columns, strict=True)]
+    order = np.argsort(together[2], kind="stable")
+    jobs = PlainJobs(*(column[order] for column in together))
+    if len(prepared.streams) > 1:
+        return jobs, *_by_priority(jobs, preempts=prepared.scheduler.preempt.mode == "requeue")
+    starts = in_turn(jobs.submit, jobs.work, prepared.nodes)
+    return jobs, starts, starts + jobs.work
+
+
+def in_turn(submit: FloatArray, times: FloatArray, servers: int) -> FloatArray:
+    """Return starts [s], shape (n,), of jobs that take the first free server in order of submission.
+
+    References
+    ----------
+    J. Kiefer, J. Wolfowitz, "On the theory of queues with many servers", Transactions of the AMS 78 (1955).
+    """
+    free = [0.0] * servers
+    starts = []
+    for at, run in zip(submit.tolist(), times.tolist(), strict=True):
+        start = at if at > free[0] else free[0]
+        heapq.heapreplace(free, start + run)
+        starts.append(start)
+    return np.array(starts)
+
+
+def _by_priority(jobs: PlainJobs, *, preempts: bool) -> tuple[FloatArray, FloatArray]:
+    """Return first starts and ends [s], shape (n,), of jobs on one server that serves the highest class first."""
+    coming, left, rank = [*jobs.submit.tolist(), math.inf], jobs.work.tolist(), (-jobs.priority).tolist()
+    starts, ends = [-1.0] * len(left), [0.0] * len(left)
+    queue: list[tuple[int, int]] = []
+    now, at = 0.0, 0
+    while at < len(left) or queue:
+        now = now if queue else max(now, coming[at])
+        while coming[at] <= now:
+            heapq.heappush(queue, (rank[at], at))
+            at += 1
+        _, job = queue[0]
+        if starts[job] < 0:
+            starts[job] = now
+        if preempts and coming[at] < now + left[job]:
+            left[job] -= coming[at] - now
+            now = coming[at]
+        else:
+            heapq.heappop(queue)
+            now += left[job]
+            ends[job] = now
+    return np.array(starts), np.array(ends)
 
 
 def _completion(prepared: Prepared, replication: int) -> float:
@@ -165,6 +271,67 @@ def _occupancy(prepared: Prepared, replication: int) -> float:
     fleet = sim.run(prepared, replication).fleet
     assert fleet is not None
     return float(fleet.level("allocated").sum() / fleet.level("healthy").sum())
+
+
+# Large jobs of a research cluster, each as if it were alone.
+
+
+def large_job_ettr(
+    lab: Lab,
+    replications: int,
+    *,
+    gpus: int,
+    work: float,
+    rate: float,
+    days: float,
+    start: float | None = None,
+) -> Estimate:
+    """Return the ETTR without the queue of jobs of some size and work [h] on fleet-rsc1, beside its renewal equations.
+
+    They arrive at a rate [1/day]. With `start` [min] a start takes that long, and everything else no time.
+    """
+    stream = {
+        "name": f"alone {gpus}",
+        "arrivals": {"rate": f"{rate} per day"},
+        "gpus": gpus,
+        "work": {"use": "fixed", "value": f"{work} h"},
+        "limit": "7 d",
+    }
+    changes = [f"streams=[{json.dumps(stream)}]", f"horizon={days} d"]
+    if start is not None:
+        changes += [f"recovery.initialize={start} min", "detection.time=0 s"]
+        changes += [f"checkpoint.tiers.0.{name}=0 s" for name in ("stall", "write", "restore")]
+    prepared = lab.shipped("fleet-rsc1", changes)
+    return estimate(lab.each(_ettr_no_queue, prepared, replications), _renewal_ettr(prepared, work * HOUR, gpus / 8))
+
+
+def _ettr_no_queue(prepared: Prepared, replication: int) -> float:
+    fleet = sim.run(prepared, replication).fleet
+    assert fleet is not None
+    useful, requested, queued = (fleet.job_sum(name).sum() for name in ("useful", "requested", "queued"))
+    return float(useful / (requested - queued))
+
+
+def _renewal_ettr(prepared: Prepared, work: float, nodes: float) -> float:
+    """Return work [s] over the mean time of a job that nothing but failures of its nodes stops [-].
+
+    From a start on the newest durable save the job ends, or fails between two saves that become durable; it fails in
+    its starts too.
+    """
+    (stream,), (source,) = prepared.streams, prepared.sources
+    assert source.law is not None
+    (plan,) = stream.saves.values()
+    rate, step, save = nodes / source.law.mean_value, plan.interval, plan.save.time
+    segments = math.ceil(work / step - 1e-9)
+    times = np.zeros(segments)
+    for saved in reversed(range(segments)):
+        begin = stream.restart + (plan.restore.time if saved else 0.0)
+        end = begin + work - saved * step + (segments - 1 - saved) * save
+        durable = begin + np.arange(1, segments - saved) * (step + save) + plan.drain
+        fails = -np.diff(np.exp(-rate * np.concatenate([[0.0], np.minimum(durable, end), [end]])))
+        anew = fails.sum() * (1 / rate + stream.detection) + fails[1:] @ times[saved + 1 :]
+        times[saved] = anew / (1 - fails[0])
+    return work / float(times[0])
 
 
 # Logs, beside other simulators of the same log.
@@ -226,29 +393,51 @@ def small_fleet(
     *,
     nodes: int,
     jobs: Sequence[Sequence[float]],
-    of: Literal["start", "preempted"],
+    of: Literal["start", "end", "preempted", "oldest victim"],
     job: int = 0,
     per_node: int = 1,
+    outage: tuple[int, float, float] | None = None,
+    serviced: tuple[int, float, float] | None = None,
+    quotas: Sequence[int] = (),
     **scheduler: Any,
 ) -> Estimate:
-    """Return when a job starts [s], or how many are preempted.
+    """Return when a job starts or ends [s], or how many are preempted, or the number of the first that is.
 
-    Jobs are (submission [s], GPUs, run [s], limit [s], priority).
+    Jobs are (submission [s], GPUs, run [s], limit [s], priority, tenant). A node is lost, or known to be serviced, from
+    a time to another [s]; tenants have quotas of nodes.
     """
     del replications
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "jobs.csv"
-        with file.open("w", newline="", encoding="utf-8") as stream:
-            rows = csv.writer(stream)
-            rows.writerow(["job", "submit", "gpus", "run", "limit", "priority"])
-            rows.writerows([number, *row] for number, row in enumerate(jobs))
-        trace = {"name": "hand", "use": "trace", "file": str(file), "restart": "0 s", "checkpoint": {}}
-        data = _fleet("hand", nodes, [trace], "1 d", scheduler=scheduler)
+        causes: list[dict[str, Any]] = []
+        if outage is not None:
+            node, start, end = outage
+            log = _written(folder, "outages", ["unit", "start", "end", "cause"], [(node, start, end, "host")])
+            causes.append({"use": "replay", "file": log, "map": "number"})
+        if serviced is not None:
+            node, start, end = serviced
+            window = {"start": seconds(start), "duration": seconds(end - start), "first": node}
+            causes.append({"use": "maintenance", "name": "service", "windows": [window]})
+        heads = ["job", "submit", "gpus", "run", "limit", "priority", "tenant"]
+        file = _written(folder, "jobs", heads, ([number, *row, 0][:7] for number, row in enumerate(jobs)))
+        trace = {"name": "hand", "use": "trace", "file": file, "restart": "0 s", "checkpoint": {}}
+        tenants = [{"name": str(number), "nodes": quota} for number, quota in enumerate(quotas)]
+        data = _fleet("hand", nodes, [trace], "1 d", scheduler=scheduler, failures=causes)
         data["cluster"] |= {"gpus_per_node": per_node}
-        result = sim.run(lab.scenario(data), 0, keeps_log=True)
-    if of == "preempted":
-        return Estimate(float(sum(each.state == "preempted" for each in result.attempts)))
-    return Estimate(min(each.start for each in result.attempts if each.job == job))
+        result = sim.run(lab.scenario(data | ({"tenants": tenants} if tenants else {})), 0, keeps_log=True)
+    victims = [each.job for each in result.attempts if each.state == "preempted"]
+    mine = [each for each in result.attempts if each.job == job]
+    found: dict[str, float] = {"preempted": len(victims), "oldest victim": min(victims, default=-1)}
+    if of in ("start", "end"):
+        found = {"start": min(each.start for each in mine), "end": max(each.end for each in mine)}
+    return Estimate(float(found[of]))
+
+
+def _written(folder: str, name: str, heads: list[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return the path of a new CSV file."""
+    path = Path(folder) / f"{name}.csv"
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([heads, *rows])
+    return str(path)
 
 
 def cascade(
