@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sim import FleetResult, Prepared
+    from sim.scenario.streams import Arrival
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -81,8 +82,8 @@ def _is_size(group: str) -> bool:
     return text.isdecimal() and int(text) > 0 and int(text) & (int(text) - 1) == 0
 
 
-def group_of(prepared: Prepared, by: str, account: FleetAccount) -> str:
-    """Return what the group of an account is called."""
+def group_of(prepared: Prepared, by: str, account: FleetAccount | Arrival) -> str:
+    """Return what the group of an account, or of a job, is called."""
     number: int = getattr(account, by)
     entries = {"stream": prepared.streams, "tenant": prepared.tenants, "partition": prepared.partitions}
     named = [entry.name for entry in entries.get(by, ())]  # type: ignore[attr-defined]

@@ -378,25 +378,60 @@ def _attempts_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[obj
 
 
 def _jobs_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]]:
-    """Yield a row for each job that was submitted after the warm-up and is over; a stream reads these columns."""
-    yield ("replication", "job", "stream", "gpus", "submit", "start", "end", "run", "attempts", "preemptions", "state")
+    """Yield a row for each job that was submitted after the warm-up; a stream reads these columns, but for the first.
+
+    `eligible` is when it last entered the queue, `run` how long it had nodes in all, `lost` what work stops undid [s].
+    """
+    yield (
+        "replication", "job", "stream", "tenant", "partition", "priority", "gpus", "nodes", "submit", "eligible",
+        "start", "end", "run", "limit", "attempts", "preemptions", "lost", "state",
+    )  # fmt: skip
+    prepared = ensemble.prepared
+    scheduler, horizon = prepared.scheduler, prepared.warmup + prepared.horizon
+    requeued = {"node_fail", *(["preempted"] if scheduler.preempt.mode != "cancel" else [])}
     for result in ensemble.results:
-        jobs: dict[tuple[int, int], list[Attempt]] = {}
+        attempts: dict[tuple[int, int], list[Attempt]] = {}
         for attempt in result.attempts:
-            jobs.setdefault((attempt.stream, attempt.job), []).append(attempt)
-        for (stream, number), tries in sorted(jobs.items()):
-            first, last = tries[0], tries[-1]
-            if last.state in _OVER and first.submit >= 0:
-                name = ensemble.prepared.streams[stream].name
-                run = sum(one.end - one.start for one in tries)
-                preemptions = sum(one.state == "preempted" for one in tries)
+            attempts.setdefault((attempt.stream, attempt.job), []).append(attempt)
+        for stream in prepared.streams:
+            most = max((number for index, number in attempts if index == stream.index), default=-1)
+            for job in stream.arrivals(prepared.seed, result.replication, horizon):
+                tries = attempts.get((stream.index, job.number), [])
+                if not tries and stream.pending:
+                    if job.number > most:
+                        break  # of a backlog without end
+                    continue
+                submit = tries[0].submit if tries else job.submit - prepared.warmup
+                if submit < 0:
+                    continue
+                last = tries[-1] if tries else None
+                again = requeued | {"timeout"} if stream.chain is not None else requeued
+                state = "pending" if last is None or last.state in again else last.state
+                stopped = last if state == "pending" else tries[-2] if tries[1:] else None
+                tenant, partition = (group_of(prepared, by, job) for by in ("tenant", "partition"))
                 yield (
-                    result.replication, f"{name}-{number}", name, first.gpus, first.submit, first.start, last.end, run,
-                    len(tries), preemptions, last.state,
-                )  # fmt: skip
+                    result.replication,
+                    f"{stream.name}-{job.number}",
+                    stream.name,
+                    "" if tenant == "default" else tenant,
+                    partition if prepared.scenario.partitions else "",
+                    job.priority,
+                    job.gpus,
+                    -(-job.gpus // prepared.gpus_per_node),
+                    submit,
+                    submit
+                    if stopped is None
+                    else stopped.end + (0.0 if stopped.state == "timeout" else scheduler.requeue.delay),
+                    tries[0].start if tries else "",
+                    last.end if last is not None and state not in ("pending", "running") else "",
+                    sum(one.end - one.start for one in tries),
+                    job.limit if math.isfinite(job.limit) else "",
+                    len(tries),
+                    sum(one.state == "preempted" for one in tries),
+                    sum(one.lost for one in tries),
+                    state,
+                )
 
-
-_OVER = frozenset({"completed", "failed", "cancelled", "timeout"})
 
 OF_SINGLE_JOBS = frozenset({"attempts", "jobs"})
 """Tables that take every attempt of every job."""

@@ -370,19 +370,59 @@ def test_timeline_of_a_part_of_the_run(scenario: str, tmp_path: Path, monkeypatc
     assert "choose a part of the run, --from and --to" in refused.stderr
 
 
-def test_jobs_of_a_run_are_replayed(scenario: str, tmp_path: Path) -> None:
-    """The table of jobs is a trace: a stream reads it, with as many jobs, the same sizes and run times."""
-    out = tmp_path / "out"
-    overrides = ["--set", "failures=[]", "--set", "warmup=0 d", "--set", "scheduler={use: fifo}"]
-    made = report_sample.call("run", scenario, "-n", "1", "--out", str(out), "--tables", "jobs,attempts", *overrides)
+def jobs_of(out: Path, *arguments: str) -> dict[str, dict[str, str]]:
+    """Return the table of jobs of a run, by name."""
+    made = report_sample.call("run", *arguments, "-n", "1", "--out", str(out), "--tables", "jobs,attempts")
     assert made.exit_code == 0, made.output
-    jobs = list(csv.DictReader((out / "jobs.csv").read_text().splitlines()))
-    attempts = list(csv.DictReader((out / "attempts.csv").read_text().splitlines()))
-    assert len(jobs) == len([row for row in attempts if row["state"] == "completed"])
-    stream = f"streams=[{{name: log, use: trace, file: {out / 'jobs.csv'}, limit: exact}}]"
-    replayed = sim.prepare(sim.load(scenario, [stream, "failures=[]", "warmup=0 d"]))
-    arrivals = list(replayed.streams[0].arrivals(1, 0, math.inf))
-    assert [row.gpus for row in arrivals] == [
-        int(row["gpus"]) for row in sorted(jobs, key=lambda row: float(row["submit"]))
-    ]
-    assert sum(row.work for row in arrivals) == pytest.approx(sum(float(row["run"]) for row in jobs))
+    return {row["job"]: row for row in csv.DictReader((out / "jobs.csv").read_text().splitlines())}
+
+
+SHARED = (
+    "--set", "tenants=[{name: a}, {name: b}]", "--set", "partitions=[{name: all}, {name: most, nodes: 0-6}]",
+    "--set", "failures=[]", "--set", "warmup=0 d", "--set", "horizon=2 d",
+    "--set", "streams.0.tenant={a: 1, b: 1}", "--set", "streams.1.tenant=b", "--set", "streams.0.partition=most",
+    "--set", "streams.0.limit={factor: {low: 1, high: 3}}", "--set", "streams.0.load=4",
+)  # fmt: skip
+
+
+def test_jobs_of_a_run_are_replayed(scenario: str, tmp_path: Path) -> None:
+    """The table of jobs is a trace that needs no map: without failures every job starts again to the second."""
+    first = jobs_of(tmp_path / "first", scenario, *SHARED)
+    stream = f"streams=[{{name: log, use: trace, file: {tmp_path / 'first/jobs.csv'}, restart: 0 s, checkpoint: {{}}}}]"
+    again = jobs_of(tmp_path / "again", "same.yaml", *SHARED[:10], "--set", stream)
+    order = sorted((row for row in first.values() if row["end"]), key=lambda row: float(row["submit"]))
+    begin = float(order[0]["submit"])
+    # What is unfinished at the end is not in the replay, so that nothing is compared from its submission on.
+    until = min(float(row["submit"]) for row in first.values() if row["state"] in ("pending", "running"))
+    compared = waited = 0
+    for number, row in enumerate(order):
+        other = again.get(f"log-{number}")
+        if other is not None and float(row["start"]) < until:
+            compared += 1
+            waited += float(row["start"]) > float(row["submit"])
+            same = ("tenant", "partition", "priority", "gpus", "nodes", "state")
+            assert [row[key] for key in same] == [other[key] for key in same]
+            for key in ("submit", "start"):
+                assert float(row[key]) - begin == pytest.approx(float(other[key]), abs=1e-3)
+            assert float(row["run"]) == pytest.approx(float(other["run"]), abs=1e-3)
+    assert compared > 0.7 * len(order)
+    assert waited > 20
+
+
+def test_jobs_that_are_stopped_stand_in_one_row(scenario: str, tmp_path: Path) -> None:
+    """A job has one row: all its attempts, preemptions and lost work, and when it was last put back into the queue."""
+    preempt = ("--set", "scheduler={use: easy, preempt: {mode: requeue}, requeue: {delay: 2 min}}")
+    jobs = jobs_of(tmp_path / "out", scenario, *preempt, "--set", "streams.0.load=3", "--set", "horizon=2 d")
+    attempts: dict[str, list[dict[str, str]]] = {}
+    for row in csv.DictReader((tmp_path / "out/attempts.csv").read_text().splitlines()):
+        attempts.setdefault(f"{row['stream']}-{row['job']}", []).append(row)
+    assert {row["state"] for row in jobs.values()} >= {"completed", "running", "pending"}
+    for name, row in jobs.items():
+        tries = attempts.get(name, [])
+        assert int(row["attempts"]) == len(tries)
+        assert int(row["preemptions"]) == sum(each["state"] == "preempted" for each in tries)
+        assert float(row["lost"]) == pytest.approx(sum(float(each["lost"]) for each in tries))
+        if row["state"] == "completed" and len(tries) > 1:
+            assert float(row["eligible"]) == pytest.approx(float(tries[-2]["end"]) + 120)
+            assert float(row["eligible"]) <= float(tries[-1]["start"])
+    assert any(int(row["attempts"]) > 1 for row in jobs.values())
