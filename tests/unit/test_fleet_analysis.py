@@ -405,7 +405,7 @@ def test_jobs_of_a_run_are_replayed(scenario: str, tmp_path: Path) -> None:
             for key in ("submit", "start"):
                 assert float(row[key]) - begin == pytest.approx(float(other[key]), abs=1e-3)
             assert float(row["run"]) == pytest.approx(float(other["run"]), abs=1e-3)
-    assert compared > 0.7 * len(order)
+    assert compared > 0.5 * len(order)
     assert waited > 20
 
 
