@@ -174,6 +174,7 @@ class _Resolver:
             gpus=sizes,
             rate=mean_rate(arrivals) * stream.load,
             mean_work=gpus * mean_ends,
+            mttf=self._mttf(sizes),
         )
 
     def _trace(self, index: int, stream: JobTrace, placed: PlacedJob | None) -> PreparedStream:
@@ -231,6 +232,7 @@ class _Resolver:
             gpus=sizes,
             rate=len(work) / max(length, 1.0),
             mean_work=float((work * jobs.gpus).mean()),
+            mttf=self._mttf(sizes),
         )
 
     def _rows(self, jobs: Jobs) -> list[int]:
@@ -396,11 +398,17 @@ class _Resolver:
 
     # Checkpoints and restarts in closed form.
 
-    def _prior(self, gpus: int) -> tuple[float, float]:
+    def _prior(self, gpus: int, sources: Sequence[Source] | None = None) -> tuple[float, float]:
         """Return the mean time to interrupt of a job of some size, and the mean time of detection [s]."""
         scenario, counts = self.scenario, self.site.counts
         share = ceil(gpus / self.site.gpus_per_node) / counts["node"]
-        return prior(self.sources, share, scenario.warmup + scenario.horizon, repair_of(scenario).success)
+        all_ = self.sources if sources is None else sources
+        return prior(all_, share, scenario.warmup + scenario.horizon, repair_of(scenario).success)
+
+    def _mttf(self, sizes: Iterable[int]) -> dict[int, float]:
+        """Return the expected time between unplanned failures of jobs by size [s]."""
+        unplanned = [source for source in self.sources if not source.planned]
+        return {gpus: self._prior(gpus, unplanned)[0] for gpus in sizes}
 
     def _restart(self, stream: AnyStream, sizes: Mapping[int, float]) -> float:
         """Return the time from nodes to running [s], of the mean job where it depends on its size."""

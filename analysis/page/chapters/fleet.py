@@ -11,11 +11,13 @@ from analysis.amounts import (
     capital,
     cell_forms,
     count_text,
+    ends_of,
     gpu_hours,
     listed,
     number_of,
     percent_text,
     range_text,
+    short_text,
     shown,
     text_or_dash,
     time_form,
@@ -48,8 +50,9 @@ if TYPE_CHECKING:
 # What a fleet is judged by, and its jobs by size: tables for the terminal and for pages.
 
 _HEADLINE = (
-    "occupancy", "allocation", "cluster_goodput", "ettr", "wait_first", "jct", "bounded_slowdown", "queue_length",
-    "fragmentation", "preemptions", "second_order_share",
+    "occupancy", "allocation", "cluster_goodput", "ettr", "ettr_no_queue", "wait_first", "wait_total", "jct",
+    "bounded_slowdown", "bounded_slowdown_10min", "queue_length", "fragmentation", "fragmentation_in_need", "stranded",
+    "preemptions", "second_order_share", "fairness",
 )  # fmt: skip
 
 _IDLE_WORDS = {
@@ -65,16 +68,17 @@ _IDLE_WORDS = {
 
 
 def delivered(document: RunDocument) -> Grid:
-    """Return the metrics that a fleet is judged by: mean and interval."""
+    """Return the metrics that a fleet is judged by: mean and interval, and the mean where jobs count by GPU-time."""
     rows = []
     for name in _HEADLINE:
-        summary = document.metrics.get(name)
+        summary, weighted = document.metrics.get(name), document.metrics.get(Slice(name, weight="gpu_time").name)
         if summary is not None and summary.mean is not None:
             form = cell_forms(name).value
-            rows.append((METRICS[name].title, form(summary.mean), range_text(summary.mean_ci95, form)))
+            beside = "" if weighted is None else _mean(weighted, form)
+            rows.append((METRICS[name].title, form(summary.mean), range_text(summary.mean_ci95, form), beside))
     assert document.fleet is not None, "a run with streams"
     how = interval_method(document.fleet, document.replications, time_text(document.warmup_s))
-    return grid("What the fleet delivers", ("", "mean", "95 % interval"), rows, note=how)
+    return grid("What the fleet delivers", ("", "mean", "95 % interval", "by GPU-time"), rows, note=how)
 
 
 def by_size(fleet: FleetFound) -> Grid | None:
@@ -86,26 +90,55 @@ def by_size(fleet: FleetFound) -> Grid | None:
     rows, shades = [], []
     for name, group in sizes.items():
         share = group.gpu_s / every if every else 0.0
-        p95 = group.single_jobs["wait_first"].p95
+        p95 = group.single_jobs["wait_first"].p95 if group.metrics["wait_first"].mean is not None else None
         rows.append((
             f"{int(name):,}",
             count_text(group.jobs),
             percent_text(share, 1),
             _mean(group.metrics["wait_first"], time_text),
             text_or_dash(p95, time_text),
+            text_or_dash(group.longest_wait_s, time_text),
             _mean(group.metrics["bounded_slowdown"], lambda value: f"{value:,.3g}"),
             _mean(group.metrics["ettr"], percent_text),
-            _mean(group.metrics["mttf"], time_text),
+            _mttf(group.metrics["mttf"]),
+            text_or_dash(group.mttf_expected_s, time_text),
             _mean(group.metrics["preemptions"], lambda value: f"{value:,.3g}"),
         ))  # fmt: skip
-        shades.append((None, None, share, *[None] * 6))
-    heads = ("GPUs", "jobs", "GPU-hours", "first wait", "p95 of jobs", "slowdown", "ETTR", "MTTF", "preempted")
-    note = "Sizes are classes: powers of two and more; preempted: per 1,000 GPU-hours."
+        shades.append((None, None, share, *[None] * 8))
+    heads = (
+        "GPUs", "jobs", "GPU-hours", "first wait", "p95 of jobs", "longest", "slowdown", "ETTR", "MTTF", "1/(N r)",
+        "preempted",
+    )  # fmt: skip
+    note = (
+        "Sizes are classes: powers of two and more. Longest: time in the queue, of jobs that still wait too. 1/(N r): "
+        "the MTTF of N nodes by the laws of the scenario. Preempted: per 1,000 GPU-hours."
+    )
     return grid("Waits, goodput and failures by size", heads, rows, shades=shades, note=note)
 
 
 def _sizes(fleet: FleetFound) -> dict[str, GroupFound]:
     return {name: group for name, group in fleet.by.get("size", {}).items() if not name.endswith("+")}
+
+
+def _mttf(summary: Summary) -> str:
+    """Return a time between failures, or what it is longer than where there was none."""
+    bound = summary.lower_bound95
+    return _mean(summary, time_text) if summary.mean is not None or bound is None else f"> {time_text(bound)}"
+
+
+def tenants(fleet: FleetFound) -> Grid | None:
+    """Return what each tenant had; ``None`` without several."""
+    rows = []
+    for name, found in fleet.tenants.items():
+        group = fleet.by["tenant"].get(name) if "tenant" in fleet.by else None
+        ratio = f"{found.held_share / found.entitled_share:.3g}" if found.entitled_share else "-"
+        waits = ["-", "-"]
+        if group is not None:
+            waits = [_mean(group.metrics["wait_first"], time_text), text_or_dash(group.longest_wait_s, time_text)]
+        rows.append((name, percent_text(found.held_share, 1), percent_text(found.entitled_share, 1), ratio, *waits))
+    heads = ("tenant", "share held", "share entitled to", "held / entitled", "first wait", "longest")
+    note = "Shares of the GPU-time of all jobs; a tenant that asks for less than its share holds less."
+    return grid("What tenants had", heads, rows, note=note) if rows else None
 
 
 def _mean(summary: Summary, form: Callable[[float], str]) -> str:
@@ -195,13 +228,8 @@ def terminal_tables(document: RunDocument) -> Iterator[Grid]:
     fleet = document.fleet
     assert fleet is not None, "a run with streams"
     yield delivered(document)
-    sizes, stops = by_size(fleet), cascades(fleet)
-    if sizes is not None:
-        yield sizes
-    yield where(fleet)
-    if stops is not None:
-        yield stops
-    yield ends(fleet)
+    tables = (by_size(fleet), tenants(fleet), where(fleet), cascades(fleet), ends(fleet))
+    yield from (table for table in tables if table is not None)
 
 
 # ----------------------------------------
@@ -326,7 +354,7 @@ def section(report_data: ReportData) -> Section | None:
     alt = f"GPUs over {days[-1]:.3g} days: in working order, and of jobs. {title}."
     queue_title = f"The queue asks for {most.queued_gpus:,.0f} GPUs at most"
     if fleet.growth is not None and fleet.growth.saturated:
-        queue_title = f"The queue grows by {fleet.growth.gpus_per_day:,.3g} GPUs a day"
+        queue_title = f"The queue grows by {short_text(fleet.growth.gpus_per_day)} GPUs a day"
     queue = Curves(
         queue_title,
         Scale("days"),
@@ -414,7 +442,7 @@ def by_size_section(report_data: ReportData) -> Section | None:
     stops = _stops_by_size(fleet.stops, sizes)
     if stops is not None:
         items.append(stops)
-    items += [each for each in (cascades(fleet), ends(fleet)) if each is not None]
+    items += [each for each in (_mttf_by_size(sizes), cascades(fleet), tenants(fleet), ends(fleet)) if each is not None]
     notes = (
         "A mean over jobs is mostly one of small jobs: by GPU-time the large ones count, and both are in the tables of "
         "the run.",
@@ -428,6 +456,24 @@ def _bar(name: str, summary: Summary, size: float) -> Bar:
     low, high = summary.mean_ci95 or (None, None)
     span = None if low is None or high is None else (low / size, high / size)
     return Bar(number_of(int(name), "GPU"), (summary.mean / size,), (span,))
+
+
+def _mttf_by_size(sizes: Mapping[str, GroupFound]) -> Picture | None:
+    """Return the time between failures of jobs by size, beside 1/(N r); ``None`` with fewer than two that failed."""
+    known = {int(name): group for name, group in sizes.items() if group.metrics["mttf"].mean and group.mttf_expected_s}
+    if len(known) < 2:
+        return None
+    places, found = tuple(map(float, known)), [group.metrics["mttf"] for group in known.values()]
+    hours = tuple((each.mean or 0.0) / HOUR for each in found)
+    spans = tuple(ends and (ends[0] / HOUR, ends[1] / HOUR) for ends in (ends_of(each.mean_ci95) for each in found))
+    law = tuple((group.mttf_expected_s or 0.0) / HOUR for group in known.values())
+    largest, words = max(known), time_text(found[-1].mean or 0.0)
+    title = f"Jobs of {number_of(largest, 'GPU')} run {words} between failures; 1/(N r) is {time_text(law[-1] * HOUR)}"
+    series = (Series("simulated", places, hours, spans), Series("1/(N r)", places, law, look="dashed", hue=-1))
+    chart = Curves(title, Scale("GPUs of a job", is_log=True), Scale("hours between failures", is_log=True), series)
+    return Picture("mttf-by-size", chart, f"Running time between failures by size of the job. {title}.",
+                   "Shaded: 95 % intervals of a constant rate (Gamma). Below a node the line is that of one node.",
+                   )  # fmt: skip
 
 
 _WAYS = ("a failure, drain or limit", "a job of a higher class", "a job that a failure put back")
@@ -528,7 +574,14 @@ def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
         key = "occupancy-over-time" if quantity == "allocated" else "queue-over-time"
         items.append(Picture(key, Curves(title, Scale("days"), Scale(words), series), f"{words} over time. {title}."))
     items.append(_lost_beside(fleets))
-    heads = ("", *(each.name for each in fleets), *(f"{each.name} − {first.name}" for each in fleets[1:]))
+    if isinstance(first.document, RunDocument):  # a comparison has a table of all metrics
+        items.append(_delivered_beside(fleets))
+    return Section("the-cluster-over-time", titles[0], (), tuple(items))
+
+
+def _delivered_beside(fleets: Sequence[_Fleet]) -> Grid:
+    """Return the metrics that fleets are judged by, and differences to the first."""
+    heads = ("", *(each.name for each in fleets), *(f"{each.name} − {fleets[0].name}" for each in fleets[1:]))
     rows = []
     for metric in _HEADLINE:
         found = [each.document.metrics.get(metric) for each in fleets]
@@ -536,8 +589,7 @@ def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
         if any(summary is not None and summary.mean is not None for summary in found):
             rows.append((METRICS[metric].title, *(form.worded(summary) or "-" for summary in found),
                          *(_changed(form, each, metric) for each in fleets[1:])))  # fmt: skip
-    items.append(grid("What the fleets deliver, and differences on the same jobs and failures", heads, rows))
-    return Section("the-cluster-over-time", titles[0], (), tuple(items))
+    return grid("What the fleets deliver, and differences on the same jobs and failures", heads, rows)
 
 
 def _changed(form: Shown, fleet: _Fleet, metric: str) -> str:
