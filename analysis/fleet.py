@@ -53,12 +53,16 @@ class Slice(NamedTuple):
         return self.metric + group + ("@weight=gpu_time" if self.weight == "gpu_time" else "")
 
     @property
+    def least(self) -> int:
+        """The fewest GPUs of the jobs of a size."""
+        return int(self.group.removesuffix("+"))
+
+    @property
     def words(self) -> str:
         """What stands behind the label of the metric."""
         of = f" of {self.by} {self.group}" if self.by else ""
         if self.by == "size":
-            size = int(self.group.removesuffix("+"))
-            of = f" of jobs of {size:,} GPU{'s' * (size > 1)}{' or more' * self.group.endswith('+')}"
+            of = f" of jobs of {self.least:,} GPU{'s' * (self.least > 1)}{' or more' * self.group.endswith('+')}"
         return of + (", weighted by GPU-time" if self.weight == "gpu_time" else "")
 
     @classmethod

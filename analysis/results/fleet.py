@@ -100,7 +100,9 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> Settled:
             changes = {"mean_ci95": possible(name, interval), "method": None if interval is None else "batch means"}
             found[name] = found[name].model_copy(update=changes)
     for name in found:
-        if name.partition("@")[0] == "mttf":
+        part, per_node = Slice.parse(name), ensemble.prepared.gpus_per_node
+        # Below a node one failure stops several jobs at once: these are no independent events.
+        if part is not None and (part.metric, part.by) == ("mttf", "size") and part.least >= per_node:
             found[name] = _by_gamma(found[name], [row[name] for row in ensemble.rows if name in row])
     if growth is not None and growth.is_saturated:
         empty = Summary(mean=None, mean_ci95=None)

@@ -142,8 +142,8 @@ def read_jobs(stream: JobTrace) -> Jobs:
     if bad and not stream.skip_bad_rows:
         more = f"; and {len(bad) - _LISTED:,} more" if len(bad) > _LISTED else ""
         raise TraceError(
-            f"{len(bad):,} of {reader.rows:,} rows cannot be used (skip_bad_rows: true, or --skip-bad-rows, leaves them out): "
-            f"{'; '.join(bad[:_LISTED])}{more}"
+            f"{len(bad):,} of {reader.rows:,} rows cannot be used (skip_bad_rows: true, or --skip-bad-rows, leaves "
+            f"them out): {'; '.join(bad[:_LISTED])}{more}"
         )
     return reader.jobs(file, len(bad))
 

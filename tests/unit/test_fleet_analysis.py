@@ -331,6 +331,7 @@ def test_failures_of_jobs_by_size(scenario: str) -> None:
     low, high = (1 / stats.gamma.ppf(q, failures + 0.5) * failures for q in (0.975, 0.025))
     assert (mttf.method, failures > 3) == ("gamma", True)
     assert mttf.mean_ci95 == pytest.approx((mttf.mean * low, mttf.mean * high))  # type: ignore[operator]
+    assert sizes["1"].metrics["mttf"].method != "gamma"  # one failure stops all small jobs of a node
     none = found("same.yaml", 1, "failures=[]").fleet
     assert none is not None
     assert none.by["size"]["8"].mttf_expected_s is None
