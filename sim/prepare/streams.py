@@ -207,8 +207,8 @@ class _Resolver:
         self._check_limits(stream, bool(np.isfinite(limit).all()), (self.partitions[at].limit for at in used), path)
         shortest, cycle = int(np.argmin(limit)), self.scenario.scheduler.cycle
         if stream.limit is None and cycle > limit[shortest]:
-            where = f"{shown_file(stream)}:{jobs.line[shortest]}; at most: {show(float(limit[shortest]), DURATION)}"
-            rule = f"{show(cycle, DURATION)} is longer than the time limit of the job of {where}"
+            job = f"{shown_file(stream)}:{jobs.line[shortest]}; at most: {show(float(limit[shortest]), DURATION)}"
+            rule = f"{show(cycle, DURATION)} is longer than the time limit of the job of {job}"
             raise PathError(("scheduler", "cycle"), rule)
         longest = np.array([each.limit or math.inf for each in self.partitions])[partition]
         chain = stream.chain.limit if stream.chain is not None else math.inf

@@ -472,8 +472,8 @@ def _mttf_by_size(sizes: Mapping[str, GroupFound]) -> Picture | None:
     series = (Series("simulated", places, hours, spans), Series("1/(N r)", places, law, look="dashed", hue=-1))
     chart = Curves(title, Scale("GPUs of a job", is_log=True), Scale("hours between failures", is_log=True), series)
     return Picture("mttf-by-size", chart, f"Running time between failures by size of the job. {title}.",
-                   "1/(N r): N nodes that each fail at the rate r, one node for smaller jobs. Shaded: 95 % intervals of "
-                   "a constant rate (Gamma); none below a node, where a failure stops several jobs at once.")  # fmt: skip
+                   "1/(N r): N nodes that each fail at the rate r, one node for smaller jobs. Shaded: 95 % intervals "
+                   "of a constant rate (Gamma); none below a node, where a failure stops several jobs.")  # fmt: skip
 
 
 _WAYS = ("a failure, drain or limit", "a job of a higher class", "a job that a failure put back")
