@@ -25,7 +25,6 @@ from analysis.fleet import (
     slices,
     tenant_shares,
 )
-from analysis.logs.estimate import rate
 from analysis.metrics import METRICS
 from analysis.results.models import (
     EndsFound,
@@ -39,7 +38,7 @@ from analysis.results.models import (
     Summary,
     TenantFound,
 )
-from analysis.statistics.estimates import Interval, contributions, mean_interval, ratio_interval, t_quantile
+from analysis.statistics.estimates import Interval, contributions, mean_interval, rate, ratio_interval, t_quantile
 from analysis.statistics.intervals import possible
 from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, NO_FAILURE, OUTCOMES, ROOTS, Bucket
 from sim.units import DAY
