@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import sim
 from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
+from analysis.fleet import ON_QUEUE
 from analysis.metrics import METRICS, is_share, lower_is_better
+from analysis.results.fleet import growth_of
 from analysis.results.models import (
     FORMAT,
     AtEqual,
@@ -174,7 +176,7 @@ def compare(
                 found[position].add(result)
                 if progress is not None:
                     progress(index + 1, None if precision is not None else indices.stop)
-        metric = metric or headline([mine[0] for mine in rows], differs)
+        metric = metric or headline([mine[0] for mine in rows], differs, grows=_grows(*(f.ensemble() for f in found)))
         if precision is not None:
             _check(precision, metric)
             excess = _excess(rows, metric, precision)
@@ -185,7 +187,7 @@ def compare(
     return Comparison(
         tuple(variant.name for variant in variants),
         ensembles,
-        ({}, *(_differences(ensemble, ensembles[0]) for ensemble in ensembles[1:])),
+        ({}, *(differences(ensemble, ensembles[0]) for ensemble in ensembles[1:])),
         metric,
         differs,
         precise,
@@ -193,16 +195,18 @@ def compare(
     )
 
 
-def headline(rows: Sequence[Mapping[str, Ratio]], differs: Sequence[str]) -> str:
+def headline(rows: Sequence[Mapping[str, Ratio]], differs: Sequence[str], *, grows: bool = False) -> str:
     """Return the metric that variants are compared by, given one replication of each.
 
     Shares of the peak rank variants of the same job on the same hardware only: elsewhere they would punish the faster
     hardware. Then the cost of a token decides, or how many a day makes; where neither is known, nothing
-    does, and `ettr` is shown without a rank.
+    does, and `ettr` is shown without a rank. Of streams it is `ettr`, since below saturation the load makes the
+    goodput of the cluster; where the queue of a variant `grows` without end, only that goodput has a mean.
     """
     known = set.intersection(*(set(row) for row in rows))
     wanted = ("cost_per_token", "tokens_per_day") if differs else ("goodput",)
-    wanted = ("cluster_goodput",) if "occupancy" in known else wanted
+    if "occupancy" in known:
+        wanted = ("cluster_goodput" if grows else "ettr",)
     return next((name for name in wanted if name in known), "ettr")
 
 
@@ -295,12 +299,27 @@ def _simulate(variants: Any, index: int) -> Result:
     return run(variants[position], replication, most_events=math.inf)
 
 
-def _differences(ours: Ensemble, theirs: Ensemble) -> dict[str, Difference | None]:
-    """Return how far each metric that both have is from the first variant's."""
+def differences(ours: Ensemble, theirs: Ensemble) -> dict[str, Difference | None]:
+    """Return how far each metric that both have is above that of another variant, on the same failures.
+
+    Where a queue grows without end, what depends on it has no mean, and a difference none either.
+    """
     mine, first = ours.rows, theirs.rows
     controls = of_pair(ours.controls, theirs.controls)
     common = [name for name in mine[0] if name in first[0]]
-    return {name: difference([row[name] for row in mine], [row[name] for row in first], controls) for name in common}
+    grows = _grows(ours, theirs)
+    return {
+        name: None
+        if grows and name.partition("@")[0] in ON_QUEUE
+        else difference([row[name] for row in mine], [row[name] for row in first], controls)
+        for name in common
+    }
+
+
+def _grows(*ensembles: Ensemble) -> bool:
+    """Return whether the queue of one grows without end."""
+    found = [growth_of(each.tally.queues) for each in ensembles]
+    return any(growth is not None and growth.is_saturated for growth in found)
 
 
 def _check_common(variants: Sequence[Variant]) -> None:

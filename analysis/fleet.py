@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from sim import BIN_EDGES, CLUSTER, HISTOGRAMS, JOB_SUMS, PREEMPTION, ROOTS, Bucket, FleetAccount, Ratio
+from sim import BIN_EDGES, CLUSTER, HISTOGRAMS, JOB_SUMS, LEVELS, PREEMPTION, ROOTS, Bucket, FleetAccount, Ratio
 from sim.units import HOUR
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sim import FleetResult, Prepared
+    from sim.scenario.streams import Arrival
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -52,12 +53,16 @@ class Slice(NamedTuple):
         return self.metric + group + ("@weight=gpu_time" if self.weight == "gpu_time" else "")
 
     @property
+    def least(self) -> int:
+        """The fewest GPUs of the jobs of a size."""
+        return int(self.group.removesuffix("+"))
+
+    @property
     def words(self) -> str:
         """What stands behind the label of the metric."""
         of = f" of {self.by} {self.group}" if self.by else ""
         if self.by == "size":
-            size = int(self.group.removesuffix("+"))
-            of = f" of jobs of {size:,} GPU{'s' * (size > 1)}{' or more' * self.group.endswith('+')}"
+            of = f" of jobs of {self.least:,} GPU{'s' * (self.least > 1)}{' or more' * self.group.endswith('+')}"
         return of + (", weighted by GPU-time" if self.weight == "gpu_time" else "")
 
     @classmethod
@@ -81,8 +86,8 @@ def _is_size(group: str) -> bool:
     return text.isdecimal() and int(text) > 0 and int(text) & (int(text) - 1) == 0
 
 
-def group_of(prepared: Prepared, by: str, account: FleetAccount) -> str:
-    """Return what the group of an account is called."""
+def group_of(prepared: Prepared, by: str, account: FleetAccount | Arrival) -> str:
+    """Return what the group of an account, or of a job, is called."""
     number: int = getattr(account, by)
     entries = {"stream": prepared.streams, "tenant": prepared.tenants, "partition": prepared.partitions}
     named = [entry.name for entry in entries.get(by, ())]  # type: ignore[attr-defined]
@@ -163,22 +168,50 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
     accounts = [*{*sums.jobs, *sums.buckets} - {CLUSTER}]
     jobs, buckets, stops = sums.of(accounts)
     held, owned = float(buckets[list(_HELD)].sum()), float(fleet.owned[windows].sum())
-    level = {name: float(fleet.level(name)[windows].sum()) for name in ("allocated", "healthy", "queued_jobs")}
-    free, placeable = level["healthy"] - level["allocated"], float(fleet.level("placeable")[windows].sum())
+    level = {name: float(fleet.level(name)[windows].sum()) for name in LEVELS}
+    free, placeable = level["healthy"] - level["allocated"], level["placeable"]
     found = {
         "occupancy": Ratio(level["allocated"], level["healthy"]),
         "allocation": Ratio(level["allocated"], owned),
         "cluster_goodput": Ratio(float(buckets[Bucket.PRODUCTIVE]), owned),
         "fragmentation": Ratio(max(free - placeable, 0.0), max(free, 0.0)),
+        "fragmentation_in_need": Ratio(
+            max(level["free_in_need"] - level["placeable_in_need"], 0.0), max(level["free_in_need"], 0.0)
+        ),
+        "stranded": Ratio(level["stranded"], owned),
         "queue_length": Ratio(level["queued_jobs"], float(fleet.seconds[windows].sum())),
         "second_order_share": Ratio(float(sums.failed[PREEMPTION]), float(sums.failed.sum())),
         "interruptions": Ratio(float(stops[2]), 1),
     }
+    if len(prepared.tenants) > 1:
+        ratios = np.array([held / entitled for held, entitled in tenant_shares(prepared, sums.buckets) if entitled])
+        found["fairness"] = Ratio(float(ratios.sum()) ** 2, len(ratios) * float((ratios**2).sum()))
     found |= _of_jobs("", "", jobs, held, stops)
     for (by, group), mine in slices(prepared, accounts).items():
         jobs, buckets, stops = sums.of(mine)
         found |= _of_jobs(by, group, jobs, float(buckets[list(_HELD)].sum()), stops)
     return found
+
+
+def tenant_shares(prepared: Prepared, buckets: Mapping[FleetAccount, FloatArray]) -> list[tuple[float, float]]:
+    """Return which share of the GPU-time of jobs each tenant had, and which one it is entitled to [-].
+
+    Parameters
+    ----------
+    prepared
+        The scenario: where all tenants have a quota, these are what they are entitled to, else their weights.
+    buckets
+        GPU-seconds by account and bucket.
+    """
+    held = np.zeros(len(prepared.tenants))
+    for account, spent in buckets.items():
+        if account != CLUSTER:
+            held[account.tenant] += spent[list(_HELD)].sum()
+    quotas = [tenant.nodes for tenant in prepared.tenants]
+    weights = [tenant.weight for tenant in prepared.tenants]
+    entitled = np.array(weights if None in quotas else quotas, dtype=np.float64)
+    pairs = zip(held / (held.sum() or 1.0), entitled / (entitled.sum() or 1.0), strict=True)
+    return [(float(one), float(other)) for one, other in pairs]
 
 
 def _of_jobs(by: str, group: str, jobs: Mapping[str, float], held: float, stops: FloatArray) -> dict[str, Ratio]:

@@ -139,6 +139,8 @@ _POWER = Need(
     "it is not known what a node draws: give power.idle and power.training",
 )
 
+_TENANTS = Need(lambda prepared: len(prepared.tenants) > 1, "it takes several tenants: give jobs of streams tenants")
+
 _STREAMS = Need(lambda prepared: bool(prepared.streams), "only jobs of streams have it: give the scenario streams")
 
 
@@ -343,6 +345,18 @@ _OWN = (
     Metric("fragmentation", "fragmentation", "the share of free GPUs that the largest possible job cannot use", "share",
            "1 − largest job that could start / free GPUs, over time weighted by the free GPUs",
            better="lower", needs=(_STREAMS,), of="cluster"),
+    Metric("fragmentation_in_need", "fragmentation while jobs wait",
+           "the share of free GPUs that the largest possible job cannot use while jobs wait", "share",
+           "as `fragmentation`, over the time in which a job waits",
+           better="lower", needs=(_STREAMS,), of="cluster"),
+    Metric("stranded", "stranded GPUs", "the share of all GPUs that are free on nodes with jobs", "share",
+           "free GPU-time of nodes that smaller jobs share / owned GPU-time: no job of a whole node can have it",
+           better="lower", detail="free on shared nodes", needs=(_STREAMS,), is_plural=True, of="cluster"),
+    Metric("fairness", "fairness between tenants", "how even the tenants' shares are", "share",
+           "Jain's index (Σx)² / (n Σx²) of the n tenants, x = share of the GPU-time of jobs / share that it is"
+           " entitled to: its quota where all have one, else its weight. It is 1 where all x are equal, 1/n where one"
+           " has all; a tenant that asks for less than its share lowers it too. Only with several tenants",
+           detail="Jain's index", needs=(_STREAMS, _TENANTS), of="cluster"),
     Metric("queue_length", "jobs in the queue", "the number of waiting jobs", "count",
            "jobs in the queue, mean over time",
            better="lower", needs=(_STREAMS,), is_plural=True, of="cluster"),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         HISTOGRAMS,
         IDLE,
         JOB_SUMS,
+        LEVELS,
         OUTCOMES,
         PREEMPTION,
         ROOTS,
@@ -68,8 +69,8 @@ import_on_use(
         "cluster.spec": "ClusterSpec",
         "cluster.topology": "FABRIC_PARTS Topology edges",
         "compiled.run": "why_events",
-        "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS OUTCOMES PREEMPTION"
-        " ROOTS SLOWDOWN_TAUS added",
+        "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS LEVELS OUTCOMES"
+        " PREEMPTION ROOTS SLOWDOWN_TAUS added",
         "engine.prepared": "Prepared PreparedJob",
         "engine.requests": "RequestError",
         "engine.result": "Attempt JobResult Ratio Result Span Timeline",

@@ -20,6 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from analysis.statistics.estimates import Estimate as Estimate
+from analysis.statistics.estimates import rate as rate
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -42,33 +45,6 @@ CHI2 = 3.841458820694124
 BORDER = 2.705543454095404
 
 """The same where the parameter lies on its border: half of the time the ratio is zero."""
-
-
-class Estimate(NamedTuple):
-    """A number and its 95 % interval; both ends NaN where there is none."""
-
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-
-
-def rate(events: float, exposure: float, level: float = 0.95) -> Estimate:
-    """Return a constant rate and its Jeffreys interval, Gamma(n + 1/2, T); without events the limit is one-sided.
-
-    Parameters
-    ----------
-    events, exposure
-        Number n [-], and the time T in which they could happen.
-    level
-        Of the interval [-].
-    """
-    from scipy.special import gammaincinv
-
-    tail = (1 - level) / 2
-    if events == 0:
-        return Estimate(0.0, 0.0, -math.log(1 - level) / exposure)
-    low, high = (float(gammaincinv(events + 0.5, q)) / exposure for q in (tail, 1 - tail))
-    return Estimate(events / exposure, low, high)
 
 
 def share(hits: int, total: int) -> Estimate:

@@ -191,11 +191,11 @@ def _start(content: SweepDocument, axes: Sequence[_Axis]) -> dict[str, Any]:
 
 SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
     run.section,
-    fleet.section,
-    fleet.by_size_section,
     answers.section,
     compare.section,
     compare.bridge_section,
+    fleet.section,
+    fleet.by_size_section,
     study.section,
     study.heat_maps_section,
     finish.section,

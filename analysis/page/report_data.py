@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.amounts import phrases
+from analysis.fleet import FEWEST_REPLICATIONS
 from analysis.results.fitted import FitDocument
 from analysis.results.models import (
     CompareDocument,
@@ -82,23 +83,27 @@ class Focus:
     @property
     def replications(self) -> int:
         """How many are simulated again: the first of those in the results."""
-        return min(self.wanted, MOST_REPLICATIONS)
+        return min(self.wanted, FEWEST_REPLICATIONS if self.scenario.streams else MOST_REPLICATIONS)
 
     @functools.cached_property
     def prepared(self) -> Prepared:
         """The scenario, ready to be simulated; with windows of a day where it states none and a day is short enough."""
         windows = self.scenario.windows
-        if windows is None and _FEWEST_WINDOWS <= self.scenario.horizon / DAY <= _MOST_WINDOWS:
+        if (
+            windows is None
+            and not self.scenario.streams
+            and _FEWEST_WINDOWS <= self.scenario.horizon / DAY <= _MOST_WINDOWS
+        ):
             windows = DAY
         return sim.prepare(self.scenario.model_copy(update={"windows": windows}))
 
     @functools.cached_property
     def ensemble(self) -> Ensemble:
-        """Its replications, with a log of when nodes were down."""
+        """Its replications, with a log of when nodes were down; of streams none, for it would have every job."""
         return replicate(
             self.prepared,
             self.replications,
-            keeps_log=True,
+            keeps_log=not self.scenario.streams,
             progress=self.progress,
             processes=1,
             most_events=math.inf,  # it has been simulated before
@@ -379,15 +384,16 @@ class ReportData:
     @functools.cached_property
     def focus(self) -> Focus | None:
         """The scenario of named jobs that is looked at closely; ``None`` without one, and of streams of jobs."""
-        return None if self.scenario is None or self.scenario.streams else self._looked_at
+        return None if self.scenario is None or self.scenario.streams else self.looked_at
 
     @property
     def scenario(self) -> Scenario | None:
         """The scenario that was run, or that answers the question; ``None`` without one."""
-        return None if self._looked_at is None else self._looked_at.scenario
+        return None if self.looked_at is None else self.looked_at.scenario
 
     @functools.cached_property
-    def _looked_at(self) -> Focus | None:
+    def looked_at(self) -> Focus | None:
+        """The scenario that was run, or that answers the question, of streams too; ``None`` without one."""
         if self.kind == "run":
             return self._focus(self.run.scenario, self._scenario(RESOLVED), self.run.replications, self.run)
         if self.kind == "compare":

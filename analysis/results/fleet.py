@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import count_text, number_of
+from analysis.amounts import count_text, number_of, short_text
 from analysis.fleet import (
     BATCHES,
     BY,
@@ -23,6 +23,7 @@ from analysis.fleet import (
     group_of,
     quantiles,
     slices,
+    tenant_shares,
 )
 from analysis.metrics import METRICS
 from analysis.results.models import (
@@ -35,8 +36,9 @@ from analysis.results.models import (
     QueueGrowth,
     StopsFound,
     Summary,
+    TenantFound,
 )
-from analysis.statistics.estimates import Interval, contributions, mean_interval, ratio_interval, t_quantile
+from analysis.statistics.estimates import Interval, contributions, mean_interval, rate, ratio_interval, t_quantile
 from analysis.statistics.intervals import possible
 from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, NO_FAILURE, OUTCOMES, ROOTS, Bucket
 from sim.units import DAY
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 
     from analysis.results.models import RunDocument
     from analysis.runs import Ensemble
-    from sim import Attempt, FleetAccount, FleetResult, Ratio
+    from sim import Attempt, FleetAccount, FleetResult, Prepared, Ratio
 
 VIAS = ("direct", "preemption")
 
@@ -86,7 +88,7 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> Settled:
         rows = batches(ensemble.prepared, tally.first_fleets)
         count = len(rows) if len(rows) >= BATCHES * len(tally.first_fleets) else 0
         for name in fleet_ratios(ensemble.prepared, tally.first_fleets[0]):
-            if name not in found:
+            if name not in found or name == "fairness":  # of few jobs shares are less even than of many
                 continue
             ratios = [row[name] for row in rows if name in row]
             interval = _of_batches(ratios) if count else None
@@ -96,6 +98,11 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> Settled:
                 continue  # few replications are few, but they are independent
             changes = {"mean_ci95": possible(name, interval), "method": None if interval is None else "batch means"}
             found[name] = found[name].model_copy(update=changes)
+    for name in found:
+        part, per_node = Slice.parse(name), ensemble.prepared.gpus_per_node
+        # Below a node one failure stops several jobs at once: these are no independent events.
+        if part is not None and (part.metric, part.by) == ("mttf", "size") and part.least >= per_node:
+            found[name] = _by_gamma(found[name], [row[name] for row in ensemble.rows if name in row])
     if growth is not None and growth.is_saturated:
         empty = Summary(mean=None, mean_ci95=None)
         found = {name: empty if name.partition("@")[0] in ON_QUEUE else summary for name, summary in found.items()}
@@ -149,6 +156,15 @@ def growth_of(lines: Sequence[QueueLine]) -> Growth | None:
     return Growth(rate, (rate - half, rate + half), queued, seconds)
 
 
+def _by_gamma(summary: Summary, ratios: Sequence[Ratio]) -> Summary:
+    """Return an MTTF with the interval of a constant rate, of all its failures; few of them are no sample of means."""
+    failures, seconds = sum(ratio.base for ratio in ratios), sum(ratio.amount for ratio in ratios)
+    if not failures or not seconds:
+        return summary
+    found = rate(failures, seconds)
+    return summary.model_copy(update={"mean_ci95": (1 / found.high, 1 / found.low), "method": "gamma"})
+
+
 def _of_batches(ratios: Sequence[Ratio]) -> tuple[float, float] | None:
     """Return the interval of batches; ``None`` where they are too few or too much alike to be a sample."""
     values = contributions(ratios)
@@ -170,7 +186,7 @@ def fleet_found(ensemble: Ensemble, found: Settled) -> FleetFound:
     count, growth = fleet.replications, found.growth
     groups: dict[str, dict[str, GroupFound]] = {}
     for (by, name), accounts in slices(prepared, {*fleet.jobs}).items():
-        groups.setdefault(by, {})[name] = _group(fleet, accounts, found.metrics, by, name)
+        groups.setdefault(by, {})[name] = _group(prepared, fleet, accounts, found.metrics, by, name)
     return FleetFound(
         gpus=fleet.gpus,
         jobs=float(fleet.job_sum("submitted_job").sum()) / count,
@@ -195,6 +211,7 @@ def fleet_found(ensemble: Ensemble, found: Settled) -> FleetFound:
         by=groups,
         ledger=_ledger(fleet),
         stops=_stops(fleet),
+        tenants=_tenants(prepared, fleet),
         windows=[
             FleetWindow(
                 start_s=float(fleet.edges[place]),
@@ -211,7 +228,12 @@ def fleet_found(ensemble: Ensemble, found: Settled) -> FleetFound:
 
 
 def _group(
-    fleet: FleetResult, accounts: Sequence[FleetAccount], metrics: Mapping[str, Summary], by: str, name: str
+    prepared: Prepared,
+    fleet: FleetResult,
+    accounts: Sequence[FleetAccount],
+    metrics: Mapping[str, Summary],
+    by: str,
+    name: str,
 ) -> GroupFound:
     count, mine = fleet.replications, {}
     for key, summary in metrics.items():
@@ -223,7 +245,30 @@ def _group(
         gpu_s=float(fleet.job_sum("submitted_gpu_time", accounts).sum()) / count,
         metrics=mine,
         single_jobs=_single_jobs(fleet, accounts),
+        longest_wait_s=max((fleet.longest[each] for each in accounts if each in fleet.longest), default=None),
+        mttf_expected_s=_expected_mttf(prepared, fleet, accounts) if by == "size" else None,
     )
+
+
+def _expected_mttf(prepared: Prepared, fleet: FleetResult, accounts: Sequence[FleetAccount]) -> float | None:
+    """Return the time between failures by their laws, of the time that each stream ran in a class of sizes [s]."""
+    failures = seconds = 0.0
+    for account in accounts:
+        stream, run = prepared.streams[account.stream], float(fleet.job_sum("run", [account]).sum())
+        chances = {gpus: chance for gpus, chance in stream.gpus.items() if account.size <= gpus < 2 * account.size}
+        mean = sum(chance / stream.mttf[gpus] for gpus, chance in chances.items()) / sum(chances.values())
+        failures, seconds = failures + run * mean, seconds + run
+    return seconds / failures if failures else None
+
+
+def _tenants(prepared: Prepared, fleet: FleetResult) -> dict[str, TenantFound]:
+    if len(prepared.tenants) < 2:
+        return {}
+    buckets: dict[FleetAccount, npt.NDArray[np.float64]] = {}
+    for key, row in fleet.ledger.items():
+        buckets.setdefault(key.account, np.zeros(len(Bucket)))[key.bucket] += row.sum()
+    shares = zip(prepared.tenants, tenant_shares(prepared, buckets), strict=True)
+    return {tenant.name: TenantFound(held_share=held, entitled_share=entitled) for tenant, (held, entitled) in shares}
 
 
 def _single_jobs(fleet: FleetResult, accounts: Sequence[FleetAccount]) -> dict[str, OfJobs]:
@@ -286,8 +331,9 @@ def fleet_notes(found: FleetFound, replications: int) -> Iterator[str]:
     if growth is not None and growth.saturated:
         low, high = growth.ci95
         yield (
-            f"the queue grows by {growth.gpus_per_day:,.3g} GPUs a day [{low:,.3g}, {high:,.3g}] to the end: more work "
-            "arrives than the cluster does, so waits, slowdowns and ETTR with the queue have no long-run mean"
+            f"the queue grows by {short_text(growth.gpus_per_day)} GPUs a day [{short_text(low)}, {short_text(high)}] "
+            "to the end: more work arrives than the cluster does, so waits, slowdowns and ETTR with the queue have no "
+            "long-run mean"
         )
     if found.intervals == "none":
         yield f"no intervals: they take {FEWEST_REPLICATIONS} replications, or {BATCHES} windows of time"
@@ -356,13 +402,19 @@ def _ledger_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[objec
 
 
 def _series_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]]:
-    fleet = ensemble.tally.fleet
+    prepared, fleet = ensemble.prepared, ensemble.tally.fleet
     assert fleet is not None, "a run with streams"
     yield ("variant", "replication", "t0", "t1", "entity", "quantity", "value")
-    for place in np.flatnonzero(fleet.seconds).tolist():
-        for name in ("allocated", "healthy", "queued_gpus", "queued_jobs"):
-            value = float(fleet.level(name)[place] / fleet.seconds[place])
-            yield ("", -1, *fleet.edges[place : place + 2].tolist(), "cluster", name, value)
+    rows = {("cluster", name): fleet.level(name) for name in ("allocated", "healthy", "queued_gpus", "queued_jobs")}
+    for key, spent in fleet.ledger.items() if len(prepared.tenants) > 1 else ():
+        if key.account != CLUSTER:
+            name = "queued_gpus" if key.bucket == Bucket.QUEUED else "allocated"
+            place = f"tenant {prepared.tenants[key.account.tenant].name}", name
+            rows[place] = rows.get(place, np.zeros(len(spent))) + spent
+    for window in np.flatnonzero(fleet.seconds).tolist():
+        for place, values in rows.items():
+            value = float(values[window] / fleet.seconds[window])
+            yield ("", -1, *fleet.edges[window : window + 2].tolist(), *place, value)
 
 
 def _attempts_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]]:
@@ -378,25 +430,60 @@ def _attempts_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[obj
 
 
 def _jobs_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]]:
-    """Yield a row for each job that was submitted after the warm-up and is over; a stream reads these columns."""
-    yield ("replication", "job", "stream", "gpus", "submit", "start", "end", "run", "attempts", "preemptions", "state")
+    """Yield a row for each job that was submitted after the warm-up; a stream reads these columns, but for the first.
+
+    `eligible` is when it last entered the queue, `run` how long it had nodes in all, `lost` what work stops undid [s].
+    """
+    yield (
+        "replication", "job", "stream", "tenant", "partition", "priority", "gpus", "nodes", "submit", "eligible",
+        "start", "end", "run", "limit", "attempts", "preemptions", "lost", "state",
+    )  # fmt: skip
+    prepared = ensemble.prepared
+    scheduler, horizon = prepared.scheduler, prepared.warmup + prepared.horizon
+    requeued = {"node_fail", *(["preempted"] if scheduler.preempt.mode != "cancel" else [])}
     for result in ensemble.results:
-        jobs: dict[tuple[int, int], list[Attempt]] = {}
+        attempts: dict[tuple[int, int], list[Attempt]] = {}
         for attempt in result.attempts:
-            jobs.setdefault((attempt.stream, attempt.job), []).append(attempt)
-        for (stream, number), tries in sorted(jobs.items()):
-            first, last = tries[0], tries[-1]
-            if last.state in _OVER and first.submit >= 0:
-                name = ensemble.prepared.streams[stream].name
-                run = sum(one.end - one.start for one in tries)
-                preemptions = sum(one.state == "preempted" for one in tries)
+            attempts.setdefault((attempt.stream, attempt.job), []).append(attempt)
+        for stream in prepared.streams:
+            most = max((number for index, number in attempts if index == stream.index), default=-1)
+            for job in stream.arrivals(prepared.seed, result.replication, horizon):
+                tries = attempts.get((stream.index, job.number), [])
+                if not tries and stream.pending:
+                    if job.number > most:
+                        break  # of a backlog without end
+                    continue
+                submit = tries[0].submit if tries else job.submit - prepared.warmup
+                if submit < 0:
+                    continue
+                last = tries[-1] if tries else None
+                again = requeued | {"timeout"} if stream.chain is not None else requeued
+                state = "pending" if last is None or last.state in again else last.state
+                stopped = last if state == "pending" else tries[-2] if tries[1:] else None
+                tenant, partition = (group_of(prepared, by, job) for by in ("tenant", "partition"))
                 yield (
-                    result.replication, f"{name}-{number}", name, first.gpus, first.submit, first.start, last.end, run,
-                    len(tries), preemptions, last.state,
-                )  # fmt: skip
+                    result.replication,
+                    f"{stream.name}-{job.number}",
+                    stream.name,
+                    "" if tenant == "default" else tenant,
+                    partition if prepared.scenario.partitions else "",
+                    job.priority,
+                    job.gpus,
+                    -(-job.gpus // prepared.gpus_per_node),
+                    submit,
+                    submit
+                    if stopped is None
+                    else stopped.end + (0.0 if stopped.state == "timeout" else scheduler.requeue.delay),
+                    tries[0].start if tries else "",
+                    last.end if last is not None and state not in ("pending", "running") else "",
+                    sum(one.end - one.start for one in tries),
+                    job.limit if math.isfinite(job.limit) else "",
+                    len(tries),
+                    sum(one.state == "preempted" for one in tries),
+                    sum(one.lost for one in tries),
+                    state,
+                )
 
-
-_OVER = frozenset({"completed", "failed", "cancelled", "timeout"})
 
 OF_SINGLE_JOBS = frozenset({"attempts", "jobs"})
 """Tables that take every attempt of every job."""

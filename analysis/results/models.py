@@ -168,12 +168,14 @@ class Summary(Part):
     p50_ci95: Pair = Field(None, description="Bounds of the median.")
     p95_ci95: Pair = Field(None, description="Bounds of the quantile.")
     band90: Pair = Field(None, description="From failure rates not known exactly, with `--band`.")
-    method: str | None = Field(None, description="Interval of `mean_ci95`: `t` (Student's), `exact`, or null.")
+    method: str | None = Field(
+        None, description="Interval of `mean_ci95`: `t` (Student's), `batch means`, `gamma`, `exact`, or null."
+    )
     controlled: Controlled | None = Field(
         None, description="With a [control](metrics.md#control-variates); null where none is known, or it has no use."
     )
     lower_bound95: Number = Field(
-        None, description="Of `mtti` and `mtti_running` only: what it is longer than, if nothing happened."
+        None, description="Of `mtti`, `mtti_running` and `mttf` only: what it is longer than, if nothing happened."
     )
 
 
@@ -395,6 +397,17 @@ class GroupFound(Part):
         description="By [metric](metrics.md); those that end in `@weight=gpu_time` count a job by its GPU-time."
     )
     single_jobs: dict[str, OfJobs] = Field(description="By metric, its quantiles over jobs.")
+    longest_wait_s: Number = Field(None, description="Longest time in the queue of one job, over or not [s].")
+    mttf_expected_s: Number = Field(
+        None, description="Of a size: running time between failures by their laws, 1 / (nodes × rate of a node) [s]."
+    )
+
+
+class TenantFound(Part):
+    """What a tenant had of the GPU-time of all jobs."""
+
+    held_share: Real = Field(description="Its share.")
+    entitled_share: Real = Field(description="Its quota over all quotas where all have one, else so of weights.")
 
 
 class LedgerRow(Part):
@@ -469,6 +482,7 @@ class FleetFound(Part):
         "up to `owned_gpu_s`, named jobs aside."
     )
     stops: list[StopsFound] = Field(description="Stops of running jobs.")
+    tenants: dict[str, TenantFound] = Field({}, description="By name, where there are several.")
     windows: list[FleetWindow] = Field(description="The cluster over time.")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.fleet import Slice
 from analysis.metrics import nodes_down
 from analysis.results.fleet import fleet_found, fleet_notes, settled
 from analysis.results.models import (
@@ -176,7 +177,9 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
     if tally.fleet is not None:
         found = settled(ensemble, metrics)
         fleet = fleet_found(ensemble, found)
-        metrics = {name: summary for name, summary in found.metrics.items() if "@" not in name}
+        metrics = {
+            name: summary for name, summary in found.metrics.items() if not (Slice.parse(name) or Slice(name)).by
+        }
     down = nodes_down(tally.down_times, prepared.serving, gpus, prepared.spares)
     domains = (
         {}
@@ -251,6 +254,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
+_TIMES = ("mtti", "mtti_running", "mttf")
+"""Times between events, of which a run may see none."""
+
+
 def _metrics(
     rows: Sequence[Mapping[str, Ratio]],
     bands: Mapping[str, Interval | None],
@@ -264,7 +271,7 @@ def _metrics(
         exact = exact_interval(ratios, name)
         interval = exact or possible(name, summary.mean_ci95)
         found = controlled(ratios, controls) if controls else None
-        bound = {"lower_bound95": lower_bound(rows, name)} if name in ("mtti", "mtti_running") else {}
+        bound = {"lower_bound95": lower_bound(rows, name)} if name.partition("@")[0] in _TIMES else {}
         taken = found and Controlled(mean=found.mean, mean_ci95=possible(name, found.ci95), worth=found.worth)
         more: dict[str, object] = {
             "mean_ci95": interval,

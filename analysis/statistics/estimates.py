@@ -395,3 +395,33 @@ def two_way(values: npt.ArrayLike) -> TwoWay:
         shares = [part / variance for part in parts]
         freedom = 1 / (shares[0] ** 2 / (rows - 1) + shares[1] ** 2 / (columns - 1))
     return TwoWay(float(table.mean()), variance, freedom)
+
+
+# Constant rates.
+
+
+class Estimate(NamedTuple):
+    """A number and its 95 % interval; both ends NaN where there is none."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+
+def rate(events: float, exposure: float, level: float = 0.95) -> Estimate:
+    """Return a constant rate and its Jeffreys interval, Gamma(n + 1/2, T); without events the limit is one-sided.
+
+    Parameters
+    ----------
+    events, exposure
+        Number n [-], and the time T in which they could happen.
+    level
+        Of the interval [-].
+    """
+    from scipy.special import gammaincinv
+
+    tail = (1 - level) / 2
+    if events == 0:
+        return Estimate(0.0, 0.0, -math.log(1 - level) / exposure)
+    low, high = (float(gammaincinv(events + 0.5, q)) / exposure for q in (tail, 1 - tail))
+    return Estimate(events / exposure, low, high)

@@ -255,7 +255,8 @@ class Fleet(Queue):
             reserved += pool.count
         healthy = (cluster.nodes - cluster.down.count) * each
         allocated = healthy - free - reserved * each - self.unshared.count
-        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or self._room())
+        stranded = self.unshared.count
+        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or self._room(), stranded)
 
     def _room(self) -> int:
         """Return the most GPUs that are free on a shared node."""

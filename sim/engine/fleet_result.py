@@ -78,9 +78,11 @@ _PER_OCTAVE, _OCTAVES, _ZERO = 8, 40, -10
 BIN_EDGES: FloatArray = np.concatenate(([0.0], 2.0 ** (_ZERO + np.arange(_PER_OCTAVE * _OCTAVES + 1) / _PER_OCTAVE)))
 """Edges of the bins of the histograms: the first holds what is below a millisecond, eight follow for each doubling."""
 
-LEVELS = ("allocated", "healthy", "queued_gpus", "queued_jobs", "placeable", "free_in_need", "placeable_in_need")
+LEVELS = (
+    "allocated", "healthy", "queued_gpus", "queued_jobs", "placeable", "free_in_need", "placeable_in_need", "stranded",
+)  # fmt: skip
 """Integrals over time of: GPUs of jobs, GPUs in working order, GPUs and jobs in the queue, the largest job that could
-start; and of free GPUs and that largest job while a job waits [GPU s or job s]."""
+start; of free GPUs and that largest job while a job waits; and of free GPUs of shared nodes [GPU s or job s]."""
 
 SLOWDOWN_TAUS = (10.0, 600.0)
 """Shortest run times that bounded slowdown takes a wait in proportion to [s]."""
@@ -156,6 +158,8 @@ class FleetResult:
         By account and name: how many jobs, and GPU-seconds of them, shape (2, bins).
     outcomes
         By account and index of `OUTCOMES`: jobs and the GPU-seconds that they held.
+    longest
+        By account, the longest time in the queue of a job, over or not [s].
     stops
         Stops, the GPUs of the stopped jobs, and the GPU-seconds of work that they lost; by window, shape (windows, 3).
     levels
@@ -174,6 +178,7 @@ class FleetResult:
     outcomes: Mapping[tuple[FleetAccount, int], FloatArray]
     stops: Mapping[StopKey, FloatArray]
     levels: FloatArray
+    longest: Mapping[FleetAccount, float]
     replications: int = 1
 
     @property
@@ -231,6 +236,7 @@ def added(results: Iterable[FleetResult]) -> FleetResult:
         _added([each.outcomes for each in every]),
         _added([each.stops for each in every]),
         np.sum([each.levels for each in every], axis=0),
+        {key: max(each.longest.get(key, 0.0) for each in every) for each in every for key in each.longest},
         sum(each.replications for each in every),
     )
 
@@ -270,6 +276,7 @@ class Tally:
     _histograms: dict[tuple[int, str], list[list[float]]] = field(default_factory=dict)
     _outcomes: dict[tuple[int, int], list[float]] = field(default_factory=dict)
     _stops: dict[tuple[int, int, int, int], list[list[float]]] = field(default_factory=dict)
+    _longest: dict[int, float] = field(default_factory=dict)
     _levels: list[list[float]] = field(default_factory=list)
     _state: tuple[float, ...] = (0.0,) * len(LEVELS)
     _since: float = 0.0
@@ -313,17 +320,18 @@ class Tally:
         self.charge(0, Bucket.UNALLOCATED, IDLE.index(reason), DIRECT, gpu_s, start, end)
 
     def level(
-        self, now: float, allocated: float, healthy: float, queued_gpus: float, queued_jobs: float, placeable: float
-    ) -> None:
+        self, now: float, allocated: float, healthy: float, queued_gpus: float, queued_jobs: float, placeable: float,
+        stranded: float = 0.0,
+    ) -> None:  # fmt: skip
         """Say what is true from now on: GPUs of jobs, in working order, asked for; jobs in the queue; largest start.
 
-        `placeable` is the size of the largest job that could start now [GPUs].
+        `placeable` is the size of the largest job that could start now, `stranded` what is free on shared nodes [GPUs].
         """
         self._settle(now)
         need = queued_jobs > 0
         free = healthy - allocated if need else 0.0
         self._state = (
-            allocated, healthy, queued_gpus, queued_jobs, placeable, free, placeable if need else 0.0
+            allocated, healthy, queued_gpus, queued_jobs, placeable, free, placeable if need else 0.0, stranded
         )  # fmt: skip
 
     def _settle(self, now: float) -> None:
@@ -396,6 +404,8 @@ class Tally:
         sums = self._jobs.get((account, window))
         if sums is None:
             sums = self._jobs[account, window] = [0.0] * len(JOB_SUMS)
+        if waited > self._longest.get(account, -1.0):
+            self._longest[account] = waited
         held = gpus * run
         span = max(end - submit, 0.0)
         own = (run, failures, preemptions, gpus * span, gpus * waited, gpus * useful)
@@ -472,4 +482,5 @@ class Tally:
                 for (account, cause, via, by), rows in self._stops.items()
             },
             np.array(self._levels),
+            {self.accounts[account]: waited for account, waited in self._longest.items()},
         )

@@ -192,6 +192,8 @@ class PreparedStream:
         Mean arrivals [1/s]; 0 for a backlog.
     mean_work
         Mean GPU-time of a job [GPU s]; infinite where some never end.
+    mttf
+        Expected running time between unplanned failures of a job, by its GPUs [s].
     """
 
     name: str
@@ -205,6 +207,7 @@ class PreparedStream:
     gpus: Mapping[int, float] = field(default_factory=dict)
     rate: float = 0.0
     mean_work: float = 0.0
+    mttf: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

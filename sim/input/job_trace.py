@@ -142,8 +142,8 @@ def read_jobs(stream: JobTrace) -> Jobs:
     if bad and not stream.skip_bad_rows:
         more = f"; and {len(bad) - _LISTED:,} more" if len(bad) > _LISTED else ""
         raise TraceError(
-            f"{len(bad):,} of {reader.rows:,} rows cannot be used (skip_bad_rows: true leaves them out): "
-            f"{'; '.join(bad[:_LISTED])}{more}"
+            f"{len(bad):,} of {reader.rows:,} rows cannot be used (skip_bad_rows: true, or --skip-bad-rows, leaves "
+            f"them out): {'; '.join(bad[:_LISTED])}{more}"
         )
     return reader.jobs(file, len(bad))
 
@@ -265,6 +265,8 @@ def _csv(text: str, file: str, stream: JobTrace) -> Iterator[tuple[int, _Row | s
     reader = csv.reader(text.splitlines(keepends=True))
     try:
         header = [" ".join(name.split()) for name in next(reader, [])]
+        if not any(header):
+            raise TraceError(f"{file}:1: has no header: the first line names the columns, as in submit,gpus,run")
         at = _positions(header, stream, file)
         for record in reader:
             if not record:
@@ -287,7 +289,7 @@ def _positions(header: list[str], stream: JobTrace, file: str) -> list[int]:
         needed.add("run")
     for role in _Row._fields:
         if role in needed and names[role] not in header:
-            near = catalog.unknown("column", names[role], header) if header else f"no column '{names[role]}'"
+            near = catalog.unknown("column", names[role], header)
             raise TraceError(f"{file}:1: {near}; say which one is {role}, for example columns: {{{role}: NAME}}")
     return [header.index(names[role]) if names[role] in header else -1 for role in _Row._fields]
 

@@ -174,6 +174,7 @@ class _Resolver:
             gpus=sizes,
             rate=mean_rate(arrivals) * stream.load,
             mean_work=gpus * mean_ends,
+            mttf=self._mttf(sizes),
         )
 
     def _trace(self, index: int, stream: JobTrace, placed: PlacedJob | None) -> PreparedStream:
@@ -204,6 +205,11 @@ class _Resolver:
             limit = _limits(stream.limit, overhead.of(jobs.gpus, work), lambda: uniform(range(len(work))))
         used = np.unique(partition).tolist()
         self._check_limits(stream, bool(np.isfinite(limit).all()), (self.partitions[at].limit for at in used), path)
+        shortest, cycle = int(np.argmin(limit)), self.scenario.scheduler.cycle
+        if stream.limit is None and cycle > limit[shortest]:
+            job = f"{shown_file(stream)}:{jobs.line[shortest]}; at most: {show(float(limit[shortest]), DURATION)}"
+            rule = f"{show(cycle, DURATION)} is longer than the time limit of the job of {job}"
+            raise PathError(("scheduler", "cycle"), rule)
         longest = np.array([each.limit or math.inf for each in self.partitions])[partition]
         chain = stream.chain.limit if stream.chain is not None else math.inf
         priority = jobs.priority
@@ -231,6 +237,7 @@ class _Resolver:
             gpus=sizes,
             rate=len(work) / max(length, 1.0),
             mean_work=float((work * jobs.gpus).mean()),
+            mttf=self._mttf(sizes),
         )
 
     def _rows(self, jobs: Jobs) -> list[int]:
@@ -396,11 +403,17 @@ class _Resolver:
 
     # Checkpoints and restarts in closed form.
 
-    def _prior(self, gpus: int) -> tuple[float, float]:
+    def _prior(self, gpus: int, sources: Sequence[Source] | None = None) -> tuple[float, float]:
         """Return the mean time to interrupt of a job of some size, and the mean time of detection [s]."""
         scenario, counts = self.scenario, self.site.counts
         share = ceil(gpus / self.site.gpus_per_node) / counts["node"]
-        return prior(self.sources, share, scenario.warmup + scenario.horizon, repair_of(scenario).success)
+        all_ = self.sources if sources is None else sources
+        return prior(all_, share, scenario.warmup + scenario.horizon, repair_of(scenario).success)
+
+    def _mttf(self, sizes: Iterable[int]) -> dict[int, float]:
+        """Return the expected time between unplanned failures of jobs by size [s]."""
+        unplanned = [source for source in self.sources if not source.planned]
+        return {gpus: self._prior(gpus, unplanned)[0] for gpus in sizes}
 
     def _restart(self, stream: AnyStream, sizes: Mapping[int, float]) -> float:
         """Return the time from nodes to running [s], of the mean job where it depends on its size."""

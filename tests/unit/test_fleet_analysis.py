@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import sim
 from analysis import timeline
+from analysis.compare import Variant, compare
 from analysis.fleet import (
     BATCHES,
     ON_QUEUE,
@@ -23,6 +26,7 @@ from analysis.fleet import (
     fleet_ratios,
     job_quantile,
     queue_line,
+    tenant_shares,
 )
 from analysis.metrics import METRICS
 from analysis.page.build import report_of
@@ -31,7 +35,7 @@ from analysis.results.models import RunDocument
 from analysis.results.run import document, render
 from analysis.runs import replicate
 from analysis.study.model import Study
-from sim import BIN_EDGES, Bucket, FleetResult, Prepared
+from sim import BIN_EDGES, Bucket, FleetResult, Prepared, added
 from sim.engine.fleet_result import DIRECT, PREEMPTION, Tally
 from sim.units import HOUR
 from tests import report_sample
@@ -60,7 +64,7 @@ def result() -> FleetResult:
     tally = Tally([0.0, 100.0, 200.0], 16, ["gpu"])
     small, large = tally.account(0, 1), tally.account(1, 8)
     tally.level(0.0, 10, 16, 0, 0, 6)
-    tally.level(100.0, 8, 12, 8, 1, 2)
+    tally.level(100.0, 8, 12, 8, 1, 2, stranded=3)
     tally.charge(small, Bucket.PRODUCTIVE, 0, DIRECT, 200.0, 0.0, 100.0)
     tally.charge(large, Bucket.PRODUCTIVE, 0, DIRECT, 1400.0, 0.0, 200.0)
     tally.charge(large, Bucket.LOST_WORK, 1, DIRECT, 150.0, 100.0, 200.0)
@@ -90,6 +94,8 @@ def value(name: str, windows: slice = slice(None)) -> float:
         ("allocation", 1800 / 3200),
         ("cluster_goodput", 1600 / 3200),
         ("fragmentation", 1 - (600 + 200) / (600 + 400)),
+        ("fragmentation_in_need", 1 - 200 / 400),
+        ("stranded", 300 / 3200),
         ("queue_length", 0.5),
         ("second_order_share", 50 / 200),
         ("wait_first", (0 + 40 + 20) / 3),
@@ -114,6 +120,42 @@ def test_metrics_by_hand(name: str, expected: float) -> None:
     """Each metric is what its definition says, of all jobs and of slices of them."""
     assert value(name) == pytest.approx(expected, rel=1e-12)
     assert name in METRICS
+
+
+@cases(
+    "quotas, weights, entitled, jain",
+    [
+        ((None, None), (1.0, 1.0), (0.5, 0.5), 0.8),
+        ((None, None), (3.0, 1.0), (0.75, 0.25), 1.0),
+        ((12, 4), (1.0, 1.0), (0.75, 0.25), 1.0),
+        ((12, None), (1.0, 1.0), (0.5, 0.5), 0.8),
+        ((16, 0), (1.0, 1.0), (1.0, 0.0), 1.0),
+    ],
+)
+def test_fairness_by_hand(quotas: Any, weights: Any, entitled: Any, jain: float) -> None:
+    """Shares held are 3/4 and 1/4; entitled is a tenant to its quota where all have one, else to its weight."""
+    tally = Tally([0.0, 100.0], 8, [])
+    for tenant, gpu_s in enumerate((600.0, 200.0)):
+        tally.charge(tally.account(0, 1, tenant), Bucket.PRODUCTIVE, 0, DIRECT, gpu_s, 0.0, 100.0)
+    both = tuple(SimpleNamespace(nodes=n, weight=w, name=str(n)) for n, w in zip(quotas, weights, strict=True))
+    shared: Any = SimpleNamespace(**{**vars(prepared()), "tenants": both})
+    fleet = tally.result(100.0)
+    buckets = {key.account: np.bincount([key.bucket], row, len(Bucket)) for key, row in fleet.ledger.items()}
+    assert tenant_shares(shared, buckets) == list(zip((0.75, 0.25), entitled, strict=True))
+    found = fleet_ratios(shared, fleet)["fairness"]
+    assert found.amount / found.base == pytest.approx(jain)
+    assert METRICS["fairness"].is_share
+
+
+def test_longest_wait() -> None:
+    """The longest time in the queue is known by account, of jobs that still wait too; of two runs it is the most."""
+    longest = result().longest
+    assert sorted(longest.values()) == [25.0, 40.0]
+    tally = Tally([0.0, 100.0], 8, [])
+    tally.ended(tally.account(1, 8), "waiting", 10.0, math.nan, 100.0, 8, waited=90.0, run=0.0, useful=0.0)
+    assert [*tally.result(100.0, 0.0).longest.values()] == [90.0]
+    both = added([replace(result(), longest=dict.fromkeys(longest, 3.0)), result()])
+    assert both.longest == longest
 
 
 def test_windows_and_larger_sizes_add_up() -> None:
@@ -270,6 +312,30 @@ def test_document_closes(scenario: str) -> None:
         run.metrics["allocation"].mean * fleet.owned_gpu_s  # type: ignore[operator]
     )
     assert RunDocument.model_validate(json.loads(render(run))).fleet == fleet
+    assert "wait_first@weight=gpu_time" in run.metrics
+    assert not any("@size" in name for name in run.metrics)
+
+
+def test_failures_of_jobs_by_size(scenario: str) -> None:
+    """An MTTF stands beside 1/(N r) of its N nodes, with the Gamma interval of a rate, or is longer than a bound."""
+    run = found(scenario, 2, "horizon=20 d")
+    assert run.fleet is not None
+    sizes = run.fleet.by["size"]
+    per_node = 20 * 86_400
+    assert {name: sizes[name].mttf_expected_s for name in ("1", "8", "32")} == pytest.approx(
+        {"1": per_node, "8": per_node, "32": per_node / 4}
+    )
+    assert run.fleet.by["stream"]["large"].mttf_expected_s is None
+    mttf = sizes["8+"].metrics["mttf"]
+    failures = sum(row.stops for row in run.fleet.stops if row.via == "direct" and row.size >= 8) * 2
+    low, high = (1 / stats.gamma.ppf(q, failures + 0.5) * failures for q in (0.975, 0.025))
+    assert (mttf.method, failures > 3) == ("gamma", True)
+    assert mttf.mean_ci95 == pytest.approx((mttf.mean * low, mttf.mean * high))  # type: ignore[operator]
+    assert sizes["1"].metrics["mttf"].method != "gamma"  # one failure stops all small jobs of a node
+    none = found("same.yaml", 1, "failures=[]").fleet
+    assert none is not None
+    assert none.by["size"]["8"].mttf_expected_s is None
+    assert none.by["size"]["8"].metrics["mttf"].lower_bound95 is not None
 
 
 def test_ledger_closes_in_each_window(scenario: str) -> None:
@@ -325,11 +391,56 @@ def test_commands(scenario: str, tmp_path: Path) -> None:
     assert {row["quantity"] for row in tables["series"]} == {"allocated", "healthy", "queued_gpus", "queued_jobs"}
     keys = [section.key for section in report_of(out).sections]
     assert keys[:2] == ["the-cluster-over-time", "waits-by-size"]
-    compared = report_sample.call("compare", scenario, "same.yaml", "-n", "2", "--json")
-    assert compared.exit_code == 0, compared.output
-    variants = json.loads(compared.stdout)["variants"]
-    change = list(variants.values())[1]["difference"]["wait_first@size=32"]
-    assert change is None or change["mean"] == 0
+
+
+def test_fleets_side_by_side(scenario: str, tmp_path: Path) -> None:
+    """A report of a comparison, and of a study, has both chapters for several fleets, with paired differences."""
+    out, vary = tmp_path / "compared", "scheduler.use=fifo,easy"
+    short = ("--set", "horizon=2 d", "--set", "streams.0.load=1.3")
+    made = report_sample.call("compare", scenario, "--vary", vary, "-n", "2", "-o", str(out), *short)
+    assert made.exit_code == 0, made.output
+    assert "ETTR" in made.stdout.splitlines()[0]  # the goodput of the cluster is that of the load
+    variants = json.loads((out / "compare.json").read_text())["variants"]
+    change = variants["scheduler.use=easy"]["difference"]["wait_first@size=1"]
+    assert change["mean"] < 0
+    report = report_of(out)
+    assert [section.key for section in report.sections][:3] == ["comparison", "the-cluster-over-time", "waits-by-size"]
+    (waits,) = (item for item in report.sections[2].items if getattr(item, "key", "") == "wait-by-size")
+    assert waits.table is not None
+    assert [column.head for column in waits.table.columns] == ["GPUs", "fifo", "easy", "easy − fifo"]
+    means = [variants[f"scheduler.use={use}"]["fleet"]["by"]["size"]["1"]["metrics"]["wait_first"]["mean"]
+             for use in ("fifo", "easy")]  # fmt: skip
+    shown = waits.chart.rows[0].values
+    assert shown[0] / shown[1] == pytest.approx(means[0] / means[1])
+    study = f"""
+name: which
+scenario: {tmp_path / scenario}
+set: {{horizon: 2 d, streams.0.load: 1.3}}
+vary: {{policy: {{path: scheduler.use, choices: [fifo, easy]}}}}
+metrics: ["ettr@size=8+", wait_first]
+replications: 2
+questions: [{{use: best, metric: "ettr@size=8+"}}]
+"""
+    (tmp_path / "study.yaml").write_text(study)
+    swept = report_sample.call("sweep", "study.yaml", "--out", "swept", "-j", "1", "-q")
+    assert swept.exit_code == 0, swept.output
+    sections = {section.key: section for section in report_of(tmp_path / "swept").sections}
+    assert {"the-cluster-over-time", "waits-by-size"} <= set(sections)
+    (again,) = (item for item in sections["waits-by-size"].items if getattr(item, "key", "") == "wait-by-size")
+    assert sorted(again.chart.rows[0].values) == pytest.approx(sorted(shown))  # simulated again, the same numbers
+
+
+def test_where_one_queue_grows(scenario: str) -> None:
+    """Without a mean there is no difference: of a queue that grows only the goodput of the cluster is compared."""
+    variants = [
+        Variant(name, sim.prepare(sim.load(scenario, [f"streams.0.load={load}", "scheduler={use: fifo}"])))
+        for name, load in (("calm", 1), ("full", 8))
+    ]
+    both = compare(variants, 2, processes=1)
+    assert both.headline == "cluster_goodput"
+    assert both.differences[1]["wait_first@size=8"] is None
+    assert both.differences[1]["ettr"] is None
+    assert both.differences[1]["cluster_goodput"] is not None
 
 
 @cases(
@@ -370,19 +481,59 @@ def test_timeline_of_a_part_of_the_run(scenario: str, tmp_path: Path, monkeypatc
     assert "choose a part of the run, --from and --to" in refused.stderr
 
 
-def test_jobs_of_a_run_are_replayed(scenario: str, tmp_path: Path) -> None:
-    """The table of jobs is a trace: a stream reads it, with as many jobs, the same sizes and run times."""
-    out = tmp_path / "out"
-    overrides = ["--set", "failures=[]", "--set", "warmup=0 d", "--set", "scheduler={use: fifo}"]
-    made = report_sample.call("run", scenario, "-n", "1", "--out", str(out), "--tables", "jobs,attempts", *overrides)
+def jobs_of(out: Path, *arguments: str) -> dict[str, dict[str, str]]:
+    """Return the table of jobs of a run, by name."""
+    made = report_sample.call("run", *arguments, "-n", "1", "--out", str(out), "--tables", "jobs,attempts")
     assert made.exit_code == 0, made.output
-    jobs = list(csv.DictReader((out / "jobs.csv").read_text().splitlines()))
-    attempts = list(csv.DictReader((out / "attempts.csv").read_text().splitlines()))
-    assert len(jobs) == len([row for row in attempts if row["state"] == "completed"])
-    stream = f"streams=[{{name: log, use: trace, file: {out / 'jobs.csv'}, limit: exact}}]"
-    replayed = sim.prepare(sim.load(scenario, [stream, "failures=[]", "warmup=0 d"]))
-    arrivals = list(replayed.streams[0].arrivals(1, 0, math.inf))
-    assert [row.gpus for row in arrivals] == [
-        int(row["gpus"]) for row in sorted(jobs, key=lambda row: float(row["submit"]))
-    ]
-    assert sum(row.work for row in arrivals) == pytest.approx(sum(float(row["run"]) for row in jobs))
+    return {row["job"]: row for row in csv.DictReader((out / "jobs.csv").read_text().splitlines())}
+
+
+SHARED = (
+    "--set", "tenants=[{name: a}, {name: b}]", "--set", "partitions=[{name: all}, {name: most, nodes: 0-6}]",
+    "--set", "failures=[]", "--set", "warmup=0 d", "--set", "horizon=2 d",
+    "--set", "streams.0.tenant={a: 1, b: 1}", "--set", "streams.1.tenant=b", "--set", "streams.0.partition=most",
+    "--set", "streams.0.limit={factor: {low: 1, high: 3}}", "--set", "streams.0.load=4",
+)  # fmt: skip
+
+
+def test_jobs_of_a_run_are_replayed(scenario: str, tmp_path: Path) -> None:
+    """The table of jobs is a trace that needs no map: without failures every job starts again to the second."""
+    first = jobs_of(tmp_path / "first", scenario, *SHARED)
+    stream = f"streams=[{{name: log, use: trace, file: {tmp_path / 'first/jobs.csv'}, restart: 0 s, checkpoint: {{}}}}]"
+    again = jobs_of(tmp_path / "again", "same.yaml", *SHARED[:10], "--set", stream)
+    order = sorted((row for row in first.values() if row["end"]), key=lambda row: float(row["submit"]))
+    begin = float(order[0]["submit"])
+    # What is unfinished at the end is not in the replay, so that nothing is compared from its submission on.
+    until = min(float(row["submit"]) for row in first.values() if row["state"] in ("pending", "running"))
+    compared = waited = 0
+    for number, row in enumerate(order):
+        other = again.get(f"log-{number}")
+        if other is not None and float(row["start"]) < until:
+            compared += 1
+            waited += float(row["start"]) > float(row["submit"])
+            same = ("tenant", "partition", "priority", "gpus", "nodes", "state")
+            assert [row[key] for key in same] == [other[key] for key in same]
+            for key in ("submit", "start"):
+                assert float(row[key]) - begin == pytest.approx(float(other[key]), abs=1e-3)
+            assert float(row["run"]) == pytest.approx(float(other["run"]), abs=1e-3)
+    assert compared > 0.5 * len(order)
+    assert waited > 20
+
+
+def test_jobs_that_are_stopped_stand_in_one_row(scenario: str, tmp_path: Path) -> None:
+    """A job has one row: all its attempts, preemptions and lost work, and when it was last put back into the queue."""
+    preempt = ("--set", "scheduler={use: easy, preempt: {mode: requeue}, requeue: {delay: 2 min}}")
+    jobs = jobs_of(tmp_path / "out", scenario, *preempt, "--set", "streams.0.load=3", "--set", "horizon=2 d")
+    attempts: dict[str, list[dict[str, str]]] = {}
+    for row in csv.DictReader((tmp_path / "out/attempts.csv").read_text().splitlines()):
+        attempts.setdefault(f"{row['stream']}-{row['job']}", []).append(row)
+    assert {row["state"] for row in jobs.values()} >= {"completed", "running", "pending"}
+    for name, row in jobs.items():
+        tries = attempts.get(name, [])
+        assert int(row["attempts"]) == len(tries)
+        assert int(row["preemptions"]) == sum(each["state"] == "preempted" for each in tries)
+        assert float(row["lost"]) == pytest.approx(sum(float(each["lost"]) for each in tries))
+        if row["state"] == "completed" and len(tries) > 1:
+            assert float(row["eligible"]) == pytest.approx(float(tries[-2]["end"]) + 120)
+            assert float(row["eligible"]) <= float(tries[-1]["start"])
+    assert any(int(row["attempts"]) > 1 for row in jobs.values())

@@ -59,6 +59,14 @@ def test_the_table_of_jobs_is_read_without_a_map(tmp_path: Path) -> None:
     assert not jobs.notes
 
 
+@cases("mark, end", [(b"", b"\n"), (b"\xef\xbb\xbf", b"\n"), (b"", b"\r\n"), (b"\xef\xbb\xbf", b"\r\n")])
+def test_files_of_other_programs(mark: bytes, end: bytes, tmp_path: Path) -> None:
+    """A byte order mark, and lines as Windows ends them, change nothing."""
+    rows = [b"submit,gpus,run,state", b"0,8,60,completed", b"5,8,30,failed"]
+    jobs = trace(tmp_path, mark + end.join(rows) + end)
+    assert (jobs.submit.tolist(), jobs.run.tolist(), jobs.line.tolist()) == ([0, 5], [60, 30], [2, 3])
+
+
 def test_columns_units_and_dates(tmp_path: Path) -> None:
     """Columns may have other names, numbers another unit, and moments may be dates; run may be end less start."""
     jobs = trace(
@@ -135,7 +143,9 @@ def test_the_standard_workload_format(tmp_path: Path) -> None:
         ("submit,gpus,run\n1,8,5\n2026-11-20,8,5\n", "jobs.csv:3: column 'submit' holds '2026-11-20', but the moments"),
         ("submit,gpus\n1,8\n", "jobs.csv:1: unknown column 'run'"),
         ("when,gpus,run\n1,8,5\n", "columns: {submit: NAME}"),
-        ("", "jobs.csv:1: no column 'submit'"),
+        ("", "jobs.csv:1: has no header: the first line names the columns, as in submit,gpus,run"),
+        ("\n1,2\n", "jobs.csv:1: has no header"),
+        (gzip.compress(b"submit,gpus,run\n1,8,5\n")[:20], "jobs.csv cannot be read: compressed file ended"),
         ("submit,gpus,run\n", "jobs.csv: has no jobs that can be used, of 0 rows"),
         (b"submit,gpus,run\n1,8,\xff\n", "jobs.csv:2: is not UTF-8 text (byte 0xff)"),
         (b"\x1f\x8b\x08\x00broken", "jobs.csv cannot be read"),
@@ -151,7 +161,9 @@ def test_bad_rows_are_counted_and_ten_are_listed(tmp_path: Path) -> None:
     """All bad rows are counted, ten are listed in one line, and on request they are left out and counted."""
     rows = "submit,gpus,run\n" + "1,8,x\n" * 14 + "2,8,5\n"
     text = complaint(tmp_path, rows)
-    assert text.startswith("14 of 15 rows cannot be used (skip_bad_rows: true leaves them out): jobs.csv:2: column")
+    assert text.startswith(
+        "14 of 15 rows cannot be used (skip_bad_rows: true, or --skip-bad-rows, leaves them out): jobs.csv:2"
+    )
     assert text.count("jobs.csv:") == 10
     assert text.endswith("; and 4 more")
     assert "\n" not in text

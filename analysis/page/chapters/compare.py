@@ -591,20 +591,20 @@ def _behind(ranking: RankingFound, metric: Shown, labels: Mapping[str, str]) -> 
     return Picture("comparison-behind", chart, alt, caption)
 
 
-_OF_FLEETS = ("occupancy", "ettr", "jct", "bounded_slowdown", "preemptions")
+_OF_FLEETS = ("occupancy", "cluster_goodput", "ettr", "jct", "bounded_slowdown", "preemptions")
 
 
 def _waits(document: CompareDocument, head: str, names: Mapping[str, str]) -> Grid:
     """Return what jobs of streams meet in each variant: the same jobs, submitted at the same times."""
-    rows, form = [], cell_forms("wait_first")
+    rows, form, beside = [], cell_forms("wait_first"), [name for name in _OF_FLEETS if name != document.headline]
     for name, variant in document.variants.items():
         change, is_first = variant.difference.get("wait_first"), name == document.first
         row = [names[name], text_or_dash(_mean(variant, "wait_first"), form.value)]
         row += ["" if is_first else text_or_dash(change.mean if change else None, form.change)]
         row += ["" if is_first else range_text(change.ci95 if change else None, form.change)]
-        row += [text_or_dash(_mean(variant, other), cell_forms(other).value) for other in _OF_FLEETS]
+        row += [text_or_dash(_mean(variant, other), cell_forms(other).value) for other in beside]
         rows.append(row)
-    heads = [head, METRICS["wait_first"].short, "difference", "95 % interval", *(METRICS[n].short for n in _OF_FLEETS)]
+    heads = [head, METRICS["wait_first"].short, "difference", "95 % interval", *(METRICS[n].short for n in beside)]
     return grid("Waits of the same jobs", heads, rows)
 
 
@@ -775,7 +775,7 @@ def bridge_section(report_data: ReportData) -> Section | None:
     found = bridge_of(before.ensemble.results[:count], after.ensemble.results[:count])
     if found is None:
         return None
-    first, second, short, same = _names(report_data, before, after)
+    first, second, short, same = names_apart(report_data, before, after)
     hours, whole = _hours_a_year(before, after), _documented(report_data, before.name, after.name)
     speeds = _speeds(before, after, count)
     place = f" (both: {same})" if same else ""
@@ -818,7 +818,7 @@ def bridge_section(report_data: ReportData) -> Section | None:
     return Section("bridge", title, tuple(texts), (picture,), tuple(notes))
 
 
-def _names(report_data: ReportData, before: Focus, after: Focus) -> tuple[str, str, str, str]:
+def names_apart(report_data: ReportData, before: Focus, after: Focus) -> tuple[str, str, str, str]:
     """Return what the two are called, the first as it stands behind the second, and what they have in common.
 
     Cells of a study are called by what distinguishes them: ``48 hot spares instead of 32``.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import (
     COUNT,
@@ -11,37 +11,48 @@ from analysis.amounts import (
     capital,
     cell_forms,
     count_text,
+    ends_of,
     gpu_hours,
+    listed,
     number_of,
     percent_text,
     range_text,
+    short_text,
+    shown,
     text_or_dash,
     time_form,
     time_text,
 )
+from analysis.compare import differences
+from analysis.fleet import Slice
 from analysis.metrics import BUCKETS, METRICS, bucket_label
 from analysis.page.account import cause_name
+from analysis.page.chapters.compare import names_apart, variant_labels
 from analysis.page.chapters.inputs import not_covered, stated
 from analysis.page.charts.data import Bar, Bars, Curves, Part, Scale, Series, Stack
 from analysis.page.glossary import glossed
 from analysis.page.model import FirstScreen, Picture, Section, grid, joined
 from analysis.page.sourced import Places, line, number, sentence, worded
 from analysis.results.fleet import interval_method
+from analysis.results.models import RunDocument
 from sim import JOB_BUCKETS, NO_FAILURE
 from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from analysis.amounts import Shown
     from analysis.page.model import Grid, Words
     from analysis.page.report_data import ReportData
-    from analysis.results.models import FleetFound, GroupFound, RunDocument, StopsFound, Summary
+    from analysis.results.models import DifferenceFound, FleetFound, GroupFound, StopsFound, Summary, VariantFound
+    from analysis.statistics.differences import Difference
 
 # What a fleet is judged by, and its jobs by size: tables for the terminal and for pages.
 
 _HEADLINE = (
-    "occupancy", "allocation", "cluster_goodput", "ettr", "wait_first", "jct", "bounded_slowdown", "queue_length",
-    "fragmentation", "preemptions", "second_order_share",
+    "occupancy", "allocation", "cluster_goodput", "ettr", "ettr_no_queue", "wait_first", "wait_total", "jct",
+    "bounded_slowdown", "bounded_slowdown_10min", "queue_length", "fragmentation", "fragmentation_in_need", "stranded",
+    "preemptions", "second_order_share", "fairness",
 )  # fmt: skip
 
 _IDLE_WORDS = {
@@ -57,16 +68,17 @@ _IDLE_WORDS = {
 
 
 def delivered(document: RunDocument) -> Grid:
-    """Return the metrics that a fleet is judged by: mean and interval."""
+    """Return the metrics that a fleet is judged by: mean and interval, and the mean where jobs count by GPU-time."""
     rows = []
     for name in _HEADLINE:
-        summary = document.metrics.get(name)
+        summary, weighted = document.metrics.get(name), document.metrics.get(Slice(name, weight="gpu_time").name)
         if summary is not None and summary.mean is not None:
             form = cell_forms(name).value
-            rows.append((METRICS[name].title, form(summary.mean), range_text(summary.mean_ci95, form)))
+            beside = "" if weighted is None else _mean(weighted, form)
+            rows.append((METRICS[name].title, form(summary.mean), range_text(summary.mean_ci95, form), beside))
     assert document.fleet is not None, "a run with streams"
     how = interval_method(document.fleet, document.replications, time_text(document.warmup_s))
-    return grid("What the fleet delivers", ("", "mean", "95 % interval"), rows, note=how)
+    return grid("What the fleet delivers", ("", "mean", "95 % interval", "by GPU-time"), rows, note=how)
 
 
 def by_size(fleet: FleetFound) -> Grid | None:
@@ -78,26 +90,55 @@ def by_size(fleet: FleetFound) -> Grid | None:
     rows, shades = [], []
     for name, group in sizes.items():
         share = group.gpu_s / every if every else 0.0
-        p95 = group.single_jobs["wait_first"].p95
+        p95 = group.single_jobs["wait_first"].p95 if group.metrics["wait_first"].mean is not None else None
         rows.append((
             f"{int(name):,}",
             count_text(group.jobs),
             percent_text(share, 1),
             _mean(group.metrics["wait_first"], time_text),
             text_or_dash(p95, time_text),
+            text_or_dash(group.longest_wait_s, time_text),
             _mean(group.metrics["bounded_slowdown"], lambda value: f"{value:,.3g}"),
             _mean(group.metrics["ettr"], percent_text),
-            _mean(group.metrics["mttf"], time_text),
+            _mttf(group.metrics["mttf"]),
+            text_or_dash(group.mttf_expected_s, time_text),
             _mean(group.metrics["preemptions"], lambda value: f"{value:,.3g}"),
         ))  # fmt: skip
-        shades.append((None, None, share, *[None] * 6))
-    heads = ("GPUs", "jobs", "GPU-hours", "first wait", "p95 of jobs", "slowdown", "ETTR", "MTTF", "preempted")
-    note = "Sizes are classes: powers of two and more; preempted: per 1,000 GPU-hours."
+        shades.append((None, None, share, *[None] * 8))
+    heads = (
+        "GPUs", "jobs", "GPU-hours", "first wait", "p95 of jobs", "longest", "slowdown", "ETTR", "MTTF", "1/(N r)",
+        "preempted",
+    )  # fmt: skip
+    note = (
+        "Sizes are classes: powers of two and more. Longest: time in the queue, of jobs that still wait too. 1/(N r): "
+        "the MTTF of N nodes by the laws of the scenario. Preempted: per 1,000 GPU-hours."
+    )
     return grid("Waits, goodput and failures by size", heads, rows, shades=shades, note=note)
 
 
 def _sizes(fleet: FleetFound) -> dict[str, GroupFound]:
     return {name: group for name, group in fleet.by.get("size", {}).items() if not name.endswith("+")}
+
+
+def _mttf(summary: Summary) -> str:
+    """Return a time between failures, or what it is longer than where there was none."""
+    bound = summary.lower_bound95
+    return _mean(summary, time_text) if summary.mean is not None or bound is None else f"> {time_text(bound)}"
+
+
+def tenants(fleet: FleetFound) -> Grid | None:
+    """Return what each tenant had; ``None`` without several."""
+    rows = []
+    for name, found in fleet.tenants.items():
+        group = fleet.by["tenant"].get(name) if "tenant" in fleet.by else None
+        ratio = f"{found.held_share / found.entitled_share:.3g}" if found.entitled_share else "-"
+        waits = ["-", "-"]
+        if group is not None:
+            waits = [_mean(group.metrics["wait_first"], time_text), text_or_dash(group.longest_wait_s, time_text)]
+        rows.append((name, percent_text(found.held_share, 1), percent_text(found.entitled_share, 1), ratio, *waits))
+    heads = ("tenant", "share held", "share entitled to", "held / entitled", "first wait", "longest")
+    note = "Shares of the GPU-time of all jobs; a tenant that asks for less than its share holds less."
+    return grid("What tenants had", heads, rows, note=note) if rows else None
 
 
 def _mean(summary: Summary, form: Callable[[float], str]) -> str:
@@ -144,23 +185,22 @@ def _main_cause(fleet: FleetFound, bucket: str) -> str:
 
 def cascades(fleet: FleetFound) -> Grid | None:
     """Return how often running jobs were stopped, by root cause and how it reached them; ``None`` if none was."""
-    sums: dict[tuple[str, str], list[float]] = {}
-    for row in fleet.stops:
-        mine = sums.setdefault((row.via, row.cause), [0.0, 0.0, 0.0])
-        for place, amount in enumerate((row.stops, row.gpus, row.lost_gpu_s)):
-            mine[place] += amount
     rows = [
-        (
-            cause_name(cause),
-            _order(via, cause),
-            count_text(stops),
-            f"{gpus / stops:,.3g}",
-            f"{lost / HOUR:,.0f}",
-        )
-        for (via, cause), (stops, gpus, lost) in sorted(sums.items(), key=lambda item: -item[1][2])
+        (*key, count_text(stops), f"{gpus / stops:,.3g}", f"{lost / HOUR:,.0f}")
+        for key, (stops, gpus, lost) in _stops(fleet).items()
     ]
     heads = ("root cause", "how", "stops", "GPUs of a job", "GPU-hours of work lost")
     return grid("What stopped running jobs", heads, rows, (0, 1)) if rows else None
+
+
+def _stops(fleet: FleetFound) -> dict[tuple[str, str], list[float]]:
+    """Return stops, their GPUs and lost work [GPU s] by root cause and how it reached the job, most work first."""
+    sums: dict[tuple[str, str], list[float]] = {}
+    for row in fleet.stops:
+        mine = sums.setdefault((cause_name(row.cause), _order(row.via, row.cause)), [0.0, 0.0, 0.0])
+        for place, amount in enumerate((row.stops, row.gpus, row.lost_gpu_s)):
+            mine[place] += amount
+    return dict(sorted(sums.items(), key=lambda item: -item[1][2]))
 
 
 _FIRST_ORDER = frozenset({"demand", "reclaim"})
@@ -188,13 +228,8 @@ def terminal_tables(document: RunDocument) -> Iterator[Grid]:
     fleet = document.fleet
     assert fleet is not None, "a run with streams"
     yield delivered(document)
-    sizes, stops = by_size(fleet), cascades(fleet)
-    if sizes is not None:
-        yield sizes
-    yield where(fleet)
-    if stops is not None:
-        yield stops
-    yield ends(fleet)
+    tables = (by_size(fleet), tenants(fleet), where(fleet), cascades(fleet), ends(fleet))
+    yield from (table for table in tables if table is not None)
 
 
 # ----------------------------------------
@@ -298,11 +333,14 @@ def _glance(fleet: FleetFound) -> Picture:
 
 
 def section(report_data: ReportData) -> Section | None:
-    """Return the cluster over time and where its GPU-hours went; ``None`` without streams."""
-    document = report_data.run if report_data.kind == "run" else None
-    fleet = None if document is None else document.fleet
-    if document is None or fleet is None or not fleet.windows:
+    """Return the cluster over time and where its GPU-hours went, of several side by side; ``None`` without streams."""
+    fleets = _fleets(report_data)
+    if fleets[1:]:
+        return _over_time_beside(fleets)
+    document = fleets[0].document if fleets else None
+    if not isinstance(document, RunDocument) or document.fleet is None or not document.fleet.windows:
         return None
+    fleet = document.fleet
     occupancy = document.metrics["occupancy"].mean or 0.0
     days = tuple((window.start_s + window.end_s) / 2 / DAY for window in fleet.windows)
     curves = [
@@ -316,7 +354,7 @@ def section(report_data: ReportData) -> Section | None:
     alt = f"GPUs over {days[-1]:.3g} days: in working order, and of jobs. {title}."
     queue_title = f"The queue asks for {most.queued_gpus:,.0f} GPUs at most"
     if fleet.growth is not None and fleet.growth.saturated:
-        queue_title = f"The queue grows by {fleet.growth.gpus_per_day:,.3g} GPUs a day"
+        queue_title = f"The queue grows by {short_text(fleet.growth.gpus_per_day)} GPUs a day"
     queue = Curves(
         queue_title,
         Scale("days"),
@@ -333,10 +371,11 @@ def section(report_data: ReportData) -> Section | None:
         delivered(document),
     )
     runs = number_of(document.replications, "replication")
-    texts = (
+    texts: tuple[str, ...] = (
         f"In the mean of {runs} {count_text(fleet.jobs)} jobs were submitted; the cluster had "
         f"{gpu_hours(fleet.owned_gpu_s)}.",
     )
+    texts = texts if report_data.kind == "run" else (f"Of {fleets[0].name}, simulated again.", *texts)
     return Section(
         "the-cluster-over-time", title, texts, items, tuple(f"{capital(text)}." for text in document.notes[:3])
     )
@@ -369,10 +408,12 @@ def _words(stack: Stack) -> str:
 
 def by_size_section(report_data: ReportData) -> Section | None:
     """Return what jobs of each size waited for, reached and lost; ``None`` where all are of one size."""
-    document = report_data.run if report_data.kind == "run" else None
-    fleet = None if document is None else document.fleet
+    fleets = _fleets(report_data)
+    if fleets[1:]:
+        return _by_size_beside(fleets)
+    fleet = fleets[0].document.fleet if fleets else None
     table = None if fleet is None else by_size(fleet)
-    if document is None or fleet is None or table is None:
+    if fleet is None or table is None:
         return None
     sizes = _sizes(fleet)
     items: list[Picture | Grid] = []
@@ -401,7 +442,7 @@ def by_size_section(report_data: ReportData) -> Section | None:
     stops = _stops_by_size(fleet.stops, sizes)
     if stops is not None:
         items.append(stops)
-    items += [each for each in (cascades(fleet), ends(fleet)) if each is not None]
+    items += [each for each in (_mttf_by_size(sizes), cascades(fleet), tenants(fleet), ends(fleet)) if each is not None]
     notes = (
         "A mean over jobs is mostly one of small jobs: by GPU-time the large ones count, and both are in the tables of "
         "the run.",
@@ -415,6 +456,24 @@ def _bar(name: str, summary: Summary, size: float) -> Bar:
     low, high = summary.mean_ci95 or (None, None)
     span = None if low is None or high is None else (low / size, high / size)
     return Bar(number_of(int(name), "GPU"), (summary.mean / size,), (span,))
+
+
+def _mttf_by_size(sizes: Mapping[str, GroupFound]) -> Picture | None:
+    """Return the time between failures of jobs by size, beside 1/(N r); ``None`` with fewer than two that failed."""
+    known = {int(name): group for name, group in sizes.items() if group.metrics["mttf"].mean and group.mttf_expected_s}
+    if len(known) < 2:
+        return None
+    places, found = tuple(map(float, known)), [group.metrics["mttf"] for group in known.values()]
+    hours = tuple((each.mean or 0.0) / HOUR for each in found)
+    spans = tuple(ends and (ends[0] / HOUR, ends[1] / HOUR) for ends in (ends_of(each.mean_ci95) for each in found))
+    law = tuple((group.mttf_expected_s or 0.0) / HOUR for group in known.values())
+    largest, words = max(known), time_text(found[-1].mean or 0.0)
+    title = f"Jobs of {number_of(largest, 'GPU')} run {words} between failures; 1/(N r) is {time_text(law[-1] * HOUR)}"
+    series = (Series("simulated", places, hours, spans), Series("1/(N r)", places, law, look="dashed", hue=-1))
+    chart = Curves(title, Scale("GPUs of a job", is_log=True), Scale("hours between failures", is_log=True), series)
+    return Picture("mttf-by-size", chart, f"Running time between failures by size of the job. {title}.",
+                   "1/(N r): N nodes that each fail at the rate r, one node for smaller jobs. Shaded: 95 % intervals "
+                   "of a constant rate (Gamma); none below a node, where a failure stops several jobs.")  # fmt: skip
 
 
 _WAYS = ("a failure, drain or limit", "a job of a higher class", "a job that a failure put back")
@@ -439,3 +498,185 @@ def _stops_by_size(stops: Sequence[StopsFound], sizes: Mapping[str, GroupFound])
     title = f"{percent_text(second / every, 0)} of preemptions were begun by a failure elsewhere"
     chart = Bars(title, "stops in 1,000 GPU-hours", _WAYS, tuple(rows))
     return Picture("stops-by-size", chart, f"Bars of stops by size of the stopped job and by who stopped it. {title}.")
+
+
+# ----------------------------------------
+# The same two chapters of several fleets, side by side: variants of a comparison, or points of a study.
+
+
+class _Fleet(NamedTuple):
+    """A fleet that a report shows, and how far its metrics are from those of the first one, on the same failures."""
+
+    name: str
+    document: RunDocument | VariantFound
+    difference: Mapping[str, Difference | DifferenceFound | None]
+
+    @property
+    def fleet(self) -> FleetFound:
+        """What its streams came to."""
+        assert self.document.fleet is not None, "a document of streams"
+        return self.document.fleet
+
+    def of_size(self, metric: str, size: int) -> Summary | None:
+        """Return a metric of the jobs of a size."""
+        group = _sizes(self.fleet).get(str(size))
+        return None if group is None else group.metrics.get(metric)
+
+
+_MOST_BESIDE = 4
+
+
+def _fleets(report_data: ReportData) -> list[_Fleet]:
+    """Return what a report shows of streams, the one that others are held against first; none without streams.
+
+    Of a study these are the point that answers its question and the one that it is held against, simulated again.
+    """
+    if report_data.kind == "run":
+        document = report_data.run
+        return [] if document.fleet is None else [_Fleet(document.scenario, document, {})]
+    if report_data.kind == "compare":
+        comparison = report_data.comparison
+        labels = variant_labels(list(comparison.variants))
+        order = dict.fromkeys((comparison.first, *comparison.order, *comparison.variants))
+        found = ((labels[name], comparison.variants[name]) for name in [*order][:_MOST_BESIDE])
+        return [_Fleet(name, variant, variant.difference) for name, variant in found if variant.fleet is not None]
+    after, before = report_data.looked_at, report_data.against
+    if after is None or not after.scenario.streams:
+        return []
+    if before is None:
+        return [_Fleet(after.name, after.document, {})]
+    first, second, *_ = names_apart(report_data, before, after)
+    change = differences(after.ensemble, before.ensemble)
+    return [_Fleet(first, before.document, {}), _Fleet(second, after.document, change)]
+
+
+def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
+    """Return the cluster over time, where its GPU-hours went, and what it delivers."""
+    first = fleets[0]
+    shares = listed([
+        f"{PERCENT.value(mean)} with {each.name}" for each in fleets
+        if (mean := each.document.metrics["occupancy"].mean) is not None
+    ])  # fmt: skip
+    most = max(fleets, key=lambda each: sum(window.queued_gpus for window in each.fleet.windows))
+    titles = f"Jobs hold {shares} of the GPUs in working order", f"The queue is longest with {most.name}"
+    items: list[Picture | Grid] = []
+    quantities = ("allocated", "GPUs of jobs"), ("queued_gpus", "GPUs that waiting jobs ask for")
+    for (quantity, words), title in zip(quantities, titles, strict=True):
+        series = tuple(
+            Series(
+                each.name,
+                tuple((window.start_s + window.end_s) / 2 / DAY for window in each.fleet.windows),
+                tuple(getattr(window, quantity) for window in each.fleet.windows),
+                hue=hue,
+            )
+            for hue, each in enumerate(fleets)
+        )
+        key = "occupancy-over-time" if quantity == "allocated" else "queue-over-time"
+        items.append(Picture(key, Curves(title, Scale("days"), Scale(words), series), f"{words} over time. {title}."))
+    items.append(_lost_beside(fleets))
+    if isinstance(first.document, RunDocument):  # a comparison has a table of all metrics
+        items.append(_delivered_beside(fleets))
+    return Section("the-cluster-over-time", titles[0], (), tuple(items))
+
+
+def _delivered_beside(fleets: Sequence[_Fleet]) -> Grid:
+    """Return the metrics that fleets are judged by, and differences to the first."""
+    heads = ("", *(each.name for each in fleets), *(f"{each.name} − {fleets[0].name}" for each in fleets[1:]))
+    rows = []
+    for metric in _HEADLINE:
+        found = [each.document.metrics.get(metric) for each in fleets]
+        form = shown(metric, [None if summary is None else summary.mean for summary in found])
+        if any(summary is not None and summary.mean is not None for summary in found):
+            rows.append((METRICS[metric].title, *(form.worded(summary) or "-" for summary in found),
+                         *(_changed(form, each, metric) for each in fleets[1:])))  # fmt: skip
+    return grid("What the fleets deliver, and differences on the same jobs and failures", heads, rows)
+
+
+def _changed(form: Shown, fleet: _Fleet, metric: str) -> str:
+    """Return a difference with its interval, or that the data do not show one."""
+    found = fleet.difference.get(metric)
+    return "-" if found is None else "the same" if found.mean == 0 else form.change(found)
+
+
+def _lost_beside(fleets: Sequence[_Fleet]) -> Picture:
+    """Return where the GPU-time went that was not productive."""
+    parts = [
+        {key: 100 * amount / each.fleet.owned_gpu_s for key, amount in spent(each.fleet).items()} for each in fleets
+    ]
+    keys = dict.fromkeys(key for mine in parts for key in mine)
+    rows = {key: tuple(mine.get(key, 0.0) for mine in parts) for key in keys}
+    names = {key: f"idle: {_IDLE_WORDS[key[1]]}" if key[1] else bucket_label(key[0]) for key in rows}
+    order = sorted(rows, key=lambda key: -max(rows[key]))
+    lost = [key for key in order if key[0] != "productive"]
+    bars = tuple(Bar(capital(names[key]), rows[key]) for key in lost[:_MOST_BARS])
+    apart = max(lost, key=lambda key: max(rows[key]) - min(rows[key]))
+    shares = [f"{share:.2g} % with {each.name}" for share, each in zip(rows[apart], fleets, strict=True)]
+    title = f"What differs most is GPU-time {names[apart]}, {listed(shares)}"
+    heads = ("", *(each.name for each in fleets))
+    table = [(capital(names[key]), *(percent_text(share / 100) for share in rows[key])) for key in order]
+    chart = Bars(title, "% of all GPU-time", tuple(each.name for each in fleets), bars)
+    return Picture("every-gpu-hour", chart, f"Bars of GPU-time that was not productive. {title}.",
+                   "Shares of all GPUs of the cluster, used or not.",
+                   grid("Where every GPU-hour went", heads, table))  # fmt: skip
+
+
+def _by_size_beside(fleets: Sequence[_Fleet]) -> Section | None:
+    """Return waits, ETTR and stops by size; ``None`` where all jobs are of one size."""
+    sizes = sorted({int(name) for each in fleets for name in _sizes(each.fleet)})
+    if len(sizes) < 2:
+        return None
+    waits = _metric_by_size(fleets, "wait_first", sizes, "wait-by-size")
+    items: list[Picture | Grid] = [waits, _metric_by_size(fleets, "ettr", sizes, "ettr-by-size")]
+    rows: dict[tuple[str, str], list[str]] = {}
+    for place, each in enumerate(fleets):
+        for (cause, how), (stops, _, lost) in _stops(each.fleet).items():
+            row = rows.setdefault((cause, how), ["-"] * 2 * len(fleets))
+            row[2 * place : 2 * place + 2] = count_text(stops), f"{lost / HOUR:,.0f}"
+    heads = [f"{what}, {each.name}" for each in fleets for what in ("stops", "GPU-hours lost")]
+    if rows:
+        table = [(*key, *row) for key, row in rows.items()]
+        items.append(grid("What stopped running jobs", ("root cause", "how", *heads), table, (0, 1)))
+    names = dict.fromkeys(name for each in fleets for name in each.fleet.outcomes)
+    totals = [sum(row.gpu_s for row in each.fleet.outcomes.values()) or 1.0 for each in fleets]
+    ended = [
+        (name.replace("_", " "), *(
+            percent_text(each.fleet.outcomes[name].gpu_s / total, 1) if name in each.fleet.outcomes else "-"
+            for each, total in zip(fleets, totals, strict=True)
+        ))
+        for name in names
+    ]  # fmt: skip
+    items.append(grid("How jobs ended, of GPU-time", ("", *(each.name for each in fleets)), ended))
+    note = "Differences are of the same jobs, submitted at the same times, and of the same failures."
+    return Section("waits-by-size", waits.title, (), tuple(items), (note,))
+
+
+def _metric_by_size(fleets: Sequence[_Fleet], metric: str, sizes: Sequence[int], key: str) -> Picture:
+    """Return a metric by size, a bar for each fleet, and paired differences to the first in a table."""
+    first, label = fleets[0], METRICS[metric].label
+    found = {size: [each.of_size(metric, size) for each in fleets] for size in sizes}
+    form = shown(metric, [each.mean for row in found.values() for each in row if each is not None])
+    bars, rows, apart = [], [], []
+    for size, row in found.items():
+        whole = Slice(metric, "size", str(size)).name
+        bars.append(Bar(
+            number_of(size, "GPU"),
+            tuple(None if each is None else form.of(each.mean) for each in row),
+            tuple(None if each is None else form.ends(each.mean_ci95) for each in row),
+        ))  # fmt: skip
+        changes = [_changed(form, each, whole) for each in fleets[1:]]
+        rows.append((f"{size:,}", *("-" if each is None else form.worded(each) or "-" for each in row), *changes))
+        for each in fleets[1:]:
+            change = each.difference.get(whole)
+            if change is not None and change.resolved:
+                apart.append((abs(change.mean), size, each.name, change))
+    title = f"{capital(label)} differs at no size by more than chance"
+    if apart:
+        _, size, name, most = max(apart, key=lambda entry: entry[0])
+        way = "less" if most.mean < 0 else "more"
+        title = f"With {name} instead of {first.name}, {label} of jobs of {number_of(size, 'GPU')} is "
+        title += f"{form.distance(most.mean, most.ci95)} {way}"
+    heads = ["GPUs", *(each.name for each in fleets), *(f"{each.name} − {first.name}" for each in fleets[1:])]
+    chart = Bars(title, form.unit, tuple(each.name for each in fleets), tuple(bars))
+    return Picture(key, chart, f"Bars of {label} by size of the job. {title}.",
+                   "Sizes are classes of powers of two; whiskers: 95 % intervals, wider than those of differences.",
+                   grid(f"{capital(label)} by size", heads, rows, (), note="In brackets 95 % intervals."))  # fmt: skip

@@ -30,6 +30,7 @@ from analysis.amounts import (
     percent_text,
     points_text,
     range_text,
+    short_text,
     text_or_dash,
     time_form,
     time_text,
@@ -1219,7 +1220,7 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
         text += f", MFU {percent_text(plan.mfu, 1)}" if plan.mfu is not None else ""
         yield "job", text
     for stream in prepared.streams:
-        rate = f", {stream.rate * DAY:,.4g} jobs a day" if stream.rate else ""
+        rate = f", {short_text(stream.rate * DAY)} jobs a day" if stream.rate else ""
         yield "stream", f"{stream.name}: {_sizes(stream.gpus)}{rate}"
     first = prepared.jobs[0] if prepared.jobs else None
     is_hit = first is not None and first.mtti < math.inf

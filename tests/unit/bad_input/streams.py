@@ -68,6 +68,14 @@ CASES = [
         scheduler="\nscheduler: {use: fifo, cycle: §1 min}",
         files={"jobs.csv": "submit,gpus,run\n0,8,1\n"},
     ),
+    stream(
+        "cycle above the limit of a job of a trace",
+        "name: s, use: trace, file: jobs.csv",
+        "scheduler.cycle: 1 min is longer than the time limit of the job of",
+        "jobs.csv:3; at most: 45 s",
+        scheduler="\nscheduler: {use: fifo, cycle: §1 min}",
+        files={"jobs.csv": "submit,gpus,run,limit\n0,8,1,600\n1,8,1,45\n"},
+    ),
     stream("no such trace", "name: s, use: trace, file: §jab.csv", "did you mean 'job.csv'?", files={"job.csv": ""}),
     stream(
         "trace of a job that is too large",
