@@ -20,7 +20,8 @@ from sim.engine.nodes import Level, Place
 from sim.engine.result import Attempt
 from sim.engine.stream_job import Allocation, NamedJob, StreamJob
 from sim.policies.contracts import ANY_POOL, Bucket, Requeue, Save
-from sim.policies.planner import Planner, Pool, Quota
+from sim.policies.planner import Planner
+from sim.policies.queue import Pool, Quota
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from sim.engine.prepared import Prepared, PreparedStream
     from sim.failures import Source
     from sim.policies.contracts import PoolName
-    from sim.policies.planner import Pending
+    from sim.policies.queue import Pending
     from sim.scenario.streams import Arrival, Tenant
 
 _IDLE = int(Place.IDLE)

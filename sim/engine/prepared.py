@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sim.failures import Source
     from sim.input.scenario import AnyRecovery, AnyRepair, AnyScheduler, Scenario
     from sim.policies.checkpoint import Ladder, Periodic
-    from sim.policies.planner import Pool
+    from sim.policies.queue import Pool
     from sim.scenario.model import CostSpec
     from sim.scenario.streams import Arrival, Chain, Cost, Partition, Tenant
     from sim.steps import StepPlan

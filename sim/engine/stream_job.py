@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sim.engine.fleet_result import DIRECT
 from sim.engine.job import Clock
-from sim.policies.planner import Pending
+from sim.policies.queue import Pending
 
 if TYPE_CHECKING:
     from sim.engine.job import Job

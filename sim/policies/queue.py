@@ -1,18 +1,112 @@
-"""What the planner keeps in order: queued jobs, expected ends, free nodes ahead, running jobs of a class."""
+"""What the planner works with: nodes, quotas and jobs; queued jobs, expected ends and free nodes ahead in order."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from bisect import bisect_left, bisect_right, insort
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from sim.policies.planner import Pending
-
 INF = math.inf
+
+
+class Pool(NamedTuple):
+    """Nodes that are alike to the planner; nobody starts on them who may run into one of the `windows` [s]."""
+
+    nodes: int
+    domain: int = 0
+    partitions: tuple[int, ...] = (0,)
+    windows: tuple[tuple[float, float], ...] = ()
+
+
+class Quota(NamedTuple):
+    """What a tenant may use [GPU]: its own, what it may borrow beside that, and what of its own others may have."""
+
+    nominal: float = INF
+    borrow: float = INF
+    lend: float = INF
+    weight: float = 1.0
+
+
+class Share:
+    """A node that jobs below a node share; `node` is for the engine, which chooses it."""
+
+    __slots__ = ("claimed", "end", "free", "jobs", "lost", "node", "number", "pool")
+
+    def __init__(self, number: int, pool: int, gpus: int) -> None:
+        self.number = number
+        self.pool = pool
+        self.free = gpus
+        self.end = 0.0
+        self.jobs: dict[Pending, None] = {}
+        self.claimed: Pending | None = None
+        self.lost = 0
+        """Jobs of it that would be stopped, while victims are chosen."""
+        self.node: Any = None
+
+
+Place: TypeAlias = "tuple[tuple[int, int], ...] | Share"
+
+"""Nodes of each pool, or the node that a job shares."""
+
+
+class Pending:
+    """A job in the queue, or one that runs.
+
+    Parameters
+    ----------
+    number, submit
+        Ties are broken by submit [s], then number.
+    nodes, gpus
+        Whole nodes, 0 for a job below a node; GPUs that it asks for.
+    limit
+        Time limit that is left [s]; infinite without one.
+    eligible
+        Since when it may start, and its age counts [s].
+    owner
+        What the engine keeps of it.
+    """
+
+    __slots__ = (
+        "claim", "eligible", "end", "entry", "gpus", "lane", "leaving", "limit", "nodes", "number", "owner",
+        "partition", "preemptions", "preemptor", "priority", "serial", "share", "size", "start", "submit", "target",
+        "tenant", "victims", "where",
+    )  # fmt: skip
+
+    def __init__(
+        self, number: int, nodes: int, gpus: int, *, limit: float = INF, priority: float = 0, submit: float = 0.0,
+        eligible: float | None = None, tenant: int = 0, partition: int = 0, owner: Any = None,
+    ) -> None:  # fmt: skip
+        self.number = number
+        self.nodes = nodes
+        self.gpus = gpus
+        self.limit = limit
+        self.priority = priority
+        self.submit = submit
+        self.eligible = submit if eligible is None else eligible
+        self.tenant = tenant
+        self.partition = partition
+        self.owner = owner
+        self.preemptions = 0
+        self.serial = 0
+        self.size = gpus
+        """GPUs that it takes."""
+        self.lane: Lane | None = None
+        self.entry: tuple[Any, ...] = ()
+        self.start = self.end = math.nan
+        self.where: tuple[tuple[int, int], ...] = ()
+        self.share: Share | None = None
+        self.leaving: dict[int, int] = {}
+        """Nodes of each pool that are drained: they leave with the end of the job."""
+        self.preemptor: Pending | None = None
+        self.victims: dict[Pending, None] = {}
+        """Who is being stopped for it and still runs."""
+        self.target: dict[int, int] = {}
+        """Nodes of each pool that it will start on when its victims are gone, and those that it has of them."""
+        self.claim: dict[int, int] = {}
 
 
 class Ordered:

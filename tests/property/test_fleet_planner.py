@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.policies.planner import Planner, Pool, Quota
-from sim.policies.queue import Ordered, nodes_of
+from sim.policies.queue import Ordered, Pool, Quota, nodes_of
 from tests.cases import cases
 from tests.pace import SEED, budget
 from tests.planning import Replay, Work, workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from sim.policies.planner import Planner
 
 GPUS = 4
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.policies.planner import Pending, Planner, Pool, Quota
+from sim.policies.planner import Planner
+from sim.policies.queue import Pending, Pool, Quota
 from sim.policies.scheduler import Scheduler
 from tests.cases import cases
 from tests.planning import Replay, Work
