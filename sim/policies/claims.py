@@ -291,10 +291,11 @@ class Claims:
     def _lifted(self, candidates: Iterable[Pending], job: Pending, now: float) -> list[Pending]:
         """Count candidates as gone until a job fits, and return them; nobody if it never does."""
         chosen: list[Pending] = []
+        claimed = sum(job.claim.values())
         for victim in candidates:
             chosen.append(victim)
             self._lift(victim, 1)
-            if self._would_fit(job, chosen, now):
+            if self._count(job) + claimed >= job.nodes and self._would_fit(job, chosen, now):
                 return chosen
         for victim in chosen:
             self._lift(victim, -1)
@@ -455,13 +456,15 @@ class Claims:
     def _number(self, job: Pending) -> None:
         job.serial = next(self._serials)
         job.size = job.nodes * self.gpus or job.gpus
+        job.shape = job.nodes, job.gpus, job.limit, job.partition
 
     def _class(self, job: Pending) -> float:
         return self.tiers[job.partition] if self.keys.preempt.who == "tier" else job.priority
 
     def _count(self, job: Pending) -> int:
         """Return the free nodes of a job's partition."""
-        return sum(self.free[pool] for pool in self._of[job.partition])
+        pools = self._of[job.partition]
+        return self.free[pools[0]] if len(pools) == 1 else sum(self.free[pool] for pool in pools)
 
     def _add(self, job: Pending, capped: bool) -> None:
         order = self.keys.order
@@ -520,12 +523,15 @@ class Claims:
     def _turn(self, now: float) -> float:
         """Return when the order of the queue may next change though nothing happens [s]; infinite for never.
 
-        Shares change at each calculation (Slurm's PriorityCalcPeriod). Age lifts all alike until that of a job is full;
-        from then on others catch up with it, which is seen at the calculations.
+        Shares change at each calculation (Slurm's PriorityCalcPeriod), which matters where several tenants wait. Age
+        lifts all alike until that of a job is full; from then on others catch up with it, which is seen at the
+        calculations.
         """
         order = self.keys.order
-        kinds = {lane.capped for lane in self.lanes.values() if lane}
-        if order.fair_share.weight or len(kinds) == 2:
+        waiting = [lane for lane in self.lanes.values() if lane]
+        kinds = {lane.capped for lane in waiting}
+        shares_differ = order.fair_share.weight > 0 and len({lane.tenant for lane in waiting}) > 1
+        if shares_differ or len(kinds) == 2:
             every = order.fair_share.every
             return math.floor(now / every) * every + every
         while self._caps and self._caps[0][-1].lane is None:

@@ -308,6 +308,10 @@ class Planner(Claims):
         self._dirty = False
         self._fresh = []
         most = self._most()
+        refused: dict[tuple[float, ...], bool] = {}
+        """Shapes of jobs that fit nowhere, and whether not even within the window; what is free only becomes less."""
+        waits = {lane.partition for lane in self.lanes.values() if lane}
+        may_change = self._exact or self._windows or self._has_quota
         for job in fresh if old else self._in_order(now):
             self._tests -= 1
             if self._tests < 0:
@@ -315,20 +319,32 @@ class Planner(Claims):
             if job.size > most and self._left[job.partition] <= 0 and not self._preempts:
                 self._tail = job.entry
                 continue
+            shape = job.shape
+            has_claims = bool(job.claim) or job.share is not None
+            if refused.get(shape) and not has_claims and self._left[job.partition] > 0:
+                self._left[job.partition] -= 1
+                continue
             place = None
             admitted = self._admits(job)
-            if admitted:
+            if admitted and (has_claims or shape not in refused):
                 place = self._find(job, now)
+                if place is None and not (has_claims or self.keys.wait):
+                    refused[shape] = False
+            was_blocked = bool(self._blocked)
             if place is None and job.partition not in self._blocked:
                 place = self._take_over(job, now, admitted)
+                if self._claimers:
+                    refused.clear()
             if place is not None:
                 starts.append(job)
                 self._begin(job, now, place)
                 most = self._most()
+                if not job.nodes:
+                    refused.clear()  # the node that it has may have room for others
                 continue
             if self._why == "no_queue":
                 self._why = self._blocked_by(job, admitted)
-            elif self._blocked and self._why == "too_few" and admitted and self._count(job) >= max(job.nodes, 1):
+            elif was_blocked and self._why == "too_few" and admitted and self._count(job) >= max(job.nodes, 1):
                 self._why = "reservation"
             self._tail = job.entry
             reserves = admitted and self._left[job.partition] > 0
@@ -338,8 +354,11 @@ class Planner(Claims):
                 self._left[job.partition] -= 1
                 self._heads.append(job)
                 self._blocked.add(job.partition)
-                self._reserve(job, now)
-            if not (self._exact or self._preempts or self.stranded or any(self.free)):
+                if not self._reserve(job, now) and was_blocked and shape in refused and not may_change:
+                    refused[shape] = True
+            if not (self._exact or self.stranded or any(self.free)) and (
+                not self._preempts or not (may_change or self._claimers or waits - self._blocked)
+            ):
                 break
         for job in starts:
             if job.lane is not None:
@@ -425,8 +444,8 @@ class Planner(Claims):
     # ----------------------------------------
     # Reservations.
 
-    def _reserve(self, job: Pending, now: float) -> None:
-        """Keep the earliest place and time for a job that is passed."""
+    def _reserve(self, job: Pending, now: float) -> bool:
+        """Keep the earliest place and time for a job that is passed; return whether there is one within the window."""
         nodes = max(job.nodes, 1)
         if not self._deep:
             pool = self._of[job.partition][0]
@@ -434,22 +453,23 @@ class Planner(Claims):
             if shadow - now <= self._window and shadow < INF:
                 self._shadows[pool] = shadow
                 self._extras[pool] = extra if self.keys.extra else 0
-            return
+            return True
         pools = self._of[job.partition]
         if len(pools) == 1:
             pool = pools[0]
-            start = self._profiles[pool].earliest(nodes, job.limit)
+            start = self._profiles[pool].earliest(nodes, job.limit, now + self._window + 1.0)
             place: Any = ((pool, nodes),)
         else:
             start, place = self._earliest(job, nodes, pools)
         if start == INF or start - now > self._window:
-            return
+            return False
         for pool, count in place:
             self._profiles[pool].take(start, start + job.limit, count)
             self._shadows[pool] = min(self._shadows[pool], start)
         if self._exact:
             job.target = dict(place)
             heapq.heappush(self._planned, (start, len(self._heads), job))
+        return True
 
     def _shadow(self, pool: int, nodes: int, now: float) -> tuple[float, int]:
         """Return when `nodes` are expected to be free, and how many more are then; all that end at once count."""

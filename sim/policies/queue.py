@@ -72,8 +72,8 @@ class Pending:
 
     __slots__ = (
         "claim", "eligible", "end", "entry", "gpus", "lane", "leaving", "limit", "nodes", "number", "owner",
-        "partition", "preemptions", "preemptor", "priority", "serial", "share", "size", "start", "submit", "target",
-        "tenant", "victims", "where",
+        "partition", "preemptions", "preemptor", "priority", "serial", "shape", "share", "size", "start", "submit",
+        "target", "tenant", "victims", "where",
     )  # fmt: skip
 
     def __init__(
@@ -94,6 +94,8 @@ class Pending:
         self.serial = 0
         self.size = gpus
         """GPUs that it takes."""
+        self.shape: tuple[float, ...] = ()
+        """What it asks for: jobs of one shape fit in the same places."""
         self.lane: Lane | None = None
         self.entry: tuple[Any, ...] = ()
         self.start = self.end = math.nan
@@ -186,24 +188,31 @@ def _least(block: list[tuple[Any, ...]]) -> tuple[int, float]:
 
 
 class Profile:
-    """Free nodes of a pool from now on: `free[i]` from `times[i]` to the next."""
+    """Free nodes of a pool from now on: `free[i]` from `times[i]` to the next. They only become fewer."""
 
-    __slots__ = ("free", "times")
+    __slots__ = ("free", "known", "times")
 
     def __init__(self, now: float, free: int, ends: Ordered) -> None:
         self.times = [now]
         self.free = [free]
+        self.known: dict[int | tuple[int, float], float] = {}
+        """Before when so many nodes are not free, and not for how long, as far as was asked [s]."""
         soon = math.nextafter(now, INF)
+        times, frees, last = self.times, self.free, now
         for end, _, nodes in itertools.chain.from_iterable(ends.blocks):
-            at = max(end, soon)  # a job beyond its limit may end at any moment, but has not
-            if at == INF:
-                break
             free += nodes
-            if at > self.times[-1]:
-                self.times.append(at)
-                self.free.append(free)
+            if end > last:
+                if end == INF:
+                    break
+                last = end if end > soon else soon
+                times.append(last)
+                frees.append(free)
+            elif last == now:
+                last = soon  # a job beyond its limit may end at any moment, but has not
+                times.append(last)
+                frees.append(free)
             else:
-                self.free[-1] = free
+                frees[-1] = free
 
     def forget(self, now: float) -> None:
         """Begin at `now`."""
@@ -216,26 +225,39 @@ class Profile:
         """Return the fewest nodes that are free at a moment from `start` until `end`."""
         return min(self.free[max(bisect_right(self.times, start) - 1, 0) : max(bisect_left(self.times, end), 1)])
 
-    def earliest(self, nodes: int, length: float) -> float:
-        """Return since when `nodes` are free for `length` [s]; infinite for never."""
+    def earliest(self, nodes: int, length: float, latest: float = INF) -> float:
+        """Return since when `nodes` are free for `length` [s]; infinite for never, or after `latest` [s]."""
+        known, times, free = self.known, self.times, self.free
+        shape = nodes, length
+        is_new = shape not in known
+        after = known.get(nodes, -INF) if is_new else known[shape]
+        if after > latest:
+            return INF
+        first = max(bisect_right(times, after) - 1, 0)
+        while first < len(times) and free[first] < nodes:
+            first += 1
+        if is_new:
+            known[nodes] = times[first] if first < len(times) else INF
         since = until = INF
-        for time, free in zip(self.times, self.free, strict=True):
+        for at in range(first, len(times)):
+            time = times[at]
             if time >= until:
                 break
-            if free < nodes:
+            if free[at] < nodes:
                 since = until = INF
             elif since == INF:
+                if time > latest:
+                    break
                 since = time
                 until = time + length
+        known[shape] = since
         return since
 
     def take(self, start: float, end: float, nodes: int) -> None:
         """Take `nodes` from `start` until `end`."""
         first = self._cut(start)
         last = len(self.times) if end == INF else self._cut(end)
-        free = self.free
-        for at in range(first, last):
-            free[at] -= nodes
+        self.free[first:last] = [free - nodes for free in self.free[first:last]]
 
     def _cut(self, time: float) -> int:
         """Return where `time` begins an interval; it does so from now on."""

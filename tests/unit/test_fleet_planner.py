@@ -428,6 +428,16 @@ def test_shares_turn_the_order_though_nothing_happens() -> None:
     assert Replay(keys, work, 4, quotas=(Quota(), Quota())).first == {0: 0, 1: 50, 3: 120, 2: 1050}
 
 
+@cases(("tenants", "passes"), [((0, 0), 2), ((0, 1), 11)])
+def test_shares_are_calculated_where_tenants_compete(tenants: tuple[int, int], passes: int) -> None:
+    """Two jobs wait for 100 s: every 10 s their order may change if they are of two tenants, else it cannot."""
+    keys = {"order": {"fair_share": {"weight": 10, "half_life": "100 s", "every": "10 s"}}}
+    work = [Work(0, 0, 100, 4), *(Work(1 + at, 0, 10, 4, tenant=tenant) for at, tenant in enumerate(tenants))]
+    seen: list[float] = []
+    Replay(keys, work, 4, quotas=(Quota(), Quota()), watch=lambda replay: seen.append(replay.now))
+    assert len([time for time in seen if time <= 100.0]) == passes
+
+
 def test_why_nodes_idle() -> None:
     """Nobody in the queue; too few nodes for the head; a reservation; GPUs that are free on shared nodes only."""
     reasons: dict[float, dict[str, int]] = {}
