@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,12 +17,14 @@ import numpy as np
 from sim.engine.fleet_result import CLUSTER, DIRECT, PREEMPTION, ROOTS, Tally, size_class, window_edges
 from sim.engine.jobs import Queue
 from sim.engine.kernel import Order
+from sim.engine.lives import Failure, SourceInfo
 from sim.engine.nodes import Level, Place
 from sim.engine.result import Attempt
 from sim.engine.stream_job import Allocation, NamedJob, StreamJob
 from sim.policies.contracts import ANY_POOL, Bucket, Requeue, Save
 from sim.policies.planner import Planner
 from sim.policies.queue import Pool, Quota
+from sim.scenario.laws import draw
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from sim.engine.job import Group, Job
     from sim.engine.jobs import Jobs
     from sim.engine.kernel import Call
-    from sim.engine.lives import Failure
     from sim.engine.prepared import Prepared, PreparedStream
     from sim.failures import Source
     from sim.policies.contracts import PoolName
@@ -119,6 +121,15 @@ class Fleet(Queue):
         super().__init__(jobs)
         jobs.hit = self.hit
         self.failures = jobs.failures
+        self.own = [
+            [
+                SourceInfo(source, index, prepared, jobs.replication, stream.name)
+                for index, source in enumerate(prepared.sources)
+                if source.of_processes
+            ]
+            for stream in self.streams
+        ]
+        """Sources of failures of whole jobs, for each stream: they strike processes, and no node."""
         for stream in self.streams:
             self.sources.append(stream.arrivals(prepared.seed, jobs.replication, self.end))
             if stream.pending:
@@ -161,6 +172,8 @@ class Fleet(Queue):
         nodes = -(-spec.gpus // self.per_node) if spec.gpus >= self.per_node else 0
         account = self.tally.account(stream.index, size_class(spec.gpus), spec.tenant, spec.priority, spec.partition)
         job = StreamJob(self.number, spec, stream, account, nodes)
+        for info in self.own[stream.index]:
+            self._begin_life(job, info, 0, 0.0)
         self.number += 1
         self.open += 1
         self.alive[job] = None
@@ -382,13 +395,16 @@ class Fleet(Queue):
             ready += stream.restart
             stages.append((_INITIALIZE, ready))
         if job.durable > 0:
-            restore = job.saves.restore.of(spec.work)
+            restore = job.saves.restore.of(spec.work) + max(self.jobs.stores.back - ready, 0.0)
             if restore > 0:
                 ready += restore
                 stages.append((_RESTORE, ready))
         job.run_at = ready
         job.attempts += 1
         job.epoch += 1
+        if job.lives:
+            job.alive = stages[0][1] if stages and stages[0][0] == _STARVED else now
+            self.kernel.at(job.alive + job.lives[0][0] - job.lived, Order.FAILURE, self._on_own, (job, job.epoch))
         end = ready + self._wall(job, spec.ends - job.durable)
         outcome: str = spec.outcome
         if stream.chain is not None:
@@ -511,7 +527,7 @@ class Fleet(Queue):
             self._note(job, now, state, lost)
         allocation = job.allocation
         assert allocation is not None
-        job.epoch += 1
+        job.stand_still(now)
         job.allocation = None
         self.planner.ended(job, now)
         allocation.jobs.remove(job)
@@ -580,19 +596,8 @@ class Fleet(Queue):
     def _hit(self, allocation: Allocation, failure: Failure, now: float, latency: float) -> None:
         is_open = allocation.detect_at < math.inf
         known = now + latency
-        cause = self._root(failure)
         for job in list(allocation.jobs) if not is_open else ():
-            if job.notice is not None:
-                root, by = job.notice
-                self._evict(job, root, by, now, saves=False)
-                continue
-            saves = failure.info.saves and now > job.run_at and job.save <= failure.info.source.notice
-            lost = self._charge(job, now, keeps=saves, cause=cause)
-            if saves:
-                known = max(known, now + job.save)
-            self._stop(job, cause, DIRECT, _CHECKPOINT_STALL if saves and job.save else Bucket.DETECTION)
-            job.failures += not failure.info.source.planned
-            self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
+            known = max(known, self._interrupt(job, failure, now))
         if allocation.jobs and known < allocation.detect_at:
             allocation.detect_at = known
             allocation.epoch += 1
@@ -601,13 +606,68 @@ class Fleet(Queue):
             else:
                 self._answer(allocation, now)
 
+    def _interrupt(self, job: StreamJob, failure: Failure, now: float) -> float:
+        """Let a failure stop a job; return when it has saved what it was told to in time [s]."""
+        cause = self._root(failure)
+        if job.notice is not None:
+            root, by = job.notice
+            self._evict(job, root, by, now, saves=False)
+            return now
+        source = failure.info.source
+        saves = failure.info.saves and now > job.run_at and job.save <= source.notice
+        lost = self._charge(job, now, keeps=saves, cause=cause)
+        self._stop(job, cause, DIRECT, _CHECKPOINT_STALL if saves and job.save else Bucket.DETECTION)
+        job.failures += not source.planned
+        self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
+        return now + job.save if saves else now
+
+    def _begin_life(self, job: StreamJob, info: SourceInfo, number: int, since: float) -> None:
+        """Let life `number` of a job and a source begin when the processes of the job have run `since` [s]."""
+        law = info.source.law
+        assert law is not None
+        life = law.ppf_one(Failure(info, job.spec.number, number).mark("life"))
+        heappush(job.lives, (since + life, info.index, number, info))
+
+    def _on_own(self, call: Call) -> None:
+        """Let the processes of a job fail; no node does, so it goes on in place."""
+        job, epoch = call.argument
+        if epoch != job.epoch:
+            return
+        now = self.kernel.now
+        due, _, number, info = heappop(job.lives)
+        self._begin_life(job, info, number + 1, due)
+        failure = Failure(info, job.spec.number, number)
+        counts = self.failures.counts
+        counts.candidates += 1
+        counts.faults += 1
+        counts.failures += 1
+        counts.hits += 1
+        if info.source.store_out is not None:
+            stores = self.jobs.stores
+            stores.back = max(stores.back, now + draw(info.source.store_out, failure.mark, "store_out"))
+        latency = self.failures.detect(failure)
+        if job.nodes:
+            self._hit(job.allocation, failure, now, latency)
+            return
+        self._interrupt(job, failure, now)
+        if job.allocation is not None:
+            self.kernel.at(now + latency, Order.PHASE, self._on_own_known, (job, job.epoch))
+
+    def _on_own_known(self, call: Call) -> None:
+        """Let a job below a node start anew, whose neighbours have noticed nothing."""
+        job, epoch = call.argument
+        if epoch == job.epoch:
+            now = self.kernel.now
+            self._charge(job, now)
+            self._run(job, now, now)
+
     def _root(self, failure: Failure) -> int:
         """Return the index of the root cause that a failure is."""
         return self.drain if failure.info.source.planned else failure.info.cause
 
     def _stop(self, job: StreamJob, cause: int, via: int, bucket: int) -> None:
         """Let a job, which is charged, stand still with its nodes for a cause."""
-        job.epoch += 1
+        job.stand_still(job.since)
         job.root = job.why = cause
         job.via = via
         job.stages = [(bucket, math.inf)]

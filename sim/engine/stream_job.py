@@ -11,7 +11,7 @@ from sim.policies.queue import Pending
 
 if TYPE_CHECKING:
     from sim.engine.job import Job
-    from sim.engine.lives import Failure
+    from sim.engine.lives import Failure, SourceInfo
     from sim.engine.prepared import PreparedStream
     from sim.scenario.streams import Arrival
 
@@ -63,9 +63,9 @@ class StreamJob(Pending):
     """A job of a stream, from its submission to its end."""
 
     __slots__ = (
-        "account", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "notice", "preempted",
-        "queued", "root", "run", "run_at", "save", "saves", "since", "spec", "stages", "stream", "useful",
-        "via", "waited", "why",
+        "account", "alive", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "lived",
+        "lives", "notice", "preempted", "queued", "root", "run", "run_at", "save", "saves", "since", "spec", "stages",
+        "stream", "useful", "via", "waited", "why",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
@@ -112,6 +112,18 @@ class StreamJob(Pending):
         self.preempted = 0
         self.epoch = 0
         """Raised at each change of plan; an event that carries an older one is void."""
+        self.lives: list[tuple[float, int, int, SourceInfo]] = []
+        """Its own lives, which its processes end by failing: due when they have run so long [s], source, number."""
+        self.lived = 0.0
+        """How long its processes have run [s]."""
+        self.alive = math.inf
+        """Since when they run, or from when on they will [s]."""
+
+    def stand_still(self, now: float) -> None:
+        """Void what the job was going to do; its processes run no longer."""
+        self.epoch += 1
+        self.lived += max(now - self.alive, 0.0)
+        self.alive = math.inf
 
 
 class NamedJob(Pending):

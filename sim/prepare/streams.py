@@ -105,6 +105,7 @@ def prepare_streams(scenario: Scenario, site: Site, sources: Sequence[Source]) -
                 raise PathError((key,), "are for jobs of streams, and there are no streams")
         return Fleet()
     resolver = _Resolver(scenario, site, sources)
+    resolver.warnings += _unmoved(scenario, sources)
     streams = tuple(resolver.stream(index, stream) for index, stream in enumerate(scenario.streams))
     tenants = [Tenant(name=name) if own is None else own for name, own in resolver.tenants.items()]
     return Fleet(streams, tuple(tenants), resolver.partitions, tuple(resolver.warnings))
@@ -440,6 +441,29 @@ class _Resolver:
         """Return the mean share of its work that a job does [-]: half of it where it ends early."""
         outcome = stream.outcome
         return 1 - 0.5 * (outcome.failed + outcome.cancelled) / (outcome.completed + outcome.failed + outcome.cancelled)
+
+
+def _unmoved(scenario: Scenario, sources: Sequence[Source]) -> Iterator[str]:
+    """Yield what does less to jobs of streams than to named ones; refuse what does nothing at all here.
+
+    Raises
+    ------
+    PathError
+        If a source is for named jobs, and there are none.
+    """
+    for source in sources:
+        named = [getattr(choice, "name", "") for choice in scenario.failures]
+        path: _Path = ("failures", named.index(source.name)) if source.name in named else ("failures",)
+        if source.part == "job" and source.law is not None and not source.of_processes:
+            rule = f"'{source.name}' strikes named jobs alone, not those of streams"
+            if not scenario.jobs:
+                raise PathError(path, f"{rule}, and there are no others (jobs); give them failures of use: job")
+            yield f"{'.'.join(map(str, path))}: {rule}"
+        elif not source.effect.stops and source.part != "job":
+            yield (
+                f"{'.'.join(map(str, path))}: '{source.name}' does nothing to jobs of streams until it is noticed: no "
+                "slower step, no wrong work; then they stop as for any failure"
+            )
 
 
 def _given(value: Any) -> Any:

@@ -151,7 +151,7 @@ def cascade(scheduler: dict[str, Any], *, nodes: int = 8, losses: Sequence[float
     """Return endless jobs of one node below a job of eight that loses its processes."""
     rows = [arrival(number, 0, 1, INF, INF, priority=0) for number in range(400)]
     job = {"name": "large", "gpus": 8, "priority": 1}
-    cause = {"use": "job", "name": "crash", "law": {"use": "exponential", "mean": "1000 d"}}
+    cause = {"use": "job", "name": "crash", "law": {"use": "exponential", "mean": "1e9 d"}}
     return play(
         rows,
         [(time, 0, 0) for time in losses],
@@ -267,6 +267,83 @@ def test_failure_is_charged_to_the_second() -> None:
     )
     assert starts(result) == {0: [0.0]}
     assert result.attempts[0].end == 120 + 20 + 200 + 3 * 2
+
+
+CRASH = {"use": "job", "name": "crash", "law": {"use": "fixed", "value": "120 s"}}
+
+
+def test_failures_of_processes_are_charged_to_the_second() -> None:
+    """Each job has lives of its own, which run while its processes do; no node is lost, and neighbours go on."""
+    setup = {"interval": 50.0, "save": 2.0, "restore": 3.0, "restart": 7.0}
+    result = play([arrival(0, 0, 2, 300)], detection={"time": "10 s"}, of_stream=setup, causes=[CRASH])
+    # As if a node failed at 120 s; the next life ends 120 s after the start that follows on detection, at 130 s: it has
+    # worked 100 + 50 + 2 + 50 s and is 6 s into the third interval.
+    assert charged(result)["lost_work", 1, 0] == 2 * (9 + 6)
+    assert charged(result)["detection", 1, 0] == 2 * 20
+    assert charged(result)["productive", 0, 0] == 600
+    assert result.attempts[0].end == 250 + 10 + 10 + 100 + 2
+    # Two jobs share a node, 60 s apart: each fails 120 s after its own start, and the other runs on.
+    shared = play(
+        [arrival(0, 0, 1, 130), arrival(1, 60, 1, 130)], nodes=1, gpus=8, detection={"time": "10 s"}, causes=[CRASH],
+        of_stream={"interval": 50.0},
+    )  # fmt: skip
+    assert [each.end for each in shared.attempts] == [120 + 10 + 30, 60 + 120 + 10 + 30]
+    assert charged(shared)["lost_work", 1, 0] == 2 * 20
+
+
+def test_a_job_keeps_its_own_failures_under_another_policy() -> None:
+    """The k-th job fails after the same time of running, wherever and whenever it starts: keys know no policy."""
+    cause = {"use": "job", "name": "crash", "law": {"use": "exponential", "mean": "200 s"}}
+    rows = [arrival(number, 10.0 * number, 1 + number % 2, 400) for number in range(40)]
+    lost = []
+    for nodes in (4, 80):
+        result = play(rows, nodes=nodes, causes=[cause], horizon="1 d", of_stream={"interval": 100.0})
+        assert len(result.attempts) == 40
+        assert result.fleet is not None
+        lost.append({each.job: each.end - each.start for each in result.attempts})
+        (stops,) = [rows.sum(axis=0) for key, rows in result.fleet.stops.items() if key.account.size == 1]
+    assert lost[0] == pytest.approx(lost[1])
+    # Jobs of one GPU step 20 x 400 s and what they lose, which is E[min(X, 100 s)] in each interval that is begun anew.
+    done, mean = 20 * 400, 200.0
+    expected = done / 100 * math.expm1(100 / mean)
+    assert abs(stops[0] - expected) < 4 * math.sqrt(2 * expected)
+
+
+@cases(
+    ("cause", "said"),
+    [
+        ({"use": "bug", "name": "bug", "rate": "1 per day", "fix": "1 h"}, "'bug' strikes named jobs alone"),
+        (
+            {"use": "loss-spike", "name": "spike", "rate": "1 per day", "detection": "1 h"},
+            "'spike' strikes named jobs alone",
+        ),
+        (
+            {
+                "use": "component",
+                "name": "slow",
+                "part": "node",
+                "rate": "1 per node-day",
+                "effect": {"use": "slow", "factor": 0.5},
+            },
+            "'slow' does nothing to jobs of streams until it is noticed",
+        ),
+    ],
+)
+def test_what_strikes_named_jobs_alone_is_said(cause: dict[str, Any], said: str) -> None:
+    """A source that does nothing to streams is refused without named jobs, and announced beside them."""
+    case = scenario(
+        jobs=[],
+        streams=[{"name": "stream", "arrivals": {"rate": "1 per h"}, "gpus": 2, "work": "horizon"}],
+        failures=[cause],
+        detection={"time": "0 s"},
+    )
+    if cause["use"] == "component":
+        assert [line for line in sim.prepare(sim.parse(case)).warnings if said in line]
+        return
+    with pytest.raises(sim.ScenarioError, match=f"failures.0.*{said}.*and there are no others"):
+        sim.parse(case)
+    named = sim.parse({**case, "jobs": [{"name": "job", "gpus": 2, "step_time": "1 s"}]})
+    assert [line for line in sim.prepare(named).warnings if said in line]
 
 
 def test_requeue_is_charged_to_the_second() -> None:
