@@ -88,6 +88,8 @@ class Fleet(Queue):
         self.reserves = [pool for name, pool in jobs.cluster.pools.items() if name != "idle"]
         self.has_quotas = any(tenant.nodes is not None for tenant in prepared.tenants)
         self.holds = prepared.scheduler.requeue.holds_nodes
+        self.lends = bool(prepared.jobs) and bool(jobs.cluster.spare.target) and len(pools) == 1
+        """Whether hot spares may let a named job start again; of partitions, domains or windows, nobody knows whose."""
         self.is_disturbed = False
         """Whether nodes have come or gone that the planner does not know of."""
         self.number = 0
@@ -245,6 +247,8 @@ class Fleet(Queue):
             if self.named:
                 self._settle_named(now)
             self._report(now)
+            if self.lends:
+                self._lend_spares(now)
             for pending in planner.plan(now):
                 self._start_pending(pending, now)
             if not self._preempt(now):
@@ -259,6 +263,13 @@ class Fleet(Queue):
         if now < wake < self.end and not now < self.wakes <= wake:
             self.wakes = wake
             self.kernel.at(wake, Order.PASS, self._on_pass)
+
+    def _lend_spares(self, now: float) -> None:
+        """Let a named job that waits to start again have hot spares, if it is the first and can start with them."""
+        job, short = self.planner.first(now)
+        if isinstance(job, NamedJob) and job.job.starts and 0 < short <= self.cluster.spare.count:
+            self.cluster.move("spare", "idle", short, now)
+            self._report(now)
 
     def _level(self, now: float) -> None:
         """Say what is true of the cluster from now on."""
@@ -780,7 +791,7 @@ class Fleet(Queue):
             for victim in victims:
                 root = reason or self.demand + (victim.tenant != preemptor.tenant and self.has_quotas)
                 if isinstance(victim, NamedJob):
-                    self._preempt_named(victim.job, root, by, now)
+                    self._preempt_named(victim, root, by, now)
                     found = True
                 elif grace > 0:
                     assert isinstance(victim, StreamJob)
@@ -824,18 +835,22 @@ class Fleet(Queue):
         job.preempted += 1
         self.tally.stopped(job.account, now, root, PREEMPTION, job.gpus, lost * job.gpus, by)
 
-    def _preempt_named(self, job: Job, root: int, by: int, now: float) -> None:
+    def _preempt_named(self, pending: NamedJob, root: int, by: int, now: float) -> None:
         """Let a named job save if there is time, and queue again."""
-        del by
+        job, rule = pending.job, self.scheduler
         self.roots[job.index] = root
-        rule = self.scheduler
         main = job.main
         self.jobs.stop(main, now)
         main.cause = 0
         saves = main.running and job.checkpoint.save_time() <= rule.preempt.grace
         main.running = False
         requeue = Requeue(rule.requeue.delay)
+        done = job.work
         self.jobs.follow(main, (Save(), requeue) if saves else (requeue,), now)
+        account = self.tally.account(
+            len(self.streams) + job.index, size_class(job.gpus), pending.tenant, job.spec.priority, pending.partition
+        )
+        self.tally.stopped(account, now, root, PREEMPTION, job.gpus, max(done - job.work, 0.0) * job.gpus, by)
 
     # --------------------------------------------------------------------------------------------------- close
 

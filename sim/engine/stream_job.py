@@ -71,7 +71,7 @@ class StreamJob(Pending):
     def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
         super().__init__(
             number, nodes, spec.gpus, limit=spec.limit, priority=spec.priority, submit=spec.submit, tenant=spec.tenant,
-            partition=spec.partition,
+            partition=spec.partition, qos=stream.qos,
         )  # fmt: skip
         self.spec = spec
         self.stream = stream
@@ -132,5 +132,9 @@ class NamedJob(Pending):
     __slots__ = ("job",)
 
     def __init__(self, number: int, job: Job, now: float) -> None:
-        super().__init__(number, job.nodes_needed, job.gpus, priority=job.spec.priority, submit=now)
+        spec = job.spec
+        super().__init__(
+            number, job.nodes_needed, job.gpus, priority=spec.priority, submit=now, tenant=spec.tenant,
+            partition=spec.partition, qos=spec.qos,
+        )  # fmt: skip
         self.job = job

@@ -459,7 +459,8 @@ class Claims:
         job.shape = job.nodes, job.gpus, job.limit, job.partition
 
     def _class(self, job: Pending) -> float:
-        return self.tiers[job.partition] if self.keys.preempt.who == "tier" else job.priority
+        who = self.keys.preempt.who
+        return self.tiers[job.partition] if who == "tier" else job.qos if who == "qos" else job.priority
 
     def _count(self, job: Pending) -> int:
         """Return the free nodes of a job's partition."""

@@ -215,6 +215,15 @@ class Planner(Claims):
         """Return when the next pass is due though nothing happens [s]; infinite for never."""
         return max(self._wakes, now)
 
+    def first(self, now: float) -> tuple[Pending | None, int]:
+        """Return the first job of the queue, if only nodes are in its way, and how many it lacks."""
+        lanes = [lane for lane in self.lanes.values() if lane]
+        if not lanes:
+            return None, 0
+        lane = min(lanes, key=lambda lane: self._rank(lane, lane.blocks[0][0], now))
+        job: Pending = lane.blocks[0][0][-1]
+        return (job, job.nodes - self._count(job)) if self._admits(job) else (None, 0)
+
     def reason(self) -> dict[str, int]:
         """Return why GPUs are idle after the last pass: GPUs by reason; those that are down or drained not counted."""
         idle = sum(self.free) * self.gpus + self.stranded
@@ -269,6 +278,13 @@ class Planner(Claims):
                 for other in lanes
                 if other.partition != lane.partition or (not admitted and other.tenant != lane.tenant)
             ]
+        for job in [each for each in self._claimers if not (each.victims or self._passes)]:
+            # Its victims may be ahead of it in the queue, and block it there.
+            place = self._find(job, now) if self._admits(job) else None
+            if place is not None:
+                self._leave(job)
+                self._begin(job, now, place)
+                starts.append(job)
         return starts
 
     def _backfill(self, now: float, *, full: bool) -> list[Pending]:

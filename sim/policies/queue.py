@@ -72,13 +72,13 @@ class Pending:
 
     __slots__ = (
         "claim", "eligible", "end", "entry", "gpus", "lane", "leaving", "limit", "nodes", "number", "owner",
-        "partition", "preemptions", "preemptor", "priority", "serial", "shape", "share", "size", "start", "submit",
-        "target", "tenant", "victims", "where",
+        "partition", "preemptions", "preemptor", "priority", "qos", "serial", "shape", "share", "size", "start",
+        "submit", "target", "tenant", "victims", "where",
     )  # fmt: skip
 
     def __init__(
         self, number: int, nodes: int, gpus: int, *, limit: float = INF, priority: float = 0, submit: float = 0.0,
-        eligible: float | None = None, tenant: int = 0, partition: int = 0, owner: Any = None,
+        eligible: float | None = None, tenant: int = 0, partition: int = 0, qos: int = 0, owner: Any = None,
     ) -> None:  # fmt: skip
         self.number = number
         self.nodes = nodes
@@ -89,6 +89,7 @@ class Pending:
         self.eligible = submit if eligible is None else eligible
         self.tenant = tenant
         self.partition = partition
+        self.qos = qos
         self.owner = owner
         self.preemptions = 0
         self.serial = 0

@@ -364,6 +364,12 @@ class StreamBase(Model):
         None, description="Priority: a number, or numbers by weight; higher goes first. By default 0, or the trace's."
     )
     partition: Names | None = Field(None, description="Where they queue: a name, or names by weight; first by default.")
+    qos: int = Field(
+        0,
+        ge=-(10**6),
+        le=10**6,
+        description="Quality of service: with scheduler.preempt.who: qos, a higher one may stop jobs of a lower one.",
+    )
 
 
 class Generated(StreamBase):

@@ -418,6 +418,75 @@ def test_spares_are_shared() -> None:
     assert starts(result) == {0: [0.0], 1: [0.0, 310.0]}
 
 
+SAVES = {"tiers": [{"interval": "50 s", "mode": "blocking", "write": "10 s", "restore": "0 s"}]}
+
+
+def test_a_named_job_that_is_preempted_is_counted() -> None:
+    """A job of a stream stops a named one below it: one stop, by demand, via preemption, with what it lost."""
+    job = {"name": "a", "gpus": 2, "step_time": "1 s"}
+    rows = [arrival(0, 170, 4, 10, priority=1)]
+    result = play(rows, jobs=[job], checkpoint=SAVES, scheduler={"use": "fifo", "preempt": {"mode": "requeue"}})
+    fleet = result.fleet
+    assert fleet is not None
+    ((key, found),) = fleet.stops.items()
+    assert (key.account.stream, key.account.size, key.via, key.by) == (1, 2, 1, 4)
+    assert fleet.causes[key.cause] == "demand"
+    assert found.sum(axis=0).tolist() == [1, 2, 2 * 20]
+    assert result.jobs[0].buckets[Bucket.LOST_WORK] == 2 * 20
+
+
+@cases(
+    ("named", "who", "start"),
+    [
+        ({}, "priority", 300.0),
+        ({"priority": 1}, "priority", 10.0),
+        ({"qos": 1}, "qos", 10.0),
+        ({"partition": "high"}, "tier", 10.0),
+        ({"tenant": "b"}, "none", 10.0),
+    ],
+)
+def test_what_a_named_job_may_stop(named: dict[str, Any], who: str, start: float) -> None:
+    """By priority, qos, tier of its partition, or what its tenant has lent: a named job counts as one of a stream."""
+    job = {"name": "a", "gpus": 4, "arrival": "10 s", "work": {"time": "50 s"}, **named}
+    both = {"partitions": [{"name": "low", "tier": 1}, {"name": "high", "tier": 2}]}
+    tenants = {"tenants": [{"name": "a", "nodes": 0}, {"name": "b", "nodes": 4}]} if who == "none" else {}
+    preempt = {"mode": "requeue", "who": who, "reclaim": "any" if who == "none" else "none"}
+    stream = {"name": "stream", "arrivals": {"rate": "1 per h"}, "gpus": 1, "work": "horizon", "tenant": "a"}
+    result = play(
+        [arrival(0, 0, 4, 300)], jobs=[job], checkpoint=SAVES, scheduler={"use": "fifo", "preempt": preempt},
+        **(both if who == "tier" else {}), **tenants, **({"streams": [stream]} if tenants else {}),
+    )  # fmt: skip
+    assert result.jobs[0].start == start
+
+
+def test_a_named_job_that_waits_again_has_the_spares() -> None:
+    """Two nodes of a named job of 3 fail, with an idle node and a hot spare: it starts again with both, at once."""
+    job = {"name": "a", "gpus": 3, "step_time": "1 s"}
+    never = {"recovery": {"use": "ladder", "rungs": [{"name": "requeue", "keeps": "nothing", "launch": "0 s"}]}}
+    result = play(
+        [arrival(0, 2000, 1, 10)], [(100.0, 0, 0), (100.0, 0, 1)], nodes=5, spares={"hot": 1}, jobs=[job],
+        checkpoint=SAVES, **never,
+    )  # fmt: skip
+    waited = result.jobs[0].buckets[[Bucket.QUEUED, Bucket.STARVED, Bucket.RESCHEDULE]].sum()
+    assert waited == 0
+
+
+@cases(
+    ("changes", "said"),
+    [
+        ({"jobs": [{"name": "a", "gpus": 2, "qos": 1}]}, "jobs.0.qos: decides about preemption"),
+        ({"jobs": [{"name": "a", "gpus": 2, "partition": "x"}]}, "jobs.0.partition: .*x"),
+        ({"jobs": [{"name": "a", "gpus": 2, "qos": 1}], "streams": []}, "jobs.0.qos: is for jobs beside streams"),
+        ({"templates": [{"name": "a", "gpus": 2, "priority": 1}]}, "templates.0.priority: is for streams to say"),
+    ],
+)
+def test_keys_of_named_jobs_that_do_nothing(changes: dict[str, Any], said: str) -> None:
+    """What nobody reads is refused in a line."""
+    stream = {"name": "stream", "arrivals": {"rate": "1 per h"}, "gpus": 2, "work": "horizon"}
+    with pytest.raises(sim.ScenarioError, match=said):
+        sim.parse(scenario(**{"jobs": [], "streams": [stream], **changes}))
+
+
 def test_named_jobs_wait_in_the_same_queue() -> None:
     """A named job and jobs of a stream start in the order in which they came."""
     rows = [arrival(0, 0, 3, 100), arrival(1, 20, 2, 10)]
