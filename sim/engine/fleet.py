@@ -421,7 +421,7 @@ class Fleet(Queue):
         if stream.chain is not None:
             limit = job.began + stream.chain.limit
             notice = stream.chain.notice
-            stop = max(limit - notice + job.save if job.save <= notice else limit, now)
+            stop = max(limit - notice + job.flush if job.flush <= notice else limit, now)
             if stop < end:
                 end, outcome = stop, "limit"
         elif self._kill(job) < end:
@@ -478,9 +478,9 @@ class Fleet(Queue):
 
     def _save_and_charge(self, job: StreamJob, now: float, time: float, cause: int, via: int) -> float:
         """Charge a job that had notice of its stop for `time`; return the work that it could not save [s]."""
-        saves = job.save <= time and job.run_at <= now - job.save
-        if saves and job.save > 0:
-            self._charge(job, now - job.save, keeps=True)
+        saves = job.flush <= time and job.run_at <= now - job.flush
+        if saves and job.flush > 0:
+            self._charge(job, now - job.flush, keeps=True)
             job.stages = [(_CHECKPOINT_STALL, now)]
             job.run_at = math.inf
         return self._charge(job, now, keeps=saves, cause=cause, via=via)
@@ -509,6 +509,9 @@ class Fleet(Queue):
         if interval < math.inf:
             saves, rest = divmod(seconds, interval + save)
             risk = min(rest, interval)
+            if saves and rest < job.saves.drain and not keeps:
+                # The last save is not durable yet.
+                saves, rest, risk = saves - 1, rest + interval + save, risk + interval
             stall = rest - risk
             stalled = saves * save
             cut = now - rest
@@ -625,12 +628,12 @@ class Fleet(Queue):
             self._evict(job, root, by, now, saves=False)
             return now
         source = failure.info.source
-        saves = failure.info.saves and now > job.run_at and job.save <= source.notice
+        saves = failure.info.saves and now > job.run_at and job.flush <= source.notice
         lost = self._charge(job, now, keeps=saves, cause=cause)
-        self._stop(job, cause, DIRECT, _CHECKPOINT_STALL if saves and job.save else Bucket.DETECTION)
+        self._stop(job, cause, DIRECT, _CHECKPOINT_STALL if saves and job.flush else Bucket.DETECTION)
         job.failures += not source.planned
         self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
-        return now + job.save if saves else now
+        return now + job.flush if saves else now
 
     def _begin_life(self, job: StreamJob, info: SourceInfo, number: int, since: float) -> None:
         """Let life `number` of a job and a source begin when the processes of the job have run `since` [s]."""

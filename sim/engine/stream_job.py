@@ -63,9 +63,9 @@ class StreamJob(Pending):
     """A job of a stream, from its submission to its end."""
 
     __slots__ = (
-        "account", "alive", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "lived",
-        "lives", "notice", "preempted", "queued", "root", "run", "run_at", "save", "saves", "since", "spec", "stages",
-        "stream", "useful", "via", "waited", "why",
+        "account", "alive", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "flush",
+        "lived", "lives", "notice", "preempted", "queued", "root", "run", "run_at", "save", "saves", "since", "spec",
+        "stages", "stream", "useful", "via", "waited", "why",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
@@ -102,6 +102,8 @@ class StreamJob(Pending):
         self.saves = stream.saves[spec.gpus]
         self.save = self.saves.save.of(spec.work)
         """How long a save stops it [s]."""
+        self.flush = self.save + self.saves.drain
+        """How long it takes to make its progress durable before it stops [s]."""
         self.run = 0.0
         """How long it has held nodes [s]."""
         self.useful = 0.0

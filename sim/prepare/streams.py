@@ -476,6 +476,14 @@ def _unmoved(scenario: Scenario, sources: Sequence[Source]) -> Iterator[str]:
     PathError
         If a source is for named jobs, and there are none.
     """
+    if len(scenario.checkpoint.tiers) > 1 and any(stream.checkpoint is None for stream in scenario.streams):
+        yield "checkpoint: jobs of streams save to the remote store alone (fidelity: count); others are for named jobs"
+    recovery = scenario.recovery
+    if recovery.use not in ("full-restart", "hot-spare"):
+        yield (
+            f"recovery: jobs of streams restart in place or queue again (fidelity: count); of '{recovery.use}' they "
+            "have the time of a launch and the pools of replacements"
+        )
     for source in sources:
         named = [getattr(choice, "name", "") for choice in scenario.failures]
         path: _Path = ("failures", named.index(source.name)) if source.name in named else ("failures",)

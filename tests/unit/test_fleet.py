@@ -39,10 +39,15 @@ def arrival(number: int, submit: float, gpus: int, work: float, limit: float = I
 
 
 def stream(
-    rows: Sequence[Arrival], interval: float = INF, save: float = 0.0, restore: float = 0.0, **more: Any
+    rows: Sequence[Arrival],
+    interval: float = INF,
+    save: float = 0.0,
+    restore: float = 0.0,
+    drain: float = 0.0,
+    **more: Any,
 ) -> PreparedStream:
     """Return a stream of these jobs, with their checkpoints [s]."""
-    plan = SavePlan(interval, Cost(save), Cost(restore))
+    plan = SavePlan(interval, Cost(save), Cost(restore), drain)
     return PreparedStream("stream", 0, Rows(rows), {row.gpus: plan for row in rows}, **more)
 
 
@@ -346,6 +351,33 @@ def test_what_strikes_named_jobs_alone_is_said(cause: dict[str, Any], said: str)
     assert [line for line in sim.prepare(named).warnings if said in line]
 
 
+@cases(
+    ("time", "lost"),
+    [
+        pytest.param(120.0, 16.0, id="the last save is durable"),
+        pytest.param(114.0, 10.0 + 50.0, id="it is not yet, and the one before is"),
+        pytest.param(60.0, 8.0 + 50.0, id="nothing is durable yet"),
+        pytest.param(103.0, 50.0, id="the job saves"),
+    ],
+)
+def test_a_save_is_durable_when_it_is_written(time: float, lost: float) -> None:
+    """Saves of 2 s every 50 s that are written 15 s later: at 52 s the first has begun to be, at 104 s the second."""
+    setup = {"interval": 50.0, "save": 2.0, "drain": 15.0}
+    result = play([arrival(0, 0, 2, 300)], [(time, 0, 1)], detection={"time": "0 s"}, of_stream=setup)
+    assert charged(result)["lost_work", 1, 0] == pytest.approx(2 * lost)
+    assert charged(result)["productive", 0, 0] == pytest.approx(600)
+
+
+@cases(("grace", "lost"), [pytest.param("10 s", 90.0, id="too short"), pytest.param("20 s", 0.0, id="long enough")])
+def test_a_job_that_is_preempted_has_to_write_its_save(grace: str, lost: float) -> None:
+    """A save of 2 s that takes 15 s to write needs a grace of 17 s."""
+    rows = [arrival(0, 0, 4, 1000), arrival(1, 80, 4, 50, priority=1)]
+    keys = {"use": "fifo", "preempt": {"mode": "requeue", "grace": grace}}
+    result = play(rows, scheduler=keys, of_stream={"save": 2.0, "drain": 15.0})
+    first = next(each for each in result.attempts if each.state == "preempted")
+    assert first.lost == lost
+
+
 def test_requeue_is_charged_to_the_second() -> None:
     """Without a replacement the job gives its nodes back and queues again after the delay."""
     rule = {"use": "fifo", "replacement": "never", "requeue": {"delay": "5 s"}}
@@ -485,6 +517,18 @@ def test_keys_of_named_jobs_that_do_nothing(changes: dict[str, Any], said: str) 
     stream = {"name": "stream", "arrivals": {"rate": "1 per h"}, "gpus": 2, "work": "horizon"}
     with pytest.raises(sim.ScenarioError, match=said):
         sim.parse(scenario(**{"jobs": [], "streams": [stream], **changes}))
+
+
+def test_what_counting_leaves_out_is_said() -> None:
+    """A ladder and a second store are for named jobs; full fidelity of a stream is refused in a line."""
+    stream = {"name": "stream", "arrivals": {"rate": "1 per h"}, "gpus": 2, "work": "horizon"}
+    tier = {"interval": "10 min", "mode": "blocking", "write": "0 s", "restore": "0 s"}
+    both = {"tiers": [{**tier, "store": "remote"}, {**tier, "store": "host", "interval": "1 min"}]}
+    ladder = {"use": "ladder", "rungs": [{"name": "requeue", "keeps": "nothing", "launch": "0 s"}]}
+    warnings = sim.prepare(sim.parse(scenario(jobs=[], streams=[stream], checkpoint=both, recovery=ladder))).warnings
+    assert sum("fidelity: count" in line for line in warnings) == 2
+    with pytest.raises(sim.ScenarioError, match=r"streams\.0\.fidelity: streams have no full recovery ladder"):
+        sim.parse(scenario(jobs=[], streams=[{**stream, "fidelity": "full"}]))
 
 
 def test_named_jobs_wait_in_the_same_queue() -> None:
