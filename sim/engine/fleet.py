@@ -89,7 +89,7 @@ class Fleet(Queue):
         self.has_quotas = any(tenant.nodes is not None for tenant in prepared.tenants)
         self.holds = prepared.scheduler.requeue.holds_nodes
         self.lends = bool(prepared.jobs) and bool(jobs.cluster.spare.target) and len(pools) == 1
-        """Whether hot spares may let a named job start again; of partitions, domains or windows, nobody knows whose."""
+        """Whether hot spares may let a named job start again; with partitions, domains or windows they may not."""
         self.is_disturbed = False
         """Whether nodes have come or gone that the planner does not know of."""
         self.number = 0
@@ -621,7 +621,7 @@ class Fleet(Queue):
                 self._answer(allocation, now)
 
     def _interrupt(self, job: StreamJob, failure: Failure, now: float) -> float:
-        """Let a failure stop a job; return when it has saved what it was told to in time [s]."""
+        """Let a failure stop a job; return when a save that its notice allows is durable [s]."""
         cause = self._root(failure)
         if job.notice is not None:
             root, by = job.notice
