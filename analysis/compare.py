@@ -538,8 +538,6 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
                 found.setdefault(line, []).append(recipe)
             is_wrong = is_wrong or not error.is_answer
             continue
-        if loaded.services:
-            raise sim.ScenarioError([f"{recipe.scenario}: {sim.NO_SERVICES}"])
         if split_stores and loaded.checkpoint.from_preset:
             bare = sim.load(sim.find(recipe.scenario), [*_overrides(recipe), "checkpoint.from_preset=false"])
             if bare.checkpoint.tiers != loaded.checkpoint.tiers:

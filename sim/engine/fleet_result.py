@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 
 class FleetAccount(NamedTuple):
-    """Whose GPU-seconds: a stream, a size class (`size_class`), a tenant, a priority and a partition; -1 for none."""
+    """Whose GPU-seconds: a stream, a size class (`size_class`), a tenant, a priority and a partition; -1 for none.
+
+    In place of a stream, service k has -2 - k.
+    """
 
     stream: int
     size: int
@@ -81,6 +84,18 @@ BIN_EDGES: FloatArray = np.concatenate(([0.0], 2.0 ** (_ZERO + np.arange(_PER_OC
 LEVELS = ("allocated", "healthy", "queued_gpus", "queued_jobs", "placeable", "free_in_need", "placeable_in_need")
 """Integrals over time of: GPUs of jobs, GPUs in working order, GPUs and jobs in the queue, the largest job that could
 start; and of free GPUs and that largest job while a job waits [GPU s or job s]."""
+
+SERVICE_SUMS = (
+    "seconds", "offered", "served", "in_slo", "rejected", "failed", "moved", "in_flight", "tokens_lost", "recomputed",
+    "capacity", "below", "waited", "user", "replicas", "full", "stops", "busy", "idle",
+)  # fmt: skip
+"""Sums over the requests of a service in a window.
+
+Requests: ``offered``; ``served``, ``in_slo``, ``rejected`` or given up, ``failed`` with their replica, ``moved`` to another
+one; ``in_flight`` when replicas stopped; ``capacity`` over time. ``tokens_lost`` after they were made. Integrals over time:
+``waited`` of the backlog, ``replicas`` that serve, ``user`` of time per token times tokens [s]. Time of replicas that was
+``recomputed``, time ``below`` the demand and that with all replicas (``full``) [s]. ``stops`` of gangs. GPU-seconds that
+were ``busy`` and ``idle``."""
 
 SLOWDOWN_TAUS = (10.0, 600.0)
 """Shortest run times that bounded slowdown takes a wait in proportion to [s]."""
@@ -160,6 +175,8 @@ class FleetResult:
         Stops, the GPUs of the stopped jobs, and the GPU-seconds of work that they lost; by window, shape (windows, 3).
     levels
         Integrals over time, shape (windows, `LEVELS`).
+    services
+        By index of the service: sums over its requests, shape (windows, `SERVICE_SUMS`).
     replications
         How many were added up.
     """
@@ -174,6 +191,7 @@ class FleetResult:
     outcomes: Mapping[tuple[FleetAccount, int], FloatArray]
     stops: Mapping[StopKey, FloatArray]
     levels: FloatArray
+    services: Mapping[int, FloatArray] = field(default_factory=dict)
     replications: int = 1
 
     @property
@@ -183,16 +201,20 @@ class FleetResult:
 
     @property
     def buckets(self) -> FloatArray:
-        """GPU-seconds of the jobs by bucket of a job, shape (12,)."""
+        """GPU-seconds of the jobs, not of services, by bucket of a job, shape (12,)."""
         found = np.zeros(len(JOB_BUCKETS))
         for key, row in self.ledger.items():
-            if key.account != CLUSTER:
+            if key.account.stream >= 0:
                 found[key.bucket] += float(row.sum())
         return found
 
     def level(self, name: str) -> FloatArray:
         """Return an integral over time by window, shape (windows,)."""
         return self.levels[:, LEVELS.index(name)]
+
+    def service_sum(self, service: int, name: str) -> FloatArray:
+        """Return a sum over the requests of a service by window, shape (windows,)."""
+        return self.services[service][:, SERVICE_SUMS.index(name)]
 
     def job_sum(self, name: str, accounts: Iterable[FleetAccount] | None = None) -> FloatArray:
         """Return a sum over jobs by the window of their submission, of all accounts or of some, shape (windows,)."""
@@ -231,6 +253,7 @@ def added(results: Iterable[FleetResult]) -> FleetResult:
         _added([each.outcomes for each in every]),
         _added([each.stops for each in every]),
         np.sum([each.levels for each in every], axis=0),
+        _added([each.services for each in every]),
         sum(each.replications for each in every),
     )
 
@@ -271,6 +294,7 @@ class Tally:
     _outcomes: dict[tuple[int, int], list[float]] = field(default_factory=dict)
     _stops: dict[tuple[int, int, int, int], list[list[float]]] = field(default_factory=dict)
     _levels: list[list[float]] = field(default_factory=list)
+    _services: dict[int, list[list[float]]] = field(default_factory=dict)
     _state: tuple[float, ...] = (0.0,) * len(LEVELS)
     _since: float = 0.0
 
@@ -307,6 +331,13 @@ class Tally:
         while place < len(row) and edges[place] < end:
             row[place] += rate * max(min(end, edges[place + 1]) - max(start, edges[place]), 0.0)
             place += 1
+
+    def serve(self, service: int, start: float, sums: Sequence[float]) -> None:
+        """Add sums over the requests of a service since `start`, all of one window."""
+        place = bisect_right(self.edges, start) - 1
+        if 0 <= place < len(self.edges) - 1:
+            rows = self._services.setdefault(service, [[0.0] * len(SERVICE_SUMS) for _ in self.edges[1:]])
+            rows[place] = [mine + more for mine, more in zip(rows[place], sums, strict=True)]
 
     def idle(self, reason: str, gpu_s: float, start: float, end: float) -> None:
         """Charge healthy GPUs that no job had, with the reason: one of `IDLE`."""
@@ -472,4 +503,5 @@ class Tally:
                 for (account, cause, via, by), rows in self._stops.items()
             },
             np.array(self._levels),
+            {service: np.array(rows) for service, rows in self._services.items()},
         )

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from sim.input.scenario import Scenario
     from sim.prepare.placement import Site
     from sim.scenario.law_model import LawModel
+    from sim.scenario.services import ServiceSpec
     from sim.scenario.streams import AnyArrivals, AnyLimit, AnyStream, Names
 
     _Path = tuple[str | int, ...]
@@ -99,12 +100,14 @@ def prepare_streams(scenario: Scenario, site: Site, sources: Sequence[Source]) -
     PathError
         If a name is unknown, a job could never start, a trace cannot be used, or reservations lack limits.
     """
-    if not scenario.streams:
-        for key in ("tenants", "partitions", "templates"):
-            if getattr(scenario, key):
-                raise PathError((key,), "are for jobs of streams, and there are no streams")
+    for key in ("templates",) if scenario.services else ("tenants", "partitions", "templates"):
+        if getattr(scenario, key) and not scenario.streams:
+            raise PathError((key,), "are for jobs of streams, and there are no streams")
+    if not scenario.streams and not scenario.services:
         return Fleet()
     resolver = _Resolver(scenario, site, sources)
+    for index, service in enumerate(scenario.services):
+        resolver.service(service, ("services", index))
     streams = tuple(resolver.stream(index, stream) for index, stream in enumerate(scenario.streams))
     tenants = [Tenant(name=name) if own is None else own for name, own in resolver.tenants.items()]
     return Fleet(streams, tuple(tenants), resolver.partitions, tuple(resolver.warnings))
@@ -175,6 +178,12 @@ class _Resolver:
             rate=mean_rate(arrivals) * stream.load,
             mean_work=gpus * mean_ends,
         )
+
+    def service(self, service: ServiceSpec, path: _Path) -> None:
+        """Check who a service is of and where it queues."""
+        if service.partition is not None:
+            self._position(service.partition, "partition", (*path, "partition"))
+        self._position(service.tenant or "default", "tenant", (*path, "tenant"))
 
     def _trace(self, index: int, stream: JobTrace, placed: PlacedJob | None) -> PreparedStream:
         """Return a stream of recorded jobs."""

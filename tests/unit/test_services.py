@@ -237,7 +237,7 @@ def test_layouts_are_a_pareto_set(sort: str) -> None:
 
 @cases(
     "command, others",
-    [("run", ()), ("compare", ("quickstart",)), ("layouts", ("--sort", "step")), ("explain", ("--worth",))],
+    [("layouts", ("--sort", "step")), ("explain", ("--worth",))],
 )
 def test_what_is_not_for_services_says_so(command: str, others: tuple[str, ...]) -> None:
     """One line, and exit code 2."""
