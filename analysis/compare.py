@@ -93,7 +93,7 @@ class Comparison:
     @property
     def order(self) -> tuple[str, ...]:
         """The variants, best first by the mean of the headline; empty where none is known that may rank them."""
-        if self.differs and is_share(self.headline):
+        if self.differs and is_share(self.headline) and self.headline != "slo_attainment":
             return ()
         sign = 1 if lower_is_better(self.headline) else -1
         found = {
@@ -198,12 +198,12 @@ def headline(rows: Sequence[Mapping[str, Ratio]], differs: Sequence[str]) -> str
 
     Shares of the peak rank variants of the same job on the same hardware only: elsewhere they would punish the faster
     hardware. Then the cost of a token decides, or how many a day makes; where neither is known, nothing
-    does, and `ettr` is shown without a rank.
+    does, and `ettr` is shown without a rank. Services alone are compared by the requests that meet their SLO.
     """
     known = set.intersection(*(set(row) for row in rows))
     wanted = ("cost_per_token", "tokens_per_day") if differs else ("goodput",)
     wanted = ("cluster_goodput",) if "occupancy" in known else wanted
-    return next((name for name in wanted if name in known), "ettr")
+    return next((name for name in wanted if name in known), "ettr" if "ettr" in known else "slo_attainment")
 
 
 def what_differs(scenarios: Sequence[Scenario]) -> tuple[str, ...]:

@@ -422,6 +422,9 @@ def explain(
     most = math.inf if yes else sim.MOST_EVENTS
     if worth:
         described = load_scenario(scenario, set_, seed)
+        if not described.jobs:
+            refuse("--worth: is about the ETTR of named jobs, and the scenario has none; of services or streams compare "
+                   "variants: ettrick compare --vary")  # fmt: skip
         _explain_worth(described, replications, jobs, most, as_json=as_json, quiet=quiet or as_json)
         return
     described = load_scenario(scenario, set_, seed, must_fit=False)

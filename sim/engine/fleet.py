@@ -328,7 +328,11 @@ class Fleet(Queue):
             self._start(pending.job, now)
 
     def _charge_idle(self, now: float) -> None:
-        """Charge the GPUs that nobody has had since the last pass."""
+        """Charge the GPUs that nobody has had since the last pass, and those of nodes that nobody gets."""
+        withheld = self.cluster.withheld.collect(now) * self.per_node
+        if withheld > 0:
+            self.cluster.account.table[Bucket.UNALLOCATED][0] += withheld
+            self.tally.idle("no_queue", withheld, self.charged, now)
         idle = self.cluster.idle.collect(now) * self.per_node + self.unshared.collect(now)
         if idle > 0:
             self.cluster.account.table[Bucket.UNALLOCATED][0] += idle
