@@ -423,8 +423,7 @@ def explain(
     if worth:
         described = load_scenario(scenario, set_, seed)
         if not described.jobs:
-            refuse("--worth: is about the ETTR of named jobs, and the scenario has none; of services or streams compare "
-                   "variants: ettrick compare --vary")  # fmt: skip
+            refuse("--worth: is about named jobs, and there are none; for streams and services: ettrick compare --vary")
         _explain_worth(described, replications, jobs, most, as_json=as_json, quiet=quiet or as_json)
         return
     described = load_scenario(scenario, set_, seed, must_fit=False)

@@ -144,7 +144,7 @@ class Service:
         while seconds > 0:
             net = rate - capacity
             if net > 0:
-                if self.backlog >= most:
+                if self.backlog >= most * (1 - 1e-12):
                     sums[_REJECTED] += self.backlog - most + net * seconds
                     self.backlog = most
                     net, part = 0.0, seconds
@@ -159,6 +159,9 @@ class Service:
                 use = rate / capacity if capacity > 0 else 0.0
             self._serve(rate, capacity, use, net, part)
             seconds -= part
+            if seconds > 0:
+                # A rounding error must not leave a part of a request.
+                self.backlog = most if net > 0 else 0.0
 
     def _serve(self, rate: float, capacity: float, use: float, net: float, seconds: float) -> None:
         """Serve for some time in which the backlog grows by `net` a second, or is as long all the time."""
