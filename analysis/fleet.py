@@ -223,7 +223,7 @@ def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict
             "served_share": Ratio(served, offered),
             "slo_goodput": Ratio(sums["in_slo"], seconds),
             "capacity_availability": Ratio(seconds - sums["below"], seconds),
-            "capacity_share": Ratio(sums["replicas"], plan.replicas * seconds),
+            "capacity_share": Ratio(sums["replicas"], sums["wanted"]),
             "all_serving": Ratio(sums["full"], seconds),
             "minutes_below_demand": Ratio(sums["below"] / MINUTE, 1),
             "failed_share": Ratio(sums["failed"], offered),

@@ -87,13 +87,13 @@ start; and of free GPUs and that largest job while a job waits [GPU s or job s].
 
 SERVICE_SUMS = (
     "seconds", "offered", "served", "in_slo", "rejected", "failed", "moved", "in_flight", "tokens_lost", "recomputed",
-    "capacity", "below", "waited", "user", "replicas", "full", "stops", "busy", "idle",
+    "capacity", "below", "waited", "user", "replicas", "wanted", "full", "stops", "busy", "idle",
 )  # fmt: skip
 """Sums over the requests of a service in a window.
 
 Requests: ``offered``; ``served``, ``in_slo``, ``rejected`` or given up, ``failed`` with their replica, ``moved`` to
 another one; ``in_flight`` when replicas stopped; ``capacity`` over time. ``tokens_lost`` after they were made. Over time:
-``waited`` of the backlog, ``replicas`` that serve, ``user`` of time per token times tokens [s]. Time of replicas that was
+``waited`` of the backlog, ``replicas`` that serve and are ``wanted``, ``user`` of time per token times tokens [s]. Time of replicas that was
 ``recomputed``, time ``below`` the demand and that with all replicas (``full``) [s]. ``stops`` of gangs. GPU-seconds that
 were ``busy`` and ``idle``."""
 

@@ -27,7 +27,7 @@ _PLACE = {name: place for place, name in enumerate(SERVICE_SUMS)}
 
 (
     _SECONDS, _OFFERED, _SERVED, _IN_SLO, _REJECTED, _FAILED, _MOVED, _IN_FLIGHT, _TOKENS_LOST, _RECOMPUTED, _CAPACITY,
-    _BELOW, _WAITED, _USER, _REPLICAS, _FULL, _STOPS, _BUSY, _IDLE,
+    _BELOW, _WAITED, _USER, _REPLICAS, _WANTED, _FULL, _STOPS, _BUSY, _IDLE,
 ) = range(len(SERVICE_SUMS))  # fmt: skip
 
 
@@ -76,7 +76,10 @@ class Service:
         """Gangs that serve with fewer nodes, and wait for others."""
         self.waiting: dict[Gang, None] = {}
         """Gangs in the queue."""
-        self.wanted = plan.gangs
+        self.slow: dict[Gang, None] = {}
+        """Gangs that serve at less than their capacity."""
+        self.wanted = plan.replicas
+        """Replicas that there should be."""
         self.steps = len(plan.batch) - 1
         self.number = 0
         # What is true now.
@@ -132,7 +135,8 @@ class Service:
         sums[_OFFERED] += rate * seconds
         sums[_CAPACITY] += capacity * seconds
         sums[_REPLICAS] += self.heads * seconds
-        if self.heads >= plan.replicas:
+        sums[_WANTED] += self.wanted * seconds
+        if self.heads >= self.wanted:
             sums[_FULL] += seconds
         if rate > capacity * (1 + 1e-12):
             sums[_BELOW] += seconds
@@ -202,9 +206,8 @@ class Service:
             charge, sums = self.fleet.tally.charge, self.sums
             charge(self.account, Bucket.PRODUCTIVE, 0, DIRECT, sums[_BUSY], self.flushed, now)
             charge(self.account, Bucket.HEADROOM, 0, DIRECT, sums[_IDLE], self.flushed, now)
-            for gang in self.gangs:
-                if gang.speed < 1 and gang.is_serving:
-                    self._charge_slow(gang, now)
+            for gang in self.slow:
+                self._charge_slow(gang, now)
             self.fleet.tally.serve(self.plan.index, self.flushed, sums)
             self.sums = [0.0] * len(SERVICE_SUMS)
             self.flushed = now
@@ -284,6 +287,8 @@ class Service:
         gang.up_since = now
         gang.from_busy = self.busy
         gpus = self._gpus(gang)
+        if speed < 1:
+            self.slow[gang] = None
         self.heads += gang.replicas
         self.live += gang.replicas * speed
         self.held_gpus += gpus
@@ -291,7 +296,9 @@ class Service:
 
     def _stop_serving(self, gang: Gang, now: float) -> None:
         self.advance(now)
-        self._charge_slow(gang, now)
+        if gang.speed < 1:
+            self._charge_slow(gang, now)
+            del self.slow[gang]
         self.heads -= gang.replicas
         self.live -= gang.replicas * gang.speed
         self.held_gpus -= self._gpus(gang)
@@ -452,6 +459,7 @@ class Service:
         self.advance(now)
         replicas = min(max(math.ceil(self.rate / (target * plan.capacity) - 1e-9), least), most)
         gangs = -(-replicas // plan.together)
+        self.wanted = gangs * plan.together
         while len(self.gangs) < gangs:
             self._submit(plan.together, now)
         # Last in, first out; those that wait for nodes first.
@@ -499,7 +507,7 @@ def call_spares(fleet: Fleet, services: Sequence[Service], now: float) -> None:
     cluster = fleet.cluster
     idle, spare = cluster.idle.count, cluster.spare.count
     for service in services:
-        for gang in service.waiting:
+        for gang in service.waiting if service.waiting else ():  # one that was large is slow to look through
             if gang.nodes > idle + spare:
                 return
             moved = max(gang.nodes - idle, 0)
