@@ -405,7 +405,7 @@ _OWN = (
            "time in which the replicas that serve admit all that is asked / time",
            needs=(_SERVICES,), of="service", detail="capacity ≥ demand"),
     Metric("capacity_share", "replicas that serve", "the share of replicas that serve", "share",
-           "replicas that serve / replicas that the service has, or wants where they are scaled, over time",
+           "replicas that serve, slower ones in part / replicas that the service has, or wants where they are scaled",
            needs=(_SERVICES,), of="service", is_plural=True),
     Metric("all_serving", "time with all replicas", "the share of time with all replicas", "share",
            "time in which as many replicas serve as the service has, or wants / time",

@@ -134,9 +134,9 @@ class Service:
         sums[_SECONDS] += seconds
         sums[_OFFERED] += rate * seconds
         sums[_CAPACITY] += capacity * seconds
-        sums[_REPLICAS] += self.heads * seconds
+        sums[_REPLICAS] += self.live * seconds
         sums[_WANTED] += self.wanted * seconds
-        if self.heads >= self.wanted:
+        if self.live > self.wanted - 1e-6:
             sums[_FULL] += seconds
         if rate > capacity * (1 + 1e-12):
             sums[_BELOW] += seconds

@@ -53,7 +53,7 @@ _COLUMNS = ("t_s", "input_tokens", "output_tokens")
 _REPLAYED = 20_000
 """Requests of a replay [-]."""
 
-LOADS = (0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)
+LOADS = (0.4, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 """Loads at which attainment is replayed [-]."""
 
 _STEPS = 50
@@ -176,9 +176,14 @@ class PreparedService:
         return float(loads[int(np.argmax(loads * self.attained(loads)))])
 
     def attained(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the share of requests in SLO at some loads [-], shape (n,): straight between those replayed."""
+        """Return the share of requests in SLO at some loads [-], shape (n,).
+
+        Between those replayed the logarithm of the others is straight; half a request of the replay is none.
+        """
         known, shares = zip((0.0, 1.0), *self.attainment, strict=True)
-        return np.asarray(np.interp(loads, known, shares), dtype=np.float64)
+        half = 0.5 / _REPLAYED
+        missed = np.interp(loads, known, np.log(1 - np.array(shares) + half))
+        return np.asarray(1 + half - np.exp(missed), dtype=np.float64)
 
     def standing(self, spares: int | None = None) -> Standing:
         """Return how many groups serve in the long run, with the scenario's spares or others."""
