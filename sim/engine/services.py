@@ -353,6 +353,8 @@ class Service:
         rate = self.rate * self.heads / (self.heads + self.stuck)
         use = 1.0 if self.backlog > 0 else min(rate / capacity, 1.0)
         batch, tpot, attained = self._at(use)
+        if self.backlog > plan.slack * capacity:
+            attained = 0.0  # those in flight have waited too long
         served = min((now - gang.up_since) / (plan.output * tpot), 1.0) if gang.up_since else 1.0
         gpus = self._gpus(gang)
         self._stop_serving(gang, now)
