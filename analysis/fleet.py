@@ -105,7 +105,11 @@ def _is_size(group: str) -> bool:
 def group_of(prepared: Prepared, by: str, account: FleetAccount) -> str:
     """Return what the group of an account is called."""
     number: int = getattr(account, by)
-    entries = {"stream": prepared.streams, "tenant": prepared.tenants, "partition": prepared.partitions}
+    entries = {
+        "stream": (*prepared.streams, *prepared.jobs),
+        "tenant": prepared.tenants,
+        "partition": prepared.partitions,
+    }
     named = [entry.name for entry in entries.get(by, ())]  # type: ignore[attr-defined]
     return named[number] if 0 <= number < len(named) else str(number)
 

@@ -79,7 +79,7 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
         demand_per_s=found.rate,
         load=found.load,
         tail=tail,
-        attainment=curve,
+        attainment=[*curve],
         slo_load=slo_load,
         slo_goodput_per_s=None if slo_load is None else slo_load * found.carried * spec.replicas,
         failures_per_day=(fail + restart) * found.groups * DAY,
