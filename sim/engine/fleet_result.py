@@ -92,7 +92,7 @@ SERVICE_SUMS = (
 """Sums over the requests of a service in a window.
 
 Requests: ``offered``; ``served``, ``in_slo``, ``rejected`` or given up, ``failed`` with their replica, ``moved`` to
-another one; ``in_flight`` when replicas stopped; ``capacity`` over time. ``tokens_lost`` after they were made. Integrals:
+another one; ``in_flight`` when replicas stopped; ``capacity`` over time. ``tokens_lost``: made, and lost. Over time
 ``waited`` of the backlog, ``replicas`` that serve and are ``wanted``, ``user`` of time per token times tokens [s]. Time
 of replicas that was ``recomputed``, time ``below`` the demand and that with all replicas (``full``) [s]. ``stops`` of
 gangs. GPU-seconds that were ``busy`` and ``idle``."""

@@ -405,16 +405,17 @@ class Service:
 
     def answer(self, gang: Gang, now: float) -> None:
         """Let a gang that knows of a failure, and has let failed nodes go, recover."""
-        if gang.stuck_from == gang.stuck_from:
+        was_serving = gang.stuck_from == gang.stuck_from
+        if was_serving:
             self._know(gang, now)
         allocation, plan, fleet = gang.allocation, self.plan, self.fleet
         assert allocation is not None
         if not allocation.missing and not gang.lacks:
-            if plan.has_standby and gang.attempts:
+            if plan.has_standby and was_serving:
                 self._resume(gang, now)
             else:
                 self.start(gang, now, allocation.ready_at)
-        elif plan.keeps_nodes and len(allocation.missing) < gang.nodes:
+        elif plan.keeps_nodes and was_serving and len(allocation.missing) < gang.nodes:
             gang.lacks = max(gang.lacks, len(allocation.missing))
             self.narrow[gang] = None
             self._resume(gang, now)
