@@ -137,7 +137,7 @@ def _window(first: str | None, last: str | None) -> tuple[float, float]:
 @app.command()
 def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
     """Check a scenario file without running it."""
-    described = load_scenario(scenario, set_, None, simulated=False)
+    described = load_scenario(scenario, set_, None)
 
     import sim
     from analysis.terminal import repairs_text
@@ -188,7 +188,7 @@ def layouts(
     quiet: QuietOption = False,
 ) -> None:
     """Rank the layouts of a job or of a service."""
-    described = load_scenario(scenario, set_, None, must_fit=False, simulated=False)
+    described = load_scenario(scenario, set_, None, must_fit=False)
 
     from analysis.services import SORTS
 

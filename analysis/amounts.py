@@ -207,7 +207,7 @@ def people_form(metric: str, values: Iterable[float], currency: str = "") -> For
         return Form(f"{currency} for a million tokens", 1e-6, 0.0)
     if unit == "J per token":
         return form._replace(unit=f"{form.unit} for a million tokens")
-    if unit == "1/d":
+    if unit in ("1/d", "1/s"):
         return _scaled(METRICS[metric].counted, largest, 1.0, _TOKEN_WORDS)
     return form if form.size != 1.0 or form.unit else COUNT
 
@@ -497,6 +497,13 @@ def percent_text(value: float, digits: int = 2, sign: str = "") -> str:
     return f"{_unsigned_zero(f'{100 * value:{sign},.{digits}f}')} %"
 
 
+def nines_text(share: float) -> str:
+    """Return a share in percent, with as many digits as two of what it lacks to nothing or to all take."""
+    lacks = min(abs(share), abs(1 - share))
+    digits = 2 if lacks == 0 else max(2, min(math.ceil(-math.log10(lacks)) - 1, 9))
+    return percent_text(share, digits)
+
+
 def points_text(change: float, sign: str = "+") -> str:
     """Return a difference of shares in percentage points."""
     return f"{_unsigned_zero(f'{100 * change:{sign}.2f}')} pt"
@@ -552,7 +559,7 @@ def cell_forms(metric: str, currency: str = "") -> CellForms:
     def money(value: float) -> str:
         return f"{short_text(value / size)} {currency}".rstrip()
 
-    forms = {"": short_text, "count": count_text, "s": time_text, "1/d": short_text}
+    forms = {"": short_text, "count": count_text, "s": time_text, "1/d": short_text, "1/s": short_text}
     form = forms.get(unit) or (money if unit.startswith("currency") else energy)
     return CellForms(form, lambda change: signed_text(change, form), form)
 

@@ -95,7 +95,7 @@ class Comparison:
     @property
     def order(self) -> tuple[str, ...]:
         """The variants, best first by the mean of the headline; empty where none is known that may rank them."""
-        if self.differs and is_share(self.headline):
+        if self.differs and is_share(self.headline) and self.headline != "slo_attainment":
             return ()
         sign = 1 if lower_is_better(self.headline) else -1
         found = {
@@ -201,13 +201,14 @@ def headline(rows: Sequence[Mapping[str, Ratio]], differs: Sequence[str], *, gro
     Shares of the peak rank variants of the same job on the same hardware only: elsewhere they would punish the faster
     hardware. Then the cost of a token decides, or how many a day makes; where neither is known, nothing
     does, and `ettr` is shown without a rank. Of streams it is `ettr`, since below saturation the load makes the
-    goodput of the cluster; where the queue of a variant `grows` without end, only that goodput has a mean.
+    goodput of the cluster; where the queue of a variant `grows` without end, only that goodput has a mean. Services
+    alone are compared by the requests that meet their SLO.
     """
     known = set.intersection(*(set(row) for row in rows))
     wanted = ("cost_per_token", "tokens_per_day") if differs else ("goodput",)
     if "occupancy" in known:
         wanted = ("cluster_goodput" if grows else "ettr",)
-    return next((name for name in wanted if name in known), "ettr")
+    return next((name for name in wanted if name in known), "ettr" if "ettr" in known else "slo_attainment")
 
 
 def what_differs(scenarios: Sequence[Scenario]) -> tuple[str, ...]:
@@ -557,8 +558,6 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
                 found.setdefault(line, []).append(recipe)
             is_wrong = is_wrong or not error.is_answer
             continue
-        if loaded.services:
-            raise sim.ScenarioError([f"{recipe.scenario}: {sim.NO_SERVICES}"])
         if split_stores and loaded.checkpoint.from_preset:
             bare = sim.load(sim.find(recipe.scenario), [*_overrides(recipe), "checkpoint.from_preset=false"])
             if bare.checkpoint.tiers != loaded.checkpoint.tiers:

@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from sim import BIN_EDGES, CLUSTER, HISTOGRAMS, JOB_SUMS, LEVELS, PREEMPTION, ROOTS, Bucket, FleetAccount, Ratio
-from sim.units import HOUR
+from sim import (
+    BIN_EDGES,
+    HISTOGRAMS,
+    JOB_SUMS,
+    LEVELS,
+    PREEMPTION,
+    ROOTS,
+    SERVICE_SUMS,
+    Bucket,
+    FleetAccount,
+    Ratio,
+)
+from sim.units import HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +44,12 @@ WEIGHTED = ("wait_first", "wait_total", "jct", "bounded_slowdown", "bounded_slow
 
 SLICED = ("ettr", "ettr_no_queue", "ettr_above_90", *WEIGHTED, "preemptions", "second_order_preemptions", "mttf")
 """Metrics that slices have."""
+
+OF_SERVICES = (
+    "slo_attainment", "served_share", "slo_goodput", "capacity_availability", "capacity_share", "all_serving",
+    "minutes_below_demand", "failed_share", "busy_share", "tokens_per_s_user",
+)  # fmt: skip
+"""Metrics of services; with several of them also of each: ``slo_attainment@service=chat``."""
 
 ON_QUEUE = frozenset({"ettr", "ettr_above_90", "queue_length", *WEIGHTED})
 """Metrics that have no long-run mean where the queue grows without end."""
@@ -74,11 +91,16 @@ class Slice(NamedTuple):
             by, _, group = part.partition("=")
             if part == "weight=gpu_time" and metric in WEIGHTED:
                 found = found._replace(weight="gpu_time")
-            elif by in BY and group and not found.by and metric in SLICED and (by != "size" or _is_size(group)):
+            elif group and not found.by and metric in _sliced_by(by) and (by != "size" or _is_size(group)):
                 found = found._replace(by=by, group=group)
             else:
                 return None
         return found if found.name == name else None
+
+
+def _sliced_by(by: str) -> tuple[str, ...]:
+    """Return the metrics that groups of a kind have."""
+    return SLICED if by in BY else OF_SERVICES if by == "service" else ()
 
 
 def _is_size(group: str) -> bool:
@@ -100,7 +122,7 @@ def group_of(prepared: Prepared, by: str, account: FleetAccount | Arrival) -> st
 
 def slices(prepared: Prepared, accounts: Iterable[FleetAccount]) -> dict[tuple[str, str], list[FleetAccount]]:
     """Return the groups of accounts by what they are divided by, in order; one group alone is no slice."""
-    mine = sorted(account for account in accounts if account != CLUSTER)
+    mine = sorted(account for account in accounts if account.stream >= 0)
     found: dict[tuple[str, str], list[FleetAccount]] = {}
     for by in BY:
         groups: dict[str, list[FleetAccount]] = {}
@@ -136,7 +158,7 @@ class _Sums:
             spent = float(row[windows].sum())
             sums = self.buckets.setdefault(key.account, np.zeros(len(Bucket)))
             sums[key.bucket] += spent
-            if key.account != CLUSTER and key.cause in infrastructure and key.bucket != Bucket.QUEUED:
+            if key.account.stream >= 0 and key.cause in infrastructure and key.bucket != Bucket.QUEUED:
                 self.failed[key.via] += spent
         for stop, rows in fleet.stops.items():
             count = float(rows[windows, 0].sum())
@@ -157,7 +179,7 @@ class _Sums:
 
 
 def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(None)) -> dict[str, Ratio]:
-    """Return the metrics of a fleet, of all its jobs and of slices of them, as amounts and bases that add up.
+    """Return the metrics of a fleet: of its jobs, slices of them and services, as amounts and bases that add up.
 
     Parameters
     ----------
@@ -168,8 +190,11 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
     windows
         Which windows: jobs count in that of their submission, everything else in that in which it happened.
     """
+    of_services = _of_services(prepared, fleet, windows)
+    if not prepared.streams:
+        return of_services
     sums = _Sums(fleet, windows)
-    accounts = [*{*sums.jobs, *sums.buckets} - {CLUSTER}]
+    accounts = [account for account in {*sums.jobs, *sums.buckets} if account.stream >= 0]
     jobs, buckets, stops = sums.of(accounts)
     held, owned = float(buckets[list(_HELD)].sum()), float(fleet.owned[windows].sum())
     level = {name: float(fleet.level(name)[windows].sum()) for name in LEVELS}
@@ -194,6 +219,41 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
     for (by, group), mine in slices(prepared, accounts).items():
         jobs, buckets, stops = sums.of(mine)
         found |= _of_jobs(by, group, jobs, float(buckets[list(_HELD)].sum()), stops)
+    return found | of_services
+
+
+def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict[str, Ratio]:
+    """Return the metrics of all services together, and of each where they are several."""
+    rows: dict[str, dict[str, Ratio]] = {}
+    for plan in prepared.services:
+        sums = {
+            name: float(fleet.service_sum(plan.index, name)[windows].sum())
+            for name in SERVICE_SUMS
+            if plan.index in fleet.services
+        }
+        if not sums:
+            continue
+        offered, seconds = sums["offered"], sums["seconds"]
+        served = offered - sums["rejected"] - sums["failed"]
+        rows[plan.name] = {
+            "slo_attainment": Ratio(sums["in_slo"], offered),
+            "served_share": Ratio(served, offered),
+            "slo_goodput": Ratio(sums["in_slo"], seconds),
+            "capacity_availability": Ratio(seconds - sums["below"], seconds),
+            "capacity_share": Ratio(sums["replicas"], sums["wanted"]),
+            "all_serving": Ratio(sums["full"], seconds),
+            "minutes_below_demand": Ratio(sums["below"] / MINUTE, 1),
+            "failed_share": Ratio(sums["failed"], offered),
+            "busy_share": Ratio(sums["busy"], sums["busy"] + sums["idle"]),
+            "tokens_per_s_user": Ratio(sums["served"] * plan.output, sums["user"]),
+        }
+    found: dict[str, Ratio] = {}
+    for name in OF_SERVICES if rows else ():
+        mine = [row[name] for row in rows.values()]
+        base = mine[0].base if name in ("slo_goodput", "minutes_below_demand") else sum(one.base for one in mine)
+        found[name] = Ratio(sum(one.amount for one in mine), base)
+        if len(rows) > 1:
+            found |= {Slice(name, "service", service).name: row[name] for service, row in rows.items()}
     return found
 
 
@@ -209,7 +269,7 @@ def tenant_shares(prepared: Prepared, buckets: Mapping[FleetAccount, FloatArray]
     """
     held = np.zeros(len(prepared.tenants))
     for account, spent in buckets.items():
-        if account != CLUSTER:
+        if account.tenant >= 0:
             held[account.tenant] += spent[list(_HELD)].sum()
     quotas = [tenant.nodes for tenant in prepared.tenants]
     weights = [tenant.weight for tenant in prepared.tenants]

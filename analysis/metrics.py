@@ -93,6 +93,9 @@ BUCKETS: Mapping[str, BucketWords] = MappingProxyType({
         "healthy nodes whose unit is not of use", 7),
     "unallocated": BucketWords(
         "unallocated", "healthy nodes that no job asked for", "nodes that nobody asked for", _GREY),
+    "headroom": BucketWords(
+        "headroom", "replicas of services that serve, as far as there is nothing to serve",
+        "replicas that wait for requests", 1, 0.5),
 })
 # fmt: on
 
@@ -144,16 +147,26 @@ _TENANTS = Need(lambda prepared: len(prepared.tenants) > 1, "it takes several te
 _STREAMS = Need(lambda prepared: bool(prepared.streams), "only jobs of streams have it: give the scenario streams")
 
 
+_SERVICES = Need(lambda prepared: bool(prepared.services), "only services have it: give the scenario one")
+
+
 def _every(prepared: Prepared, has: Callable[[PreparedJob], bool]) -> bool:
     """Return whether all that runs is jobs that have something; of jobs of streams nothing is known."""
-    return not prepared.streams and all(map(has, prepared.jobs))
+    return not prepared.has_queue and all(map(has, prepared.jobs))
 
 
 _TOKENS = Need(
-    lambda prepared: _every(prepared, lambda plan: plan.tokens_per_second > 0),
-    "the tokens of every job are not known: give each a batch, and a step_time or a model",
+    lambda prepared: _serves_alone(prepared) or _every(prepared, lambda plan: plan.tokens_per_second > 0),
+    "the tokens of every job are not known: give each a batch, and a step_time or a model; those of training and of "
+    "serving are not added up",
     every_job=True,
 )
+
+
+def _serves_alone(prepared: Prepared) -> bool:
+    """Return whether there is nothing but services."""
+    return bool(prepared.services) and not prepared.streams and not prepared.jobs
+
 
 _MFU = Need(
     lambda prepared: _every(prepared, lambda plan: plan.mfu is not None),
@@ -175,7 +188,7 @@ _DEADLINE = Need(
     lambda prepared: any(plan.deadline is not None for plan in prepared.jobs), "no job has a deadline: give it one"
 )
 
-Unit = Literal["share", "count", "s", "J", "J per token", "currency", "currency per token", "1/d"]
+Unit = Literal["share", "count", "s", "J", "J per token", "currency", "currency per token", "1/d", "1/s"]
 
 
 class Metric(NamedTuple):
@@ -196,7 +209,7 @@ class Metric(NamedTuple):
     better
         Which of two values is the better one.
     of
-        Whether each job has it, and all of them together, or only the cluster.
+        Whether each job has it, and all of them together, each service alike, or only the cluster.
     head
         In the heads and first columns of tables, where that is shorter than the label.
     detail
@@ -217,7 +230,7 @@ class Metric(NamedTuple):
     unit: Unit
     definition: str
     better: Literal["higher", "lower"] = "higher"
-    of: Literal["job", "cluster"] = "job"
+    of: Literal["job", "cluster", "service"] = "job"
     head: str = ""
     detail: str = ""
     counted: str = ""
@@ -307,7 +320,7 @@ _OWN = (
            better="lower", head="at risk at the end"),
     Metric("tokens_per_day", "tokens per day", "training speed", "1/d",
            "tokens that survived / days from arrival to end; of all jobs together, from the first arrival to the "
-           "last end. Needs `batch` and a step time in every job",
+           "last end. Needs `batch` and a step time in every job. Of services alone, tokens of their answers",
            counted="tokens a day", needs=(_TOKENS,), is_plural=True),
     Metric("tokens_per_gpu_day", "tokens per GPU-day", "training speed for each GPU", "1/d",
            "tokens that survived / days of the GPUs owned, whatever they do; GPUs of all pools count alike",
@@ -392,6 +405,38 @@ _OWN = (
     Metric("mttf", "MTTF of jobs", "the running time between failures of a job", "s",
            "time of jobs with their nodes / stops by failures of infrastructure",
            head="MTTF", needs=(_STREAMS,)),
+    Metric("slo_attainment", "SLO attainment", "the share of requests that meet the SLO", "share",
+           "requests whose TTFT and mean TPOT are within the SLO / requests offered",
+           needs=(_SERVICES,), of="service", detail="in SLO / offered"),
+    Metric("served_share", "requests served", "the share of requests that are answered", "share",
+           "requests answered, in SLO or late / requests offered; the others are turned away, given up or lost with "
+           "their replica",
+           needs=(_SERVICES,), of="service", is_plural=True, detail="answered / offered"),
+    Metric("slo_goodput", "SLO goodput", "the requests in SLO a second", "1/s",
+           "requests in SLO / time",
+           counted="requests a second", needs=(_SERVICES,), of="service"),
+    Metric("capacity_availability", "capacity availability", "the share of time with enough replicas", "share",
+           "time in which the replicas that serve admit all that is asked / time",
+           needs=(_SERVICES,), of="service", detail="capacity ≥ demand"),
+    Metric("capacity_share", "replicas that serve", "the share of replicas that serve", "share",
+           "replicas that serve, slower ones in part / replicas that the service has, or wants where they are scaled",
+           needs=(_SERVICES,), of="service", is_plural=True),
+    Metric("all_serving", "time with all replicas", "the share of time with all replicas", "share",
+           "time in which as many replicas serve as the service has, or wants / time",
+           needs=(_SERVICES,), of="service"),
+    Metric("minutes_below_demand", "minutes below demand", "the minutes with too few replicas", "count",
+           "minutes of a run in which the replicas that serve admit less than is asked; of several services added up",
+           better="lower", needs=(_SERVICES,), of="service", is_plural=True),
+    Metric("failed_share", "requests lost with a replica", "the share of requests that fail with their replica",
+           "share", "requests that were in flight when their replica failed, or reached it before that was known, and "
+           "were not taken over / requests offered",
+           better="lower", needs=(_SERVICES,), of="service", is_plural=True),
+    Metric("busy_share", "busy share of the replicas", "the share of the replicas' time with work", "share",
+           "GPU-time of replicas that serve, as far as they are used / that GPU-time; the rest is `headroom`",
+           needs=(_SERVICES,), of="service"),
+    Metric("tokens_per_s_user", "tokens per second and user", "the speed that a user sees", "1/s",
+           "tokens of answers / time that they took after the first: 1 over the mean TPOT",
+           counted="tokens a second", needs=(_SERVICES,), of="service", is_plural=True),
     Metric("cost_per_token", "cost of a million tokens", "the cost of training", "currency per token",
            "cost / tokens that survived. Needs `batch` and a step time in every job, as all that is per token",
            better="lower", needs=(_PRICES, _TOKENS), of="cluster"),
@@ -429,7 +474,7 @@ class _Metrics(Mapping[str, Metric]):
             label=whole.label + part.words,
             plain=whole.plain + part.words,
             head=whole.head and whole.head + part.words,
-            needs=(_STREAMS,),
+            needs=(_SERVICES,) if whole.of == "service" else (_STREAMS,),
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -442,6 +487,11 @@ class _Metrics(Mapping[str, Metric]):
 METRICS: Mapping[str, Metric] = _Metrics((*_OWN, *_OF_TIME))
 
 """Every metric that a scenario may have; iteration gives those of all jobs, slices of them are found by name."""
+
+
+def headline(prepared: Prepared) -> str:
+    """Return the metric that a scenario is judged by where nobody names one."""
+    return "slo_attainment" if _serves_alone(prepared) else "ettr"
 
 
 def is_share(metric: str) -> bool:
@@ -472,10 +522,10 @@ def spending(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     ``tokens_per_gpu_day`` and ``tokens_per_mw_day`` are these tokens over what is there to make them, used or not: the
     GPUs, and the power that the facility is built for.
     """
-    tokens = [_tokens(prepared, result, index) for index in range(len(prepared.jobs))]
-    return _metrics(
-        _amounts(prepared, result), _endowment(prepared, result), sum(tokens), has_tokens=_TOKENS.has(prepared)
-    )
+    tokens = math.fsum(_tokens(prepared, result, index) for index in range(len(prepared.jobs)))
+    if _serves_alone(prepared):
+        tokens = _tokens_served(prepared, result)
+    return _metrics(_amounts(prepared, result), _endowment(prepared, result), tokens, has_tokens=_TOKENS.has(prepared))
 
 
 def job_spending(prepared: Prepared, result: Result) -> list[dict[str, Ratio]]:
@@ -559,6 +609,14 @@ def _has_tokens(prepared: Prepared) -> list[bool]:
 def _tokens(prepared: Prepared, result: Result, index: int) -> float:
     """Return the tokens of a job that survived [-]."""
     return result.jobs[index].work * prepared.jobs[index].tokens_per_second
+
+
+def _tokens_served(prepared: Prepared, result: Result) -> float:
+    """Return the tokens of all answers of services [-]."""
+    assert result.fleet is not None, "services have one"
+    return math.fsum(
+        float(result.fleet.service_sum(plan.index, "served").sum()) * plan.output for plan in prepared.services
+    )
 
 
 def _shares(prepared: Prepared, result: Result) -> list[float] | None:
@@ -697,8 +755,11 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
         if unit in ("count", "1/d"):
             base = 1.0 if unit == "count" else max(_last_end(result) - _first_arrival(result), 0.0) / DAY
         pooled[name] = Ratio(sum(ratio.amount for ratio in mine), base)
-    productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
-    pooled["cluster_goodput"] = Ratio(productive, result.capacity)
+    if not _serves_alone(prepared):
+        productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
+        pooled["cluster_goodput"] = Ratio(productive, result.capacity)
+    else:
+        pooled["tokens_per_day"] = Ratio(_tokens_served(prepared, result), _seconds(result) / DAY)
     if result.fleet is not None:
         _add_fleet(pooled, fleet_ratios(prepared, result.fleet))
     pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 
 from analysis.fleet import FEWEST_REPLICATIONS, QueueLine, queue_line
-from analysis.metrics import add_times, amounts_of, is_share, job_ratios, job_spending, ratios
+from analysis.metrics import add_times, amounts_of, headline, is_share, job_ratios, job_spending, ratios
 from analysis.statistics.differences import CONTROL_COUNT, ControlVariates, controlled
 from analysis.statistics.estimates import means, ratio_interval
 from analysis.statistics.intervals import unseen
@@ -362,7 +362,7 @@ class Tally:
     jobs
         By job.
     owned, cluster
-        GPU-time of the cluster [GPU s], in all and by bucket, shape (18,).
+        GPU-time of the cluster [GPU s], in all and by bucket, shape (19,).
     requested, buckets
         Requested GPU-time of all jobs [GPU s], and by bucket, shape (12,).
     losses
@@ -382,7 +382,7 @@ class Tally:
     reached
         For each window, how many reached it, where it begins in the first of them, and where it ends in the last [s].
     fleet
-        What the streams of jobs came to in all replications; ``None`` without streams.
+        What streams of jobs and services came to in all replications; ``None`` without them.
     first_fleets
         The same of each of the first replications, of which batches are made while there are few.
     queues
@@ -612,7 +612,7 @@ def replicate(
     replications: int,
     *,
     precision: Precision | None = None,
-    metric: str = "ettr",
+    metric: str | None = None,
     processes: int = 0,
     progress: Callable[[int, int | None], None] | None = None,
     keeps_log: bool = False,
@@ -627,7 +627,8 @@ def replicate(
     replications
         How many; with `precision`, ignored.
     precision, metric
-        Stop after the first complete batch at which the interval of `metric` is narrow enough, or can never be.
+        Stop after the first complete batch at which the interval of `metric` is narrow enough, or can never be; by
+        default that of `headline`.
     processes
         Worker processes at most; 0 for one per core. The numbers do not depend on it.
     progress
@@ -647,6 +648,7 @@ def replicate(
         If the scenario insists on machine code that cannot simulate it.
     """
     total = replications if precision is None else None
+    metric = metric or headline(prepared)
     if keeps_log:
         prepared = replace(prepared, engine="events", engine_reason="when each node was down is asked for")
     else:

@@ -36,9 +36,6 @@ SORTS: dict[str, Sort] = {"gpu": "gpu", "power": "power", "money": "money"}
 _BAND90 = 1.6448536269514722
 """Standard deviations that hold 90 % of a normal law [-]."""
 
-_LOADS = (0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0)
-"""Loads at which attainment is replayed [-]."""
-
 
 def describe_service(found: PreparedService, price: float | None) -> ExplainedService:
     """Return what there is to say about a service; `price` is that of a GPU-hour.
@@ -49,7 +46,7 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
         If one request alone exceeds the room for keys and values.
     """
     spec, made, requests = found.spec, found.replica, found.requests
-    tail, curve = _tail(found), _curve(found)
+    tail, curve = _tail(found), list(found.attainment)
     slo_load = _load_within(curve, spec.slo.attainment)
     fail, restart, repair, load, _ = found.failing
     terms = decode(made, found.within, requests.context)._asdict()
@@ -82,7 +79,7 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
         demand_per_s=found.rate,
         load=found.load,
         tail=tail,
-        attainment=list(curve),
+        attainment=[*curve],
         slo_load=slo_load,
         slo_goodput_per_s=None if slo_load is None else slo_load * found.carried * spec.replicas,
         failures_per_day=(fail + restart) * found.groups * DAY,
@@ -135,12 +132,6 @@ def _tail(found: PreparedService) -> ServiceTail:
         slo_attainment=served.attainment(found.spec.slo.ttft, found.spec.slo.tpot),
         evictions=served.evictions,
     )
-
-
-def _curve(found: PreparedService) -> list[tuple[float, float]]:
-    """Return load and attainment, by replay [-]."""
-    slo = found.spec.slo
-    return [(load, found.settled(load).attainment(slo.ttft, slo.tpot)) for load in _LOADS]
 
 
 def _load_within(curve: list[tuple[float, float]], attainment: float) -> float | None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         OUTCOMES,
         PREEMPTION,
         ROOTS,
+        SERVICE_SUMS,
         SLOWDOWN_TAUS,
         FleetAccount,
         FleetResult,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from sim.policies.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
     from sim.prepare.explained import RecoverySummary, recovery_summary
     from sim.prepare.placement import Placement, placement
-    from sim.prepare.prepare import NO_SERVICES, examine, prepare
+    from sim.prepare.prepare import examine, prepare
     from sim.prepare.services import PreparedService, services_of
     from sim.prepare.step import check_memory
     from sim.run import MOST_EVENTS, EngineError, Shared, WorkError, check_work, run, trace, with_engine
@@ -70,7 +71,7 @@ import_on_use(
         "cluster.topology": "FABRIC_PARTS Topology edges",
         "compiled.run": "why_events",
         "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS LEVELS OUTCOMES"
-        " PREEMPTION ROOTS SLOWDOWN_TAUS added",
+        " PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added",
         "engine.prepared": "Prepared PreparedJob",
         "engine.requests": "RequestError",
         "engine.result": "Attempt JobResult Ratio Result Span Timeline",
@@ -81,7 +82,7 @@ import_on_use(
         "policies.contracts": "Bucket CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE",
         "prepare.explained": "RecoverySummary recovery_summary",
         "prepare.placement": "Placement placement",
-        "prepare.prepare": "NO_SERVICES examine prepare",
+        "prepare.prepare": "examine prepare",
         "prepare.services": "PreparedService services_of",
         "prepare.step": "check_memory",
         "run": "MOST_EVENTS EngineError Shared WorkError check_work run trace with_engine",

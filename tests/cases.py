@@ -14,8 +14,8 @@ import sim
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-SIMULATED = [name for name in sim.shipped("scenarios") if not name.startswith("serve-")]
-"""Shipped scenarios that can be simulated: services have a closed form alone."""
+SIMULATED = list(sim.shipped("scenarios"))
+"""Shipped scenarios."""
 
 ENDED = (Exception, pytest.fail.Exception, pytest.skip.Exception)
 

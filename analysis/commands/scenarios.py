@@ -71,7 +71,10 @@ def run(
         str | None,
         typer.Option(metavar="WIDTH", help="Replicate until the 95 % interval's half-width is this: 0.1pt or 2%."),
     ] = None,
-    metric: Annotated[str, typer.Option(metavar="NAME", help="The metric that --precision is about.")] = "ettr",
+    metric: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The metric that --precision is about; ettr, or slo_attainment of services."),
+    ] = None,
     band: Annotated[
         int,
         typer.Option(
@@ -113,7 +116,7 @@ def run(
     described = load_scenario(scenario, set_, seed, engine=engine, skip_bad_rows=skip_bad_rows)
     if named and not described.streams:
         refuse("--tables: tidy tables are of streams of jobs, and the scenario has none")
-    replications = replications or (8 if described.streams else 32)
+    replications = replications or (8 if described.streams or described.services else 32)
     keep = _keeping(described, out, None if precision else replications, overwrite=overwrite)
 
     import sim
@@ -210,7 +213,7 @@ def _replicated(
     described: Scenario,
     replications: int,
     precision: str | None,
-    metric: str,
+    metric: str | None,
     jobs: int,
     most_events: float,
     *,
@@ -419,9 +422,11 @@ def explain(
     most = math.inf if yes else sim.MOST_EVENTS
     if worth:
         described = load_scenario(scenario, set_, seed)
+        if not described.jobs:
+            refuse("--worth: is about named jobs, and there are none; for streams and services: ettrick compare --vary")
         _explain_worth(described, replications, jobs, most, as_json=as_json, quiet=quiet or as_json)
         return
-    described = load_scenario(scenario, set_, seed, must_fit=False, simulated=False)
+    described = load_scenario(scenario, set_, seed, must_fit=False)
 
     from analysis.explain import describe
     from analysis.page.chapters.cluster import format_explanation

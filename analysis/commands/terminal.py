@@ -68,9 +68,8 @@ def load_scenario(
     engine: str | None = None,
     must_fit: bool = True,
     skip_bad_rows: bool = False,
-    simulated: bool = True,
 ) -> Scenario:
-    """Return a scenario, or end with one line per mistake; services cannot be simulated."""
+    """Return a scenario, or end with one line per mistake."""
     import sim
 
     with mistakes_in_lines(name, "scenario"):
@@ -81,10 +80,7 @@ def load_scenario(
             texts += [f"streams.{index}.skip_bad_rows=true" for index in traces]
             if not traces:
                 refuse("--skip-bad-rows: is for streams that replay a trace, and the scenario has none")
-        found = template.scenario(texts, must_fit=must_fit)
-        if simulated and found.services:
-            raise sim.ScenarioError([f"{name}: {sim.NO_SERVICES}"])
-        return found
+        return template.scenario(texts, must_fit=must_fit)
 
 
 def load_cluster(name: str, overrides: list[str] | None) -> ClusterSpec:

@@ -21,6 +21,7 @@ from analysis.page.chapters import (
     run,
     scale,
     sensitivity,
+    services,
     study,
     typical,
     validation,
@@ -191,6 +192,7 @@ def _start(content: SweepDocument, axes: Sequence[_Axis]) -> dict[str, Any]:
 
 SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
     run.section,
+    services.section,
     answers.section,
     compare.section,
     compare.bridge_section,

@@ -383,8 +383,9 @@ class ReportData:
 
     @functools.cached_property
     def focus(self) -> Focus | None:
-        """The scenario of named jobs that is looked at closely; ``None`` without one, and of streams of jobs."""
-        return None if self.scenario is None or self.scenario.streams else self.looked_at
+        """The scenario of named jobs that is looked at closely; ``None`` without one, of streams and of services."""
+        found = self.scenario
+        return None if found is None or found.streams or found.services else self.looked_at
 
     @property
     def scenario(self) -> Scenario | None:

@@ -14,6 +14,7 @@ from analysis.fleet import (
     BATCHES,
     BY,
     FEWEST_REPLICATIONS,
+    OF_SERVICES,
     ON_QUEUE,
     QueueLine,
     Slice,
@@ -34,13 +35,16 @@ from analysis.results.models import (
     LedgerRow,
     OfJobs,
     QueueGrowth,
+    ServiceFound,
+    ServiceWindow,
+    StandingFound,
     StopsFound,
     Summary,
     TenantFound,
 )
 from analysis.statistics.estimates import Interval, contributions, mean_interval, rate, ratio_interval, t_quantile
 from analysis.statistics.intervals import possible
-from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, NO_FAILURE, OUTCOMES, ROOTS, Bucket
+from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, NO_FAILURE, OUTCOMES, ROOTS, SERVICE_SUMS, Bucket, services_of
 from sim.units import DAY
 
 if TYPE_CHECKING:
@@ -311,6 +315,59 @@ def _stops(fleet: FleetResult) -> list[StopsFound]:
         for (size, via, cause, by), (stops, gpus, lost) in sorted(sums.items())
         if stops
     ]
+
+
+def services_found(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> dict[str, ServiceFound]:
+    """Return the part of a document that is about services."""
+    prepared, fleet = ensemble.prepared, ensemble.tally.fleet
+    assert fleet is not None, "a run with services"
+    count, found, several = fleet.replications, {}, len(prepared.services) > 1
+    for plan, examined in zip(prepared.services, services_of(prepared), strict=True):
+        sums = dict(zip(SERVICE_SUMS, (fleet.services[plan.index] / count).T, strict=True))
+        amount = {name: float(row.sum()) for name, row in sums.items()}
+        requests = {name: amount[name] for name in ("offered", "in_slo", "rejected", "failed", "moved")}
+        requests["late"] = max(amount["offered"] - sum(amount[name] for name in ("in_slo", "rejected", "failed")), 0.0)
+        seconds = sums["seconds"]
+        formula = None
+        if plan.scale is None and plan.upgrade is None:
+            standing = examined.standing()
+            formula = StandingFound(
+                capacity_share=standing.share,
+                all_serving=float(standing.pmf[-1]),
+                capacity_availability=examined.capacity_availability(),
+            )
+        found[plan.name] = ServiceFound(
+            replicas=plan.replicas,
+            gpus=plan.gpus,
+            capacity_per_s=plan.capacity,
+            attainment=examined.spec.slo.attainment,
+            metrics={
+                name: metrics[key]
+                for name in OF_SERVICES
+                for key in (Slice(name, "service", plan.name).name if several else name,)
+                if key in metrics
+            },
+            requests=requests,
+            stops=amount["stops"],
+            in_flight=amount["in_flight"] / amount["stops"] if amount["stops"] else None,
+            tokens_lost=amount["tokens_lost"],
+            recomputed_s=amount["recomputed"],
+            closed_form=formula,
+            windows=[
+                ServiceWindow(
+                    start_s=float(fleet.edges[place]),
+                    end_s=float(fleet.edges[place + 1]),
+                    demand_per_s=float(sums["offered"][place] / seconds[place]),
+                    capacity_per_s=float(sums["capacity"][place] / seconds[place]),
+                    replicas=float(sums["replicas"][place] / seconds[place]),
+                    slo_attainment=float(sums["in_slo"][place] / sums["offered"][place])
+                    if sums["offered"][place] > 0
+                    else None,
+                )
+                for place in np.flatnonzero(seconds).tolist()
+            ],
+        )
+    return found
 
 
 def interval_method(found: FleetFound, replications: int, warmup: str) -> str:

@@ -486,6 +486,45 @@ class FleetFound(Part):
     windows: list[FleetWindow] = Field(description="The cluster over time.")
 
 
+class ServiceWindow(Part):
+    """A service in a window of time, mean over the replications."""
+
+    start_s: Real = Field(description="Start after the warm-up [s].")
+    end_s: Real = Field(description="End [s].")
+    demand_per_s: Real = Field(description="Requests offered [1/s].")
+    capacity_per_s: Real = Field(description="Requests that the replicas that serve admit [1/s].")
+    replicas: Real = Field(description="Replicas that serve.")
+    slo_attainment: Number = Field(description="Requests in SLO over those offered; null without any.")
+
+
+class StandingFound(Part):
+    """What a formula says of replicas that fail, with spare nodes."""
+
+    capacity_share: Real = Field(description="Share of the replicas that serve, mean over time.")
+    all_serving: Real = Field(description="Share of the time with all of them.")
+    capacity_availability: Real = Field(description="Share of the time in which they admit the mean demand.")
+
+
+class ServiceFound(Part):
+    """What a service of a run came to."""
+
+    replicas: Count = Field(description="Replicas.")
+    gpus: Count = Field(description="GPUs of one.")
+    capacity_per_s: Real = Field(description="Requests that a replica admits [1/s].")
+    attainment: Real = Field(description="SLO attainment that is asked for.")
+    metrics: dict[str, Summary] = Field(description="By [metric](metrics.md).")
+    requests: Numbers = Field(
+        description="Requests of a mean replication by what became of them: `in_slo`, `late`, `rejected` or given up, "
+        "`failed`; their sum is `offered`. Of these `moved` from a failed replica to another one."
+    )
+    stops: Real = Field(description="Failures that stopped a replica, or a node full of them, in a mean replication.")
+    in_flight: Number = Field(description="Requests in flight at such a stop, mean; null without any.")
+    tokens_lost: Real = Field(description="Tokens that were made and lost, in a mean replication.")
+    recomputed_s: Real = Field(description="Time of replicas to read moved requests again, in a mean replication [s].")
+    closed_form: StandingFound | None = Field(description="What a formula says; null where replicas are scaled.")
+    windows: list[ServiceWindow] = Field(description="The service over time.")
+
+
 class RunDocument(Document):
     """`ettrick run SCENARIO --json` prints this document; `--out DIR` writes it to `run.json`."""
 
@@ -527,6 +566,7 @@ class RunDocument(Document):
     closed_form: ClosedForm = Field(description="What a formula says.")
     step: Step = Field(description="The healthy step of the first job.")
     per_job: dict[str, JobFound] = Field(description="By name of the job; empty where all are of streams.")
+    per_service: dict[str, ServiceFound] = Field({}, description="By name of the service.")
     fleet: FleetFound | None = Field(None, description="What streams of jobs came to; null without any.")
     measured: Numbers = Field({}, description="With `--measured`: shares of the file by bucket, means over its days.")
     assumptions: Texts = Field(description="Those of the scenario.")

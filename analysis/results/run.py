@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis.fleet import Slice
 from analysis.metrics import nodes_down
-from analysis.results.fleet import fleet_found, fleet_notes, settled
+from analysis.results.fleet import fleet_found, fleet_notes, services_found, settled
 from analysis.results.models import (
     FORMAT,
     ClosedForm,
@@ -92,7 +92,7 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
             )
             for row in found.extrapolated
         ],
-        simulated=_simulated(simulated, found.ettr) if simulated is not None else None,
+        simulated=_simulated(simulated, found.ettr) if simulated is not None and "ettr" in simulated.rows[0] else None,
     )
 
 
@@ -173,10 +173,11 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
     energy, cost, units, gpus = energy_content(tally), cost_content(tally), prepared.units, prepared.gpus_per_node
     metrics = _metrics(ensemble.rows, bands or {}, ensemble.controls)
-    fleet = None
+    fleet, services = None, {}
     if tally.fleet is not None:
         found = settled(ensemble, metrics)
-        fleet = fleet_found(ensemble, found)
+        fleet = fleet_found(ensemble, found) if prepared.streams else None
+        services = services_found(ensemble, found.metrics) if prepared.services else {}
         metrics = {
             name: summary for name, summary in found.metrics.items() if not (Slice.parse(name) or Slice(name)).by
         }
@@ -213,6 +214,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         closed_form=describe_closed_form(prepared, ensemble),
         step=describe_step(prepared, 0),
         per_job=_per_job(ensemble),
+        per_service=services,
         fleet=fleet,
         assumptions=list(prepared.scenario.assumptions),
         warnings=list(prepared.warnings),

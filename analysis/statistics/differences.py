@@ -101,7 +101,7 @@ class ControlVariates:
         # Replicas that leave alone wait alone: that is common, and makes no difference between runs with few failures
         # and with many.
         self._is_rigid = not recovery.elastic
-        waits = None if prepared.streams else starved_at_most(prepared) if self._is_rigid else 0.0
+        waits = None if prepared.has_queue else starved_at_most(prepared) if self._is_rigid else 0.0
         self._is_known = waits is not None and waits <= _RARELY
         self._causes = [cause for cause, source in enumerate(prepared.sources, 1) if _is_simple(prepared, source)]
         sources = [prepared.sources[cause - 1] for cause in self._causes]

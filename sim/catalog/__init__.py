@@ -32,6 +32,7 @@ __all__ = [
     "recovery",
     "schedulers",
     "serving_constants",
+    "serving_recovery",
     "software",
     "strategy_of",
     "unknown",
@@ -91,6 +92,16 @@ def serving_constants() -> ServingConstants:
         power=_mapping,
         sigma=_mapping,
     )
+
+
+@functools.cache
+def serving_recovery() -> Table:
+    """Return sources of weights, methods of recovery and of failover by name; bandwidths [B/s] and times [s]."""
+    content: Table = load(_HERE / "serving_recovery.yaml").data
+    size = {name: units.BANDWIDTH if name == "bandwidth" else units.DURATION for name in ("bandwidth", "interruption")}
+    for entry in (entry for part in content.values() for entry in part.values()):
+        entry |= {name: units.parse(entry[name], kind) for name, kind in size.items() if name in entry}
+    return content
 
 
 def _admission(content: Data) -> str:

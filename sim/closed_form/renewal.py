@@ -406,8 +406,8 @@ def closed_form(prepared: Prepared) -> ClosedForm:
     """Return the expected ETTR of the jobs of a scenario, weighted by their GPUs, and what is lost to each cause."""
     if prepared.streams:
         return ClosedForm(None, {}, (), reasons=("no closed form for jobs of streams: they wait for one another",))
-    if not prepared.jobs:
-        return ClosedForm(None, {}, (), reasons=("no job: what services lose has a closed form of its own",))
+    if prepared.services or not prepared.jobs:
+        return ClosedForm(None, {}, (), reasons=("services have a closed form of their own, jobs beside them none",))
     renewal = Renewal(prepared)
     formula = _formula(prepared, renewal)
     if formula is None:

@@ -63,8 +63,8 @@ def uncovered(prepared: Prepared) -> str:
 
 def _uncovered(prepared: Prepared) -> Iterator[str]:
     recovery, scheduler = prepared.recovery, prepared.scheduler
-    if prepared.streams:
-        yield "streams"
+    if prepared.has_queue:
+        yield "streams" if prepared.streams else "services"
     if len(prepared.jobs) > 1:
         yield f"jobs: {len(prepared.jobs)} of them"
     if not isinstance(recovery, FullRestart | HotSpare | Standby | Rungs):

@@ -20,6 +20,7 @@ from sim.engine.kernel import Order
 from sim.engine.lives import Failure, SourceInfo
 from sim.engine.nodes import Level, Place
 from sim.engine.result import Attempt
+from sim.engine.services import Gang, Service, call_spares
 from sim.engine.stream_job import Allocation, NamedJob, StreamJob
 from sim.policies.contracts import ANY_POOL, Bucket, Requeue, Save
 from sim.policies.planner import Planner
@@ -132,6 +133,8 @@ class Fleet(Queue):
             for stream in self.streams
         ]
         """Sources of failures of whole jobs, for each stream: they strike processes, and no node."""
+        self.services: list[Service] = []
+        self.services += [Service(self, plan) for plan in prepared.services]
         for stream in self.streams:
             self.sources.append(stream.arrivals(prepared.seed, jobs.replication, self.end))
             if stream.pending:
@@ -139,7 +142,7 @@ class Fleet(Queue):
                     self._submit(stream, next(self.sources[-1]), 0.0)
             else:
                 self._expect(stream)
-        self.open += len(self.streams)
+        self.open += len(self.streams) + len(self.services)
 
     def _quota(self, tenant: Tenant) -> Quota:
         """Return what a tenant may use [GPU]; one without a quota uses what is there, and has nothing to lend."""
@@ -185,10 +188,31 @@ class Fleet(Queue):
         """Let a job wait for nodes; it has waited since it was `queued`."""
         if job.spec.limit == job.spec.work:
             job.limit = self._left(job)
+        self.enqueue(job, now)
+
+    def enqueue(self, job: StreamJob, now: float) -> None:
+        """Put a job, or a gang of a service, into the queue of the planner."""
+        if isinstance(job, Gang):
+            job.service.waiting[job] = None
         self.queued_gpus += job.gpus
         self.queued_jobs += 1
         self.planner.enqueue(job, now)
         self.ask(now)
+
+    def withdraw(self, job: StreamJob, now: float) -> None:
+        """Take a gang of a service out of the queue for good."""
+        self._charge_wait(job, now)
+        self.queued_gpus -= job.gpus
+        self.queued_jobs -= 1
+        del self.alive[job]
+        self.planner.withdraw(job)
+
+    def retire(self, job: StreamJob, now: float) -> None:
+        """Take the nodes of a gang of a service that serves no more for good."""
+        self.charge(job, now)
+        self._free(job, now, "completed")
+        del self.alive[job]
+        job.entry = ()
 
     def enter(self, job: Job, now: float) -> None:
         """Put a named job into the queue."""
@@ -246,6 +270,8 @@ class Fleet(Queue):
         while True:
             if self.named:
                 self._settle_named(now)
+            if self.services:
+                self._serve_services(now)
             self._report(now)
             if self.lends:
                 self._lend_spares(now)
@@ -263,6 +289,13 @@ class Fleet(Queue):
         if now < wake < self.end and not now < self.wakes <= wake:
             self.wakes = wake
             self.kernel.at(wake, Order.PASS, self._on_pass)
+
+    def _serve_services(self, now: float) -> None:
+        """Give services nodes that have become free, before the queue gets them, and those that wait the spares."""
+        for service in self.services:
+            if service.narrow:
+                service.refill(now)
+        call_spares(self, self.services, now)
 
     def _lend_spares(self, now: float) -> None:
         """Let a named job that waits to start again have hot spares, if it is the first and can start with them."""
@@ -311,6 +344,8 @@ class Fleet(Queue):
         self.queued_gpus -= pending.gpus
         self.queued_jobs -= 1
         if isinstance(pending, StreamJob):
+            if isinstance(pending, Gang):
+                del pending.service.waiting[pending]
             self._begin(pending, now)
         else:
             assert isinstance(pending, NamedJob)
@@ -319,7 +354,11 @@ class Fleet(Queue):
             self._start(pending.job, now)
 
     def _charge_idle(self, now: float) -> None:
-        """Charge the GPUs that nobody has had since the last pass."""
+        """Charge the GPUs that nobody has had since the last pass, and those of nodes that nobody gets."""
+        withheld = self.cluster.withheld.collect(now) * self.per_node
+        if withheld > 0:
+            self.cluster.account.table[Bucket.UNALLOCATED][0] += withheld
+            self.tally.idle("no_queue", withheld, self.charged, now)
         idle = self.cluster.idle.collect(now) * self.per_node + self.unshared.collect(now)
         if idle > 0:
             self.cluster.account.table[Bucket.UNALLOCATED][0] += idle
@@ -398,6 +437,9 @@ class Fleet(Queue):
 
     def _run(self, job: StreamJob, now: float, ready: float) -> None:
         """Let a job that has its nodes start or start anew, and arrange its end. It is charged up to now."""
+        if isinstance(job, Gang):
+            job.service.start(job, now, ready)
+            return
         stream, spec = job.stream, job.spec
         stages = job.stages = []
         ready = max(ready, now)
@@ -459,7 +501,7 @@ class Fleet(Queue):
         if outcome == "limit":
             self._continue(job, now)
         else:
-            self._charge(job, now, keeps=True)
+            self.charge(job, now, keeps=True)
             if job.notice is not None:
                 # An exit within the grace counts as a preemption, whatever its cause.
                 root, by = job.notice
@@ -475,18 +517,22 @@ class Fleet(Queue):
         lost = self._save_and_charge(job, now, job.stream.chain.notice, self.limit, DIRECT)
         self.tally.stopped(job.account, now, self.limit, DIRECT, job.gpus, lost * job.gpus)
         job.root, job.via = self.limit, DIRECT
-        self._requeue(job, now, "timeout", lost, delay=0.0)
+        self.requeue(job, now, "timeout", lost, delay=0.0)
 
     def _save_and_charge(self, job: StreamJob, now: float, time: float, cause: int, via: int) -> float:
         """Charge a job that had notice of its stop for `time`; return the work that it could not save [s]."""
+        if isinstance(job, Gang):
+            self.charge(job, now)
+            job.service.leave(job, now)
+            return 0.0
         saves = job.flush <= time and job.run_at <= now - job.flush
         if saves and job.flush > 0:
-            self._charge(job, now - job.flush, keeps=True)
+            self.charge(job, now - job.flush, keeps=True)
             job.stages = [(_CHECKPOINT_STALL, now)]
             job.run_at = math.inf
-        return self._charge(job, now, keeps=saves, cause=cause, via=via)
+        return self.charge(job, now, keeps=saves, cause=cause, via=via)
 
-    def _charge(self, job: StreamJob, now: float, *, keeps: bool = False, cause: int = 0, via: int = DIRECT) -> float:
+    def charge(self, job: StreamJob, now: float, *, keeps: bool = False, cause: int = 0, via: int = DIRECT) -> float:
         """Charge the nodes of a job up to now; return the work that is lost [s].
 
         What is not saved is lost to the `cause` unless the job `keeps` it, because it is over or has saved just now.
@@ -503,7 +549,7 @@ class Fleet(Queue):
         job.run += now - job.since
         job.since = now
         seconds = now - job.run_at
-        if seconds <= 0:
+        if seconds <= 0 or isinstance(job, Gang):
             return 0.0
         interval, save = job.saves.interval, job.save
         cut, kept, stalled, risk, stall = now, seconds, 0.0, 0.0, 0.0
@@ -555,6 +601,8 @@ class Fleet(Queue):
     def _note(self, job: StreamJob, now: float, state: str, lost: float = 0.0) -> None:
         """Write down when a job had its nodes."""
         assert self.log is not None
+        if isinstance(job, Gang):
+            return
         start, submit, end = (time - self.tally.edges[0] for time in (job.began, job.spec.submit, now))
         stopped = state in ("node_fail", "preempted")
         cause, via = (job.root, job.via) if stopped else (0, DIRECT)
@@ -592,6 +640,8 @@ class Fleet(Queue):
             self.jobs.when_all_done(now)
 
     def _count(self, job: StreamJob, outcome: str, now: float) -> None:
+        if isinstance(job, Gang):
+            return
         self.tally.ended(
             job.account, outcome, job.spec.submit, job.first, now, job.gpus, job.waited, job.run, job.useful,
             job.failures, job.preempted,
@@ -628,9 +678,11 @@ class Fleet(Queue):
             root, by = job.notice
             self._evict(job, root, by, now, saves=False)
             return now
+        if isinstance(job, Gang):
+            job.service.fail(job, now, cause)
         source = failure.info.source
         saves = failure.info.saves and now > job.run_at and job.flush <= source.notice
-        lost = self._charge(job, now, keeps=saves, cause=cause)
+        lost = self.charge(job, now, keeps=saves, cause=cause)
         self._stop(job, cause, DIRECT, _CHECKPOINT_STALL if saves and job.flush else Bucket.DETECTION)
         job.failures += not source.planned
         self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
@@ -673,7 +725,7 @@ class Fleet(Queue):
         job, epoch = call.argument
         if epoch == job.epoch:
             now = self.kernel.now
-            self._charge(job, now)
+            self.charge(job, now)
             self._run(job, now, now)
 
     def _root(self, failure: Failure) -> int:
@@ -700,9 +752,13 @@ class Fleet(Queue):
         allocation.detect_at = math.inf
         allocation.epoch += 1
         for job in allocation.jobs:
-            self._charge(job, now)
+            self.charge(job, now)
         self._remove(allocation, now)
-        goes_on = not allocation.missing or self._replace(allocation, now)
+        first = allocation.jobs[0]
+        if isinstance(first, Gang):
+            first.service.answer(first, now)
+            return
+        goes_on = not allocation.missing or self.replace(allocation, now)
         for job in list(allocation.jobs):
             if goes_on:
                 self._run(job, now, allocation.ready_at)
@@ -712,7 +768,7 @@ class Fleet(Queue):
                 allocation.detect_at = now + self.scheduler.requeue.delay
                 self.kernel.at(allocation.detect_at, Order.PHASE, self._on_known, (allocation, allocation.epoch))
             else:
-                self._requeue(job, now, "node_fail")
+                self.requeue(job, now, "node_fail")
 
     def _remove(self, allocation: Allocation, now: float) -> None:
         """Send the nodes of an allocation that have failed to repair."""
@@ -731,7 +787,7 @@ class Fleet(Queue):
         if allocation.missing:
             self._open_room(allocation, -allocation.free, now)
 
-    def _replace(self, allocation: Allocation, now: float) -> bool:
+    def replace(self, allocation: Allocation, now: float) -> bool:
         """Give an allocation nodes for those that it misses, if there are enough for all; return whether."""
         missing, cluster, rule = allocation.missing, self.cluster, self.scheduler.replacement
         if rule == "never" or allocation.jobs[0].nodes == 0:
@@ -766,9 +822,7 @@ class Fleet(Queue):
                 allocation.ready_at = max(allocation.ready_at, begin + seconds)
         return True
 
-    def _requeue(
-        self, job: StreamJob, now: float, state: str, lost: float = 0.0, *, delay: float | None = None
-    ) -> None:
+    def requeue(self, job: StreamJob, now: float, state: str, lost: float = 0.0, *, delay: float | None = None) -> None:
         """Let a job, which is charged, give its nodes back and queue again after the delay."""
         rule = self.scheduler.requeue
         delay = rule.delay if delay is None else delay
@@ -828,11 +882,11 @@ class Fleet(Queue):
         self._count_preemption(job, root, by, now, lost)
         job.root = root
         job.via = PREEMPTION
-        if self.scheduler.preempt.mode == "cancel":
+        if self.scheduler.preempt.mode == "cancel" and not isinstance(job, Gang):
             self._free(job, now, "preempted", lost)
             self._close(job, "preempted", now)
         else:
-            self._requeue(job, now, "preempted", lost)
+            self.requeue(job, now, "preempted", lost)
 
     def _count_preemption(self, job: StreamJob, root: int, by: int, now: float, lost: float) -> None:
         job.notice = None
@@ -859,15 +913,17 @@ class Fleet(Queue):
     # --------------------------------------------------------------------------------------------------- close
 
     def settle(self, now: float) -> None:
-        """Charge idle GPUs up to now, before others collect what they have been."""
+        """Charge idle GPUs up to now, before others collect what they have been, and services."""
         self._charge_idle(now)
+        for service in self.services:
+            service.flush(now)
 
     def close(self, now: float) -> None:
         """Charge every job up to now and count it as it stands."""
-        self._charge_idle(now)
+        self.settle(now)
         for job in self.alive:
             if job.allocation is not None:
-                self._charge(job, now, keeps=True)
+                self.charge(job, now, keeps=True)
                 self._count(job, "running", now)
                 if self.log is not None:
                     self._note(job, now, "running")

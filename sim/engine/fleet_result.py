@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 
 class FleetAccount(NamedTuple):
-    """Whose GPU-seconds: a stream, a size class (`size_class`), a tenant, a priority and a partition; -1 for none."""
+    """Whose GPU-seconds: a stream, a size class (`size_class`), a tenant, a priority and a partition; -1 for none.
+
+    In place of a stream, service k has -2 - k.
+    """
 
     stream: int
     size: int
@@ -83,6 +86,18 @@ LEVELS = (
 )  # fmt: skip
 """Integrals over time of: GPUs of jobs, GPUs in working order, GPUs and jobs in the queue, the largest job that could
 start; of free GPUs and that largest job while a job waits; and of free GPUs of shared nodes [GPU s or job s]."""
+
+SERVICE_SUMS = (
+    "seconds", "offered", "served", "in_slo", "rejected", "failed", "moved", "in_flight", "tokens_lost", "recomputed",
+    "capacity", "below", "waited", "user", "replicas", "wanted", "full", "stops", "busy", "idle",
+)  # fmt: skip
+"""Sums over the requests of a service in a window.
+
+Requests: ``offered``; ``served``, ``in_slo``, ``rejected`` or given up, ``failed`` with their replica, ``moved`` to
+another one; ``in_flight`` when replicas stopped; ``capacity`` over time. ``tokens_lost``: made, and lost. Over time
+``waited`` of the backlog, ``replicas`` that serve and are ``wanted``, ``user`` of time per token times tokens [s]. Time
+of replicas that was ``recomputed``, time ``below`` the demand and that with all replicas (``full``) [s]. ``stops`` of
+gangs. GPU-seconds that were ``busy`` and ``idle``."""
 
 SLOWDOWN_TAUS = (10.0, 600.0)
 """Shortest run times that bounded slowdown takes a wait in proportion to [s]."""
@@ -164,6 +179,8 @@ class FleetResult:
         Stops, the GPUs of the stopped jobs, and the GPU-seconds of work that they lost; by window, shape (windows, 3).
     levels
         Integrals over time, shape (windows, `LEVELS`).
+    services
+        By index of the service: sums over its requests, shape (windows, `SERVICE_SUMS`).
     replications
         How many were added up.
     """
@@ -179,6 +196,7 @@ class FleetResult:
     stops: Mapping[StopKey, FloatArray]
     levels: FloatArray
     longest: Mapping[FleetAccount, float]
+    services: Mapping[int, FloatArray] = field(default_factory=dict)
     replications: int = 1
 
     @property
@@ -188,16 +206,20 @@ class FleetResult:
 
     @property
     def buckets(self) -> FloatArray:
-        """GPU-seconds of the jobs by bucket of a job, shape (12,)."""
+        """GPU-seconds of the jobs, not of services, by bucket of a job, shape (12,)."""
         found = np.zeros(len(JOB_BUCKETS))
         for key, row in self.ledger.items():
-            if key.account != CLUSTER:
+            if key.account.stream >= 0:
                 found[key.bucket] += float(row.sum())
         return found
 
     def level(self, name: str) -> FloatArray:
         """Return an integral over time by window, shape (windows,)."""
         return self.levels[:, LEVELS.index(name)]
+
+    def service_sum(self, service: int, name: str) -> FloatArray:
+        """Return a sum over the requests of a service by window, shape (windows,)."""
+        return self.services[service][:, SERVICE_SUMS.index(name)]
 
     def job_sum(self, name: str, accounts: Iterable[FleetAccount] | None = None) -> FloatArray:
         """Return a sum over jobs by the window of their submission, of all accounts or of some, shape (windows,)."""
@@ -237,6 +259,7 @@ def added(results: Iterable[FleetResult]) -> FleetResult:
         _added([each.stops for each in every]),
         np.sum([each.levels for each in every], axis=0),
         {key: max(each.longest.get(key, 0.0) for each in every) for each in every for key in each.longest},
+        _added([each.services for each in every]),
         sum(each.replications for each in every),
     )
 
@@ -278,6 +301,7 @@ class Tally:
     _stops: dict[tuple[int, int, int, int], list[list[float]]] = field(default_factory=dict)
     _longest: dict[int, float] = field(default_factory=dict)
     _levels: list[list[float]] = field(default_factory=list)
+    _services: dict[int, list[list[float]]] = field(default_factory=dict)
     _state: tuple[float, ...] = (0.0,) * len(LEVELS)
     _since: float = 0.0
 
@@ -314,6 +338,13 @@ class Tally:
         while place < len(row) and edges[place] < end:
             row[place] += rate * max(min(end, edges[place + 1]) - max(start, edges[place]), 0.0)
             place += 1
+
+    def serve(self, service: int, start: float, sums: Sequence[float]) -> None:
+        """Add sums over the requests of a service since `start`, all of one window."""
+        place = bisect_right(self.edges, start) - 1
+        if 0 <= place < len(self.edges) - 1:
+            rows = self._services.setdefault(service, [[0.0] * len(SERVICE_SUMS) for _ in self.edges[1:]])
+            rows[place] = [mine + more for mine, more in zip(rows[place], sums, strict=True)]
 
     def idle(self, reason: str, gpu_s: float, start: float, end: float) -> None:
         """Charge healthy GPUs that no job had, with the reason: one of `IDLE`."""
@@ -483,4 +514,5 @@ class Tally:
             },
             np.array(self._levels),
             {self.accounts[account]: waited for account, waited in self._longest.items()},
+            {service: np.array(rows) for service, rows in self._services.items()},
         )

@@ -81,7 +81,7 @@ class Jobs:
         self.roll_back = self.restores.roll_back
         self.fleet: Fleet | None = None
         """The queue, where streams of jobs share it."""
-        if prepared.streams:
+        if prepared.has_queue:
             from sim.engine.fleet import Fleet
 
             self.fleet = Fleet(self)

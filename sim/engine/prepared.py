@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from sim.units import YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -216,6 +219,110 @@ class PreparedStream:
     mttf: Mapping[int, float] = field(default_factory=dict)
 
 
+class Rates(NamedTuple):
+    """Requests of a service over time: a rate [1/s] times factors in equal parts of a period [s], and growth a year."""
+
+    rate: float
+    every: float
+    factors: tuple[float, ...] = (1.0,)
+    growth: float = 0.0
+
+    def pieces(self) -> Iterator[tuple[float, float]]:
+        """Yield until when a rate holds [s], and the rate [1/s]; one that grows is that of the middle of a piece."""
+        width, count = self.every / len(self.factors), 0
+        if len({*self.factors}) == 1 and not self.growth:
+            yield math.inf, self.rate * self.factors[0]
+        while True:
+            grown = (1 + self.growth) ** ((count + 0.5) * width / YEAR)
+            yield (count + 1) * width, self.rate * self.factors[count % len(self.factors)] * grown
+            count += 1
+
+
+@dataclass(frozen=True)
+class ServicePlan:
+    """A service, ready to serve.
+
+    Parameters
+    ----------
+    index
+        Its position among the services; as an account it comes after the streams.
+    replicas, together
+        Replicas, and how many of them share a node and fail as one.
+    stream
+        What its gangs are to the queue: jobs without an end.
+    nodes, gpus
+        Of a gang: whole nodes, and the GPUs of one replica.
+    priority, tenant, partition
+        As of a job.
+    capacity
+        Requests that a replica admits [1/s].
+    batch, tpot, attainment
+        Of a replica, at equal steps of its use from 0 to 1: sequences in flight [-], time per token [s], share of
+        requests in SLO [-].
+    output
+        Tokens of an answer [-].
+    slack
+        Wait with which a request is still in SLO [s].
+    limit
+        Time per token of the SLO [s].
+    rates
+        What is asked.
+    patience
+        How long clients wait, all their retries together [s]; 0 where they are turned away at once.
+    load, start, interruption
+        Weights are read, processes start; until a standby or what is left of a gang serves [s].
+    keeps_nodes, has_standby
+        Whether a gang goes on with the nodes that are left, and whether a standby takes over from processes.
+    warm_time, warm_speed
+        For how long a started replica is slower [s], and its capacity then [-].
+    loses, begins_anew
+        Whether requests in flight fail, and whether the others begin anew.
+    recompute
+        Time of a replica to read prompt and tokens of a request again [s]; 0 with a copy.
+    scale
+        Demand over capacity that is aimed at, fewest and most replicas, reaction [s].
+    upgrade
+        Time between rolling upgrades [s], and replicas that start anew together.
+    """
+
+    name: str
+    index: int
+    replicas: int
+    together: int
+    stream: PreparedStream
+    nodes: int
+    gpus: int
+    priority: int
+    tenant: int
+    partition: int
+    capacity: float
+    batch: tuple[float, ...]
+    tpot: tuple[float, ...]
+    attainment: tuple[float, ...]
+    output: float
+    slack: float
+    limit: float
+    rates: Rates
+    patience: float
+    load: float
+    start: float
+    interruption: float
+    keeps_nodes: bool
+    has_standby: bool
+    warm_time: float
+    warm_speed: float
+    loses: bool
+    begins_anew: bool
+    recompute: float
+    scale: tuple[float, int, int, float] | None = None
+    upgrade: tuple[float, int] | None = None
+
+    @property
+    def gangs(self) -> int:
+        """Gangs at the start [-]."""
+        return -(-self.replicas // self.together)
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A scenario with everything worked out that its replications share. Read-only; can be pickled."""
@@ -253,6 +360,7 @@ class Prepared:
     engine_reason: str = ""
     """Why events do, if they do: the key of what the compiled loop does not know, or that it would not pay."""
     streams: tuple[PreparedStream, ...] = ()
+    services: tuple[ServicePlan, ...] = ()
     tenants: tuple[Tenant, ...] = ()
     """Whose jobs those of streams are: those that the scenario states, then others that jobs name."""
     partitions: tuple[Partition, ...] = ()
@@ -263,6 +371,11 @@ class Prepared:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the description behind when a worker process takes over: it needs the plans only."""
         return {**self.__dict__, "scenario": None}
+
+    @property
+    def has_queue(self) -> bool:
+        """Whether streams or services share the queue of the cluster."""
+        return bool(self.streams or self.services)
 
     @property
     def serving(self) -> int:

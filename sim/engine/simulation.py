@@ -41,7 +41,7 @@ class Simulation:
         keeps_log: bool = False,
         keeps_timeline: bool = False,
     ) -> None:
-        if prepared.streams:
+        if prepared.has_queue:
             from sim.engine.fleet import pooled
 
             prepared = pooled(prepared)

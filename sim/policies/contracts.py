@@ -173,7 +173,7 @@ NO_FAILURE = "no_failure"
 
 
 class Bucket(IntEnum):
-    """Where a GPU-second can land. The first twelve belong to jobs, the rest to nodes outside jobs."""
+    """Where a GPU-second can land: twelve of jobs, those of nodes outside them, and one of services alone."""
 
     PRODUCTIVE = 0
     DEGRADED = 1
@@ -193,6 +193,7 @@ class Bucket(IntEnum):
     QUALIFICATION = 15
     STRANDED = 16
     UNALLOCATED = 17
+    HEADROOM = 18
 
 
 JOB_BUCKETS = tuple(bucket.name.lower() for bucket in Bucket if bucket <= Bucket.AUXILIARY)

@@ -174,6 +174,7 @@ def surplus_nodes(scenario: Scenario, counts: Mapping[str, int], units: Units | 
         return 0
     per_node = counts["gpu"] // counts["node"]
     needed = sum(nodes for _, nodes in _amounts(scenario, per_node))
+    needed += sum(service.nodes(per_node) for service in scenario.services)
     if units is not None:
         needed = ceil(needed / units.needed) * len(units.nodes[0])
     return max(counts["node"] - needed, 0)

@@ -21,6 +21,7 @@ from sim.policies.recovery import Ladder as LadderOfRungs
 from sim.prepare.cost import upkeep_of
 from sim.prepare.failures import build_sources, expected_events, failure_warnings, prior, repair_of
 from sim.prepare.placement import Site, layout_warnings, seats, surplus_nodes, whole_units
+from sim.prepare.services import plan_of, services_of
 from sim.prepare.step import (
     PlacedJob,
     check_memory,
@@ -35,13 +36,12 @@ from sim.scenario.model import Work
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sim.engine.prepared import ServicePlan
     from sim.failures import Source
     from sim.input.scenario import AnyCheckpoint, Scenario
     from sim.policies.checkpoint import Ladder, Periodic
     from sim.scenario.model import JobSpec
     from sim.steps.hardware import Precision
-
-NO_SERVICES = "services are not simulated yet: ettrick explain and ettrick layouts have a closed form of them"
 
 _last: Prepared | None = None
 """What was examined last: who has loaded a scenario prepares it next."""
@@ -55,10 +55,10 @@ def prepare(scenario: Scenario) -> Prepared:
     PathError
         If the scenario does not fit together, or a job not into the memory of its accelerators.
     """
-    if scenario.services:
-        raise PathError(("services",), NO_SERVICES)
     prepared = examine(scenario)
     check_memory(prepared)
+    if scenario.services:
+        prepared = replace(prepared, services=_services(prepared))
     site = Site.of(scenario, prepared.counts, prepared.units)
     if prepared.scheduler.pack is not None:
         prepared = replace(prepared, packed_by=tuple(site.topology.domains[prepared.scheduler.pack].tolist()))
@@ -105,6 +105,18 @@ def examine(scenario: Scenario) -> Prepared:
     return _last
 
 
+def _services(prepared: Prepared) -> tuple[ServicePlan, ...]:
+    """Return the services of a scenario, ready to serve."""
+    tenants, partitions = ([entry.name for entry in entries] for entries in (prepared.tenants, prepared.partitions))
+    found = []
+    for index, service in enumerate(services_of(prepared)):
+        spec = service.spec
+        tenant = tenants.index(spec.tenant or "default")
+        partition = 0 if spec.partition is None else partitions.index(spec.partition)
+        found.append(plan_of(service, index, tenant, partition, prepared.sources))
+    return tuple(found)
+
+
 def _precision(scenario: Scenario) -> Precision:
     """Return the arithmetic by which GPUs of several kinds are compared: that of the first job, or service."""
     if scenario.jobs:
@@ -133,7 +145,7 @@ def _examined(scenario: Scenario) -> Prepared:
     jobs = tuple(_job(scenario, each, sources) for each in placed)
     slow = [source.name for source in sources if source.effect.speed < 1]
     fleet = prepare_streams(scenario, site, sources)
-    held = 1.0 if fleet.streams else sum(job.nodes for job in jobs) / counts["node"]
+    held = 1.0 if fleet.streams or scenario.services else sum(job.nodes for job in jobs) / counts["node"]
     return Prepared(
         scenario=scenario,
         name=scenario.name,

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim import catalog, rng
+from sim.engine.prepared import PreparedStream, Rates, SavePlan, ServicePlan
 from sim.engine.requests import Request, replay
 from sim.formulas.nodes import groups_with_spares
 from sim.prepare.failures import prior
-from sim.prepare.placement import Site, chip_of
+from sim.prepare.placement import Latest, Site, chip_of
 from sim.prepare.step import DoesNotFitError
 from sim.scenario.fields import PathError
+from sim.scenario.streams import Cost
 from sim.steps.serving import (
     BYTES,
     Replica,
@@ -30,14 +32,19 @@ from sim.steps.serving import (
     prefill,
     time_per_token,
 )
+from sim.units import DAY, MINUTE, YEAR
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from sim.engine.prepared import Prepared
     from sim.engine.requests import Served
+    from sim.failures import Source
     from sim.formulas.nodes import Standing
     from sim.scenario.services import Lengths, ServiceSpec, ServingLayout
+    from sim.scenario.streams import Arrival
     from sim.steps.hardware import Precision
     from sim.yamlfile import Keys
 
@@ -45,6 +52,18 @@ _COLUMNS = ("t_s", "input_tokens", "output_tokens")
 
 _REPLAYED = 20_000
 """Requests of a replay [-]."""
+
+LOADS = (0.4, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
+"""Loads at which attainment is replayed [-]."""
+
+_STEPS = 50
+"""Steps of the use of a replica in which the fluid looks up what depends on it [-]."""
+
+_SLOTS = 20_000
+"""Pieces of a trace in a run, about; none is shorter than a minute [-]."""
+
+_CURVES: Latest[tuple[tuple[float, float], ...]] = Latest(32)
+"""Attainment by load of the replicas that were looked at last."""
 
 _WARMED = 0.1
 """Share of the requests of a replay that come before it is as full as it will be [-]."""
@@ -94,6 +113,8 @@ class PreparedService:
         What stops a group of GPUs that fail as one.
     seed
         Of all random numbers.
+    horizon
+        Time that is simulated [s].
     """
 
     spec: ServiceSpec
@@ -105,6 +126,7 @@ class PreparedService:
     spares: int
     failing: Failing
     seed: int
+    horizon: float
 
     @property
     def groups(self) -> int:
@@ -137,6 +159,32 @@ class PreparedService:
         """Stated demand over what all replicas carry within the SLO [-]."""
         return self.rate / (self.spec.replicas * self.carried)
 
+    @cached_property
+    def attainment(self) -> tuple[tuple[float, float], ...]:
+        """Load and share of requests in SLO, by replay at `LOADS` [-]."""
+        spec, slo = self.spec, self.spec.slo
+        own = (spec.name, spec.batch, spec.hit, slo, self.seed, spec.replicas if self.trace else 0)
+        key = (repr(self.replica), repr(spec.demand), *map(repr, own))
+        return _CURVES.get(
+            key, lambda: tuple((load, self.settled(load).attainment(slo.ttft, slo.tpot)) for load in LOADS)
+        )
+
+    @cached_property
+    def admitted(self) -> float:
+        """Load at which most requests are in SLO: a replica admits no more [-]."""
+        loads = np.linspace(0.2, 1.0, 161)
+        return float(loads[int(np.argmax(loads * self.attained(loads)))])
+
+    def attained(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the share of requests in SLO at some loads [-], shape (n,).
+
+        Between those replayed the logarithm of the others is straight; half a request of the replay is none.
+        """
+        known, shares = zip((0.0, 1.0), *self.attainment, strict=True)
+        half = 0.5 / _REPLAYED
+        missed = np.interp(loads, known, np.log(1 - np.array(shares) + half))
+        return np.asarray(1 + half - np.exp(missed), dtype=np.float64)
+
     def standing(self, spares: int | None = None) -> Standing:
         """Return how many groups serve in the long run, with the scenario's spares or others."""
         spares = self.spares if spares is None else spares
@@ -146,15 +194,15 @@ class PreparedService:
         return groups_with_spares(self.groups, spares, fail, restart, load, repair)
 
     def capacity_availability(self, spares: int | None = None) -> float:
-        """Return the share of time in which the groups that serve carry the stated demand within the SLO [-]."""
-        needed = math.ceil(self.groups * min(self.load, 1.0) - 1e-9)
+        """Return the share of time in which the groups that serve admit the stated demand [-]."""
+        needed = math.ceil(self.groups * min(self.load / self.admitted, 1.0) - 1e-9)
         return float(self.standing(spares).pmf[needed:].sum())
 
     def served_share(self, spares: int | None = None) -> float:
-        """Return the share of requests that find capacity within the SLO, the rest turned away at once [-]."""
+        """Return the share of requests that are admitted, the rest turned away at once [-]."""
         pmf = self.standing(spares).pmf
         shares = np.arange(self.groups + 1) / self.groups
-        return float(pmf @ np.minimum(shares / self.load, 1.0))
+        return float(pmf @ np.minimum(shares * self.admitted / self.load, 1.0))
 
     def replayed(self, load: float) -> Served:
         """Return requests of one replica, served one by one, at a load [-]: another one stretches time.
@@ -269,6 +317,7 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
         scenario.spares.hot + idle,
         _failing(prepared, spec, made),
         scenario.seed,
+        prepared.warmup + prepared.horizon,
     )
     _check(found, path)
     return found
@@ -318,7 +367,9 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
         assert demand.rate is not None
         assert demand.input is not None
         assert demand.output is not None
-        rate, mean_input, mean_output = demand.rate, demand.input.mean, demand.output.mean
+        factors = (1.0,) if demand.profile is None else demand.profile.factors
+        rate = demand.rate * sum(factors) / len(factors)
+        mean_input, mean_output = demand.input.mean, demand.output.mean
     return Requests(mean_input, mean_output, float(spec.batch.longest), spec.hit), float(rate)
 
 
@@ -372,7 +423,109 @@ def _failing(prepared: Prepared, spec: ServiceSpec, made: Replica) -> Failing:
 
 def _weights_time(spec: ServiceSpec, made: Replica, gpus_per_node: int) -> float:
     """Return the time in which the nodes of a group read all its weights [s]."""
-    return made.weight_bytes * gpus_per_node / spec.recovery.bandwidth
+    recovery = spec.recovery
+    source = catalog.serving_recovery()["sources"][recovery.source]
+    bandwidth = recovery.bandwidth
+    if bandwidth is None:
+        each = source["share"] * made.network if source["of"] == "nic" else source["bandwidth"]
+        bandwidth = each if source["of"] == "node" else each * gpus_per_node
+    return float(made.weight_bytes * gpus_per_node / bandwidth)
+
+
+# What the engine needs of a service.
+
+
+def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sources: Sequence[Source]) -> ServicePlan:
+    """Return a service, ready to serve; attainment is that of a replay.
+
+    Parameters
+    ----------
+    found
+        The service.
+    index
+        Its position among the services.
+    tenant, partition
+        Their positions.
+    sources
+        What fails.
+    """
+    spec, made, requests = found.spec, found.replica, found.requests
+    known, recovery = catalog.serving_recovery(), spec.recovery
+    method, failover = known["methods"][recovery.use], known["failovers"][spec.failover.use]
+    uses = np.linspace(0.0, found.admitted, _STEPS + 1)
+    batches = [batch_of_load(made, requests, use * found.carried) for use in uses.tolist()]
+    together, overload, rates = spec.together(found.gpus_per_node), spec.overload, _rates(found)
+    waits = overload is not None and overload.use == "queue"
+    gpus = made.gpus * together
+    detections = [source.detection.mean_value for source in sources if source.detection is not None]
+    alone = float(prefill(made, requests.input, spec.hit)) / made.data
+    alone += 1.5 * float(decode(made, 1.0, requests.context).total)
+    stated = recovery.interruption
+    return ServicePlan(
+        name=spec.name,
+        index=index,
+        replicas=spec.replicas,
+        together=together,
+        stream=PreparedStream(
+            name=spec.name,
+            index=index,
+            arrivals=_none,
+            saves={made.gpus * count: SavePlan(math.inf, Cost(), Cost()) for count in range(1, together + 1)},
+            detection=float(np.mean(detections)) if detections else 0.0,
+            gpus={gpus: 1.0},
+        ),
+        nodes=max(-(-made.gpus // found.gpus_per_node), 1),
+        gpus=made.gpus,
+        priority=spec.priority,
+        tenant=tenant,
+        partition=partition,
+        capacity=found.carried * found.admitted * (1 - failover["overhead"]),
+        batch=tuple(batches),
+        tpot=tuple(float(time_per_token(made, max(batch, 1e-9), requests)) for batch in batches),
+        attainment=tuple(found.attained(uses).tolist()),
+        output=requests.output,
+        slack=max(spec.slo.ttft - alone, 0.0),
+        limit=spec.slo.tpot,
+        rates=rates,
+        patience=overload.patience * (1 + overload.retries) if overload is not None and waits else 0.0,
+        load=found.failing.weights,
+        start=recovery.start,
+        interruption=float(method.get("interruption", 0.0)) if stated is None else stated,
+        keeps_nodes=method["keeps"] == "nodes",
+        has_standby="interruption" in method,
+        warm_time=recovery.warm.time,
+        warm_speed=recovery.warm.speed,
+        loses=spec.failover.use == "fail",
+        begins_anew=not failover["tokens"],
+        recompute=float(prefill(made, requests.context)) / made.data if failover["prefill"] else 0.0,
+        scale=None if spec.scale is None else (spec.scale.target, spec.scale.min, spec.scale.max, spec.scale.window),
+        upgrade=None if spec.upgrade is None else (spec.upgrade.every, spec.upgrade.batch),
+    )
+
+
+def _none(seed: int, replication: int, end: float) -> Iterator[Arrival]:
+    """Return no jobs: the gangs of a service are there from the start."""
+    del seed, replication, end
+    return iter(())
+
+
+def _rates(found: PreparedService) -> Rates:
+    """Return what is asked over time; the rate of a trace is that of its minutes, or of longer pieces of it."""
+    demand = found.spec.demand
+    if not found.trace:
+        profile = demand.profile
+        every, factors = (YEAR, (1.0,)) if profile is None else (profile.every, profile.factors)
+        if demand.growth and every / len(factors) > DAY:
+            # Growth in steps of a day at most.
+            more = math.ceil(every / len(factors) / DAY)
+            factors = tuple(factor for factor in factors for _ in range(more))
+        assert demand.rate is not None
+        return Rates(demand.rate, every, factors, demand.growth)
+    times = np.array([request.arrival for request in found.trace])
+    length = float(times[-1] - times[0])
+    pieces = max(round(length / max(MINUTE, found.horizon / _SLOTS)), 1)
+    counts, _ = np.histogram(times, pieces)
+    return Rates(found.rate, length, tuple((counts / counts.mean()).tolist()), demand.growth)
 
 
 def _check(found: PreparedService, path: Keys) -> None:
@@ -400,10 +553,15 @@ def _check(found: PreparedService, path: Keys) -> None:
     if alone > spec.slo.ttft:
         rule = f"no load meets it: a mean prompt alone takes {alone * 1e3:,.0f} ms; more tensor ranks would help"
         raise PathError((*path, "slo", "ttft"), rule)
-    if found.load > 1 and spec.overload is None:
-        enough = math.ceil(found.rate / found.carried)
+    most = spec.replicas if spec.scale is None else max(spec.replicas, spec.scale.max)
+    rates = _rates(found)
+    peak = rates.rate * max(rates.factors) * (1 + max(rates.growth, 0.0)) ** (found.horizon / YEAR)
+    if found.trace:
+        peak = rates.rate  # its bursts are for the replay
+    if peak > most * found.carried and spec.overload is None:
+        enough = math.ceil(peak / found.carried)
         rule = (
-            f"{found.rate:,.4g} requests per s are more than the {spec.replicas * found.carried:,.4g} that "
-            f"{spec.replicas:,} replicas carry within the SLO; {enough:,} would, or say overload: reject"
+            f"{peak:,.4g} requests per s are more than the {most * found.carried:,.4g} that "
+            f"{most:,} replicas carry within the SLO; {enough:,} would, or say overload: reject or queue"
         )
         raise PathError((*path, "demand"), rule)

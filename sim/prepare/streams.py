@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from sim.prepare.placement import Site
     from sim.scenario.law_model import LawModel
     from sim.scenario.model import JobSpec
+    from sim.scenario.services import ServiceSpec
     from sim.scenario.streams import AnyArrivals, AnyLimit, AnyStream, Names
 
     _Path = tuple[str | int, ...]
@@ -102,10 +103,11 @@ def prepare_streams(scenario: Scenario, site: Site, sources: Sequence[Source]) -
     PathError
         If a name is unknown, a job could never start, a trace cannot be used, or reservations lack limits.
     """
-    if not scenario.streams:
-        for key in ("tenants", "partitions", "templates"):
-            if getattr(scenario, key):
-                raise PathError((key,), "are for jobs of streams, and there are no streams")
+    has_queue = scenario.streams or scenario.services
+    for key in ("templates",) if has_queue else ("tenants", "partitions", "templates"):
+        if getattr(scenario, key) and not scenario.streams:
+            raise PathError((key,), "are for jobs of streams, and there are no streams")
+    if not has_queue:
         for index, job in enumerate(scenario.jobs):
             for key in ("tenant", "partition", "qos"):
                 if getattr(job, key):
@@ -116,6 +118,8 @@ def prepare_streams(scenario: Scenario, site: Site, sources: Sequence[Source]) -
             if getattr(job, key):
                 raise PathError(("templates", index, key), "is for streams to say, each for its own jobs")
     resolver = _Resolver(scenario, site, sources)
+    for index, service in enumerate(scenario.services):
+        resolver.service(service, ("services", index))
     resolver.warnings += _unmoved(scenario, sources)
     for kind in ("jobs", "streams"):
         for index, each in enumerate(getattr(scenario, kind)):
@@ -194,6 +198,12 @@ class _Resolver:
             mean_work=gpus * mean_ends,
             mttf=self._mttf(sizes),
         )
+
+    def service(self, service: ServiceSpec, path: _Path) -> None:
+        """Check who a service is of and where it queues."""
+        if service.partition is not None:
+            self._position(service.partition, "partition", (*path, "partition"))
+        self._position(service.tenant or "default", "tenant", (*path, "tenant"))
 
     def named(self, index: int, job: JobSpec) -> tuple[int, int]:
         """Return the tenant and the partition of a named job."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from sim.scenario.fields import Bandwidth, Count, Duration, Fraction, Model, RuleError, rate_of_whole
 from sim.scenario.model import AnyModel
+from sim.scenario.streams import Profile
 from sim.steps.hardware import Precision
 
 RequestRate = Annotated[float, *rate_of_whole("a rate of requests", "is of the whole service", "120 per s", "40 per h")]
@@ -50,6 +51,8 @@ class Demand(Model):
     input: Lengths | None = Field(None, description="Prompts; not of a trace.")
     output: Lengths | None = Field(None, description="Answers; not of a trace.")
     file: str | None = Field(None, min_length=1, description="Trace as CSV: t_s, input_tokens, output_tokens.")
+    profile: Profile | None = Field(None, description="How the rate varies over a day or a week; not of a trace.")
+    growth: float = Field(0.0, gt=-1, le=100, description="What a year adds to the rate, as a part of it [-].")
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -59,6 +62,8 @@ class Demand(Model):
                 if (getattr(self, name) is not None) != (use == self.use):
                     rule = "is missing" if use == self.use else "does not go"
                     raise RuleError((name,), f"{rule} with use: {self.use}, which takes {' and '.join(ways[self.use])}")
+        if self.profile is not None and self.use == "trace":
+            raise RuleError(("profile",), "does not go with use: trace, which has rates of its own")
         return self
 
 
@@ -77,11 +82,81 @@ class MeasuredPoint(Model):
     batch: float = Field(gt=0, le=1e6, description="Requests in flight of a replica while it was [-].")
 
 
-class Reload(Model):
-    """How a replica recovers on healthy nodes: weights are read, processes start."""
+class Overload(Model):
+    """What happens to requests beyond capacity."""
 
-    bandwidth: Bandwidth = Field("5 GB/s", gt=0, description="At which a node reads weights.")  # type: ignore[assignment]
+    use: Literal["reject", "queue"] = Field("reject", description="They are turned away at once, or wait.")
+    patience: Duration = Field("30 s", gt=0, description="Of a queue: how long a client waits before it gives up.")  # type: ignore[assignment]
+    retries: Count = Field(0, le=1000, description="Of a queue: how often a client that gave up asks again at once.")
+
+    @model_validator(mode="after")
+    def _patience_is_of_a_queue(self) -> Self:
+        for name in ("patience", "retries"):
+            if self.use != "queue" and name in self.model_fields_set:
+                raise RuleError((name,), "is of clients that wait: needs use: queue")
+        return self
+
+
+class Failover(Model):
+    """What becomes of the requests in flight of a replica that failed."""
+
+    use: Literal["fail", "retry", "migrate", "restore"] = Field(
+        "fail",
+        description="They fail; begin anew on other replicas; go on there after prompt and tokens so far are read "
+        "again; or go on there with a copy of keys and values.",
+    )
+
+
+class Warm(Model):
+    """A replica that has started is slower at first: its caches are empty."""
+
+    time: Duration = Field("0 s", description="How long.")  # type: ignore[assignment]
+    speed: Fraction = Field(1.0, gt=0, description="Its capacity meanwhile, as a share.")
+
+
+class ServiceRecovery(Model):
+    """How a replica recovers; presets of the catalog say how long it takes."""
+
+    use: Literal["reload", "shadow", "elastic-experts", "shrink-tensor"] = Field(
+        "reload",
+        description="All of it starts anew; a standby process takes over where no node is lost; or, where a replica "
+        "has several nodes, those that are left go on.",
+    )
+    source: Literal["store", "local", "host", "peer"] = Field("store", description="Where weights are read from.")
+    bandwidth: Bandwidth | None = Field(
+        None, gt=0, description="At which a node reads weights; without it, that of the source in the catalog."
+    )
     start: Duration = Field("2 min", description="Processes, communicators, compilation and graphs.")  # type: ignore[assignment]
+    interruption: Duration | None = Field(
+        None, description="Until a standby or the nodes that are left serve; without it, that of the catalog."
+    )
+    warm: Warm = Field(default_factory=lambda: Warm.model_validate({}), description="Slower after a start.")
+
+
+class AutoScale(Model):
+    """Replicas follow the demand; a new one has to start."""
+
+    target: Fraction = Field(0.7, gt=0, description="Demand over the capacity of the replicas wanted.")
+    min: Count = Field(1, gt=0, description="Fewest replicas.")
+    max: Count = Field(gt=0, description="Most replicas.")
+    window: Duration = Field("60 s", description="After a change of demand, until the number is changed.")  # type: ignore[assignment]
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.min > self.max:
+            raise RuleError(("min",), f"is {self.min:,}, and max is {self.max:,}")
+        return self
+
+
+class Upgrade(Model):
+    """Rolling upgrades: a few replicas at a time are emptied and start anew, until all have."""
+
+    every: Duration = Field(gt=0, description="Time between two upgrades.")
+    batch: Count = Field(1, gt=0, description="Replicas that start anew together.")
+
+
+def _with_use(value: object) -> object:
+    return {"use": value} if isinstance(value, str) else value
 
 
 class ServiceSpec(Model):
@@ -101,15 +176,32 @@ class ServiceSpec(Model):
     hit: Fraction = Field(0.0, lt=1, description="Share of prompts that a prefix cache holds.")
     demand: Demand = Field(description="What is asked of it.")
     slo: Slo = Field(description="Service level objective.")
-    overload: Literal["reject"] | None = Field(
-        None, description="What happens to requests beyond capacity; without it demand must be below capacity."
+    overload: Annotated[Overload, BeforeValidator(_with_use)] | None = Field(
+        None,
+        description="What happens to requests beyond capacity: reject, or a queue; without it demand must be below "
+        "capacity, and what failures leave no room for is turned away.",
     )
-    recovery: Reload = Field(default_factory=lambda: Reload.model_validate({}), description="How a replica recovers.")
+    failover: Annotated[Failover, BeforeValidator(_with_use)] = Field(
+        default_factory=lambda: Failover.model_validate({}), description="What becomes of requests in flight."
+    )
+    recovery: ServiceRecovery = Field(
+        default_factory=lambda: ServiceRecovery.model_validate({}), description="How a replica recovers."
+    )
+    scale: AutoScale | None = Field(None, description="Autoscaling; without it there are always as many replicas.")
+    upgrade: Upgrade | None = Field(None, description="Rolling upgrades.")
+    priority: int = Field(0, ge=-(10**6), le=10**6, description="Priority in the queue; higher goes first.")
+    tenant: str | None = Field(None, min_length=1, description="Whose it is.")
+    partition: str | None = Field(None, min_length=1, description="Where it queues; the first one by default.")
 
     def nodes(self, gpus_per_node: int) -> int:
-        """Return the nodes that all replicas take; replicas below a node share one [-]."""
-        return self.groups(gpus_per_node) * -(-self.parallelism.gpus // gpus_per_node)
+        """Return the nodes that all replicas take, the most where they are scaled; below a node they share one [-]."""
+        most = self.replicas if self.scale is None else max(self.replicas, self.scale.max)
+        return -(-most // self.together(gpus_per_node)) * -(-self.parallelism.gpus // gpus_per_node)
+
+    def together(self, gpus_per_node: int) -> int:
+        """Return the replicas of a node, which fail as one; 1 where a replica takes nodes of its own [-]."""
+        return max(gpus_per_node // self.parallelism.gpus, 1)
 
     def groups(self, gpus_per_node: int) -> int:
         """Return the replicas, or nodes full of them, that fail as one [-]."""
-        return -(-self.replicas // max(gpus_per_node // self.parallelism.gpus, 1))
+        return -(-self.replicas // self.together(gpus_per_node))

@@ -66,6 +66,7 @@ STATE_OF_BUCKET: Mapping[str, str] = {
     "qualification": "stress",
     "stranded": "idle",
     "unallocated": "idle",
+    "headroom": "idle",
 }
 
 """State of the nodes whose time is in a bucket of the ledger."""

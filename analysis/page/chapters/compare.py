@@ -453,8 +453,11 @@ def _ranks(document: CompareDocument, head: str, names: Mapping[str, str]) -> Gr
 
 
 def _where(document: CompareDocument, head: str, names: Mapping[str, str]) -> Grid:
-    """Return the largest shares of the requested GPU-time, productive first."""
-    shares = {name: variant.time_shares for name, variant in document.variants.items()}
+    """Return the largest shares of the requested GPU-time, of services alone of the whole cluster, productive first."""
+    shares = {
+        name: variant.cluster_shares if variant.time_shares["productive"] is None else variant.time_shares
+        for name, variant in document.variants.items()
+    }
     largest = {bucket: max(mine[bucket] or 0.0 for mine in shares.values()) for bucket in shares[document.first]}
     lost = sorted((name for name in largest if name != "productive"), key=lambda name: -largest[name])
     buckets = ["productive", *(name for name in lost if largest[name] >= _LEAST_SHARE)][: _MOST_BUCKETS + 1]

@@ -37,7 +37,7 @@ from analysis.amounts import (
 )  # fmt: skip
 from analysis.metrics import BUCKETS, LEVELS, METRICS, RESTART, bucket_label, nodes_down
 from analysis.page.account import account_of, basis, cause_name, of_focus, requested_share
-from analysis.page.chapters import fleet
+from analysis.page.chapters import fleet, services
 from analysis.page.chapters.inputs import chance, not_covered, not_known, stated, variability
 from analysis.page.charts.data import (
     Bar,
@@ -151,6 +151,8 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
     if report_data.run.fleet is not None:
         return fleet.first_screen(report_data)
+    if not report_data.run.per_job:
+        return services.first_screen(report_data)
     document, places = report_data.run, Places(report_data.results.file, report_data.run)
     scenario: Scenario | None = None if report_data.focus is None else report_data.focus.scenario
     shares = [(name, places.at("time_shares", name)) for name in document.time_shares if name != "productive"]
@@ -1164,13 +1166,17 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
     yield Section("scenario", document.scenario, (described,) if described else (), (asked,))
     if document.fleet is not None:
         yield from (Section("table", table.title, (), (table,)) for table in fleet.terminal_tables(document))
+    if document.per_service:
+        yield from (Section("table", table.title, (), (table,)) for table in services.terminal_tables(document))
+    if document.fleet is not None:
         yield from _lines(document)
         return
+    has_jobs = bool(document.per_job)
     tables = (
-        goodput(document),
-        _jobs(document),
-        None if document.time_shares["productive"] is None else where(document),
-        _windows(document),
+        goodput(document) if has_jobs else None,
+        _jobs(document) if has_jobs else None,
+        where(document) if has_jobs and document.time_shares["productive"] is not None else None,
+        _windows(document) if has_jobs else None,
         _causes(document),
     )
     yield from (Section("table", table.title, (), (table,)) for table in tables if table is not None)
@@ -1222,6 +1228,9 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
     for stream in prepared.streams:
         rate = f", {short_text(stream.rate * DAY)} jobs a day" if stream.rate else ""
         yield "stream", f"{stream.name}: {_sizes(stream.gpus)}{rate}"
+    for service in prepared.services:
+        asked = f"{service.rates.rate:,.4g} requests/s asked of the {service.replicas * service.capacity:,.4g} admitted"
+        yield "service", f"{service.name}: {service.replicas:,} replicas of {number_of(service.gpus, 'GPU')}, {asked}"
     first = prepared.jobs[0] if prepared.jobs else None
     is_hit = first is not None and first.mtti < math.inf
     expected = f", one interruption in {time_text(first.mtti)} expected" if first is not None and is_hit else ""

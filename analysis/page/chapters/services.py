@@ -1,16 +1,194 @@
-"""Services in `ettrick explain`: replicas, batches, times by term, tails, spares."""
+"""Services: what `ettrick explain` says of them, and what a run of them came to."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.amounts import amount_text, percent_text, range_text, short_text, text_or_dash, time_text
-from analysis.page.model import Section, grid
+from analysis.amounts import (
+    COUNT,
+    OF_HUNDRED,
+    PERCENT,
+    amount_text,
+    cell_forms,
+    nines_text,
+    number_of,
+    percent_text,
+    range_text,
+    short_text,
+    text_or_dash,
+    time_text,
+)
+from analysis.metrics import BUCKETS, METRICS, bucket_label
+from analysis.page.account import cause_name
+from analysis.page.chapters.inputs import not_covered, stated
+from analysis.page.charts.data import Curves, Scale, Series
+from analysis.page.glossary import glossed
+from analysis.page.model import FirstScreen, Picture, Section, grid
+from analysis.page.sourced import Places, number, worded
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from analysis.page.model import Grid, Words
+    from analysis.page.report_data import ReportData
     from analysis.results.explained import ExplainedService
+    from analysis.results.models import RunDocument, ServiceFound
+
+# What a run of services came to: tables for the terminal and for pages.
+
+_OF_ALL = ("tokens_per_day", "tokens_per_gpu_day", "tokens_per_mw_day", "energy_per_token", "cost_per_token", "energy",
+           "cost", "node_availability")  # fmt: skip
+
+
+def terminal_tables(document: RunDocument) -> Iterator[Grid]:
+    """Yield what the terminal shows of services, the answer first."""
+    for name, service in document.per_service.items():
+        yield delivered(document, name, service)
+        yield _requests(name, service)
+        if service.closed_form is not None:
+            yield _beside_formula(name, service)
+    if document.fleet is None:
+        yield _where(document)
+
+
+def delivered(document: RunDocument, name: str, service: ServiceFound) -> Grid:
+    """Return the metrics that a service is judged by: mean and interval."""
+    found = dict(service.metrics)
+    if len(document.per_service) == 1:
+        found |= {key: document.metrics[key] for key in _OF_ALL if key in document.metrics}
+    rows = []
+    for key, summary in found.items():
+        metric = METRICS[key.partition("@")[0]]
+        if summary.mean is None:
+            continue
+        form = cell_forms(metric.name, "" if document.cost is None else document.cost.currency).value
+        form = nines_text if metric.is_share else form
+        rows.append((metric.title, form(summary.mean), range_text(summary.mean_ci95, form), metric.definition))
+    rows.append(("asked for", percent_text(service.attainment, 1), "", "SLO attainment of the scenario"))
+    return grid(f"What service {name} delivers", ("", "mean", "95 % interval"), rows, gloss="what it is")
+
+
+def _requests(name: str, service: ServiceFound) -> Grid:
+    """Return what became of the requests."""
+    offered = service.requests["offered"] or 1.0
+    words = {"in_slo": "in SLO", "late": "late", "rejected": "turned away, or given up",
+             "failed": "lost with a replica", "moved": "(moved to another replica)"}  # fmt: skip
+    rows = [
+        (label, short_text(service.requests[key] or 0.0), nines_text((service.requests[key] or 0.0) / offered))
+        for key, label in words.items()
+    ]
+    lost = (
+        f"{short_text(service.tokens_lost)} tokens were made and lost" if service.tokens_lost else "no token was lost"
+    )
+    flight = "" if service.in_flight is None else f", with {short_text(service.in_flight)} requests in flight each time"
+    note = f"{number_of(round(service.stops), 'failure')} stopped replicas{flight}; {lost}."
+    return grid(f"Requests of {name}", ("", "requests", "of those offered"), rows, note=note)
+
+
+def _beside_formula(name: str, service: ServiceFound) -> Grid:
+    """Return what a formula says of the replicas that serve, beside the simulation."""
+    formula = service.closed_form
+    assert formula is not None, "asked before"
+    by_name = {key.partition("@")[0]: summary for key, summary in service.metrics.items()}
+    rows = [
+        (METRICS[key].label, text_or_dash(by_name[key].mean, nines_text),
+         range_text(by_name[key].mean_ci95, nines_text), nines_text(getattr(formula, key)))
+        for key in ("capacity_share", "all_serving", "capacity_availability")
+    ]  # fmt: skip
+    note = "The formula: all times exponential, a crew for every repair, spares that do not fail, demand at its mean."
+    return grid(f"Replicas of {name}", ("", "simulated", "95 % interval", "formula"), rows, note=note)
+
+
+def _where(document: RunDocument) -> Grid:
+    """Return where the GPU-time of the cluster went, and which cause took most of it."""
+    rows, shades = [], []
+    for bucket, share in document.cluster_shares.items():
+        if not share:
+            continue
+        losses = {cause: parts[bucket] for cause, parts in document.loss_gpu_s.items() if parts.get(bucket)}
+        most = max(losses, key=lambda cause: losses[cause] or 0.0) if losses and bucket != "productive" else ""
+        rows.append((bucket_label(bucket), nines_text(share), cause_name(most) if most else "", BUCKETS[bucket].gloss))
+        shades.append((None, share, None))
+    heads = ("", "share", "main cause")
+    return grid("Where every GPU-hour went", heads, rows, (0, 2), gloss="what it is", shades=shades)
+
+
+# ----------------------------------------
+# The first screen of a report, and the chapter of services.
+
+
+def first_screen(report_data: ReportData) -> FirstScreen:
+    """Return the opening of a run of services alone: how many requests meet the SLO, and what keeps the others."""
+    document, scenario = report_data.run, report_data.scenario
+    places = Places("run.json", document)
+    assert scenario is not None, "a run has one"
+    question = scenario.description.strip() or document.scenario
+    attained = places.estimate("metrics", "slo_attainment")
+    assert attained is not None, "requests were offered"
+    answer: Words = ("Of every hundred requests, ", *worded(attained, OF_HUNDRED), " meet the SLO.")
+    drivers: list[Words] = []
+    for name, service in document.per_service.items():
+        whose = f"Of the requests of {name}" if len(document.per_service) > 1 else "Of all requests"
+        late, offered = (places.at("per_service", name, "requests", key) for key in ("late", "offered"))
+        if late is not None and offered is not None and offered.value:
+            text = nines_text((service.requests["failed"] or 0.0) / offered.value)
+            drivers.append(
+                (f"{whose} ", number(late / offered, PERCENT), " are late; ", f"{text} are lost in failures.")
+            )
+        stops = places.at("per_service", name, "stops")
+        if stops is not None:
+            drivers.append(("Failures stop replicas ", number(stops, COUNT), " times in a run."))
+    headroom = places.at("cluster_shares", "headroom")
+    if headroom is not None:
+        drivers.append((number(headroom, PERCENT), " of all GPU-time is headroom: replicas that wait for requests."))
+    return glossed(
+        FirstScreen(
+            question if question.endswith("?") else f"{question.rstrip('.')}: how many requests meet the SLO?",
+            answer,
+            (stated(scenario, priced=document.cost is not None),),
+            _over_time(document),
+            tuple(drivers[:3]),
+            not_covered(document.notes, document.warnings, document.assumptions),
+        )
+    )
+
+
+def _over_time(document: RunDocument) -> Picture:
+    """Return capacity and demand over time, of all services together."""
+    services = list(document.per_service.values())
+    windows = services[0].windows
+    days = tuple((window.start_s + window.end_s) / 2 / DAY for window in windows)
+    capacity = tuple(sum(one.windows[place].capacity_per_s for one in services) for place in range(len(days)))
+    demand = tuple(sum(one.windows[place].demand_per_s for one in services) for place in range(len(days)))
+    least = min(have / asked for have, asked in zip(capacity, demand, strict=True) if asked) if any(demand) else 1.0
+    title = f"Replicas admit {least:.3g} times the demand in the window with the fewest"
+    curves = Curves(
+        title,
+        Scale("days"),
+        Scale("requests a second"),
+        (Series("that the replicas admit", days, capacity, hue=2), Series("offered", days, demand, hue=0)),
+    )
+    alt = f"Capacity and demand over {days[-1]:.3g} days. {title}."
+    return Picture("capacity-and-demand", curves, alt, "Means over windows of time and over replications.")
+
+
+def section(report_data: ReportData) -> Section | None:
+    """Return capacity and demand over time, and what became of the requests; ``None`` without services."""
+    document = report_data.run if report_data.kind == "run" else None
+    if document is None or not document.per_service:
+        return None
+    tables = tuple(terminal_tables(document))
+    attained = document.metrics["slo_attainment"].mean
+    title = f"{text_or_dash(attained, nines_text)} of the requests meet the SLO"
+    note = (
+        "A request is in SLO if its TTFT and its own mean TPOT are. Attainment by load is that of one replica whose "
+        "requests are replayed one by one; between two changes of replicas or demand the rest is a closed form."
+    )
+    return Section("services", title, (), (_over_time(document), *tables), (note,))
+
+
+# What `ettrick explain` says.
 
 
 def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
