@@ -7,10 +7,12 @@ SchedMD Slurm, manual pages slurm.conf(5) and topology.conf(5).
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.logs.tables import HostLists
@@ -18,7 +20,7 @@ from sim import catalog
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 _GPUS = re.compile(r"(?:^|,)gpu(?::([A-Za-z][\w.-]*))?(?::(\d+))?(?:\([^)]*\))?(?=,|$)", re.IGNORECASE)
 
@@ -86,17 +88,28 @@ def read(file: Path) -> Slurm:
     hosts, found = HostLists(), Slurm({}, {}, [], {})
     node_defaults: dict[str, str] = {}
     partition_defaults: dict[str, str] = {}
+    features: dict[str, list[str]] = {}
+    sets: dict[str, list[str]] = {}
     for place, line in _lines(file):
         try:
             if "nodename" in line:
                 if line["nodename"] == "DEFAULT":
                     node_defaults = line
                     continue
-                gres = (node_defaults | line).get("gres", "")
+                line = node_defaults | line
+                if line.get("state", "").upper() == "FUTURE":
+                    continue
+                gres = line.get("gres", "")
                 kinds = [(kind.lower(), int(count or 1)) for kind, count in _GPUS.findall(gres)]
                 for name in hosts.expand(line["nodename"]):
                     found.gpus[name] = sum(count for _, count in kinds)
                     found.types[name] = kinds[0][0] if kinds else ""
+                    for feature in line.get("feature", line.get("features", "")).split(","):
+                        features.setdefault(feature, []).append(name)
+            elif "nodeset" in line:
+                sets[line["nodeset"]] = features.get(line.get("feature", ""), []) + list(
+                    hosts.expand(line.get("nodes", ""))
+                )
             elif "partitionname" in line:
                 if line["partitionname"] == "DEFAULT":
                     partition_defaults = line
@@ -104,6 +117,7 @@ def read(file: Path) -> Slurm:
                 line = partition_defaults | line
                 nodes = line.get("nodes", "")
                 names = tuple(found.gpus) if nodes.upper() == "ALL" else hosts.expand(nodes)
+                names = tuple(node for name in names for node in sets.get(name, (name,)))
                 for strange in sorted(set(names) - set(found.gpus))[:1]:
                     raise ValueError(f"'{strange}' is no NodeName{suggest(strange, found.gpus)}")  # noqa: TRY301
                 found.partitions.append(Partition(line["partitionname"], names, line))
@@ -116,26 +130,286 @@ def read(file: Path) -> Slurm:
     return found
 
 
-def blocks(file: Path, gpus: dict[str, int]) -> tuple[int, int]:
-    """Return how many GPU nodes are behind a leaf switch, or in a block, and whose number of these is most common.
+def blocks(file: Path, gpus: dict[str, int]) -> list[tuple[str, ...]]:
+    """Return the GPU nodes behind each leaf switch, or in each block, in order of the file.
 
     Raises
     ------
     SlurmError
         If topology.conf cannot be read, or puts no node of slurm.conf behind a switch.
     """
-    hosts, sizes = HostLists(), Counter[int]()
+    hosts, found = HostLists(), []
     for place, line in _lines(file):
         if "nodes" in line and ("switchname" in line or "blockname" in line):
             try:
-                count = sum(bool(gpus.get(name)) for name in hosts.expand(line["nodes"]))
+                found.append(tuple(name for name in hosts.expand(line["nodes"]) if gpus.get(name)))
             except ValueError as error:
                 raise SlurmError(f"{place}: {error}") from None
-            sizes[count] += 1
-    sizes.pop(0, None)
-    if not sizes:
+    if not any(found):
         raise SlurmError(f"{file}: puts no node of slurm.conf behind a switch or into a block")
-    return sizes.most_common(1)[0][0], sizes.total()
+    return [leaf for leaf in found if leaf]
+
+
+class Site(NamedTuple):
+    """What the files of Slurm say in the keys of a scenario, and what they leave open.
+
+    Parameters
+    ----------
+    nodes
+        Names of the nodes of the cluster: those with the most common number of GPUs, by switch with a topology.
+    cluster, scheduler
+        As a scenario states them.
+    queues
+        Partitions that take jobs, the default one first.
+    priority
+        What a partition adds to the priority of its jobs.
+    assumed
+        What no file says, or Ettrick does not have.
+    """
+
+    nodes: tuple[str, ...]
+    cluster: dict[str, Any]
+    scheduler: dict[str, Any]
+    queues: tuple[Partition, ...]
+    priority: dict[str, int]
+    assumed: list[str]
+
+    def partitions(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the partitions as a scenario states them, with the numbers that their nodes have among some names."""
+        number, found = {name: at for at, name in enumerate(names)}, []
+        for part in self.queues:
+            mine = sorted(number[node] for node in set(part.nodes) if node in number)
+            if not mine:
+                continue
+            entry: dict[str, Any] = {"name": part.name}
+            if len(mine) < len(names):
+                entry["nodes"] = ranges(mine)
+            if part.settings.get("prioritytier", "1") != "1":
+                entry["tier"] = int(part.settings["prioritytier"])
+            limit = _time(part.settings.get("maxtime", "UNLIMITED"))
+            found.append({**entry, "limit": limit} if limit else entry)
+        return found
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Return ascending numbers of nodes as a scenario states them: ``0-31,64``."""
+    parts = []
+    for _, group in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        mine = [number for _, number in group]
+        parts.append(f"{mine[0]}-{mine[-1]}" if len(mine) > 1 else f"{mine[0]}")
+    return ",".join(parts)
+
+
+_DAYS = re.compile(r"(\d+)-(\d+)(?::(\d+))?(?::(\d+))?")
+
+
+def _time(text: str) -> str:
+    """Return a time of Slurm as a scenario states it; nothing for one without end.
+
+    It is written as minutes, minutes:seconds, hours:minutes:seconds, or with days before a dash.
+
+    Raises
+    ------
+    ValueError
+        If it is no time.
+    """
+    if text.upper() in ("UNLIMITED", "INFINITE", "-1", "NONE"):
+        return ""
+    days = _DAYS.fullmatch(text)
+    parts = [int(part or 0) for part in days.groups()] if days else []
+    if not days:
+        if not re.fullmatch(r"\d+(:\d+){0,2}", text):
+            raise ValueError(f"'{text}' is no time such as 7-00:00:00")
+        short = [int(part) for part in text.split(":")]
+        parts = [0, *short] if len(short) == 3 else [0, 0, *short, *([0] if len(short) == 1 else [])]
+    seconds = sum(value * size for value, size in zip(parts, (86400, 3600, 60, 1), strict=True))
+    unit, size = next((each for each in (("d", 86400), ("h", 3600), ("min", 60)) if seconds % each[1] == 0), ("s", 1))
+    return f"{seconds // size} {unit}"
+
+
+def site(slurm: Path, topology: Path | None = None) -> Site:
+    """Return what the files say of cluster, partitions and scheduler.
+
+    Raises
+    ------
+    SlurmError
+        If a file cannot be used.
+    """
+    found = read(slurm)
+    assumed: list[str] = []
+    sizes = Counter(count for count in found.gpus.values() if count)
+    per_node = max(sizes, key=lambda count: (sizes[count], count))
+    nodes = tuple(node for node, count in found.gpus.items() if count == per_node)
+    cluster: dict[str, Any] = {"nodes": len(nodes), "gpus_per_node": per_node}
+    kind = Counter(found.types[node] for node in nodes).most_common(1)[0][0]
+    if kind in catalog.accelerators():
+        cluster["accelerator"] = kind
+    else:
+        assumed.append(
+            f"the accelerator: Gres names the type '{kind}'" if kind else "the accelerator: Gres has no type"
+        )
+    left_out = Counter({count: number for count, number in sizes.items() if count != per_node})
+    if left_out:
+        text = ", ".join(f"{number} with {count} GPUs" for count, number in left_out.items())
+        assumed.append(f"the cluster is the {len(nodes):,} nodes with {per_node} GPUs; left out: {text}")
+    if topology is not None:
+        behind = blocks(topology, found.gpus)
+        size, count = Counter(map(len, behind)).most_common(1)[0][0], len(behind)
+        cluster["fabric"] = {"leaf": {"nodes": size}}
+        place = {node: at for at, node in enumerate(node for leaf in behind for node in leaf)}
+        nodes = tuple(sorted(nodes, key=lambda node: place.get(node, len(place))))
+        assumed.append(
+            f"rails, ports and speeds of the switches: topology.conf has {count} leaves or blocks, most of {size} nodes"
+        )
+    else:
+        assumed.append("the fabric: no topology.conf")
+    queues, closed = [], []
+    for part in sorted(found.partitions, key=lambda each: each.settings.get("default", "").upper() != "YES"):
+        state = part.settings.get("state", "UP").upper()
+        if state != "UP":
+            closed.append(f"{part.name} ({state})")
+        elif set(part.nodes).intersection(nodes):
+            queues.append(part)
+        else:
+            closed.append(f"{part.name} (none of these nodes)")
+    if closed:
+        assumed.append(f"partitions that are left out: {', '.join(closed)}")
+    try:
+        scheduler = _scheduler(found, queues, assumed)
+    except ValueError as error:
+        raise SlurmError(f"{slurm}: {error}") from None
+    if topology is not None:
+        scheduler["pack"] = "leaf"
+    return Site(nodes, cluster, scheduler, tuple(queues), _priorities(found, queues), assumed)
+
+
+def _priorities(found: Slurm, queues: Sequence[Partition]) -> dict[str, int]:
+    """Return PriorityWeightPartition times the factor of each partition, which is relative to the largest."""
+    factors = {part.name: int(part.settings.get("priorityjobfactor", "1")) for part in queues}
+    weight, most = int(found.settings.get("priorityweightpartition", "0")), max(factors.values(), default=1) or 1
+    return {name: round(weight * factor / most) for name, factor in factors.items()} if weight else {}
+
+
+_PARAMETERS = {
+    "bf_interval": ("backfill_cycle", "s"),
+    "bf_max_job_test": ("tested", ""),
+    "bf_window": ("window", "min"),
+    "bf_resolution": ("resolution", "s"),
+}
+"""Words of SchedulerParameters that the scheduler has keys for, with their unit."""
+
+_WITHOUT_EFFECT = (
+    "bf_continue",
+    "bf_yield_interval",
+    "bf_yield_sleep",
+    "bf_max_time",
+    "max_rpc_cnt",
+    "sched_min_interval",
+)
+"""Those that say how slurmctld divides its own time."""
+
+
+def _scheduler(found: Slurm, queues: Sequence[Partition], assumed: list[str]) -> dict[str, Any]:
+    """Return the scheduler as a scenario states it; what it has no key for is added to what is assumed."""
+    said = found.settings
+    if said.get("schedulertype", "sched/backfill").lower() == "sched/builtin":
+        keys: dict[str, Any] = {"use": "fifo"}
+    else:
+        keys = {"use": "slurm"}
+    words = dict(word.partition("=")[::2] for word in said.get("schedulerparameters", "").split(",") if word)
+    for word, value in words.items():
+        if word in _PARAMETERS and keys["use"] == "slurm":
+            key, unit = _PARAMETERS[word]
+            keys[key] = f"{int(value)} {unit}" if unit else int(value)
+    reorder = {"reorder": int(words["preempt_reorder_count"])} if "preempt_reorder_count" in words else {}
+    unknown = [
+        word
+        for word in words
+        if word not in (*_PARAMETERS, *_WITHOUT_EFFECT, "preempt_reorder_count", "preempt_youngest_first")
+    ]
+    keys["order"] = _order(said, assumed)
+    mode = said.get("preemptmode", "OFF").upper()
+    kind = said.get("preempttype", "preempt/none").lower()
+    if kind != "preempt/none" and mode != "OFF":
+        known = next((word for word in ("REQUEUE", "CANCEL") if word in mode), "")
+        if not known:
+            assumed.append(f"no preemption: PreemptMode={said['preemptmode']} stops jobs and keeps their nodes")
+        else:
+            keys["preempt"] = {
+                "mode": known.lower(),
+                "who": "tier" if kind == "preempt/partition_prio" else "priority",
+                **reorder,
+            }
+            exempt = _time(said.get("preemptexempttime", "-1"))
+            grace = max((int(part.settings.get("gracetime", "0")) for part in queues), default=0)
+            keys["preempt"] |= {**({"exempt": exempt} if exempt else {}), **({"grace": f"{grace} s"} if grace else {})}
+            if "preempt_youngest_first" in words:
+                keys["preempt"]["order"] = "youngest"
+            if kind == "preempt/qos":
+                assumed.append(
+                    "who may preempt whom: PreemptType=preempt/qos is in the accounting database; priority decides"
+                )
+            own = [part.name for part in queues if part.settings.get("preemptmode", mode).upper() != mode]
+            if own:
+                assumed.append(f"PreemptMode of partitions of their own is not in the model: {', '.join(own)}")
+    over = said.get("overtimelimit", "0")
+    if over.upper() == "UNLIMITED":
+        keys["at_limit"] = "run on"
+    elif int(over):
+        keys["overtime"] = f"{int(over)} min"
+    if any(word in said.get("selecttypeparameters", "").upper() for word in ("LLN",)):
+        keys["share_nodes"] = "spread"
+    if said.get("jobrequeue", "1") == "0":
+        assumed.append("JobRequeue=0: here jobs that lose a node are queued again")
+    limits = sorted({key for part in queues for key in part.settings if key in _OF_PARTITIONS})
+    if limits:
+        assumed.append(
+            f"settings of partitions that are not in the model: {', '.join(_OF_PARTITIONS[key] for key in limits)}"
+        )
+    if unknown:
+        assumed.append(f"SchedulerParameters that are not in the model: {', '.join(unknown)}")
+    return keys
+
+
+_OF_PARTITIONS = {
+    "maxnodes": "MaxNodes", "minnodes": "MinNodes", "qos": "QOS", "allowaccounts": "AllowAccounts",
+    "allowgroups": "AllowGroups", "allowqos": "AllowQos", "denyaccounts": "DenyAccounts", "denyqos": "DenyQos",
+    "exclusiveuser": "ExclusiveUser", "oversubscribe": "OverSubscribe", "lln": "LLN",
+}  # fmt: skip
+
+
+def _order(said: Mapping[str, str], assumed: list[str]) -> dict[str, Any]:
+    """Return the weights of the order of the queue; those that slurm.conf does not state are zero."""
+    if said.get("prioritytype", "priority/multifactor").lower() == "priority/basic":
+        return {"age": {"weight": 0}}
+    age, size, share = (int(said.get(f"priorityweight{name}", "0")) for name in ("age", "jobsize", "fairshare"))
+    order: dict[str, Any] = {"age": {"weight": age}}
+    if age and _time(said.get("prioritymaxage", "7-0")):
+        order["age"]["full"] = _time(said.get("prioritymaxage", "7-0"))
+    if size:
+        favours = "small" if said.get("priorityfavorsmall", "NO").upper() == "YES" else "large"
+        order["size"] = {"weight": size, "favours": favours}
+    if share:
+        half, every = _time(said.get("prioritydecayhalflife", "7-0")), _time(said.get("prioritycalcperiod", "5"))
+        order["fair_share"] = {
+            "weight": share,
+            **({"half_life": half} if half and half != "0 d" else {}),
+            "every": every,
+        }
+        assumed.append("shares of tenants: equal; those of accounts are in the accounting database (sshare)")
+    others = [
+        name for name in ("QOS", "TRES", "Assoc") if said.get(f"priorityweight{name.lower()}", "0") not in ("0", "")
+    ]
+    if others:
+        assumed.append(
+            f"factors of the priority that are not in the model: {', '.join(f'PriorityWeight{x}' for x in others)}"
+        )
+    return order
+
+
+LOAD = 0.7
+
+"""Share of the GPUs that the jobs of a new scenario ask for [-]; assumed."""
 
 
 def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recovery: str, horizon: str) -> str:
@@ -159,47 +433,16 @@ def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recov
     sim.ScenarioError
         If what is asked for is no scenario.
     """
-    found = read(slurm)
-    sizes = Counter(count for count in found.gpus.values() if count)
-    per_node = max(sizes, key=lambda count: (sizes[count], count))
-    nodes = [node for node, count in found.gpus.items() if count == per_node]
-    main = max(
-        found.partitions or [Partition("", tuple(nodes), {})],
-        key=lambda each: (each.settings.get("default", "").upper() == "YES", len(set(each.nodes).intersection(nodes))),
-    )
-    job_nodes = max(int(0.95 * len(set(main.nodes).intersection(nodes))), 1)
-    kind = Counter(found.types[node] for node in nodes).most_common(1)[0][0]
-    cluster: dict[str, object] = {"nodes": len(nodes), "gpus_per_node": per_node}
-    assumed = [
-        f"one job of {job_nodes * per_node:,} GPUs, 95 % of {main.name or 'all'}: in no file of Slurm",
-        "a step takes 10 s, a checkpoint stalls 5 s every 30 min: in no file of Slurm",
-        f"failures as in {failures}: replace them by those of your logs (ettrick fit)",
-        "repair 1 d: in no file of Slurm",
-        "jobs start in order of submission, whatever the partition: priorities and preemption stand above as comments",
-    ]
-    if kind in catalog.accelerators():
-        cluster["accelerator"] = kind
-    else:
-        assumed.append(
-            f"the accelerator: Gres names the type '{kind}'" if kind else "the accelerator: Gres has no type"
-        )
-    left_out = Counter({count: number for count, number in sizes.items() if count != per_node})
-    if left_out:
-        text = ", ".join(f"{number} with {count} GPUs" for count, number in left_out.items())
-        assumed.append(f"the cluster is the {len(nodes):,} nodes with {per_node} GPUs; left out: {text}")
-    if topology is not None:
-        size, count = blocks(topology, found.gpus)
-        cluster["fabric"] = {"leaf": {"nodes": size}}
-        assumed.append(f"rails, ports and speeds of the switches: topology.conf has {count} leaves or blocks, most of "
-                       f"{size} nodes")  # fmt: skip
-    else:
-        assumed.append("the fabric: no topology.conf")
+    found, made = read(slurm), site(slurm, topology)
+    partitions = made.partitions(made.nodes)
     content = {
         "name": name,
-        "description": f"{len(nodes):,} nodes as {slurm.name} has them.",
-        "cluster": cluster,
+        "description": f"{len(made.nodes):,} nodes as {slurm.name} has them.",
+        "cluster": made.cluster,
         "horizon": horizon,
-        "jobs": [{"name": "train", "gpus": job_nodes * per_node, "step_time": "10 s"}],
+        **({"partitions": partitions} if partitions else {}),
+        "streams": _jobs(made),
+        "scheduler": made.scheduler,
         "failures": [{"use": failures}],
         **_detection(found.settings.get("slurmdtimeout", ""), recovery),
         "checkpoint": {
@@ -207,17 +450,46 @@ def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recov
         },
         "recovery": {"use": recovery},
         "repair": {"time": "1 d"},
-        "assumptions": assumed,
+        "assumptions": [
+            f"the jobs: {LOAD:.0%} of the GPUs asked for, of sizes from one node to a quarter of the partition, for 2 h "
+            "at the median: in no file of Slurm; ettrick fit --slurm-conf has those of your job records",
+            "a checkpoint stalls a job 5 s every 30 min: in no file of Slurm",
+            f"failures as in {failures}: replace them by those of your logs (ettrick fit)",
+            "repair 1 d: in no file of Slurm",
+            *made.assumed,
+        ],
     }
     sim.parse(content)
     head = [f"# From {slurm.name}" + (f" and {topology.name}" if topology else "") + ".", "#"]
-    keys = ("SchedulerType", "PriorityType", "PreemptType", "SelectType", "SlurmdTimeout", "JobRequeue")
+    keys = ("ClusterName", "SchedulerType", "PriorityType", "PreemptType", "SelectType", "SlurmdTimeout", "JobRequeue")
     head += [f"# {key}={found.settings[key.lower()]}" for key in keys if key.lower() in found.settings]
-    for part in found.partitions:
-        keys = ("PriorityTier", "PriorityJobFactor", "MaxTime", "DefaultTime", "PreemptMode", "OverSubscribe")
-        more = "".join(f", {key}={part.settings[key.lower()]}" for key in keys if key.lower() in part.settings)
-        head.append(f"# partition {part.name}: {len(part.nodes):,} nodes{more}")
     return "\n".join(head) + "\n" + sim.dump(content)
+
+
+def _jobs(made: Site) -> list[dict[str, Any]]:
+    """Return a stream for each partition, which together ask for a share of the GPUs; each node counts once."""
+    per_node = made.cluster["gpus_per_node"]
+    inside = Counter(node for part in made.queues for node in set(part.nodes).intersection(made.nodes))
+    streams = []
+    for part in made.queues or (Partition("", made.nodes, {}),):
+        mine = set(part.nodes).intersection(made.nodes)
+        most = max(len(mine) // 4, 1)
+        sizes = [per_node << power for power in range(most.bit_length())]
+        weights = {size: 1 / (place + 1) for place, size in enumerate(sizes)}
+        mean = sum(size * weight for size, weight in weights.items()) / sum(weights.values())
+        capacity = per_node * sum(1 / inside.get(node, 1) for node in mine)
+        work = 2 * 3600 * math.exp(1.2**2 / 2)
+        limit = _time(part.settings.get("maxtime", "UNLIMITED"))
+        streams.append({
+            "name": part.name or "jobs",
+            "arrivals": {"rate": f"{float(f'{86400 * LOAD * capacity / (mean * work):.3g}'):g} per day"},
+            "gpus": {size: round(weight, 3) for size, weight in weights.items()},
+            "work": {"use": "lognormal", "median": "2 h", "sigma": 1.2},
+            "limit": limit or "7 d",
+            **({"priority": made.priority[part.name]} if part.name in made.priority else {}),
+            **({"partition": part.name} if part.name else {}),
+        })  # fmt: skip
+    return streams
 
 
 def _detection(timeout: str, recovery: str) -> dict[str, object]:

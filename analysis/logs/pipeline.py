@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import sim
-from analysis.logs import check, write
+from analysis import slurm
+from analysis.logs import check, workload, write
 from analysis.logs.events import blame, build, incidents
 from analysis.logs.fit import Fitted, fit
 from analysis.logs.formats import Reading, read_files
@@ -45,6 +46,8 @@ class Request(NamedTuple):
     rules: str = ""
     name: str = "fitted"
     simulations: int = check.SIMULATIONS
+    slurm: str = ""
+    topology: str = ""
 
 
 class Outcome(NamedTuple):
@@ -131,7 +134,16 @@ def run(
         traces = check.simulated(fitted, entries, request.simulations, progress)
     checks = check.compare(fitted, traces)
     alternative = write.sources(fitted, fitted.verdict.alternative, swings) if fitted.verdict.alternative else None
-    files = write.files(fitted, tables, entries, alternative)
+    site = (
+        slurm.site(Path(request.slurm), Path(request.topology) if request.topology else None) if request.slurm else None
+    )
+    load = workload.workload(fitted, tables, site)
+    files = write.files(fitted, tables, entries, alternative, load, site)
+    with tempfile.TemporaryDirectory() as folder:
+        for file, text in files.items():
+            (Path(folder) / file).write_text(text, encoding="utf-8")
+        cost = _cost(Path(folder), fitted.document)
+        backtest = [] if load is None else workload.backtest(fitted, load, Path(folder), progress)
     outside = [
         f"{row.name}: {row.data:.3g} in the data, {row.low:.3g} to {row.high:.3g} in simulations of the model"
         for row in checks
@@ -143,8 +155,10 @@ def run(
             "simulated": len(traces),
             "swings": {"days": swings[0], "cv": swings[1]},
             "curves": _curves(history, traces),
-            "cost": _cost(files, fitted.document),
-            "findings": [*fitted.document.findings, *outside],
+            "cost": cost,
+            "streams": [] if load is None else load.found,
+            "backtest": backtest,
+            "findings": [*fitted.document.findings, *outside, *workload.findings(backtest)],
         }
     )
     return Outcome(document, files, fitted, tables)
@@ -179,24 +193,21 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFoun
     return found
 
 
-def _cost(files: Mapping[str, str], document: FitDocument) -> CostFound | None:
+def _cost(folder: Path, document: FitDocument) -> CostFound | None:
     """Return what the failures cost, by running what was written; ``None`` if the job does not fit into the cluster."""
     from analysis import runs
     from analysis.metrics import ratios
 
     found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for name in (write.BUNDLE, write.SCENARIO, "replay.yaml", "outages.csv", "nodes.csv"):
-            (Path(folder) / name).write_text(files[name], encoding="utf-8")
-        for name in (write.SCENARIO, "replay.yaml"):
-            try:
-                prepared = sim.prepare(sim.load(Path(folder) / name))
-                count = COSTS if name == write.SCENARIO else 4
-                results = [sim.run(prepared, number) for number in range(count)]
-            except (sim.ScenarioError, sim.WorkError, runs.RequestError):
-                return None
-            values = [ratios(prepared, result)["runtime_goodput"] for result in results]
-            found[name] = [ratio.amount / ratio.base for ratio in values if ratio.base]
+    for name in (write.SCENARIO, "replay.yaml"):
+        try:
+            prepared = sim.prepare(sim.load(folder / name))
+            count = COSTS if name == write.SCENARIO else 4
+            results = [sim.run(prepared, number) for number in range(count)]
+        except (sim.ScenarioError, sim.WorkError, runs.RequestError):
+            return None
+        values = [ratios(prepared, result)["runtime_goodput"] for result in results]
+        found[name] = [ratio.amount / ratio.base for ratio in values if ratio.base]
     model, outages = found[write.SCENARIO], found["replay.yaml"]
     if not model or not outages:
         return None

@@ -11,7 +11,8 @@ import numpy as np
 
 import sim
 from analysis.amounts import number_of
-from analysis.logs.events import attempts_of, largest
+from analysis.logs import workload
+from analysis.logs.events import largest
 from analysis.logs.fit import duration, lognormal_law, rate_text
 from analysis.logs.tables import Attempt, Dropped, Event, Exposure, Phase, as_csv, utc
 from sim.units import DAY
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from analysis.logs.events import History
     from analysis.logs.fit import Fitted
     from analysis.logs.tables import Tables
+    from analysis.logs.workload import Workload
     from analysis.results.fitted import CauseFound, Estimated, FitDocument
+    from analysis.slurm import Site
 
 BUNDLE, ALTERNATIVE, SCENARIO = "failures.yaml", "failures-alternative.yaml", "scenario.yaml"
 
@@ -223,11 +226,14 @@ def bundle(fitted: Fitted, entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def files(
-    fitted: Fitted, tables: Tables, entries: list[dict[str, Any]], alternative: list[dict[str, Any]] | None
-) -> dict[str, str]:
+    fitted: Fitted, tables: Tables, entries: list[dict[str, Any]], alternative: list[dict[str, Any]] | None,
+    load: Workload | None = None, site: Site | None = None,
+) -> dict[str, str]:  # fmt: skip
     """Return all files of the folder but the document, by name."""
     document = fitted.document
     content, _ = scenario(fitted, tables)
+    if site is not None:
+        content["cluster"] = {**content["cluster"], **site.cluster}
     head = (
         f"# Fitted by ettrick fit to logs of {document.nodes:,} nodes, {document.window[0]} to {document.window[1]}.\n"
         f"# {document.outages} unplanned outages in {document.node_days_up:,.0f} node-days up; report.html says how "
@@ -248,7 +254,11 @@ def files(
     }
     if tables.attempts:
         found["attempts.csv"] = as_csv(tables.attempts, Attempt)
-        found["jobs.csv"] = jobs_csv(tables)
+        jobs = load.jobs if load is not None else workload.jobs_of(tables, document.gpus_per_node)
+        found[workload.JOBS] = workload.jobs_csv(jobs)
+    if load is not None:
+        found[workload.FLEET] = head + sim.dump(workload.fleet(content, load))
+        found[workload.HISTORY] = head + sim.dump(workload.history(content, load))
     if tables.phases:
         found["phases.csv"] = as_csv(tables.phases, Phase)
     if alternative is not None:
@@ -279,52 +289,6 @@ def outages_csv(history: History) -> str:
         open_until[event.node] = math.inf if not over else event.t_end
         writer.writerow([event.node, utc(event.t), over, event.cause])
     return text.getvalue()
-
-
-def jobs_csv(tables: Tables) -> str:
-    """Return one row per job, all of its attempts together: times in seconds since the first submission."""
-    names = [
-        "job",
-        "stream",
-        "tenant",
-        "partition",
-        "priority",
-        "gpus",
-        "nodes",
-        "submit",
-        "eligible",
-        "start",
-        "end",
-        "run",
-        "limit",
-        "attempts",
-        "preemptions",
-        "steps_lost",
-        "state",
-    ]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    jobs = attempts_of(tables)
-    origin = min((a.t_submit for mine in jobs.values() for a in mine if not math.isnan(a.t_submit)), default=0.0)
-    rows = []
-    for job, mine in jobs.items():
-        first, last = mine[0], mine[-1]
-        submit = min((a.t_submit for a in mine if not math.isnan(a.t_submit)), default=first.t_start)
-        run = sum(a.elapsed for a in mine if not math.isnan(a.elapsed))
-        rows.append([
-            job, "", first.user, first.partition, "", first.gpus, first.node_count, _since(submit, origin),
-            _since(first.t_eligible, origin), _since(first.t_start, origin), _since(last.t_end, origin), f"{run:.0f}",
-            "" if math.isnan(first.limit) else f"{first.limit:.0f}", len(mine),
-            sum(a.end_state == "PREEMPTED" for a in mine), "", last.end_state,
-        ])  # fmt: skip
-    rows.sort(key=lambda row: float(str(row[7]) or 0))
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def _since(moment: float, origin: float) -> str:
-    return "" if math.isnan(moment) else f"{moment - origin:.0f}"
 
 
 def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
