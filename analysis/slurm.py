@@ -451,8 +451,8 @@ def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recov
         "recovery": {"use": recovery},
         "repair": {"time": "1 d"},
         "assumptions": [
-            f"the jobs: {LOAD:.0%} of the GPUs asked for, of sizes from one node to a quarter of the partition, for 2 h "
-            "at the median: in no file of Slurm; ettrick fit --slurm-conf has those of your job records",
+            f"the jobs: {LOAD:.0%} of the GPUs asked for, of one node to a quarter of the partition, for 2 h at the "
+            "median: in no file of Slurm; ettrick fit --slurm-conf has those of your job records",
             "a checkpoint stalls a job 5 s every 30 min: in no file of Slurm",
             f"failures as in {failures}: replace them by those of your logs (ettrick fit)",
             "repair 1 d: in no file of Slurm",

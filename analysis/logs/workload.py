@@ -156,7 +156,9 @@ def workload(fitted: Fitted, tables: Tables, site: Site | None = None) -> Worklo
     first, end = min(job.start for job in ran), max(job.end for job in ran)
     later = sorted(job.submit for job in jobs)[-MOST_JOBS:]
     begin = max(first, later[0] if len(jobs) > MOST_JOBS else first)
-    begin += WARM_UP * (end - begin)
+    # Whole hours from the first submission, as scenarios say them.
+    begin = origin + HOUR * math.ceil((begin + WARM_UP * (end - begin) - origin) / HOUR)
+    end = begin + HOUR * max((end - begin) // HOUR, 1)
     chain = _chain(ran)
     rest = [job for job in ran if job.job not in chain]
     partitions = _partitions(ran, chain, history, site, assumed, per_node)
@@ -226,6 +228,11 @@ def jobs_csv(jobs: Sequence[Job]) -> str:
 
 
 # What is in it: one training job in pieces, partitions, and classes of jobs.
+
+
+PAUSE = 6 * HOUR
+
+"""Time between two runs of the training job beyond which it was not wanted [s]; assumed."""
 
 
 def _chain(jobs: Sequence[Job]) -> set[str]:
@@ -527,13 +534,11 @@ def fleet(content: Mapping[str, Any], load: Workload) -> dict[str, Any]:
     """
     tier = content["checkpoint"]["tiers"][0]
     saves = {"interval": tier["interval"], "save": "0 s", "restore": tier["restore"]}
-    length = load.end - load.begin
     return {
         **{key: value for key, value in content.items() if load.chain or key != "jobs"},
         "name": f"{content['name']}-fleet",
         "description": f"The jobs of {content['name']} by law; the first day begins at {utc(load.origin)}.",
-        "warmup": duration(load.begin - load.origin),
-        "horizon": duration(length),
+        **_window(load),
         "streams": [{**entry, "checkpoint": saves} for entry in load.entries],
         **_queue(load),
         "assumptions": [
@@ -557,8 +562,7 @@ def history(content: Mapping[str, Any], load: Workload) -> dict[str, Any]:
         "name": f"{content['name']}-history",
         "description": f"The jobs of {content['name']} as they were submitted from {utc(load.origin)} on.",
         "cluster": content["cluster"],
-        "warmup": duration(load.begin - load.origin),
-        "horizon": duration(load.end - load.begin),
+        **_window(load),
         "streams": [{**stream, "restart": "0 s", "checkpoint": {"interval": "1 s", "save": "0 s", "restore": "0 s"}}],
         **queue,
         "scheduler": {**queue["scheduler"], "at_limit": "run on", "requeue": requeue},
@@ -577,6 +581,13 @@ def history(content: Mapping[str, Any], load: Workload) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _window(load: Workload) -> dict[str, str]:
+    return {
+        "warmup": f"{round((load.begin - load.origin) / HOUR)} h",
+        "horizon": f"{round((load.end - load.begin) / HOUR)} h",
+    }
+
+
 def _queue(load: Workload) -> dict[str, Any]:
     return {**({"partitions": load.partitions} if load.partitions else {}), "scheduler": load.scheduler}
 
@@ -589,6 +600,8 @@ class _Batches(NamedTuple):
 
     measured: tuple[FloatArray, FloatArray]
     simulated: tuple[FloatArray, FloatArray]
+    tolerance: float = 0.0
+    """Difference that is none: what a minute of each wait comes to."""
 
     def row(self) -> tuple[float, float, float]:
         """Return the measured ratio, the simulated one, and the half-width of the interval of their difference."""
@@ -625,7 +638,7 @@ def backtest(
         measured, replayed, half = each.row()
         low, high = replayed - half, replayed + half
         streams = drawn.get(name, ())
-        tolerance = ROUND if name.startswith("wait") else 0.0
+        tolerance = each.tolerance
         more: dict[str, Any] = {}
         if len(streams) >= 4:
             middle = float(np.mean(streams))
@@ -662,28 +675,52 @@ def _replayed(fitted: Fitted, load: Workload, folder: Path) -> dict[str, tuple[i
     gpus = np.array([job.gpus for job in jobs], dtype=np.float64)
     run = np.array([job.run for job in jobs])
     waits = np.array([job.wait for job in jobs]), np.array([max(start - job.eligible, 0.0) for job, start in pairs])
-    training = fitted.document.training
-    restart = (training.restart_s if training is not None else None) or 300.0
-    interval = (training.checkpoint_s if training is not None else None) or 1800.0
-    kept = run - np.minimum([job.blamed * (restart + interval / 2) for job in jobs], run)
+    kept = _kept(fitted, load, jobs)
     found: dict[str, tuple[int, _Batches]] = {}
 
-    def add(name: str, mine: NDArray[np.int64], amounts: Sequence[FloatArray], bases: Sequence[FloatArray]) -> None:
+    def add(
+        name: str, mine: NDArray[np.int64], amounts: Sequence[FloatArray], bases: Sequence[FloatArray], minute: float
+    ) -> None:
         if len(mine) >= BATCHES:
             parts = np.array_split(mine, BATCHES)
             sums = [np.array([column[part].sum() for part in parts]) for column in (*amounts, *bases)]
-            found[name] = len(mine), _Batches((sums[0], sums[2]), (sums[1], sums[3]))
+            found[name] = len(mine), _Batches((sums[0], sums[2]), (sums[1], sums[3]), minute)
 
     order = np.argsort([job.eligible for job in jobs], kind="stable")
     classes = 1 << (np.array([job.gpus.bit_length() for job in jobs], dtype=np.int64) - 1)
     one = np.ones(len(jobs))
     for size in np.unique(classes).tolist():
-        add(f"wait_first@size={size}", order[classes[order] == size], waits, (one, one))
-    add("ettr", order, (gpus * kept,) * 2, [gpus * (run + wait) for wait in waits])
+        add(f"wait_first@size={size}", order[classes[order] == size], waits, (one, one), ROUND)
+    minute = ROUND * float(gpus.sum() / (gpus @ run))
+    # Between two runs of the training job it asks for its nodes too.
+    ends = {after.job: before.end for before, after in itertools.pairwise(j for j in load.jobs if j.job in load.chain)}
+    between = np.array([min(max(job.eligible - ends.get(job.job, math.inf), 0.0), PAUSE) for job in jobs])
+    add("ettr", order, (gpus * kept,) * 2, [gpus * (run + wait + between) for wait in waits], minute)
     levels = tuple(result.fleet.level(name)[-BATCHES:] for name in ("allocated", "healthy"))
     used = [load.jobs[line - 2] for line in rows]
     found["occupancy"] = len(used), _Batches(_occupied(fitted, load, used), levels)  # type: ignore[arg-type]
     return found
+
+
+def _kept(fitted: Fitted, load: Workload, jobs: Sequence[Job]) -> FloatArray:
+    """Return how much of their runs jobs kept [s], shape (n,).
+
+    Of the training job what its log says. Without one, each of its runs begins with a start, and each end by a node
+    takes half an interval of checkpoints: both are assumptions where no log has them.
+    """
+    training = fitted.document.training
+    restart = (training.restart_s if training is not None else None) or 300.0
+    interval = (training.checkpoint_s if training is not None else None) or 1800.0
+    run = np.array([job.run for job in jobs])
+    lost: FloatArray = np.array(
+        [job.blamed * interval / 2 + restart * job.attempts * (job.job in load.chain) for job in jobs]
+    )
+    if training is not None and training.goodput is not None and load.chain:
+        whole = [job for job in load.jobs if job.job in load.chain]
+        wall = max(job.end for job in whole) - min(job.start for job in whole)
+        share = min(training.goodput * wall / sum(job.run for job in whole), 1.0)
+        lost = np.where([job.job in load.chain for job in jobs], run * (1 - share), lost)
+    return np.asarray(run - np.minimum(lost, run))
 
 
 def _occupied(fitted: Fitted, load: Workload, jobs: Sequence[Job]) -> tuple[FloatArray, FloatArray]:

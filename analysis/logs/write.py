@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,14 @@ import numpy as np
 import sim
 from analysis.amounts import number_of
 from analysis.logs import workload
+from analysis.logs.estimate import FEW
 from analysis.logs.events import largest
 from analysis.logs.fit import duration, lognormal_law, rate_text
 from analysis.logs.tables import Attempt, Dropped, Event, Exposure, Phase, as_csv, utc
 from sim.units import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from analysis.logs.estimate import Clustering
     from analysis.logs.events import History
@@ -198,11 +200,30 @@ def scenario(fitted: Fitted, tables: Tables) -> tuple[dict[str, Any], list[str]]
         },
         "recovery": {"use": "full-restart", "initialize": duration(restart or 300.0)},
     }
+    delay = between_runs(big)
+    if delay is None:
+        assumed.append("a job that failed is queued again at once: no records of one large job in several runs")
+    else:
+        content["recovery"]["delay"] = duration(delay)
     if document.repair is None:
         content["repair"] = {"time": "1 d"}
         assumed.append("repair 1 d: no log has the ends of outages")
     content["assumptions"] = assumed
     return content, assumed
+
+
+def between_runs(big: Sequence[Attempt]) -> float | None:
+    """Return the mean time from the end of a run of the largest job to the start of the next one [s].
+
+    ``None`` with fewer than five of them, or where such runs overlap: these are several jobs. A longer pause than
+    `workload.PAUSE` is no restart.
+    """
+    runs = sorted((a.t_start, a.t_end) for a in big if not math.isnan(a.t_end))
+    gaps = [after[0] - before[1] for before, after in itertools.pairwise(runs)]
+    short = [gap for gap in gaps if gap <= workload.PAUSE]
+    if len(short) < FEW or min(gaps) < -60:
+        return None
+    return sum(max(gap, 0.0) for gap in short) / len(short)
 
 
 def bundle(fitted: Fitted, entries: list[dict[str, Any]]) -> dict[str, Any]:

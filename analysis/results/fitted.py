@@ -166,7 +166,9 @@ class CostFound(Part):
     model: Number = Field(description="Mean over runs of the fitted model.")
     p05: Number = Field(description="5 % quantile of single runs.")
     p95: Number = Field(description="95 % quantile of single runs.")
-    replay: Number = Field(description="With the outages as they were, and the same software faults.")
+    replay: Number = Field(description="Mean with the outages as they were, and software faults by the model.")
+    replay_p05: Number = Field(None, description="5 % quantile of single runs.")
+    replay_p95: Number = Field(None, description="95 % quantile of single runs.")
     measured: Number = Field(description="By the training log.")
     replications: Count = Field(description="Runs of each.")
 

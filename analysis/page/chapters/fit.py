@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from analysis.amounts import capital, name_of, number_of, percent_text, time_text
@@ -11,7 +12,7 @@ from analysis.page.model import FirstScreen, Picture, Report, Section, grid
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.results.fitted import CurveFound, Estimated, FitDocument, LawFound
+    from analysis.results.fitted import BacktestFound, CurveFound, Estimated, FitDocument, LawFound
 
 
 def report(document: FitDocument) -> Report:
@@ -78,6 +79,10 @@ def sections(document: FitDocument, *, has_pictures: bool = True) -> Iterator[Se
     yield _incidents(document)
     if document.attribution is not None or document.training is not None:
         yield _jobs(document)
+    if document.backtest:
+        yield _backtest(document)
+    if document.streams:
+        yield _streams(document)
     yield _read(document)
 
 
@@ -155,10 +160,13 @@ def _check(document: FitDocument, *, has_pictures: bool) -> Section:
     cost = document.cost
     if cost is not None and cost.model is not None and cost.replay is not None:
         measured = f", measured {percent_text(cost.measured, 1)}" if cost.measured is not None else ""
+        single, other = (
+            f"{percent_text(low or 0, 1)} to {percent_text(high or 0, 1)}"
+            for low, high in ((cost.p05, cost.p95), (cost.replay_p05, cost.replay_p95))
+        )
         texts.append(
             f"{capital(name_of(cost.metric))} of the largest job: {percent_text(cost.model, 1)} with the model (single "
-            f"runs {percent_text(cost.p05 or 0, 1)} to {percent_text(cost.p95 or 0, 1)}), "
-            f"{percent_text(cost.replay, 1)} with the outages as they were{measured}."
+            f"runs {single}), {percent_text(cost.replay, 1)} with the outages as they were ({other}){measured}."
         )
     outside = sum(not row.inside for row in document.checks)
     title = f"The model has what the data show in {len(rows) - outside} of {len(rows)} statistics"
@@ -240,6 +248,78 @@ def _jobs(document: FitDocument) -> Section:
             f"{percent_text(training.goodput, 1)}."
         )
     return Section("jobs", "What failures do to jobs", tuple(texts))
+
+
+def _backtest(document: FitDocument) -> Section:
+    """Return waits, occupancy and ETTR as they were, beside the simulated ones."""
+
+    def show(row: BacktestFound, value: float | None) -> str:
+        if value is None:
+            return "–"
+        return time_text(value) if row.metric.startswith("wait") else percent_text(value, 1)
+
+    def band(row: BacktestFound, low: float | None, high: float | None, *, inside: bool | None) -> str:
+        if low is None or high is None:
+            return "–"
+        # A wait of a paired replay may be known to the second.
+        ends = dict.fromkeys((show(row, low), show(row, high)))
+        return f"{' to '.join(ends)}{'' if inside else ', outside'}"
+
+    rows = [
+        (
+            f"{capital(name_of(row.metric))}", f"{row.jobs:,}", show(row, row.measured), show(row, row.replay),
+            band(row, row.replay_low, row.replay_high, inside=row.replay_inside), show(row, row.streams),
+            band(row, row.streams_low, row.streams_high, inside=row.streams_inside),
+        )
+        for row in document.backtest
+    ]  # fmt: skip
+    table = grid(
+        "Records beside simulations",
+        ["metric", "jobs", "measured", "replay", "replay, 95 %", "streams", "streams, 95 %"],
+        rows, (0, 4, 6),
+    )  # fmt: skip
+    outside = sum(not row.replay_inside for row in document.backtest)
+    title = f"A replay of the jobs agrees with their records in {len(rows) - outside} of {len(rows)} metrics"
+    notes = (
+        "Replay: the jobs of jobs.csv and the outages as they were, under the scheduler of history.yaml; its interval "
+        "is of paired differences, by 20 batches of jobs.",
+        "Streams: fleet.yaml, jobs and failures by law; its interval is of single replications.",
+        "Waits begin when a job is eligible; a difference of a minute is none.",
+    )
+    return Section("backtest", title, (), (table,), notes)
+
+
+_REPEATS = {0: "constant", 1: "by hour of the day", 7: "by hour of the week"}
+
+
+def _streams(document: FitDocument) -> Section:
+    rows = [
+        (
+            stream.name, f"{stream.jobs:,}", f"{stream.gpu_hours:,.0f}", f"{_estimate(stream.rate)}",
+            f"{stream.dispersion:.3g}", _REPEATS.get(stream.profile_days, ""),
+            _times_of(stream.median_s), _estimate(stream.sigma), stream.limit,
+        )
+        for stream in document.streams
+    ]  # fmt: skip
+    table = grid(
+        "Streams of fleet.yaml",
+        ["stream", "jobs", "GPU-hours", "submissions a day", "dispersion", "rate", "work, median", "sigma", "limit"],
+        rows, (0, 5, 8),
+    )  # fmt: skip
+    ends: Counter[str] = Counter()
+    for stream in document.streams:
+        ends.update(stream.outcomes)
+    count = ends.total()
+    how = ", ".join(f"{state} {percent_text(number / count, 1)}" for state, number in ends.most_common())
+    return Section(
+        "streams", f"{number_of(len(rows), 'stream')} of {count:,} jobs", (f"How jobs ended: {how}.",), (table,)
+    )
+
+
+def _times_of(found: Estimated) -> str:
+    if found.value is None or found.low is None or found.high is None:
+        return "–"
+    return f"{time_text(found.value)} [{time_text(found.low)}, {time_text(found.high)}]"
 
 
 def _read(document: FitDocument) -> Section:
