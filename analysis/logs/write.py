@@ -267,6 +267,7 @@ def files(
         "outages.csv": outages_csv(fitted.history),
         "nodes.csv": "unit\n" + "".join(f"{name}\n" for name in fitted.history.nodes),
         "draws.csv": draws_csv(fitted, entries),
+        "study.yaml": head + sim.dump(study(document)),
         BUNDLE: head + sim.dump(bundle(fitted, entries)),
         SCENARIO: head + sim.dump(content),
         "replay.yaml": head
@@ -286,6 +287,26 @@ def files(
         why = "# As failures.yaml, with differences between nodes that the data do not rule out.\n"
         found[ALTERNATIVE] = head + why + sim.dump(bundle(fitted, alternative))
     return found
+
+
+def study(document: FitDocument) -> dict[str, Any]:
+    """Return a study of what the uncertainty of the fit means for the scenario."""
+    return {
+        "name": document.name,
+        "question": "How sure is the goodput, as far as the logs tell?",
+        "scenario": SCENARIO,
+        "vary": {
+            "fit": {
+                "title": "what the logs say of failures",
+                "distribution": {"use": "draws", "file": "draws.csv"},
+                "basis": "measured",
+                "source": f"{document.outages} outages, {document.window[0]} to {document.window[1]}",
+            }
+        },
+        "design": {"use": "grid", "draws": 50},
+        "metrics": ["ettr", "runtime_goodput", "mtti"],
+        "replications": 8,
+    }
 
 
 def replay(fitted: Fitted, content: Mapping[str, Any]) -> dict[str, Any]:
@@ -329,6 +350,10 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
             heads.append(f"failures.{at}.frailty.shape")
     if incident is not None:
         heads.append(f"failures.{incident}.rate")
+    attribution = fitted.document.attribution
+    software = attribution.software_events if attribution is not None and attribution.software_per_day.value else 0
+    if attribution is not None and software:
+        heads.append(f"failures.{len(entries)}.rate")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(heads)
@@ -345,5 +370,8 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
         if incident is not None:
             factor = 1.0 if number == 0 else float(generator.gamma(incidents.events + 0.5)) / incidents.events
             row.append(rate_text((incidents.rate.value or 0.0) * factor, incidents.part))
+        if attribution is not None and software:
+            factor = 1.0 if number == 0 else float(generator.gamma(software + 0.5)) / software
+            row.append(f"{(attribution.software_per_day.value or 0.0) * factor:.4g} per job-day")
         writer.writerow(row)
     return text.getvalue()
