@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
+from analysis.amounts import percent_text
 from analysis.logs.tables import HostLists
 from sim import catalog
 from sim.yamlfile import suggest
@@ -451,8 +452,8 @@ def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recov
         "recovery": {"use": recovery},
         "repair": {"time": "1 d"},
         "assumptions": [
-            f"the jobs: {LOAD:.0%} of the GPUs asked for, of one node to a quarter of the partition, for 2 h at the "
-            "median: in no file of Slurm; ettrick fit --slurm-conf has those of your job records",
+            f"the jobs: {percent_text(LOAD, 0)} of the GPUs, jobs of one node to a quarter of the partition, for 2 h "
+            "at the median, limit 7 d where MaxTime has no end: in no file of Slurm; ettrick fit --slurm-conf has yours",
             "a checkpoint stalls a job 5 s every 30 min: in no file of Slurm",
             f"failures as in {failures}: replace them by those of your logs (ettrick fit)",
             "repair 1 d: in no file of Slurm",
@@ -483,7 +484,7 @@ def _jobs(made: Site) -> list[dict[str, Any]]:
         streams.append({
             "name": part.name or "jobs",
             "arrivals": {"rate": f"{float(f'{86400 * LOAD * capacity / (mean * work):.3g}'):g} per day"},
-            "gpus": {size: round(weight, 3) for size, weight in weights.items()},
+            "gpus": {str(size): round(weight, 3) for size, weight in weights.items()},
             "work": {"use": "lognormal", "median": "2 h", "sigma": 1.2},
             "limit": limit or "7 d",
             **({"priority": made.priority[part.name]} if part.name in made.priority else {}),

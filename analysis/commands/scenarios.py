@@ -589,7 +589,7 @@ def init(
     ] = None,
     slurm_conf: Annotated[
         Path | None,
-        typer.Option("--slurm-conf", metavar="FILE", help="Take nodes, GPUs and timeouts from a slurm.conf."),
+        typer.Option("--slurm-conf", metavar="FILE", help="Take nodes, partitions and scheduler from a slurm.conf."),
     ] = None,
     topology_conf: Annotated[
         Path | None, typer.Option("--topology-conf", metavar="FILE", help="And the leaf switches from a topology.conf.")

@@ -122,6 +122,11 @@ def run(
     NoModelError
         If no model can be fitted.
     """
+    try:
+        topology = Path(request.topology) if request.topology else None
+        site = slurm.site(Path(request.slurm), topology) if request.slurm else None
+    except slurm.SlurmError as error:
+        raise LogError(str(error)) from None
     tables, reading = read(request, reading_progress)
     history = history_of(request, tables, reading)
     together = incidents(history)
@@ -135,9 +140,6 @@ def run(
         traces = check.simulated(fitted, entries, request.simulations, progress)
     checks = check.compare(fitted, traces)
     alternative = write.sources(fitted, fitted.verdict.alternative, swings) if fitted.verdict.alternative else None
-    site = (
-        slurm.site(Path(request.slurm), Path(request.topology) if request.topology else None) if request.slurm else None
-    )
     load = workload.workload(fitted, tables, site)
     files = write.files(fitted, tables, entries, alternative, load, site)
     with tempfile.TemporaryDirectory() as folder:

@@ -115,6 +115,8 @@ class Workload:
         Streams and the rest as a scenario states them.
     assumed
         What no record says.
+    priority
+        What a partition adds to the priority of its jobs.
     """
 
     jobs: list[Job]
@@ -127,6 +129,7 @@ class Workload:
     partitions: list[dict[str, Any]]
     scheduler: dict[str, Any]
     assumed: list[str]
+    priority: dict[str, int]
 
 
 def workload(fitted: Fitted, tables: Tables, site: Site | None = None) -> Workload | None:
@@ -167,14 +170,20 @@ def workload(fitted: Fitted, tables: Tables, site: Site | None = None) -> Worklo
         assumed.append("the scheduler: the preset slurm; --slurm-conf FILE says more")
     if all(math.isnan(job.limit) for job in ran):
         assumed.append("limit: exact, as no record has a time limit (TimelimitRaw): backfill knows every run time")
+    priority = site.priority if site is not None else {}
+    assumed += site.assumed if site is not None else []
     entries, found = [], []
     names = [entry["name"] for entry in partitions]
     for partition, mine in _by(rest, lambda job: job.partition).items():
         for band in _bands(mine):
             entry, what = _stream(partition if partition in names else "", band, origin, end)
+            if partition in priority:
+                entry["priority"] = priority[partition]
             entries.append(entry)
             found.append(what)
-    return Workload(jobs, frozenset(chain), origin, begin, end, found, entries, partitions, scheduler, assumed)
+    return Workload(
+        jobs, frozenset(chain), origin, begin, end, found, entries, partitions, scheduler, assumed, priority
+    )  # fmt: skip
 
 
 # The table of jobs.
@@ -204,7 +213,7 @@ def jobs_of(tables: Tables, per_node: int) -> list[Job]:
     return sorted(found, key=lambda job: job.eligible)
 
 
-def jobs_csv(jobs: Sequence[Job]) -> str:
+def jobs_csv(jobs: Sequence[Job], priority: Mapping[str, int]) -> str:
     """Return the table of jobs, as a stream replays it: times in seconds since the first submission."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -219,8 +228,9 @@ def jobs_csv(jobs: Sequence[Job]) -> str:
 
     for job in jobs:
         writer.writerow([
-            job.job, "", job.user, job.partition, "", job.gpus, job.nodes, since(job.submit), since(job.eligible),
-            since(job.start), since(job.end), f"{job.run:.0f}" if job.run else "",
+            job.job, "", job.user, job.partition, priority.get(job.partition, ""), job.gpus, job.nodes,
+            since(job.submit), since(job.eligible), since(job.start), since(job.end),
+            f"{job.run:.0f}" if job.run else "",
             "" if math.isnan(job.limit) or job.limit <= 0 else f"{job.limit:.0f}", job.attempts, job.preemptions, "",
             job.state if job.run or math.isnan(job.end) else "CANCELLED",  # one that never ran asks for nothing
         ])  # fmt: skip
@@ -332,7 +342,8 @@ def _stream(partition: str, jobs: Sequence[Job], origin: float, end: float) -> t
         gap = {"use": "gamma", "shape": float(f"{1 / spread:.3g}"), "mean": duration(DAY / rate.value)}
         arrivals = {"use": "renewal", "gap": gap, **shape}
     entry: dict[str, Any] = {
-        "name": name, "arrivals": arrivals, "gpus": next(iter(sizes)) if len(sizes) == 1 else sizes,
+        "name": name, "arrivals": arrivals,
+        "gpus": low if low == high else {str(size): count for size, count in sizes.items()},
         "work": {"use": "lognormal", "median": duration(runs.median.value), "sigma": float(f"{runs.sigma.value:.4g}")},
         "limit": limit, "outcome": runs.outcomes, "restart": "0 s",
     }  # fmt: skip

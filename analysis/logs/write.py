@@ -277,7 +277,7 @@ def files(
     if tables.attempts:
         found["attempts.csv"] = as_csv(tables.attempts, Attempt)
         jobs = load.jobs if load is not None else workload.jobs_of(tables, document.gpus_per_node)
-        found[workload.JOBS] = workload.jobs_csv(jobs)
+        found[workload.JOBS] = workload.jobs_csv(jobs, load.priority if load is not None else {})
     if load is not None:
         found[workload.FLEET] = head + sim.dump(workload.fleet(content, load))
         found[workload.HISTORY] = head + sim.dump(workload.history(content, load))
