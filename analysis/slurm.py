@@ -453,7 +453,7 @@ def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recov
         "repair": {"time": "1 d"},
         "assumptions": [
             f"the jobs: {percent_text(LOAD, 0)} of the GPUs, jobs of one node to a quarter of the partition, for 2 h "
-            "at the median, limit 7 d where MaxTime has no end: in no file of Slurm; ettrick fit --slurm-conf has yours",
+            "at the median, limit 7 d without MaxTime: in no file of Slurm; ettrick fit --slurm-conf has yours",
             "a checkpoint stalls a job 5 s every 30 min: in no file of Slurm",
             f"failures as in {failures}: replace them by those of your logs (ettrick fit)",
             "repair 1 d: in no file of Slurm",

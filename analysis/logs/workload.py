@@ -54,17 +54,19 @@ WARM_UP = 0.05
 
 """Share of the history in which the simulated cluster fills."""
 
-MOST_JOBS = 30_000
+MOST_JOBS = 20_000
 
-"""Jobs of a history that are simulated, the last ones: about ten seconds."""
+"""Jobs of a history that are replayed, the last ones, and half of those of all replications of the streams."""
 
 REPLICATIONS = 16
 
+"""Of the fitted streams; fewer where there are many jobs."""
+
 BATCHES = 20
 
-ROUND = 1 * MINUTE
+ROUND, POINT = 1 * MINUTE, 1e-3
 
-"""Difference of two waits that is none: passes of the scheduler are that far apart [s]."""
+"""Difference of two waits [s], and of two shares [-], that is none: passes of the scheduler are a minute apart."""
 
 _FAILED = ("FAILED", "OUT_OF_MEMORY")
 _CANCELLED = ("CANCELLED", "DEADLINE", "REVOKED")
@@ -315,10 +317,12 @@ def _bands(jobs: Sequence[Job]) -> list[list[Job]]:
     classes = _by(jobs, lambda job: f"{job.gpus.bit_length():02}")
     bands: list[list[Job]] = []
     for _, mine in sorted(classes.items()):
-        if bands and min(len(bands[-1]), len(mine)) < ENOUGH:
+        if bands and len(bands[-1]) < ENOUGH:
             bands[-1] += mine
         else:
             bands.append(mine)
+    if len(bands) > 1 and len(bands[-1]) < ENOUGH:
+        bands[-2:] = [bands[-2] + bands[-1]]
     return bands
 
 
@@ -611,8 +615,8 @@ class _Batches(NamedTuple):
 
     measured: tuple[FloatArray, FloatArray]
     simulated: tuple[FloatArray, FloatArray]
-    tolerance: float = 0.0
-    """Difference that is none: what a minute of each wait comes to."""
+    tolerance: float = POINT
+    """Difference that is none."""
 
     def row(self) -> tuple[float, float, float]:
         """Return the measured ratio, the simulated one, and the half-width of the interval of their difference."""
@@ -677,10 +681,11 @@ def _replayed(fitted: Fitted, load: Workload, folder: Path) -> dict[str, tuple[i
     starts: dict[int, float] = {}
     for attempt in result.attempts:
         starts.setdefault(attempt.job, attempt.start + load.begin)
+    # What does not start before the end waits at least as long.
     pairs = [
-        (load.jobs[line - 2], starts[number])
+        (load.jobs[line - 2], starts.get(number, load.end))
         for number, line in enumerate(rows)
-        if number in starts and load.jobs[line - 2].eligible >= load.begin and load.jobs[line - 2].run > 0
+        if load.begin <= load.jobs[line - 2].eligible < load.end and load.jobs[line - 2].run > 0
     ]
     jobs = [job for job, _ in pairs]
     gpus = np.array([job.gpus for job in jobs], dtype=np.float64)
@@ -706,7 +711,7 @@ def _replayed(fitted: Fitted, load: Workload, folder: Path) -> dict[str, tuple[i
     # Between two runs of the training job it asks for its nodes too.
     ends = {after.job: before.end for before, after in itertools.pairwise(j for j in load.jobs if j.job in load.chain)}
     between = np.array([min(max(job.eligible - ends.get(job.job, math.inf), 0.0), PAUSE) for job in jobs])
-    add("ettr", order, (gpus * kept,) * 2, [gpus * (run + wait + between) for wait in waits], minute)
+    add("ettr", order, (gpus * kept,) * 2, [gpus * (run + wait + between) for wait in waits], max(minute, POINT))
     levels = tuple(result.fleet.level(name)[-BATCHES:] for name in ("allocated", "healthy"))
     used = [load.jobs[line - 2] for line in rows]
     found["occupancy"] = len(used), _Batches(_occupied(fitted, load, used), levels)  # type: ignore[arg-type]
@@ -760,8 +765,9 @@ def _drawn(load: Workload, folder: Path, progress: Callable[[int, int | None], N
     """Return metrics of replications of the fitted streams: fewer and shorter ones where there are very many jobs."""
     if not load.entries:
         return {}
-    share = min(4 * MOST_JOBS / max(len(load.jobs), 1), 1.0)
-    count = int(min(max(2 * MOST_JOBS / max(len(load.jobs), 1), 4), REPLICATIONS))
+    jobs = max(len(load.jobs), 1)
+    count = int(min(max(2 * MOST_JOBS / jobs, 4), REPLICATIONS))
+    share = min(2 * MOST_JOBS / jobs / count, 1.0)
     prepared = sim.prepare(sim.load(folder / FLEET, [f"horizon={share * (load.end - load.begin)!r} s"]))
     found: dict[str, list[float]] = defaultdict(list)
     for number in range(count):

@@ -51,7 +51,9 @@ def answer(document: FitDocument) -> str:
         text += f", and is away for {time_text(document.repair.median_s)} at the median"
     cost = document.cost
     if cost is not None and cost.model is not None:
-        text += f"; the largest job then keeps a {name_of(cost.metric)} of {percent_text(cost.model, 1)}"
+        text += f"; the {name_of(cost.metric)} of the largest job is then {percent_text(cost.model, 1)}"
+        if cost.p05 is not None and cost.p95 is not None:
+            text += f" (single runs {percent_text(cost.p05, 1)} to {percent_text(cost.p95, 1)})"
     return text + "."
 
 
@@ -66,6 +68,16 @@ def _doubts(document: FitDocument) -> list[str]:
         but = f", not {', '.join(outside)}" if outside else ""
         count = len(document.checks)
         found.append(f"{count - len(outside)} of {count} statistics of the data lie in what the model simulates{but}")
+    cost = document.cost
+    if cost is not None and cost.replay is not None:
+        measured = f", {percent_text(cost.measured, 1)} measured" if cost.measured is not None else ""
+        found.append(
+            f"{name_of(cost.metric)} of the largest job {percent_text(cost.replay, 1)} with the outages as they "
+            f"were{measured}"
+        )
+    if document.backtest:
+        agree = sum(row.replay_inside for row in document.backtest)
+        found.append(f"a replay of the jobs has {agree} of {len(document.backtest)} waits and shares of the records")
     return found
 
 
