@@ -105,7 +105,7 @@ def read(file: Path) -> Slurm:
                 for name in hosts.expand(line["nodename"]):
                     found.gpus[name] = sum(count for _, count in kinds)
                     found.types[name] = kinds[0][0] if kinds else ""
-                    for feature in line.get("feature", line.get("features", "")).split(","):
+                    for feature in filter(None, line.get("feature", line.get("features", "")).split(",")):
                         features.setdefault(feature, []).append(name)
             elif "nodeset" in line:
                 sets[line["nodeset"]] = features.get(line.get("feature", ""), []) + list(
@@ -121,6 +121,9 @@ def read(file: Path) -> Slurm:
                 names = tuple(node for name in names for node in sets.get(name, (name,)))
                 for strange in sorted(set(names) - set(found.gpus))[:1]:
                     raise ValueError(f"'{strange}' is no NodeName{suggest(strange, found.gpus)}")  # noqa: TRY301
+                _time(line, "MaxTime", "UNLIMITED")
+                for key in ("PriorityTier", "PriorityJobFactor", "GraceTime"):
+                    _whole(line, key)
                 found.partitions.append(Partition(line["partitionname"], names, line))
             else:
                 found.settings.update(line)
@@ -185,9 +188,10 @@ class Site(NamedTuple):
             entry: dict[str, Any] = {"name": part.name}
             if len(mine) < len(names):
                 entry["nodes"] = ranges(mine)
-            if part.settings.get("prioritytier", "1") != "1":
-                entry["tier"] = int(part.settings["prioritytier"])
-            limit = _time(part.settings.get("maxtime", "UNLIMITED"))
+            tier = _whole(part.settings, "PriorityTier", 1)
+            if tier != 1:
+                entry["tier"] = tier
+            limit = _time(part.settings, "MaxTime", "UNLIMITED")
             found.append({**entry, "limit": limit} if limit else entry)
         return found
 
@@ -204,7 +208,7 @@ def ranges(numbers: Sequence[int]) -> str:
 _DAYS = re.compile(r"(\d+)-(\d+)(?::(\d+))?(?::(\d+))?")
 
 
-def _time(text: str) -> str:
+def _time(settings: Mapping[str, str], key: str, usual: str) -> str:
     """Return a time of Slurm as a scenario states it; nothing for one without end.
 
     It is written as minutes, minutes:seconds, hours:minutes:seconds, or with days before a dash.
@@ -214,18 +218,33 @@ def _time(text: str) -> str:
     ValueError
         If it is no time.
     """
+    text = settings.get(key.lower(), usual)
     if text.upper() in ("UNLIMITED", "INFINITE", "-1", "NONE"):
         return ""
     days = _DAYS.fullmatch(text)
     parts = [int(part or 0) for part in days.groups()] if days else []
     if not days:
         if not re.fullmatch(r"\d+(:\d+){0,2}", text):
-            raise ValueError(f"'{text}' is no time such as 7-00:00:00")
+            raise ValueError(f"{key}: '{text}' is no time such as 7-00:00:00")
         short = [int(part) for part in text.split(":")]
         parts = [0, *short] if len(short) == 3 else [0, 0, *short, *([0] if len(short) == 1 else [])]
     seconds = sum(value * size for value, size in zip(parts, (86400, 3600, 60, 1), strict=True))
     unit, size = next((each for each in (("d", 86400), ("h", 3600), ("min", 60)) if seconds % each[1] == 0), ("s", 1))
     return f"{seconds // size} {unit}"
+
+
+def _whole(settings: Mapping[str, str], key: str, usual: int = 0) -> int:
+    """Return a whole number of some settings.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    text = settings.get(key.lower(), f"{usual}")
+    if not text.isdecimal():
+        raise ValueError(f"{key}: '{text}' is no whole number")
+    return int(text)
 
 
 def site(slurm: Path, topology: Path | None = None) -> Site:
@@ -276,18 +295,18 @@ def site(slurm: Path, topology: Path | None = None) -> Site:
     if closed:
         assumed.append(f"partitions that are left out: {', '.join(closed)}")
     try:
-        scheduler = _scheduler(found, queues, assumed)
+        scheduler, priorities = _scheduler(found, queues, assumed), _priorities(found, queues)
     except ValueError as error:
         raise SlurmError(f"{slurm}: {error}") from None
     if topology is not None:
         scheduler["pack"] = "leaf"
-    return Site(nodes, cluster, scheduler, tuple(queues), _priorities(found, queues), assumed)
+    return Site(nodes, cluster, scheduler, tuple(queues), priorities, assumed)
 
 
 def _priorities(found: Slurm, queues: Sequence[Partition]) -> dict[str, int]:
     """Return PriorityWeightPartition times the factor of each partition, which is relative to the largest."""
-    factors = {part.name: int(part.settings.get("priorityjobfactor", "1")) for part in queues}
-    weight, most = int(found.settings.get("priorityweightpartition", "0")), max(factors.values(), default=1) or 1
+    factors = {part.name: _whole(part.settings, "PriorityJobFactor", 1) for part in queues}
+    weight, most = _whole(found.settings, "PriorityWeightPartition"), max(factors.values(), default=1) or 1
     return {name: round(weight * factor / most) for name, factor in factors.items()} if weight else {}
 
 
@@ -321,8 +340,9 @@ def _scheduler(found: Slurm, queues: Sequence[Partition], assumed: list[str]) ->
     for word, value in words.items():
         if word in _PARAMETERS and keys["use"] == "slurm":
             key, unit = _PARAMETERS[word]
-            keys[key] = f"{int(value)} {unit}" if unit else int(value)
-    reorder = {"reorder": int(words["preempt_reorder_count"])} if "preempt_reorder_count" in words else {}
+            number = _whole({word: value}, word)
+            keys[key] = f"{number} {unit}" if unit else number
+    reorder = {"reorder": _whole(words, "preempt_reorder_count")} if "preempt_reorder_count" in words else {}
     unknown = [
         word
         for word in words
@@ -341,8 +361,8 @@ def _scheduler(found: Slurm, queues: Sequence[Partition], assumed: list[str]) ->
                 "who": "tier" if kind == "preempt/partition_prio" else "priority",
                 **reorder,
             }
-            exempt = _time(said.get("preemptexempttime", "-1"))
-            grace = max((int(part.settings.get("gracetime", "0")) for part in queues), default=0)
+            exempt = _time(said, "PreemptExemptTime", "-1")
+            grace = max((_whole(part.settings, "GraceTime") for part in queues), default=0)
             keys["preempt"] |= {**({"exempt": exempt} if exempt else {}), **({"grace": f"{grace} s"} if grace else {})}
             if "preempt_youngest_first" in words:
                 keys["preempt"]["order"] = "youngest"
@@ -353,11 +373,10 @@ def _scheduler(found: Slurm, queues: Sequence[Partition], assumed: list[str]) ->
             own = [part.name for part in queues if part.settings.get("preemptmode", mode).upper() != mode]
             if own:
                 assumed.append(f"PreemptMode of partitions of their own is not in the model: {', '.join(own)}")
-    over = said.get("overtimelimit", "0")
-    if over.upper() == "UNLIMITED":
+    if said.get("overtimelimit", "").upper() == "UNLIMITED":
         keys["at_limit"] = "run on"
-    elif int(over):
-        keys["overtime"] = f"{int(over)} min"
+    elif _whole(said, "OverTimeLimit"):
+        keys["overtime"] = f"{_whole(said, 'OverTimeLimit')} min"
     if any(word in said.get("selecttypeparameters", "").upper() for word in ("LLN",)):
         keys["share_nodes"] = "spread"
     if said.get("jobrequeue", "1") == "0":
@@ -383,15 +402,16 @@ def _order(said: Mapping[str, str], assumed: list[str]) -> dict[str, Any]:
     """Return the weights of the order of the queue; those that slurm.conf does not state are zero."""
     if said.get("prioritytype", "priority/multifactor").lower() == "priority/basic":
         return {"age": {"weight": 0}}
-    age, size, share = (int(said.get(f"priorityweight{name}", "0")) for name in ("age", "jobsize", "fairshare"))
+    age, size, share = (_whole(said, f"PriorityWeight{name}") for name in ("Age", "JobSize", "Fairshare"))
     order: dict[str, Any] = {"age": {"weight": age}}
-    if age and _time(said.get("prioritymaxage", "7-0")):
-        order["age"]["full"] = _time(said.get("prioritymaxage", "7-0"))
+    full = _time(said, "PriorityMaxAge", "7-0")
+    if age and full:
+        order["age"]["full"] = full
     if size:
         favours = "small" if said.get("priorityfavorsmall", "NO").upper() == "YES" else "large"
         order["size"] = {"weight": size, "favours": favours}
     if share:
-        half, every = _time(said.get("prioritydecayhalflife", "7-0")), _time(said.get("prioritycalcperiod", "5"))
+        half, every = _time(said, "PriorityDecayHalfLife", "7-0"), _time(said, "PriorityCalcPeriod", "5")
         order["fair_share"] = {
             "weight": share,
             **({"half_life": half} if half and half != "0 d" else {}),
@@ -480,7 +500,7 @@ def _jobs(made: Site) -> list[dict[str, Any]]:
         mean = sum(size * weight for size, weight in weights.items()) / sum(weights.values())
         capacity = per_node * sum(1 / inside.get(node, 1) for node in mine)
         work = 2 * 3600 * math.exp(1.2**2 / 2)
-        limit = _time(part.settings.get("maxtime", "UNLIMITED"))
+        limit = _time(part.settings, "MaxTime", "UNLIMITED")
         streams.append({
             "name": part.name or "jobs",
             "arrivals": {"rate": f"{float(f'{86400 * LOAD * capacity / (mean * work):.3g}'):g} per day"},
