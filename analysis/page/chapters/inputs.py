@@ -482,6 +482,7 @@ _LAWS = {
     "lognormal": "log-normal, median {median}, sigma {sigma:g}",
     "between": "log-normal, between {p05} and {p95} with 90 %",
     "counted": "{factor:g}, as well known as {events} counted events allow",
+    "draws": "joint draws of a fit, {file}",
 }
 
 """Distributions in words, by law."""
