@@ -491,3 +491,14 @@ def test_independent_set(tmp_path: Path) -> None:
     assert all(row.inside for row in document.checks)
     for cause in document.causes:
         assert cause.rate.low is not None
+    # Its jobs: the training job is no stream; GPU-time is that of the records, and goodput that of the log.
+    assert [stream.jobs for stream in document.streams] == [850, 317, 324]
+    backtest = {row.metric: row for row in document.backtest}
+    assert backtest["occupancy"].replay == pytest.approx(backtest["occupancy"].measured, abs=1e-3)
+    assert backtest["occupancy"].streams_inside
+    assert backtest["ettr"].measured == pytest.approx(sample["goodput"], abs=2e-3)
+    assert backtest["ettr"].replay_inside
+    cost = document.cost
+    assert cost is not None
+    assert cost.model == pytest.approx(cost.replay, abs=0.004)
+    assert cost.replay == pytest.approx(sample["goodput"], abs=0.004)
