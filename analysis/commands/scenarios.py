@@ -612,7 +612,7 @@ def init(
     if topology_conf is not None and slurm_conf is None:
         refuse("--topology-conf: needs --slurm-conf")
     if slurm_conf is not None:
-        from analysis import slurm
+        from analysis.logs import slurm
 
         with mistakes_in_lines():
             try:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import sim
-from analysis import slurm
 from analysis.amounts import name_of, percent_text
-from analysis.logs import check, workload, write
+from analysis.logs import check, slurm, workload, write
 from analysis.logs.events import blame, build, incidents
 from analysis.logs.fit import Fitted, fit
 from analysis.logs.formats import Reading, read_files
@@ -228,7 +227,7 @@ def _cost(folder: Path, document: FitDocument) -> CostFound | None:
 
 
 def _against_replay(cost: CostFound | None) -> list[str]:
-    """Return a finding where the outages as they were cost more or less than those of the model by luck."""
+    """Return a finding where the outages as they were cost more or less than the variability of single runs allows."""
     if cost is None or cost.model is None or cost.replay is None or cost.p05 is None or cost.p95 is None:
         return []
     # Of 16 runs the quantiles lie 1.645 standard deviations from the mean; a new one is within 2.2 in 95 %.

@@ -23,10 +23,10 @@ from analysis.logs import estimate
 from analysis.logs.estimate import SOME, Estimate
 from analysis.logs.events import attempts_of
 from analysis.logs.fit import duration
+from analysis.logs.slurm import ranges
 from analysis.logs.tables import utc
 from analysis.metrics import ratios
 from analysis.results.fitted import BacktestFound, Estimated, StreamFound
-from analysis.slurm import ranges
 from analysis.statistics.estimates import t_quantile
 from sim.input.job_trace import read_jobs
 from sim.units import DAY, HOUR, MINUTE
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from analysis.logs.events import History
     from analysis.logs.fit import Fitted
+    from analysis.logs.slurm import Site
     from analysis.logs.tables import Tables
-    from analysis.slurm import Site
 
     FloatArray = NDArray[np.float64]
 
@@ -378,7 +378,7 @@ def _profile(submits: FloatArray, length: float) -> tuple[int, list[float]]:
     from scipy.stats import chi2
 
     best: tuple[int, list[float]] = (0, [])
-    gained, parts = 0.0, 1
+    before, parts = 0.0, 1
     for days in (1, 7):
         hours, rounds = 24 * days, int(length // (days * DAY))
         inside = submits[submits < rounds * days * DAY]
@@ -390,8 +390,8 @@ def _profile(submits: FloatArray, length: float) -> tuple[int, list[float]]:
         spread = max(float(residual.sum() / ((rounds - 1) * max((mean > 0).sum(), 1))), 1.0)
         total = counts.sum(axis=0)
         gain = 2 * float((total[total > 0] * np.log(total[total > 0] / total.mean())).sum())
-        if chi2.sf((gain - gained) / spread, hours - parts) < 0.01:
-            best, gained, parts = (days, [float(f"{x:.3g}") for x in mean / mean.mean()]), gain, hours
+        if chi2.sf((gain - before) / spread, hours - parts) < 0.01:
+            best, before, parts = (days, [float(f"{x:.3g}") for x in mean / mean.mean()]), gain, hours
     return best
 
 
