@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import tempfile
@@ -128,6 +129,7 @@ def run(
         raise LogError(str(error)) from None
     tables, reading = read(request, reading_progress)
     history = history_of(request, tables, reading)
+    _check_sizes(tables, history, reading.hosts)
     together = incidents(history)
     whose = blame(tables, history, reading.rules, reading.hosts) if tables.attempts else None
     fitted = fit(tables, history, together, whose, reading.rules, request.name, provenance)
@@ -169,6 +171,21 @@ def run(
         }
     )
     return Outcome(document, files, fitted, tables)
+
+
+def _check_sizes(tables: Tables, history: History, hosts: HostLists) -> None:
+    """Count the nodes of attempts by their names where no column does, and leave out those of more than there are."""
+    nodes, gpus = len(history.nodes), max(int(history.gpus.sum()), len(history.nodes))
+    kept = []
+    for attempt in tables.attempts:
+        if not attempt.node_count and attempt.nodes:
+            with contextlib.suppress(ValueError):  # a list that was cut
+                attempt.node_count = len(hosts.expand(attempt.nodes))
+        if attempt.node_count > nodes or (history.gpus.any() and attempt.gpus > gpus):
+            tables.drop(attempt.file, "a job larger than all nodes", attempt.line)
+        else:
+            kept.append(attempt)
+    tables.attempts[:] = kept
 
 
 def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFound]:

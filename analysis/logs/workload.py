@@ -24,7 +24,7 @@ from analysis.logs.estimate import SOME, Estimate
 from analysis.logs.events import attempts_of
 from analysis.logs.fit import duration
 from analysis.logs.slurm import ranges
-from analysis.logs.tables import utc
+from analysis.logs.tables import HostLists, utc
 from analysis.metrics import ratios
 from analysis.results.fitted import BacktestFound, Estimated, StreamFound
 from analysis.statistics.estimates import t_quantile
@@ -147,16 +147,11 @@ def workload(fitted: Fitted, tables: Tables, site: Site | None = None) -> Worklo
         Partitions and scheduler by slurm.conf.
     """
     history, per_node = fitted.history, fitted.document.gpus_per_node
-    jobs, larger = [], 0
-    for job in jobs_of(tables, per_node):
-        if max(job.nodes, math.ceil(job.gpus / per_node)) > len(history.nodes):
-            larger += 1
-        else:
-            jobs.append(job)
+    jobs = jobs_of(tables, per_node)
     ran = [job for job in jobs if job.run > 0 and job.gpus and not math.isnan(job.end)]
     if len(ran) < SOME:
         return None
-    assumed = [f"{larger} jobs are larger than the {len(history.nodes)} nodes: left out"] if larger else []
+    assumed: list[str] = []
     origin = min(job.submit for job in jobs)
     first, end = min(job.start for job in ran), max(job.end for job in ran)
     later = sorted(job.submit for job in jobs)[-MOST_JOBS:]
@@ -203,10 +198,11 @@ def jobs_of(tables: Tables, per_node: int) -> list[Job]:
         eligible = submit if math.isnan(first.t_eligible) else max(first.t_eligible, submit)
         if first.t_start < eligible:
             eligible = submit
+        count = first.node_count
         found.append(
             Job(
-                name, first.user, first.partition, first.gpus if has_gpus else first.node_count * per_node,
-                first.node_count, submit, eligible, first.t_start, last.t_end,
+                name, first.user, first.partition, first.gpus if has_gpus else count * per_node, count, submit,
+                eligible, first.t_start, last.t_end,
                 sum(a.elapsed for a in mine if not math.isnan(a.elapsed)), first.limit, len(mine),
                 sum(a.end_state == "PREEMPTED" for a in mine), last.end_state,
                 tuple(a.nodes for a in mine if a.nodes), sum(bool(a.blamed_node) for a in mine),
@@ -277,8 +273,6 @@ def _partitions(
 
     One whose jobs did not fit into its nodes has all of them.
     """
-    from analysis.logs.tables import HostLists
-
     hosts, number = HostLists(), history.number
     groups = {name: mine for name, mine in _by(jobs, lambda job: job.partition).items() if name}
     stated = {entry["name"]: entry for entry in site.partitions(history.nodes)} if site is not None else {}
@@ -721,16 +715,17 @@ def _replayed(fitted: Fitted, load: Workload, folder: Path) -> dict[str, tuple[i
 def _kept(fitted: Fitted, load: Workload, jobs: Sequence[Job]) -> FloatArray:
     """Return how much of their runs jobs kept [s], shape (n,).
 
-    Of the training job what its log says. Without one, each of its runs begins with a start, and each end by a node
-    takes half an interval of checkpoints: both are assumptions where no log has them.
+    Of the training job what its log says. Without one, each of its runs begins with a start and ends half an interval
+    after a checkpoint; of other jobs those do that a node ended. Both times are assumptions where no log has them.
     """
     training = fitted.document.training
     restart = (training.restart_s if training is not None else None) or 300.0
     interval = (training.checkpoint_s if training is not None else None) or 1800.0
     run = np.array([job.run for job in jobs])
-    lost: FloatArray = np.array(
-        [job.blamed * interval / 2 + restart * job.attempts * (job.job in load.chain) for job in jobs]
-    )
+    piece = restart + interval / 2
+    lost: FloatArray = np.array([
+        job.attempts * piece if job.job in load.chain else job.blamed * interval / 2 for job in jobs
+    ])  # fmt: skip
     if training is not None and training.goodput is not None and load.chain:
         whole = [job for job in load.jobs if job.job in load.chain]
         wall = max(job.end for job in whole) - min(job.start for job in whole)
