@@ -229,6 +229,7 @@ def _cost(folder: Path, document: FitDocument) -> CostFound | None:
             results = [sim.run(prepared, number) for number in range(COSTS)]
         except (sim.ScenarioError, sim.WorkError, runs.RequestError):
             return None
+        gpus = prepared.jobs[0].gpus
         values = [ratios(prepared, result)["ettr"] for result in results]
         found[name] = [ratio.amount / ratio.base for ratio in values if ratio.base]
     model, outages = found[write.SCENARIO], found["replay.yaml"]
@@ -240,6 +241,7 @@ def _cost(folder: Path, document: FitDocument) -> CostFound | None:
         p95=float(np.quantile(model, 0.95)), replay=float(np.mean(outages)),
         replay_p05=float(np.quantile(outages, 0.05)), replay_p95=float(np.quantile(outages, 0.95)),
         measured=training.goodput if training is not None else None, replications=len(model),
+        lost_gpu_hours=(1 - float(np.mean(model))) * gpus * 24 * document.days,
     )  # fmt: skip
 
 

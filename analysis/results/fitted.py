@@ -170,6 +170,7 @@ class CostFound(Part):
     replay_p05: Number = Field(None, description="5 % quantile of single runs.")
     replay_p95: Number = Field(None, description="95 % quantile of single runs.")
     measured: Number = Field(description="By the training log.")
+    lost_gpu_hours: Number = Field(None, description="What the job loses in the length of the window, by the model.")
     replications: Count = Field(description="Runs of each.")
 
 

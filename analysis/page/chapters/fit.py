@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from analysis.amounts import capital, name_of, number_of, percent_text, time_text
 from analysis.page.charts.data import Curves, Interval, Intervals, Scale, Series
 from analysis.page.model import FirstScreen, Picture, Report, Section, grid
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +55,8 @@ def answer(document: FitDocument) -> str:
         text += f"; the {name_of(cost.metric)} of the largest job is then {percent_text(cost.model, 1)}"
         if cost.p05 is not None and cost.p95 is not None:
             text += f" (single runs {percent_text(cost.p05, 1)} to {percent_text(cost.p95, 1)})"
+        if cost.lost_gpu_hours is not None:
+            text += f", {cost.lost_gpu_hours:,.0f} GPU-hours lost in {time_text(document.days * DAY)}"
     return text + "."
 
 
