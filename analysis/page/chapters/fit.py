@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from analysis.amounts import capital, name_of, number_of, percent_text, time_text
+from analysis.page.account import cause_name
 from analysis.page.charts.data import Curves, Interval, Intervals, Scale, Series
 from analysis.page.model import FirstScreen, Picture, Report, Section, grid
 from sim.units import DAY
@@ -27,7 +28,7 @@ def first_screen(document: FitDocument) -> FirstScreen:
     """Return the opening: what fails, how often, how sure, and what it costs."""
     worst = [cause for cause in document.causes if cause.events][:3]
     drivers = [
-        (f"{cause.name}: {cause.events} of {document.outages} outages, {_estimate(cause.rate)} per 1000 node-days.",)
+        (f"{capital(cause_name(cause.name))}: {cause.events} of {document.outages} outages, {_estimate(cause.rate)} per 1000 node-days.",)
         for cause in worst
     ]
     return FirstScreen(
@@ -45,7 +46,7 @@ def answer(document: FitDocument) -> str:
     first = document.causes[0]
     text = (
         f"A node fails {_estimate(document.rate)} times in 1000 days up ({number_of(document.outages, 'outage')} in "
-        f"{document.node_days_up:,.0f} node-days), most often by {first.name} "
+        f"{document.node_days_up:,.0f} node-days), most often by {cause_name(first.name)} "
         f"({percent_text(first.events / document.outages, 0)})"
     )
     if document.repair is not None and document.repair.median_s is not None:
@@ -195,11 +196,11 @@ def _pictures(document: FitDocument) -> Iterator[Picture]:
             curves["cumulative"], "Outages per node up to each day, beside simulations of the model", "outages per node"
         )
         yield Picture("outages-per-node", chart, "Mean outages per node; a straight line is a constant rate.",
-                      "Grey: 95 % of the simulations of the fitted model.")  # fmt: skip
+                      "Shaded: 95 % of the simulations of the fitted model.")  # fmt: skip
     if "gaps" in curves and len(curves["gaps"].x) > 2:
         chart = _chart(curves["gaps"], "Gaps between outages of the cluster", "share of gaps that are longer")
         yield Picture("gaps", chart, "Survival of the gaps between successive outages, beside the model's.",
-                      "Grey: 95 % of the simulations of the fitted model.")  # fmt: skip
+                      "Shaded: 95 % of the simulations of the fitted model.")  # fmt: skip
     causes = [cause for cause in document.causes if cause.events]
     if causes:
         rows = tuple(
@@ -214,7 +215,7 @@ def _pictures(document: FitDocument) -> Iterator[Picture]:
 
 def _chart(curve: CurveFound, title: str, name: str) -> Curves:
     band = tuple((low or 0.0, high or 0.0) for low, high in zip(curve.low, curve.high, strict=True))
-    data = Series("logs", tuple(curve.x), tuple(curve.y), band90=band, look="step")
+    data = Series("logs", tuple(curve.x), tuple(curve.y), ci95=band, look="step")
     return Curves(title, Scale("days"), Scale(name), (data,))
 
 
