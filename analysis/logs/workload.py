@@ -536,15 +536,17 @@ def log_normal_work(times: FloatArray, kinds: NDArray[np.int64]) -> tuple[float,
 # Scenarios.
 
 
-def fleet(content: Mapping[str, Any], load: Workload) -> dict[str, Any]:
+def fleet(content: Mapping[str, Any], load: Workload, sources: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the scenario with the fitted streams, beside the training job where its records are one.
 
-    Starts and saves are in the recorded run times, so those of the streams take no time.
+    Starts and saves are in the recorded run times, so those of the streams take no time. Jobs of streams end
+    with errors of their own as often as the records say: without a training job there are failures of nodes alone.
     """
     tier = content["checkpoint"]["tiers"][0]
     saves = {"interval": tier["interval"], "save": "0 s", "restore": tier["restore"]}
     return {
-        **{key: value for key, value in content.items() if load.chain or key != "jobs"},
+        **{key: value for key, value in content.items() if load.chain or key not in ("jobs", "extends")},
+        **({} if load.chain else {"failures": sources}),
         "name": f"{content['name']}-fleet",
         "description": f"The jobs of {content['name']} by law; the first day begins at {utc(load.origin)}.",
         **_window(load),

@@ -28,7 +28,10 @@ def first_screen(document: FitDocument) -> FirstScreen:
     """Return the opening: what fails, how often, how sure, and what it costs."""
     worst = [cause for cause in document.causes if cause.events][:3]
     drivers = [
-        (f"{capital(cause_name(cause.name))}: {cause.events} of {document.outages} outages, {_estimate(cause.rate)} per 1000 node-days.",)
+        (
+            f"{capital(cause_name(cause.name))}: {cause.events} of {document.outages} outages, "
+            f"{_estimate(cause.rate)} per 1000 node-days.",
+        )
         for cause in worst
     ]
     return FirstScreen(
