@@ -13,7 +13,7 @@ import numpy as np
 
 import sim
 from analysis.amounts import name_of, percent_text
-from analysis.logs import check, slurm, workload, write
+from analysis.logs import check, slurm_conf, workload, write
 from analysis.logs.events import blame, build, incidents
 from analysis.logs.fit import Fitted, fit
 from analysis.logs.formats import Reading, read_files
@@ -124,8 +124,8 @@ def run(
     """
     try:
         topology = Path(request.topology) if request.topology else None
-        site = slurm.site(Path(request.slurm), topology) if request.slurm else None
-    except slurm.SlurmError as error:
+        site = slurm_conf.site(Path(request.slurm), topology) if request.slurm else None
+    except slurm_conf.SlurmError as error:
         raise LogError(str(error)) from None
     tables, reading = read(request, reading_progress)
     history = history_of(request, tables, reading)

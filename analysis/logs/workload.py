@@ -23,7 +23,7 @@ from analysis.logs import estimate
 from analysis.logs.estimate import SOME, Estimate
 from analysis.logs.events import attempts_of
 from analysis.logs.fit import duration
-from analysis.logs.slurm import ranges
+from analysis.logs.slurm_conf import ranges
 from analysis.logs.tables import HostLists, utc
 from analysis.metrics import ratios
 from analysis.results.fitted import BacktestFound, Estimated, StreamFound
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from analysis.logs.events import History
     from analysis.logs.fit import Fitted
-    from analysis.logs.slurm import Site
+    from analysis.logs.slurm_conf import Site
     from analysis.logs.tables import Tables
 
     FloatArray = NDArray[np.float64]
@@ -171,9 +171,11 @@ def workload(fitted: Fitted, tables: Tables, site: Site | None = None) -> Worklo
     assumed += site.assumed if site is not None else []
     entries, found = [], []
     names = [entry["name"] for entry in partitions]
+    users = Counter(job.user for job in ran)
+    numbers = {user: f"tenant-{at}" for at, (user, _) in enumerate(users.most_common(), 1)}
     for partition, mine in _by(rest, lambda job: job.partition).items():
         for band in _bands(mine):
-            entry, what = _stream(partition if partition in names else "", band, origin, end)
+            entry, what = _stream(partition if partition in names else "", band, origin, end, numbers)
             if partition in priority:
                 entry["priority"] = priority[partition]
             entries.append(entry)
@@ -323,7 +325,9 @@ def _bands(jobs: Sequence[Job]) -> list[list[Job]]:
 # A stream of jobs that are alike.
 
 
-def _stream(partition: str, jobs: Sequence[Job], origin: float, end: float) -> tuple[dict[str, Any], StreamFound]:
+def _stream(
+    partition: str, jobs: Sequence[Job], origin: float, end: float, numbers: Mapping[str, str]
+) -> tuple[dict[str, Any], StreamFound]:
     """Return a stream as a scenario states it, and what it rests on."""
     submits = np.sort(np.array([job.eligible for job in jobs])) - origin
     profile, factors = _profile(submits, end - origin)
@@ -347,7 +351,7 @@ def _stream(partition: str, jobs: Sequence[Job], origin: float, end: float) -> t
     }  # fmt: skip
     if partition:
         entry["partition"] = partition
-    tenants = _tenants(jobs)
+    tenants = _tenants(jobs, numbers)
     if tenants:
         entry["tenant"] = tenants
     found = StreamFound(
@@ -443,10 +447,13 @@ def _sizes(gpus: Sequence[int]) -> dict[int, float]:
     return {size: float(count) for size, count in sorted(counts.items())}
 
 
-def _tenants(jobs: Sequence[Job]) -> dict[str, float]:
-    """Return tenants with enough jobs and how many these are, all others together; nothing for a single one."""
+def _tenants(jobs: Sequence[Job], numbers: Mapping[str, str]) -> dict[str, float]:
+    """Return tenants with enough jobs and how many these are, all others together; nothing for a single one.
+
+    They are numbered over all jobs: a scenario may leave the site, and names no user.
+    """
     counts = Counter(job.user for job in jobs if job.user)
-    large = {name: float(count) for name, count in counts.most_common(20) if count >= ENOUGH}
+    large = {numbers[name]: float(count) for name, count in counts.most_common(20) if count >= ENOUGH}
     others = sum(counts.values()) - sum(large.values())
     return {**large, **({"others": others} if others else {})} if large and len(counts) > 1 else {}
 

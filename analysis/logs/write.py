@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from analysis.logs.estimate import Clustering
     from analysis.logs.events import History
     from analysis.logs.fit import Fitted
-    from analysis.logs.slurm import Site
+    from analysis.logs.slurm_conf import Site
     from analysis.logs.tables import Tables
     from analysis.logs.workload import Workload
     from analysis.results.fitted import CauseFound, Estimated, FitDocument

@@ -141,6 +141,14 @@ def test_bands_have_enough_jobs() -> None:
     assert [len(band) for band in bands] == [60, 55, 70]
 
 
+def test_tenants_have_numbers() -> None:
+    """Users with enough jobs have a share under a number, the others one together; a scenario names nobody."""
+    jobs = [job(k, k, 60.0, user=user) for k, user in enumerate(["anna"] * 60 + ["ben"] * 90 + ["eve"] * 10)]
+    numbers = {"ben": "tenant-1", "anna": "tenant-2", "eve": "tenant-3"}
+    assert workload._tenants(jobs, numbers) == {"tenant-1": 90.0, "tenant-2": 60.0, "others": 10.0}
+    assert workload._tenants(jobs[:60], numbers) == {}
+
+
 # The table.
 
 

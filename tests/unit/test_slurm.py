@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from typer.testing import CliRunner
 
 import sim
-from analysis.logs.slurm import site
+from analysis.logs.slurm_conf import site
 from cli import app
 from tests.cases import cases
 
