@@ -13,6 +13,7 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,6 @@ from sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -92,6 +92,7 @@ class Job(NamedTuple):
     hosts: tuple[str, ...]
     blamed: int
     """Attempts that a node ended."""
+    file: str = ""
 
     @property
     def wait(self) -> float:
@@ -207,24 +208,24 @@ def jobs_of(tables: Tables, per_node: int) -> list[Job]:
                 eligible, first.t_start, last.t_end,
                 sum(a.elapsed for a in mine if not math.isnan(a.elapsed)), first.limit, len(mine),
                 sum(a.end_state == "PREEMPTED" for a in mine), last.end_state,
-                tuple(a.nodes for a in mine if a.nodes), sum(bool(a.blamed_node) for a in mine),
+                tuple(a.nodes for a in mine if a.nodes), sum(bool(a.blamed_node) for a in mine), Path(first.file).name,
             )
         )  # fmt: skip
     return sorted(found, key=lambda job: job.eligible)
 
 
-def jobs_csv(jobs: Sequence[Job], priority: Mapping[str, int]) -> str:
-    """Return the table of jobs, as a stream replays it: times in seconds since the first submission."""
+def jobs_csv(jobs: Sequence[Job], priority: Mapping[str, int], origin: float = math.nan) -> str:
+    """Return the table of jobs, as a stream replays it: times in seconds since an origin, or the first submission."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([
         "job", "stream", "tenant", "partition", "priority", "gpus", "nodes", "submit", "eligible", "start", "end",
         "run", "limit", "attempts", "preemptions", "steps_lost", "state",
     ])  # fmt: skip
-    origin = min((job.submit for job in jobs), default=0.0)
+    begin = min((job.submit for job in jobs), default=0.0) if math.isnan(origin) else origin
 
     def since(moment: float) -> str:
-        return "" if math.isnan(moment) else f"{moment - origin:.0f}"
+        return "" if math.isnan(moment) else f"{moment - begin:.0f}"
 
     for job in jobs:
         writer.writerow([
@@ -359,7 +360,7 @@ def _stream(
         gpus={str(size): count for size, count in sizes.items()}, days=(end - origin) / DAY,
         rate=Estimated(value=rate.value, low=rate.low, high=rate.high), dispersion=spread, profile_days=profile,
         median_s=_estimated(runs.median), sigma=_estimated(runs.sigma), method=runs.method, outcomes=runs.counts,
-        limit=limit_text, tenants=len(tenants),
+        limit=limit_text, tenants=len(tenants), files=sorted({job.file for job in jobs}),
     )  # fmt: skip
     return entry, found
 
@@ -435,7 +436,7 @@ def _limit(jobs: Sequence[Job]) -> tuple[Any, str]:
         "factor": {"low": float(f"{min(low, high):.3g}"), "high": float(f"{max(high, low):.3g}")},
         "least": duration(min(job.limit for job in known)), "most": duration(max(job.limit for job in known)),
     }  # fmt: skip
-    return limit, f"{middle:.3g} × run at the median, {killed:.1%} ended by it"
+    return limit, f"{middle:.3g} × run at the median, {percent_text(killed, 1)} ended by it"
 
 
 def _sizes(gpus: Sequence[int]) -> dict[int, float]:
@@ -566,6 +567,21 @@ def fleet(content: Mapping[str, Any], load: Workload, sources: list[dict[str, An
     }  # fmt: skip
 
 
+def sources_of(load: Workload) -> str:
+    """Return comments that say what each stream rests on."""
+
+    def show(found: Estimated, text: Callable[[float], str]) -> str:
+        return f"{text(found.value or 0.0)} [{text(found.low or 0.0)}, {text(found.high or 0.0)}]"
+
+    return "".join(
+        f"# {stream.name}: {stream.jobs:,} jobs in {stream.days:.0f} d, {', '.join(stream.files)}: "
+        f"{show(stream.rate, '{:.3g}'.format)} submitted a day,\n"
+        f"#   work {show(stream.median_s, time_text)} at the median, "
+        f"sigma {show(stream.sigma, '{:.3g}'.format)}, {stream.method}\n"
+        for stream in load.found
+    )
+
+
 def history(content: Mapping[str, Any], load: Workload) -> dict[str, Any]:
     """Return the scenario that replays the jobs and the outages of nodes as they were."""
     has_limits = any(not math.isnan(job.limit) for job in load.jobs)
@@ -654,21 +670,26 @@ def backtest(
     found = []
     for name, (count, each) in batches.items():
         measured, replayed, half = each.row()
-        low, high = replayed - half, replayed + half
-        streams = drawn.get(name, ())
-        tolerance = each.tolerance
+        most = math.inf if name.startswith("wait") else 1.0
+
+        def band(middle: float, half: float, most: float = most) -> tuple[float, float]:
+            return max(middle - half, 0.0), min(middle + half, most)
+
+        def is_inside(ends: tuple[float, float], measured: float = measured, each: _Batches = each) -> bool:
+            return ends[0] - each.tolerance <= measured <= ends[1] + each.tolerance
+
+        ends, streams = band(replayed, half), drawn.get(name, ())
         more: dict[str, Any] = {}
         if len(streams) >= 4:
+            spread = float(np.std(streams, ddof=1)) * math.sqrt(1 + 1 / len(streams))
             middle = float(np.mean(streams))
-            reach = (
-                t_quantile(0.95, len(streams) - 1) * float(np.std(streams, ddof=1)) * math.sqrt(1 + 1 / len(streams))
-            )
-            more = {"streams": middle, "streams_low": max(middle - reach, 0.0), "streams_high": middle + reach}
-            more["streams_inside"] = more["streams_low"] - tolerance <= measured <= more["streams_high"] + tolerance
+            single = band(middle, t_quantile(0.95, len(streams) - 1) * spread)
+            more = {"streams": middle, "streams_low": single[0], "streams_high": single[1]}
+            more["streams_inside"] = is_inside(single)
         found.append(
             BacktestFound(
-                metric=name, jobs=count, measured=measured, replay=replayed, replay_low=max(low, 0.0), replay_high=high,
-                replay_inside=low - tolerance <= measured <= high + tolerance, **more,
+                metric=name, jobs=count, measured=measured, replay=replayed, replay_low=ends[0], replay_high=ends[1],
+                replay_inside=is_inside(ends), **more,
             )
         )  # fmt: skip
     return found
@@ -677,7 +698,12 @@ def backtest(
 def _replayed(fitted: Fitted, load: Workload, folder: Path) -> dict[str, tuple[int, _Batches]]:
     """Return metrics of the jobs that the replay has in its window, by name, with how many jobs they are of."""
     length = load.end - load.begin
-    prepared = sim.prepare(sim.load(folder / HISTORY, [f"windows={length / BATCHES!r} s"]))
+    changes = [f"windows={length / BATCHES!r} s", "streams.0.origin=0.0"]
+    recorded = load.jobs
+    if len(recorded) > 1.2 * MOST_JOBS:  # with those that fill the cluster
+        recorded = recorded[-round(1.2 * MOST_JOBS) :]
+        (folder / JOBS).write_text(jobs_csv(recorded, load.priority, load.origin), encoding="utf-8")
+    prepared = sim.prepare(sim.load(folder / HISTORY, changes))
     result = sim.run(prepared, 0, keeps_log=True, most_events=math.inf)
     assert result.fleet is not None, "a stream"
     rows = read_jobs(prepared.scenario.streams[0]).line.tolist()  # type: ignore[arg-type]
@@ -686,9 +712,9 @@ def _replayed(fitted: Fitted, load: Workload, folder: Path) -> dict[str, tuple[i
         starts.setdefault(attempt.job, attempt.start + load.begin)
     # What does not start before the end waits at least as long.
     pairs = [
-        (load.jobs[line - 2], starts.get(number, load.end))
+        (recorded[line - 2], starts.get(number, load.end))
         for number, line in enumerate(rows)
-        if load.begin <= load.jobs[line - 2].eligible < load.end and load.jobs[line - 2].run > 0
+        if load.begin <= recorded[line - 2].eligible < load.end and recorded[line - 2].run > 0
     ]
     jobs = [job for job, _ in pairs]
     gpus = np.array([job.gpus for job in jobs], dtype=np.float64)
@@ -716,7 +742,7 @@ def _replayed(fitted: Fitted, load: Workload, folder: Path) -> dict[str, tuple[i
     between = np.array([min(max(job.eligible - ends.get(job.job, math.inf), 0.0), PAUSE) for job in jobs])
     add("ettr", order, (gpus * kept,) * 2, [gpus * (run + wait + between) for wait in waits], max(minute, POINT))
     levels = tuple(result.fleet.level(name)[-BATCHES:] for name in ("allocated", "healthy"))
-    used = [load.jobs[line - 2] for line in rows]
+    used = [recorded[line - 2] for line in rows]
     found["occupancy"] = len(used), _Batches(_occupied(fitted, load, used), levels)  # type: ignore[arg-type]
     return found
 

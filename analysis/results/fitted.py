@@ -194,6 +194,7 @@ class StreamFound(Part):
     outcomes: dict[str, int] = Field(description="Jobs by state.")
     limit: str = Field(description="Time limits, in words.")
     tenants: Count = Field(description="Tenants with a share of their own.")
+    files: Texts = Field(description="Files that the jobs are from.")
 
 
 class BacktestFound(Part):

@@ -294,3 +294,26 @@ def test_what_is_written_runs(outcome: Outcome, tmp_path: Path) -> None:
     for number in over.intersection([*hit, *range(0, len(rows), 7)]):
         # At most a second of work is lost for each outage.
         assert ran[number] == pytest.approx(float(rows[number]["run"]), abs=5)
+
+
+def test_of_very_many_jobs_the_last_are_replayed(
+    outcome: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With more jobs than are simulated, the window is that of the last ones, and each is held against itself."""
+    monkeypatch.setattr(workload, "MOST_JOBS", 500)
+    load = workload.workload(outcome.fitted, outcome.tables)
+    assert load is not None
+    for name, text in outcome.files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    content = sim.load(tmp_path / "scenario.yaml").dump() | {"assumptions": []}
+    (tmp_path / workload.HISTORY).write_text(sim.dump(workload.history(content, load)), encoding="utf-8")
+    found = workload._replayed(outcome.fitted, load, tmp_path)
+    last = [each for each in load.jobs if load.begin <= each.eligible < load.end]
+    assert 400 < len(last) < 500
+    for size in (8, 64):
+        mine = [each.wait for each in last if each.gpus == size]
+        count, batches = found[f"wait_first@size={size}"]
+        measured, replayed, half = batches.row()
+        assert (count, measured) == (len(mine), pytest.approx(np.mean(mine)))
+        assert abs(replayed - measured) < 3 * half + 0.3 * measured + workload.ROUND
+    assert found["ettr"][0] == len(last)
