@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,8 +84,9 @@ def sources(
             entry["tempo"] = _tempo(swings)
         entry["source"] = (
             f"{incidents.events} incidents with {incidents.nodes} outages within 5 min of the first of their "
-            f"{incidents.part}, {incidents.by_chance:.2g} by chance; {_interval(incidents.rate)} per 1000 "
-            f"{incidents.part}-days"
+            f"{incidents.part}, {incidents.by_chance:.2g} by chance, in {incidents.domains * document.days:,.0f} "
+            f"{incidents.part}-days: {_interval(incidents.rate)} per 1000; "
+            + ", ".join(sorted({file for cause in document.causes if cause.in_incidents for file in cause.files}))
         )
         result.append(entry)
     return result
@@ -237,8 +239,9 @@ def bundle(fitted: Fitted, entries: list[dict[str, Any]]) -> dict[str, Any]:
             "name": "software",
             "rate": f"{value.value:.4g} per job-day",
             "events": attribution.software_events,
-            "source": f"{attribution.software_events} ends of the largest jobs without evidence of a node: "
-            f"{_interval(value)} per day of running",
+            "source": f"{attribution.software_events} ends of the largest jobs without evidence of a node in "
+            f"{attribution.software_events / (value.value or 1.0):,.0f} days of running: {_interval(value)} a day; "
+            + ", ".join(row.file for row in fitted.document.files if row.kind.startswith("sacct")),
         })  # fmt: skip
     return {"failures": entries}
 
@@ -292,7 +295,7 @@ def files(
 def study(document: FitDocument) -> dict[str, Any]:
     """Return a study of what the uncertainty of the fit means for the scenario."""
     return {
-        "name": document.name,
+        "name": re.sub(r"[^A-Za-z0-9._-]+", "-", document.name).strip("-._") or "fitted",
         "question": "How sure is the goodput, as far as the logs tell?",
         "scenario": SCENARIO,
         "vary": {
