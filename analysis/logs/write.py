@@ -367,9 +367,9 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
         for _ in components:
             if chosen.probability:
                 law = lognormal_law(draw.median * DAY, draw.sigma)
-                row += [f"{min(draw.probability, 0.99):.4g}", law["median"], f"{min(law['sigma'], 10.0):g}"]
+                row += [f"{min(draw.probability, 0.99):.3g}", law["median"], f"{min(law['sigma'], 10.0):g}"]
             if chosen.cv2:
-                row.append(f"{max(1 / max(draw.cv2, 1e-3), 0.05):.4g}")
+                row.append(f"{max(1 / max(draw.cv2, 1e-3), 0.05):.3g}")
         if incident is not None:
             factor = 1.0 if number == 0 else float(generator.gamma(incidents.events + 0.5)) / incidents.events
             row.append(rate_text((incidents.rate.value or 0.0) * factor, incidents.part))
