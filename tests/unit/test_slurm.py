@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 import sim
 from analysis.logs.slurm_conf import site
+from analysis.page.chapters.inputs import stated_inputs
 from cli import app
 from tests.cases import cases
 
@@ -57,6 +58,8 @@ def test_a_cluster_from_slurm(tmp_path: Path) -> None:
     slurm = [each for each in content["detection"]["observers"] if each["use"] == "slurm"]
     assert slurm[0]["timeout"] == "10 min"
     assert any("left out: 10 with 4 GPUs" in text for text in found.assumptions)
+    # An observer has a key called dump, as models have a method.
+    assert any(each.path.endswith(".dump") for each in stated_inputs(found))
     main, short = content["partitions"]
     assert (main["name"], main["nodes"], main["tier"], main["limit"]) == ("main", "0-239", 10, "7 d")
     assert (short["name"], short["limit"]) == ("short", "4 h")
