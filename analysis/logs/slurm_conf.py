@@ -318,36 +318,25 @@ _PARAMETERS = {
 }
 """Words of SchedulerParameters that the scheduler has keys for, with their unit."""
 
-_WITHOUT_EFFECT = (
-    "bf_continue",
-    "bf_yield_interval",
-    "bf_yield_sleep",
-    "bf_max_time",
-    "max_rpc_cnt",
-    "sched_min_interval",
-)
-"""Those that say how slurmctld divides its own time."""
+_OTHERS = (
+    "preempt_reorder_count", "preempt_youngest_first",
+    "bf_continue", "bf_yield_interval", "bf_yield_sleep", "bf_max_time", "max_rpc_cnt", "sched_min_interval",
+)  # fmt: skip
+"""Those of preemption, and those that say how slurmctld divides its own time."""
 
 
 def _scheduler(found: Slurm, queues: Sequence[Partition], assumed: list[str]) -> dict[str, Any]:
     """Return the scheduler as a scenario states it; what it has no key for is added to what is assumed."""
     said = found.settings
-    if said.get("schedulertype", "sched/backfill").lower() == "sched/builtin":
-        keys: dict[str, Any] = {"use": "fifo"}
-    else:
-        keys = {"use": "slurm"}
+    backfills = said.get("schedulertype", "sched/backfill").lower() != "sched/builtin"
+    keys: dict[str, Any] = {"use": "slurm" if backfills else "fifo"}
     words = dict(word.partition("=")[::2] for word in said.get("schedulerparameters", "").split(",") if word)
     for word, value in words.items():
-        if word in _PARAMETERS and keys["use"] == "slurm":
+        if word in _PARAMETERS and backfills:
             key, unit = _PARAMETERS[word]
             number = _whole({word: value}, word)
             keys[key] = f"{number} {unit}" if unit else number
     reorder = {"reorder": _whole(words, "preempt_reorder_count")} if "preempt_reorder_count" in words else {}
-    unknown = [
-        word
-        for word in words
-        if word not in (*_PARAMETERS, *_WITHOUT_EFFECT, "preempt_reorder_count", "preempt_youngest_first")
-    ]
     keys["order"] = _order(said, assumed)
     mode = said.get("preemptmode", "OFF").upper()
     kind = said.get("preempttype", "preempt/none").lower()
@@ -377,25 +366,26 @@ def _scheduler(found: Slurm, queues: Sequence[Partition], assumed: list[str]) ->
         keys["at_limit"] = "run on"
     elif _whole(said, "OverTimeLimit"):
         keys["overtime"] = f"{_whole(said, 'OverTimeLimit')} min"
-    if any(word in said.get("selecttypeparameters", "").upper() for word in ("LLN",)):
+    if "LLN" in said.get("selecttypeparameters", "").upper():
         keys["share_nodes"] = "spread"
     if said.get("jobrequeue", "1") == "0":
         assumed.append("JobRequeue=0: here jobs that lose a node are queued again")
-    limits = sorted({key for part in queues for key in part.settings if key in _OF_PARTITIONS})
-    if limits:
-        assumed.append(
-            f"settings of partitions that are not in the model: {', '.join(_OF_PARTITIONS[key] for key in limits)}"
-        )
-    if unknown:
-        assumed.append(f"SchedulerParameters that are not in the model: {', '.join(unknown)}")
+    if said.get("selecttype", "").lower() == "select/linear":
+        assumed.append("SelectType=select/linear gives every job whole nodes: here jobs below a node share them")
+    stated = {key for part in queues for key in part.settings} | said.keys()
+    left_out = [name for name in _LEFT_OUT if name.lower() in stated]
+    left_out += [word for word in words if word not in (*_PARAMETERS, *_OTHERS)]
+    if left_out:
+        assumed.append(f"settings that are not in the model: {', '.join(left_out)}")
     return keys
 
 
-_OF_PARTITIONS = {
-    "maxnodes": "MaxNodes", "minnodes": "MinNodes", "qos": "QOS", "allowaccounts": "AllowAccounts",
-    "allowgroups": "AllowGroups", "allowqos": "AllowQos", "denyaccounts": "DenyAccounts", "denyqos": "DenyQos",
-    "exclusiveuser": "ExclusiveUser", "oversubscribe": "OverSubscribe", "lln": "LLN",
-}  # fmt: skip
+_LEFT_OUT = (
+    "MaxNodes", "MinNodes", "QOS", "AllowAccounts", "AllowGroups", "AllowQos", "DenyAccounts", "DenyQos",
+    "ExclusiveUser", "OverSubscribe", "LLN", "PriorityWeightQOS", "PriorityWeightTRES", "PriorityWeightAssoc",
+    "PriorityFlags", "PriorityUsageResetPeriod", "AccountingStorageEnforce",
+)  # fmt: skip
+"""What changes who waits and has no key: limits and preferences of partitions, users and accounts."""
 
 
 def _order(said: Mapping[str, str], assumed: list[str]) -> dict[str, Any]:
@@ -418,13 +408,6 @@ def _order(said: Mapping[str, str], assumed: list[str]) -> dict[str, Any]:
             "every": every,
         }
         assumed.append("shares of tenants: equal; those of accounts are in the accounting database (sshare)")
-    others = [
-        name for name in ("QOS", "TRES", "Assoc") if said.get(f"priorityweight{name.lower()}", "0") not in ("0", "")
-    ]
-    if others:
-        assumed.append(
-            f"factors of the priority that are not in the model: {', '.join(f'PriorityWeight{x}' for x in others)}"
-        )
     return order
 
 
