@@ -160,7 +160,7 @@ def workload(fitted: Fitted, tables: Tables, site: Site | None = None) -> Worklo
     # Whole hours from the first submission, as scenarios say them.
     begin = origin + HOUR * math.ceil((begin + WARM_UP * (end - begin) - origin) / HOUR)
     end = begin + HOUR * max((end - begin) // HOUR, 1)
-    chain = _chain(ran)
+    chain = _chain(ran, len(history.nodes) * per_node)
     rest = [job for job in ran if job.job not in chain]
     partitions = _partitions(ran, chain, history, site, assumed, per_node)
     scheduler = dict(site.scheduler) if site is not None else {"use": "slurm"}
@@ -246,10 +246,11 @@ PAUSE = 6 * HOUR
 """Time between two runs of the training job beyond which it was not wanted [s]; assumed."""
 
 
-def _chain(jobs: Sequence[Job]) -> set[str]:
+def _chain(jobs: Sequence[Job], gpus: int) -> set[str]:
     """Return the names of jobs that are one training job in pieces; none where there is no such job.
 
-    These are those of at least half the largest size, if they hardly overlap and run for most of the time.
+    These are those of at least half the largest size, if they hardly overlap and run for most of the time, and are
+    larger than most jobs, or than half of all GPUs.
     """
     largest = max(job.gpus for job in jobs)
     big = sorted((job for job in jobs if job.gpus >= largest / 2), key=lambda job: job.start)
@@ -257,7 +258,8 @@ def _chain(jobs: Sequence[Job]) -> set[str]:
     overlap = sum(max(before[1] - after[0], 0.0) for before, after in itertools.pairwise(spans))
     busy = sum(end - start for start, end in spans)
     window = max(job.end for job in jobs) - min(job.start for job in jobs)
-    is_one = largest > np.median([job.gpus for job in jobs]) and overlap < 0.01 * busy and busy > 0.5 * window
+    is_large = largest > min(np.median([job.gpus for job in jobs]), gpus / 2)
+    is_one = is_large and overlap < 0.01 * busy and busy > 0.5 * window
     return {job.job for job in big} if is_one else set()
 
 

@@ -282,7 +282,9 @@ def files(
         jobs = load.jobs if load is not None else workload.jobs_of(tables, document.gpus_per_node)
         found[workload.JOBS] = workload.jobs_csv(jobs, load.priority if load is not None else {})
     if load is not None:
-        found[workload.FLEET] = head + workload.sources_of(load) + sim.dump(workload.fleet(content, load, entries))
+        if load.entries:  # else all jobs are the training job
+            fleet = workload.fleet(content, load, entries)
+            found[workload.FLEET] = head + workload.sources_of(load) + sim.dump(fleet)
         found[workload.HISTORY] = head + sim.dump(workload.history(content, load))
     if tables.phases:
         found["phases.csv"] = as_csv(tables.phases, Phase)

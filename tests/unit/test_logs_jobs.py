@@ -127,11 +127,14 @@ def test_limits(jobs: list[Job], limit: Any) -> None:
 
 def test_one_job_in_pieces() -> None:
     """Large jobs that follow each other are one training job; with two at once, or small ones alone, there is none."""
+    gpus = 2048
     pieces = [job(k, k * 10 * HOUR, 9.5 * HOUR, gpus=512) for k in range(10)]
     small = [job(100 + k, k * HOUR, HOUR) for k in range(90)]
-    assert workload._chain([*pieces, *small]) == {f"{k}" for k in range(10)}
-    assert workload._chain([*pieces, *small, *(each._replace(job=f"x{each.job}") for each in pieces)]) == set()
-    assert workload._chain(small) == set()
+    assert workload._chain([*pieces, *small], gpus) == {f"{k}" for k in range(10)}
+    assert workload._chain([*pieces, *small, *(each._replace(job=f"x{each.job}") for each in pieces)], gpus) == set()
+    assert workload._chain(small, gpus) == set()
+    # A cluster that only trains has jobs of one size.
+    assert workload._chain(pieces, 768) == {f"{k}" for k in range(10)}
 
 
 def test_bands_have_enough_jobs() -> None:
