@@ -119,17 +119,19 @@ def outages(faults: Sequence[Fault]) -> str:
 def sacct(jobs: Sequence[dict[str, object]], zone: str = "UTC", delimiter: str = "|") -> str:
     """Return what ``sacct -D -P`` writes of jobs: id, state, start, end, nodes, gpus, and what else is stated."""
     head = (
-        "JobIDRaw JobID User Partition State Submit Start End ElapsedRaw NNodes AllocTRES NodeList Restarts FailedNode"
+        "JobIDRaw JobID User Partition State Submit Start End ElapsedRaw NNodes AllocTRES NodeList Restarts FailedNode "
+        "TimelimitRaw"
     )
     rows = [head.replace(" ", delimiter)]
     for job in jobs:
         start, end = (float(job[key]) for key in ("start", "end"))  # type: ignore[arg-type]
         cells = [
-            job["id"], job["id"], job.get("user", "u1"), "main", job["state"], local(start - 60, zone),
+            job["id"], job["id"], job.get("user", "u1"), "main", job["state"],
+            local(float(job.get("submit", start - 60)), zone),  # type: ignore[arg-type]
             local(start, zone),
             "Unknown" if math.isnan(end) else local(end, zone), 0 if math.isnan(end) else int(end - start),
             job.get("count", 1), f"cpu=8,gres/gpu={job.get('gpus', 8)},gres/gpu:h100={job.get('gpus', 8)},node=1",
-            job["nodes"], job.get("restarts", 0), job.get("failed", ""),
+            job["nodes"], job.get("restarts", 0), job.get("failed", ""), job.get("limit", ""),
         ]  # fmt: skip
         rows.append(delimiter.join(map(str, cells)))
     return "\n".join(rows) + "\n"

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from analysis.logs.pipeline import Request
 
 
+STALE = ("failures-alternative.yaml", "attempts.csv", "fleet.yaml", "history.yaml", "jobs.csv", "phases.csv")
+
+"""Files of the folder that not every fit writes."""
+
+
 def fit(
     files: Annotated[
         list[str],
@@ -42,6 +47,12 @@ def fit(
         list[str] | None, typer.Option(metavar="START/END", help="When nothing was collected. Repeatable.")
     ] = None,
     rules: Annotated[str, typer.Option(metavar="FILE", help="Rules of causes that come before Ettrick's own.")] = "",
+    slurm_conf: Annotated[
+        str, typer.Option("--slurm-conf", metavar="FILE", help="Take partitions and scheduler from a slurm.conf.")
+    ] = "",
+    topology_conf: Annotated[
+        str, typer.Option("--topology-conf", metavar="FILE", help="And the leaf switches from a topology.conf.")
+    ] = "",
     name: Annotated[str, typer.Option(metavar="NAME", help="Name of the cluster.")] = "fitted",
     out: Annotated[
         Path | None,
@@ -66,7 +77,10 @@ def fit(
     from analysis.results.run import provenance, render
     from analysis.terminal import Progress
 
+    if topology_conf and not slurm_conf:
+        refuse("--topology-conf: needs --slurm-conf")
     request = _request(files, inventory, nodes, timezone or [], as_ or [], window, without or [], rules, name)
+    request = request._replace(slurm=slurm_conf, topology=topology_conf)
     is_quiet = quiet or as_json
     try:
         with Progress("files", quiet=is_quiet) as reading, Progress("simulations", quiet=is_quiet) as checking:
@@ -79,7 +93,7 @@ def fit(
     rendered = render(found.document)
     made = chapter.report(found.document)
     reports = {"report.html": html.write(made).decode(), "report.md": markdown.write(made).decode()} if out else {}
-    complaint = keep.write(rendered, {**found.files, **reports}, stale=["failures-alternative.yaml"])
+    complaint = keep.write(rendered, {**found.files, **reports}, stale=STALE)
     say(rendered if as_json else terminal.write(chapter.sections(found.document, has_pictures=False)))
     if complaint is not None:
         refuse(complaint)

@@ -594,7 +594,7 @@ def init(
     ] = None,
     slurm_conf: Annotated[
         Path | None,
-        typer.Option("--slurm-conf", metavar="FILE", help="Take nodes, GPUs and timeouts from a slurm.conf."),
+        typer.Option("--slurm-conf", metavar="FILE", help="Take nodes, partitions and scheduler from a slurm.conf."),
     ] = None,
     topology_conf: Annotated[
         Path | None, typer.Option("--topology-conf", metavar="FILE", help="And the leaf switches from a topology.conf.")
@@ -617,12 +617,12 @@ def init(
     if topology_conf is not None and slurm_conf is None:
         refuse("--topology-conf: needs --slurm-conf")
     if slurm_conf is not None:
-        from analysis import slurm
+        from analysis.logs.slurm_conf import SlurmError, scenario
 
         with mistakes_in_lines():
             try:
-                text = slurm.scenario(slurm_conf, topology_conf, name or target.stem, failures, recovery, horizon)
-            except slurm.SlurmError as error:
+                text = scenario(slurm_conf, topology_conf, name or target.stem, failures, recovery, horizon)
+            except SlurmError as error:
                 refuse(str(error))
         write(target, text.encode(), "")
         say(f"{target}: the cluster of {slurm_conf}; next: ettrick run {target}")

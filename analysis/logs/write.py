@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import sim
 from analysis.amounts import number_of
-from analysis.logs.events import attempts_of, largest
+from analysis.logs import workload
+from analysis.logs.estimate import FEW
+from analysis.logs.events import largest
 from analysis.logs.fit import duration, lognormal_law, rate_text
 from analysis.logs.tables import Attempt, Dropped, Event, Exposure, Phase, as_csv, utc
 from sim.units import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from analysis.logs.estimate import Clustering
     from analysis.logs.events import History
     from analysis.logs.fit import Fitted
+    from analysis.logs.slurm_conf import Site
     from analysis.logs.tables import Tables
+    from analysis.logs.workload import Workload
     from analysis.results.fitted import CauseFound, Estimated, FitDocument
 
 BUNDLE, ALTERNATIVE, SCENARIO = "failures.yaml", "failures-alternative.yaml", "scenario.yaml"
@@ -78,8 +84,9 @@ def sources(
             entry["tempo"] = _tempo(swings)
         entry["source"] = (
             f"{incidents.events} incidents with {incidents.nodes} outages within 5 min of the first of their "
-            f"{incidents.part}, {incidents.by_chance:.2g} by chance; {_interval(incidents.rate)} per 1000 "
-            f"{incidents.part}-days"
+            f"{incidents.part}, {incidents.by_chance:.2g} by chance, in {incidents.domains * document.days:,.0f} "
+            f"{incidents.part}-days: {_interval(incidents.rate)} per 1000; "
+            + ", ".join(sorted({file for cause in document.causes if cause.in_incidents for file in cause.files}))
         )
         result.append(entry)
     return result
@@ -195,11 +202,30 @@ def scenario(fitted: Fitted, tables: Tables) -> tuple[dict[str, Any], list[str]]
         },
         "recovery": {"use": "full-restart", "initialize": duration(restart or 300.0)},
     }
+    delay = between_runs(big)
+    if delay is None:
+        assumed.append("a job that failed is queued again at once: no records of one large job in several runs")
+    else:
+        content["recovery"]["delay"] = duration(delay)
     if document.repair is None:
         content["repair"] = {"time": "1 d"}
         assumed.append("repair 1 d: no log has the ends of outages")
     content["assumptions"] = assumed
     return content, assumed
+
+
+def between_runs(big: Sequence[Attempt]) -> float | None:
+    """Return the mean time from the end of a run of the largest job to the start of the next one [s].
+
+    ``None`` with fewer than five of them, or where such runs overlap: these are several jobs. A longer pause than
+    `workload.PAUSE` is no restart.
+    """
+    runs = sorted((a.t_start, a.t_end) for a in big if not math.isnan(a.t_end))
+    gaps = [after[0] - before[1] for before, after in itertools.pairwise(runs)]
+    short = [gap for gap in gaps if gap <= workload.PAUSE]
+    if len(short) < FEW or min(gaps) < -60:
+        return None
+    return sum(max(gap, 0.0) for gap in short) / len(short)
 
 
 def bundle(fitted: Fitted, entries: list[dict[str, Any]]) -> dict[str, Any]:
@@ -213,8 +239,9 @@ def bundle(fitted: Fitted, entries: list[dict[str, Any]]) -> dict[str, Any]:
             "name": "software",
             "rate": f"{value.value:.4g} per job-day",
             "events": attribution.software_events,
-            "source": f"{attribution.software_events} ends of the largest jobs without evidence of a node: "
-            f"{_interval(value)} per day of running",
+            "source": f"{attribution.software_events} ends of the largest jobs without evidence of a node in "
+            f"{attribution.software_events / (value.value or 1.0):,.0f} days of running: {_interval(value)} a day; "
+            + ", ".join(row.file for row in fitted.document.files if row.kind.startswith("sacct")),
         })  # fmt: skip
     return {"failures": entries}
 
@@ -223,11 +250,14 @@ def bundle(fitted: Fitted, entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def files(
-    fitted: Fitted, tables: Tables, entries: list[dict[str, Any]], alternative: list[dict[str, Any]] | None
-) -> dict[str, str]:
+    fitted: Fitted, tables: Tables, entries: list[dict[str, Any]], alternative: list[dict[str, Any]] | None,
+    load: Workload | None = None, site: Site | None = None,
+) -> dict[str, str]:  # fmt: skip
     """Return all files of the folder but the document, by name."""
     document = fitted.document
     content, _ = scenario(fitted, tables)
+    if site is not None:
+        content["cluster"] = {**content["cluster"], **site.cluster}
     head = (
         f"# Fitted by ettrick fit to logs of {document.nodes:,} nodes, {document.window[0]} to {document.window[1]}.\n"
         f"# {document.outages} unplanned outages in {document.node_days_up:,.0f} node-days up; report.html says how "
@@ -240,6 +270,7 @@ def files(
         "outages.csv": outages_csv(fitted.history),
         "nodes.csv": "unit\n" + "".join(f"{name}\n" for name in fitted.history.nodes),
         "draws.csv": draws_csv(fitted, entries),
+        "study.yaml": head + sim.dump(study(document)),
         BUNDLE: head + sim.dump(bundle(fitted, entries)),
         SCENARIO: head + sim.dump(content),
         "replay.yaml": head
@@ -248,13 +279,39 @@ def files(
     }
     if tables.attempts:
         found["attempts.csv"] = as_csv(tables.attempts, Attempt)
-        found["jobs.csv"] = jobs_csv(tables)
+        jobs = load.jobs if load is not None else workload.jobs_of(tables, document.gpus_per_node)
+        found[workload.JOBS] = workload.jobs_csv(jobs, load.priority if load is not None else {})
+    if load is not None:
+        if load.entries:  # else all jobs are the training job
+            fleet = workload.fleet(content, load, entries)
+            found[workload.FLEET] = head + workload.sources_of(load) + sim.dump(fleet)
+        found[workload.HISTORY] = head + sim.dump(workload.history(content, load))
     if tables.phases:
         found["phases.csv"] = as_csv(tables.phases, Phase)
     if alternative is not None:
         why = "# As failures.yaml, with differences between nodes that the data do not rule out.\n"
         found[ALTERNATIVE] = head + why + sim.dump(bundle(fitted, alternative))
     return found
+
+
+def study(document: FitDocument) -> dict[str, Any]:
+    """Return a study of what the uncertainty of the fit means for the scenario."""
+    return {
+        "name": re.sub(r"[^A-Za-z0-9._-]+", "-", document.name).strip("-._") or "fitted",
+        "question": "How sure is the goodput, as far as the logs tell?",
+        "scenario": SCENARIO,
+        "vary": {
+            "fit": {
+                "title": "what the logs say of failures",
+                "distribution": {"use": "draws", "file": "draws.csv"},
+                "basis": "measured",
+                "source": f"{document.outages} outages, {document.window[0]} to {document.window[1]}",
+            }
+        },
+        "design": {"use": "grid", "draws": 50},
+        "metrics": ["ettr", "runtime_goodput", "mtti"],
+        "replications": 8,
+    }
 
 
 def replay(fitted: Fitted, content: Mapping[str, Any]) -> dict[str, Any]:
@@ -281,52 +338,6 @@ def outages_csv(history: History) -> str:
     return text.getvalue()
 
 
-def jobs_csv(tables: Tables) -> str:
-    """Return one row per job, all of its attempts together: times in seconds since the first submission."""
-    names = [
-        "job",
-        "stream",
-        "tenant",
-        "partition",
-        "priority",
-        "gpus",
-        "nodes",
-        "submit",
-        "eligible",
-        "start",
-        "end",
-        "run",
-        "limit",
-        "attempts",
-        "preemptions",
-        "steps_lost",
-        "state",
-    ]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    jobs = attempts_of(tables)
-    origin = min((a.t_submit for mine in jobs.values() for a in mine if not math.isnan(a.t_submit)), default=0.0)
-    rows = []
-    for job, mine in jobs.items():
-        first, last = mine[0], mine[-1]
-        submit = min((a.t_submit for a in mine if not math.isnan(a.t_submit)), default=first.t_start)
-        run = sum(a.elapsed for a in mine if not math.isnan(a.elapsed))
-        rows.append([
-            job, "", first.user, first.partition, "", first.gpus, first.node_count, _since(submit, origin),
-            _since(first.t_eligible, origin), _since(first.t_start, origin), _since(last.t_end, origin), f"{run:.0f}",
-            "" if math.isnan(first.limit) else f"{first.limit:.0f}", len(mine),
-            sum(a.end_state == "PREEMPTED" for a in mine), "", last.end_state,
-        ])  # fmt: skip
-    rows.sort(key=lambda row: float(str(row[7]) or 0))
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def _since(moment: float, origin: float) -> str:
-    return "" if math.isnan(moment) else f"{moment - origin:.0f}"
-
-
 def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
     """Return joint draws of the parameters, one column for each path of the scenario; the first row is the centre."""
     generator = np.random.default_rng(0)
@@ -344,6 +355,10 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
             heads.append(f"failures.{at}.frailty.shape")
     if incident is not None:
         heads.append(f"failures.{incident}.rate")
+    attribution = fitted.document.attribution
+    software = attribution.software_events if attribution is not None and attribution.software_per_day.value else 0
+    if attribution is not None and software:
+        heads.append(f"failures.{len(entries)}.rate")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(heads)
@@ -354,11 +369,14 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
         for _ in components:
             if chosen.probability:
                 law = lognormal_law(draw.median * DAY, draw.sigma)
-                row += [f"{min(draw.probability, 0.99):.4g}", law["median"], f"{min(law['sigma'], 10.0):g}"]
+                row += [f"{min(draw.probability, 0.99):.3g}", law["median"], f"{min(law['sigma'], 10.0):g}"]
             if chosen.cv2:
-                row.append(f"{max(1 / max(draw.cv2, 1e-3), 0.05):.4g}")
+                row.append(f"{max(1 / max(draw.cv2, 1e-3), 0.05):.3g}")
         if incident is not None:
             factor = 1.0 if number == 0 else float(generator.gamma(incidents.events + 0.5)) / incidents.events
             row.append(rate_text((incidents.rate.value or 0.0) * factor, incidents.part))
+        if attribution is not None and software:
+            factor = 1.0 if number == 0 else float(generator.gamma(software + 0.5)) / software
+            row.append(f"{(attribution.software_per_day.value or 0.0) * factor:.4g} per job-day")
         writer.writerow(row)
     return text.getvalue()

@@ -166,9 +166,51 @@ class CostFound(Part):
     model: Number = Field(description="Mean over runs of the fitted model.")
     p05: Number = Field(description="5 % quantile of single runs.")
     p95: Number = Field(description="95 % quantile of single runs.")
-    replay: Number = Field(description="With the outages as they were, and the same software faults.")
+    replay: Number = Field(description="Mean with the outages as they were, and software faults by the model.")
+    replay_p05: Number = Field(None, description="5 % quantile of single runs.")
+    replay_p95: Number = Field(None, description="95 % quantile of single runs.")
     measured: Number = Field(description="By the training log.")
+    lost_gpu_hours: Number = Field(None, description="What the job loses in the length of the window, by the model.")
     replications: Count = Field(description="Runs of each.")
+
+
+class StreamFound(Part):
+    """Jobs of one partition and of like sizes, as a stream of the scenario `fleet.yaml`."""
+
+    name: str = Field(description="Of the stream.")
+    partition: str = Field(description="Where they queue; empty if no record says.")
+    jobs: Count = Field(description="Jobs that ended, on which all numbers rest.")
+    days: Real = Field(description="In which they were submitted.")
+    gpu_hours: Real = Field(description="What they ran.")
+    gpus: dict[str, float] = Field(description="How many asked for so many GPUs.")
+    rate: Estimated = Field(description="Submissions per day; the interval has their dispersion.")
+    dispersion: Real = Field(description="Variance over mean of daily counts; 1 for a Poisson process.")
+    profile_days: Count = Field(
+        description="Days after which the rate of the hours repeats, 1 or 7; 0 if it is constant."
+    )
+    median_s: Estimated = Field(description="Median of the work [s].")
+    sigma: Estimated = Field(description="Standard deviation of its logarithm.")
+    method: str = Field(description="How the work was fitted.")
+    outcomes: dict[str, int] = Field(description="Jobs by state.")
+    limit: str = Field(description="Time limits, in words.")
+    tenants: Count = Field(description="Tenants with a share of their own.")
+    files: Texts = Field(description="Files that the jobs are from.")
+
+
+class BacktestFound(Part):
+    """A metric of the jobs as they were, beside a replay of the same jobs and the fitted streams."""
+
+    metric: str = Field(description="Which [metric](metrics.md); waits by size from being eligible to the first start.")
+    jobs: Count = Field(description="Jobs that it is of.")
+    measured: Number = Field(description="By the job records.")
+    replay: Number = Field(description="The same jobs under the scheduler of `history.yaml`.")
+    replay_low: Number = Field(description="Lower end of 95 %, by paired differences of 20 batches of jobs.")
+    replay_high: Number = Field(description="Upper end.")
+    replay_inside: bool = Field(description="Whether the measured value is between, to a minute for waits.")
+    streams: Number = Field(None, description="Mean over replications of `fleet.yaml`.")
+    streams_low: Number = Field(None, description="Lower end of 95 % of single replications.")
+    streams_high: Number = Field(None, description="Upper end.")
+    streams_inside: bool | None = Field(None, description="Whether the measured value is between.")
 
 
 class CurveFound(Part):
@@ -210,6 +252,12 @@ class FitDocument(Document):
     training: TrainingFound | None = Field(description="Null without training logs.")
     checks: list[CheckFound] = Field(description="The model simulated on the same exposure, beside the data.")
     cost: CostFound | None = Field(None, description="Null where the scenario cannot be simulated.")
+    streams: list[StreamFound] = Field(
+        default_factory=list, description="Streams fitted to job records; empty without twenty jobs that ended."
+    )
+    backtest: list[BacktestFound] = Field(
+        default_factory=list, description="Waits, occupancy and ETTR as they were, beside those simulated."
+    )
     curves: dict[str, CurveFound] = Field(
         default_factory=dict,
         description="`cumulative`: outages per node in service up to a day, with the range of simulations; "

@@ -95,8 +95,10 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> Settled:
             if name not in found or name == "fairness":  # of few jobs shares are less even than of many
                 continue
             ratios = [row[name] for row in rows if name in row]
-            interval = _of_batches(ratios) if count else None
-            if interval is None and count and "@" not in name and _has_spread(ratios):
+            # Batches are of streams: what named jobs beside them have too is not in these.
+            is_mixed = bool(ensemble.prepared.jobs) and "@" not in name and not METRICS[name].needs
+            interval = _of_batches(ratios) if count and not is_mixed else None
+            if interval is None and count and not is_mixed and "@" not in name and _has_spread(ratios):
                 correlated.append(name)
             if interval is None and tally.replications > 1:
                 continue  # few replications are few, but they are independent

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, model_validator
 
 from analysis.study.amounts import EXACT, SHORT, Amounts, Value, amounts_of, label_of, number_of, numbers_of, rounded
-from analysis.study.distributions import AnyDistribution
+from analysis.study.distributions import AnyDistribution, Draws
 from sim.scenario.fields import Model, RuleError
 from sim.yamlfile import suggest
 
@@ -182,6 +182,12 @@ class Axis(Model):
             raise RuleError(("basis",), f"{self.basis} needs a source: say who {self.basis} it")
         if self.choices is not None:
             self._check_choices()
+        columns = self.distribution.columns if isinstance(self.distribution, Draws) else {}
+        for index, path in enumerate(self.paths if columns else ()):
+            if path not in columns:
+                raise RuleError(("paths", index), f"the draws have no column '{path}'{suggest(path, columns)}")
+        if columns and self.path and self.path not in columns:
+            raise RuleError(("path",), f"the draws have no column '{self.path}'{suggest(self.path, columns)}")
         return self
 
     def _check_choices(self) -> None:
@@ -220,12 +226,16 @@ class Axis(Model):
     @property
     def is_numeric(self) -> bool:
         """Whether its values are numbers that lie in an order."""
+        if isinstance(self.distribution, Draws):
+            return False
         return self.choices is None or all(value.number is not None for value in self.values("x"))
 
     def targets(self, name: str) -> tuple[str, ...]:
         """Return every path that takes a value, given the name of the axis."""
         if self._is_linked:
             return tuple(dict.fromkeys(path for value in self.values(name) for path, _ in value.settings))
+        if isinstance(self.distribution, Draws) and not (self.paths or self.path):
+            return tuple(self.distribution.columns)
         return self.paths or ((self.path or name),)
 
     @property
@@ -282,6 +292,10 @@ class Axis(Model):
         kind = self.range or self.distribution
         assert kind is not None
         amounts, targets = kind.amounts, self.targets(name)
+        if isinstance(kind, Draws):
+            for row in map(int, numbers):
+                yield Value(f"draw {row}", None, tuple((path, kind.columns[path][row]) for path in targets))
+            return
         exact = [float(round(number)) for number in numbers] if amounts.whole else numbers
         label = _labels(amounts, exact)
         for number in exact:

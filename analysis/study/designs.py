@@ -170,7 +170,11 @@ class OneAtATime(Design):
     base: dict[str, Any] = Field({}, description="Values of the central point; omitted: the middle one of each axis.")
 
     def check(self, axes: Mapping[str, Axis]) -> None:
-        """Refuse a base that names no axis, or no value of it."""
+        """Refuse a base that names no axis, or no value of it, and draws, which have no ends."""
+        for name, axis in axes.items():
+            if axis.distribution is not None and axis.distribution.use == "draws":
+                rule = "are rows without a low and a high end: use a grid, a latin-hypercube or saltelli"
+                raise RuleError(("vary", name, "distribution"), rule)
         for name, content in self.base.items():
             at = ("design", "base", name)
             if name not in axes:

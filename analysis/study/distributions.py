@@ -199,6 +199,41 @@ class Counted(Distribution):
         return self.factor * float(gammaincinv(self.events + 0.5, u)) / self.events
 
 
+class Draws(Distribution):
+    """Rows of values that belong together, as a fit leaves them: all paths of the axis take those of one row.
+
+    The first row is the centre, all others are equally likely. Rows have no order, and no low or high end.
+    """
+
+    use: Literal["draws"] = "draws"
+    located: ClassVar = ()
+    file: str = Field("", description="CSV file with a column for each path of the scenario; relative to this file.")
+    columns: dict[str, tuple[Any, ...]] = Field(
+        {}, exclude=True, description="In place of a file: for each path its values, of all paths the same number."
+    )
+
+    @functools.cached_property
+    def amounts(self) -> Amounts:
+        """The numbers of the first and the last row."""
+        return Amounts((0.0, len(next(iter(self.columns.values()))) - 1.0), whole=True)
+
+    def ppf(self, u: float) -> float:
+        """Return the number of a row: 0 at one half, as it stands for the central value."""
+        last = self.amounts.numbers[1]
+        return 0.0 if u == 0.5 else min(1 + math.floor(u * last), last)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_rows(cls, data: Any) -> Any:
+        columns = data.get("columns") if isinstance(data, dict) else None
+        if not isinstance(columns, dict) or not columns:
+            raise RuleError(("file",), "is missing: name a CSV file with a column for each path, such as draws.csv")
+        counts = {len(values) if isinstance(values, list | tuple) else 0 for values in columns.values()}
+        if len(counts) > 1 or counts.pop() < 3:
+            raise RuleError(("columns",), "need the same number of values each, three or more")
+        return data
+
+
 DISTRIBUTIONS: Mapping[str, type[Distribution]] = {
     "uniform": Uniform,
     "loguniform": LogUniform,
@@ -206,6 +241,7 @@ DISTRIBUTIONS: Mapping[str, type[Distribution]] = {
     "lognormal": Lognormal,
     "between": Between,
     "counted": Counted,
+    "draws": Draws,
 }
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import csv
 import functools
 import hashlib
 import json
@@ -148,6 +149,7 @@ def _bring_files(document: Document, folder: Path) -> None:
     for path in common if isinstance(common, dict) else ():
         common[path] = _filled(document, ("set", path), path, common[path], folder)
     for name, axis in axes.items() if isinstance(axes, dict) else ():
+        _bring_draws(document, name, axis, folder)
         choices = axis.get("choices") if isinstance(axis, dict) else None
         paths = axis.get("paths") or [axis.get("path") or name] if isinstance(axis, dict) else ()
         path = paths[0] if isinstance(paths, list) and paths and isinstance(paths[0], str) else name
@@ -164,6 +166,37 @@ def _bring_files(document: Document, folder: Path) -> None:
                         content[inner] = _filled(document, (*at, label, inner), inner, content[inner], folder)
                 elif not is_linked:
                     choices[label] = _filled(document, (*at, label), path, content, folder)
+
+
+def _bring_draws(document: Document, name: str, axis: Any, folder: Path) -> None:
+    """Put the rows of a CSV file into a distribution of draws, if it names one and has none."""
+    law = axis.get("distribution") if isinstance(axis, dict) else None
+    if not isinstance(law, dict) or law.get("use") != "draws" or "columns" in law or not law.get("file"):
+        return
+    at: Keys = ("vary", name, "distribution", "file")
+    file = folder / str(law["file"])
+    try:
+        rows = [row for row in csv.reader(file.read_text(encoding="utf-8-sig").splitlines()) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or "is no CSV of text"
+        rule = f"{law['file']}: cannot be read ({reason}){yamlfile.neighbour(file)}"
+        raise DocumentError(yamlfile.nearest_mark(document, at), yamlfile.dotted(at), rule) from None
+    wrong = next((number for number, row in enumerate(rows, 1) if len(row) != len(rows[0])), 0)
+    if wrong:
+        rule = f"{law['file']}:{wrong}: has {len(rows[wrong - 1])} fields, and the header {len(rows[0])}"
+        raise DocumentError(yamlfile.nearest_mark(document, at), yamlfile.dotted(at), rule)
+    if rows:
+        law["columns"] = {head.strip(): [_cell(row[place]) for row in rows[1:]] for place, head in enumerate(rows[0])}
+
+
+def _cell(text: str) -> Any:
+    """Return what a cell holds: a number, or text as a scenario states it."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text.strip()
 
 
 def _filled(document: Document, at: Keys, path: str, content: Any, folder: Path) -> Any:

@@ -48,6 +48,11 @@ _STATES = {
     "pending": "",
     "requeue_hold": "",
     "suspended": "",
+    "completing": "",
+    "configuring": "",
+    "special_exit": "",
+    "stopped": "",
+    "resizing": "",
 }
 
 """What states of Slurm and others mean here, in lower case: ended from outside is cancelled, not over is nothing."""

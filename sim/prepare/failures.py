@@ -392,7 +392,7 @@ def prior(sources: Iterable[Source], share: float, horizon: float, success: floa
     total = 0.0
     detection = 0.0
     for source in sources:
-        if source.detection_race is None:
+        if source.detection_race is None or not source.units:  # a source of named jobs, where there are none
             continue
         rate = source.rate * share
         if source.part == "job":

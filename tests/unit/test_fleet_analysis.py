@@ -294,6 +294,19 @@ def found(path: str, replications: int, *overrides: str) -> RunDocument:
     return document(replicate(sim.prepare(sim.load(path, overrides)), replications, processes=1), command="")
 
 
+def test_intervals_beside_named_jobs(scenario: str) -> None:
+    """Batches are of streams: what a named job has too has the interval of replications, around its own mean."""
+    job = "jobs=[{name: train, gpus: 8, step_time: 10 s}]"
+    run = found(scenario, 3, job)
+    for name in ("ettr", "cluster_goodput"):
+        summary = run.metrics[name]
+        assert summary.mean_ci95 is not None
+        low, high = summary.mean_ci95
+        assert low <= summary.mean <= high, name
+    alone = found(scenario, 1, job)
+    assert alone.metrics["ettr"].mean_ci95 is None
+
+
 def test_document_closes(scenario: str) -> None:
     """The ledger adds up to the cluster, jobs by size to all jobs, and time shares to one."""
     run = found(scenario, 2)

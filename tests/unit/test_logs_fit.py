@@ -19,6 +19,7 @@ from analysis.logs.estimate import ClusterModel, Estimate, Lives, Spells
 from analysis.logs.pipeline import Request
 from analysis.logs.tables import NoModelError
 from analysis.results.models import Provenance
+from analysis.study.load import first_look, load_study
 from cli import app
 from tests import log_writers
 from tests.cases import cases
@@ -244,6 +245,12 @@ def test_what_is_written_runs(outcome: Outcome, tmp_path: Path) -> None:
     scenario = sim.load(tmp_path / write.SCENARIO)
     causes = {source.name for source in sim.prepare(scenario).sources}
     assert causes == {cause.name for cause in outcome.document.causes}
+    study = load_study(tmp_path / "study.yaml")
+    assert not first_look(study)
+    centre, first = list(study.points())[:2]
+    assert study.scenario(centre).dump()["failures"] == scenario.dump()["failures"]
+    assert study.scenario(first).dump()["failures"] != scenario.dump()["failures"]
+    assert write.study(outcome.document.model_copy(update={"name": " our site!"}))["name"] == "our-site"
     replay = sim.prepare(sim.load(tmp_path / "replay.yaml"))
     played = sim.run(replay, 0, keeps_log=True).outages
     data = check.trace_of(outcome.fitted.history)
@@ -491,3 +498,14 @@ def test_independent_set(tmp_path: Path) -> None:
     assert all(row.inside for row in document.checks)
     for cause in document.causes:
         assert cause.rate.low is not None
+    # Its jobs: the training job is no stream; GPU-time is that of the records, and goodput that of the log.
+    assert [stream.jobs for stream in document.streams] == [850, 317, 324]
+    backtest = {row.metric: row for row in document.backtest}
+    assert backtest["occupancy"].replay == pytest.approx(backtest["occupancy"].measured, abs=1e-3)
+    assert backtest["occupancy"].streams_inside
+    assert backtest["ettr"].measured == pytest.approx(sample["goodput"], abs=2e-3)
+    assert backtest["ettr"].replay_inside
+    cost = document.cost
+    assert cost is not None
+    assert cost.model == pytest.approx(cost.replay, abs=0.004)
+    assert cost.replay == pytest.approx(sample["goodput"], abs=0.004)

@@ -179,7 +179,7 @@ ORACLES: dict[str, tuple[dict[str, Any], Any]] = {
 
 def test_every_law_has_an_oracle() -> None:
     """Each law of the registry is compared with one of scipy, or by its definition."""
-    assert {*ORACLES, "between"} == set(DISTRIBUTIONS)
+    assert {*ORACLES, "between", "draws"} == set(DISTRIBUTIONS)
 
 
 @cases("law", ORACLES)
@@ -210,6 +210,29 @@ def test_whole_numbers_are_equally_likely() -> None:
     assert all(type(value.settings[0][1]) is int for value in values)
     (value,) = Axis(distribution={"use": "uniform", "min": 4.0, "max": 7.0}).each("p", [0.5])
     assert value.settings[0][1] == 5.5
+
+
+ROWS = {"a.rate": ("2 per year", "1 per year", "3 per year", "4 per year"), "b.share": (0.5, 0.1, 0.2, 0.3)}
+
+
+def test_draws_are_rows() -> None:
+    """The centre is the first row, all others are equally likely, and all paths have values of the same row."""
+    axis = Axis(distribution={"use": "draws", "columns": ROWS})
+    assert axis.targets("fit") == tuple(ROWS)
+    assert not axis.is_numeric
+    values = axis.each("fit", [0.5, *((index + 0.5) / 300 for index in range(300))])
+    assert dict(values[0].settings) == {"a.rate": "2 per year", "b.share": 0.5}
+    found, counts = np.unique([value.label for value in values[1:]], return_counts=True)
+    assert (list(found), list(counts)) == (["draw 1", "draw 2", "draw 3"], [100] * 3)
+    rows = [dict(zip(ROWS, row, strict=True)) for row in zip(*ROWS.values(), strict=True)]
+    assert all(dict(value.settings) == rows[int(value.label[5:])] for value in values)
+    one = Axis(paths=("b.share",), distribution={"use": "draws", "columns": ROWS})
+    assert [value.settings for value in one.each("fit", [0.5, 0.9])] == [(("b.share", 0.5),), (("b.share", 0.3),)]
+    with pytest.raises(ValueError, match="rows without a low and a high end"):
+        points("one-at-a-time", {"fit": axis})
+    found_points = points("grid", {"fit": axis, **axes({"a": CHOSEN["a"]})}, draws=20)
+    assert [point.values[0].label for point in found_points if point.draw == 0] == ["draw 0"] * 3
+    assert len({point.values[0].label for point in points("saltelli", {"fit": axis}, samples=64)}) == 3
 
 
 @cases("law", ["lognormal", "triangular", "loguniform", "between"])

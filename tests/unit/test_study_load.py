@@ -567,6 +567,40 @@ def test_a_mistake_is_one_line(changes: dict[int, str] | str, said: str) -> None
         assert jargon not in lines[0]
 
 
+@cases(
+    ("content", "said"),
+    [
+        (None, "distribution.file: rows.csv: cannot be read (No such file or directory)"),
+        ("", "distribution.file: is missing: name a CSV file with a column for each path"),
+        ("failures.0.rate\n2 per year\n", "need the same number of values each, three or more"),
+        ("failures.0.rate,spares.hot\n2 per year\n", "distribution.file: rows.csv:2: has 1 fields, and the header 2"),
+    ],
+)
+def test_draws_that_are_none(content: str | None, said: str) -> None:
+    """A file of draws that cannot be used is one line with the place of its name in the study."""
+    Path("rows.csv").unlink(missing_ok=True)
+    if content is not None:
+        Path("rows.csv").write_text(content)
+    with pytest.raises(sim.ScenarioError) as caught:
+        loaded({8: "  fit: {distribution: {use: draws, file: rows.csv}}"})
+    (line,) = caught.value.lines
+    assert line.startswith("study.yaml:8:")
+    assert said in line
+
+
+def test_draws_go_along_with_a_study() -> None:
+    """The rows are part of the study: written elsewhere, without the file, it makes the same points."""
+    rows = "\n".join(f"{rate} per year,{hot}" for rate, hot in ((9, 2), (8, 1), (7, 3), (6, 2)))
+    Path("rows.csv").write_text(f"failures.0.rate,spares.warm\n{rows}\n")
+    first = loaded({8: "  fit: {distribution: {use: draws, file: rows.csv}}"})
+    assert 'failures.0.rate="9 per year"' in first.overrides(next(first.points()))
+    assert "spares.warm=2" in first.overrides(next(first.points()))
+    Path("out").mkdir()
+    Path("out/study.resolved.yaml").write_text(sim.dump(first.content()), encoding="utf-8")
+    Path("out/scenario.resolved.yaml").write_text(sim.dump(first.template.content), encoding="utf-8")
+    assert list(load_study("out/study.resolved.yaml").points()) == list(first.points())
+
+
 def test_the_base_is_good() -> None:
     """What the table spoils is itself a study without a mistake, and there are many rows."""
     assert complaints() == []

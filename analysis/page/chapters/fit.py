@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from analysis.amounts import capital, name_of, number_of, percent_text, time_text
+from analysis.page.account import cause_name
 from analysis.page.charts.data import Curves, Interval, Intervals, Scale, Series
 from analysis.page.model import FirstScreen, Picture, Report, Section, grid
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.results.fitted import CurveFound, Estimated, FitDocument, LawFound
+    from analysis.results.fitted import BacktestFound, CurveFound, Estimated, FitDocument, LawFound
 
 
 def report(document: FitDocument) -> Report:
@@ -25,7 +28,10 @@ def first_screen(document: FitDocument) -> FirstScreen:
     """Return the opening: what fails, how often, how sure, and what it costs."""
     worst = [cause for cause in document.causes if cause.events][:3]
     drivers = [
-        (f"{cause.name}: {cause.events} of {document.outages} outages, {_estimate(cause.rate)} per 1000 node-days.",)
+        (
+            f"{capital(cause_name(cause.name))}: {cause.events} of {document.outages} outages, "
+            f"{_estimate(cause.rate)} per 1000 node-days.",
+        )
         for cause in worst
     ]
     return FirstScreen(
@@ -43,14 +49,18 @@ def answer(document: FitDocument) -> str:
     first = document.causes[0]
     text = (
         f"A node fails {_estimate(document.rate)} times in 1000 days up ({number_of(document.outages, 'outage')} in "
-        f"{document.node_days_up:,.0f} node-days), most often by {first.name} "
+        f"{document.node_days_up:,.0f} node-days), most often by {cause_name(first.name)} "
         f"({percent_text(first.events / document.outages, 0)})"
     )
     if document.repair is not None and document.repair.median_s is not None:
         text += f", and is away for {time_text(document.repair.median_s)} at the median"
     cost = document.cost
     if cost is not None and cost.model is not None:
-        text += f"; the largest job then keeps a {name_of(cost.metric)} of {percent_text(cost.model, 1)}"
+        text += f"; the {name_of(cost.metric)} of the largest job is then {percent_text(cost.model, 1)}"
+        if cost.p05 is not None and cost.p95 is not None:
+            text += f" (single runs {percent_text(cost.p05, 1)} to {percent_text(cost.p95, 1)})"
+        if cost.lost_gpu_hours is not None:
+            text += f", {cost.lost_gpu_hours:,.0f} GPU-hours lost in {time_text(document.days * DAY)}"
     return text + "."
 
 
@@ -65,6 +75,16 @@ def _doubts(document: FitDocument) -> list[str]:
         but = f", not {', '.join(outside)}" if outside else ""
         count = len(document.checks)
         found.append(f"{count - len(outside)} of {count} statistics of the data lie in what the model simulates{but}")
+    cost = document.cost
+    if cost is not None and cost.replay is not None:
+        measured = f", {percent_text(cost.measured, 1)} measured" if cost.measured is not None else ""
+        found.append(
+            f"{name_of(cost.metric)} of the largest job {percent_text(cost.replay, 1)} with the outages as they "
+            f"were{measured}"
+        )
+    if document.backtest:
+        agree = sum(row.replay_inside for row in document.backtest)
+        found.append(f"a replay of the jobs has {agree} of {len(document.backtest)} waits and shares of the records")
     return found
 
 
@@ -78,6 +98,10 @@ def sections(document: FitDocument, *, has_pictures: bool = True) -> Iterator[Se
     yield _incidents(document)
     if document.attribution is not None or document.training is not None:
         yield _jobs(document)
+    if document.backtest:
+        yield _backtest(document)
+    if document.streams:
+        yield _streams(document)
     yield _read(document)
 
 
@@ -155,10 +179,13 @@ def _check(document: FitDocument, *, has_pictures: bool) -> Section:
     cost = document.cost
     if cost is not None and cost.model is not None and cost.replay is not None:
         measured = f", measured {percent_text(cost.measured, 1)}" if cost.measured is not None else ""
+        single, other = (
+            f"{percent_text(low or 0, 1)} to {percent_text(high or 0, 1)}"
+            for low, high in ((cost.p05, cost.p95), (cost.replay_p05, cost.replay_p95))
+        )
         texts.append(
             f"{capital(name_of(cost.metric))} of the largest job: {percent_text(cost.model, 1)} with the model (single "
-            f"runs {percent_text(cost.p05 or 0, 1)} to {percent_text(cost.p95 or 0, 1)}), "
-            f"{percent_text(cost.replay, 1)} with the outages as they were{measured}."
+            f"runs {single}), {percent_text(cost.replay, 1)} with the outages as they were ({other}){measured}."
         )
     outside = sum(not row.inside for row in document.checks)
     title = f"The model has what the data show in {len(rows) - outside} of {len(rows)} statistics"
@@ -172,11 +199,11 @@ def _pictures(document: FitDocument) -> Iterator[Picture]:
             curves["cumulative"], "Outages per node up to each day, beside simulations of the model", "outages per node"
         )
         yield Picture("outages-per-node", chart, "Mean outages per node; a straight line is a constant rate.",
-                      "Grey: 95 % of the simulations of the fitted model.")  # fmt: skip
+                      "Shaded: 95 % of the simulations of the fitted model.")  # fmt: skip
     if "gaps" in curves and len(curves["gaps"].x) > 2:
         chart = _chart(curves["gaps"], "Gaps between outages of the cluster", "share of gaps that are longer")
         yield Picture("gaps", chart, "Survival of the gaps between successive outages, beside the model's.",
-                      "Grey: 95 % of the simulations of the fitted model.")  # fmt: skip
+                      "Shaded: 95 % of the simulations of the fitted model.")  # fmt: skip
     causes = [cause for cause in document.causes if cause.events]
     if causes:
         rows = tuple(
@@ -191,7 +218,7 @@ def _pictures(document: FitDocument) -> Iterator[Picture]:
 
 def _chart(curve: CurveFound, title: str, name: str) -> Curves:
     band = tuple((low or 0.0, high or 0.0) for low, high in zip(curve.low, curve.high, strict=True))
-    data = Series("logs", tuple(curve.x), tuple(curve.y), band90=band, look="step")
+    data = Series("logs", tuple(curve.x), tuple(curve.y), ci95=band, look="step")
     return Curves(title, Scale("days"), Scale(name), (data,))
 
 
@@ -240,6 +267,78 @@ def _jobs(document: FitDocument) -> Section:
             f"{percent_text(training.goodput, 1)}."
         )
     return Section("jobs", "What failures do to jobs", tuple(texts))
+
+
+def _backtest(document: FitDocument) -> Section:
+    """Return waits, occupancy and ETTR as they were, beside the simulated ones."""
+
+    def show(row: BacktestFound, value: float | None) -> str:
+        if value is None:
+            return "–"
+        return time_text(value) if row.metric.startswith("wait") else percent_text(value, 1)
+
+    def band(row: BacktestFound, low: float | None, high: float | None, *, inside: bool | None) -> str:
+        if low is None or high is None:
+            return "–"
+        # A wait of a paired replay may be known to the second.
+        ends = dict.fromkeys((show(row, low), show(row, high)))
+        return f"{' to '.join(ends)}{'' if inside else ', outside'}"
+
+    rows = [
+        (
+            f"{capital(name_of(row.metric))}", f"{row.jobs:,}", show(row, row.measured), show(row, row.replay),
+            band(row, row.replay_low, row.replay_high, inside=row.replay_inside), show(row, row.streams),
+            band(row, row.streams_low, row.streams_high, inside=row.streams_inside),
+        )
+        for row in document.backtest
+    ]  # fmt: skip
+    table = grid(
+        "Records beside simulations",
+        ["metric", "jobs", "measured", "replay", "replay, 95 %", "streams", "streams, 95 %"],
+        rows, (0, 4, 6),
+    )  # fmt: skip
+    outside = sum(not row.replay_inside for row in document.backtest)
+    title = f"A replay of the jobs agrees with their records in {len(rows) - outside} of {len(rows)} metrics"
+    notes = (
+        "Replay: the jobs of jobs.csv and the outages as they were, under the scheduler of history.yaml; its interval "
+        "is of paired differences, by 20 batches of jobs.",
+        "Streams: fleet.yaml, jobs and failures by law; its interval is of single replications.",
+        "Waits begin when a job is eligible; a difference of a minute is none.",
+    )
+    return Section("backtest", title, (), (table,), notes)
+
+
+_REPEATS = {0: "constant", 1: "by hour of the day", 7: "by hour of the week"}
+
+
+def _streams(document: FitDocument) -> Section:
+    rows = [
+        (
+            stream.name, f"{stream.jobs:,}", f"{stream.gpu_hours:,.0f}", f"{_estimate(stream.rate)}",
+            f"{stream.dispersion:.3g}", _REPEATS.get(stream.profile_days, ""),
+            _times_of(stream.median_s), _estimate(stream.sigma), stream.limit,
+        )
+        for stream in document.streams
+    ]  # fmt: skip
+    table = grid(
+        "Streams of fleet.yaml",
+        ["stream", "jobs", "GPU-hours", "submissions a day", "dispersion", "rate", "work, median", "sigma", "limit"],
+        rows, (0, 5, 8),
+    )  # fmt: skip
+    ends: Counter[str] = Counter()
+    for stream in document.streams:
+        ends.update(stream.outcomes)
+    count = ends.total()
+    how = ", ".join(f"{state} {percent_text(number / count, 1)}" for state, number in ends.most_common())
+    return Section(
+        "streams", f"{number_of(len(rows), 'stream')} of {count:,} jobs", (f"How jobs ended: {how}.",), (table,)
+    )
+
+
+def _times_of(found: Estimated) -> str:
+    if found.value is None or found.low is None or found.high is None:
+        return "–"
+    return f"{time_text(found.value)} [{time_text(found.low)}, {time_text(found.high)}]"
 
 
 def _read(document: FitDocument) -> Section:

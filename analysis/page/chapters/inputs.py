@@ -134,7 +134,7 @@ def stated_inputs(scenario: Scenario, varied: Mapping[str, Input] | None = None)
 def _leaves(model: BaseModel, before: Keys = ()) -> Iterator[_Leaf]:
     """Yield the values of a model, with all that it holds."""
     whole = getattr(model, "dump", None)
-    content = whole() if whole else model.model_dump(mode="json", exclude_none=True)
+    content = whole() if callable(whole) else model.model_dump(mode="json", exclude_none=True)
     for name, field in type(model).model_fields.items():
         if name not in content:
             continue
@@ -482,6 +482,7 @@ _LAWS = {
     "lognormal": "log-normal, median {median}, sigma {sigma:g}",
     "between": "log-normal, between {p05} and {p95} with 90 %",
     "counted": "{factor:g}, as well known as {events} counted events allow",
+    "draws": "joint draws of a fit, {file}",
 }
 
 """Distributions in words, by law."""

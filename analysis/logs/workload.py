@@ -1,0 +1,829 @@
+"""The jobs of a site: its history to replay, streams fitted to it, and waits and occupancy of both beside the measured.
+
+What a job ran is taken as it was recorded, all of its attempts together: what failures took of it is in there already.
+So a replay of the history takes nodes away as they were, and moves their jobs at no cost. A failure must not take from
+a recorded run a second time: where large jobs follow each other without a gap, such a queue grows without end.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import sim
+from analysis.amounts import name_of, percent_text, time_text
+from analysis.logs import estimate
+from analysis.logs.estimate import SOME, Estimate
+from analysis.logs.events import attempts_of
+from analysis.logs.fit import duration
+from analysis.logs.slurm_conf import ranges
+from analysis.logs.tables import HostLists, utc
+from analysis.metrics import ratios
+from analysis.results.fitted import BacktestFound, Estimated, StreamFound
+from analysis.statistics.estimates import t_quantile
+from sim.input.job_trace import read_jobs
+from sim.units import DAY, HOUR, MINUTE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from analysis.logs.events import History
+    from analysis.logs.fit import Fitted
+    from analysis.logs.slurm_conf import Site
+    from analysis.logs.tables import Tables
+
+    FloatArray = NDArray[np.float64]
+
+FLEET, HISTORY, JOBS = "fleet.yaml", "history.yaml", "jobs.csv"
+
+ENOUGH = 50
+
+"""Jobs from which a class of sizes has a stream of its own, and a tenant its share [-]."""
+
+WARM_UP = 0.05
+
+"""Share of the history in which the simulated cluster fills."""
+
+MOST_JOBS = 20_000
+
+"""Jobs of a history that are replayed, the last ones, and half of those of all replications of the streams."""
+
+REPLICATIONS = 16
+
+"""Of the fitted streams; fewer where there are many jobs."""
+
+BATCHES = 20
+
+ROUND, POINT = 1 * MINUTE, 1e-3
+
+"""Difference of two waits [s], and of two shares [-], that is none: passes of the scheduler are a minute apart."""
+
+_FAILED = ("FAILED", "OUT_OF_MEMORY")
+_CANCELLED = ("CANCELLED", "DEADLINE", "REVOKED")
+
+
+class Job(NamedTuple):
+    """A job with all of its attempts; moments in seconds since 1970, NaN where there is none."""
+
+    job: str
+    user: str
+    partition: str
+    gpus: int
+    nodes: int
+    submit: float
+    eligible: float
+    start: float
+    end: float
+    run: float
+    limit: float
+    attempts: int
+    preemptions: int
+    state: str
+    hosts: tuple[str, ...]
+    blamed: int
+    """Attempts that a node ended."""
+    file: str = ""
+
+    @property
+    def wait(self) -> float:
+        """From being eligible to the first start [s]."""
+        return max(self.start - self.eligible, 0.0)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What the job records of a site say.
+
+    Parameters
+    ----------
+    jobs
+        All jobs in order of submission.
+    chain
+        Names of those that are one training job in pieces, each submitted after the last one ended.
+    origin, begin, end
+        First submission, and the window in which jobs are compared [s since 1970].
+    found
+        The streams, each with what it rests on.
+    entries, partitions, scheduler
+        Streams and the rest as a scenario states them.
+    assumed
+        What no record says.
+    priority
+        What a partition adds to the priority of its jobs.
+    """
+
+    jobs: list[Job]
+    chain: frozenset[str]
+    origin: float
+    begin: float
+    end: float
+    found: list[StreamFound]
+    entries: list[dict[str, Any]]
+    partitions: list[dict[str, Any]]
+    scheduler: dict[str, Any]
+    assumed: list[str]
+    priority: dict[str, int]
+
+
+def workload(fitted: Fitted, tables: Tables, site: Site | None = None) -> Workload | None:
+    """Return what the job records say; ``None`` with too few jobs that ran.
+
+    Parameters
+    ----------
+    fitted
+        The failure model, with the nodes.
+    tables
+        The logs.
+    site
+        Partitions and scheduler by slurm.conf.
+    """
+    history, per_node = fitted.history, fitted.document.gpus_per_node
+    jobs = jobs_of(tables, per_node)
+    ran = [job for job in jobs if job.run > 0 and job.gpus and not math.isnan(job.end)]
+    if len(ran) < SOME:
+        return None
+    assumed: list[str] = []
+    origin = min(job.submit for job in jobs)
+    first, end = min(job.start for job in ran), max(job.end for job in ran)
+    later = sorted(job.submit for job in jobs)[-MOST_JOBS:]
+    begin = max(first, later[0] if len(jobs) > MOST_JOBS else first)
+    # Whole hours from the first submission, as scenarios say them.
+    begin = origin + HOUR * math.ceil((begin + WARM_UP * (end - begin) - origin) / HOUR)
+    end = begin + HOUR * max((end - begin) // HOUR, 1)
+    chain = _chain(ran, len(history.nodes) * per_node)
+    rest = [job for job in ran if job.job not in chain]
+    partitions = _partitions(ran, chain, history, site, assumed, per_node)
+    scheduler = dict(site.scheduler) if site is not None else {"use": "slurm"}
+    if site is None:
+        assumed.append("the scheduler: the preset slurm; --slurm-conf FILE says more")
+    if all(math.isnan(job.limit) for job in ran):
+        assumed.append("limit: exact, as no record has a time limit (TimelimitRaw): backfill knows every run time")
+    priority = site.priority if site is not None else {}
+    assumed += site.assumed if site is not None else []
+    entries, found = [], []
+    names = [entry["name"] for entry in partitions]
+    users = Counter(job.user for job in ran)
+    numbers = {user: f"tenant-{at}" for at, (user, _) in enumerate(users.most_common(), 1)}
+    for partition, mine in _by(rest, lambda job: job.partition).items():
+        for band in _bands(mine):
+            entry, what = _stream(partition if partition in names else "", band, origin, end, numbers)
+            if partition in priority:
+                entry["priority"] = priority[partition]
+            entries.append(entry)
+            found.append(what)
+    return Workload(
+        jobs, frozenset(chain), origin, begin, end, found, entries, partitions, scheduler, assumed, priority
+    )  # fmt: skip
+
+
+# The table of jobs.
+
+
+def jobs_of(tables: Tables, per_node: int) -> list[Job]:
+    """Return all jobs in order of submission; GPUs by node where no record has any."""
+    has_gpus = any(attempt.gpus for attempt in tables.attempts)
+    found = []
+    for name, mine in attempts_of(tables).items():
+        first, last = mine[0], mine[-1]
+        submit = min((a.t_submit for a in mine if not math.isnan(a.t_submit)), default=first.t_start)
+        if math.isnan(submit):
+            continue
+        eligible = submit if math.isnan(first.t_eligible) else max(first.t_eligible, submit)
+        if first.t_start < eligible:
+            eligible = submit
+        count = first.node_count
+        found.append(
+            Job(
+                name, first.user, first.partition, first.gpus if has_gpus else count * per_node, count, submit,
+                eligible, first.t_start, last.t_end,
+                sum(a.elapsed for a in mine if not math.isnan(a.elapsed)), first.limit, len(mine),
+                sum(a.end_state == "PREEMPTED" for a in mine), last.end_state,
+                tuple(a.nodes for a in mine if a.nodes), sum(bool(a.blamed_node) for a in mine), Path(first.file).name,
+            )
+        )  # fmt: skip
+    return sorted(found, key=lambda job: job.eligible)
+
+
+def jobs_csv(jobs: Sequence[Job], priority: Mapping[str, int], origin: float = math.nan) -> str:
+    """Return the table of jobs, as a stream replays it: times in seconds since an origin, or the first submission."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([
+        "job", "stream", "tenant", "partition", "priority", "gpus", "nodes", "submit", "eligible", "start", "end",
+        "run", "limit", "attempts", "preemptions", "steps_lost", "state",
+    ])  # fmt: skip
+    begin = min((job.submit for job in jobs), default=0.0) if math.isnan(origin) else origin
+
+    def since(moment: float) -> str:
+        return "" if math.isnan(moment) else f"{moment - begin:.0f}"
+
+    for job in jobs:
+        writer.writerow([
+            job.job, "", job.user, job.partition, priority.get(job.partition, ""), job.gpus, job.nodes,
+            since(job.submit), since(job.eligible), since(job.start), since(job.end),
+            f"{job.run:.0f}" if job.run else "",
+            "" if math.isnan(job.limit) or job.limit <= 0 else f"{job.limit:.0f}", job.attempts, job.preemptions, "",
+            job.state if job.run or math.isnan(job.end) else "CANCELLED",  # one that never ran asks for nothing
+        ])  # fmt: skip
+    return text.getvalue()
+
+
+# What is in it: one training job in pieces, partitions, and classes of jobs.
+
+
+PAUSE = 6 * HOUR
+
+"""Time between two runs of the training job beyond which it was not wanted [s]; assumed."""
+
+
+def _chain(jobs: Sequence[Job], gpus: int) -> set[str]:
+    """Return the names of jobs that are one training job in pieces; none where there is no such job.
+
+    These are those of at least half the largest size, if they hardly overlap and run for most of the time, and are
+    larger than most jobs, or than half of all GPUs.
+    """
+    largest = max(job.gpus for job in jobs)
+    big = sorted((job for job in jobs if job.gpus >= largest / 2), key=lambda job: job.start)
+    spans = [(job.start, job.end) for job in big]
+    overlap = sum(max(before[1] - after[0], 0.0) for before, after in itertools.pairwise(spans))
+    busy = sum(end - start for start, end in spans)
+    window = max(job.end for job in jobs) - min(job.start for job in jobs)
+    is_large = largest > min(np.median([job.gpus for job in jobs]), gpus / 2)
+    is_one = is_large and overlap < 0.01 * busy and busy > 0.5 * window
+    return {job.job for job in big} if is_one else set()
+
+
+def _by(jobs: Sequence[Job], key: Callable[[Job], str]) -> dict[str, list[Job]]:
+    """Return jobs by a property, that with most GPU-time first."""
+    groups: dict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        groups[key(job)].append(job)
+    return dict(sorted(groups.items(), key=lambda item: -sum(job.run * job.gpus for job in item[1])))
+
+
+def _partitions(
+    jobs: Sequence[Job], chain: set[str], history: History, site: Site | None, assumed: list[str], per_node: int
+) -> list[dict[str, Any]]:
+    """Return partitions: as slurm.conf has them, else of the nodes that their jobs ran on; that of a chain first.
+
+    One whose jobs did not fit into its nodes has all of them.
+    """
+    hosts, number = HostLists(), history.number
+    groups = {name: mine for name, mine in _by(jobs, lambda job: job.partition).items() if name}
+    stated = {entry["name"]: entry for entry in site.partitions(history.nodes)} if site is not None else {}
+    lacking = sorted(set(groups) - set(stated)) if site is not None else []
+    if lacking:
+        assumed.append(f"partitions that slurm.conf has no more, by the nodes of their jobs: {', '.join(lacking)}")
+    entries = []
+    for name in dict.fromkeys([*groups, *stated]):
+        mine = groups.get(name, [])
+        entry = dict(stated.get(name, {"name": name}))
+        if name not in stated:
+            used: set[int] = set()
+            for text in {text for job in mine for text in job.hosts}:
+                try:
+                    used.update(number[node] for node in hosts.expand(text) if node in number)
+                except ValueError:
+                    continue
+            if used and len(used) < 0.95 * len(history.nodes):
+                entry["nodes"] = ranges(sorted(used))
+        most = max((math.ceil(job.gpus / per_node) for job in mine), default=0)
+        if "nodes" in entry and sum(_count(part) for part in entry["nodes"].split(",")) < most:
+            assumed.append(f"partition {name} has all nodes: a job of its ran on {most}")
+            del entry["nodes"]
+        entries.append(entry)
+    with_chain = {job.partition for job in jobs if job.job in chain}
+    return sorted(entries, key=lambda entry: entry["name"] not in with_chain)
+
+
+def _count(part: str) -> int:
+    first, _, last = part.partition("-")
+    return int(last or first) - int(first) + 1
+
+
+def _bands(jobs: Sequence[Job]) -> list[list[Job]]:
+    """Return jobs by size: classes of powers of two, neighbours together until each has enough."""
+    classes = _by(jobs, lambda job: f"{job.gpus.bit_length():02}")
+    bands: list[list[Job]] = []
+    for _, mine in sorted(classes.items()):
+        if bands and len(bands[-1]) < ENOUGH:
+            bands[-1] += mine
+        else:
+            bands.append(mine)
+    if len(bands) > 1 and len(bands[-1]) < ENOUGH:
+        bands[-2:] = [bands[-2] + bands[-1]]
+    return bands
+
+
+# A stream of jobs that are alike.
+
+
+def _stream(
+    partition: str, jobs: Sequence[Job], origin: float, end: float, numbers: Mapping[str, str]
+) -> tuple[dict[str, Any], StreamFound]:
+    """Return a stream as a scenario states it, and what it rests on."""
+    submits = np.sort(np.array([job.eligible for job in jobs])) - origin
+    profile, factors = _profile(submits, end - origin)
+    rate, spread = _rate(submits, end - origin, profile, factors)
+    limit, limit_text = _limit(jobs)
+    runs = _Runs.of(jobs, has_limits=limit != "exact")
+    sizes = _sizes([job.gpus for job in jobs])
+    low, high = min(sizes), max(sizes)
+    name = "-".join(filter(None, [partition or "jobs", f"{low}", f"{high}" if high > low else ""]))
+    shape = {"profile": {"every": f"{profile} d", "factors": factors}} if factors else {}
+    per_day = f"{rate.value:.4g} per day"
+    arrivals: dict[str, Any] = {"rate": per_day, **shape}
+    if spread > 1:
+        gap = {"use": "gamma", "shape": float(f"{1 / spread:.3g}"), "mean": duration(DAY / rate.value)}
+        arrivals = {"use": "renewal", "gap": gap, **shape}
+    entry: dict[str, Any] = {
+        "name": name, "arrivals": arrivals,
+        "gpus": low if low == high else {str(size): count for size, count in sizes.items()},
+        "work": {"use": "lognormal", "median": duration(runs.median.value), "sigma": float(f"{runs.sigma.value:.4g}")},
+        "limit": limit, "outcome": runs.outcomes, "restart": "0 s",
+    }  # fmt: skip
+    if partition:
+        entry["partition"] = partition
+    tenants = _tenants(jobs, numbers)
+    if tenants:
+        entry["tenant"] = tenants
+    found = StreamFound(
+        name=name, jobs=len(jobs), gpu_hours=sum(job.gpus * job.run for job in jobs) / HOUR, partition=partition,
+        gpus={str(size): count for size, count in sizes.items()}, days=(end - origin) / DAY,
+        rate=Estimated(value=rate.value, low=rate.low, high=rate.high), dispersion=spread, profile_days=profile,
+        median_s=_estimated(runs.median), sigma=_estimated(runs.sigma), method=runs.method, outcomes=runs.counts,
+        limit=limit_text, tenants=len(tenants), files=sorted({job.file for job in jobs}),
+    )  # fmt: skip
+    return entry, found
+
+
+def _estimated(value: Estimate) -> Estimated:
+    return Estimated(value=value.value, low=value.low, high=value.high)
+
+
+def _profile(submits: FloatArray, length: float) -> tuple[int, list[float]]:
+    """Return over how many days arrivals repeat, 0 for never, and the factors of its hours.
+
+    Taken where a likelihood ratio, divided by the dispersion of the counts, is below 1 %; a week has to add to a day.
+    """
+    from scipy.stats import chi2
+
+    best: tuple[int, list[float]] = (0, [])
+    before, parts = 0.0, 1
+    for days in (1, 7):
+        hours, rounds = 24 * days, int(length // (days * DAY))
+        inside = submits[submits < rounds * days * DAY]
+        if rounds < 4 or len(inside) < 5 * hours:
+            break
+        counts = np.bincount((inside // HOUR).astype(int), minlength=rounds * hours).reshape(rounds, hours)
+        mean = counts.mean(axis=0)
+        residual = ((counts - mean) ** 2)[:, mean > 0] / mean[mean > 0]
+        spread = max(float(residual.sum() / ((rounds - 1) * max((mean > 0).sum(), 1))), 1.0)
+        total = counts.sum(axis=0)
+        gain = 2 * float((total[total > 0] * np.log(total[total > 0] / total.mean())).sum())
+        if chi2.sf((gain - before) / spread, hours - parts) < 0.01:
+            best, before, parts = (days, [float(f"{x:.3g}") for x in mean / mean.mean()]), gain, hours
+    return best
+
+
+def _rate(submits: FloatArray, length: float, profile: int, factors: Sequence[float]) -> tuple[Estimate, float]:
+    """Return arrivals per day, and the dispersion of daily counts [-]; 1 where a Poisson process explains them."""
+    from scipy.stats import chi2
+
+    days = int(length // DAY)
+    spread = 1.0
+    if days >= 8:
+        counts = np.bincount((submits // DAY).astype(int), minlength=days + 1)[:days]
+        weight = np.ones(days)
+        if profile == 7:
+            weight = np.array(factors).reshape(7, 24).mean(axis=1)[np.arange(days) % 7]
+        mean = counts.sum() * weight / weight.sum()
+        statistic = float(((counts - mean)[mean > 0] ** 2 / mean[mean > 0]).sum())
+        if chi2.sf(statistic, days - 1) < 0.01:
+            spread = float(f"{statistic / (days - 1):.3g}")
+    found = estimate.rate(len(submits) / spread, length / DAY / spread)
+    return found, spread
+
+
+def _limit(jobs: Sequence[Job]) -> tuple[Any, str]:
+    """Return the time limit as a stream states it, and in words; `exact` where the records have none.
+
+    One that half of the jobs have is that of all; else a factor of the run time, uniform with the measured median, and
+    below 1 as often as jobs were ended by their limits.
+    """
+    known = [job for job in jobs if not math.isnan(job.limit) and job.limit > 0]
+    if len(known) < 0.5 * len(jobs):
+        return "exact", "not recorded"
+    value, count = Counter(job.limit for job in known).most_common(1)[0]
+    if count >= 0.5 * len(known):
+        return duration(value), f"{duration(value)} ({count} of {len(known)})"
+    factors = [job.limit / job.run for job in known if job.state == "COMPLETED" and job.run >= 1]
+    if len(factors) < 5:
+        return duration(value), f"{duration(value)} ({count} of {len(known)})"
+    middle = max(float(np.median(factors)), 1.0)
+    killed = sum(job.state == "TIMEOUT" for job in known) / len(known)
+    high = 2 * middle - 1
+    low = max((1 - killed * high) / (1 - killed), 0.5) if killed < 1 else 1.0
+    limit = {
+        "factor": {"low": float(f"{min(low, high):.3g}"), "high": float(f"{max(high, low):.3g}")},
+        "least": duration(min(job.limit for job in known)), "most": duration(max(job.limit for job in known)),
+    }  # fmt: skip
+    return limit, f"{middle:.3g} × run at the median, {percent_text(killed, 1)} ended by it"
+
+
+def _sizes(gpus: Sequence[int]) -> dict[int, float]:
+    """Return sizes with how many jobs have them; of very many sizes 40 quantiles."""
+    counts = Counter(gpus)
+    if len(counts) > 40:
+        values = np.quantile(np.sort(gpus), (np.arange(40) + 0.5) / 40, method="nearest")
+        counts = Counter(int(value) for value in values)
+    return {size: float(count) for size, count in sorted(counts.items())}
+
+
+def _tenants(jobs: Sequence[Job], numbers: Mapping[str, str]) -> dict[str, float]:
+    """Return tenants with enough jobs and how many these are, all others together; nothing for a single one.
+
+    They are numbered over all jobs: a scenario may leave the site, and names no user.
+    """
+    counts = Counter(job.user for job in jobs if job.user)
+    large = {numbers[name]: float(count) for name, count in counts.most_common(20) if count >= ENOUGH}
+    others = sum(counts.values()) - sum(large.values())
+    return {**large, **({"others": others} if others else {})} if large and len(counts) > 1 else {}
+
+
+class _Runs(NamedTuple):
+    """The law of the work of jobs, how they end, and how many ended how."""
+
+    median: Estimate
+    sigma: Estimate
+    outcomes: dict[str, float]
+    counts: dict[str, int]
+    method: str
+
+    @classmethod
+    def of(cls, jobs: Sequence[Job], *, has_limits: bool) -> _Runs:
+        """Return the fit: of jobs that end early the run is a uniform part of the work, at a limit it is more."""
+        kinds = np.array([_kind(job, has_limits) for job in jobs])
+        times = np.array([max(job.run, 1.0) for job in jobs])
+        mu, sigma, errors = log_normal_work(times, kinds)
+        early = float((kinds == EARLY).mean())
+        method = "log-normal by maximum likelihood"
+        modelled = math.exp(mu + sigma**2 / 2) * (1 - early / 2)
+        measured = float(times.mean())
+        if not 0.9 < modelled / measured < 1.1 and measured / (1 - early / 2) > math.exp(mu) * 1.005:
+            sigma = math.sqrt(2 * (math.log(measured / (1 - early / 2)) - mu))
+            method = "log-normal: median by maximum likelihood, sigma from the mean, which sets the GPU-time"
+        low, high = (math.exp(mu + sign * 1.96 * errors[0]) for sign in (-1, 1))
+        states = Counter(
+            "failed" if job.state in _FAILED and not job.blamed else "cancelled" if job.state in _CANCELLED
+            else "completed" for job in jobs
+        )  # fmt: skip
+        outcomes = {name: float(states[name]) for name in ("completed", "failed", "cancelled") if states[name]}
+        return cls(
+            Estimate(math.exp(mu), low, high),
+            Estimate(sigma, max(sigma - 1.96 * errors[1], 0.0), sigma + 1.96 * errors[1]),
+            outcomes, dict(Counter(job.state for job in jobs).most_common()), method,
+        )  # fmt: skip
+
+
+WHOLE, EARLY, LONGER = range(3)
+
+"""What a run says of the work of its job: all of it, a uniform part of it, or that there was more."""
+
+
+def _kind(job: Job, has_limits: bool) -> int:
+    if job.state == "TIMEOUT" and has_limits:
+        return LONGER
+    return EARLY if (job.state in _FAILED and not job.blamed) or job.state in _CANCELLED else WHOLE
+
+
+def log_normal_work(times: FloatArray, kinds: NDArray[np.int64]) -> tuple[float, float, tuple[float, float]]:
+    """Return mean and standard deviation of the logarithm of the work [s], and their standard errors.
+
+    Parameters
+    ----------
+    times
+        Run times [s], shape (n,).
+    kinds
+        `WHOLE`, `EARLY` or `LONGER`, shape (n,). A job that ends at a uniform share of its work w has run r with the
+        density ∫ f(w)/w dw over w > r, of the log-normal law exp(σ²/2 − μ) Φ((μ − σ² − ln r)/σ).
+    """
+    from scipy.optimize import minimize
+    from scipy.special import log_ndtr
+
+    logs = np.log(times)
+    whole, early, longer = (logs[kinds == kind] for kind in (WHOLE, EARLY, LONGER))
+
+    def negative(point: FloatArray) -> float:
+        mu, sigma = float(point[0]), math.exp(float(point[1]))
+        value = float((((whole - mu) / sigma) ** 2).sum() / 2) + len(whole) * math.log(sigma)
+        value -= len(early) * (sigma**2 / 2 - mu) + float(log_ndtr((mu - sigma**2 - early) / sigma).sum())
+        return value - float(log_ndtr((mu - longer) / sigma).sum())
+
+    start = np.array([logs.mean(), math.log(max(float(logs.std()), estimate.LEAST_SIGMA))])
+    best = minimize(negative, start, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-8}).x
+    best[1] = max(best[1], math.log(estimate.LEAST_SIGMA))
+    step = 1e-3
+    centre = negative(best)
+    curvature = [
+        (negative(best + step * unit) - 2 * centre + negative(best - step * unit)) / step**2 for unit in np.eye(2)
+    ]
+    errors = [1 / math.sqrt(value) if value > 0 else 0.0 for value in curvature]
+    sigma = math.exp(best[1])
+    return float(best[0]), sigma, (errors[0], sigma * errors[1])
+
+
+# Scenarios.
+
+
+def fleet(content: Mapping[str, Any], load: Workload, sources: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the scenario with the fitted streams, beside the training job where its records are one.
+
+    Starts and saves are in the recorded run times, so those of the streams take no time. Jobs of streams end
+    with errors of their own as often as the records say: without a training job there are failures of nodes alone.
+    """
+    tier = content["checkpoint"]["tiers"][0]
+    saves = {"interval": tier["interval"], "save": "0 s", "restore": tier["restore"]}
+    return {
+        **{key: value for key, value in content.items() if load.chain or key not in ("jobs", "extends")},
+        **({} if load.chain else {"failures": sources}),
+        "name": f"{content['name']}-fleet",
+        "description": f"The jobs of {content['name']} by law; the first day begins at {utc(load.origin)}.",
+        **_window(load),
+        "streams": [{**entry, "checkpoint": saves} for entry in load.entries],
+        **_queue(load),
+        "assumptions": [
+            *content["assumptions"], *load.assumed,
+            "jobs of streams: starts and saves are in their recorded run times; they save as often as the training job",
+        ],
+    }  # fmt: skip
+
+
+def sources_of(load: Workload) -> str:
+    """Return comments that say what each stream rests on."""
+
+    def show(found: Estimated, text: Callable[[float], str]) -> str:
+        return f"{text(found.value or 0.0)} [{text(found.low or 0.0)}, {text(found.high or 0.0)}]"
+
+    return "".join(
+        f"# {stream.name}: {stream.jobs:,} jobs in {stream.days:.0f} d, {', '.join(stream.files)}: "
+        f"{show(stream.rate, '{:.3g}'.format)} submitted a day,\n"
+        f"#   work {show(stream.median_s, time_text)} at the median, "
+        f"sigma {show(stream.sigma, '{:.3g}'.format)}, {stream.method}\n"
+        for stream in load.found
+    )
+
+
+def history(content: Mapping[str, Any], load: Workload) -> dict[str, Any]:
+    """Return the scenario that replays the jobs and the outages of nodes as they were."""
+    has_limits = any(not math.isnan(job.limit) for job in load.jobs)
+    stream: dict[str, Any] = {"name": "history", "use": "trace", "file": JOBS, "skip_bad_rows": True}
+    if any(job.eligible > job.submit for job in load.jobs):
+        stream |= {"columns": {"submit": "eligible"}, "origin": 0.0}
+    if not has_limits:
+        stream["limit"] = "exact"
+    queue = _queue(load)
+    requeue = {"delay": "0 s", "age": "keep"}
+    return {
+        "name": f"{content['name']}-history",
+        "description": f"The jobs of {content['name']} as they were submitted from {utc(load.origin)} on.",
+        "cluster": content["cluster"],
+        **_window(load),
+        "streams": [{**stream, "restart": "0 s", "checkpoint": {"interval": "1 s", "save": "0 s", "restore": "0 s"}}],
+        **queue,
+        "scheduler": {**queue["scheduler"], "at_limit": "run on", "requeue": requeue},
+        "failures": [
+            {"use": "replay", "file": "outages.csv", "origin": utc(load.origin), "inventory": "nodes.csv"}
+        ],
+        "repair": {"time": "1 d"},
+        "detection": {"time": "0 s"},
+        "checkpoint": content["checkpoint"],
+        "recovery": {"use": "full-restart", "initialize": "0 s"},
+        "assumptions": [
+            *load.assumed,
+            "run times are those recorded, with all that failures took in them: a job that loses a node goes on at "
+            "once and keeps its work",
+        ],
+    }  # fmt: skip
+
+
+def _window(load: Workload) -> dict[str, str]:
+    return {
+        "warmup": f"{round((load.begin - load.origin) / HOUR)} h",
+        "horizon": f"{round((load.end - load.begin) / HOUR)} h",
+    }
+
+
+def _queue(load: Workload) -> dict[str, Any]:
+    return {**({"partitions": load.partitions} if load.partitions else {}), "scheduler": load.scheduler}
+
+
+# The backtest: waits by size, occupancy and ETTR as they were, beside both scenarios.
+
+
+class _Batches(NamedTuple):
+    """A metric of the measured jobs and of simulated ones: amounts and bases by batch, shape (batches,) each."""
+
+    measured: tuple[FloatArray, FloatArray]
+    simulated: tuple[FloatArray, FloatArray]
+    tolerance: float = POINT
+    """Difference that is none."""
+
+    def row(self) -> tuple[float, float, float]:
+        """Return the measured ratio, the simulated one, and the half-width of the interval of their difference."""
+        (a, b), (c, d) = self.measured, self.simulated
+        measured, simulated = float(a.sum() / b.sum()), float(c.sum() / d.sum())
+        # Linearised: what each batch adds to the difference of the two ratios.
+        parts = (c - simulated * d) / d.mean() - (a - measured * b) / b.mean()
+        half = t_quantile(0.95, len(parts) - 1) * float(parts.std(ddof=1)) / math.sqrt(len(parts))
+        return measured, simulated, half
+
+
+def backtest(
+    fitted: Fitted, load: Workload, folder: Path, progress: Callable[[int, int | None], None]
+) -> list[BacktestFound]:
+    """Return what was measured beside what the replay and the fitted streams give.
+
+    The replay has the same jobs, so its interval is that of the paired differences of 20 batches of them. That of the
+    fitted streams is for a single history: 95 % of those that the model makes are in it.
+
+    Parameters
+    ----------
+    fitted, load
+        The fit.
+    folder
+        Where its files are.
+    progress
+        Called with the number of runs that are done, and of all.
+    """
+    batches = _replayed(fitted, load, folder)
+    progress(1, 1 + REPLICATIONS)
+    drawn = _drawn(load, folder, progress)
+    found = []
+    for name, (count, each) in batches.items():
+        measured, replayed, half = each.row()
+        most = math.inf if name.startswith("wait") else 1.0
+
+        def band(middle: float, half: float, most: float = most) -> tuple[float, float]:
+            return max(middle - half, 0.0), min(middle + half, most)
+
+        def is_inside(ends: tuple[float, float], measured: float = measured, each: _Batches = each) -> bool:
+            return ends[0] - each.tolerance <= measured <= ends[1] + each.tolerance
+
+        ends, streams = band(replayed, half), drawn.get(name, ())
+        more: dict[str, Any] = {}
+        if len(streams) >= 4:
+            spread = float(np.std(streams, ddof=1)) * math.sqrt(1 + 1 / len(streams))
+            middle = float(np.mean(streams))
+            single = band(middle, t_quantile(0.95, len(streams) - 1) * spread)
+            more = {"streams": middle, "streams_low": single[0], "streams_high": single[1]}
+            more["streams_inside"] = is_inside(single)
+        found.append(
+            BacktestFound(
+                metric=name, jobs=count, measured=measured, replay=replayed, replay_low=ends[0], replay_high=ends[1],
+                replay_inside=is_inside(ends), **more,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _replayed(fitted: Fitted, load: Workload, folder: Path) -> dict[str, tuple[int, _Batches]]:
+    """Return metrics of the jobs that the replay has in its window, by name, with how many jobs they are of."""
+    length = load.end - load.begin
+    changes = [f"windows={length / BATCHES!r} s", "streams.0.origin=0.0"]
+    recorded = load.jobs
+    if len(recorded) > 1.2 * MOST_JOBS:  # with those that fill the cluster
+        recorded = recorded[-round(1.2 * MOST_JOBS) :]
+        (folder / JOBS).write_text(jobs_csv(recorded, load.priority, load.origin), encoding="utf-8")
+    prepared = sim.prepare(sim.load(folder / HISTORY, changes))
+    result = sim.run(prepared, 0, keeps_log=True, most_events=math.inf)
+    assert result.fleet is not None, "a stream"
+    rows = read_jobs(prepared.scenario.streams[0]).line.tolist()  # type: ignore[arg-type]
+    starts: dict[int, float] = {}
+    for attempt in result.attempts:
+        starts.setdefault(attempt.job, attempt.start + load.begin)
+    # What does not start before the end waits at least as long.
+    pairs = [
+        (recorded[line - 2], starts.get(number, load.end))
+        for number, line in enumerate(rows)
+        if load.begin <= recorded[line - 2].eligible < load.end and recorded[line - 2].run > 0
+    ]
+    jobs = [job for job, _ in pairs]
+    gpus = np.array([job.gpus for job in jobs], dtype=np.float64)
+    run = np.array([job.run for job in jobs])
+    waits = np.array([job.wait for job in jobs]), np.array([max(start - job.eligible, 0.0) for job, start in pairs])
+    kept = _kept(fitted, load, jobs)
+    found: dict[str, tuple[int, _Batches]] = {}
+
+    def add(
+        name: str, mine: NDArray[np.int64], amounts: Sequence[FloatArray], bases: Sequence[FloatArray], minute: float
+    ) -> None:
+        if len(mine) >= BATCHES:
+            parts = np.array_split(mine, BATCHES)
+            sums = [np.array([column[part].sum() for part in parts]) for column in (*amounts, *bases)]
+            found[name] = len(mine), _Batches((sums[0], sums[2]), (sums[1], sums[3]), minute)
+
+    order = np.argsort([job.eligible for job in jobs], kind="stable")
+    classes = 1 << (np.array([job.gpus.bit_length() for job in jobs], dtype=np.int64) - 1)
+    one = np.ones(len(jobs))
+    for size in np.unique(classes).tolist():
+        add(f"wait_first@size={size}", order[classes[order] == size], waits, (one, one), ROUND)
+    minute = ROUND * float(gpus.sum() / (gpus @ run))
+    # Between two runs of the training job it asks for its nodes too.
+    ends = {after.job: before.end for before, after in itertools.pairwise(j for j in load.jobs if j.job in load.chain)}
+    between = np.array([min(max(job.eligible - ends.get(job.job, math.inf), 0.0), PAUSE) for job in jobs])
+    add("ettr", order, (gpus * kept,) * 2, [gpus * (run + wait + between) for wait in waits], max(minute, POINT))
+    levels = tuple(result.fleet.level(name)[-BATCHES:] for name in ("allocated", "healthy"))
+    used = [recorded[line - 2] for line in rows]
+    found["occupancy"] = len(used), _Batches(_occupied(fitted, load, used), levels)  # type: ignore[arg-type]
+    return found
+
+
+def _kept(fitted: Fitted, load: Workload, jobs: Sequence[Job]) -> FloatArray:
+    """Return how much of their runs jobs kept [s], shape (n,).
+
+    Of the training job what its log says. Without one, each of its runs begins with a start and ends half an interval
+    after a checkpoint; of other jobs those do that a node ended. Both times are assumptions where no log has them.
+    """
+    training = fitted.document.training
+    restart = (training.restart_s if training is not None else None) or 300.0
+    interval = (training.checkpoint_s if training is not None else None) or 1800.0
+    run = np.array([job.run for job in jobs])
+    piece = restart + interval / 2
+    lost: FloatArray = np.array([
+        job.attempts * piece if job.job in load.chain else job.blamed * interval / 2 for job in jobs
+    ])  # fmt: skip
+    if training is not None and training.goodput is not None and load.chain:
+        whole = [job for job in load.jobs if job.job in load.chain]
+        wall = max(job.end for job in whole) - min(job.start for job in whole)
+        share = min(training.goodput * wall / sum(job.run for job in whole), 1.0)
+        lost = np.where([job.job in load.chain for job in jobs], run * (1 - share), lost)
+    return np.asarray(run - np.minimum(lost, run))
+
+
+def _occupied(fitted: Fitted, load: Workload, jobs: Sequence[Job]) -> tuple[FloatArray, FloatArray]:
+    """Return the GPU-time of jobs and that in working order in parts of the window [GPU s], shape (batches,) each."""
+    edges = np.linspace(load.begin, load.end, BATCHES + 1)
+    history, per_node = fitted.history, fitted.document.gpus_per_node
+
+    def within(start: FloatArray, end: FloatArray, weight: FloatArray) -> FloatArray:
+        return np.array([
+            float((np.clip(np.minimum(end, high) - np.maximum(start, low), 0, None) * weight).sum())
+            for low, high in itertools.pairwise(edges)
+        ])  # fmt: skip
+
+    start, end = (np.array([getattr(job, name) for job in jobs]) for name in ("start", "end"))
+    known = ~np.isnan(start) & ~np.isnan(end)
+    whole = np.array([job.gpus if job.gpus <= per_node else max(job.nodes * per_node, job.gpus) for job in jobs])
+    held = whole * np.minimum(np.array([job.run for job in jobs]) / np.maximum(end - start, 1.0), 1.0)
+    healthy = within(history.enter, history.leave, np.ones(len(history.enter)))
+    if history.has_ends and history.outages:
+        down = np.array([(event.t, history.until(event)) for event in history.outages])
+        healthy -= within(down[:, 0], down[:, 1], np.ones(len(down)))
+    return within(start[known], end[known], held[known]), np.maximum(healthy, 1.0) * per_node
+
+
+def _drawn(load: Workload, folder: Path, progress: Callable[[int, int | None], None]) -> dict[str, list[float]]:
+    """Return metrics of replications of the fitted streams: fewer and shorter ones where there are very many jobs."""
+    if not load.entries:
+        return {}
+    jobs = max(len(load.jobs), 1)
+    count = int(min(max(2 * MOST_JOBS / jobs, 4), REPLICATIONS))
+    share = min(2 * MOST_JOBS / jobs / count, 1.0)
+    prepared = sim.prepare(sim.load(folder / FLEET, [f"horizon={share * (load.end - load.begin)!r} s"]))
+    found: dict[str, list[float]] = defaultdict(list)
+    for number in range(count):
+        result = sim.run(prepared, number, most_events=math.inf)
+        for name, ratio in ratios(prepared, result).items():
+            if ratio.base:
+                found[name].append(ratio.amount / ratio.base)
+        progress(number + 2, count + 1)
+    return found
+
+
+def findings(rows: Sequence[BacktestFound]) -> list[str]:
+    """Return in words what was measured outside of what is simulated."""
+    result = []
+    for row in rows:
+        asked = [("the replay of the jobs", row.replay_inside, row.replay_low, row.replay_high)]
+        if row.streams_inside is not None:
+            asked.append(("the fitted streams", row.streams_inside, row.streams_low, row.streams_high))
+        for who, inside, low, high in asked:
+            if not inside:
+                is_time = row.metric.startswith("wait")
+                measured, least, most = (
+                    time_text(value or 0.0) if is_time else percent_text(value or 0.0, 1)
+                    for value in (row.measured, low, high)
+                )
+                result.append(f"{name_of(row.metric)}: {measured} in the records, {least} to {most} in {who}")
+    return result
