@@ -69,7 +69,7 @@ def fit(
     request = _request(files, inventory, nodes, timezone or [], as_ or [], window, without or [], rules, name)
     is_quiet = quiet or as_json
     try:
-        with Progress("files", quiet=is_quiet) as reading, Progress("simulations", quiet=is_quiet) as checking:
+        with Progress("MB of logs", quiet=is_quiet) as reading, Progress("simulations", quiet=is_quiet) as checking:
             found = pipeline.run(request, provenance(command_line()), reading, checking)
     except pipeline.LogError as error:
         refuse(str(error))
@@ -160,7 +160,7 @@ def track(
         if logs:
             request = pipeline.Request(logs, inventory, zones, nodes=nodes, rules=rules)
             after = pipeline.moment(since, zones) if since else tracking.last_known(folder, rows)
-            with Progress("files", quiet=is_quiet) as reading:
+            with Progress("MB of logs", quiet=is_quiet) as reading:
                 rows = tracking.joined(rows, tracking.measured_rows(request, model, after, reading))
         kept = rows
         if results:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.logs.formats import SAME_CODE
+from analysis.logs.kernel import SAME_CODE
 from analysis.logs.tables import Event, Exposure, LogError, NoModelError, utc
 from sim.units import DAY, MINUTE
 

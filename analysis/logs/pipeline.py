@@ -13,8 +13,9 @@ import numpy as np
 import sim
 from analysis.logs import check, write
 from analysis.logs.events import blame, build, incidents
+from analysis.logs.files import Reading
 from analysis.logs.fit import Fitted, fit
-from analysis.logs.formats import Reading, read_files
+from analysis.logs.formats import read_files
 from analysis.logs.tables import HostLists, LogError, NoModelError, Rules, Tables
 from analysis.results.fitted import CostFound, CurveFound, FitDocument
 from sim import yamlfile
