@@ -8,18 +8,20 @@ import itertools
 import json
 import math
 import os
+import re
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from analysis.logs.tables import LogError
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from analysis.logs.health import Point, Run, Snapshot
     from analysis.logs.tables import Clock, HostLists, Rules, Source, Tables
 
 LOOK = 1000
@@ -31,55 +33,20 @@ _OPEN = frozenset(("", "unknown", "none", "null", "nan", "n/a"))
 """What stands for a moment that has not come."""
 
 
-class Point(NamedTuple):
-    """A moment at which a node, or one check of it, changes its state.
-
-    Parameters
-    ----------
-    t
-        When [s since 1970].
-    node
-        Which node.
-    does
-        ``down``, ``up``, or ``answers``: it may be back, if nothing says otherwise.
-    key
-        What went down: a node is out as long as anything is.
-    source, file, line
-        Where it is from.
-    t_lo
-        Earliest moment at which it can have gone down [s]; NaN if `t` is exact.
-    """
-
-    t: float
-    node: str
-    does: str
-    key: str
-    source: str
-    file: str
-    line: int
-    cause: str = "unknown"
-    basis: str = "unknown"
-    planned: bool = False
-    repair: str = ""
-    part: str = "node"
-    part_id: str = ""
-    t_lo: float = math.nan
-    text: str = ""
-
-
 @dataclass
 class Reading:
     """What readers share: the tables that they fill, the rules, the hosts that they have expanded.
 
-    What takes more than one file to understand waits until all are read: moments at which something changes its state,
-    and runs of equal samples of each time series: first and last moment, value, line.
+    What takes more than one file to understand waits until all are read.
     """
 
     tables: Tables
     rules: Rules
     hosts: HostLists
     points: list[Point] = field(default_factory=list)
-    series: dict[tuple[str, str, str], list[tuple[float, float, float, str, int]]] = field(default_factory=dict)
+    series: dict[tuple[str, str, str], list[Run]] = field(default_factory=dict)
+    """Runs of equal samples, by metric, node and what of it."""
+    snapshots: list[Snapshot] = field(default_factory=list)
 
 
 class Log:
@@ -171,6 +138,22 @@ class Log:
             yield number, whole
             number += whole.count(b"\n")
             self.source.lines = number - 1
+
+    def holding(self, texts: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines that hold one of some texts, with their numbers; all others are only counted."""
+        marker = re.compile(b"|".join(map(re.escape, texts)))
+        for base, chunk in self.chunks():
+            counted, number, done = 0, base, 0
+            for found in marker.finditer(chunk):
+                at = found.start()
+                if at < done:
+                    continue
+                start = chunk.rfind(b"\n", 0, at) + 1
+                done = chunk.find(b"\n", at)
+                done = len(chunk) if done < 0 else done
+                number += chunk.count(b"\n", counted, start)
+                counted = start
+                yield number, chunk[start:done]
 
     def documents(self) -> Iterator[tuple[int, Any]]:
         """Yield values of JSON with their lines: one a line, or one after the other.

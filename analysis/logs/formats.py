@@ -10,18 +10,20 @@ import csv
 import functools
 import math
 import re
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.logs import files as logs
-from analysis.logs import kernel, slurm, training
+from analysis.logs import health, kernel, slurm, training
 from analysis.logs.tables import Clock, Event, Exposure, LogError, Source
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from analysis.logs.files import Log, Reading
+    from analysis.logs.tables import Rules
 
 
 def read_files(
@@ -67,7 +69,7 @@ def read_files(
                 reading.tables.findings.append(f"{file} has the content of {seen[digest]}; it is read once")
                 continue
             seen[digest] = file
-            source = Source(file, kind or sniff(head, file))
+            source = Source(file, kind or sniff(head, file, reading.rules))
             reading.tables.sources.append(source)
             clock = Clock(logs.zone_of(file, zones), file)
             advance = functools.partial(_advanced, progress, before, total)
@@ -82,6 +84,8 @@ def read_files(
             )
         before += size or 0
         progress(before >> 20, total)
+    health.close(reading)
+    training.close(reading.tables)
 
 
 def _advanced(progress: Callable[[int, int | None], None], before: int, total: int | None, read: int) -> None:
@@ -89,7 +93,27 @@ def _advanced(progress: Callable[[int, int | None], None], before: int, total: i
     progress((before + read) >> 20, total)
 
 
-def sniff(head: Sequence[str], file: str) -> str:
+_JSON = (
+    ("goodput", r'"job_name"[^{}]*"\w+_(start|end)_time"|"\w+_(start|end)_time"[^{}]*"job_name"'),
+    ("kernel", r'"__REALTIME_TIMESTAMP"'),
+    ("prometheus", r'"resultType"\s*:'),
+    ("nvsentinel", r'(?i)"checkname"\s*:'),
+    ("cycles", r'"cycle_number"\s*:'),
+    ("kubernetes", r'"(involvedObject|regarding)"\s*:'),
+    ("nodes", r'"kind"\s*:\s*"Node(List)?"|"nodeInfo"\s*:'),
+    ("sacct-json", r'"jobs"\s*:|"job_id"\s*:'),
+)
+"""What tells one kind of JSON from another, the surest first."""
+
+_TEXT = (
+    ("kernel", r"NVRM:| kernel: "),
+    ("slurmctld", r"(?m)^\[\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)?\] | slurmctld(\[\d+\])?: "),
+    ("nvrx", training.NVRX.pattern),
+    ("torchrun", re.escape(training.ROOT)),
+)
+
+
+def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
     """Return what kind of log begins like this.
 
     Raises
@@ -101,67 +125,56 @@ def sniff(head: Sequence[str], file: str) -> str:
     names = {name.strip().lower() for name in re.split(r"\|#|[|,;\t]", first)}
     if "nodename" in names and "timestart" in names:
         return "node-events"
-    if "state" in names and names & {"jobid", "jobidraw"} and re.search(r"\|", first):
+    if "state" in names and names & {"jobid", "jobidraw"} and "|" in first:
         return "sacct"
     text = "\n".join(head)
-    if first.lstrip().startswith("{"):
-        if '"job_name"' in text and re.search(
-            r'"(job|step|tpu_init|training_prep|data_loading)\w*_(start|end)_time"', text
-        ):
-            return "goodput"
-        if "__REALTIME_TIMESTAMP" in text:
-            return "kernel"
-        if re.search(r'"jobs"\s*:', text) or '"job_id"' in text:
-            return "sacct-json"
+    if first.lstrip().startswith(("{", "[{")) or first.strip() == "[":
+        found = next((kind for kind, pattern in _JSON if re.search(pattern, text)), "")
+        if found:
+            return found
     if len(first.split("|")) == 7 and re.match(r"\d{4}-\d\d-\d\dT", first.split("|")[2]):
         return "node-events"
-    if _role(first.split(","), "node") and _role(first.split(","), "start"):
+    if _role(names, "node", rules) and _role(names, "start", rules):
         return "outages"
-    if _role(first.split(","), "node") and names & {"in_service", "gpus", "rack", "out_of_service"}:
+    if _role(names, "node", rules) and names & {"in_service", "gpus", "rack", "out_of_service", "gres"}:
         return "inventory"
-    if any("NVRM:" in line or " kernel: " in line or kernel.FORMS.match(line) for line in head):
-        return "kernel"
+    found = next((kind for kind, pattern in _TEXT if re.search(pattern, text)), "")
+    if found or any(kernel.FORMS.match(line) for line in head):
+        return found or "kernel"
     if re.search(r"-{5,} +-{5,}", text) and "TimeStart" in text:
         raise LogError(f"{file}:1: is a table for eyes; export it with sacctmgr -P (columns divided by |)")
-    raise LogError(f"{file}:1: is no log that is known; say what it is, for example --as {Path(file).name}=kernel")
+    found = _sniff_further(file)
+    if found:
+        return found
+    raise LogError(
+        f"{file}:1: is no log that is known; say what it is, for example --as {Path(file).name}=kernel "
+        f"(known are {', '.join(sorted(READERS))})"
+    )
+
+
+def _sniff_further(file: str) -> str:
+    """Return what kind a log is that says so late: reports of torchrun stand at the end of what a job prints."""
+    patterns = [(kind, re.compile(pattern.encode())) for kind, pattern in _TEXT]
+    try:
+        with logs.opened("/dev/null" if file == "-" else file) as stream:
+            while piece := stream.read(1 << 22):
+                found = next((kind for kind, pattern in patterns if pattern.search(piece)), "")
+                if found:
+                    return found
+    except (OSError, EOFError, zlib.error):
+        pass
+    return ""
 
 
 # Tables with a header: the inventory, and outages of nodes as CSV.
 
-_ROLES = {
-    "node": ["node", "nodename", "node_name", "hostname", "host", "node_id", "unit", "entity_id", "name"],
-    "start": [
-        "start",
-        "t",
-        "t_start",
-        "start_time",
-        "timestart",
-        "start_s",
-        "start_h",
-        "start_day",
-        "start_d",
-        "t_start_h",
-        "t_start_s",
-    ],
-    "end": ["end", "t_end", "end_time", "timeend", "end_s", "end_h", "end_day", "end_d", "t_end_h", "t_end_s"],
-    "cause": ["cause", "class", "component", "reason", "cause_level"],
-    "planned": ["planned"],
-    "gpus": ["gpus", "gpu_count", "gpus_per_node"],
-    "rack": ["rack", "rack_id"],
-    "batch": ["batch", "model"],
-    "role": ["role"],
-    "in": ["in_service", "t_enter", "entered", "install", "in_service_date"],
-    "out": ["out_of_service", "t_exit", "exited", "decommissioned", "out_of_service_date"],
-}
-"""Names of columns that are understood, in lower case, the plainest first."""
-
 _SCALES = {"_day": 86400.0, "_d": 86400.0, "_h": 3600.0, "_s": 1.0}
 
 
-def _role(header: Sequence[str], role: str) -> str:
+def _role(header: Iterable[str], role: str, rules: Rules) -> str:
     """Return the column that has a role; nothing if none has it."""
     names = {name.strip().lower(): name for name in header}
-    return next((names[name] for name in _ROLES[role] if name in names), "")
+    return next((names[name] for name in rules.columns[role] if name in names), "")
 
 
 def _records(log: Log, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
@@ -170,12 +183,12 @@ def _records(log: Log, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, s
     number, first = next(lines)
     delimiter = max(",;\t|", key=first.count)
     header = next(csv.reader([first], delimiter=delimiter))
-    columns = {role: header.index(name) for role in _ROLES if (name := _role(header, role))}
+    columns = {role: header.index(name) for role in log.rules.columns if (name := _role(header, role, log.rules))}
     for role in needed:
         if role not in columns:
             raise LogError(
                 f"{log.file}:{number}: has no column for the {role} (the header has: {', '.join(header)}); "
-                f"call it {_ROLES[role][0]}"
+                f"call it {log.rules.columns[role][0]}"
             )
     for number, text in lines:
         if not text.strip():
@@ -191,6 +204,9 @@ def _records(log: Log, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, s
         yield number, {role: row[at].strip() for role, at in columns.items() if at < len(row)}
 
 
+_GRES = re.compile(r"\bgpu(?::[^:,()]+)?:(\d+)")
+
+
 def read_inventory(log: Log) -> None:
     """Read the nodes of a cluster: names, GPUs, racks, and when they entered and left service."""
     source = log.source
@@ -200,7 +216,8 @@ def read_inventory(log: Log) -> None:
             enter, leave = (
                 log.moment(row.get(role, ""), line, empty) for role, empty in (("in", -math.inf), ("out", math.inf))
             )
-            gpus = int(row.get("gpus") or 0)
+            stated = row.get("gpus") or "0"
+            gpus = int(stated) if stated.isdigit() else sum(map(int, _GRES.findall(stated)))
             names = log.reading.hosts.expand(row["node"])
         except LogError:
             raise
@@ -264,6 +281,14 @@ READERS: dict[str, Callable[[Log], None]] = {
     "node-events": slurm.read_node_events,
     "sacct": slurm.read_sacct,
     "sacct-json": slurm.read_sacct_json,
+    "slurmctld": slurm.read_slurmctld,
     "kernel": kernel.read_kernel,
+    "kubernetes": health.read_events,
+    "nodes": health.read_nodes,
+    "nvsentinel": health.read_nvsentinel,
+    "prometheus": health.read_prometheus,
     "goodput": training.read_goodput,
+    "torchrun": training.read_torchrun,
+    "nvrx": training.read_nvrx,
+    "cycles": training.read_cycles,
 }

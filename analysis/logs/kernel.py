@@ -37,7 +37,6 @@ def read_kernel(log: Log) -> None:
     """Read XIDs and lost links; lines of one node, device and code that follow within 30 s are one fault."""
     tables, rules, source = log.tables, log.rules, log.source
     texts = [b"NVRM: Xid", *(holds for holds, *_ in rules.kernel)]
-    marker = re.compile(b"|".join(map(re.escape, texts)))
     alone = re.sub(r"[.].*", "", Path(log.file).name)  # a file without names of hosts is that of one host
     groups: dict[tuple[str, bytes, int, str], list[list[float]]] = {}
     noise: dict[tuple[str, bytes, int], float] = {}
@@ -45,63 +44,53 @@ def read_kernel(log: Log) -> None:
     of_xid = rules.of_xid
     applications = frozenset(code for code, cause in of_xid.items() if cause == "application")
     stamp = _Stamps(log.clock, alone)
-    used = 0
-    for base, chunk in log.chunks():
-        counted, number, done = 0, base, 0
-        for found in marker.finditer(chunk):
-            at = found.start()
-            if at < done:
+    used = hits = 0
+    for number, line in log.holding(texts):
+        hits += 1
+        match = _XID.search(line)
+        if match is not None:
+            device, code, cause = match[1], int(match[2]), of_xid.get(int(match[2]), "gpu_other")
+            device = device.split(b".")[0]
+        else:
+            special = _special(line, rules)
+            if special is None:
+                log.drop("a line of the driver without a device", number)
                 continue
-            start = chunk.rfind(b"\n", 0, at) + 1
-            done = chunk.find(b"\n", at)
-            done = len(chunk) if done < 0 else done
-            line = chunk[start:done]
-            number += chunk.count(b"\n", counted, start)
-            counted = start
-            match = _XID.search(line)
-            if match is not None:
-                device, code, cause = match[1], int(match[2]), of_xid.get(int(match[2]), "gpu_other")
-                device = device.split(b".")[0]
-            else:
-                special = _special(line, rules)
-                if special is None:
-                    log.drop("a line of the driver without a device", number)
-                    continue
-                device, code, cause = special
-            try:
-                moment, node = stamp.read(line, number)
-            except LogError:
-                raise
-            except (ValueError, KeyError, IndexError) as error:
-                log.drop(
-                    str(error) if isinstance(error, _NoMomentError) else "no moment that can be read",
-                    number,
-                )
-                continue
-            used += 1
-            if moment < source.first:
-                source.first = moment
-            if moment > source.last:
-                source.last = moment
-            key = (node, device, code)
-            tally = counts.setdefault(code, [0, 0])
-            tally[0] += 1
-            if code in applications:
-                last = noise.get(key)
-                if last is None or abs(moment - last) > SAME_CODE:
-                    tally[1] += 1
-                noise[key] = moment
-                continue
-            mine = groups.setdefault((*key, cause), [])
-            if mine and -SAME_CODE <= moment - mine[-1][1] <= SAME_CODE:
-                mine[-1][0] = min(mine[-1][0], moment)
-                mine[-1][1] = max(mine[-1][1], moment)
-                mine[-1][2] += 1
-            else:
-                mine.append([moment, moment, 1, number])
+            device, code, cause = special
+        try:
+            moment, node = stamp.read(line, number)
+        except LogError:
+            raise
+        except (ValueError, KeyError, IndexError) as error:
+            log.drop(
+                str(error) if isinstance(error, _NoMomentError) else "no moment that can be read",
+                number,
+            )
+            continue
+        used += 1
+        if moment < source.first:
+            source.first = moment
+        if moment > source.last:
+            source.last = moment
+        key = (node, device, code)
+        tally = counts.setdefault(code, [0, 0])
+        tally[0] += 1
+        if code in applications:
+            last = noise.get(key)
+            if last is None or abs(moment - last) > SAME_CODE:
+                tally[1] += 1
+            noise[key] = moment
+            continue
+        mine = groups.setdefault((*key, cause), [])
+        if mine and -SAME_CODE <= moment - mine[-1][1] <= SAME_CODE:
+            mine[-1][0] = min(mine[-1][0], moment)
+            mine[-1][1] = max(mine[-1][1], moment)
+            mine[-1][2] += 1
+        else:
+            mine.append([moment, moment, 1, number])
     source.rows = used
-    if source.lines > used:
-        log.drop("other lines of the kernel", 1, source.lines - used)
+    if source.lines > hits:
+        log.drop("other lines of the kernel", 1, source.lines - hits)
     if stamp.jumps:
         tables.findings.append(f"{log.file}: on {stamp.jumps:,} lines the clock of a host falls by more than a minute")
     for (node, device, code, cause), mine in groups.items():
@@ -111,6 +100,7 @@ def read_kernel(log: Log) -> None:
                     "kernel", first, last, node, cause, f"xid {code}" if code else "kernel text", log.file,
                     int(begun), part="nic" if cause == "nic" else "gpu", part_id=device.decode(),
                     severity="info" if code in rules.harmless else "fatal", raw_count=int(count),
+                    is_fault=True,
                 )
             )  # fmt: skip
 

@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from analysis.logs.health import Point
 from analysis.logs.tables import Attempt, Event, LogError
 
 if TYPE_CHECKING:
@@ -340,3 +341,63 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return value["number"] if value.get("set") and not value.get("infinite") else None
     return value
+
+
+# slurmctld.log.
+
+_STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?")
+
+_RETURNS = ("IDLE", "RESUME", "UNDRAIN", "MIXED", "ALLOCATED", "UP")
+
+
+def read_slurmctld(log: Log) -> None:
+    """Read what the controller does with nodes and says of them; rules say which lines these are."""
+    rules, source = log.rules, log.source
+    hits, jumps, last = 0, 0, -math.inf
+    for number, raw in log.holding(dict.fromkeys(rule["holds"] for rule in rules.slurmctld)):
+        hits += 1
+        stamp = _STAMP.search(raw, 0, 64)
+        if stamp is None:
+            log.drop("no moment that can be read; set LogTimeFormat=rfc5424_ms", number)
+            continue
+        text = raw[stamp.end() :].decode("utf-8", errors="replace").rstrip()
+        rule, match = next(
+            ((each, found) for each in rules.slurmctld if (found := each["match"].search(text)) is not None),
+            (None, None),
+        )
+        if rule is None or match is None:
+            log.drop("other lines of slurmctld", number)
+            continue
+        found = match.groupdict()
+        try:
+            moment = log.clock.read(stamp[0].decode().replace(",", "."), number, "log")
+            names = log.reading.hosts.expand(found["node"])
+        except LogError:
+            raise
+        except ValueError as error:
+            log.drop("a list of hosts that was cut" if "host" in str(error) else "no moment that can be read", number)
+            continue
+        jumps += moment < last - 60
+        last = moment
+        source.rows += 1
+        source.saw(moment)
+        does = str(rule["does"])
+        if does == "job":
+            log.tables.blamed.setdefault(found["job"], []).extend((moment, name) for name in names)
+            continue
+        state, reason = found.get("state") or "", found.get("reason") or str(rule.get("reason", ""))
+        if does == "state":
+            words = re.split(r"[+,]", state.rstrip("*~#$@^!%-.").upper())
+            does = "up" if set(words) <= set(_RETURNS) else "down"
+        cause, basis = rules.cause_of(reason)
+        responded = float(found.get("responded") or "nan")
+        for name in names:
+            log.reading.points.append(
+                Point(moment, name, does, "state", "slurmctld", log.file, number, cause, basis,
+                      rules.is_planned(state, reason), rules.repair_of(reason), text=reason,
+                      t_lo=responded if 0 < responded < moment else math.nan)
+            )  # fmt: skip
+    if source.lines > hits:
+        log.drop("other lines of slurmctld", 1, source.lines - hits)
+    if jumps:
+        log.tables.findings.append(f"{log.file}: on {jumps:,} lines the clock falls by more than a minute")

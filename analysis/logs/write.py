@@ -166,6 +166,9 @@ def scenario(fitted: Fitted, tables: Tables) -> tuple[dict[str, Any], list[str]]
         assumed.append("a step takes 10 s: no training log")
     restart = training.restart_s if training is not None else None
     if restart is None:
+        again = [p.t1 - p.t0 for p in tables.phases if p.phase == "initialize"]
+        restart = float(np.median(again)) if again else None
+    if restart is None:
         assumed.append("initialize 5 min: no training log")
     interval = training.checkpoint_s if training is not None else None
     if interval is None:

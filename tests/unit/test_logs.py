@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import itertools
+import json
 import math
 import random
 from collections import Counter
@@ -22,7 +24,8 @@ from analysis.logs.pipeline import Request
 from analysis.logs.tables import Clock, HostLists, LogError, NoModelError
 from tests import log_writers
 from tests.cases import cases
-from tests.log_writers import START, Fault, drawn, name, write
+from tests.log_writers import START, Fault, drawn, kubernetes, name, nvsentinel, slurmctld, utc, write
+from tests.pace import SEED, budget
 
 if TYPE_CHECKING:
     from analysis.logs.events import History
@@ -96,6 +99,234 @@ def test_codes_in_each_form(form: str, tmp_path: Path) -> None:
     ]
     assert tables.groups == {48: [3 * len(faults), len(faults)]}
     assert sum(row.number for row in tables.dropped if row.rule == "other lines of the kernel") == len(lines)
+
+
+STATES = {
+    "slurmctld": slurmctld, "kubernetes": kubernetes, "nvsentinel": nvsentinel,
+}  # fmt: skip
+
+
+@cases(
+    ("kind", "form"),
+    [
+        ("slurmctld", ""), ("slurmctld", "America/Chicago"), ("kubernetes", "core"), ("kubernetes", "events.k8s.io"),
+        ("nvsentinel", "plain"), ("nvsentinel", "store"),
+    ],
+)  # fmt: skip
+def test_states_in_each_format(kind: str, form: str, tmp_path: Path) -> None:
+    """Start, end and node of every outage come out as they went in, split, reversed and repeated; causes where told."""
+    faults = drawn(1)
+    text = STATES[kind](faults, form)
+    zones = [form if "/" in form else "UTC"]
+    (path,) = write(tmp_path, log_txt=text)
+    tables, history = read(tmp_path, path, zones=["UTC", *(f"log.txt={zone}" for zone in zones)])
+    assert tables.sources[1].kind == kind
+    told = [row if kind != "kubernetes" else (*row[:3], "not_responding") for row in expected(faults)]
+    assert found(history) == told
+    assert tables.sources[1].lines == text.count("\n") + (form == "core")
+    if form == "core":
+        return
+    rows = text.splitlines(keepends=True)
+    middle = len(rows) // 2
+    parts = write(tmp_path, a_txt="".join(rows[:middle]), b_txt="".join(rows[middle - 9 :]), c_txt=text)
+    zones += [f"{part}={zones[0]}" for part in ("a.txt", "b.txt", "c.txt")]
+    _, again = read(tmp_path, *reversed(parts), zones=["UTC", *zones[1:]])
+    assert found(again) == told
+
+
+def test_a_controller_that_contradicts_itself(tmp_path: Path) -> None:
+    """An answer alone may end an outage; one that an operator ends later did not, nor one before a reboot is seen."""
+    day = "[2025-01-07T"
+    text = f"""{day}08:16:40.002] error: Nodes gpu[017-018] not responding, setting DOWN
+{day}08:16:40.003] requeue job JobId=90211 due to failure of node gpu017
+{day}08:40:12.881] Node gpu017 now responding
+{day}08:40:12.900] validate_node_specs: Node gpu017 unexpectedly rebooted boot_time=1736239100 last response=1736237000
+{day}08:50:00.000] Node gpu018 now responding
+{day}09:02:10.118] update_node: node gpu017 reason set to: RMA ticket 4471
+{day}09:02:10.118] update_node: node gpu017 state set to DRAINED
+{day}12:00:00.000] update_node: node gpu018 state set to IDLE
+{day}13:00:00.000] drain_nodes: node gpu020 state set to DRAIN
+{day}13:00:00.000] update_node: node gpu021 reason set to: scheduled maintenance
+{day}13:00:00.000] update_node: node gpu021 state set to DRAINED
+{day}14:00:00.000] error: Nodes gpu[022- not responding, setting DOWN
+{day}15:00:00.000] update_node: node gpu017 state set to RESUME
+{day}15:00:00.000] update_node: node gpu020 state set to RESUME
+"""
+    (path,) = write(tmp_path, slurmctld_log=text)
+    tables, history = read(tmp_path, path)
+    hour = START + DAY
+    assert [(e.node, round(e.t - hour), e.t_end - hour, e.repair_kind) for e in history.outages] == [
+        ("gpu017", 8 * 3600 + 1000, 15 * 3600, "swap"),
+        ("gpu018", 8 * 3600 + 1000, 12 * 3600, ""),
+        ("gpu020", 13 * 3600, 15 * 3600, ""),
+    ]
+    assert [e.node for e in tables.events if e.planned] == ["gpu021"]
+    assert tables.blamed == {"90211": [(pytest.approx(hour + 8 * 3600 + 1000, abs=1), "gpu017")]}
+    assert [(row.rule, row.number) for row in tables.dropped] == [("a list of hosts that was cut", 1)]
+
+
+def test_nodes_seen_now_and_then(tmp_path: Path) -> None:
+    """Snapshots of nodes, a file each, give exposure, outages that last, and the end of those in between."""
+    hour = 3600.0
+    faults = [
+        Fault(name(0), START + 2.5 * hour, START + 5.5 * hour, "nic"),
+        Fault(name(1), START + 3.2 * hour, START + 3.6 * hour, "nic"),
+        Fault(name(2), START + 8.1 * hour, math.nan, "nic"),
+        Fault(name(3), START - hour, START + 4.5 * hour, "nic"),
+    ]
+    texts = log_writers.snapshots(faults, 16, [START + at * hour for at in range(11)])
+    files = write(tmp_path, **{f"n{at}_json": text for at, text in enumerate(texts)})
+    request = Request(list(reversed(files)))
+    tables, reading = pipeline.read(request)
+    assert {source.kind for source in tables.sources} == {"nodes"}
+    history = pipeline.history_of(request, tables, reading)
+    assert (len(history.nodes), history.gpus.tolist(), history.basis) == (16, [8] * 16, "inventory")
+    spans = [(e.node, (e.t - START) / hour, (history.until(e) - START) / hour) for e in history.outages]
+    assert spans == [
+        ("gpu000", 2.5, 5.5), ("gpu001", pytest.approx(3.3), 3.6), ("gpu002", 8.1, pytest.approx(10, abs=1e-3)),
+    ]  # fmt: skip
+    assert [e.node for e in tables.events if e.planned] == ["gpu003"], "out before anybody looked is no failure"
+
+
+def test_cordons(tmp_path: Path) -> None:
+    """A cordon alone is planned; one of a node that is out lasts with it; a burst is two moments, not many."""
+    rows = [
+        ("NodeNotSchedulable", "a", 1, 1), ("NodeSchedulable", "a", 5, 5), ("NodeNotReady", "b", 2, 2),
+        ("NodeNotSchedulable", "b", 3, 3), ("NodeReady", "b", 4, 4), ("NodeSchedulable", "b", 6, 6),
+        ("NodeNotReady", "c", 1, 7), ("NodeReady", "c", 2, 8), ("KernelOops", "c", 7, 7), ("OOMKilling", "c", 7, 7),
+    ]  # fmt: skip
+    items = [
+        {"reason": reason, "count": 9, "involvedObject": {"kind": "Node", "name": node},
+         "firstTimestamp": utc(START + 3600 * first), "lastTimestamp": utc(START + 3600 * last)}
+        for reason, node, first, last in rows
+    ]  # fmt: skip
+    (path,) = write(tmp_path, events_json="\n".join(map(json.dumps, items)))
+    request = Request([path], nodes=3)
+    tables, reading = pipeline.read(request)
+    history = pipeline.history_of(request, tables, reading)
+    assert [(e.node, (e.t - START) / 3600, (e.t_end - START) / 3600, e.cause) for e in history.outages] == [
+        ("c", 1, 2, "not_responding"), ("b", 2, 6, "not_responding"), ("c", 7, 8, "reboot"),
+    ]  # fmt: skip
+    assert [e.node for e in tables.events if e.planned] == ["a"]
+    assert [row.rule for row in tables.dropped] == ["events of nodes that say nothing of outages: OOMKilling"]
+
+
+def test_samples_of_time_series(tmp_path: Path) -> None:
+    """Outages come out to a sample, codes when they change; parts of a series are one; gaps are not watched."""
+    faults = [fault for fault in drawn(7, nodes=16, days=12.0) if fault.start > START + 900]
+    begin, end = START, START + 12 * DAY
+    whole = write(tmp_path, up_json=log_writers.prometheus(faults, 16, begin, end, 300.0))
+    request = Request(whole)
+    tables, reading = pipeline.read(request)
+    one = pipeline.history_of(request, tables, reading)
+    seen = [f for f in faults if math.isnan(f.end) or math.ceil(f.start / 300) < math.ceil(f.end / 300)]
+    assert [e.node for e in one.outages] == [
+        f.node for f in sorted(seen, key=lambda f: (math.ceil(f.start / 300), f.node))
+    ]
+    for event in one.outages:
+        assert any(event.t_lo <= f.start <= event.t for f in faults if f.node == event.node)
+        assert event.t - event.t_lo == 300
+    assert len(one.nodes) == 16
+    cuts = [begin, begin + 3 * DAY, begin + 7 * DAY, end]
+    parts = write(tmp_path, **{
+        f"p{at}_json": log_writers.prometheus(faults, 16, low, high, 300.0)
+        for at, (low, high) in enumerate(itertools.pairwise(cuts))
+    })  # fmt: skip
+    request = Request([*reversed(parts), *whole])
+    tables, reading = pipeline.read(request)
+    assert found(pipeline.history_of(request, tables, reading)) == found(one)
+    request = Request([parts[0], parts[2]])
+    tables, reading = pipeline.read(request)
+    without = pipeline.history_of(request, tables, reading)
+    assert one.in_service - without.in_service == pytest.approx(16 * 4 * DAY, rel=0.01)
+    codes = log_writers.prometheus(faults, 16, begin, end, 300.0, "DCGM_FI_DEV_XID_ERRORS")
+    request = Request([*whole, *write(tmp_path, codes_json=codes)])
+    tables, reading = pipeline.read(request)
+    history = pipeline.history_of(request, tables, reading)
+    first = {}
+    for fault in faults:
+        if fault.cause in log_writers.CODES:
+            first.setdefault(fault.node, fault)  # the same code again shows no change
+    assert [(e.node, e.cause) for e in history.faults] == [
+        (f.node, f.cause) for f in sorted(first.values(), key=lambda f: (math.ceil((f.start - 40) / 300), f.node))
+    ]
+
+
+def test_counters_and_codes_of_time_series(tmp_path: Path) -> None:
+    """A counter that falls began anew, what stood before is no fault, and codes of programs are none."""
+    values = {
+        ("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", ""): [2, 2, 3, 0, 1],
+        ("DCGM_FI_DEV_XID_ERRORS", ""): [79, 79, 13, 48, 0],
+        ("DCGM_EXP_XID_ERRORS_COUNT", "119"): [0, 0, 0, 0, 1],
+        ("DCGM_FI_DEV_GPU_TEMP", ""): [50, 60, 70, "NaN", 50],
+        ("DCGM_FI_DEV_ROW_REMAP_FAILURE", ""): [0, "NaN", 0, 0, 0],
+    }
+    result = [
+        {"metric": {"__name__": metric, "Hostname": f"n{at}", "gpu": "0", **({"xid": xid} if xid else {})},
+         "values": [[START + 600 * number, str(value)] for number, value in enumerate(row)]}
+        for at, ((metric, xid), row) in enumerate(values.items())
+    ]  # fmt: skip
+    text = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
+    tables, _ = pipeline.read(Request(write(tmp_path, dcgm_json=text)))
+    assert sorted((e.node, (e.t - START) / 600, e.cause_basis) for e in tables.events) == [
+        ("n0", 2, "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"), ("n0", 4, "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"),
+        ("n1", 3, "xid 48"), ("n2", 4, "xid 119"),
+    ]  # fmt: skip
+    assert {row.rule: row.number for row in tables.dropped} == {
+        "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS: what stood before the first sample": 1,
+        "DCGM_FI_DEV_XID_ERRORS: what stood before the first sample": 1,
+        "DCGM_FI_DEV_XID_ERRORS: codes that programs cause": 1,
+        "series of a metric that no rule knows: DCGM_FI_DEV_GPU_TEMP": 1,
+        "samples that are no number": 1,
+    }
+
+
+def test_first_failures_of_torchrun(tmp_path: Path) -> None:
+    """A signal names the node of a job's end, an error of the program does not, and the earliest report counts."""
+    at = START + 10 * DAY
+    rows = [{**jobs()[0], "id": number, "end": at + 3600 * number} for number in range(4)]
+    reports = [(0, 20, "gpu017", -9), (1, 20, "gpu017", -15), (1, 30, "gpu018.example.org", -6), (2, 10, "gpu019", 1),
+               (2, 20, "gpu020", -6), (3, 9000, "gpu021", -9)]  # fmt: skip
+    text = "".join(log_writers.torchrun(at + 3600 * job - 60 + late, host, code) for job, late, host, code in reports)
+    faults = [Fault(name(60), START + DAY, START + 2 * DAY, "nic")]
+    text = "noise\n" * 2000 + text + "Root Cause (first observed failure):"
+    files = write(
+        tmp_path, sacct_txt=log_writers.sacct(rows), train_log=text,
+        events_txt=log_writers.node_events(faults),
+    )  # fmt: skip
+    request = Request(files, nodes=64, zones=["UTC"])
+    tables, reading = pipeline.read(request)
+    history = pipeline.history_of(request, tables, reading)
+    blame(tables, history, reading.rules, reading.hosts)
+    assert [a.blamed_node for a in tables.attempts] == ["gpu017", "gpu018", "", ""]
+    assert not history.faults
+    assert {row.rule: row.number for row in tables.dropped if "train" in row.source} == {
+        "a report of torchrun that was cut": 1, "other lines of training": 2000 + 7 * len(reports),
+    }  # fmt: skip
+
+
+def test_restarts_inside_a_job(tmp_path: Path) -> None:
+    """Cycles stand in the place of the run that they divide, and the phases of a restart are those of all its nodes."""
+    begin = START + 5 * DAY
+    cycles = [
+        {"job_id": 7, "attempt_index": 0, "cycle_number": at, "cycle_start_time": utc(begin + at * DAY)[:-1],
+         "cycle_end_time": utc(begin + (at + 1) * DAY - 60) if at < 2 else None, "active_nodes": "gpu[000-031]",
+         "standby_nodes": "gpu[032-033]", "active_ranks": 256}
+        for at in range(3)
+    ]  # fmt: skip
+    job = {**jobs()[0], "start": begin, "end": begin + 2.5 * DAY, "state": "TIMEOUT"}
+    files = write(
+        tmp_path, cycle_info="\n".join(map(json.dumps, cycles)), sacct_txt=log_writers.sacct([job, *jobs()[1:]]),
+        launcher_log="starting\n" + log_writers.nvrx(4, begin) + log_writers.nvrx(5, begin + DAY),
+    )  # fmt: skip
+    tables, _ = pipeline.read(Request(files, zones=["UTC"]))
+    assert [(a.attempt, a.end_state, a.gpus, a.user) for a in tables.attempts if a.job == "7"] == [
+        (0, "FAILED", 256, "u1"), (1, "FAILED", 256, "u1"), (2, "TIMEOUT", 256, "u1"),
+    ]  # fmt: skip
+    assert len(tables.attempts) == 5
+    assert [(p.attempt, p.phase, p.t1 - p.t0) for p in tables.phases] == [
+        (4, "teardown", 31), (4, "initialize", 90), (5, "teardown", 31), (5, "initialize", 90),
+    ]  # fmt: skip
 
 
 @cases(
@@ -293,16 +524,25 @@ def test_any_bytes(kind: str, tmp_path: Path) -> None:
         "kernel": log_writers.kernel([log_writers.xid(f) for f in drawn(1) if f.cause in log_writers.CODES], "iso"),
         "goodput": '{"job_name": "t", "job_start_time": 1736143800.0}\n'
         '{"job_name": "t", "step_count": 0, "step_start_time": 1736143900.0}\n',
+        "slurmctld": slurmctld(drawn(1)),
+        "kubernetes": kubernetes(drawn(1), "lines"),
+        "nodes": log_writers.snapshots(drawn(1), 4, [START + DAY])[0],
+        "nvsentinel": nvsentinel(drawn(1)),
+        "prometheus": log_writers.prometheus(drawn(1), 2, START, START + DAY, 3600.0),
+        "torchrun": log_writers.torchrun(START, "gpu001", -9) * 3,
+        "nvrx": log_writers.nvrx(1, START),
+        "cycles": '{"job_id": 7, "cycle_number": 1, "cycle_start_time": "2025-02-03T14:11:40", "cycle_end_time": null, '
+        '"active_nodes": "gpu[000-003]"}\n' * 2,
     }
-    generator = random.Random(3)
-    for _ in range(40):
+    generator = random.Random(SEED)
+    for _ in range(budget(100)):
         content = bytearray(texts[kind].encode())
         for _ in range(5):
             at = generator.randrange(len(content))
             content[at : at + generator.randrange(3)] = generator.randbytes(generator.randrange(3)).replace(b"\0", b"x")
         path = tmp_path / "log"
         path.write_bytes(bytes(content))
-        request = Request([str(path)], zones=["UTC"], kinds={str(path): kind}, nodes=2000)
+        request = Request([str(path)], zones=["UTC"], kinds={str(path): kind}, nodes=200)
         try:
             tables, reading = pipeline.read(request)
             pipeline.history_of(request, tables, reading)
