@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from analysis.logs.health import Point, Run, Snapshot
-    from analysis.logs.tables import Clock, HostLists, Rules, Source, Tables
+    from analysis.logs.tables import Attempt, Clock, HostLists, Rules, Source, Tables
 
 LOOK = 1000
 """Lines that say what kind of log it is."""
@@ -47,6 +47,8 @@ class Reading:
     series: dict[tuple[str, str, str], list[Run]] = field(default_factory=dict)
     """Runs of equal samples, by metric, node and what of it."""
     snapshots: list[Snapshot] = field(default_factory=list)
+    cycles: list[Attempt] = field(default_factory=list)
+    """What ran between two restarts inside one run of a job."""
 
 
 class Log:

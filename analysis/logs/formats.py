@@ -84,8 +84,9 @@ def read_files(
             )
         before += size or 0
         progress(before >> 20, total)
+    slurm.close(reading.tables)
+    training.close(reading)
     health.close(reading)
-    training.close(reading.tables)
 
 
 def _advanced(progress: Callable[[int, int | None], None], before: int, total: int | None, read: int) -> None:

@@ -10,9 +10,12 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import operator
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from analysis.logs.health import Point
 from analysis.logs.tables import Attempt, Event, LogError
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from analysis.logs.files import Log
+    from analysis.logs.tables import Tables
 
 EXPORTS = {
     "node-events": "sacctmgr -P list event all_time event=node "
@@ -127,32 +131,24 @@ def read_sacct(log: Log) -> None:
         raise LogError(f"{log.file}:{number}: lacks the column JobIDRaw; export it with {EXPORTS['sacct']}")
     of_jobid = columns.get("jobid", identity)
 
-    def value(row: Sequence[str], name: str) -> str:
-        at = columns.get(name, -1)
-        return row[at].strip() if at >= 0 else ""
-
-    fields_of = [columns.get(name, -1) for name in _SACCT]
-    whole = "elapsedraw" in columns
-    makers = _Attempts(log)
+    # A column that the export lacks is an empty field behind the last one.
+    of_row = operator.itemgetter(identity, *(columns.get(name, width) for name in _SACCT))
+    keep = _Attempts(log).add
     for number, row in _joined(lines, delimiter, width, log):
-        job = row[identity].strip()
+        row.append("")
+        texts = of_row(row)
+        job, elapsed, tres = texts[0], texts[-2], texts[-1]
         if "." in job or "." in row[of_jobid]:
             log.drop("steps of jobs", number)
             continue
         if job.lower() in ("jobidraw", "jobid"):
             log.drop("a header that is repeated", number)
             continue
-        submit, eligible, start, end, state, nodes, count, tres, user, partition, failed, restarts, limit, elapsed = (
-            row[at].strip() if at >= 0 else "" for at in fields_of
-        )
         gpus = _GPUS.search(tres)
-        makers.add(
-            number, job, state, (submit, eligible, start, end), nodes, count,
-            int(gpus[1]) if gpus else sum(map(int, _TYPED_GPUS.findall(tres))), user, partition, failed, restarts,
-            60 * float(limit) if limit.isdigit() else math.nan,
-            float(elapsed) if whole and elapsed.isdigit() else math.nan,
+        keep(
+            number, int(gpus[1]) if gpus else sum(map(int, _TYPED_GPUS.findall(tres))),
+            float(elapsed) if elapsed.isdigit() else math.nan, texts[:-2],
         )  # fmt: skip
-    makers.finish()
 
 
 _SACCT = [
@@ -163,13 +159,13 @@ _SACCT = [
     "state",
     "nodelist",
     "nnodes",
-    "alloctres",
     "user",
     "partition",
     "failednode",
     "restarts",
     "timelimitraw",
     "elapsedraw",
+    "alloctres",
 ]
 
 
@@ -185,7 +181,7 @@ def _joined(lines: Iterator[tuple[int, str]], delimiter: str, width: int, log: L
             row.pop()
         if not held:
             if len(row) == width:
-                yield number, row
+                yield number, [each.strip() for each in row] if " " in text else row
                 continue
             if not text.strip():
                 continue
@@ -199,40 +195,34 @@ def _joined(lines: Iterator[tuple[int, str]], delimiter: str, width: int, log: L
                 held, began, parts = joined, began if held else number, parts + 1
             continue
         if len(row) == width or (len(row) == width + 1 and not row[-1]):
-            yield began or number, row[:width]
+            yield began or number, [each.strip() for each in row[:width]]
         else:
             log.drop("a record that was cut", began or number)
             alone = text.split(delimiter)
             if held and len(alone) == width:
-                yield number, alone
+                yield number, [each.strip() for each in alone]
         held, began, parts = "", 0, 0
     if held:
         log.drop("a record that was cut", began)
 
 
 class _Attempts:
-    """Makes attempts of job records, and looks at all of them together."""
+    """Makes attempts of the job records of a file; equal texts are kept once."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._seen = {hash((row.job, str(row.t_start), row.t_submit)) for row in log.tables.attempts}
         self._same: dict[str, str] = {}
-        self._records: Counter[str] = Counter(row.job for row in log.tables.attempts)
-        self._restarts: dict[str, int] = {}
-        self._starts: Counter[float] = Counter()
+        self._limits: dict[str, float] = {}
 
-    def add(
-        self, line: int, job: str, state: str, moments: Sequence[str], nodes: str, count: str, gpus: int, user: str,
-        partition: str, failed: str, restarts: str, limit: float, elapsed: float,
-    ) -> None:  # fmt: skip
-        """Keep a record."""
-        log, source = self._log, self._log.source
-        read = log.clock.read
+    def add(self, line: int, gpus: int, elapsed: float, texts: Sequence[str]) -> None:
+        """Keep a record: its line, GPUs, run time [s], and as texts the job and the first twelve fields of `_SACCT`."""
+        job, submit, eligible, start, end, state, nodes, count, user, partition, failed, restarts, limit = texts
+        log, source, read = self._log, self._log.source, self._log.clock.read
         try:
-            submit, eligible, start, end = (
-                read(text, line, column) if text and text[0].isdigit() and text != "0" else math.nan
-                for text, column in zip(moments, ("submit", "", "", "end"), strict=True)
-            )
+            t_submit = read(submit, line, "submit") if "0" < submit < ":" else math.nan
+            t_eligible = t_submit if eligible == submit else read(eligible, line) if "0" < eligible < ":" else math.nan
+            t_start = read(start, line) if "0" < start < ":" else math.nan
+            t_end = read(end, line, "end") if "0" < end < ":" else math.nan
         except LogError:
             raise
         except ValueError:
@@ -242,57 +232,101 @@ class _Attempts:
         if state not in log.rules.states:
             log.drop("an unknown state", line)
             return
-        key = hash((job, str(start), submit))
-        if key in self._seen:
-            log.drop("a record that is repeated", line)
-            return
-        if end < start - 3600 * (not math.isnan(elapsed)):
+        if elapsed != elapsed:
+            elapsed = t_end - t_start
+            if elapsed < 0:
+                log.drop("ends before it starts", line)
+                return
+        elif t_end < t_start - 3600:
             log.drop("ends before it starts", line)
             return
-        self._seen.add(key)
-        same = self._same
-        state, user, partition, nodes = (same.setdefault(text, text) for text in (state, user, partition, nodes))
-        number = self._records[job]
-        self._records[job] += 1
-        again = int(restarts) if restarts.isdigit() else 0
-        if again:
-            self._restarts[job] = max(again, self._restarts.get(job, 0))
+        elif abs(abs(t_end - t_start - elapsed) - 3600) <= 1:
+            t_end = t_start + elapsed  # an hour that occurs twice, and the wrong one
+        if t_submit == t_start:
+            t_start = t_submit  # one object for both
+        same = self._same.setdefault
         if nodes.startswith(("None", "(null)")):
             nodes = ""
-        if math.isnan(elapsed):
-            elapsed = end - start
-        elif abs(abs(end - start - elapsed) - 3600) <= 1:
-            end = start + elapsed  # an hour that occurs twice, and the wrong one
+        seconds = self._limits.get(limit)
+        if seconds is None:
+            seconds = self._limits[limit] = 60 * float(limit) if limit.isdigit() else math.nan
         log.tables.attempts.append(
             Attempt(
-                job, number, nodes, int(count) if count.isdigit() else 0, gpus, submit, eligible, start, end, elapsed,
-                state, user, partition, limit, again, failed, file=log.file, line=line,
+                job, 0, same(nodes, nodes), int(count) if count.isdigit() else 0, gpus, t_submit, t_eligible, t_start,
+                t_end, elapsed, same(state, state), same(user, user), same(partition, partition), seconds,
+                int(restarts) if restarts.isdigit() else 0, failed, file=log.file, line=line,
             )
         )  # fmt: skip
         source.rows += 1
-        for moment in (start, end):
-            if not math.isnan(moment):
-                source.saw(moment)
-        if start == start:
-            self._starts[start] += 1
+        if t_start < source.first:
+            source.first = t_start
+        if t_start > source.last:
+            source.last = t_start
+        if t_end > source.last:
+            source.last = t_end
 
-    def finish(self) -> None:
-        """Say what an export lacks: earlier runs of requeued jobs, or the true starts of those that were cut."""
-        tables, file = self._log.tables, self._log.file
-        lacking = sum(self._records[job] <= again for job, again in self._restarts.items())
-        if lacking:
-            tables.findings.append(
-                f"{file}: {lacking:,} jobs were restarted and their earlier runs are missing, with the failures that "
-                f"ended them; export with sacct -D"
+
+def close(tables: Tables) -> None:
+    """Give the runs of each job their numbers, and say what an export lacks.
+
+    Raises
+    ------
+    LogError
+        If ``sacct -T`` has cut the runs.
+    """
+    rows = tables.attempts
+    if not rows:
+        return
+    _refuse_cut(rows)
+    keys = np.fromiter((hash(row.job) for row in rows), dtype=np.int64, count=len(rows))
+    order = np.argsort(keys, kind="stable")
+    edges = np.flatnonzero(np.diff(keys[order], prepend=keys[order[0]] - 1, append=keys[order[-1]] - 1))
+    several = np.diff(edges) > 1
+    alone = np.ones(len(rows), dtype=np.bool_)
+    repeated: set[int] = set()
+    lacking: Counter[str] = Counter()
+    for begin, end in zip(edges[:-1][several].tolist(), edges[1:][several].tolist(), strict=True):
+        alone[order[begin:end]] = False
+        runs: dict[str, dict[tuple[str, float], Attempt]] = defaultdict(dict)
+        for at in order[begin:end].tolist():
+            row = rows[at]
+            mine, key = runs[row.job], (str(row.t_start), row.t_submit)
+            if key in mine:
+                repeated.add(at)
+                tables.drop(row.file, "a record that is repeated", row.line)
+            else:
+                row.attempt = len(mine)
+                mine[key] = row
+        for mine in runs.values():
+            again = max(mine.values(), key=lambda row: row.restarts)
+            lacking[again.file] += len(mine) <= again.restarts
+    for at, row in enumerate(rows):
+        if row.restarts and alone[at]:
+            lacking[row.file] += 1
+    if repeated:
+        dropped = Counter(rows[at].file for at in repeated)
+        for source in tables.sources:
+            source.rows -= dropped[source.file]
+        rows[:] = [row for at, row in enumerate(rows) if at not in repeated]
+    tables.findings += [
+        f"{file}: {number:,} jobs were restarted and their earlier runs are missing, with the failures that ended "
+        f"them; export with sacct -D"
+        for file, number in lacking.items()
+        if number
+    ]
+
+
+def _refuse_cut(rows: Sequence[Attempt]) -> None:
+    """Refuse a file of which many jobs start at the same moment, the first one."""
+    for file, group in itertools.groupby(rows, key=lambda row: row.file):
+        starts = np.array([row.t_start for row in group])
+        starts = starts[~np.isnan(starts)]
+        same = int((starts == starts.min()).sum()) if len(starts) else 0
+        if same >= max(20, 0.05 * len(starts)):
+            raise LogError(
+                f"{file}: {same:,} of {len(starts):,} jobs start at the first moment of the file; sacct -T has cut "
+                f"their run times: export without -T"
             )
-        if self._starts:
-            first = min(self._starts)
-            same, total = self._starts[first], self._starts.total()
-            if same >= max(20, 0.05 * total):
-                raise LogError(
-                    f"{file}: {same:,} of {total:,} jobs start at the first moment of the file; sacct -T has cut "
-                    f"their run times: export without -T"
-                )
 
 
 def read_sacct_json(log: Log) -> None:
@@ -305,7 +339,7 @@ def read_sacct_json(log: Log) -> None:
         raise LogError(f"{log.file}:{error.lineno}: is no complete JSON ({error.msg.lower()})") from None
     except (TypeError, KeyError, RecursionError):
         raise LogError(f"{log.file}:1: has no list of jobs; export it with sacct -a -D --json") from None
-    makers = _Attempts(log)
+    keep = _Attempts(log).add
     for at, job in enumerate(jobs, 1):
         try:
             times = {
@@ -321,19 +355,21 @@ def read_sacct_json(log: Log) -> None:
                     int(_plain(each["count"]) or 0) for each in tres if str(each.get("name", "")).startswith("gpu:")
                 ]
             limit = _plain(job["time"].get("limit"))
-            makers.add(
-                at, str(job["job_id"]), state[0] if isinstance(state, list) else str(state),
-                [str(times[name] or "") for name in ("submission", "eligible", "start", "end")],
-                str(job.get("nodes") or ""), str(_plain(job.get("allocation_nodes")) or 0), sum(gpus),
-                str(job.get("user") or ""), str(job.get("partition") or ""), str(job.get("failed_node") or ""),
-                str(_plain(job.get("restart_cnt")) or 0), math.nan if limit is None else 60 * float(limit),
-                math.nan if times["elapsed"] is None else float(times["elapsed"]),
+            keep(
+                at, sum(gpus), math.nan if times["elapsed"] is None else float(times["elapsed"]),
+                [
+                    str(job["job_id"]),
+                    *(str(times[name] or "") for name in ("submission", "eligible", "start", "end")),
+                    state[0] if isinstance(state, list) else str(state), str(job.get("nodes") or ""),
+                    str(_plain(job.get("allocation_nodes")) or 0), str(job.get("user") or ""),
+                    str(job.get("partition") or ""), str(job.get("failed_node") or ""),
+                    str(_plain(job.get("restart_cnt")) or 0), "" if limit is None else str(limit),
+                ],
             )  # fmt: skip
         except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
             if isinstance(error, LogError):
                 raise
             log.drop("a job without its fields", at)
-    makers.finish()
 
 
 def _plain(value: Any) -> Any:

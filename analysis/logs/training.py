@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 from analysis.logs.tables import Attempt, Event, LogError, Phase
 
 if TYPE_CHECKING:
-    from analysis.logs.files import Log
-    from analysis.logs.tables import Tables
+    from analysis.logs.files import Log, Reading
 
 # ml-goodput-measurement: one JSON object a line.
 
@@ -205,31 +204,25 @@ def read_cycles(log: Log) -> None:
         for moment in (begin, end):
             if not math.isnan(moment):
                 log.source.saw(moment)
-        log.tables.attempts.append(
-            Attempt(job, number, nodes, size, count, math.nan, math.nan, begin, end, end - begin, _CYCLE,
+        log.reading.cycles.append(
+            Attempt(job, number, nodes, size, count, math.nan, math.nan, begin, end, end - begin, "",
                     file=log.file, line=line)
         )  # fmt: skip
 
 
-_CYCLE = "CYCLE"
-
-
-def close(tables: Tables) -> None:
+def close(reading: Reading) -> None:
     """Put cycles in the place of the runs of the scheduler that they are parts of.
 
     A cycle that another one follows failed. The last one ended as the scheduler says, or completed if it does not.
     """
-    cycles: dict[str, list[Attempt]] = defaultdict(list)
-    for attempt in tables.attempts:
-        if attempt.end_state == _CYCLE:
-            cycles[attempt.job].append(attempt)
-    if not cycles:
+    if not reading.cycles:
         return
+    cycles: dict[str, list[Attempt]] = defaultdict(list)
+    for each in reading.cycles:
+        cycles[each.job].append(each)
     kept = []
-    for attempt in tables.attempts:
+    for attempt in reading.tables.attempts:
         mine = cycles.get(attempt.job, ())
-        if attempt.end_state == _CYCLE:
-            continue
         over = math.inf if math.isnan(attempt.t_end) else attempt.t_end
         within = [each for each in mine if attempt.t_start - 300 <= each.t_start <= over]
         if not within:
@@ -243,7 +236,7 @@ def close(tables: Tables) -> None:
         last.end_state, last.blamed_node = attempt.end_state, attempt.blamed_node
     for mine in cycles.values():
         mine.sort(key=lambda each: each.t_start)
-        unstated = [each for each in mine if each.end_state == _CYCLE]
+        unstated = [each for each in mine if not each.end_state]
         for each in unstated:
             is_open = math.isnan(each.t_end)
             each.end_state = "FAILED" if each is not mine[-1] else "RUNNING" if is_open else "COMPLETED"
@@ -251,4 +244,4 @@ def close(tables: Tables) -> None:
             if math.isnan(one.t_end):
                 one.t_end, one.elapsed = after.t_start, after.t_start - one.t_start
         kept += [replace(each, attempt=number) for number, each in enumerate(mine)]
-    tables.attempts[:] = kept
+    reading.tables.attempts[:] = kept
