@@ -43,6 +43,15 @@ def fit(
     ] = None,
     rules: Annotated[str, typer.Option(metavar="FILE", help="Rules of causes that come before Ettrick's own.")] = "",
     name: Annotated[str, typer.Option(metavar="NAME", help="Name of the cluster.")] = "fitted",
+    anonymise: Annotated[
+        bool, typer.Option("--anonymise", help="Hash all names in the tables too, and move times by whole weeks.")
+    ] = False,
+    key: Annotated[
+        Path, typer.Option(metavar="FILE", help="Key of --anonymise; made if it is not there. Never give it away.")
+    ] = Path("ettrick.key"),
+    keep_order: Annotated[
+        bool, typer.Option("--keep-order", help="With --anonymise, number nodes and racks in their order.")
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -61,6 +70,7 @@ def fit(
     keep.refuse_others(lambda found: found["name"] == name and "node_days_up" in found)
 
     from analysis.logs import pipeline
+    from analysis.logs.anonymise import Hider, key_of
     from analysis.page.chapters import fit as chapter
     from analysis.page.formats import html, markdown, terminal
     from analysis.results.run import provenance, render
@@ -68,7 +78,11 @@ def fit(
 
     request = _request(files, inventory, nodes, timezone or [], as_ or [], window, without or [], rules, name)
     is_quiet = quiet or as_json
+    if keep_order and not anonymise:
+        refuse("--keep-order: goes with --anonymise")
     try:
+        if anonymise:
+            request = request._replace(hider=Hider(key_of(key, out), keep_order=keep_order))
         with Progress("MB of logs", quiet=is_quiet) as reading, Progress("simulations", quiet=is_quiet) as checking:
             found = pipeline.run(request, provenance(command_line()), reading, checking)
     except pipeline.LogError as error:

@@ -364,9 +364,10 @@ def _refuse_strangers(tables: Tables, events: list[Event], number: Mapping[str, 
     for event in events:
         if event.node in strangers:
             tables.drop(event.file, "a node that is not in the inventory", event.line)
+    first = next(event for event in events if event.node in strangers)
     tables.findings.append(
-        f"{named:,} events of {len(strangers):,} nodes that are not in the inventory were dropped, for example of "
-        f"'{strangers.most_common(1)[0][0]}'"
+        f"{named:,} events of {len(strangers):,} nodes that are not in the inventory were dropped, for example "
+        f"{first.file}:{first.line}"
     )
     events[:] = [event for event in events if event.node in number]
 

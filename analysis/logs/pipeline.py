@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 import sim
-from analysis.logs import check, write
+from analysis.logs import anonymise, check, write
 from analysis.logs.events import blame, build, incidents
 from analysis.logs.files import Reading
 from analysis.logs.fit import Fitted, fit
@@ -46,6 +47,7 @@ class Request(NamedTuple):
     rules: str = ""
     name: str = "fitted"
     simulations: int = check.SIMULATIONS
+    hider: anonymise.Hider | None = None
 
 
 class Outcome(NamedTuple):
@@ -123,7 +125,13 @@ def run(
     history = history_of(request, tables, reading)
     together = incidents(history)
     whose = blame(tables, history, reading.rules, reading.hosts) if tables.attempts else None
+    if request.hider is not None:
+        known = {*reading.rules.causes, *reading.rules.causes.values()}
+        anonymise.of_tables(tables, history, reading.hosts, known, request.hider)
+        provenance = provenance.model_copy(update={"command": "ettrick fit --anonymise"})
     fitted = fit(tables, history, together, whose, reading.rules, request.name, provenance)
+    # Only tables name nodes, users and jobs; what a document, a bundle and a report say leaves the folder.
+    fitted = replace(fitted, document=anonymise.of_document(fitted.document, tables))
     entries = write.sources(fitted)
     traces = check.simulated(fitted, entries, request.simulations, progress)
     swings = check.swings(fitted, traces)

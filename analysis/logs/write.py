@@ -241,7 +241,7 @@ def files(
         "exposure.csv": as_csv(tables.exposure, Exposure),
         "dropped.csv": as_csv(tables.dropped, Dropped),
         "outages.csv": outages_csv(fitted.history),
-        "nodes.csv": "unit\n" + "".join(f"{name}\n" for name in fitted.history.nodes),
+        "nodes.csv": "unit\n" + "".join(f"{row}\n" for row in dict.fromkeys(row.unit for row in tables.exposure)),
         "draws.csv": draws_csv(fitted, entries),
         BUNDLE: head + sim.dump(bundle(fitted, entries)),
         SCENARIO: head + sim.dump(content),

@@ -6,7 +6,9 @@ import gzip
 import itertools
 import json
 import math
+import os
 import random
+import re
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
@@ -15,8 +17,11 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from analysis.logs import pipeline
+import cli
+from analysis.logs import check, pipeline
+from analysis.logs.anonymise import Hider
 from analysis.logs.events import blame, incidents
 from analysis.logs.fit import spells_of
 from analysis.logs.formats import READERS
@@ -566,6 +571,101 @@ def test_no_model(files: dict[str, str], rule: str, tmp_path: Path) -> None:
     tables, reading = pipeline.read(request)
     with pytest.raises(NoModelError, match=rule):
         pipeline.history_of(request, tables, reading)
+
+
+# Names that leave a site, and names that do not.
+
+
+SECRET = {
+    "host": "kfz-alpha", "user": "mustermann", "rack": "Keller3", "partition": "geheimqueue", "job": "7712345",
+    "device": "9b:00", "mail": "ops@firma.example", "address": "10.17.3.9", "path": "/home/mustermann/train.sh",
+    "ticket": "4471", "file": "sitelog", "word": "Wasserschaden", "year": "2025-",
+}  # fmt: skip
+
+
+def secret_files(folder: Path) -> list[str]:
+    """Write logs full of names: 64 nodes, outages with free text, codes of one of them, and a job."""
+    faults = drawn(1, days=60.0)
+
+    def renamed(text: str) -> str:
+        return text.replace("gpu0", f"{SECRET['host']}0").replace("gpu[0", f"{SECRET['host']}[0")
+
+    free = "{word}, ask {user} {mail} at {address} for {path} ticket {ticket}".format(**SECRET)
+    events = renamed(log_writers.node_events(faults)).replace("Not responding", free)
+    codes = [log_writers.xid(f) for f in faults if f.cause in log_writers.CODES]
+    inventory = renamed(log_writers.inventory(64)).replace(",r0", f",{SECRET['rack']}-")
+    rows = [{**job, "user": SECRET["user"], "id": f"{SECRET['job']}{job['id']}"} for job in jobs()]
+    stranger = f"c|stranger-{SECRET['host']}|2025-02-03T00:00:00|Unknown|DOWN|x|y\n"
+    return write(
+        folder, nodes_csv=inventory, sitelog_txt=events + stranger,
+        kfz_log=renamed(log_writers.kernel(codes, "iso")),
+        sitelog2_txt=renamed(log_writers.sacct(rows)).replace("|main|", f"|{SECRET['partition']}|"),
+    )  # fmt: skip
+
+
+def fitted(files: list[str], out: Path, *more: str) -> dict[str, str]:
+    """Return what `ettrick fit` writes and prints, by file."""
+    command = ["fit", *files[1:], "--inventory", files[0], "--timezone", "UTC", "--out", str(out), *more]
+    result = CliRunner().invoke(cli.app, command)
+    assert result.exit_code == 0, result.output
+    printed = result.output.replace(str(out), "")
+    return {"printed": printed} | {each.name: each.read_text(encoding="utf-8") for each in out.iterdir()}
+
+
+def test_no_name_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --anonymise no file has a token of the logs; without it only tables have; the model is the same."""
+    simulated = check.simulated
+    monkeypatch.setattr(check, "simulated", lambda fit, entries, _, progress: simulated(fit, entries, 4, progress))
+    monkeypatch.setattr(pipeline, "COSTS", 1)
+    monkeypatch.setattr("analysis.logs.fit.DRAWS", 5)
+    files = secret_files(tmp_path)
+    hidden = fitted(files, tmp_path / "hidden", "--anonymise", "--key", str(tmp_path / "site.key"))
+    for file, text in hidden.items():
+        for kind, token in SECRET.items():
+            assert token.lower() not in text.lower(), f"{file} has the {kind} {token}"
+    assert (tmp_path / "site.key").stat().st_mode & 0o077 == 0
+    plain = fitted(files, tmp_path / "plain")
+    tables = {"events.csv", "exposure.csv", "attempts.csv", "dropped.csv", "outages.csv", "nodes.csv", "jobs.csv"}
+    for file in plain.keys() - tables:
+        for kind in ("host", "user", "job", "mail", "address", "path"):
+            assert SECRET[kind] not in plain[file], f"{file} has the {kind}"
+    assert SECRET["host"] in plain["outages.csv"]
+    rates = [re.findall(r"rate: (.*)", each["failures.yaml"]) for each in (hidden, plain)]
+    assert rates[0] == rates[1] != []
+    nodes, exposed, out = (
+        set(re.findall(r"node-[0-9a-f]{8}", hidden[each])) for each in ("nodes.csv", "exposure.csv", "outages.csv")
+    )
+    assert len(nodes) == 64
+    assert out <= nodes == exposed
+    starts = [datetime.fromisoformat(each["outages.csv"].split(",")[4]) for each in (hidden, plain)]
+    assert (starts[0] - starts[1]).total_seconds() % (7 * DAY) == 0
+    in_order = [line.split(",")[0] for line in plain["exposure.csv"].split()[1:]]
+    ordered, plainly = (Hider(bytes(range(32)), keep_order=each) for each in (True, False))
+    assert [ordered.name("node", each) for each in in_order] == [
+        plainly.name("node", each).replace("-", f"-{at:05}-") for at, each in enumerate(in_order)
+    ]
+
+
+@cases(
+    ("more", "rule"),
+    [
+        (("--key", "out/k"), "lies in out"),
+        (("--key", "nodes.csv"), "is no key"),
+        (("--key", "no/where/k"), "cannot be used (No such file"),
+    ],
+)
+def test_keys_that_are_none(more: tuple[str, ...], rule: str, tmp_path: Path) -> None:
+    """A key that would leave with the folder, or is none, is refused before anything is read."""
+    files = secret_files(tmp_path)
+    command = ["fit", *files, "--anonymise", "--out", "out", *more]
+    here = Path.cwd()
+    try:
+        os.chdir(tmp_path)
+        result = CliRunner().invoke(cli.app, command)
+    finally:
+        os.chdir(here)
+    assert (result.exit_code, rule in result.output) == (2, True), result.output
+    assert not (tmp_path / "out").exists()
 
 
 # What does not change the result.
