@@ -163,7 +163,7 @@ def xid(fault: Fault, offset: float = -40.0) -> tuple[float, str, str]:
     return fault.start + offset, fault.node, f"NVRM: Xid (PCI:0000:9b:00): {CODES[fault.cause]}, pid='<unknown>', text"
 
 
-def kernel(lines: Sequence[tuple[float, str, str]], form: str) -> str:
+def kernel(lines: Sequence[tuple[float, str, str]], form: str, zone: str = "UTC") -> str:
     """Return lines of a kernel log: ``iso``, ``journald`` (JSON), ``short-iso`` or ``local`` of one zone."""
     rows = []
     for moment, host, text in lines:
@@ -175,7 +175,7 @@ def kernel(lines: Sequence[tuple[float, str, str]], form: str) -> str:
         elif form == "short-iso":
             rows.append(f"{at.strftime('%Y-%m-%dT%H:%M:%S.%f')}+0000 {host} kernel: {text}")
         elif form == "local":
-            rows.append(f"{at.replace(tzinfo=None).isoformat(timespec='microseconds')} {host} kernel: {text}")
+            rows.append(f"{local(moment, zone)} {host} kernel: {text}")
         else:
             rows.append(f"{at.isoformat(timespec='microseconds')} {host} kernel: {text}")
     return "\n".join(rows) + "\n"

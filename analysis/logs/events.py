@@ -304,8 +304,9 @@ def _exposure(tables: Tables, hosts: HostLists, nodes: int | None, start: float,
         elif row.file:
             tables.drop(row.file, "a node that left before the window, or entered after it", row.line)
     if not found:
-        raise LogError(
-            f"no node of the inventory was in service between {utc(start)} and {utc(end)}, the time of the logs"
+        raise NoModelError(
+            f"no failure rate: no node of the inventory was in service between {utc(start)} and {utc(end)}, the time "
+            "of the logs"
         )
     return found
 

@@ -116,7 +116,8 @@ def read_events(log: Log) -> None:
         series = _dict(item, "series")
         first = item.get("firstTimestamp") or item.get("deprecatedFirstTimestamp") or item.get("eventTime")
         last = item.get("lastTimestamp") or item.get("deprecatedLastTimestamp") or series.get("lastObservedTime")
-        count = int(item.get("count") or item.get("deprecatedCount") or series.get("count") or 1)
+        stated = item.get("count") or item.get("deprecatedCount") or series.get("count")
+        count = int(stated) if str(stated).isdigit() else 1
         try:
             # A burst says when it began and when it ended, and nothing of what lies between.
             moments = sorted({log.clock.read(str(each), line) for each in (first, last) if each})
@@ -180,7 +181,7 @@ def _snapshot(log: Log, node: Mapping[str, Any], rules: Mapping[str, Any], line:
 
     name, spec = str(node["metadata"]["name"]), _dict(node, "spec")
     conditions = {str(each["type"]): each for each in node["status"]["conditions"]}
-    taints = [each for each in spec.get("taints") or () if isinstance(each, dict)]
+    taints = [each for each in _list(spec.get("taints")) if isinstance(each, dict)]
     cordoned = (
         next((read(t["timeAdded"]) for t in taints if t.get("key") == _CORDON and t.get("timeAdded")), -math.inf)
         if spec.get("unschedulable")
@@ -285,7 +286,7 @@ def read_nvsentinel(log: Log) -> None:
         source.saw(moment)
         parts = sorted(
             ":".join(str(each.get(key, "")) for key in sorted(each, reverse=True))
-            for each in event.get("entitiesimpacted") or ()
+            for each in _list(event.get("entitiesimpacted"))
             if isinstance(each, dict)
         )
         key = f"{check} {' '.join(parts)}".strip()
@@ -573,6 +574,10 @@ def _items(log: Log) -> Iterator[tuple[int, dict[str, Any]]]:
 def _listed(document: Any) -> list[Any]:
     items = document.get("items") if isinstance(document, dict) else document
     return items if isinstance(items, list) else [document]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _dict(content: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ SAME_CODE = 30.0
 
 """Gap [s] up to which lines of one code and device are one fault: longer than GSP's repeats, shorter than a reset."""
 
-_XID = re.compile(rb"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)")
+XID = re.compile(rb"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)")
 
 FORMS = re.compile(
     r"\d+,\d+,(\d+),[^;]*;|\[\s*\d+\.\d+\] |\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}\] |kern +:\w+ *: "
@@ -47,7 +47,7 @@ def read_kernel(log: Log) -> None:
     used = hits = 0
     for number, line in log.holding(texts):
         hits += 1
-        match = _XID.search(line)
+        match = XID.search(line)
         if match is not None:
             device, code, cause = match[1], int(match[2]), of_xid.get(int(match[2]), "gpu_other")
             device = device.split(b".")[0]

@@ -72,14 +72,14 @@ def read_rules(own: str = "") -> Rules:
         return Rules(content)
     try:
         more = yamlfile.load(Path(own)).data
-        unknown = set(more) - set(content)
-        if unknown:
-            raise LogError(f"{own}: unknown key '{min(unknown)}'{yamlfile.suggest(min(unknown), content)}")
-        return Rules(content, more)
+        unknown = sorted(set(more) - set(content))
+        if not unknown:
+            return Rules(content, more)
     except yamlfile.DocumentError as error:
         raise LogError(f"{own}: {error}") from None
-    except (re.error, KeyError, TypeError, AttributeError) as error:
+    except (re.error, KeyError, TypeError, AttributeError, ValueError) as error:
         raise LogError(f"{own}: is not of the form of rules: {type(error).__name__} {error}") from None
+    raise LogError(f"{own}: unknown key '{unknown[0]}'{yamlfile.suggest(unknown[0], content)}")
 
 
 def read(request: Request, progress: Progress = lambda _done, _total: None) -> tuple[Tables, Reading]:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class LogError(ValueError):
-    """A log that cannot be read; the message names file and line, the rule, and what helps."""
+    """A log that cannot be read; the message, one line, names file and line, the rule, and what helps."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("".join(letter if letter.isprintable() else "\ufffd" for letter in message))
 
 
 class NoModelError(ValueError):
@@ -431,9 +434,15 @@ class Rules:
             for part in (own, content)
             for entry in part.get("slurmctld", ())
         ]
+        for rule in self.slurmctld:
+            _choice(rule["does"], ("down", "up", "answers", "state", "reason", "job"))
         self.kubernetes, self.nvsentinel, self.prometheus = (
             _merged(content[kind], own.get(kind, {})) for kind in ("kubernetes", "nvsentinel", "prometheus")
         )
+        for rule in self.kubernetes["events"].values():
+            _choice(rule["does"], ("down", "up", "fault"))
+        for rule in self.prometheus["metrics"].values():
+            _choice(rule["does"], ("code", "count", "rise", "state"))
         self.columns: dict[str, list[str]] = _merged(content["columns"], own.get("columns", {}))
         self._checks = _patterns((entry["match"], entry["cause"]) for entry in self.nvsentinel["checks"])
         self._known: dict[str, tuple[str, str]] = {}
@@ -470,8 +479,16 @@ class Rules:
         return "" if match is None else match[1]
 
 
+def _choice(does: object, choices: Sequence[str]) -> None:
+    if does not in choices:
+        raise ValueError(f"does: {does} is none of {', '.join(choices)}")
+
+
 def _merged(ours: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables of a format: lists with those of the user first, mappings with theirs in place of ours."""
+    unknown = set(own) - set(ours)
+    if unknown:
+        raise ValueError(f"unknown key '{min(unknown)}'")
     return {
         key: [*own.get(key, ()), *value] if isinstance(value, list) else {**value, **own.get(key, {})}
         for key, value in ours.items()

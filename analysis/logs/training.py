@@ -50,8 +50,12 @@ def read_goodput(log: Log) -> None:
                 if key.endswith("_time") and not isinstance(value, str)
             }
             name, moment = next(iter(moments.items()))
-        except (ValueError, KeyError, TypeError, StopIteration, AttributeError):
+            count = int(entry.get("step_count", -1))
+        except (ValueError, KeyError, TypeError, StopIteration, AttributeError, RecursionError, OverflowError):
             log.drop("no entry of ml-goodput-measurement", number)
+            continue
+        if not 0 <= moment < 1e11:
+            log.drop("a moment that cannot be read", number)
             continue
         source.saw(moment)
         source.rows += 1
@@ -63,7 +67,6 @@ def read_goodput(log: Log) -> None:
         elif name == "job_end_time":
             tables.phases.append(Phase(job, run, "teardown", moment, moment, file=log.file, line=number))
         elif name == "step_start_time":
-            count = int(entry.get("step_count", -1))
             last = step.get(job)
             if last is not None and count > last[0] and moment >= last[1]:
                 tables.phases.append(Phase(job, run, "step", last[1], moment, last[0], count, log.file, number))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import csv
 import gzip
 import itertools
 import json
 import math
-import os
 import random
 import re
 from collections import Counter
@@ -25,6 +27,7 @@ from analysis.logs.anonymise import Hider
 from analysis.logs.events import blame, incidents
 from analysis.logs.fit import spells_of
 from analysis.logs.formats import READERS
+from analysis.logs.kernel import XID
 from analysis.logs.pipeline import Request
 from analysis.logs.tables import Clock, HostLists, LogError, NoModelError
 from tests import log_writers
@@ -33,6 +36,8 @@ from tests.log_writers import START, Fault, drawn, kubernetes, name, nvsentinel,
 from tests.pace import SEED, budget
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from analysis.logs.events import History
     from analysis.logs.tables import Tables
 
@@ -518,43 +523,118 @@ def test_files_that_end_early(tmp_path: Path) -> None:
     assert any(row.rule == "the file ends early" for row in tables.dropped)
 
 
-@pytest.mark.parametrize("kind", sorted(set(READERS) - {"inventory"}))
-def test_any_bytes(kind: str, tmp_path: Path) -> None:
-    """Damaged lines of any format are dropped with their number, or refused in one line."""
+def good_logs() -> dict[str, str]:
+    """Return a small log of each kind; real fragments too, where they are present."""
+    faults = drawn(1, nodes=8, days=60.0)
     texts = {
-        "node-events": log_writers.node_events(drawn(1)),
-        "outages": log_writers.outages(drawn(1)),
-        "sacct": log_writers.sacct(jobs() * 5),
+        "inventory": log_writers.inventory(8),
+        "node-events": log_writers.node_events(faults),
+        "outages": log_writers.outages(faults),
+        "sacct": log_writers.sacct(jobs() * 3),
         "sacct-json": log_writers.sacct_json(jobs()),
         "kernel": log_writers.kernel([log_writers.xid(f) for f in drawn(1) if f.cause in log_writers.CODES], "iso"),
         "goodput": '{"job_name": "t", "job_start_time": 1736143800.0}\n'
         '{"job_name": "t", "step_count": 0, "step_start_time": 1736143900.0}\n',
-        "slurmctld": slurmctld(drawn(1)),
-        "kubernetes": kubernetes(drawn(1), "lines"),
-        "nodes": log_writers.snapshots(drawn(1), 4, [START + DAY])[0],
-        "nvsentinel": nvsentinel(drawn(1)),
-        "prometheus": log_writers.prometheus(drawn(1), 2, START, START + DAY, 3600.0),
+        "slurmctld": slurmctld(faults),
+        "kubernetes": kubernetes(faults, "lines"),
+        "nodes": log_writers.snapshots(faults, 4, [START + DAY])[0],
+        "nvsentinel": nvsentinel(faults),
+        "prometheus": log_writers.prometheus(faults, 2, START, START + DAY, 3600.0),
         "torchrun": log_writers.torchrun(START, "gpu001", -9) * 3,
         "nvrx": log_writers.nvrx(1, START),
         "cycles": '{"job_id": 7, "cycle_number": 1, "cycle_start_time": "2025-02-03T14:11:40", "cycle_end_time": null, '
         '"active_nodes": "gpu[000-003]"}\n' * 2,
     }
-    generator = random.Random(SEED)
-    for _ in range(budget(100)):
-        content = bytearray(texts[kind].encode())
-        for _ in range(5):
-            at = generator.randrange(len(content))
-            content[at : at + generator.randrange(3)] = generator.randbytes(generator.randrange(3)).replace(b"\0", b"x")
-        path = tmp_path / "log"
-        path.write_bytes(bytes(content))
-        request = Request([str(path)], zones=["UTC"], kinds={str(path): kind}, nodes=200)
+    real = sorted((DATA / "real").glob("*")) if DATA.exists() else []
+    return texts | {each.name: each.read_text(encoding="utf-8", errors="replace") for each in real}
+
+
+def damaged(text: str, generator: random.Random) -> bytes:
+    """Return a log with values of another type, other bytes, lines that are lost or moved, or without its end."""
+    how = generator.randrange(5)
+    if how == 0 and text.lstrip().startswith("{"):
+        rows = [json.loads(row) for row in (text.splitlines() if '"items"' not in text else [text])]
+        rows = [copy.deepcopy(generator.choice(rows)) for _ in range(3)] if len(rows) > 1 else rows
+        other = [None, [], {}, "x", "", -1, 1e300, True, [[7]], {"a": 1}, "2025-01-07"]
+        for _ in range(3):
+            place: Any = rows
+            while isinstance(place, (dict, list)) and place:
+                key = generator.choice(list(place) if isinstance(place, dict) else range(len(place)))
+                if not isinstance(place[key], (dict, list)) or generator.random() < 0.1:
+                    place[key] = copy.deepcopy(generator.choice(other))
+                    break
+                place = place[key]
+        return "\n".join(map(json.dumps, rows)).encode()
+    content = bytearray(text.encode())
+    if how == 1:
+        lines = content.splitlines(keepends=True)
+        generator.shuffle(lines)
+        return b"".join(lines[generator.randrange(len(lines)) :])
+    if how == 2:
+        return bytes(content[: generator.randrange(1, len(content))])
+    if how == 3:
+        return bytes(content.replace(b"\n", generator.choice([b"\r\n", b"\n\n", b" \n", b"\xe9\n"])))
+    for _ in range(5):
+        at = generator.randrange(len(content))
+        content[at : at + generator.randrange(3)] = generator.randbytes(generator.randrange(3)).replace(b"\0", b"x")
+    return bytes(content)
+
+
+@pytest.mark.parametrize("kind", good_logs())
+def test_any_bytes(kind: str, tmp_path: Path) -> None:
+    """Damaged lines of any format are dropped with their number, or the file is refused in one line; none is lost."""
+    text, generator, path = good_logs()[kind], random.Random(SEED), tmp_path / "log"
+    for number in range(budget(100)):
+        path.write_bytes(damaged(text, generator))
+        kinds = {str(path): kind} if number % 2 and kind in READERS else {}
+        request = Request([str(path)], zones=["UTC"], kinds=kinds, nodes=200)
         try:
             tables, reading = pipeline.read(request)
+            (source,) = tables.sources
+            used = source.rows + sum(row.number for row in tables.dropped)
+            if source.kind not in ("sacct", "sacct-json", "prometheus", "nodes", "torchrun", "goodput"):
+                # The header of a table is the only line that is neither.
+                assert used >= source.lines - path.read_bytes().count(b"\n\n") - 2, (kind, number, tables.dropped)
             pipeline.history_of(request, tables, reading)
         except (LogError, NoModelError) as error:
             lines = str(error).splitlines()
             if len(lines) != 1:
                 pytest.fail(f"{kind}: {lines}")
+
+
+@cases(
+    ("content", "more", "status", "rule"),
+    [
+        (b"\xff\xfeC\0l\0", (), 2, "log.txt:1: is UTF-16 text"),
+        (b"\xfd7zXZ\0\0", (), 2, "log.txt:1: is no text"),
+        (b"\x1f\x8bnonsense", (), 2, "log.txt: cannot be unpacked"),
+        (b'{"items": [{"kind": "Event", "involvedObject": {', (), 2, "log.txt:1: is no complete JSON"),
+        (b'{"status": "error", "error": "timed out", "resultType": "matrix"}', (), 2, "the query failed: timed out"),
+        (b'{"data": {"resultType": "vector", "result": []}}', (), 2, "log.txt:1: is no answer of query_range (vector)"),
+        (b"[2025-02-03T08:11:40.123] Nodes gpu001 not responding, setting DOWN\n", (), 2, "log.txt:1: '2025-02-03"),
+        (HEAD.encode() + b"c|a|2025-01-07T00:00:00Z|2025-01-08T00:00:00Z|DOWN|x|y\n", (), 1, "give --inventory FILE"),
+        (
+            HEAD.encode() + b"c|gpu001|2025-01-07T00:00:00Z|2025-01-08T00:00:00Z|DOWN|x|y\n",
+            ("--inventory", "nodes.csv", "--timezone", "UTC", "--window", "2024-01-01T00:00:00Z/2024-02-01T00:00:00Z"),
+            1, "no node of the inventory was in service between 2024-01-01T00:00:00Z and 2024-02-01T00:00:00Z",
+        ),
+        (b"x", ("--rules", "wrong.yaml"), 2, "wrong.yaml: is not of the form of rules: ValueError does: jump"),
+        (b"x", ("--rules", "typo.yaml"), 2, "typo.yaml: is not of the form of rules: ValueError unknown key 'metric'"),
+    ],
+)  # fmt: skip
+def test_status_of_bad_input(content: bytes, more: tuple[str, ...], status: int, rule: str, tmp_path: Path) -> None:
+    """Wrong input is one line and status 2, logs without a model are one line and status 1; nothing is written."""
+    (tmp_path / "log.txt").write_bytes(content)
+    write(
+        tmp_path, nodes_csv=log_writers.inventory(4), wrong_yaml="slurmctld: [{holds: x, match: y, does: jump}]\n",
+        typo_yaml="prometheus: {metric: {x: {does: state}}}\n",
+    )  # fmt: skip
+    with contextlib.chdir(tmp_path):
+        result = CliRunner().invoke(cli.app, ["fit", "log.txt", *more, "--out", "out"])
+    assert result.exit_code == status, result.output
+    assert rule in result.output.replace("\n", " ")
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert not (tmp_path / "out").exists()
 
 
 @cases(
@@ -658,12 +738,8 @@ def test_keys_that_are_none(more: tuple[str, ...], rule: str, tmp_path: Path) ->
     """A key that would leave with the folder, or is none, is refused before anything is read."""
     files = secret_files(tmp_path)
     command = ["fit", *files, "--anonymise", "--out", "out", *more]
-    here = Path.cwd()
-    try:
-        os.chdir(tmp_path)
+    with contextlib.chdir(tmp_path):
         result = CliRunner().invoke(cli.app, command)
-    finally:
-        os.chdir(here)
     assert (result.exit_code, rule in result.output) == (2, True), result.output
     assert not (tmp_path / "out").exists()
 
@@ -693,6 +769,43 @@ def test_order_names_and_copies(tmp_path: Path) -> None:
     named = [fault._replace(node=swap[fault.node]) for fault in faults]
     _, other = read(tmp_path, *write(tmp_path, named_txt=log_writers.node_events(named)))
     assert sorted(spells_of(other).time.tolist()) == sorted(spells_of(one).time.tolist())
+
+
+@cases("kind", ["node-events", "outages", "slurmctld", "kubernetes", "nvsentinel", "prometheus", "kernel"])
+def test_names_and_clocks(kind: str, tmp_path: Path) -> None:
+    """In every format other names, other weeks and summer time give the same outages, under these names, then."""
+    week = 7 * DAY
+    faults = [f for f in drawn(9, nodes=8, days=120.0, rates={"nvlink": 20.0, "gpu_memory": 20.0}) if f.end == f.end]
+    zone = "America/Chicago" if kind in ("node-events", "slurmctld", "kernel") else "UTC"
+    forms: dict[str, Callable[[list[Fault]], str]] = {
+        "node-events": lambda each: log_writers.node_events(each, zone),
+        "outages": log_writers.outages,
+        "slurmctld": lambda each: slurmctld(each, zone),
+        "kubernetes": kubernetes,
+        "nvsentinel": nvsentinel,
+        "prometheus": lambda each: log_writers.prometheus(each, 8, START, START + 150 * DAY, 1800.0),
+        "kernel": lambda each: log_writers.kernel([log_writers.xid(f) for f in each], "local", zone),
+    }
+    other = {name(at): f"zx{7 - at}" for at in range(8)}
+
+    def outages(each: list[Fault], rename: bool = False) -> list[tuple[str, float, float | None, str]]:
+        text = forms[kind](sorted(each, key=lambda fault: fault.start))
+        for old, new in other.items() if rename else ():
+            text = text.replace(old, new)
+        (path,) = write(tmp_path, log_txt=text)
+        request = Request([path], zones=[zone], nodes=8)
+        tables, reading = pipeline.read(request)
+        return found(pipeline.history_of(request, tables, reading))
+
+    plain = outages(faults)
+    assert len(plain) > 20
+    assert sorted(outages(faults, rename=True)) == sorted((other[node], *rest) for node, *rest in plain)
+    # Four weeks later summer time, which begins on 9 March, lies elsewhere among them.
+    later = [f._replace(start=f.start + 4 * week, end=f.end + 4 * week) for f in faults]
+    moved = [
+        (node, t - 4 * week, None if end is None else end - 4 * week, cause) for node, t, end, cause in outages(later)
+    ]
+    assert moved == plain
 
 
 def test_rows_that_touch(tmp_path: Path) -> None:
@@ -811,28 +924,30 @@ def test_summer_time_of_an_independent_set() -> None:
 
 
 @needs_data
-@pytest.mark.parametrize(
-    ("file", "kind", "rows"),
+@cases(
+    ("file", "kind", "rows", "dropped"),
     [
-        ("dmesg_decode_iso_xid13_burst.log", "kernel", 17),
-        ("kmsg_raw.log", "kernel", 0),
-        ("xid_nvlink5_lines.csv", "kernel", 0),
-        ("sacct_multiline_names.txt", "sacct", 6),
-        ("sacct_cut_lines.txt", "sacct", 0),
+        ("dmesg_decode_iso_xid13_burst.log", "kernel", 17, {"other lines of the kernel": 7}),
+        ("kmsg_raw.log", "kernel", 0, {"other lines of the kernel": 47}),
+        ("xid_nvlink5_lines.csv", "kernel", 0, {"other lines of the kernel": 1, "no moment that can be read": 35}),
+        ("sacct_multiline_names.txt", "sacct", 2, {"steps of jobs": 2, "a record that is repeated": 2}),
+        ("sacct_cut_lines.txt", "sacct", 0, {"a record that was cut": 1}),
+        ("sinfo_wide.txt", "inventory", 3, {"a node that line 2 has too": 1}),
     ],
 )
-def test_real_fragments(file: str, kind: str, rows: int) -> None:
-    """Every line of a real fragment is used or accounted for."""
-    path = str(DATA / "real" / file)
-    request = Request([path], zones=["UTC"], kinds={path: kind})
-    tables, _ = pipeline.read(request)
+def test_real_fragments(file: str, kind: str, rows: int, dropped: dict[str, int]) -> None:
+    """Real fragments are recognised, and every line of them is used or accounted for."""
+    path = DATA / "real" / file
+    tables, _ = pipeline.read(Request([str(path)], zones=["UTC"]))
     (source,) = tables.sources
-    dropped = sum(row.number for row in tables.dropped)
-    assert source.rows + dropped > 0
-    if kind == "kernel":
-        assert source.rows == rows
-        lines = Path(path).read_text().count("\n")
-        assert source.rows + dropped >= lines - 1
-    if file == "dmesg_decode_iso_xid13_burst.log":
+    assert (source.kind, source.rows, {row.rule: row.number for row in tables.dropped}) == (kind, rows, dropped)
+    if file.startswith("dmesg"):
         assert tables.groups == {13: [16, 1], 43: [1, 1]}
         assert not tables.events
+    if file.startswith("sinfo"):
+        assert [(row.unit, row.gpus) for row in tables.exposure] == [("node0201", 8), ("node1537", 8), ("node4180", 2)]
+    if file.startswith("xid"):
+        for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
+            match = XID.search(row["line"].encode())
+            assert match is not None
+            assert (match[1].decode(), match[2].decode()) == (row["bus"], row["xid"])
