@@ -75,6 +75,8 @@ class Log:
         self.source, self.clock, self.reading = source, clock, reading
         self.tables, self.rules, self.file = reading.tables, reading.rules, source.file
         self._stream, self._advance = stream, advance
+        self.ends = b"", b""
+        """First and last line of what was read in pieces: between them the log was written, whatever it says."""
 
     def drop(self, rule: str, line: int, number: int = 1) -> None:
         """Keep account of lines that are not used."""
@@ -145,6 +147,8 @@ class Log:
         """Yield the lines that hold one of some texts, with their numbers; all others are only counted."""
         marker = re.compile(b"|".join(map(re.escape, texts)))
         for base, chunk in self.chunks():
+            first, _, _ = chunk.partition(b"\n") if base == 1 else (self.ends[0], b"", b"")
+            self.ends = first, chunk[chunk.rstrip().rfind(b"\n") + 1 :].rstrip()
             counted, number, done = 0, base, 0
             for found in marker.finditer(chunk):
                 at = found.start()

@@ -105,19 +105,9 @@ def read_events(log: Log) -> None:
     rules, source = log.rules.kubernetes["events"], log.source
     for line, item in _items(log):
         about = _dict(item, "involvedObject") or _dict(item, "regarding")
-        reason = str(item.get("reason", ""))
-        if about.get("kind") != "Node" or not about.get("name"):
-            log.drop(f"events of a {about.get('kind') or 'thing without a kind'}", line)
-            continue
-        rule = rules.get(reason)
-        if rule is None:
-            log.drop(f"events of nodes that say nothing of outages: {reason or 'no reason'}"[:80], line)
-            continue
-        series = _dict(item, "series")
+        reason, series = str(item.get("reason", "")), _dict(item, "series")
         first = item.get("firstTimestamp") or item.get("deprecatedFirstTimestamp") or item.get("eventTime")
         last = item.get("lastTimestamp") or item.get("deprecatedLastTimestamp") or series.get("lastObservedTime")
-        stated = item.get("count") or item.get("deprecatedCount") or series.get("count")
-        count = int(stated) if str(stated).isdigit() else 1
         try:
             # A burst says when it began and when it ended, and nothing of what lies between.
             moments = sorted({log.clock.read(str(each), line) for each in (first, last) if each})
@@ -128,6 +118,17 @@ def read_events(log: Log) -> None:
         if not moments:
             log.drop("a moment that cannot be read", line)
             continue
+        for moment in moments:
+            source.saw(moment)  # events of pods too say that somebody looked
+        if about.get("kind") != "Node" or not about.get("name"):
+            log.drop(f"events of a {about.get('kind') or 'thing without a kind'}"[:80], line)
+            continue
+        rule = rules.get(reason)
+        if rule is None:
+            log.drop(f"events of nodes that say nothing of outages: {reason or 'no reason'}"[:80], line)
+            continue
+        stated = item.get("count") or item.get("deprecatedCount") or series.get("count")
+        count = int(str(stated)) if str(stated).isdigit() else 1
         node = str(about["name"])
         for moment in moments:
             _change(log, rule, moment, node, "kubernetes", reason, line, max(count // len(moments), 1))

@@ -7,6 +7,7 @@ NVIDIA, XID errors; Linux kernel, Documentation/ABI/testing/dev-kmsg; systemd, j
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from datetime import datetime
@@ -44,7 +45,7 @@ def read_kernel(log: Log) -> None:
     of_xid = rules.of_xid
     applications = frozenset(code for code, cause in of_xid.items() if cause == "application")
     stamp = _Stamps(log.clock, alone)
-    used = hits = 0
+    used = hits = number = 0
     for number, line in log.holding(texts):
         hits += 1
         match = XID.search(line)
@@ -89,6 +90,9 @@ def read_kernel(log: Log) -> None:
         else:
             mine.append([moment, moment, 1, number])
     source.rows = used
+    for line in log.ends:
+        with contextlib.suppress(ValueError, KeyError, IndexError):
+            source.saw(_Stamps(log.clock, alone).read(line, number)[0])
     if source.lines > hits:
         log.drop("other lines of the kernel", 1, source.lines - hits)
     if stamp.jumps:

@@ -7,6 +7,7 @@ SchedMD Slurm, manual pages of sacct and sacctmgr, data_parser v0.0.40 ff., and 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -389,7 +390,7 @@ _RETURNS = ("IDLE", "RESUME", "UNDRAIN", "MIXED", "ALLOCATED", "UP")
 def read_slurmctld(log: Log) -> None:
     """Read what the controller does with nodes and says of them; rules say which lines these are."""
     rules, source = log.rules, log.source
-    hits, jumps, last = 0, 0, -math.inf
+    hits, number, jumps, last = 0, 0, 0, -math.inf
     for number, raw in log.holding(dict.fromkeys(rule["holds"] for rule in rules.slurmctld)):
         hits += 1
         stamp = _STAMP.search(raw, 0, 64)
@@ -433,6 +434,11 @@ def read_slurmctld(log: Log) -> None:
                       rules.is_planned(state, reason), rules.repair_of(reason), text=reason,
                       t_lo=responded if 0 < responded < moment else math.nan)
             )  # fmt: skip
+    for line in log.ends:
+        stamp = _STAMP.search(line, 0, 64)
+        if stamp is not None:
+            with contextlib.suppress(ValueError):
+                source.saw(log.clock.read(stamp[0].decode().replace(",", "."), number))
     if source.lines > hits:
         log.drop("other lines of slurmctld", 1, source.lines - hits)
     if jumps:

@@ -133,6 +133,8 @@ def test_states_in_each_format(kind: str, form: str, tmp_path: Path) -> None:
     assert tables.sources[1].kind == kind
     told = [row if kind != "kubernetes" else (*row[:3], "not_responding") for row in expected(faults)]
     assert found(history) == told
+    # slurmctld writes on after the last outage, and that says that nothing failed.
+    assert tables.sources[1].last >= max(row[1] for row in told) + (kind == "slurmctld")
     assert tables.sources[1].lines == text.count("\n") + (form == "core")
     if form == "core":
         return
@@ -225,7 +227,8 @@ def test_samples_of_time_series(tmp_path: Path) -> None:
     """Outages come out to a sample, codes when they change; parts of a series are one; gaps are not watched."""
     faults = [fault for fault in drawn(7, nodes=16, days=12.0) if fault.start > START + 900]
     begin, end = START, START + 12 * DAY
-    whole = write(tmp_path, up_json=log_writers.prometheus(faults, 16, begin, end, 300.0))
+    before = Fault(name(16), START - DAY, START + DAY, "nic")
+    whole = write(tmp_path, up_json=log_writers.prometheus([*faults, before], 17, begin, end, 300.0))
     request = Request(whole)
     tables, reading = pipeline.read(request)
     one = pipeline.history_of(request, tables, reading)
@@ -236,10 +239,11 @@ def test_samples_of_time_series(tmp_path: Path) -> None:
     for event in one.outages:
         assert any(event.t_lo <= f.start <= event.t for f in faults if f.node == event.node)
         assert event.t - event.t_lo == 300
-    assert len(one.nodes) == 16
+    assert [e.node for e in tables.events if e.planned] == [name(16)], "out before anybody looked is no failure"
+    assert len(one.nodes) == 17
     cuts = [begin, begin + 3 * DAY, begin + 7 * DAY, end]
     parts = write(tmp_path, **{
-        f"p{at}_json": log_writers.prometheus(faults, 16, low, high, 300.0)
+        f"p{at}_json": log_writers.prometheus([*faults, before], 17, low, high, 300.0)
         for at, (low, high) in enumerate(itertools.pairwise(cuts))
     })  # fmt: skip
     request = Request([*reversed(parts), *whole])
@@ -248,7 +252,7 @@ def test_samples_of_time_series(tmp_path: Path) -> None:
     request = Request([parts[0], parts[2]])
     tables, reading = pipeline.read(request)
     without = pipeline.history_of(request, tables, reading)
-    assert one.in_service - without.in_service == pytest.approx(16 * 4 * DAY, rel=0.01)
+    assert one.in_service - without.in_service == pytest.approx(17 * 4 * DAY, rel=0.01)
     codes = log_writers.prometheus(faults, 16, begin, end, 300.0, "DCGM_FI_DEV_XID_ERRORS")
     request = Request([*whole, *write(tmp_path, codes_json=codes)])
     tables, reading = pipeline.read(request)
@@ -512,6 +516,23 @@ def test_files_that_cannot_be_used(content: bytes, rule: str, tmp_path: Path) ->
     assert "\n" not in str(caught.value)
 
 
+def test_clocks_that_jump_and_zones_that_mix(tmp_path: Path) -> None:
+    """A clock that is set back is a finding and costs no line; offsets of one file may differ; a cut end is counted."""
+    text = "NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus."
+    stamps = ["2025-01-08T06:00:00-06:00", "2025-01-08T13:00:00+00:00", "2025-01-08T12:30:00+00:00", "2025-01-08T1"]
+    log = "\n".join(f"{stamp} {name(at)} kernel: {text}" for at, stamp in zip((1, 1, 1, 2), stamps, strict=True))
+    control = "".join(
+        f"[2025-01-{day:02}T00:00:00.000+00:00] error: Nodes gpu{day:03} not responding, setting DOWN\n"
+        for day in (9, 8, 10)
+    )
+    tables, history = read(tmp_path, *write(tmp_path, kernel_log=log, slurmctld_log=control))
+    assert [round((e.t - START) / 1800) for e in history.faults] == [120, 121, 122]
+    assert [e.node for e in history.outages] == ["gpu008", "gpu009", "gpu010"]
+    jumps = [text.partition(": ")[2] for text in tables.findings if "clock" in text]
+    assert jumps == [f"on 1 lines the clock {of}falls by more than a minute" for of in ("of a host ", "")]
+    assert [(row.rule, row.number) for row in tables.dropped] == [("no moment that can be read", 1)]
+
+
 def test_files_that_end_early(tmp_path: Path) -> None:
     """A packed file that was cut is read as far as it goes, and said to be damaged."""
     faults = drawn(1, nodes=64)
@@ -675,6 +696,7 @@ def secret_files(folder: Path) -> list[str]:
     codes = [log_writers.xid(f) for f in faults if f.cause in log_writers.CODES]
     inventory = renamed(log_writers.inventory(64)).replace(",r0", f",{SECRET['rack']}-")
     rows = [{**job, "user": SECRET["user"], "id": f"{SECRET['job']}{job['id']}"} for job in jobs()]
+    rows[0]["failed"] = name(5)
     stranger = f"c|stranger-{SECRET['host']}|2025-02-03T00:00:00|Unknown|DOWN|x|y\n"
     return write(
         folder, nodes_csv=inventory, sitelog_txt=events + stranger,
