@@ -306,7 +306,7 @@ LEAST_SIGMA = 0.1
 
 MANY = 5000
 
-"""Durations from which on equal ones are counted together."""
+"""Durations from which on a search counts them on a grid of half a percent, finer than any error of so many."""
 
 
 def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: ArrayLike | None = None) -> Mixed:
@@ -325,11 +325,6 @@ def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: Arra
 
     x, is_done = np.log(np.asarray(time, dtype=np.float64)), np.asarray(done, dtype=np.bool_)
     late = None if entry is None or not np.any(entry) else np.asarray(entry, dtype=np.float64)
-    count = np.ones(len(x))
-    if late is None and len(x) > MANY:
-        # Counted on a grid of half a percent, which is finer than any error of so many.
-        cells, number = np.unique(np.round(x * 200) * 2 + is_done, return_counts=True)
-        x, is_done, count = cells // 2 / 200, cells % 2 == 1, number.astype(np.float64)
     constant = -0.5 * math.log(2 * math.pi)
 
     def terms(mu: float, sigma: float) -> Array:
@@ -340,18 +335,26 @@ def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: Arra
                 value -= np.where(late > 0, log_ndtr((mu - np.log(late)) / sigma), 0.0)
         return np.asarray(value)
 
-    seen = np.repeat(x[is_done], count[is_done].astype(np.int64)) if is_done.any() else x
+    seen = x[is_done] if is_done.any() else x
     if parts == 1:
         log_sigma = math.log(max(float(seen.std()), LEAST_SIGMA))
         found = _minimum(
-            lambda p: -float(terms(p[0], math.exp(max(p[1], math.log(LEAST_SIGMA)))) @ count),
+            lambda p: -float(terms(p[0], math.exp(max(p[1], math.log(LEAST_SIGMA)))).sum()),
             [float(seen.mean()), log_sigma],
         )
         sigma = max(math.exp(found[1]), LEAST_SIGMA)
-        n = max(float(is_done @ count), 1.0)
+        n = max(int(is_done.sum()), 1)
         errors = (sigma / math.sqrt(n), 1 / math.sqrt(2 * n))
-        return Mixed(((1.0, math.exp(found[0]), sigma),), float(terms(found[0], sigma) @ count), 2, errors)
+        return Mixed(((1.0, math.exp(found[0]), sigma),), float(terms(found[0], sigma).sum()), 2, errors)
     best: Mixed | None = None
+    exact = x, is_done, np.ones(len(x))
+    cells, number = np.unique(np.round(x * 200) * 2 + is_done, return_counts=True)
+    count = exact[2]
+
+    def total(values: Array) -> float:
+        return float(values @ count)
+
+    counted = (cells // 2 / 200, cells % 2 == 1, number.astype(np.float64)) if len(x) > MANY else exact
     for cut in (0.25, 0.5, 0.75):
         edge = float(np.quantile(seen, cut))
         low, high = seen[seen <= edge], seen[seen > edge]
@@ -367,9 +370,11 @@ def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: Arra
                 return 1e12
             sigmas = [math.exp(min(max(p[k], math.log(LEAST_SIGMA)), 2.0)) for k in (2, 4)]
             first, second = (terms(p[k], s) for k, s in zip((1, 3), sigmas, strict=True))
-            return -float(np.logaddexp(first - np.logaddexp(0, -p[0]), second - np.logaddexp(0, p[0])) @ count)
+            return -total(np.logaddexp(first - np.logaddexp(0, -p[0]), second - np.logaddexp(0, p[0])))
 
+        x, is_done, count = counted
         found = _minimum(negative, start)
+        x, is_done, count = exact
         weight = 1 / (1 + math.exp(-found[0]))
         sigmas = [math.exp(min(max(found[k], math.log(LEAST_SIGMA)), 2.0)) for k in (2, 4)]
         pair = sorted(

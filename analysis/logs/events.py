@@ -520,7 +520,9 @@ def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> B
         if event.severity == "fatal":
             faults[event.node].append(event.t)
             causes.setdefault((event.node, event.t), event)
-    reports = sorted((e.t, e.node, e.cause_basis) for e in tables.events if e.part == "job" and e.cause_basis != _TOLD)
+    reports = sorted(
+        (e.t, e.node, e.cause_basis) for e in tables.events if e.part == "job" and e.cause_basis != _VICTIM
+    )
     moments = np.sort(np.array([t for times in outages.values() for t in times]))
     rate = len(history.outages) / max(history.in_service, 1.0)
     hits: set[tuple[str, float]] = set()
@@ -567,9 +569,9 @@ def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> B
     return found
 
 
-_TOLD = "exit -15"
+_VICTIM = "exit -15"
 
-"""How a process ends that was told to: as the victim of another one."""
+"""How a process ends by SIGTERM: because another one failed."""
 
 
 def _reported(reports: Sequence[tuple[float, str, str]], nodes: Sequence[str], low: float, high: float) -> str:

@@ -679,7 +679,7 @@ def test_no_model(files: dict[str, str], rule: str, tmp_path: Path) -> None:
 
 SECRET = {
     "host": "kfz-alpha", "user": "mustermann", "rack": "Keller3", "partition": "geheimqueue", "job": "7712345",
-    "device": "9b:00", "mail": "ops@firma.example", "address": "10.17.3.9", "path": "/home/mustermann/train.sh",
+    "device": "9b:00", "mail": "ops@firma.example", "address": "10.17.3.9", "path": "/scratch/mustermann/train.sh",
     "ticket": "4471", "file": "sitelog", "word": "Wasserschaden", "year": "2025-",
 }  # fmt: skip
 
