@@ -73,7 +73,8 @@ class Hider:
         self._used: set[str] = set()
         self._count: Counter[str] = Counter()
         self.names: dict[str, str] = {}
-        """What stands for each name, whatever its kind."""
+        """What stands for each name, whatever its kind; short words, which are those of sentences too, are left out."""
+        self._sorted, self._long = 0, list[str]()
         self.shift = WEEK * (52 + int.from_bytes(self._hash("weeks", ""), "big") % 520)
         """By how much times move [s]."""
 
@@ -92,12 +93,17 @@ class Hider:
                 size += 1
             found = f"{kind}-{order}{digits[:size]}"
             self._used.add(found)
-            self._known[kind, text] = self.names[text] = found
+            self._known[kind, text] = found
+            if kind not in ("text", "cause") and (len(text) > 3 or not text.isalpha()):
+                self.names[text] = found
         return self._known[kind, text]
 
     def text(self, text: str) -> str:
         """Return a text without the names that are known, addresses, paths, and with its moments moved."""
-        for name in sorted((each for each in self.names if "/" in each or " " in each), key=len, reverse=True):
+        if len(self.names) != self._sorted:
+            self._sorted = len(self.names)
+            self._long = sorted((each for each in self.names if not _WORD.fullmatch(each)), key=len, reverse=True)
+        for name in self._long:
             text = text.replace(name, self.names[name])
         text = _MOMENT.sub(lambda match: utc(datetime.fromisoformat(match[0]).timestamp() + self.shift), text)
         return _WORD.sub(self._word, _NET.sub("<address>", text))
@@ -151,7 +157,7 @@ def of_tables(tables: Tables, history: History, hosts: HostLists, causes: Collec
         event.part_id = slots.get((event.node, event.part_id), "")
         event.node, event.job = by_node(event.node), hider.name("job", event.job)
         event.t, event.t_end, event.t_lo = event.t + shift, event.t_end + shift, event.t_lo + shift
-        event.file, event.text = hider.names.get(event.file, ""), hider.name("text", event.text)
+        event.file, event.text = hider.names.get(event.file, ""), _template(hider, event.text)
         if event.cause not in causes:
             event.cause = hider.name("cause", event.cause).replace("-", "_")
     for row in tables.exposure:
@@ -172,11 +178,17 @@ def of_tables(tables: Tables, history: History, hosts: HostLists, causes: Collec
     for phase in tables.phases:
         phase.job, phase.file = hider.name("job", phase.job), hider.names.get(phase.file, "")
         phase.t0, phase.t1 = phase.t0 + shift, phase.t1 + shift
+    bases = {basis: hider.text(basis) for basis in {event.cause_basis for event in tables.events}}
     for event in tables.events:
-        event.cause_basis = hider.text(event.cause_basis)
+        event.cause_basis = bases[event.cause_basis]
     for dropped in tables.dropped:
         dropped.source, dropped.rule = hider.names.get(dropped.source, ""), hider.text(dropped.rule)
     tables.findings[:] = map(hider.text, tables.findings)
+
+
+def _template(hider: Hider, text: str) -> str:
+    """Return what stands for a text, in letters alone: texts that differ in numbers count together."""
+    return hider.name("text", re.sub(r"[0-9]+", "#", text)[:60]).translate(str.maketrans("0123456789", "ghijklmnop"))
 
 
 def _namer(hider: Hider, kind: str) -> Callable[[str], str]:
@@ -194,12 +206,13 @@ def of_document(document: FitDocument, tables: Tables) -> FitDocument:
     """Return what may leave the folder: files by their names alone, and no name of a node, a user or a job."""
     hider = Hider(b"")
     hider.shift = 0.0
-    hider.names.update(
-        dict.fromkeys((attempt.job for attempt in tables.attempts), "<job>")
-        | dict.fromkeys((attempt.user for attempt in tables.attempts), "<user>")
-        | dict.fromkeys((event.node for event in tables.events), "<node>")
-        | dict.fromkeys((row.unit for row in tables.exposure), "<node>")
-    )
+    of_kind = {
+        "<job>": (attempt.job for attempt in tables.attempts),
+        "<user>": (attempt.user for attempt in tables.attempts),
+        "<node>": (*(event.node for event in tables.events), *(row.unit for row in tables.exposure)),
+    }
+    for stand_in, names in of_kind.items():
+        hider.names.update((name, stand_in) for name in names if len(name) > 3 or (name and not name.isalpha()))
     for name in {source.file for source in tables.sources}:
         hider.names[name] = hider.text(Path(name).name)
 

@@ -29,7 +29,7 @@ LOOK = 1000
 
 _CHUNK = 1 << 22
 
-_OPEN = frozenset(("", "unknown", "none", "null", "nan", "n/a"))
+OPEN = frozenset(("", "unknown", "none", "null", "nan", "n/a"))
 """What stands for a moment that has not come."""
 
 
@@ -94,7 +94,7 @@ class Log:
         ValueError
             If it is none.
         """
-        if text.lower() in _OPEN:
+        if text.lower() in OPEN:
             return empty
         try:
             return float(text) * scale if scale != 1.0 else self.clock.read(text, line, column)
