@@ -19,7 +19,7 @@ def fit(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="Logs, plain or gzip; - is standard input. Slurm, kernel and training logs, CSV.",
+            help="Logs, plain or gzip; - is standard input. Slurm, Kubernetes, Prometheus, kernel, training, CSV.",
         ),
     ],
     inventory: Annotated[

@@ -43,6 +43,10 @@ GENERIC = ("unknown", "not_responding", "health_check", "reboot")
 
 """Causes that say how an outage was noticed; a code of the same node names a better one."""
 
+OF_NODES = frozenset(("node-events", "outages", "slurmctld", "kubernetes", "nodes", "nvsentinel", "prometheus"))
+
+"""Kinds of logs that would say if a node were out of service."""
+
 TUPLE_GAPS = (0.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
 
 
@@ -135,11 +139,15 @@ def build(
     rows = [event for event in tables.events if not event.is_fault]
     faults = _faults(tables, [event for event in tables.events if event.is_fault and event.part != "job"])
     reports = [event for event in tables.events if event.is_fault and event.part == "job"]
-    if not rows and not faults:
+    rows_have_ends = bool(rows) or not faults
+    if (
+        not rows
+        and not faults
+        and not any(source.kind in OF_NODES and source.first < math.inf for source in tables.sources)
+    ):
         raise NoModelError(_why_no_nodes(tables))
-    rows_have_ends = bool(rows)
-    merged = _outages(rows) if rows else [replace(fault) for fault in faults if fault.severity == "fatal"]
-    if not rows:
+    merged = _outages(rows) if rows_have_ends else [replace(fault) for fault in faults if fault.severity == "fatal"]
+    if not rows_have_ends:
         tables.findings.append(
             "no node history (sacctmgr list event): faults of kernel logs stand for outages, nothing is known of "
             "repairs, and faults that leave no line (power, host) are missing"

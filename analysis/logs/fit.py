@@ -81,6 +81,8 @@ def fit(
     up = _up(history) / DAY
     if up <= 0:
         raise NoModelError("no failure rate: no node was up in the window; check --window and the inventory")
+    if history.end - history.start <= 1:
+        raise NoModelError("no failure rate: the logs say something of one moment alone, and a rate takes time")
     if not outages:
         limit = 1000 * estimate.rate(0, up).high
         raise NoModelError(

@@ -639,6 +639,11 @@ def test_any_bytes(kind: str, tmp_path: Path) -> None:
             ("--inventory", "nodes.csv", "--timezone", "UTC", "--window", "2024-01-01T00:00:00Z/2024-02-01T00:00:00Z"),
             1, "no node of the inventory was in service between 2024-01-01T00:00:00Z and 2024-02-01T00:00:00Z",
         ),
+        (log_writers.snapshots([], 4, [START])[0].encode(), (), 1, "one moment alone"),
+        (
+            log_writers.prometheus([], 10, START, START + 30 * DAY, 86400.0).encode(), (), 1,
+            "no unplanned outage in 290 node-days; the rate is below 10 per 1000 node-days (95 %)",
+        ),
         (b"x", ("--rules", "wrong.yaml"), 2, "wrong.yaml: is not of the form of rules: ValueError does: jump"),
         (b"x", ("--rules", "typo.yaml"), 2, "typo.yaml: is not of the form of rules: ValueError unknown key 'metric'"),
     ],
