@@ -342,7 +342,7 @@ def read_prometheus(log: Log) -> None:
             metric = str(name.get("__name__", ""))
             rule = metrics.get(metric)
             if rule is None or any(name.get(key) != value for key, value in rule.get("labels", {}).items()):
-                log.drop(f"series of a metric that no rule knows: {metric or 'no name'}"[:80], line)
+                log.drop(f"series that no rule uses: {metric or 'no name'}"[:80], line)
                 continue
             node = next((str(name[key]) for key in labels if name.get(key)), "")
             if not node:

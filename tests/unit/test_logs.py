@@ -290,7 +290,7 @@ def test_counters_and_codes_of_time_series(tmp_path: Path) -> None:
         "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS: what stood before the first sample": 1,
         "DCGM_FI_DEV_XID_ERRORS: what stood before the first sample": 1,
         "DCGM_FI_DEV_XID_ERRORS: codes that programs cause": 1,
-        "series of a metric that no rule knows: DCGM_FI_DEV_GPU_TEMP": 1,
+        "series that no rule uses: DCGM_FI_DEV_GPU_TEMP": 1,
         "samples that are no number": 1,
     }
 
