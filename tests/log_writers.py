@@ -222,6 +222,8 @@ def kubernetes(faults: Sequence[Fault], form: str = "core") -> str:
     items.append({**items[-1], "involvedObject": {"kind": "Pod", "name": "p"}, "regarding": {"kind": "Pod"}})
     if form == "core":
         return json.dumps({"apiVersion": "v1", "items": items, "kind": "List"}, indent=1)
+    if form == "eventrouter":
+        items = [{"verb": "ADDED", "event": {**item, "involvedObject": item["regarding"]}} for item in items]
     return "\n".join(map(json.dumps, items)) + "\n"
 
 

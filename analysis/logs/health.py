@@ -103,14 +103,15 @@ class Snapshot(NamedTuple):
 def read_events(log: Log) -> None:
     """Read events of nodes: kubectl get events -A -o json, or what an exporter wrote, one a line."""
     rules, source = log.rules.kubernetes["events"], log.source
-    for line, item in _items(log):
+    for line, each in _items(log):
+        item = _dict(each, "event") or each  # as eventrouter wraps it
         about = _dict(item, "involvedObject") or _dict(item, "regarding")
         reason, series = str(item.get("reason", "")), _dict(item, "series")
         first = item.get("firstTimestamp") or item.get("deprecatedFirstTimestamp") or item.get("eventTime")
         last = item.get("lastTimestamp") or item.get("deprecatedLastTimestamp") or series.get("lastObservedTime")
         try:
             # A burst says when it began and when it ended, and nothing of what lies between.
-            moments = sorted({log.clock.read(str(each), line) for each in (first, last) if each})
+            moments = sorted({log.clock.read(str(text), line) for text in (first, last) if text})
         except LogError:
             raise
         except ValueError:

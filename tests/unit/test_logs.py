@@ -120,6 +120,7 @@ STATES = {
     ("kind", "form"),
     [
         ("slurmctld", ""), ("slurmctld", "America/Chicago"), ("kubernetes", "core"), ("kubernetes", "events.k8s.io"),
+        ("kubernetes", "eventrouter"),
         ("nvsentinel", "plain"), ("nvsentinel", "store"),
     ],
 )  # fmt: skip
@@ -221,6 +222,37 @@ def test_cordons(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert [e.node for e in tables.events if e.planned] == ["a"]
     assert [row.rule for row in tables.dropped] == ["events of nodes that say nothing of outages: OOMKilling"]
+
+
+def test_health_events_of_each_kind(tmp_path: Path) -> None:
+    """Fatal ones take a node out until the same check of the same part is healthy; others are evidence alone."""
+    part = [{"entityType": "PCI", "entityValue": "0000:9b:00"}]
+    other = [{"entityType": "PCI", "entityValue": "0000:18:00"}]
+    xid = {"nodeName": "a", "checkName": "SysLogsXIDError", "isFatal": True, "entitiesImpacted": part}
+    rows: list[dict[str, Any]] = [
+        {**xid, "errorCode": ["79"], "recommendedAction": "RESTART_BM"},
+        {**xid, "errorCode": ["79"], "entitiesImpacted": other, "recommendedAction": 25},
+        {**xid, "isHealthy": True, "isFatal": False},
+        {**xid, "isHealthy": True, "isFatal": False, "entitiesImpacted": other},
+        {**xid, "nodeName": "b", "errorCode": ["48"], "processingStrategy": "STORE_ONLY"},
+        {**xid, "nodeName": "c", "errorCode": ["43"]},
+        {**xid, "nodeName": "d", "checkName": "GpuThermalWatch", "isFatal": False},
+        {**xid, "nodeName": ""},
+    ]
+    texts = (json.dumps({**row, "generatedTimestamp": utc(START + 3600 * at)}) for at, row in enumerate(rows))
+    request = Request(write(tmp_path, health_json="\n".join(texts)), nodes=4)
+    tables, reading = pipeline.read(request)
+    history = pipeline.history_of(request, tables, reading)
+    assert [(e.node, (e.t - START) / 3600, (e.t_end - START) / 3600, e.repair_kind) for e in history.outages] == [
+        ("a", 0, 3, "swap")
+    ]
+    assert [(e.node, e.cause, e.severity) for e in history.faults] == [
+        ("b", "gpu_memory", "fatal"),
+        ("d", "cooling", "info"),
+    ]
+    assert {row.rule: row.number for row in tables.dropped} == {
+        "codes that programs cause": 1, "a health event without node, check or moment": 1,
+    }  # fmt: skip
 
 
 def test_samples_of_time_series(tmp_path: Path) -> None:
