@@ -165,7 +165,7 @@ def xid(fault: Fault, offset: float = -40.0) -> tuple[float, str, str]:
     return fault.start + offset, fault.node, f"NVRM: Xid (PCI:0000:9b:00): {CODES[fault.cause]}, pid='<unknown>', text"
 
 
-def kernel(lines: Sequence[tuple[float, str, str]], form: str) -> str:
+def kernel(lines: Sequence[tuple[float, str, str]], form: str, zone: str = "UTC") -> str:
     """Return lines of a kernel log: ``iso``, ``journald`` (JSON), ``short-iso`` or ``local`` of one zone."""
     rows = []
     for moment, host, text in lines:
@@ -177,9 +177,150 @@ def kernel(lines: Sequence[tuple[float, str, str]], form: str) -> str:
         elif form == "short-iso":
             rows.append(f"{at.strftime('%Y-%m-%dT%H:%M:%S.%f')}+0000 {host} kernel: {text}")
         elif form == "local":
-            rows.append(f"{at.replace(tzinfo=None).isoformat(timespec='microseconds')} {host} kernel: {text}")
+            rows.append(f"{local(moment, zone)} {host} kernel: {text}")
         else:
             rows.append(f"{at.isoformat(timespec='microseconds')} {host} kernel: {text}")
+    return "\n".join(rows) + "\n"
+
+
+def slurmctld(faults: Sequence[Fault], zone: str = "") -> str:
+    """Return what slurmctld logs of the same outages; with a zone, local times without an offset."""
+
+    def stamp(moment: float) -> str:
+        return f"[{local(moment, zone)}.000]" if zone else f"[{utc(moment)[:-1]}.000+00:00]"
+
+    rows = []
+    for f in faults:
+        if f.cause == "not_responding":
+            rows.append((f.start, f"error: Nodes {f.node} not responding, setting DOWN"))
+            ends = [f"Node {f.node} now responding", f"node {f.node} returned to service"]
+        else:
+            rows.append((f.start, f"update_node: node {f.node} reason set to: {REASONS[f.cause]}"))
+            rows.append((f.start, f"update_node: node {f.node} state set to DRAINED"))
+            ends = [f"update_node: node {f.node} state set to IDLE"]
+        rows += ((f.end, text) for text in ends if not math.isnan(f.end))
+    rows += [(moment + 1, "sched: Allocate JobId=7 NodeList=gpu[000-003] #CPUs=8 Partition=main") for moment, _ in rows]
+    return "\n".join(f"{stamp(moment)} {text}" for moment, text in sorted(rows, key=lambda row: row[0])) + "\n"
+
+
+def utc(moment: float) -> str:
+    """Return a moment as Kubernetes writes it."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def kubernetes(faults: Sequence[Fault], form: str = "core") -> str:
+    """Return events of the same outages: ``core`` in a list, ``events.k8s.io`` one a line, and one of a pod."""
+    rows = [(f.start, "NodeNotReady", f.node) for f in faults]
+    rows += [(f.end, "NodeReady", f.node) for f in faults if not math.isnan(f.end)]
+    items: list[dict[str, object]] = []
+    for moment, reason, node in sorted(rows):
+        about = {"kind": "Node", "name": node}
+        if form == "core":
+            items.append({"kind": "Event", "reason": reason, "count": 1, "firstTimestamp": utc(moment),
+                          "lastTimestamp": utc(moment), "involvedObject": about})  # fmt: skip
+        else:
+            items.append({"kind": "Event", "reason": reason, "eventTime": utc(moment).replace("Z", ".000000Z"),
+                          "deprecatedFirstTimestamp": None, "regarding": about})  # fmt: skip
+    items.append({**items[-1], "involvedObject": {"kind": "Pod", "name": "p"}, "regarding": {"kind": "Pod"}})
+    if form == "core":
+        return json.dumps({"apiVersion": "v1", "items": items, "kind": "List"}, indent=1)
+    if form == "eventrouter":
+        items = [{"verb": "ADDED", "event": {**item, "involvedObject": item["regarding"]}} for item in items]
+    return "\n".join(map(json.dumps, items)) + "\n"
+
+
+def snapshots(faults: Sequence[Fault], nodes: int, moments: Sequence[float]) -> list[str]:
+    """Return what ``kubectl get nodes -o json`` says at each moment."""
+    texts = []
+    for now in moments:
+        items = []
+        for at in range(nodes):
+            mine = [f for f in faults if f.node == name(at) and f.start <= now]
+            changes = [START, *(t for f in mine for t in (f.start, f.end) if t <= now)]
+            is_out = any(not f.end <= now for f in mine)
+            ready = {"type": "Ready", "status": "Unknown" if is_out else "True",
+                     "lastHeartbeatTime": utc(now), "lastTransitionTime": utc(max(changes))}  # fmt: skip
+            items.append({
+                "kind": "Node", "metadata": {"name": name(at), "creationTimestamp": utc(START)}, "spec": {},
+                "status": {"capacity": {"nvidia.com/gpu": "8"}, "conditions": [ready]},
+            })  # fmt: skip
+        texts.append(json.dumps({"apiVersion": "v1", "items": items, "kind": "List"}))
+    return texts
+
+
+def nvsentinel(faults: Sequence[Fault], form: str = "plain") -> str:
+    """Return health events of the same outages, as NVSentinel prints them or as its store has them."""
+    rows = []
+    for f in faults:
+        code = [str(CODES[f.cause])] if f.cause in CODES else []
+        check = "SysLogsXIDError" if code else "InfiniBandErrorCheck" if f.cause == "nic" else "NodeHeartbeat"
+        event = {"nodeName": f.node, "checkName": check, "isFatal": True, "isHealthy": False, "errorCode": code,
+                 "recommendedAction": 24, "message": "" if f.cause != "not_responding" else "node not responding",
+                 "entitiesImpacted": [{"entityType": "PCI", "entityValue": "0000:9b:00"}]}  # fmt: skip
+        rows.append((f.start, event))
+        if not math.isnan(f.end):
+            rows.append((f.end, {**event, "isFatal": False, "isHealthy": True, "entitiesImpacted": []}))
+    entries = [{**event, "generatedTimestamp": utc(moment)} for moment, event in sorted(rows, key=lambda row: row[0])]
+    if form == "store":
+        entries = [
+            {"_id": 7, "healthevent": {key.lower(): value for key, value in entry.items()}, "healtheventstatus": {}}
+            for entry in entries
+        ]
+    return "\n".join(map(json.dumps, entries)) + "\n"
+
+
+def prometheus(
+    faults: Sequence[Fault], nodes: int, begin: float, end: float, step: float = 60.0, metric: str = "up"
+) -> str:
+    """Return an answer of query_range: whether each node is up, or the last code of its GPU."""
+    times = np.arange(begin, end, step)
+    result = []
+    for at in range(nodes):
+        mine = [f for f in faults if f.node == name(at)]
+        value = np.full(len(times), 1 if metric == "up" else 0)
+        for f in mine:
+            if metric == "up":
+                value[(times >= f.start) & ~(times >= f.end)] = 0
+            elif f.cause in CODES:
+                value[times >= f.start - 40] = CODES[f.cause]
+        labels = {"__name__": metric, "instance": f"{name(at)}:9100", "job": "node"}
+        if metric != "up":
+            labels |= {"Hostname": name(at), "gpu": "3"}
+        pairs = [[float(t), str(v)] for t, v in zip(times, value, strict=True)]
+        result.append({"metric": labels, "values": pairs})
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
+
+
+def torchrun(moment: float, host: str, code: int) -> str:
+    """Return what an agent prints at the end of a job, after lines of its own."""
+    return f"""step 7 loss 2.31
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : {local(moment).replace("T", "_")}
+  host      : {host}
+  rank      : 139 (local_rank: 3)
+  exitcode  : {code} (pid: 7712)
+  error_file: <N/A>
+============================================================
+"""
+
+
+def nvrx(cycle: int, begin: float) -> str:
+    """Return what ft_launcher prints of a restart of two nodes that takes 90 s after 30 s to stop."""
+    steps = {"failure_detected": 0.0, "worker_terminated": 30.0, "rendezvous_started": 31.0}
+    steps |= {"rendezvous_completed": 60.0, "worker_start_started": 61.0, "worker_start_completed": 120.0}
+    rows = []
+    for event, after in steps.items():
+        for at in (0, 1):
+            text = local(begin + after + at).replace("T", " ")
+            rows.append(
+                f"{text},000 [INFO] [{name(at)}] [workload:1(1) infra:1(0)] profiling.py:88   - Cycle: {cycle} "
+                f"Event: {event} Node: {name(at)}_4242_0 Rank: 1 Time: {text}.000 UTC"
+            )
     return "\n".join(rows) + "\n"
 
 

@@ -24,7 +24,7 @@ def fit(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="Logs, plain or gzip; - is standard input. Slurm, kernel and training logs, CSV.",
+            help="Logs, plain or gzip; - is standard input. Slurm, Kubernetes, Prometheus, kernel, training, CSV.",
         ),
     ],
     inventory: Annotated[
@@ -54,6 +54,15 @@ def fit(
         str, typer.Option("--topology-conf", metavar="FILE", help="And the leaf switches from a topology.conf.")
     ] = "",
     name: Annotated[str, typer.Option(metavar="NAME", help="Name of the cluster.")] = "fitted",
+    anonymise: Annotated[
+        bool, typer.Option("--anonymise", help="Hash all names in the tables too, and move times by whole weeks.")
+    ] = False,
+    key: Annotated[
+        Path, typer.Option(metavar="FILE", help="Key of --anonymise; made if it is not there. Never give it away.")
+    ] = Path("ettrick.key"),
+    keep_order: Annotated[
+        bool, typer.Option("--keep-order", help="With --anonymise, number nodes and racks in their order.")
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -72,6 +81,7 @@ def fit(
     keep.refuse_others(lambda found: found["name"] == name and "node_days_up" in found)
 
     from analysis.logs import pipeline
+    from analysis.logs.anonymise import Hider, key_of
     from analysis.page.chapters import fit as chapter
     from analysis.page.formats import html, markdown, terminal
     from analysis.results.run import provenance, render
@@ -82,8 +92,12 @@ def fit(
     request = _request(files, inventory, nodes, timezone or [], as_ or [], window, without or [], rules, name)
     request = request._replace(slurm=slurm_conf, topology=topology_conf)
     is_quiet = quiet or as_json
+    if keep_order and not anonymise:
+        refuse("--keep-order: goes with --anonymise")
     try:
-        with Progress("files", quiet=is_quiet) as reading, Progress("simulations", quiet=is_quiet) as checking:
+        if anonymise:
+            request = request._replace(hider=Hider(key_of(key, out), keep_order=keep_order))
+        with Progress("MB of logs", quiet=is_quiet) as reading, Progress("simulations", quiet=is_quiet) as checking:
             found = pipeline.run(request, provenance(command_line()), reading, checking)
     except pipeline.LogError as error:
         refuse(str(error))
@@ -174,7 +188,7 @@ def track(
         if logs:
             request = pipeline.Request(logs, inventory, zones, nodes=nodes, rules=rules)
             after = pipeline.moment(since, zones) if since else tracking.last_known(folder, rows)
-            with Progress("files", quiet=is_quiet) as reading:
+            with Progress("MB of logs", quiet=is_quiet) as reading:
                 rows = tracking.joined(rows, tracking.measured_rows(request, model, after, reading))
         kept = rows
         if results:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.logs.formats import SAME_CODE
+from analysis.logs.kernel import SAME_CODE
 from analysis.logs.tables import Event, Exposure, LogError, NoModelError, utc
 from sim.units import DAY, MINUTE
 
@@ -42,6 +42,10 @@ BEFORE, AFTER = 10 * MINUTE, 5 * MINUTE
 GENERIC = ("unknown", "not_responding", "health_check", "reboot")
 
 """Causes that say how an outage was noticed; a code of the same node names a better one."""
+
+OF_NODES = frozenset(("node-events", "outages", "slurmctld", "kubernetes", "nodes", "nvsentinel", "prometheus"))
+
+"""Kinds of logs that would say if a node were out of service."""
 
 TUPLE_GAPS = (0.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
 
@@ -132,13 +136,18 @@ def build(
     LogError
         If the inventory and the logs have no node, or no moment, in common.
     """
-    rows = [event for event in tables.events if event.source in ("node-events", "outages")]
-    faults = _faults(tables, [event for event in tables.events if event.source == "kernel"])
-    if not rows and not faults:
+    rows = [event for event in tables.events if not event.is_fault]
+    faults = _faults(tables, [event for event in tables.events if event.is_fault and event.part != "job"])
+    reports = [event for event in tables.events if event.is_fault and event.part == "job"]
+    rows_have_ends = bool(rows) or not faults
+    if (
+        not rows
+        and not faults
+        and not any(source.kind in OF_NODES and source.first < math.inf for source in tables.sources)
+    ):
         raise NoModelError(_why_no_nodes(tables))
-    rows_have_ends = bool(rows)
-    merged = _outages(rows) if rows else [replace(fault) for fault in faults if fault.severity == "fatal"]
-    if not rows:
+    merged = _outages(rows) if rows_have_ends else [replace(fault) for fault in faults if fault.severity == "fatal"]
+    if not rows_have_ends:
         tables.findings.append(
             "no node history (sacctmgr list event): faults of kernel logs stand for outages, nothing is known of "
             "repairs, and faults that leave no line (power, host) are missing"
@@ -169,7 +178,7 @@ def build(
             outages.append(clipped)
     _better_causes(outages, faults)
     outages.sort(key=lambda event: (event.t, event.node))
-    tables.events = sorted([*outages, *(e for e in merged if e.planned), *faults], key=lambda event: event.t)
+    tables.events = sorted([*outages, *(e for e in merged if e.planned), *faults, *reports], key=lambda event: event.t)
     tables.exposure = exposure
     found = History(
         names, racks, gpus, start, end,
@@ -211,6 +220,8 @@ def _faults(tables: Tables, groups: list[Event]) -> list[Event]:
         else:
             joined.append(event)
     for event in joined:
+        if event.source != "kernel":
+            continue  # the same codes by another way
         code = event.cause_basis.removeprefix("xid ")
         tables.groups.setdefault(int(code) if code.isdigit() else 0, [0, 0])[1] += 1
     joined.sort(key=lambda event: (event.node, event.t))
@@ -280,8 +291,19 @@ def _window(tables: Tables, outages: Sequence[Event]) -> tuple[float, float]:
 def _exposure(tables: Tables, hosts: HostLists, nodes: int | None, start: float, end: float) -> list[Exposure]:
     """Return the stretches in which each node was watched, clipped to the window."""
     rows = tables.exposure
+    if not rows and tables.watched and nodes is None:
+        rows = [Exposure(node, start, end, "first and last seen") for node in tables.watched]
     if not rows:
         rows = _seen(tables, hosts, nodes, start, end)
+    if tables.watched and {source.kind for source in tables.sources} <= {"inventory", "prometheus"}:
+        unseen = sum(row.unit not in tables.watched for row in rows)
+        if unseen:
+            tables.findings.append(f"{unseen:,} nodes have no time series; their time is not counted")
+        rows = [
+            replace(row, t_enter=max(row.t_enter, low), t_exit=min(row.t_exit, high))
+            for row in rows
+            for low, high in tables.watched.get(row.unit, ())
+        ]
     found = []
     for row in rows:
         enter, leave = max(row.t_enter, start), min(row.t_exit, end)
@@ -290,8 +312,9 @@ def _exposure(tables: Tables, hosts: HostLists, nodes: int | None, start: float,
         elif row.file:
             tables.drop(row.file, "a node that left before the window, or entered after it", row.line)
     if not found:
-        raise LogError(
-            f"no node of the inventory was in service between {utc(start)} and {utc(end)}, the time of the logs"
+        raise NoModelError(
+            f"no failure rate: no node of the inventory was in service between {utc(start)} and {utc(end)}, the time "
+            "of the logs"
         )
     return found
 
@@ -350,9 +373,10 @@ def _refuse_strangers(tables: Tables, events: list[Event], number: Mapping[str, 
     for event in events:
         if event.node in strangers:
             tables.drop(event.file, "a node that is not in the inventory", event.line)
+    first = next(event for event in events if event.node in strangers)
     tables.findings.append(
-        f"{named:,} events of {len(strangers):,} nodes that are not in the inventory were dropped, for example of "
-        f"'{strangers.most_common(1)[0][0]}'"
+        f"{named:,} events of {len(strangers):,} nodes that are not in the inventory were dropped, for example "
+        f"{first.file}:{first.line}"
     )
     events[:] = [event for event in events if event.node in number]
 
@@ -377,14 +401,14 @@ def _better_causes(outages: Sequence[Event], faults: Sequence[Event]) -> None:
         near = [f for f in by_node.get(outage.node, ()) if outage.t - BEFORE <= f.t <= outage.t + AFTER]
         if near:
             outage.t_lo = min(outage.t, near[0].t)
-            if outage.cause in GENERIC and outage.source != "kernel":
+            if outage.cause in GENERIC and not outage.is_fault:
                 outage.cause, outage.cause_basis = near[0].cause, f"{near[0].cause_basis} nearby"
 
 
 def _silences(tables: Tables, history: History) -> list[str]:
     """Return findings about stretches in which a source says nothing although its own rate makes that unlikely."""
     found = []
-    for kind in ("node-events", "outages", "kernel"):
+    for kind in dict.fromkeys(source.kind for source in tables.sources):
         hours = {event.t // 3600 for event in tables.events if event.source == kind and not event.planned}
         if len(hours) < 20:
             continue
@@ -504,6 +528,9 @@ def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> B
         if event.severity == "fatal":
             faults[event.node].append(event.t)
             causes.setdefault((event.node, event.t), event)
+    reports = sorted(
+        (e.t, e.node, e.cause_basis) for e in tables.events if e.part == "job" and e.cause_basis != _VICTIM
+    )
     moments = np.sort(np.array([t for times in outages.values() for t in times]))
     rate = len(history.outages) / max(history.in_service, 1.0)
     hits: set[tuple[str, float]] = set()
@@ -524,6 +551,9 @@ def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> B
         if len(moments) and np.searchsorted(moments, low) < np.searchsorted(moments, high, side="right"):
             near = [(node, at) for node in nodes for at in _between(outages.get(node, ()), low, high)]
         coded = [] if near else [(node, at) for node in nodes for at in _between(faults.get(node, ()), low, high)]
+        if not attempt.blamed_node:
+            named = (node for at, node in tables.blamed.get(attempt.job, ()) if low <= at <= high)
+            attempt.blamed_node = next(named, "")
         if attempt.blamed_node:
             attempt.cause_basis = "FailedNode"
             own = [key for key in near if key[0] == attempt.blamed_node]
@@ -534,15 +564,35 @@ def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> B
             hits.update(near)
             attempt.blamed_node, attempt.cause = first[0], causes[first].cause
             attempt.cause_basis = "outage" if near else causes[first].cause_basis
+        elif kind == "fault" and (reported := _reported(reports, nodes, low, high)):
+            attempt.blamed_node, attempt.cause, attempt.cause_basis = reported, "unknown", "torchrun"
         elif kind == "node":
             attempt.cause, attempt.cause_basis = "not_responding", attempt.end_state
         else:
             attempt.cause, attempt.cause_basis = "unattributed", "none"
             continue
         found.attributed += 1
-        found.rules[attempt.cause_basis if attempt.cause_basis in ("FailedNode", "outage") else "code"] += 1
+        found.rules[attempt.cause_basis if attempt.cause_basis in ("FailedNode", "outage", "torchrun") else "code"] += 1
     _hit(tables, history, hosts, hits, number, found)
     return found
+
+
+_VICTIM = "exit -15"
+
+"""How a process ends by SIGTERM: because another one failed."""
+
+
+def _reported(reports: Sequence[tuple[float, str, str]], nodes: Sequence[str], low: float, high: float) -> str:
+    """Return the node whose process a signal ended first; nothing if the first failure was an error of the program."""
+    names = {name: node for node in nodes for name in (node, node.partition(".")[0])}
+    at = bisect.bisect_left(reports, (low, "", ""))
+    for t, host, basis in reports[at:]:
+        if t > high:
+            break
+        node = names.get(host) or names.get(host.partition(".")[0])
+        if node is not None:
+            return node if basis.startswith("exit -") else ""
+    return ""
 
 
 def _between(times: Sequence[float], low: float, high: float) -> Sequence[float]:

@@ -81,6 +81,8 @@ def fit(
     up = _up(history) / DAY
     if up <= 0:
         raise NoModelError("no failure rate: no node was up in the window; check --window and the inventory")
+    if history.end - history.start <= 1:
+        raise NoModelError("no failure rate: the logs say something of one moment alone, and a rate takes time")
     if not outages:
         limit = 1000 * estimate.rate(0, up).high
         raise NoModelError(
@@ -474,7 +476,9 @@ def _exposure_until(history: History, moments: NDArray[np.float64]) -> NDArray[n
 
 def _detection(outages: Sequence[Event]) -> found.LawFound | None:
     """Return the law of the time from the first line of the kernel to the outage."""
-    lags = np.array([event.t - event.t_lo for event in outages if event.t_lo < event.t and event.source != "kernel"])
+    # A poll says when it looked, and no more; codes of the kernel that stand for outages have no other moment.
+    direct = [event for event in outages if not event.is_fault and event.source not in ("prometheus", "nodes")]
+    lags = np.array([event.t - event.t_lo for event in direct if event.t_lo < event.t])
     if len(lags) < FEW:
         return None
     values = np.quantile(lags, (np.arange(20) + 0.5) / 20) if len(lags) > 20 else np.sort(lags)

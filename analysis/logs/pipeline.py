@@ -6,6 +6,7 @@ import contextlib
 import math
 import re
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,10 +14,11 @@ import numpy as np
 
 import sim
 from analysis.amounts import name_of, percent_text
-from analysis.logs import check, slurm_conf, workload, write
+from analysis.logs import anonymise, check, slurm_conf, workload, write
 from analysis.logs.events import blame, build, incidents
+from analysis.logs.files import Reading
 from analysis.logs.fit import Fitted, fit
-from analysis.logs.formats import Reading, read_files
+from analysis.logs.formats import read_files
 from analysis.logs.tables import HostLists, LogError, NoModelError, Rules, Tables
 from analysis.results.fitted import CostFound, CurveFound, FitDocument
 from sim import yamlfile
@@ -49,6 +51,7 @@ class Request(NamedTuple):
     simulations: int = check.SIMULATIONS
     slurm: str = ""
     topology: str = ""
+    hider: anonymise.Hider | None = None
 
 
 class Outcome(NamedTuple):
@@ -73,14 +76,14 @@ def read_rules(own: str = "") -> Rules:
         return Rules(content)
     try:
         more = yamlfile.load(Path(own)).data
-        unknown = set(more) - set(content)
-        if unknown:
-            raise LogError(f"{own}: unknown key '{min(unknown)}'{yamlfile.suggest(min(unknown), content)}")
-        return Rules(content, more)
+        unknown = sorted(set(more) - set(content))
+        if not unknown:
+            return Rules(content, more)
     except yamlfile.DocumentError as error:
         raise LogError(f"{own}: {error}") from None
-    except (re.error, KeyError, TypeError, AttributeError) as error:
+    except (re.error, KeyError, TypeError, AttributeError, ValueError) as error:
         raise LogError(f"{own}: is not of the form of rules: {type(error).__name__} {error}") from None
+    raise LogError(f"{own}: unknown key '{unknown[0]}'{yamlfile.suggest(unknown[0], content)}")
 
 
 def read(request: Request, progress: Progress = lambda _done, _total: None) -> tuple[Tables, Reading]:
@@ -132,7 +135,14 @@ def run(
     _check_sizes(tables, history, reading.hosts)
     together = incidents(history)
     whose = blame(tables, history, reading.rules, reading.hosts) if tables.attempts else None
+    if request.hider is not None:
+        known = {*reading.rules.causes, *reading.rules.causes.values()}
+        anonymise.of_tables(tables, history, reading.hosts, known, request.hider)
+        site = anonymise.of_site(site, request.hider) if site is not None else None
+        provenance = provenance.model_copy(update={"command": "ettrick fit --anonymise"})
     fitted = fit(tables, history, together, whose, reading.rules, request.name, provenance)
+    # Only tables name nodes, users and jobs; what a document, a bundle and a report say leaves the folder.
+    fitted = replace(fitted, document=anonymise.of_document(fitted.document, tables))
     entries = write.sources(fitted)
     traces = check.simulated(fitted, entries, request.simulations, progress)
     swings = check.swings(fitted, traces)

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class LogError(ValueError):
-    """A log that cannot be read; the message names file and line, the rule, and what helps."""
+    """A log that cannot be read; the message, one line, names file and line, the rule, and what helps."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("".join(letter if letter.isprintable() else "\ufffd" for letter in message))
 
 
 class NoModelError(ValueError):
@@ -56,6 +59,8 @@ class Event:
         The job that it names.
     text
         What the log says, for rules and for the commonest unknown texts; never written out.
+    is_fault
+        Whether it says what a part showed, such as an XID, and not that the node was out of service.
     """
 
     source: str
@@ -76,7 +81,8 @@ class Event:
     raw_count: int = 1
     job: str = ""
     text: str = ""
-    hidden: ClassVar = ("text",)
+    is_fault: bool = False
+    hidden: ClassVar = ("text", "is_fault")
 
 
 @dataclass(slots=True)
@@ -184,6 +190,10 @@ class Tables:
     findings: list[str] = field(default_factory=list)
     groups: dict[int, list[int]] = field(default_factory=dict)
     """Of each XID code, how many lines there were and how many groups of them."""
+    watched: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    """Of each node with time series, the stretches in which it was sampled [s]."""
+    blamed: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
+    """Of each job, when which node ended it, as the log of the scheduler says."""
     _dropped: dict[tuple[str, str], Dropped] = field(default_factory=dict)
 
     def drop(self, source: str, rule: str, line: int, number: int = 1) -> None:
@@ -419,7 +429,28 @@ class Rules:
             for kind, states in part.get("states", {}).items()
             for state in states
         }
+        self.slurmctld = [
+            {**entry, "holds": entry["holds"].encode(), "match": re.compile(entry["match"])}
+            for part in (own, content)
+            for entry in part.get("slurmctld", ())
+        ]
+        for rule in self.slurmctld:
+            _choice(rule["does"], ("down", "up", "answers", "state", "reason", "job"))
+        self.kubernetes, self.nvsentinel, self.prometheus = (
+            _merged(content[kind], own.get(kind, {})) for kind in ("kubernetes", "nvsentinel", "prometheus")
+        )
+        for rule in self.kubernetes["events"].values():
+            _choice(rule["does"], ("down", "up", "fault"))
+        for rule in self.prometheus["metrics"].values():
+            _choice(rule["does"], ("code", "count", "rise", "state"))
+        self.columns: dict[str, list[str]] = _merged(content["columns"], own.get("columns", {}))
+        self._checks = _patterns((entry["match"], entry["cause"]) for entry in self.nvsentinel["checks"])
         self._known: dict[str, tuple[str, str]] = {}
+
+    def check_of(self, name: str) -> str:
+        """Return the cause that the name of a check gives; nothing if none."""
+        match = _first(self._checks, name)
+        return "" if match is None else match[1]
 
     def is_planned(self, state: str, reason: str) -> bool:
         """Return whether a state of a node, or its reason, is planned work."""
@@ -446,6 +477,22 @@ class Rules:
         """Return the kind of repair that a reason names; nothing if it names none."""
         match = _first(self._repairs, reason)
         return "" if match is None else match[1]
+
+
+def _choice(does: object, choices: Sequence[str]) -> None:
+    if does not in choices:
+        raise ValueError(f"does: {does} is none of {', '.join(choices)}")
+
+
+def _merged(ours: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of a format: lists with those of the user first, mappings with theirs in place of ours."""
+    unknown = set(own) - set(ours)
+    if unknown:
+        raise ValueError(f"unknown key '{min(unknown)}'")
+    return {
+        key: [*own.get(key, ()), *value] if isinstance(value, list) else {**value, **own.get(key, {})}
+        for key, value in ours.items()
+    }
 
 
 _XID_IN_TEXT = re.compile(r"xid[\s:#=]*(\d{1,3})\b", re.IGNORECASE)

@@ -173,6 +173,9 @@ def scenario(fitted: Fitted, tables: Tables) -> tuple[dict[str, Any], list[str]]
         assumed.append("a step takes 10 s: no training log")
     restart = training.restart_s if training is not None else None
     if restart is None:
+        again = [p.t1 - p.t0 for p in tables.phases if p.phase == "initialize"]
+        restart = float(np.median(again)) if again else None
+    if restart is None:
         assumed.append("initialize 5 min: no training log")
     interval = training.checkpoint_s if training is not None else None
     if interval is None:
@@ -268,7 +271,7 @@ def files(
         "exposure.csv": as_csv(tables.exposure, Exposure),
         "dropped.csv": as_csv(tables.dropped, Dropped),
         "outages.csv": outages_csv(fitted.history),
-        "nodes.csv": "unit\n" + "".join(f"{name}\n" for name in fitted.history.nodes),
+        "nodes.csv": "unit\n" + "".join(f"{row}\n" for row in dict.fromkeys(row.unit for row in tables.exposure)),
         "draws.csv": draws_csv(fitted, entries),
         "study.yaml": head + sim.dump(study(document)),
         BUNDLE: head + sim.dump(bundle(fitted, entries)),

@@ -19,6 +19,7 @@ import simpy
 
 import sim
 from tests.bench.fleets import fleet_rows
+from tests.bench.logs import log_rows
 from tests.bench.startup import startup_rows
 from tests.bench.studies import many_rows, precision_rows, report_rows, study_rows
 
@@ -344,6 +345,8 @@ def main() -> None:
                 *many_rows(),
                 "",
                 *report_rows(),
+                "",
+                *log_rows(),
             )
         )
         + "\n"

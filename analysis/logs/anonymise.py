@@ -1,0 +1,249 @@
+"""Names out of what leaves a site: keyed hashes in the tables, and none in bundles, scenarios and reports.
+
+Equal names stay equal in all files that one key made. Times move by whole weeks, so that weekday and hour stay. Free
+text is dropped once the rules have read it.
+
+References
+----------
+Aumasson et al., BLAKE2 (RFC 7693).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analysis.logs.slurm_conf import Partition
+from analysis.logs.tables import LogError, utc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from analysis.logs.events import History
+    from analysis.logs.slurm_conf import Site
+    from analysis.logs.tables import HostLists, Tables
+    from analysis.results.fitted import FitDocument
+
+WEEK = 7 * 86400.0
+
+_WORD = re.compile(r"[\w.@+-]*\w")
+
+_NET = re.compile(
+    r"[\w.+-]+@[\w-]+\.[\w.-]+|\b\d{1,3}(?:\.\d{1,3}){3}\b|(?<![\w.])(?:~|\.{0,2})/[\w.+/-]+"
+    r"|\bGPU-[0-9a-fA-F-]{8,}|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"
+)
+"""Mail addresses, IP addresses, paths and UUIDs, wherever they stand."""
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+
+
+def key_of(file: Path, folder: Path | None) -> bytes:
+    """Return the key of a file, which is made if there is none.
+
+    Raises
+    ------
+    LogError
+        If it lies in the folder that leaves, cannot be used, or is no key.
+    """
+    if folder is not None and folder.resolve() in file.resolve().parents:
+        raise LogError(f"--key {file}: lies in {folder}, which would leave with it; keep the key elsewhere")
+    try:
+        if not file.exists():
+            file.touch(mode=0o600)
+            file.write_text(secrets.token_hex(32) + "\n", encoding="ascii")
+        key = bytes.fromhex(file.read_text(encoding="ascii").strip())
+    except OSError as error:
+        raise LogError(f"--key {file}: cannot be used ({error.strerror})") from None
+    except ValueError:
+        key = b""
+    if not 16 <= len(key) <= 64:
+        raise LogError(f"--key {file}: is no key (32 to 128 hexadecimal digits); name a file that is not there yet")
+    return key
+
+
+class Hider:
+    """Gives each name its hash: eight hexadecimal digits behind the kind of thing; more where two would be equal."""
+
+    def __init__(self, key: bytes, *, keep_order: bool = False) -> None:
+        self._key, self._keep_order = key, keep_order
+        self._known: dict[tuple[str, str], str] = {}
+        self._used: set[str] = set()
+        self._count: Counter[str] = Counter()
+        self.names: dict[str, str] = {}
+        """What stands for each name, whatever its kind; short words, which are those of sentences too, are left out."""
+        self._sorted, self._long = 0, list[str]()
+        self.shift = WEEK * (52 + int.from_bytes(self._hash("weeks", ""), "big") % 520)
+        """By how much times move [s]."""
+
+    def _hash(self, kind: str, text: str) -> bytes:
+        return hashlib.blake2b(f"{kind}\0{text}".encode(), key=self._key, digest_size=16).digest()
+
+    def name(self, kind: str, text: str) -> str:
+        """Return what stands for a name of a kind; nothing for nothing."""
+        if not text:
+            return ""
+        if (kind, text) not in self._known:
+            digits, size = self._hash(kind, text).hex(), 8
+            order = f"{self._count[kind]:05}-" if self._keep_order else ""
+            self._count[kind] += 1
+            while f"{kind}-{order}{digits[:size]}" in self._used:
+                size += 1
+            found = f"{kind}-{order}{digits[:size]}"
+            self._used.add(found)
+            self._known[kind, text] = found
+            if kind not in ("text", "cause") and (len(text) > 3 or not text.isalpha()):
+                self.names[text] = found
+        return self._known[kind, text]
+
+    def text(self, text: str) -> str:
+        """Return a text without the names that are known, addresses, paths, and with its moments moved."""
+        if len(self.names) != self._sorted:
+            self._sorted = len(self.names)
+            self._long = sorted((each for each in self.names if not _WORD.fullmatch(each)), key=len, reverse=True)
+        for name in self._long:
+            text = text.replace(name, self.names[name])
+        text = _MOMENT.sub(lambda match: utc(datetime.fromisoformat(match[0]).timestamp() + self.shift), text)
+        return _WORD.sub(self._word, _NET.sub("<address>", text))
+
+    def _word(self, match: re.Match[str]) -> str:
+        word = match[0]
+        found = self.names.get(word)
+        if found is not None and not word.isdigit():
+            return found
+        parts = re.split(r"([.@+-])", word)
+        if len(parts) == 1:
+            return word
+        return "".join(part if part.isdigit() else self.names.get(part, part) for part in parts)
+
+
+def of_tables(tables: Tables, history: History, hosts: HostLists, causes: Collection[str], hider: Hider) -> None:
+    """Put hashes in the place of all names, and move all times; what the history shares with the tables goes with it.
+
+    Parameters
+    ----------
+    tables, history
+        What is changed.
+    hosts
+        Expands lists of hosts.
+    causes
+        Names of causes that rules have; others are a column of the site's own.
+    hider
+        Gives the names.
+    """
+    shift = hider.shift
+    by_node, slots = _namer(hider, "node"), dict[tuple[str, str], str]()
+    history.nodes = [by_node(node) for node in history.nodes]
+    racks = sorted({*history.racks, *(row.rack for row in tables.exposure)}, key=lambda rack: (len(rack), rack))
+    of_rack = {rack: hider.name("rack", rack) for rack in racks}
+    history.racks = [of_rack[rack] for rack in history.racks]
+    history.start, history.end = history.start + shift, history.end + shift
+    history.enter, history.leave = history.enter + shift, history.leave + shift
+    history.planned = {unit: [(a + shift, b + shift) for a, b in each] for unit, each in history.planned.items()}
+    kinds: Counter[str] = Counter()
+    for source in tables.sources:
+        kinds[source.kind] += 1
+        hidden = f"{source.kind}-{kinds[source.kind]}"
+        for name in (source.file, Path(source.file).name):
+            hider.names[name] = hidden
+        source.file, source.first, source.last = hidden, source.first + shift, source.last + shift
+    devices: Counter[str] = Counter()
+    for part in sorted({(event.node, event.part_id) for event in tables.events if event.part_id}):
+        slots[part] = f"slot-{devices[part[0]]}"
+        devices[part[0]] += 1
+    for event in tables.events:
+        event.part_id = slots.get((event.node, event.part_id), "")
+        event.node, event.job = by_node(event.node), hider.name("job", event.job)
+        event.t, event.t_end, event.t_lo = event.t + shift, event.t_end + shift, event.t_lo + shift
+        event.file, event.text = hider.names.get(event.file, ""), _template(hider, event.text)
+        if event.cause not in causes:
+            event.cause = hider.name("cause", event.cause).replace("-", "_")
+    for row in tables.exposure:
+        row.unit, row.rack = by_node(row.unit), of_rack[row.rack]
+        row.batch, row.role = hider.name("batch", row.batch), hider.name("role", row.role)
+        row.t_enter, row.t_exit, row.file = row.t_enter + shift, row.t_exit + shift, hider.names.get(row.file, "")
+        row.line = 0  # the order of the inventory
+    tables.exposure.sort(key=lambda row: row.unit)
+    lists: dict[str, str] = {}
+    for attempt in tables.attempts:
+        if attempt.nodes not in lists:
+            lists[attempt.nodes] = ",".join(sorted(map(by_node, _expanded(hosts, attempt.nodes))))
+        attempt.nodes, attempt.blamed_node = lists[attempt.nodes], by_node(attempt.blamed_node)
+        attempt.job, attempt.user = hider.name("job", attempt.job), hider.name("user", attempt.user)
+        attempt.partition, attempt.file = hider.name("partition", attempt.partition), hider.names.get(attempt.file, "")
+        attempt.t_submit, attempt.t_eligible = attempt.t_submit + shift, attempt.t_eligible + shift
+        attempt.t_start, attempt.t_end = attempt.t_start + shift, attempt.t_end + shift
+    for phase in tables.phases:
+        phase.job, phase.file = hider.name("job", phase.job), hider.names.get(phase.file, "")
+        phase.t0, phase.t1 = phase.t0 + shift, phase.t1 + shift
+    bases = {basis: hider.text(basis) for basis in {event.cause_basis for event in tables.events}}
+    for event in tables.events:
+        event.cause_basis = bases[event.cause_basis]
+    for dropped in tables.dropped:
+        dropped.source, dropped.rule = hider.names.get(dropped.source, ""), hider.text(dropped.rule)
+    tables.findings[:] = map(hider.text, tables.findings)
+
+
+def of_site(site: Site, hider: Hider) -> Site:
+    """Return the files of Slurm with the hashes that their names have in the tables."""
+    queues = tuple(
+        Partition(hider.name("partition", part.name), tuple(map(_namer(hider, "node"), part.nodes)), part.settings)
+        for part in site.queues
+    )
+    return site._replace(
+        nodes=tuple(map(_namer(hider, "node"), site.nodes)),
+        queues=queues,
+        priority={hider.name("partition", name): value for name, value in site.priority.items()},
+        assumed=[hider.text(line) for line in site.assumed],
+    )
+
+
+def _template(hider: Hider, text: str) -> str:
+    """Return what stands for a text, in letters alone: texts that differ in numbers count together."""
+    return hider.name("text", re.sub(r"[0-9]+", "#", text)[:60]).translate(str.maketrans("0123456789", "ghijklmnop"))
+
+
+def _namer(hider: Hider, kind: str) -> Callable[[str], str]:
+    return lambda text: hider.name(kind, text)
+
+
+def _expanded(hosts: HostLists, text: str) -> Iterable[str]:
+    try:
+        return hosts.expand(text)
+    except ValueError:
+        return ()
+
+
+def of_document(document: FitDocument, tables: Tables) -> FitDocument:
+    """Return what may leave the folder: files by their names alone, and no name of a node, a user or a job."""
+    hider = Hider(b"")
+    hider.shift = 0.0
+    of_kind = {
+        "<job>": (attempt.job for attempt in tables.attempts),
+        "<user>": (attempt.user for attempt in tables.attempts),
+        "<node>": (*(event.node for event in tables.events), *(row.unit for row in tables.exposure)),
+    }
+    for stand_in, names in of_kind.items():
+        hider.names.update((name, stand_in) for name in names if len(name) > 3 or (name and not name.isalpha()))
+    for name in {source.file for source in tables.sources}:
+        hider.names[name] = hider.text(Path(name).name)
+
+    def plain(file: str) -> str:
+        return hider.names.get(file, "")
+
+    return document.model_copy(update={
+        "files": [row.model_copy(update={"file": plain(row.file)}) for row in document.files],
+        "dropped": [
+            row.model_copy(update={"file": plain(row.file), "rule": hider.text(row.rule)}) for row in document.dropped
+        ],
+        "causes": [
+            row.model_copy(update={"files": sorted({plain(file) for file in row.files})}) for row in document.causes
+        ],
+        "findings": [hider.text(text) for text in document.findings],
+        "unknown_texts": {hider.text(text): number for text, number in document.unknown_texts.items()},
+        "provenance": document.provenance.model_copy(update={"command": hider.text(document.provenance.command)}),
+    })  # fmt: skip

@@ -1,0 +1,342 @@
+"""A log file: opened, unpacked, cut into lines, and what was not used of it counted."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import json
+import math
+import os
+import re
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from analysis.logs.tables import LogError
+from sim.yamlfile import suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from analysis.logs.health import Point, Run, Snapshot
+    from analysis.logs.tables import Attempt, Clock, HostLists, Rules, Source, Tables
+
+LOOK = 1000
+"""Lines that say what kind of log it is."""
+
+_CHUNK = 1 << 22
+
+OPEN = frozenset(("", "unknown", "none", "null", "nan", "n/a"))
+"""What stands for a moment that has not come."""
+
+
+@dataclass
+class Reading:
+    """What readers share: the tables that they fill, the rules, the hosts that they have expanded.
+
+    What takes more than one file to understand waits until all are read.
+    """
+
+    tables: Tables
+    rules: Rules
+    hosts: HostLists
+    points: list[Point] = field(default_factory=list)
+    series: dict[tuple[str, str, str], list[Run]] = field(default_factory=dict)
+    """Runs of equal samples, by metric, node and what of it."""
+    snapshots: list[Snapshot] = field(default_factory=list)
+    cycles: list[Attempt] = field(default_factory=list)
+    """What ran between two restarts inside one run of a job."""
+
+
+class Log:
+    """One file while it is read.
+
+    Parameters
+    ----------
+    source
+        Its row of the table of sources.
+    clock
+        Reads its moments.
+    reading
+        What is filled.
+    stream
+        Its content, unpacked.
+    advance
+        Is given the bytes of the file that were read.
+    """
+
+    def __init__(
+        self, source: Source, clock: Clock, reading: Reading, stream: io.BufferedReader[Any],
+        advance: Callable[[int], None] = lambda _done: None,
+    ) -> None:  # fmt: skip
+        self.source, self.clock, self.reading = source, clock, reading
+        self.tables, self.rules, self.file = reading.tables, reading.rules, source.file
+        self._stream, self._advance = stream, advance
+        self.ends = b"", b""
+        """First and last line of what was read in pieces: between them the log was written, whatever it says."""
+
+    def drop(self, rule: str, line: int, number: int = 1) -> None:
+        """Keep account of lines that are not used."""
+        self.tables.drop(self.file, rule, line, number)
+
+    def first_line(self) -> str:
+        """Return the first line, or its beginning, without reading it."""
+        return self._stream.peek(1)[:65536].decode("utf-8-sig", errors="replace").splitlines()[0]
+
+    def moment(self, text: str, line: int, empty: float = math.nan, column: str = "", scale: float = 1.0) -> float:
+        """Return a moment [s], or what an empty one stands for.
+
+        Raises
+        ------
+        ValueError
+            If it is none.
+        """
+        if text.lower() in OPEN:
+            return empty
+        try:
+            return float(text) * scale if scale != 1.0 else self.clock.read(text, line, column)
+        except LogError:
+            raise
+        except ValueError:
+            raise ValueError(f"'{text}' is no moment such as 2025-02-03T08:11:40") from None
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines with their numbers; a file that ends early, as a cut gzip file does, ends here too."""
+        number, source = 0, self.source
+        try:
+            for number, raw in enumerate(self._stream, 1):
+                try:
+                    text = raw.decode("utf-8")
+                except UnicodeDecodeError:
+                    text = raw.decode("utf-8", errors="replace")
+                    source.unreadable += 1
+                source.lines = number
+                if not number & 0x3FFF:
+                    self._report()
+                yield number, text.removeprefix("\ufeff").rstrip("\r\n") if number == 1 else text.rstrip("\r\n")
+        except (EOFError, OSError, zlib.error) as error:
+            self._ends_early(error, number + 1)
+
+    def chunks(self) -> Iterator[tuple[int, bytes]]:
+        """Yield pieces of whole lines, with the number of the first line of each."""
+        rest, number = b"", 1
+        while True:
+            try:
+                piece = self._stream.read1(_CHUNK)
+            except (EOFError, OSError, zlib.error) as error:
+                self._ends_early(error, number)
+                piece = b""
+            self._report()
+            if not piece:
+                if rest:
+                    self.source.lines = number
+                    yield number, rest
+                return
+            cut = piece.rfind(b"\n") + 1
+            whole, rest = rest + piece[:cut], piece[cut:] if cut else rest + piece
+            if not cut:
+                continue
+            yield number, whole
+            number += whole.count(b"\n")
+            self.source.lines = number - 1
+
+    def holding(self, texts: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines that hold one of some texts, with their numbers; all others are only counted."""
+        marker = re.compile(b"|".join(map(re.escape, texts)))
+        for base, chunk in self.chunks():
+            first, _, _ = chunk.partition(b"\n") if base == 1 else (self.ends[0], b"", b"")
+            self.ends = first, chunk[chunk.rstrip().rfind(b"\n") + 1 :].rstrip()
+            counted, number, done = 0, base, 0
+            for found in marker.finditer(chunk):
+                at = found.start()
+                if at < done:
+                    continue
+                start = chunk.rfind(b"\n", 0, at) + 1
+                done = chunk.find(b"\n", at)
+                done = len(chunk) if done < 0 else done
+                number += chunk.count(b"\n", counted, start)
+                counted = start
+                yield number, chunk[start:done]
+
+    def documents(self) -> Iterator[tuple[int, Any]]:
+        """Yield values of JSON with their lines: one a line, or one after the other.
+
+        Raises
+        ------
+        LogError
+            If the file holds one value over several lines, and that is no JSON.
+        """
+        lines = self.lines()
+        held = [(number, text) for number, text in itertools.islice(lines, 20) if text.strip()]
+        if any(_is_object(text) for _, text in held):
+            for number, text in itertools.chain(held, lines):
+                if text.strip():
+                    try:
+                        value = json.loads(text)
+                    except (ValueError, RecursionError):
+                        self.drop("no JSON", number)
+                        continue
+                    yield number, value
+            return
+        if not held:
+            return
+        text = "\n".join([*(text for _, text in held), *(text for _, text in lines)]).lstrip()
+        first, at, decoder = held[0][0], 0, json.JSONDecoder()
+        while at < len(text):
+            try:
+                value, end = decoder.raw_decode(text, at)
+            except RecursionError:
+                raise LogError(f"{self.file}:{first + text.count(chr(10), 0, at)}: is nested too deeply") from None
+            except json.JSONDecodeError as error:
+                raise LogError(
+                    f"{self.file}:{first + error.lineno - 1}: is no complete JSON ({error.msg.lower()})"
+                ) from None
+            yield first + text.count("\n", 0, at), value
+            at = end
+            while at < len(text) and text[at] in " \t\r\n,":
+                at += 1
+
+    def _report(self) -> None:
+        raw = self._stream.raw
+        self._advance(raw.packed.tell() if isinstance(raw, _Unpacked) else raw.tell() if raw.seekable() else 0)
+
+    def _ends_early(self, error: Exception, line: int) -> None:
+        self.drop("the file ends early", line)
+        self.tables.findings.append(f"{self.file}:{line}: the file is damaged from here on ({error})")
+
+
+def _is_object(text: str) -> bool:
+    """Return whether a line is an object of JSON by itself."""
+    try:
+        return isinstance(json.loads(text), dict) and len(text.strip()) > 2
+    except (ValueError, RecursionError):
+        return False
+
+
+def opened(file: str) -> io.BufferedReader[Any]:
+    """Return a file, unpacked if it is gzip; ``-`` is standard input.
+
+    Raises
+    ------
+    LogError
+        If it cannot be read.
+    """
+    if file == "-":
+        return io.BufferedReader(io.FileIO(0, closefd=False), _CHUNK)
+    try:
+        raw = io.FileIO(file)
+        if raw.read(2) == b"\x1f\x8b":
+            raw.seek(0)
+            return io.BufferedReader(_Unpacked(raw), _CHUNK)
+        raw.seek(0)
+    except OSError as error:
+        raise LogError(f"{file}: cannot be read ({error.strerror})") from None
+    return io.BufferedReader(raw, _CHUNK)
+
+
+def size_of(file: str) -> int | None:
+    """Return the bytes of a file; ``None`` of standard input."""
+    try:
+        return None if file == "-" else os.stat(file).st_size  # noqa: PTH116
+    except OSError:
+        return 0
+
+
+class _Unpacked(io.RawIOBase):
+    """A gzip file that gives all that it holds before it says that it ends early, which `gzip.open` does not."""
+
+    def __init__(self, packed: io.FileIO) -> None:
+        self.packed, self._rest = packed, b""
+        self._unpack = zlib.decompressobj(31)
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, and return how much is in it.
+
+        Raises
+        ------
+        EOFError
+            If the file ends before what is packed in it does.
+        zlib.error
+            If it is damaged.
+        """
+        while True:
+            packed = self._rest or self.packed.read(1 << 16)
+            if not packed:
+                if self._unpack.eof:
+                    return 0
+                raise EOFError("the packed file was cut")
+            if self._unpack.eof:  # another member
+                self._unpack = zlib.decompressobj(31)
+            content = self._unpack.decompress(packed, len(buffer))
+            self._rest = self._unpack.unconsumed_tail or self._unpack.unused_data
+            if content:
+                buffer[: len(content)] = content
+                return len(content)
+
+    def close(self) -> None:
+        """Close the packed file too."""
+        self.packed.close()
+        super().close()
+
+
+def peek(stream: io.BufferedReader[Any], file: str) -> list[str]:
+    """Return the first lines of a file without reading them, or refuse what is no text.
+
+    Raises
+    ------
+    LogError
+        If it is packed otherwise than by gzip, of another encoding, or empty.
+    """
+    try:
+        head = stream.peek(_CHUNK)[: LOOK * 300]
+    except (OSError, EOFError, zlib.error) as error:
+        raise LogError(f"{file}: cannot be unpacked ({error})") from None
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise LogError(f"{file}:1: is UTF-16 text; convert it with iconv -f UTF-16 -t UTF-8")
+    if b"\0" in head:
+        line = head[: head.index(b"\0")].count(b"\n") + 1
+        raise LogError(
+            f"{file}:{line}: is no text (it holds a zero byte); unpack it first, or give it on standard input"
+        )
+    lines = head.decode("utf-8-sig", errors="replace").splitlines()[:LOOK]
+    if not any(line.strip() for line in lines):
+        raise LogError(f"{file}: is empty")
+    return lines
+
+
+def digest(file: str) -> str:
+    """Return a digest of a file, so that one that is given twice does not count twice."""
+    if file == "-":
+        return ""
+    with Path(file).open("rb") as content:
+        return hashlib.file_digest(content, "blake2b").hexdigest()
+
+
+def zone_of(file: str, zones: Sequence[str]) -> ZoneInfo | None:
+    """Return the zone of the local times of a file; of several that fit, the last.
+
+    Raises
+    ------
+    LogError
+        If there is no such zone.
+    """
+    found = None
+    for text in zones:
+        name, stated, zone = text.rpartition("=")
+        if not stated or name in (file, Path(file).name):
+            try:
+                found = ZoneInfo(zone)
+            except (ZoneInfoNotFoundError, ValueError, OSError):
+                from zoneinfo import available_timezones
+
+                raise LogError(
+                    f"--timezone {text}: there is no zone '{zone}'{suggest(zone, available_timezones())}"
+                ) from None
+    return found

@@ -1,0 +1,588 @@
+"""States of nodes as Kubernetes, NVSentinel and Prometheus tell them: moments of change first, then outages.
+
+A node is out from the moment at which anything of it goes down to that at which nothing is. What names the metrics,
+reasons, checks and actions stands in `rules.yaml`.
+
+References
+----------
+Kubernetes, API of Event (core/v1, events.k8s.io/v1) and Node; node-problem-detector; NVIDIA, NVSentinel health events
+and DCGM exporter; Prometheus, HTTP API (range queries).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from analysis.logs.tables import Event, Exposure, LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from analysis.logs.files import Log, Reading
+
+AGAIN = 60.0
+
+"""A node that answered goes down again within this [s]: one outage."""
+
+MISSED = 2.5
+
+"""More than so many steps between two samples are missing scrapes, in which nothing was watched."""
+
+
+class Point(NamedTuple):
+    """A moment at which a node, or one check of it, changes its state.
+
+    Parameters
+    ----------
+    t
+        When [s since 1970].
+    node
+        Which node.
+    does
+        ``down``, ``up``, or ``answers``: it may be back, if nothing says otherwise.
+    key
+        What went down: a node is out as long as anything is.
+    source, file, line
+        Where it is from.
+    t_lo
+        Earliest moment at which it can have gone down [s]; NaN if `t` is exact.
+    """
+
+    t: float
+    node: str
+    does: str
+    key: str
+    source: str
+    file: str
+    line: int
+    cause: str = "unknown"
+    basis: str = "unknown"
+    planned: bool = False
+    repair: str = ""
+    part: str = "node"
+    part_id: str = ""
+    t_lo: float = math.nan
+    text: str = ""
+    quiet: bool = False
+    """Whether it may say nothing new."""
+
+
+class Run(NamedTuple):
+    """Samples of a time series that are equal: first and last moment [s], value, step [s], and where they are from."""
+
+    first: float
+    last: float
+    value: float
+    step: float
+    file: str
+    line: int
+
+
+class Snapshot(NamedTuple):
+    """A node at one moment: whether it is ready, and since when; since when it is cordoned, NaN if it is not [s]."""
+
+    t: float
+    node: str
+    ready: bool
+    since: float
+    cordoned: float
+    conditions: dict[str, float]
+    """Of each other condition that holds, since when [s]."""
+    seen_as: Exposure
+
+
+# Kubernetes: events, and nodes with their conditions.
+
+
+def read_events(log: Log) -> None:
+    """Read events of nodes: kubectl get events -A -o json, or what an exporter wrote, one a line."""
+    rules, source = log.rules.kubernetes["events"], log.source
+    for line, each in _items(log):
+        item = _dict(each, "event") or each  # as eventrouter wraps it
+        about = _dict(item, "involvedObject") or _dict(item, "regarding")
+        reason, series = str(item.get("reason", "")), _dict(item, "series")
+        first = item.get("firstTimestamp") or item.get("deprecatedFirstTimestamp") or item.get("eventTime")
+        last = item.get("lastTimestamp") or item.get("deprecatedLastTimestamp") or series.get("lastObservedTime")
+        try:
+            # A burst says when it began and when it ended, and nothing of what lies between.
+            moments = sorted({log.clock.read(str(text), line) for text in (first, last) if text})
+        except LogError:
+            raise
+        except ValueError:
+            moments = []
+        if not moments:
+            log.drop("a moment that cannot be read", line)
+            continue
+        for moment in moments:
+            source.saw(moment)  # events of pods too say that somebody looked
+        if about.get("kind") != "Node" or not about.get("name"):
+            log.drop(f"events of a {about.get('kind') or 'thing without a kind'}"[:80], line)
+            continue
+        rule = rules.get(reason)
+        if rule is None:
+            log.drop(f"events of nodes that say nothing of outages: {reason or 'no reason'}"[:80], line)
+            continue
+        stated = item.get("count") or item.get("deprecatedCount") or series.get("count")
+        count = int(str(stated)) if str(stated).isdigit() else 1
+        node = str(about["name"])
+        for moment in moments:
+            _change(log, rule, moment, node, "kubernetes", reason, line, max(count // len(moments), 1))
+        source.rows += 1
+
+
+def _change(log: Log, rule: Mapping[str, Any], t: float, node: str, kind: str, reason: str, line: int, n: int) -> None:
+    """Keep what a rule says of one moment: a change of state, or a fault."""
+    log.source.saw(t)
+    cause = str(rule.get("cause", "unknown"))
+    if rule["does"] == "fault":
+        severity = rule.get("severity", "fatal")
+        log.tables.events.append(
+            Event(kind, t, t, node, cause, reason, log.file, line, severity=severity, raw_count=n, is_fault=True)
+        )
+        return
+    log.reading.points.append(
+        Point(t, node, rule["does"], str(rule.get("key", "")), kind, log.file, line, cause, reason,
+              planned=bool(rule.get("planned")))
+    )  # fmt: skip
+
+
+def read_nodes(log: Log) -> None:
+    """Read snapshots of nodes: kubectl get nodes -o json, one or many in a file."""
+    rules = log.rules.kubernetes
+    for line, document in log.documents():
+        nodes = [item for item in _listed(document) if isinstance(item, dict)]
+        found = []
+        try:
+            for node in nodes:
+                found.append(_snapshot(log, node, rules, line))
+                log.source.rows += 1
+        except LogError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError):
+            log.drop("a node without its conditions", line)
+        beats = [beat for _, beat in found]
+        if not beats or math.isnan(max(beats)):
+            log.drop("a snapshot without a moment", line)
+            continue
+        taken = max(beats)
+        log.source.saw(taken)
+        log.reading.snapshots += (each._replace(t=taken) for each, _ in found)
+
+
+def _snapshot(log: Log, node: Mapping[str, Any], rules: Mapping[str, Any], line: int) -> tuple[Snapshot, float]:
+    """Return what a snapshot says of a node, and its last heartbeat [s]."""
+
+    def read(value: Any) -> float:
+        return log.clock.read(str(value), line)
+
+    name, spec = str(node["metadata"]["name"]), _dict(node, "spec")
+    conditions = {str(each["type"]): each for each in node["status"]["conditions"]}
+    taints = [each for each in _list(spec.get("taints")) if isinstance(each, dict)]
+    cordoned = (
+        next((read(t["timeAdded"]) for t in taints if t.get("key") == _CORDON and t.get("timeAdded")), -math.inf)
+        if spec.get("unschedulable")
+        else math.nan
+    )
+    labels, gpus = _dict(_dict(node, "metadata"), "labels"), _dict(_dict(node, "status"), "capacity").get(_GPUS, "")
+    exposure = Exposure(
+        name, read(node["metadata"].get("creationTimestamp") or 0), math.inf, "inventory", file=log.file, line=line,
+        gpus=int(gpus) if str(gpus).isdigit() else 0,
+        rack=next((str(labels[key]) for key in rules["racks"] if labels.get(key)), ""),
+    )  # fmt: skip
+    held = {
+        kind: read(each["lastTransitionTime"])
+        for kind, each in conditions.items()
+        if kind in rules["conditions"] and each.get("status") == "True"
+    }
+    ready = conditions["Ready"]
+    beat = max(
+        (read(each["lastHeartbeatTime"]) for each in conditions.values() if each.get("lastHeartbeatTime")),
+        default=math.nan,
+    )
+    is_ready = ready["status"] == "True"
+    return Snapshot(0.0, name, is_ready, read(ready["lastTransitionTime"]), cordoned, held, exposure), beat
+
+
+_CORDON, _GPUS = "node.kubernetes.io/unschedulable", "nvidia.com/gpu"
+
+
+def _snapshots(reading: Reading) -> list[Exposure]:
+    """Make moments of change of all snapshots, in order; and of the nodes that they list, an inventory.
+
+    Of a change between two snapshots that only shows in a later one, the middle is taken.
+    """
+    rules = reading.rules.kubernetes["conditions"]
+    before: dict[str, Snapshot] = {}
+    for now in sorted(reading.snapshots, key=lambda each: (each.t, each.node)):
+        last, where = before.get(now.node), now.seen_as
+        before[now.node] = now if last is None else now._replace(seen_as=last.seen_as)
+
+        def keep(t: float, does: str, key: str, now: Snapshot = now, **more: Any) -> None:
+            where = now.seen_as
+            cause, basis = ("not_responding", "Ready") if key == "ready" else ("unknown", key)
+            reading.points.append(Point(t, now.node, does, key, "nodes", where.file, where.line, cause, basis, **more))
+
+        if last is None:
+            # One that was out before the first snapshot is no failure that was seen; it only was not there.
+            if not now.ready:
+                keep(now.t, "down", "ready", planned=True)
+        elif now.since > last.t:
+            middle = (last.t + now.since) / 2
+            if last.ready == now.ready:
+                keep(middle, *(("down", "ready") if now.ready else ("up", "ready")), t_lo=last.t)
+            keep(now.since, "up" if now.ready else "down", "ready", quiet=now.ready)
+        elif now.ready != last.ready:
+            keep((last.t + now.t) / 2, "up" if now.ready else "down", "ready")
+        is_cordoned, was_cordoned = (each is not None and not math.isnan(each.cordoned) for each in (now, last))
+        if is_cordoned and not was_cordoned:
+            middle = now.t if last is None else (last.t + now.t) / 2
+            keep(
+                now.cordoned if now.cordoned > (last.t if last else now.t) else middle,
+                "down",
+                "schedulable",
+                planned=True,
+            )
+        elif was_cordoned and not is_cordoned and last is not None:
+            keep((last.t + now.t) / 2, "up", "schedulable", quiet=True)
+        for kind, since in now.conditions.items():
+            if last is not None and last.conditions.get(kind) != since:
+                cause, severity = str(rules[kind]["cause"]), rules[kind].get("severity", "fatal")
+                reading.tables.events.append(
+                    Event("nodes", since, since, now.node, cause, kind, where.file, where.line, severity=severity,
+                          is_fault=True)
+                )  # fmt: skip
+    end = max((each.t for each in before.values()), default=0.0)
+    return [replace(each.seen_as, t_exit=math.inf if each.t == end else each.t) for each in before.values()]
+
+
+# NVSentinel: health events.
+
+
+def read_nvsentinel(log: Log) -> None:
+    """Read health events: a fatal one takes the node out until the same check of the same part is healthy again."""
+    rules, source = log.rules, log.source
+    actions = {str(key): kind for key, kind in rules.nvsentinel["actions"].items()}
+    for line, item in _items(log):
+        event = {str(key).lower(): value for key, value in item.items()}
+        event = {str(key).lower(): value for key, value in _dict(event, "healthevent").items()} or event
+        node, check = str(event.get("nodename") or ""), str(event.get("checkname") or "")
+        stamp = event.get("generatedtimestamp")
+        if isinstance(stamp, dict):  # as protobuf and MongoDB write it
+            stamp = stamp.get("$date") or stamp.get("seconds")
+        try:
+            moment = log.clock.read(str(stamp), line)
+        except LogError:
+            raise
+        except ValueError:
+            moment = math.nan
+        if not node or not check or math.isnan(moment):
+            log.drop("a health event without node, check or moment", line)
+            continue
+        source.rows += 1
+        source.saw(moment)
+        parts = sorted(
+            ":".join(str(each.get(key, "")) for key in sorted(each, reverse=True))
+            for each in _list(event.get("entitiesimpacted"))
+            if isinstance(each, dict)
+        )
+        key = f"{check} {' '.join(parts)}".strip()
+        if event.get("ishealthy"):
+            log.reading.points.append(Point(moment, node, "up", key, "nvsentinel", log.file, line, quiet=True))
+            continue
+        stated = event.get("errorcode")
+        codes = [int(str(code)) for code in (stated if isinstance(stated, list) else [stated]) if str(code).isdigit()]
+        text = f"{check} {event.get('message') or ''}"
+        cause, basis = next(((rules.of_xid.get(code, "gpu_other"), f"xid {code}") for code in codes), ("", check))
+        if not cause or cause == "repair":
+            cause = rules.check_of(check) or rules.cause_of(text)[0]
+        if cause == "application":
+            log.drop("codes that programs cause", line)
+            continue
+        repair = actions.get(str(event.get("recommendedaction")), "")
+        part = "nic" if cause == "nic" else "gpu" if rules.causes.get(cause) in ("gpu", "driver") else "node"
+        store_only = str(event.get("processingstrategy") or "").upper().endswith("STORE_ONLY")
+        if event.get("isfatal") and not store_only:
+            log.reading.points.append(
+                Point(moment, node, "down", key, "nvsentinel", log.file, line, cause, basis,
+                      rules.is_planned("", text), repair, part, parts[0] if parts else "", text=text)
+            )  # fmt: skip
+            continue
+        log.tables.events.append(
+            Event("nvsentinel", moment, moment, node, cause, basis, log.file, line, part, parts[0] if parts else "",
+                  severity="fatal" if event.get("isfatal") else "info", repair_kind=repair, is_fault=True)
+        )  # fmt: skip
+
+
+# Prometheus: range queries.
+
+
+def read_prometheus(log: Log) -> None:
+    """Read answers of query_range: the last code of a GPU, counters, whether a node is up.
+
+    Samples are kept as runs of equal values, so that several files of one series give what a single one would.
+    """
+    metrics, labels = log.rules.prometheus["metrics"], log.rules.prometheus["nodes"]
+    for line, document in log.documents():
+        data = document.get("data", document) if isinstance(document, dict) else {}
+        kind = data.get("resultType") if isinstance(data, dict) else None
+        if isinstance(document, dict) and document.get("status") == "error":
+            raise LogError(f"{log.file}:{line}: the query failed: {str(document.get('error'))[:80]}")
+        if kind != "matrix" or not isinstance(data.get("result"), list):
+            raise LogError(f"{log.file}:{line}: is no answer of query_range ({kind}); ask for /api/v1/query_range")
+        for each in data["result"]:
+            if not isinstance(each, dict) or not isinstance(each.get("values"), list):
+                log.drop("a series without values", line)
+                continue
+            name = _dict(each, "metric")
+            metric = str(name.get("__name__", ""))
+            rule = metrics.get(metric)
+            if rule is None or any(name.get(key) != value for key, value in rule.get("labels", {}).items()):
+                log.drop(f"series that no rule uses: {metric or 'no name'}"[:80], line)
+                continue
+            node = next((str(name[key]) for key in labels if name.get(key)), "")
+            if not node:
+                log.drop(f"series of {metric} without a label of the node", line)
+                continue
+            node = node.rsplit(":", 1)[0] if node.rsplit(":", 1)[-1].isdigit() else node
+            device = str(name.get("pci_bus_id") or name.get("gpu") or name.get("device") or name.get("job") or "")
+            code = str(name.get(rule["label"], "")) if "label" in rule else ""
+            runs = log.reading.series.setdefault((metric, node, f"{device} {code}".strip()), [])
+            runs += _runs(log, each["values"], line)
+            log.source.rows += 1
+
+
+def _runs(log: Log, values: Sequence[Any], line: int) -> Iterator[Run]:
+    """Yield the samples of a series as runs of equal values without a gap."""
+    try:
+        samples = np.array(values, dtype=np.float64).reshape(len(values), 2)
+    except (ValueError, TypeError):
+        log.drop("a series whose samples are no numbers", line)
+        return
+    missing = ~np.isfinite(samples).all(axis=1)
+    if missing.any():
+        log.drop("samples that are no number", line, int(missing.sum()))
+        samples = samples[~missing]
+    if not len(samples):
+        return
+    samples = samples[np.argsort(samples[:, 0], kind="stable")]
+    times, level = samples.T
+    gaps = np.diff(times)
+    step = float(np.median(gaps)) if len(gaps) else math.inf
+    cuts = np.flatnonzero((np.diff(level) != 0) | (gaps > MISSED * step)) + 1
+    log.source.saw(float(times[0]))
+    log.source.saw(float(times[-1]))
+    for first, last in itertools.pairwise([0, *cuts.tolist(), len(times)]):
+        yield Run(float(times[first]), float(times[last - 1]), float(level[first]), step, log.file, line)
+
+
+def _series(reading: Reading) -> None:
+    """Make faults and moments of change of all series, files joined."""
+    metrics = reading.rules.prometheus["metrics"]
+    states: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for (metric, node, part), runs in reading.series.items():
+        rule = metrics[metric]
+        runs.sort()
+        spans[node] += ((run.first, run.last + (MISSED * run.step if math.isfinite(run.step) else 0)) for run in runs)
+        if rule["does"] == "state":
+            states[metric, node] += runs
+        else:
+            _faults_of(reading, metric, rule, node, part, runs)
+    for (metric, node), runs in states.items():
+        _states_of(reading, metric, metrics[metric], node, sorted(runs))
+    for node, each in spans.items():
+        stretches: list[tuple[float, float]] = []
+        for first, last in sorted(each):
+            if stretches and first <= stretches[-1][1]:
+                stretches[-1] = stretches[-1][0], max(stretches[-1][1], last)
+            else:
+                stretches.append((first, last))
+        reading.tables.watched[node] = stretches
+
+
+def _faults_of(
+    reading: Reading, metric: str, rule: Mapping[str, Any], node: str, part: str, runs: Sequence[Run]
+) -> None:
+    """Make a fault of each change of a code, or of each rise of a counter."""
+    tables, of_xid = reading.tables, reading.rules.of_xid
+    device, _, label = part.rpartition(" ") if "label" in rule else (part, "", "")
+    level, until = None, -math.inf
+    for run in runs:
+        if run.last <= until and level is not None:
+            continue  # another file has these samples too
+        lo, t = until, max(run.first, until)
+        before, level, until = level, run.value, max(run.last, until)
+        is_code = rule["does"] == "code"
+        rise = run.value - (before or 0.0)
+        if run.value <= 0 or run.value == before or (not is_code and rise <= 0):
+            continue
+        if before is None:
+            tables.drop(run.file, f"{metric}: what stood before the first sample", run.line)
+            continue
+        code = int(run.value) if is_code else int(label) if label.isdigit() else 0
+        cause = of_xid.get(code, "gpu_other") if code else str(rule.get("cause", "gpu_other"))
+        if cause == "application":
+            tables.drop(run.file, f"{metric}: codes that programs cause", run.line)
+            continue
+        severity = "info" if code in reading.rules.harmless else rule.get("severity", "fatal")
+        tables.events.append(
+            Event("prometheus", t, t, node, cause, f"xid {code}" if code else metric, run.file, run.line, "gpu", device,
+                  lo, severity=severity, raw_count=1 if is_code else max(int(rise), 1), is_fault=True)
+        )  # fmt: skip
+
+
+def _states_of(reading: Reading, metric: str, rule: Mapping[str, Any], node: str, runs: Sequence[Run]) -> None:
+    """Make the moments at which a node goes and returns: it is there as long as any of its series says so."""
+    good = float(rule.get("up", 1))
+    ups: list[list[float]] = []
+    bad = [run for run in runs if run.value != good]
+    for run in runs:
+        if run.value != good:
+            continue
+        if ups and run.first <= ups[-1][1]:
+            ups[-1][1] = max(ups[-1][1], run.last)
+        else:
+            ups.append([run.first, run.last])
+    cause, planned = str(rule.get("cause", "unknown")), bool(rule.get("planned"))
+
+    def keep(t: float, does: str, run: Run, **more: Any) -> None:
+        more.setdefault("planned", planned)
+        reading.points.append(Point(t, node, does, metric, "prometheus", run.file, run.line, cause, metric, **more))
+
+    edges = [-math.inf, *(each[1] for each in ups)], [*(each[0] for each in ups), math.inf]
+    for low, high in zip(*edges, strict=True):
+        within = [run for run in bad if low < run.first < high or low < run.last < high]
+        if within:
+            first = within[0]
+            begun_before = low == -math.inf
+            # One that was out before the first sample is no failure that was seen; it only was not there.
+            keep(first.first, "down", first, t_lo=math.nan if begun_before else low, planned=planned or begun_before)
+            if high < math.inf:
+                keep(high, "up", first)
+
+
+# From moments of change to outages.
+
+
+class _Out(NamedTuple):
+    """An outage that lasts: its event, and what is down."""
+
+    event: Event
+    keys: set[str]
+
+
+@dataclass
+class _Node:
+    """What is known of a node on the way: the outage that lasts, the last one that a mere answer ended, a reason."""
+
+    out: _Out | None = None
+    answered: Event | None = None
+    reason: Point | None = None
+    lines: set[tuple[float, str, str]] = field(default_factory=set)
+
+
+def close(reading: Reading) -> None:
+    """Put outages into the tables, made of all moments of change that the files of a fit have."""
+    _series(reading)
+    listed = _snapshots(reading)
+    nodes: dict[str, _Node] = defaultdict(_Node)
+    order = {"up": 0, "answers": 0, "reason": 1, "down": 2}
+    for point in sorted(reading.points, key=lambda point: (point.t, order[point.does])):
+        node = nodes[point.node]
+        if (point.t, point.does, point.key + point.basis) in node.lines:
+            reading.tables.drop(point.file, "a change of state that is repeated", point.line)
+            continue
+        node.lines.add((point.t, point.does, point.key + point.basis))
+        if point.does == "down":
+            _down(reading, node, point)
+        elif point.does == "reason":
+            node.reason = point
+            if node.out is not None:
+                _learn(node.out.event, point)
+        else:
+            _up(reading, node, point)
+    if not reading.tables.exposure:
+        reading.tables.exposure += listed
+
+
+def _down(reading: Reading, node: _Node, point: Point) -> None:
+    out = node.out
+    if out is not None and (point.planned or not out.event.planned):
+        out.keys.add(point.key)
+        out.event.raw_count += 1
+        _learn(out.event, point)
+        return
+    again = node.answered
+    if again is not None and not math.isnan(again.t_end) and point.t - again.t_end <= AGAIN:
+        again.t_end, node.out, node.answered = math.nan, _Out(again, {point.key}), None
+        _learn(again, point)
+        return
+    event = Event(
+        point.source, point.t, math.nan, point.node, point.cause, point.basis, point.file, point.line, point.part,
+        point.part_id, point.t_lo, point.planned, repair_kind=point.repair, text=point.text,
+    )  # fmt: skip
+    if node.reason is not None and point.t - node.reason.t <= 5:
+        _learn(event, node.reason)
+    keys = {point.key}
+    if out is not None:  # planned work that a failure cuts short; the node returns when both are over
+        out.event.t_end = point.t
+        keys |= out.keys
+    node.out, node.answered = _Out(event, keys), None
+    reading.tables.events.append(event)
+
+
+def _learn(event: Event, point: Point) -> None:
+    """Take a better cause, and the last kind of repair."""
+    if event.cause in ("unknown", "not_responding") and point.cause != "unknown":
+        event.cause, event.cause_basis = point.cause, point.basis
+    event.repair_kind = point.repair or event.repair_kind
+    event.planned = event.planned or (point.does == "reason" and point.planned and abs(point.t - event.t) <= 5)
+    event.text = event.text or point.text
+
+
+def _up(reading: Reading, node: _Node, point: Point) -> None:
+    out = node.out
+    if out is None:
+        if node.answered is not None and point.does == "up":
+            node.answered.t_end, node.answered = point.t, None  # it answered, and stayed out until now
+        elif point.does == "up" and not point.quiet:
+            reading.tables.drop(point.file, "a return without its outage", point.line)
+        return
+    # A check that is healthy on the whole node is so on all its parts.
+    out.keys.difference_update([key for key in out.keys if key == point.key or key.startswith(f"{point.key} ")])
+    if point.source == "slurmctld":
+        out.keys.clear()
+    if not out.keys:
+        out.event.t_end = point.t
+        node.out, node.answered = None, out.event if point.does == "answers" else None
+
+
+def _items(log: Log) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of lists, of watches, and of lines."""
+    for line, document in log.documents():
+        for item in _listed(document):
+            if isinstance(item, dict):
+                yield line, _dict(item, "object") if "type" in item and "object" in item else item
+            else:
+                log.drop("no object", line)
+
+
+def _listed(document: Any) -> list[Any]:
+    items = document.get("items") if isinstance(document, dict) else document
+    return items if isinstance(items, list) else [document]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _dict(content: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return an entry that is an object, or an empty one."""
+    value = content.get(key)
+    return value if isinstance(value, dict) else {}
