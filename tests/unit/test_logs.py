@@ -732,7 +732,9 @@ def secret_files(folder: Path) -> list[str]:
     events = renamed(log_writers.node_events(faults)).replace("Not responding", free)
     codes = [log_writers.xid(f) for f in faults if f.cause in log_writers.CODES]
     inventory = renamed(log_writers.inventory(64)).replace(",r0", f",{SECRET['rack']}-")
-    rows = [{**job, "user": SECRET["user"], "id": f"{SECRET['job']}{job['id']}"} for job in jobs()]
+    rows = [
+        {**job, "user": SECRET["user"], "id": f"{SECRET['job']}{at}{job['id']}"} for at in range(12) for job in jobs()
+    ]
     rows[0]["failed"] = name(5)
     stranger = f"c|stranger-{SECRET['host']}|2025-02-03T00:00:00|Unknown|DOWN|x|y\n"
     return write(
@@ -758,7 +760,15 @@ def test_no_name_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(pipeline, "COSTS", 1)
     monkeypatch.setattr("analysis.logs.fit.DRAWS", 5)
     files = secret_files(tmp_path)
-    hidden = fitted(files, tmp_path / "hidden", "--anonymise", "--key", str(tmp_path / "site.key"))
+    host, partition = SECRET["host"], SECRET["partition"]
+    (slurm := tmp_path / "slurm.conf").write_text(
+        f"ClusterName=x\nGresTypes=gpu\nNodeName={host}[000-063] Gres=gpu:h100:8 CPUs=96\n"
+        f"PartitionName={partition} Nodes={host}[000-063] Default=YES MaxTime=7-0 PriorityTier=2 State=UP\n",
+        encoding="utf-8",
+    )
+    key = str(tmp_path / "site.key")
+    hidden = fitted(files, tmp_path / "hidden", "--anonymise", "--key", key, "--slurm-conf", str(slurm))
+    assert re.search(r"name: partition-[0-9a-f]{8}", hidden["fleet.yaml"])
     for file, text in hidden.items():
         for kind, token in SECRET.items():
             assert token.lower() not in text.lower(), f"{file} has the {kind} {token}"
