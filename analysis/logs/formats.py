@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from analysis.logs.tables import Attempt, Clock, Event, Exposure, HostLists, LogError, Phase, Source, Tables
+from analysis.logs.tables import Attempt, Clock, Event, Exposure, HostLists, Life, LogError, Phase, Source, Tables
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -249,7 +249,10 @@ def sniff(head: Sequence[str], file: str) -> str:
             return "sacct-json"
     if len(first.split("|")) == 7 and re.match(r"\d{4}-\d\d-\d\dT", first.split("|")[2]):
         return "node-events"
-    if _role(first.split(","), "node") and _role(first.split(","), "start"):
+    columns = first.split(",")
+    if _role(columns, "part") and (_role(columns, "life") or (_role(columns, "start") and not _role(columns, "node"))):
+        return "lives"
+    if _role(columns, "node") and _role(columns, "start"):
         return "outages"
     if _role(first.split(","), "node") and names & {"in_service", "gpus", "rack", "out_of_service"}:
         return "inventory"
@@ -278,6 +281,10 @@ _ROLES = {
         "t_start_s",
     ],
     "end": ["end", "t_end", "end_time", "timeend", "end_s", "end_h", "end_day", "end_d", "t_end_h", "t_end_s"],
+    "part": ["part", "part_id", "serial", "serial_number", "uuid", "gpu_uuid"],
+    "life": ["life", "age", *(f"{word}_{unit}" for word in ("life", "age") for unit in ("day", "days", "d", "h", "s"))],
+    "entry": ["entry", *(f"entry_{unit}" for unit in ("day", "days", "d", "h", "s"))],
+    "failed": ["failed"],
     "cause": ["cause", "class", "component", "reason", "cause_level"],
     "planned": ["planned"],
     "gpus": ["gpus", "gpu_count", "gpus_per_node"],
@@ -289,7 +296,7 @@ _ROLES = {
 }
 """Names of columns that are understood, in lower case, the plainest first."""
 
-_SCALES = {"_day": 86400.0, "_d": 86400.0, "_h": 3600.0, "_s": 1.0}
+_SCALES = {"_days": 86400.0, "_day": 86400.0, "_d": 86400.0, "_h": 3600.0, "_s": 1.0}
 
 _OPEN = frozenset(("", "unknown", "none", "null", "nan", "n/a"))
 """What stands for a moment that has not come."""
@@ -407,6 +414,45 @@ def read_outages(stream: io.BufferedReader[Any], source: Source, clock: Clock, r
         source.saw(start)
         if end == end:
             source.saw(end)
+
+
+def read_lives(stream: io.BufferedReader[Any], source: Source, clock: Clock, reading: Reading) -> None:
+    """Read lives of parts: dates of installation and removal, or ages; with a cause, or `failed`, those that failed."""
+    tables, rules = reading.tables, reading.rules
+    header = stream.peek(1)[:4096].decode("utf-8-sig", errors="replace").splitlines()[0].split(",")
+    scale = {
+        role: next((size for end, size in _SCALES.items() if _role(header, role).lower().endswith(end)), 86400.0)
+        for role in ("life", "entry")
+    }
+    aged = bool(_role(header, "life"))
+    if not _role(header, "failed") and not _role(header, "cause"):
+        raise LogError(f"{source.file}:1: has neither a column 'failed' (0 or 1) nor a 'cause' of failures")
+    for line, row in _records(stream, source, tables, ("part", "life" if aged else "start")):
+        try:
+            if aged:
+                born, age = math.nan, float(row["life"]) * scale["life"]
+                entry = float(row.get("entry") or 0) * scale["entry"]
+            else:
+                born = _moment(clock, row["start"], line, math.nan)
+                age, entry = _moment(clock, row.get("end", ""), line, math.nan) - born, 0.0
+        except LogError:
+            raise
+        except ValueError:
+            tables.drop(source.file, "a moment or an age that cannot be read", line)
+            continue
+        if age <= entry or (not aged and math.isnan(born)):
+            tables.drop(source.file, "no time in service", line)
+            continue
+        cause = "" if row.get("cause", "").lower() in _OPEN else row["cause"]
+        if "failed" in row:
+            failed = row["failed"].lower() in ("1", "true", "yes")
+        else:
+            failed = bool(cause) and not rules.is_planned("", cause)
+        tables.lives.append(Life(row["part"], row.get("batch", ""), born, entry, age, failed, cause, source.file, line))
+        source.rows += 1
+        for moment in (born, born + age):
+            if moment == moment:
+                source.saw(moment)
 
 
 # Slurm: sacctmgr list event.
@@ -984,6 +1030,7 @@ def read_goodput(stream: io.BufferedReader[Any], source: Source, _clock: Clock, 
 READERS: dict[str, Callable[[io.BufferedReader[Any], Source, Clock, Reading], None]] = {
     "inventory": read_inventory,
     "outages": read_outages,
+    "lives": read_lives,
     "node-events": read_node_events,
     "sacct": read_sacct,
     "sacct-json": read_sacct_json,

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import sim
-from analysis.logs import check, write
+from analysis.logs import check, lives, write
+from analysis.logs.estimate import mean_cumulative
 from analysis.logs.events import blame, build, incidents
-from analysis.logs.fit import Fitted, fit
+from analysis.logs.fit import Fitted, exposure_until, fit
 from analysis.logs.formats import Reading, read_files
 from analysis.logs.tables import HostLists, LogError, NoModelError, Rules, Tables
-from analysis.results.fitted import CostFound, CurveFound, FitDocument
+from analysis.results.fitted import CostFound, CurveFound, FitDocument, LivesDocument
 from sim import yamlfile
 
 if TYPE_CHECKING:
@@ -54,6 +55,13 @@ class Outcome(NamedTuple):
     files: dict[str, str]
     fitted: Fitted
     tables: Tables
+
+
+class OutcomeOfLives(NamedTuple):
+    """The same of a table of lives."""
+
+    document: LivesDocument
+    files: dict[str, str]
 
 
 def read_rules(own: str = "") -> Rules:
@@ -108,8 +116,10 @@ def run(
     provenance: Provenance,
     reading_progress: Progress = lambda _done, _total: None,
     progress: Progress = lambda _done, _total: None,
-) -> Outcome:
+) -> Outcome | OutcomeOfLives:
     """Fit a failure model to logs, check it, and make all files of its folder but the document and the report.
+
+    A table of lives of parts is fitted by itself.
 
     Raises
     ------
@@ -119,6 +129,12 @@ def run(
         If no model can be fitted.
     """
     tables, reading = read(request, reading_progress)
+    if any(source.kind == "lives" for source in tables.sources):
+        others = [source.file for source in tables.sources if source.kind not in ("lives", "inventory")]
+        if others:
+            raise LogError(f"{others[0]}: lives of parts are fitted by themselves; fit the other logs without them")
+        of_lives = lives.fit(tables, request.name, request.window, provenance)
+        return OutcomeOfLives(of_lives, lives.files(of_lives, tables))
     history = history_of(request, tables, reading)
     together = incidents(history)
     whose = blame(tables, history, reading.rules, reading.hosts) if tables.attempts else None
@@ -155,10 +171,10 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFoun
     days = (history.end - history.start) / 86400
     data = check.trace_of(history)
     edges = np.linspace(0, days, 61)
-    nodes = len(history.nodes)
+    watched = np.diff(exposure_until(history, history.start + edges * 86400)) / 86400
 
     def cumulative(trace: check.Faults) -> Any:
-        return np.searchsorted(np.sort(trace.start), edges, side="right") / nodes
+        return mean_cumulative(trace.start, edges, watched)
 
     def longer(trace: check.Faults, at: Any) -> Any:
         gaps = np.sort(np.diff(np.sort(trace.start)))

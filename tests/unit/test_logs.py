@@ -288,6 +288,7 @@ def test_any_bytes(kind: str, tmp_path: Path) -> None:
     texts = {
         "node-events": log_writers.node_events(drawn(1)),
         "outages": log_writers.outages(drawn(1)),
+        "lives": "serial,start,end,cause\n" + "a,2025-01-07T00:00:00,2025-02-07T00:00:00,dbe\n" * 9,
         "sacct": log_writers.sacct(jobs() * 5),
         "sacct-json": log_writers.sacct_json(jobs()),
         "kernel": log_writers.kernel([log_writers.xid(f) for f in drawn(1) if f.cause in log_writers.CODES], "iso"),

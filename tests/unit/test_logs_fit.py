@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import sim
 from analysis.logs import check, estimate, pipeline, write
-from analysis.logs.estimate import ClusterModel, Estimate, Lives, Spells
+from analysis.logs.estimate import ClusterModel, Estimate, Spells
 from analysis.logs.pipeline import Request
 from analysis.logs.tables import NoModelError
 from analysis.results.models import Provenance
@@ -45,31 +45,6 @@ def fitted(folder: Path, faults: list[log_writers.Fault], nodes: int = 64, **mor
 
 
 # Textbook values.
-
-
-def test_weibull_with_censoring() -> None:
-    """Ten failures and ten survivors of the NIST handbook: shape 1.7208, scale 606.53."""
-    ages = [54, 187, 216, 240, 244, 335, 361, 373, 375, 386]
-    law = estimate.weibull(Lives.of(ages + [500] * 10, [True] * 10 + [False] * 10))
-    assert law.parameters["shape"].value == pytest.approx(1.7208, abs=5e-5)
-    assert law.parameters["scale"].value == pytest.approx(606.53, abs=5e-3)
-    low, high = law.parameters["shape"][1:]
-    assert low < 1.7208 < high
-
-
-def test_late_entry() -> None:
-    """A unit that is met at an age says nothing of younger ones: of exponential lives only the time lived counts."""
-    generator = np.random.default_rng(SEED)
-    entry = generator.uniform(0, 3, 4000)
-    life = generator.weibull(2.0, 4000) * 4
-    seen = life > entry
-    lives = Lives.of(np.minimum(life, 5)[seen], (life < 5)[seen], entry[seen])
-    law = estimate.weibull(lives)
-    # Of about 3,000 lives the shape is known to 2 %; without the entry it comes out far above 2.
-    assert law.parameters["shape"].low < 2 < law.parameters["shape"].high
-    assert estimate.weibull(Lives.of(lives.age, lives.failed)).parameters["shape"].low > 2.2
-    constant = estimate.exponential(lives)
-    assert constant.parameters["mean"].value == pytest.approx((lives.age - lives.entry).sum() / lives.failed.sum())
 
 
 def test_power_law() -> None:
@@ -125,13 +100,6 @@ def test_changes_of_a_rate() -> None:
     false = sum(bool(estimate.changes(generator.poisson(10, 50), np.ones(50))) for _ in range(200))
     # 5 % of 200, and four standard deviations of that count.
     assert false <= 10 + 4 * math.sqrt(200 * 0.05 * 0.95)
-
-
-def test_mean_cumulative() -> None:
-    """Events over units at risk: units that leave early do not dilute the later ones."""
-    unit, time = [0, 1, 1], [1.0, 2.0, 6.0]
-    found = estimate.mean_cumulative(unit, time, [0.0, 0.0], [4.0, 8.0], points=8)
-    assert found.mean.tolist() == pytest.approx([0, 0.5, 1, 1, 1, 1, 2, 2])
 
 
 # Clustering.
@@ -428,31 +396,6 @@ def test_lanl_has_persistent_bad_nodes(system: str, nodes: int) -> None:
     found = estimate.clustering(spells_of_rows(rows, nodes, begin, end))
     assert found.frailty == "yes"
     assert found.chosen.cv2 > 0.2
-
-
-@needs_data
-def test_titan_wears_out_by_batch() -> None:
-    """Published lives: Weibull 2.64 and 7.11 y for the old batch, and still wrong; the new one is exponential."""
-    with gzip.open(DATA / "titan_gpu_life" / "gpu_life.csv.gz", "rt") as file:
-        rows = [row for row in csv.DictReader(file) if float(row["life_days"]) > 0]
-
-    def lives(batch: str) -> Lives:
-        mine = [row for row in rows if row["batch"] == batch]
-        return Lives.of([float(row["life_days"]) / 365 for row in mine], [row["failed"] == "1" for row in mine])
-
-    old, new = lives("old"), lives("new")
-    law = estimate.weibull(old)
-    assert law.parameters["shape"] == pytest.approx((2.64, 2.58, 2.70), abs=0.006)
-    assert law.parameters["scale"].value == pytest.approx(7.1125, abs=5e-5)
-    assert estimate.best_law([estimate.exponential(old), law]) is law
-    assert estimate.misfit(law, old, estimate.weibull, draws=40) < 0.05
-    hazards = [each.value for each in estimate.piecewise(old, [0, 1.5, 2, 2.5, 3]).parameters.values()]
-    assert hazards[0] < 0.002
-    assert hazards[1:4] == pytest.approx([0.016, 0.080, 0.163], rel=0.03)
-    assert 0.12 < hazards[4] < 0.15
-    laws = [estimate.exponential(new), estimate.weibull(new), estimate.lognormal(new)]
-    assert estimate.best_law(laws).use == "exponential"
-    assert [round(of.aic) for of in (estimate.exponential(old), law, estimate.lognormal(old))] == [37328, 32901, 32512]
 
 
 @needs_data
