@@ -538,13 +538,9 @@ class ClusterModel:
 
     def upper_cv2(self, best: Clustering) -> float:
         """Return the upper 95 % limit of the frailty's squared variation, the other parameters at their best for it."""
-        relapse = best.probability > 0
-        start = _point(best, relapse=relapse, frailty=False)
 
         def profile(log_cv2: float) -> float:
-            cv2 = math.exp(log_cv2)
-            found = _minimum(lambda p: -self._with(p, cv2, relapse=relapse), start)
-            return self._with(np.asarray(found), cv2, relapse=relapse)
+            return self.held(best, math.exp(log_cv2)).log_likelihood
 
         low = math.log(max(best.cv2, 1e-3))
         high = low
@@ -559,21 +555,33 @@ class ClusterModel:
                 high = middle
         return math.exp(before)
 
+    def held(self, best: Clustering, cv2: float) -> Clustering:
+        """Return the best point at a given squared variation of the frailty."""
+        relapse = best.probability > 0
+        start = _point(best, relapse=relapse, frailty=False)
+        found = _minimum(lambda p: -self._with(p, cv2, relapse=relapse), start)
+        mu, *rest, _ = _parameters(found, relapse=relapse, frailty=False)
+        value = self._with(np.asarray(found), cv2, relapse=relapse)
+        return Clustering(best.name, mu, *rest, cv2, log_likelihood=value)
+
     def _with(self, p: Array, cv2: float, *, relapse: bool) -> float:
         mu, probability, median, sigma, _ = _parameters(p, relapse=relapse, frailty=False)
         point = (mu, probability, median, sigma, cv2)
         return self.log_likelihood(*point) - self._outside(point)
 
-    def draws(self, best: Clustering, count: int, seed: int = 0) -> list[Clustering]:
+    def draws(self, best: Clustering, count: int, seed: int = 0, lasting: Estimate | None = None) -> list[Clustering]:
         """Return joint draws of the parameters around the best point, the first one that point.
 
         Drawn from a Student law with the curvature of the likelihood, weighted by the likelihood, and resampled: as in
         importance resampling (D. Rubin, 1988), with a flat prior on the scale on which each parameter is estimated.
+        Where the frailty is that of `lasting`, it is drawn from its interval, and the others around the best point.
         """
-        relapse, frailty = best.probability > 0, best.cv2 > 0
+        relapse, frailty = best.probability > 0, best.cv2 > 0 and lasting is None
         centre = np.asarray(_point(best, relapse=relapse, frailty=frailty))
 
         def value(p: Array) -> float:
+            if lasting is not None:
+                return self._with(p, best.cv2, relapse=relapse)
             return self._value(p, relapse=relapse, frailty=frailty)
 
         root = _curvature(value, centre)
@@ -592,6 +600,9 @@ class ClusterModel:
         found = [
             self._at(best.name, points[min(at, len(points) - 1)], relapse=relapse, frailty=frailty) for at in chosen
         ]
+        if lasting is not None:
+            spread = math.log(lasting.high / lasting.low) / 3.92
+            found = [replace(each, cv2=best.cv2 * math.exp(spread * generator.standard_normal())) for each in found]
         order = generator.permutation(len(found))
         return [best, *(found[at] for at in order)]
 
@@ -630,8 +641,8 @@ class Verdict(NamedTuple):
     """What clusters the failures of units: the four fits by name, the one to use, and the answer in a word.
 
     ``frailty`` and ``relapse`` are ``yes``, ``no`` or ``undecided``; ``upper_cv2`` is the upper limit of what may be
-    hidden where frailty is not in the model. It is ``contradicted`` where the likelihood asks for more frailty than
-    lasts from one half of the window to the other.
+    hidden where frailty is not in the model. It is ``contradicted`` where the likelihood asks for another frailty than
+    lasts from one half of the window to the other: where none is sure to last the model has none, else what lasts.
     """
 
     fits: Mapping[str, Clustering]
@@ -660,8 +671,9 @@ def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
     spells
         Stretches in which units were up.
     lasting
-        Squared variation that lasts from one half of the window to the other (`split_half`): a frailty above its upper
-        end is not taken, because what it describes does not stay.
+        Squared variation that lasts from one half of the window to the other (`split_half`). What a frailty above its
+        upper end describes does not stay; one below its lower end misses a few nodes that are much worse than a Gamma
+        law of all of them has room for. Then its value is taken if the interval is above zero; if not, no frailty.
     """
     model = ClusterModel(spells)
     poisson = model.fit("poisson")
@@ -675,8 +687,10 @@ def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
     has_relapse = min(relapse.aic, both.aic) < min(poisson.aic, frailty.aic) - BETTER
     without, with_ = (relapse, both) if has_relapse else (poisson, frailty)
     is_frail = 2 * (with_.log_likelihood - without.log_likelihood) > BORDER
-    contradicted = is_frail and lasting is not None and with_.cv2 > lasting.high
-    if contradicted:
+    if is_frail and lasting is not None and lasting.low > 0 and not lasting.low <= with_.cv2 <= lasting.high:
+        chosen = model.held(with_, lasting.value)
+        return Verdict(fits, chosen, "yes" if has_relapse else "no", "yes", with_.cv2, None, contradicted=True)
+    if is_frail and lasting is not None and with_.cv2 > lasting.high:
         return Verdict(fits, without, "yes" if has_relapse else "no", "undecided", with_.cv2, with_, contradicted=True)
     chosen = with_ if is_frail else without
     upper = math.nan if is_frail else model.upper_cv2(with_)

@@ -101,7 +101,8 @@ def fit(
         spells = others if incidents_relapse else spells
     verdict = estimate.clustering(spells, lasting)
     model = ClusterModel(spells)
-    draws = model.draws(verdict.chosen, DRAWS) if model.events else [verdict.chosen] * DRAWS
+    held = lasting if verdict.contradicted and verdict.frailty == "yes" else None
+    draws = model.draws(verdict.chosen, DRAWS, lasting=held) if model.events else [verdict.chosen] * DRAWS
     repair = _repair(history, single)
     trend = _trend(history)
     wide = _spread(history, outages, 1.0)
@@ -618,6 +619,11 @@ def _findings(
     count = len(history.outages)
     if count < SOME:
         result.append(f"{count} outages: rates only; relapse, frailty, trend and mixtures need {SOME}")
+    if verdict.contradicted and verdict.frailty == "yes":
+        result.append(
+            f"a squared variation of {verdict.chosen.cv2:.2g} between nodes lasts from half to half of the window, "
+            f"and the likelihood of a Gamma law asks for {verdict.upper_cv2:.2g}: the model has what lasts"
+        )
     if verdict.frailty == "undecided" and count >= SOME:
         why = f"a squared variation of up to {verdict.upper_cv2:.2g} fits as well"
         if verdict.contradicted:
