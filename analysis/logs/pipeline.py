@@ -145,7 +145,7 @@ def run(
     if swings[1]:
         entries = write.sources(fitted, swings=swings)
         traces = check.simulated(fitted, entries, request.simulations, progress)
-    checks = check.compare(fitted, traces)
+    checks = check.compare(check.trace_of(history), traces, has_ends=history.has_ends)
     alternative = write.sources(fitted, fitted.verdict.alternative, swings) if fitted.verdict.alternative else None
     files = write.files(fitted, tables, entries, alternative)
     outside = [
