@@ -532,13 +532,7 @@ def limits(names: Sequence[str], predicted: FloatArray) -> LimitsFound:
     for number, history in enumerate(predicted):
         known = np.zeros(len(predicted))
         known[number] = -np.inf  # the true parameters are not among those that predict
-        charts = [Cusum() for _ in range(predicted.shape[2])]
-        for week in history:
-            weights = weights_of(known)
-            for at, chart in enumerate(charts):
-                z = z_of(week[at], predicted[:, :, at], weights, generator.random())
-                worst[number, at] = np.maximum(worst[number, at], (abs(z), abs(chart.add(z))))
-            known = known + scores.log_likelihood(week)
+        worst[number] = extremes(history, predicted, scores, known, generator)
     for level in np.linspace(1 - FALSE_ALARMS, 1, 101):
         each = np.quantile(worst, level, axis=0)
         share = float(np.mean((worst > each).any(axis=(1, 2))))
@@ -549,6 +543,33 @@ def limits(names: Sequence[str], predicted: FloatArray) -> LimitsFound:
         lasting=dict(zip(names, map(float, each[:, 1]), strict=True)),
         false_alarms=share, histories=len(predicted),
     )  # fmt: skip
+
+
+def extremes(
+    history: FloatArray, predicted: FloatArray, scores: Scores, known: FloatArray, generator: np.random.Generator
+) -> FloatArray:
+    """Return the largest z and the largest sum of each metric in a history, without signs, shape (metrics, 2).
+
+    Parameters
+    ----------
+    history
+        Shape (weeks, metrics).
+    predicted, scores
+        Shape (draws, weeks, metrics), and their `Scores`.
+    known
+        Log-likelihood of each draw before, shape (draws,).
+    generator
+        Of the ranks of ties.
+    """
+    charts = [Cusum() for _ in range(history.shape[1])]
+    worst = np.zeros((len(charts), 2))
+    for week in history:
+        weights = weights_of(known)
+        for at, chart in enumerate(charts):
+            z = z_of(week[at], predicted[:, :, at], weights, generator.random())
+            worst[at] = np.maximum(worst[at], (abs(z), abs(chart.add(z))))
+        known = known + scores.log_likelihood(week)
+    return worst
 
 
 # The document.

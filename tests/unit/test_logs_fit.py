@@ -248,7 +248,7 @@ def trace(seed: int, groups: int = 0, **more: Any) -> check.Faults:
 
 
 def test_what_a_model_lacks_is_found() -> None:
-    """Each mechanism that data have and a model lacks puts its statistic outside; data of the model's kind are inside."""
+    """What data have and a model lacks puts its statistic outside; data of the kind of the model are inside."""
     model = [trace(1000 * SEED + number) for number in range(60)]
 
     def outside(data: check.Faults) -> set[str]:
