@@ -28,9 +28,13 @@ ORIGIN = datetime(2025, 1, 6, tzinfo=UTC).timestamp()
 
 """When the simulation begins [s since 1970]: a Monday."""
 
-EVERY = 1800.0
+EVERY = 300.0
 
 """Time between two lines of the training log [s]."""
+
+PAUSED = 1800.0
+
+"""Time between two pauses of the steps in it [s]."""
 
 _WAITING = frozenset((Bucket.QUEUED, Bucket.STARVED, Bucket.RESCHEDULE))
 _STEPPING = frozenset((Bucket.PRODUCTIVE, Bucket.DEGRADED))
@@ -214,10 +218,12 @@ def _steps(prepared: Prepared, result: Result, index: int) -> Iterator[tuple[flo
             after = bisect.bisect_left(moments, span.end - 1e-6)
             reached = stones[after].work if after < len(stones) else begin + span.end - span.start
             reached = reached if reached > begin else begin + span.end - span.start
-            lines = max(int((span.end - span.start) // EVERY), 1)
-            for at in range(lines + 1):
-                number = math.ceil((begin + (reached - begin) * at / lines) / step - 1e-9)
-                share = (number * step - begin) / (reached - begin)
-                if share <= 1:
-                    moment = span.start + share * (span.end - span.start)
-                    yield moment, {"job_name": plan.name, "step_count": number, "step_start_time": ORIGIN + moment}
+            # Between pauses, such as saves, steps have their own pace; how long these were in all is known.
+            pauses = max(round((span.end - span.start) / PAUSED), 1)
+            paused = max(span.end - span.start - (reached - begin), 0.0) / pauses
+            first, last = math.ceil(begin / step - 1e-9), math.floor(reached / step + 1e-9)
+            each = max(round(EVERY / step), 1)
+            for number in dict.fromkeys((*range(first, last, each), last)):
+                done = number * step - begin
+                moment = span.start + done + paused * math.floor(pauses * done / (reached - begin))
+                yield moment, {"job_name": plan.name, "step_count": number, "step_start_time": ORIGIN + moment}

@@ -18,6 +18,7 @@ from analysis.logs import check, estimate, pipeline, write
 from analysis.logs.estimate import ClusterModel, Estimate, Spells
 from analysis.logs.pipeline import Request
 from analysis.logs.tables import NoModelError
+from analysis.results.fitted import LivesDocument
 from analysis.results.models import Provenance
 from cli import app
 from tests import log_writers
@@ -234,7 +235,7 @@ def test_model_agrees_with_its_data(outcome: Outcome) -> None:
 
 
 def trace(seed: int, groups: int = 0, **more: Any) -> check.Faults:
-    """Return outages of 96 nodes in 360 days, and so many racks of 8 nodes that fail within 8 min, by the plain program."""
+    """Return outages of 96 nodes in 360 days, by the plain program, and racks of 8 nodes that fail within 8 min."""
     faults = drawn(seed, 96, 360.0, {"gpu_memory": 6.0}, **more)
     node = np.array([int(fault.node[3:]) for fault in faults])
     start, end = ((np.array([getattr(f, key) for f in faults]) - log_writers.START) / 86400 for key in ("start", "end"))
@@ -468,3 +469,75 @@ def test_independent_set(tmp_path: Path) -> None:
     assert all(row.inside for row in document.checks)
     for cause in document.causes:
         assert cause.rate.low is not None
+
+
+# Logs that a simulation leaves.
+
+SITE = """\
+name: site
+cluster: {nodes: 64, gpus_per_node: 8}
+horizon: 180 d
+jobs: [{name: train, gpus: 480, step_time: 8 s}]
+failures:
+  - use: component
+    name: gpu
+    fault: gpu
+    rate: 4 per 1000 node-days
+    relapse: {probability: 0.3, after: {use: lognormal, median: 6 h, sigma: 1.5}}
+    repair: {use: lognormal, median: 20 h, sigma: 1.2}
+  - {use: component, name: cable, fault: nic, rate: 2 per 1000 node-days, repair: 30 h}
+  - {use: job, name: software, rate: 0.2 per job-day}
+detection: {time: 4 min}
+checkpoint: {tiers: [{interval: 30 min, mode: async, stall: 3 s, write: 2 min, restore: 2 min}]}
+recovery: {use: full-restart, initialize: 5 min}
+repair: {time: 1 d}
+"""
+
+
+def test_logs_of_a_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What --logs writes is read without loss: outages, ends of jobs, restarts and goodput are those of the run."""
+    monkeypatch.chdir(tmp_path)
+    Path("site.yaml").write_text(SITE)
+    runner = CliRunner()
+    done = runner.invoke(app, ["trace", "site.yaml", "--logs", "logs"])
+    assert done.exit_code == 0, done.output
+    prepared = sim.prepare(sim.load("site.yaml"))
+    result = sim.run(prepared, 0, keeps_log=True)
+    names = ("events.txt", "sacct.txt", "train.jsonl")
+    request = Request([f"logs/{n}" for n in names], "logs/nodes.csv", ["UTC"], rules="logs/rules.yaml", simulations=20)
+    tables, reading = pipeline.read(request)
+    history = pipeline.history_of(request, tables, reading)
+    causes = [prepared.sources[outage.cause - 1].name for outage in result.outages]
+    assert sorted(event.cause for event in history.outages) == sorted(causes)
+    # A node is out of service when its fault is noticed, 4 min later; it returns when it did.
+    ends = sorted(outage.end for outage in result.outages if outage.end < 180 * 86400)
+    found_ends = sorted(event.t_end - log_writers.START for event in history.outages if not math.isnan(event.t_end))
+    assert found_ends == pytest.approx(ends, abs=1)
+    document = pipeline.run(request, MADE).document
+    assert not isinstance(document, LivesDocument)
+    job, blame, training = result.jobs[0], document.attribution, document.training
+    assert blame is not None
+    assert training is not None
+    hits = job.interruptions
+    # A failure during a restart ends an attempt too.
+    assert sum(job.disruptions.values()) <= blame.ended <= sum(hits.values())
+    assert blame.software_events == pytest.approx(hits[3], abs=2)
+    assert training.restart_s == pytest.approx(7 * 60, abs=8)
+    assert training.step_time_s == pytest.approx(8, rel=1e-4)
+    goodput = job.work / job.elapsed
+    assert training.goodput == pytest.approx(goodput, abs=0.003)
+    more = runner.invoke(app, ["trace", "site.yaml", "--from", "90 d", "--to", "120 d", "--logs", "part"])
+    assert more.exit_code == 0, more.output
+    rows = Path("part/events.txt").read_text().splitlines()[1:]
+    inside = [outage for outage in result.outages if outage.start < 120 * 86400 and outage.end >= 90 * 86400]
+    assert len(rows) == pytest.approx(len(inside), abs=1)
+    assert sum("|Unknown|" in row for row in rows) == sum(outage.end >= 120 * 86400 for outage in inside)
+
+
+@cases("options", [[], ["--logs", "a", "--out", "b.json"]])
+def test_a_trace_is_a_timeline_or_logs(options: list[str]) -> None:
+    """Without --out and --logs, or with both, it is refused in a line."""
+    done = CliRunner().invoke(app, ["trace", "quickstart", *options])
+    assert done.exit_code == 2
+    assert "needs --out FILE" in done.output
+    assert done.output.count("\n") == 1
