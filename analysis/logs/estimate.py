@@ -560,9 +560,9 @@ class ClusterModel:
         relapse = best.probability > 0
         start = _point(best, relapse=relapse, frailty=False)
         found = _minimum(lambda p: -self._with(p, cv2, relapse=relapse), start)
-        mu, *rest, _ = _parameters(found, relapse=relapse, frailty=False)
+        mu, probability, median, sigma, _ = _parameters(found, relapse=relapse, frailty=False)
         value = self._with(np.asarray(found), cv2, relapse=relapse)
-        return Clustering(best.name, mu, *rest, cv2, log_likelihood=value)
+        return Clustering(best.name, mu, probability, median, sigma, cv2, value)
 
     def _with(self, p: Array, cv2: float, *, relapse: bool) -> float:
         mu, probability, median, sigma, _ = _parameters(p, relapse=relapse, frailty=False)

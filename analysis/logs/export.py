@@ -65,12 +65,11 @@ def files(prepared: Prepared, result: Result, window: tuple[float, float] = (-ma
         First and last moment of the logs [s after the warm-up]; what lasts longer is open in them.
     """
     window = max(window[0], 0.0), min(window[1], float(result.edges[-1]))
-    cluster = prepared.scenario.cluster
-    racks = cluster.build().domains["rack"]
+    racks = prepared.scenario.cluster.build().domains["rack"]
     names = [f"node{at:0{len(str(len(racks)))}}" for at in range(len(racks))]
     inventory = [("node", "gpus", "rack", "in_service")]
     inventory += [
-        (name, str(cluster.gpus_per_node), f"r{int(rack):03}", _text(0.0))
+        (name, str(prepared.gpus_per_node), f"r{int(rack):03}", _text(0.0))
         for name, rack in zip(names, racks, strict=True)
     ]
     found = {
@@ -145,7 +144,7 @@ def _sacct(prepared: Prepared, result: Result, names: Sequence[str], window: tup
     rows = [(*head.split(), "NodeList", "Restarts", "FailedNode")]
     timeline, horizon = result.timeline, window[1]
     assert timeline is not None, "a result with its timeline"
-    per_node = prepared.scenario.cluster.gpus_per_node
+    per_node = prepared.gpus_per_node
 
     def row(job: int, user: str, gpus: int, submit: float, at: int, one: Attempt, nodes: str) -> tuple[str, ...]:
         is_open = one.end >= horizon

@@ -257,7 +257,7 @@ def spells_of(history: History, *, incidents_relapse: bool = False) -> Spells:
 def _spread(history: History, events: Sequence[Event], few: float) -> float:
     """Return how many times the variance of a count is that of independent events: over weeks or over nodes, if more.
 
-    Relapse, swings and incidents show in weeks; what comes back to a node later shows in nodes. With fewer than `SOME`
+    Relapse, swings and incidents show in weeks; what returns to a node later shows in nodes. With fewer than `SOME`
     events it is `few`.
     """
     if len(events) < SOME:
