@@ -105,7 +105,7 @@ def fit(
     draws = model.draws(verdict.chosen, DRAWS, lasting=held) if model.events else [verdict.chosen] * DRAWS
     repair = _repair(history, single)
     trend = _trend(history)
-    wide = _spread(history, outages, 1.0)
+    wide = spread(history, outages, 1.0)
     total = estimate.rate(len(outages) / wide, up / wide)
     causes, shares = _causes(history, single, verdict, up, rules, wide)
     document = found.FitDocument(
@@ -254,7 +254,7 @@ def spells_of(history: History, *, incidents_relapse: bool = False) -> Spells:
 # Causes and repairs.
 
 
-def _spread(history: History, events: Sequence[Event], few: float) -> float:
+def spread(history: History, events: Sequence[Event], few: float) -> float:
     """Return how many times the variance of a count is that of independent events: over weeks or over nodes, if more.
 
     Relapse, swings and incidents show in weeks; what returns to a node later shows in nodes. With fewer than `SOME`
@@ -286,7 +286,7 @@ def _causes(
     for at, name in enumerate(names):
         mine = [event for event in history.outages if event.cause == name]
         alone = [event for event in mine if event.incident < 0]
-        own = _spread(history, mine, wide)
+        own = spread(history, mine, wide)
         result.append(
             found.CauseFound(
                 name=name,

@@ -130,6 +130,7 @@ def intervals(generator: np.random.Generator) -> dict[str, tuple[estimate.Estima
     }
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.nightly)])
 def test_intervals_cover(count: int) -> None:
     """95 % intervals hold the truth in 95 % of new data, by four standard errors; estimates are off by 10 % at most.

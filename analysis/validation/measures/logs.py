@@ -46,7 +46,7 @@ def lives_of_gpus(_: Lab, __: int, *, batch: str, statistic: str, age: float = 0
     """Return what the lives of Titan's GPUs give, in years of 365 days.
 
     ``shape`` and ``scale`` are of a Weibull law, ``alive`` is the share that lives longer than an `age`, ``hazard`` the
-    failures per GPU-year in the half year from it on, and ``gain`` by how much an age-dependent hazard lowers the AIC of
+    failures per GPU-year in the half year from it on, and ``gain`` by how much a hazard by age lowers the AIC of
     the best smooth law.
     """
     mine = _batch(batch)
