@@ -245,7 +245,7 @@ def measured_rows(request: Request, model: Model, after: float | None, progress:
     history = history_of(request, tables, reading)
     incidents(history)
     start = max(history.start, history.start if after is None else after)
-    weeks = int((history.end - start + 1) // WEEK)
+    weeks = int((history.end - start) / WEEK + 0.01)  # the last line of a log is a little before its end
     if weeks < 1:
         raise LogError(
             f"the logs hold no whole week from {utc(start)} on; they end at {utc(history.end)} (--since says from when)"
@@ -279,8 +279,12 @@ def _of_nodes(history: History, low: float, high: float, model: Model) -> tuple[
 def _of_steps(tables: Tables, low: float, high: float, model: Model) -> dict[str, float]:
     """Return the shares of the wall time that a training log tells: steps that were kept, by the reference step time.
 
-    A goodput in time would not see slow steps: these are in no bucket, and in ``step_time``.
+    A goodput in time would not see slow steps: these are in no bucket, and in ``step_time``. A week counts from the
+    first line of the log on, if that has most of it: job records name jobs that began before it.
     """
+    low = max(low, min((p.t0 for p in tables.phases), default=low))
+    if high - low < WEEK / 2:
+        return {}
     steps = [p for p in tables.phases if p.phase == "step" and p.last_step > p.first_step]
     spans = [(p.t0, p.t1, p.first_step, p.last_step) for p in steps]
     if not model.step_time or not any(t0 < high and t1 > low for t0, t1, *_ in spans):

@@ -14,7 +14,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from analysis.logs import track
-from analysis.logs.tables import LogError
+from analysis.logs.tables import LogError, Phase, Tables
 from analysis.results.models import Provenance
 from cli import app
 from tests.cases import cases
@@ -270,3 +270,14 @@ def test_a_run_beside_what_was_measured(tmp_path: Path) -> None:
     assert plain == beside
     shown = CliRunner().invoke(app, [*arguments, "--measured", str(tmp_path / "weeks.csv")]).output
     assert "92.00 %" in shown
+
+
+def test_weeks_that_a_log_has_in_part(tmp_path: Path) -> None:
+    """A week counts from the first line of the training log, and one that the log has little of is not measured."""
+    (tmp_path / "scenario.yaml").write_text(SCENARIO)
+    model = track.Model(tmp_path)
+    for first, measured in ((0.0, 1.0), (3.0, 1.0), (6.0, None)):
+        tables = Tables()
+        tables.phases = [Phase("train", 0, "step", 86400 * first, 86400 * 7.0, 0, round(8640 * (7 - first)))]
+        found = track._of_steps(tables, 0.0, 7 * 86400.0, model)
+        assert found.get("productive") == (pytest.approx(measured) if measured else None)
