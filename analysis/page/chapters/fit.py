@@ -286,7 +286,7 @@ def _lives(batch: BatchFound, *, has_pictures: bool) -> Section:
         (f"{age.from_days:g} d to {'–' if age.to_days is None else f'{age.to_days:g} d'}", _estimate(age.rate))
         for age in batch.hazards
     ]
-    name = batch.name or "parts"
+    name = f"batch {batch.name}" if batch.name else "parts"
     text = (
         f"{_estimate(batch.rate)} failures per part and year: {batch.failures:,} of {batch.parts:,} parts in "
         f"{batch.years:,.0f} part-years; {batch.late:,} were first seen at an age. The law in failures.yaml: "
@@ -301,15 +301,16 @@ def _lives(batch: BatchFound, *, has_pictures: bool) -> Section:
         grid(f"Failures per part and year, by age, of {name}", ["age", "rate [95 %]"], ages),
     )
     pictures = tuple(_pictures_of_lives(batch)) if has_pictures else ()
-    return Section(f"lives-{name}", f"How long {name} live", (text,), (*tables, *pictures))
+    return Section(f"lives-{batch.name or 'parts'}", f"Lives of {name}", (text,), (*tables, *pictures))
 
 
 def _parameter(key: str, value: Estimated) -> str:
-    """Return a parameter of a law: an age as time, a shape as a number."""
+    """Return a parameter of a law: an age in days, or in years of 365 days, a shape as a number."""
     if key in ("shape", "sigma") or value.value is None:
         return _estimate(value)
-    ends = " to ".join(time_text(86400 * end) if end is not None else "–" for end in (value.low, value.high))
-    return f"{time_text(86400 * value.value)} [{ends}]"
+    size, unit = (365.0, "years") if value.value > 730 else (1.0, "d")
+    ends = " to ".join("–" if end is None else f"{end / size:.3g}" for end in (value.low, value.high))
+    return f"{value.value / size:.3g} [{ends}] {unit}"
 
 
 def _pictures_of_lives(batch: BatchFound) -> Iterator[Picture]:
