@@ -82,7 +82,7 @@ def read_rules(own: str = "") -> Rules:
             raise LogError(f"{own}: unknown key '{min(unknown)}'{yamlfile.suggest(min(unknown), content)}")
         return Rules(content, more)
     except yamlfile.DocumentError as error:
-        raise LogError(f"{own}: {error}") from None
+        raise LogError(str(error)) from None
     except (re.error, KeyError, TypeError, AttributeError) as error:
         raise LogError(f"{own}: is not of the form of rules: {type(error).__name__} {error}") from None
 
