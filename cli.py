@@ -84,8 +84,12 @@ for command in (
 def trace(
     scenario: ScenarioArgument,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="The file: .json, or .json.gz to compress it.")
-    ],
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="The file: .json, or .json.gz to compress it.")
+    ] = None,
+    logs: Annotated[
+        Path | None,
+        typer.Option("--logs", metavar="DIR", help="Write the logs that its cluster would leave, for fit and track."),
+    ] = None,
     set_: SetOption = None,
     seed: SeedOption = None,
     replication: Annotated[int, typer.Option(metavar="N", help="Which replication, counted from 0.", min=0)] = 0,
@@ -101,7 +105,10 @@ def trace(
     """
     from analysis import timeline
 
-    refuse_to_write(out)
+    if (out is None) == (logs is None):
+        refuse("trace: needs --out FILE for a timeline, or --logs DIR for the logs of a cluster")
+    if out is not None:
+        refuse_to_write(out)
     window = _window(first, last)
     described = load_scenario(scenario, set_, seed)
 
@@ -112,10 +119,24 @@ def trace(
     most = math.inf if yes else sim.MOST_EVENTS
     try:
         result = sim.run(prepared, replication, keeps_log=True, keeps_timeline=True, most_events=most)
-        found = timeline.chrome_trace(prepared, result, window)
+        if out is not None:
+            write(out, timeline.encoded(timeline.chrome_trace(prepared, result, window), out))
     except (sim.WorkError, timeline.TimelineError) as error:
         refuse(str(error))
-    write(out, timeline.encoded(found, out))
+    if logs is not None:
+        _write_logs(logs, prepared, result, window)
+
+
+def _write_logs(folder: Path, prepared: Any, result: Any, window: tuple[float, float]) -> None:
+    """Write the logs of a replication to a folder, or end with one line."""
+    from analysis.logs import export
+    from analysis.results.files import write_folder
+
+    found = export.files(prepared, result, window)
+    complaint = write_folder(folder, found)
+    if complaint is not None:
+        refuse(f"{folder}: {complaint}")
+    say(f"{folder}: {', '.join(found)}")
 
 
 def _window(first: str | None, last: str | None) -> tuple[float, float]:

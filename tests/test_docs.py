@@ -119,6 +119,11 @@ class Answer(NamedTuple):
     stderr: str
 
 
+DEAR = ("from-your-logs-to-an-answer",)
+
+"""Pages whose commands take more than ten seconds."""
+
+
 def answer_of(line: str, monkeypatch: pytest.MonkeyPatch) -> Answer:
     """Run a command as a shell would: in this process, which saves its start, unless the line needs a shell."""
     words = shlex.split(line)
@@ -137,7 +142,9 @@ def answer_of(line: str, monkeypatch: pytest.MonkeyPatch) -> Answer:
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, marks=[pytest.mark.nightly] * (path.parent.name == "howto"), id=path.stem)
+        pytest.param(
+            path, marks=[pytest.mark.nightly] * (path.parent.name == "howto" or path.stem in DEAR), id=path.stem
+        )
         for path in pages_with_commands()
     ],
 )

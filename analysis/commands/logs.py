@@ -78,7 +78,7 @@ def fit(
     The exit status is 1 if no model can be fitted.
     """
     keep = OutputFolder(out, "fit.json", overwrite=overwrite)
-    keep.refuse_others(lambda found: found["name"] == name and "node_days_up" in found)
+    keep.refuse_others(lambda found: found["name"] == name and ("node_days_up" in found or "batches" in found))
 
     from analysis.logs import pipeline
     from analysis.logs.anonymise import Hider, key_of

@@ -231,14 +231,13 @@ def simulated(
     return found
 
 
-def compare(fitted: Fitted, traces: list[Faults]) -> list[CheckFound]:
+def compare(trace: Faults, traces: list[Faults], *, has_ends: bool = True) -> list[CheckFound]:
     """Return each statistic of the data beside its range in simulated traces."""
-    history = fitted.history
-    data = statistics(trace_of(history))
-    drawn = np.array([statistics(trace) for trace in traces])
+    data = statistics(trace)
+    drawn = np.array([statistics(each) for each in traces])
     result = []
     for at, name in enumerate(NAMES):
-        if at >= len(NAMES) - WITH_ENDS and not history.has_ends:
+        if at >= len(NAMES) - WITH_ENDS and not has_ends:
             continue
         mine = drawn[:, at][~np.isnan(drawn[:, at])]
         if len(mine) < 10 or math.isnan(data[at]):

@@ -56,6 +56,19 @@ def share(hits: int, total: int) -> Estimate:
     return Estimate(hits / total if total else math.nan, low, high)
 
 
+def median(values: ArrayLike) -> Estimate:
+    """Return the median and its interval by order statistics, whatever the law: ranks that are binomial in 1/2."""
+    from scipy.special import bdtr
+
+    x = np.sort(np.asarray(values, dtype=np.float64))
+    n = len(x)
+    # The largest k with P(Bin(n, 1/2) < k) <= 2.5 %: the k-th value from either end.
+    k = int(np.searchsorted(bdtr(np.arange(n // 2 + 1), n, 0.5), 0.025, side="right"))
+    if not k:
+        return Estimate(float(np.median(x)))
+    return Estimate(float(np.median(x)), float(x[k - 1]), float(x[n - k]))
+
+
 class Pooled(NamedTuple):
     """A Gamma law of rates: shape and rate of the prior, and the posterior rate of each."""
 
@@ -90,175 +103,7 @@ def _gamma_poisson(n: Array, time: Array, shape: float, beta: float) -> float:
     return float(np.sum(gammaln(shape + n) - gammaln(shape) + shape * np.log(beta) - (shape + n) * np.log(beta + time)))
 
 
-# Laws of lives.
-
-
-@dataclass(frozen=True)
-class Lives:
-    """Lives of units: age at failure or when last seen, whether it failed, and age at entry; shape (n,) each."""
-
-    age: Array
-    failed: NDArray[np.bool_]
-    entry: Array
-
-    @staticmethod
-    def of(age: ArrayLike, failed: ArrayLike | None = None, entry: ArrayLike | None = None) -> Lives:
-        """Return lives; without `failed` all of them ended, without `entry` all were seen from the start."""
-        ages = np.asarray(age, dtype=np.float64)
-        return Lives(
-            ages,
-            np.ones(len(ages), dtype=np.bool_) if failed is None else np.asarray(failed, dtype=np.bool_),
-            np.zeros(len(ages)) if entry is None else np.asarray(entry, dtype=np.float64),
-        )
-
-
-@dataclass(frozen=True)
-class Law:
-    """A fitted law: its name as in a scenario, parameters, log-likelihood, and the parameters' number.
-
-    ``hazard`` is the cumulative one, a function of ages of shape (n,).
-    """
-
-    use: str
-    parameters: Mapping[str, Estimate]
-    log_likelihood: float
-    free: int
-    hazard: Callable[[Array], Array]
-
-    @property
-    def aic(self) -> float:
-        """2 (parameters - log-likelihood)."""
-        return 2 * (self.free - self.log_likelihood)
-
-
-def exponential(lives: Lives) -> Law:
-    """Return the constant hazard: failures over time lived."""
-    events, time = int(lives.failed.sum()), float((lives.age - lives.entry).sum())
-    found = rate(events, time)
-    mean = Estimate(*(1 / x if x > 0 else math.inf for x in (found.value, found.high, found.low)))
-    fit = events * math.log(found.value) - events if events else 0.0
-    return Law("exponential", {"mean": mean}, fit, 1, lambda x: found.value * x)
-
-
-def weibull(lives: Lives) -> Law:
-    """Return the Weibull law with profile intervals of its shape and scale.
-
-    With late entry v the log-likelihood is sum d (ln k + (k - 1) ln t - k ln s) - (t/s)^k + (v/s)^k.
-    """
-    age, entry, failed = lives.age, lives.entry, lives.failed
-    events = int(failed.sum())
-    unit = float(age.max())
-    with np.errstate(divide="ignore"):
-        log_age, log_entry = np.log(age / unit), np.log(entry / unit)
-    of_failed = float(log_age[failed].sum())
-
-    def sums(shape: float) -> float:
-        return float(np.exp(shape * log_age).sum() - np.exp(shape * log_entry).sum())
-
-    def profile(shape: float) -> float:
-        # At its best the scale is (sums / events)^(1/shape).
-        return events * (math.log(shape) - math.log(sums(shape) / events) - 1) + (shape - 1) * of_failed
-
-    shape = _best(profile, 0.02, 60.0)
-    top = profile(shape)
-    low, high = _limits(profile, shape, top, 0.02, 60.0)
-    scale = (sums(shape) / events) ** (1 / shape)
-
-    def of_scale(log_scale: float) -> float:
-        def at(k: float) -> float:
-            return events * (math.log(k) - k * log_scale) + (k - 1) * of_failed - math.exp(-k * log_scale) * sums(k)
-
-        return at(_best(at, 0.02, 60.0))
-
-    centre = math.log(scale)
-    ends = _limits(of_scale, centre, top, centre - 8, centre + 8)
-    return Law(
-        "weibull",
-        {"shape": Estimate(shape, low, high), "scale": Estimate(*(unit * math.exp(x) for x in (centre, *ends)))},
-        top - events * math.log(unit), 2, lambda x: (x / unit / scale) ** shape,
-    )  # fmt: skip
-
-
-def lognormal(lives: Lives) -> Law:
-    """Return the log-normal law with intervals from the curvature of the likelihood."""
-    part = two_lognormals(lives.age, lives.failed, parts=1, entry=lives.entry)
-    (_, median, sigma), errors = part.parts[0], part.errors
-    from scipy.special import log_ndtr
-
-    def hazard(x: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return -np.asarray(log_ndtr((math.log(median) - np.log(x)) / sigma))
-
-    width = 1.959963984540054
-    parameters = {
-        "median": Estimate(median, *(median * math.exp(sign * width * errors[0]) for sign in (-1, 1))),
-        "sigma": Estimate(sigma, *(sigma * math.exp(sign * width * errors[1]) for sign in (-1, 1))),
-    }
-    return Law("lognormal", parameters, part.log_likelihood, 2, hazard)
-
-
-def piecewise(lives: Lives, edges: Sequence[float]) -> Law:
-    """Return constant hazards between ages: failures over the time lived there; `edges` begin with 0."""
-    starts, ends = np.asarray(edges, dtype=np.float64), np.append(np.asarray(edges[1:], dtype=np.float64), np.inf)
-    lived = np.array([
-        float(np.clip(np.minimum(lives.age, b) - np.maximum(lives.entry, a), 0, None).sum())
-        for a, b in zip(starts, ends, strict=True)
-    ])  # fmt: skip
-    events = np.histogram(lives.age[lives.failed], np.append(starts, np.inf))[0]
-    found = [rate(int(n), t) if t > 0 else Estimate(0.0) for n, t in zip(events, lived, strict=True)]
-    hazards = np.array([each.value for each in found])
-    fit = float(sum(n * math.log(h) - n for n, h in zip(events, hazards, strict=True) if n))
-
-    def hazard(x: Array) -> Array:
-        lived = np.clip(np.minimum(x, ends[:, None]) - starts[:, None], 0, None)
-        return np.asarray(np.sum(hazards[:, None] * lived, axis=0))
-
-    parameters = {f"from {a:g}": each for a, each in zip(starts, found, strict=True)}
-    return Law("piecewise", parameters, fit, len(edges), hazard)
-
-
-def best_law(laws: Sequence[Law]) -> Law:
-    """Return the law to use: the first, unless a later one has an AIC lower by more than `BETTER`."""
-    best = laws[0]
-    for law in laws[1:]:
-        if law.aic < best.aic - BETTER:
-            best = law
-    return best
-
-
-def misfit(law: Law, lives: Lives, refit: Callable[[Lives], Law], draws: int = 100, seed: int = 0) -> float:
-    """Return the probability of a fit no better than this one if the law were true (parametric bootstrap) [-].
-
-    The residuals H(t) of lives that end at random are exponential with mean 1, censored as the lives are: the statistic
-    is the largest distance between their Nelson-Aalen hazard and the straight line, over its standard error.
-    """
-    observed = _residual_distance(law, lives)
-    generator = np.random.default_rng(seed)
-    worse = 0
-    limits = np.where(lives.failed, np.inf, lives.age)
-    edge = float(lives.age.max())
-    grid = np.linspace(0, edge, 2000)
-    hazards = law.hazard(grid[1:])
-    for _ in range(draws):
-        target = law.hazard(np.maximum(lives.entry, 1e-12)) + generator.exponential(size=len(limits))
-        age = np.interp(target, np.concatenate(([0.0], hazards)), grid, right=np.inf)
-        until = np.minimum(limits, edge)
-        drawn = Lives(np.maximum(np.minimum(age, until), lives.entry + 1e-9), age <= until, lives.entry)
-        worse += _residual_distance(refit(drawn), drawn) >= observed
-    return (worse + 1) / (draws + 1)
-
-
-def _residual_distance(law: Law, lives: Lives) -> float:
-    residual = law.hazard(lives.age)
-    entry = law.hazard(np.maximum(lives.entry, 1e-12))
-    order = np.argsort(residual)
-    times, failed = residual[order], lives.failed[order]
-    at_risk = np.arange(len(times), 0, -1) - (len(entry) - np.searchsorted(np.sort(entry), times, side="left"))
-    at_risk = np.maximum(at_risk, 1)
-    hazard = np.cumsum(failed / at_risk)
-    error = np.sqrt(np.cumsum(failed / at_risk**2.0))
-    use = failed & (at_risk >= 10)
-    return float(np.max(np.abs(hazard - times)[use] / np.maximum(error[use], 1e-12) ** 0.5)) if use.any() else 0.0
+# Durations.
 
 
 class Mixed(NamedTuple):
@@ -319,9 +164,10 @@ def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: Arra
             [float(seen.mean()), log_sigma],
         )
         sigma = max(math.exp(found[1]), LEAST_SIGMA)
-        n = max(int(is_done.sum()), 1)
-        errors = (sigma / math.sqrt(n), 1 / math.sqrt(2 * n))
-        return Mixed(((1.0, math.exp(found[0]), sigma),), float(terms(found[0], sigma).sum()), 2, errors)
+        root = _curvature(lambda p: float(terms(p[0], math.exp(p[1])).sum()), np.array([found[0], math.log(sigma)]))
+        first, second = np.sqrt((root**2).sum(axis=1))
+        whole = float(terms(found[0], sigma).sum())
+        return Mixed(((1.0, math.exp(found[0]), sigma),), whole, 2, (float(first), float(second)))
     best: Mixed | None = None
     exact = x, is_done, np.ones(len(x))
     cells, number = np.unique(np.round(x * 200) * 2 + is_done, return_counts=True)
@@ -468,47 +314,22 @@ def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0, least: 
     return found
 
 
-class Cumulative(NamedTuple):
-    """The mean number of events of a unit up to each moment, and its 95 % interval, shape (n,) each."""
-
-    time: Array
-    mean: Array
-    low: Array
-    high: Array
-
-
-def mean_cumulative(
-    unit: ArrayLike, time: ArrayLike, enter: ArrayLike, leave: ArrayLike, points: int = 60, draws: int = 200
-) -> Cumulative:
-    """Return the mean cumulative function by Nelson-Aalen steps d / at risk, with a bootstrap over units.
+def mean_cumulative(time: ArrayLike, edges: Array, exposure: Array) -> Array:
+    """Return the mean number of events of a unit up to each edge: Nelson-Aalen steps d over the units at risk.
 
     Parameters
     ----------
-    unit, time
-        Of each event, shape (n,); units are 0, 1, ...
-    enter, leave
-        When each unit was watched, shape (units,).
-    points
-        At how many moments.
-    draws
-        Of the bootstrap.
+    time
+        Of each event, shape (n,).
+    edges
+        Moments, in order, shape (m + 1,).
+    exposure
+        Time in which units were watched between them, shape (m,).
     """
-    units, times = np.asarray(unit, dtype=np.int64), np.asarray(time, dtype=np.float64)
-    begin, end = np.asarray(enter, dtype=np.float64), np.asarray(leave, dtype=np.float64)
-    edges = np.linspace(begin.min(), end.max(), points + 1)
-    cell = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, points - 1)
-    middle = (edges[1:] + edges[:-1]) / 2
-    watched = (begin[:, None] <= middle) & (middle < end[:, None])
-    generator = np.random.default_rng(0)
-
-    def curve(weight: Array) -> Array:
-        events = np.bincount(cell, weights=weight[units], minlength=points)
-        return np.cumsum(events / np.maximum(weight @ watched, 1e-9))
-
-    many = len(begin)
-    drawn = [curve(np.bincount(generator.integers(0, many, many), minlength=many).astype(float)) for _ in range(draws)]
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
-    return Cumulative(edges[1:], curve(np.ones(many)), low, high)
+    events = np.histogram(np.asarray(time, dtype=np.float64), edges)[0]
+    at_risk = exposure / np.diff(edges)
+    steps = np.divide(events, at_risk, out=np.zeros(len(events)), where=at_risk > 0)
+    return np.concatenate(([0.0], np.cumsum(steps)))
 
 
 # Persistent differences between units, model-free.
@@ -707,13 +528,9 @@ class ClusterModel:
 
     def upper_cv2(self, best: Clustering) -> float:
         """Return the upper 95 % limit of the frailty's squared variation, the other parameters at their best for it."""
-        relapse = best.probability > 0
-        start = _point(best, relapse=relapse, frailty=False)
 
         def profile(log_cv2: float) -> float:
-            cv2 = math.exp(log_cv2)
-            found = _minimum(lambda p: -self._with(p, cv2, relapse=relapse), start)
-            return self._with(np.asarray(found), cv2, relapse=relapse)
+            return self.held(best, math.exp(log_cv2)).log_likelihood
 
         low = math.log(max(best.cv2, 1e-3))
         high = low
@@ -728,21 +545,33 @@ class ClusterModel:
                 high = middle
         return math.exp(before)
 
+    def held(self, best: Clustering, cv2: float) -> Clustering:
+        """Return the best point at a given squared variation of the frailty."""
+        relapse = best.probability > 0
+        start = _point(best, relapse=relapse, frailty=False)
+        found = _minimum(lambda p: -self._with(p, cv2, relapse=relapse), start)
+        mu, probability, median, sigma, _ = _parameters(found, relapse=relapse, frailty=False)
+        value = self._with(np.asarray(found), cv2, relapse=relapse)
+        return Clustering(best.name, mu, probability, median, sigma, cv2, value)
+
     def _with(self, p: Array, cv2: float, *, relapse: bool) -> float:
         mu, probability, median, sigma, _ = _parameters(p, relapse=relapse, frailty=False)
         point = (mu, probability, median, sigma, cv2)
         return self.log_likelihood(*point) - self._outside(point)
 
-    def draws(self, best: Clustering, count: int, seed: int = 0) -> list[Clustering]:
+    def draws(self, best: Clustering, count: int, seed: int = 0, lasting: Estimate | None = None) -> list[Clustering]:
         """Return joint draws of the parameters around the best point, the first one that point.
 
         Drawn from a Student law with the curvature of the likelihood, weighted by the likelihood, and resampled: as in
         importance resampling (D. Rubin, 1988), with a flat prior on the scale on which each parameter is estimated.
+        Where the frailty is that of `lasting`, it is drawn from its interval, and the others around the best point.
         """
-        relapse, frailty = best.probability > 0, best.cv2 > 0
+        relapse, frailty = best.probability > 0, best.cv2 > 0 and lasting is None
         centre = np.asarray(_point(best, relapse=relapse, frailty=frailty))
 
         def value(p: Array) -> float:
+            if lasting is not None:
+                return self._with(p, best.cv2, relapse=relapse)
             return self._value(p, relapse=relapse, frailty=frailty)
 
         root = _curvature(value, centre)
@@ -761,6 +590,9 @@ class ClusterModel:
         found = [
             self._at(best.name, points[min(at, len(points) - 1)], relapse=relapse, frailty=frailty) for at in chosen
         ]
+        if lasting is not None:
+            spread = math.log(lasting.high / lasting.low) / 3.92
+            found = [replace(each, cv2=best.cv2 * math.exp(spread * generator.standard_normal())) for each in found]
         order = generator.permutation(len(found))
         return [best, *(found[at] for at in order)]
 
@@ -799,8 +631,8 @@ class Verdict(NamedTuple):
     """What clusters the failures of units: the four fits by name, the one to use, and the answer in a word.
 
     ``frailty`` and ``relapse`` are ``yes``, ``no`` or ``undecided``; ``upper_cv2`` is the upper limit of what may be
-    hidden where frailty is not in the model. It is ``contradicted`` where the likelihood asks for more frailty than
-    lasts from one half of the window to the other.
+    hidden where frailty is not in the model. It is ``contradicted`` where the likelihood asks for another frailty than
+    lasts from one half of the window to the other: where none is sure to last the model has none, else what lasts.
     """
 
     fits: Mapping[str, Clustering]
@@ -829,8 +661,9 @@ def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
     spells
         Stretches in which units were up.
     lasting
-        Squared variation that lasts from one half of the window to the other (`split_half`): a frailty above its upper
-        end is not taken, because what it describes does not stay.
+        Squared variation that lasts from one half of the window to the other (`split_half`). What a frailty above its
+        upper end describes does not stay; one below its lower end misses a few nodes that are much worse than a Gamma
+        law of all of them has room for. Then its value is taken if the interval is above zero; if not, no frailty.
     """
     model = ClusterModel(spells)
     poisson = model.fit("poisson")
@@ -844,8 +677,10 @@ def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
     has_relapse = min(relapse.aic, both.aic) < min(poisson.aic, frailty.aic) - BETTER
     without, with_ = (relapse, both) if has_relapse else (poisson, frailty)
     is_frail = 2 * (with_.log_likelihood - without.log_likelihood) > BORDER
-    contradicted = is_frail and lasting is not None and with_.cv2 > lasting.high
-    if contradicted:
+    if is_frail and lasting is not None and lasting.low > 0 and not lasting.low <= with_.cv2 <= lasting.high:
+        chosen = model.held(with_, lasting.value)
+        return Verdict(fits, chosen, "yes" if has_relapse else "no", "yes", with_.cv2, None, contradicted=True)
+    if is_frail and lasting is not None and with_.cv2 > lasting.high:
         return Verdict(fits, without, "yes" if has_relapse else "no", "undecided", with_.cv2, with_, contradicted=True)
     chosen = with_ if is_frail else without
     upper = math.nan if is_frail else model.upper_cv2(with_)
@@ -874,28 +709,6 @@ def _minimum(function: Callable[[Array], float], start: Sequence[float]) -> list
         options={"initial_simplex": simplex, "xatol": 1e-4, "fatol": 1e-5, "maxfev": 60 * len(found.x)},
     )
     return [float(x) for x in (refined if refined.fun < found.fun else found).x]
-
-
-def _best(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a function of one positive number is largest."""
-    from scipy.optimize import minimize_scalar
-
-    found = minimize_scalar(lambda x: -function(math.exp(x)), bounds=(math.log(low), math.log(high)), method="bounded",
-                            options={"xatol": 1e-12})  # fmt: skip
-    return math.exp(found.x)
-
-
-def _limits(profile: Callable[[float], float], best: float, top: float, low: float, high: float) -> tuple[float, float]:
-    """Return where a profile likelihood has fallen by half of the chi-squared quantile on both sides."""
-    from scipy.optimize import brentq
-
-    def below(x: float) -> float:
-        return profile(x) - top + CHI2 / 2
-
-    return (
-        float(brentq(below, low, best, xtol=1e-10)) if below(low) < 0 else low,
-        float(brentq(below, best, high, xtol=1e-10)) if below(high) < 0 else high,
-    )
 
 
 def _curvature(function: Callable[[Array], float], point: Array) -> Array:

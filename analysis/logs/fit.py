@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from analysis.logs.tables import Event, Rules, Tables
+    from analysis.logs.tables import Event, Rules, Source, Tables
     from analysis.results.models import Provenance
 
 WEEK = 7 * DAY
@@ -103,13 +103,13 @@ def fit(
         spells = others if incidents_relapse else spells
     verdict = estimate.clustering(spells, lasting)
     model = ClusterModel(spells)
-    draws = model.draws(verdict.chosen, DRAWS) if model.events else [verdict.chosen] * DRAWS
+    held = lasting if verdict.contradicted and verdict.frailty == "yes" else None
+    draws = model.draws(verdict.chosen, DRAWS, lasting=held) if model.events else [verdict.chosen] * DRAWS
     repair = _repair(history, single)
     trend = _trend(history)
-    wide = trend.dispersion["week"] if trend is not None else 1.0
-    effective = len(outages) / max(wide, 1.0)
-    total = estimate.rate(effective, up / max(wide, 1.0))
-    causes, shares = _causes(history, single, verdict, up, rules)
+    wide = spread(history, outages, 1.0)
+    total = estimate.rate(len(outages) / wide, up / wide)
+    causes, shares = _causes(history, single, verdict, up, rules, wide)
     document = found.FitDocument(
         format=1,
         name=name,
@@ -123,12 +123,9 @@ def fit(
         outages=len(outages),
         open_outages=sum(math.isnan(event.t_end) for event in outages) if history.has_ends else 0,
         planned=sum(event.planned for event in tables.events),
-        rate=_estimated(total, 1000),
-        files=[_file(source) for source in tables.sources],
-        dropped=[
-            found.DroppedRows(file=row.source, rule=row.rule, number=row.number, first=row.first, last=row.last)
-            for row in tables.dropped
-        ],
+        rate=estimated(total, 1000),
+        files=[file_read(source) for source in tables.sources],
+        dropped=dropped_rows(tables),
         causes=causes,
         unseen={
             cause: 1000 * estimate.rate(0, up).high
@@ -152,8 +149,10 @@ def fit(
     return Fitted(document, history, verdict, draws, shares)
 
 
-def _estimated(value: Estimate, size: float = 1.0) -> found.Estimated:
-    return found.Estimated(value=value.value * size, low=value.low * size, high=value.high * size)
+def estimated(value: Estimate, size: float = 1.0) -> found.Estimated:
+    """Return an estimate for the document, null for what has no bound."""
+    best, low, high = (x * size if math.isfinite(x) else None for x in value)
+    return found.Estimated(value=best, low=low, high=high)
 
 
 def _more_than_chance(count: int, expected: float) -> bool:
@@ -163,11 +162,20 @@ def _more_than_chance(count: int, expected: float) -> bool:
     return float(pdtrc(count - 1, max(expected, 1e-12))) < 0.01
 
 
-def _file(source: Any) -> found.FileRead:
+def file_read(source: Source) -> found.FileRead:
+    """Return what a file was, for the document."""
     first, last = ((utc(moment) if math.isfinite(moment) else None) for moment in (source.first, source.last))
     return found.FileRead(
         file=source.file, kind=source.kind, lines=source.lines, rows=source.rows, first=first, last=last
     )
+
+
+def dropped_rows(tables: Tables) -> list[found.DroppedRows]:
+    """Return what was not used, for the document."""
+    return [
+        found.DroppedRows(file=row.source, rule=row.rule, number=row.number, first=row.first, last=row.last)
+        for row in tables.dropped
+    ]
 
 
 def _unknown(outages: Sequence[Event]) -> dict[str, int]:
@@ -248,8 +256,23 @@ def spells_of(history: History, *, incidents_relapse: bool = False) -> Spells:
 # Causes and repairs.
 
 
+def spread(history: History, events: Sequence[Event], few: float) -> float:
+    """Return how many times the variance of a count is that of independent events: over weeks or over nodes, if more.
+
+    Relapse, swings and incidents show in weeks; what returns to a node later shows in nodes. With fewer than `SOME`
+    events it is `few`.
+    """
+    if len(events) < SOME:
+        return few
+    weeks = estimate.dispersion(*_windows(history, np.array([event.t for event in events]), WEEK))
+    number, nodes = history.number, len(history.nodes)
+    counts = np.bincount([number[event.node] for event in events], minlength=nodes)
+    served = np.bincount(history.unit, weights=history.leave - history.enter, minlength=nodes)
+    return max(1.0, weeks, estimate.dispersion(counts, served))
+
+
 def _causes(
-    history: History, single: Sequence[Event], verdict: Verdict, up: float, rules: Rules
+    history: History, single: Sequence[Event], verdict: Verdict, up: float, rules: Rules, wide: float
 ) -> tuple[list[found.CauseFound], NDArray[np.float64]]:
     """Return all causes, the most frequent first, and the events by which the background rate divides among them."""
     all_of = Counter(event.cause for event in history.outages)
@@ -265,13 +288,14 @@ def _causes(
     for at, name in enumerate(names):
         mine = [event for event in history.outages if event.cause == name]
         alone = [event for event in mine if event.incident < 0]
+        own = spread(history, mine, wide)
         result.append(
             found.CauseFound(
                 name=name,
                 fault=rules.causes.get(name, "host"),
                 events=len(mine),
                 in_incidents=len(mine) - len(alone),
-                rate=_estimated(estimate.rate(len(mine), up), 1000),
+                rate=estimated(estimate.rate(len(mine) / own, up / own), 1000),
                 background=float(background[at]),
                 method="counted" if counts[at] >= FEW or len(names) <= 2 else "shared",
                 repair=_repair(history, alone) if counts[at] >= FEW else None,
@@ -328,6 +352,7 @@ def duration_found(times: NDArray[np.float64], done: NDArray[np.bool_]) -> found
         }
     return found.LawFound(
         law=content, events=int(done.sum()), open=int((~done).sum()), median_s=3600 * float(np.median(complete)),
+        median=estimated(estimate.median(np.where(done, times, np.inf))),
         mean_s=3600 * mean, method=method,
     )  # fmt: skip
 
@@ -370,7 +395,7 @@ def _incidents(history: History, together: Incidents, *, used: bool, relapse: bo
         by_chance=together.by_chance,
         used=used,
         relapse=relapse,
-        rate=_estimated(estimate.rate(count, time), 1000),
+        rate=estimated(estimate.rate(count, time), 1000),
         sizes={str(size): count for size, count in sorted(sizes.items())},
         delays_s=[float(round(x, 1)) for x in np.quantile(delays, np.linspace(0, 1, 21))] if len(delays) else [],
         repair=_repair(history, events) if used else None,
@@ -402,7 +427,7 @@ def _clustering(
         value = getattr(verdict.chosen, key)
         if value:
             low, high = np.quantile([getattr(draw, key) for draw in draws], [0.025, 0.975])
-            parameters[name] = _estimated(Estimate(value, float(low), float(high)), size)
+            parameters[name] = estimated(Estimate(value, float(low), float(high)), size)
     return found.ClusteringFound(
         events=model.events,
         fits={
@@ -418,7 +443,7 @@ def _clustering(
         relapse=verdict.relapse,  # type: ignore[arg-type]
         frailty=verdict.frailty,  # type: ignore[arg-type]
         upper_cv2=verdict.upper_cv2,
-        split_half=_estimated(lasting),
+        split_half=estimated(lasting),
         parameters=parameters,
     )  # fmt: skip
 
@@ -432,13 +457,13 @@ def _trend(history: History) -> found.TrendFound | None:
     for name, width in (("day", DAY), ("week", WEEK), ("30 days", 30 * DAY)):
         counts, exposure = _windows(history, moments, width)
         spreads[name] = estimate.dispersion(counts, exposure)
-    lived = _exposure_until(history, moments)
-    total = _exposure_until(history, np.array([history.end]))[0]
+    lived = exposure_until(history, moments)
+    total = exposure_until(history, np.array([history.end]))[0]
     fitted = estimate.trend(np.maximum(lived, total * 1e-9), total, spreads["week"])
     counts, exposure = _windows(history, moments, WEEK)
     changes = estimate.changes(counts, exposure, spreads["week"])
     return found.TrendFound(
-        exponent=_estimated(fitted.exponent),
+        exponent=estimated(fitted.exponent),
         significant=not fitted.exponent.low <= 1 <= fitted.exponent.high,
         dispersion=spreads,
         changes=[
@@ -459,11 +484,11 @@ def _windows(
     """Return events and exposure [node s] of whole windows, shape (n,) each."""
     count = max(int((history.end - history.start) // width), 1)
     edges = history.start + width * np.arange(count + 1)
-    exposure = np.diff(_exposure_until(history, np.asarray(edges, dtype=np.float64)))
+    exposure = np.diff(exposure_until(history, np.asarray(edges, dtype=np.float64)))
     return np.histogram(moments, edges)[0].astype(np.float64), np.maximum(exposure, 0.0)
 
 
-def _exposure_until(history: History, moments: NDArray[np.float64]) -> NDArray[np.float64]:
+def exposure_until(history: History, moments: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the time in service of all nodes up to moments [node s], shape (n,)."""
     enter, leave = np.sort(history.enter), np.sort(history.leave)
     sums = (np.concatenate(([0.0], np.cumsum(x))) for x in (enter, leave))
@@ -484,7 +509,8 @@ def _detection(outages: Sequence[Event]) -> found.LawFound | None:
     values = np.quantile(lags, (np.arange(20) + 0.5) / 20) if len(lags) > 20 else np.sort(lags)
     return found.LawFound(
         law={"use": "empirical", "values": [duration(max(value, 0.1)) for value in values]}, events=len(lags),
-        median_s=float(np.median(lags)), mean_s=float(lags.mean()), method="quantiles of the measured ones",
+        median_s=float(np.median(lags)), median=estimated(estimate.median(lags)),
+        mean_s=float(lags.mean()), method="quantiles of the measured ones",
     )  # fmt: skip
 
 
@@ -502,9 +528,9 @@ def _attribution(tables: Tables, blame: Blame) -> found.AttributionFound | None:
         attributed=blame.attributed,
         by_chance=blame.by_chance,
         evidence=dict(blame.rules),
-        interrupts=_estimated(estimate.share(blame.hit, blame.faults)),
+        interrupts=estimated(estimate.share(blame.hit, blame.faults)),
         states=dict(Counter(a.end_state for a in tables.attempts).most_common()),
-        software_per_day=_estimated(estimate.rate(software, days)) if days > 0 else found.Estimated(value=None),
+        software_per_day=estimated(estimate.rate(software, days)) if days > 0 else found.Estimated(value=None),
         software_events=software,
     )
 
@@ -597,6 +623,11 @@ def _findings(
     count = len(history.outages)
     if count < SOME:
         result.append(f"{count} outages: rates only; relapse, frailty, trend and mixtures need {SOME}")
+    if verdict.contradicted and verdict.frailty == "yes":
+        result.append(
+            f"a squared variation of {verdict.chosen.cv2:.2g} between nodes lasts from half to half of the window, "
+            f"and the likelihood of a Gamma law asks for {verdict.upper_cv2:.2g}: the model has what lasts"
+        )
     if verdict.frailty == "undecided" and count >= SOME:
         why = f"a squared variation of up to {verdict.upper_cv2:.2g} fits as well"
         if verdict.contradicted:

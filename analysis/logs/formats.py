@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from analysis.logs import files as logs
 from analysis.logs import health, kernel, slurm, training
-from analysis.logs.tables import Clock, Event, Exposure, LogError, Source
+from analysis.logs.tables import Clock, Event, Exposure, Life, LogError, Source
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -135,6 +135,10 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
             return found
     if len(first.split("|")) == 7 and re.match(r"\d{4}-\d\d-\d\dT", first.split("|")[2]):
         return "node-events"
+    if _role(names, "part", rules) and (
+        _role(names, "life", rules) or (_role(names, "start", rules) and not _role(names, "node", rules))
+    ):
+        return "lives"
     if _role(names, "node", rules) and _role(names, "start", rules):
         return "outages"
     if _role(names, "node", rules) and names & {"in_service", "gpus", "rack", "out_of_service", "gres"}:
@@ -169,7 +173,7 @@ def _sniff_further(file: str) -> str:
 
 # Tables with a header: the inventory, and outages of nodes as CSV.
 
-_SCALES = {"_day": 86400.0, "_d": 86400.0, "_h": 3600.0, "_s": 1.0}
+_SCALES = {"_days": 86400.0, "_day": 86400.0, "_d": 86400.0, "_h": 3600.0, "_s": 1.0}
 
 
 def _role(header: Iterable[str], role: str, rules: Rules) -> str:
@@ -276,9 +280,49 @@ def read_outages(log: Log) -> None:
             source.saw(end)
 
 
+def read_lives(log: Log) -> None:
+    """Read lives of parts: dates of installation and removal, or ages; with a cause, or `failed`, those that failed."""
+    rules, tables, source = log.rules, log.tables, log.source
+    header = log.first_line().split(",")
+    scale = {
+        role: next((size for end, size in _SCALES.items() if _role(header, role, rules).lower().endswith(end)), 86400.0)
+        for role in ("life", "entry")
+    }
+    aged = bool(_role(header, "life", rules))
+    if not _role(header, "failed", rules) and not _role(header, "cause", rules):
+        raise LogError(f"{source.file}:1: has neither a column 'failed' (0 or 1) nor a 'cause' of failures")
+    for line, row in _records(log, ("part", "life" if aged else "start")):
+        try:
+            if aged:
+                born, age = math.nan, float(row["life"]) * scale["life"]
+                entry = float(row.get("entry") or 0) * scale["entry"]
+            else:
+                born = log.moment(row["start"], line)
+                age, entry = log.moment(row.get("end", ""), line) - born, 0.0
+        except LogError:
+            raise
+        except ValueError:
+            log.drop("a moment or an age that cannot be read", line)
+            continue
+        if age <= entry or (not aged and math.isnan(born)):
+            log.drop("no time in service", line)
+            continue
+        cause = "" if row.get("cause", "").lower() in logs.OPEN else row["cause"]
+        if "failed" in row:
+            failed = row["failed"].lower() in ("1", "true", "yes")
+        else:
+            failed = bool(cause) and not rules.is_planned("", cause)
+        tables.lives.append(Life(row["part"], row.get("batch", ""), born, entry, age, failed, cause, source.file, line))
+        source.rows += 1
+        for moment in (born, born + age):
+            if moment == moment:
+                source.saw(moment)
+
+
 READERS: dict[str, Callable[[Log], None]] = {
     "inventory": read_inventory,
     "outages": read_outages,
+    "lives": read_lives,
     "node-events": slurm.read_node_events,
     "sacct": slurm.read_sacct,
     "sacct-json": slurm.read_sacct_json,

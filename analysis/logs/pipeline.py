@@ -14,13 +14,14 @@ import numpy as np
 
 import sim
 from analysis.amounts import name_of, percent_text
-from analysis.logs import anonymise, check, slurm_conf, workload, write
+from analysis.logs import anonymise, check, lives, slurm_conf, workload, write
+from analysis.logs.estimate import mean_cumulative
 from analysis.logs.events import blame, build, incidents
 from analysis.logs.files import Reading
-from analysis.logs.fit import Fitted, fit
+from analysis.logs.fit import Fitted, exposure_until, fit
 from analysis.logs.formats import read_files
 from analysis.logs.tables import HostLists, LogError, NoModelError, Rules, Tables
-from analysis.results.fitted import CostFound, CurveFound, FitDocument
+from analysis.results.fitted import CostFound, CurveFound, FitDocument, LivesDocument
 from sim import yamlfile
 
 if TYPE_CHECKING:
@@ -61,6 +62,13 @@ class Outcome(NamedTuple):
     files: dict[str, str]
     fitted: Fitted
     tables: Tables
+
+
+class OutcomeOfLives(NamedTuple):
+    """The same of a table of lives."""
+
+    document: LivesDocument
+    files: dict[str, str]
 
 
 def read_rules(own: str = "") -> Rules:
@@ -115,8 +123,10 @@ def run(
     provenance: Provenance,
     reading_progress: Progress = lambda _done, _total: None,
     progress: Progress = lambda _done, _total: None,
-) -> Outcome:
+) -> Outcome | OutcomeOfLives:
     """Fit a failure model to logs, check it, and make all files of its folder but the document and the report.
+
+    A table of lives of parts is fitted by itself.
 
     Raises
     ------
@@ -131,6 +141,16 @@ def run(
     except slurm_conf.SlurmError as error:
         raise LogError(str(error)) from None
     tables, reading = read(request, reading_progress)
+    if any(source.kind == "lives" for source in tables.sources):
+        others = [source.file for source in tables.sources if source.kind not in ("lives", "inventory")]
+        if others:
+            raise LogError(f"{others[0]}: lives of parts are fitted by themselves; fit the other logs without them")
+        if request.hider is not None:
+            raise LogError(
+                "--anonymise: what is written about lives of parts has no serial number; fit them without it"
+            )
+        of_lives = lives.fit(tables, request.name, request.window, provenance)
+        return OutcomeOfLives(of_lives, lives.files(of_lives, tables))
     history = history_of(request, tables, reading)
     _check_sizes(tables, history, reading.hosts)
     together = incidents(history)
@@ -149,7 +169,7 @@ def run(
     if swings[1]:
         entries = write.sources(fitted, swings=swings)
         traces = check.simulated(fitted, entries, request.simulations, progress)
-    checks = check.compare(fitted, traces)
+    checks = check.compare(check.trace_of(history), traces, has_ends=history.has_ends)
     alternative = write.sources(fitted, fitted.verdict.alternative, swings) if fitted.verdict.alternative else None
     load = workload.workload(fitted, tables, site)
     files = write.files(fitted, tables, entries, alternative, load, site)
@@ -203,10 +223,10 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFoun
     days = (history.end - history.start) / 86400
     data = check.trace_of(history)
     edges = np.linspace(0, days, 61)
-    nodes = len(history.nodes)
+    watched = np.diff(exposure_until(history, history.start + edges * 86400)) / 86400
 
     def cumulative(trace: check.Faults) -> Any:
-        return np.searchsorted(np.sort(trace.start), edges, side="right") / nodes
+        return mean_cumulative(trace.start, edges, watched)
 
     def longer(trace: check.Faults, at: Any) -> Any:
         gaps = np.sort(np.diff(np.sort(trace.start)))

@@ -147,6 +147,25 @@ class Phase:
 
 
 @dataclass(slots=True)
+class Life:
+    """A part from when it was put into service to its failure, or to when it was last seen, in seconds.
+
+    `born` is a moment, NaN where the table has ages alone; `entry` is the age at which it was first seen, and `age` the
+    last one, NaN while it is in service.
+    """
+
+    part: str
+    batch: str
+    born: float
+    entry: float
+    age: float
+    failed: bool
+    cause: str
+    file: str
+    line: int
+
+
+@dataclass(slots=True)
 class Dropped:
     """Lines that were not used, by reason: how many, and the first and last of them."""
 
@@ -186,6 +205,7 @@ class Tables:
     exposure: list[Exposure] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     phases: list[Phase] = field(default_factory=list)
+    lives: list[Life] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
     groups: dict[int, list[int]] = field(default_factory=dict)

@@ -245,7 +245,7 @@ def measured_rows(request: Request, model: Model, after: float | None, progress:
     history = history_of(request, tables, reading)
     incidents(history)
     start = max(history.start, history.start if after is None else after)
-    weeks = int((history.end - start + 1) // WEEK)
+    weeks = int((history.end - start) / WEEK + 0.01)  # the last line of a log is a little before its end
     if weeks < 1:
         raise LogError(
             f"the logs hold no whole week from {utc(start)} on; they end at {utc(history.end)} (--since says from when)"
@@ -279,8 +279,12 @@ def _of_nodes(history: History, low: float, high: float, model: Model) -> tuple[
 def _of_steps(tables: Tables, low: float, high: float, model: Model) -> dict[str, float]:
     """Return the shares of the wall time that a training log tells: steps that were kept, by the reference step time.
 
-    A goodput in time would not see slow steps: these are in no bucket, and in ``step_time``.
+    A goodput in time would not see slow steps: these are in no bucket, and in ``step_time``. A week counts from the
+    first line of the log on, if that has most of it: job records name jobs that began before it.
     """
+    low = max(low, min((p.t0 for p in tables.phases), default=low))
+    if high - low < WEEK / 2:
+        return {}
     steps = [p for p in tables.phases if p.phase == "step" and p.last_step > p.first_step]
     spans = [(p.t0, p.t1, p.first_step, p.last_step) for p in steps]
     if not model.step_time or not any(t0 < high and t1 > low for t0, t1, *_ in spans):
@@ -532,13 +536,7 @@ def limits(names: Sequence[str], predicted: FloatArray) -> LimitsFound:
     for number, history in enumerate(predicted):
         known = np.zeros(len(predicted))
         known[number] = -np.inf  # the true parameters are not among those that predict
-        charts = [Cusum() for _ in range(predicted.shape[2])]
-        for week in history:
-            weights = weights_of(known)
-            for at, chart in enumerate(charts):
-                z = z_of(week[at], predicted[:, :, at], weights, generator.random())
-                worst[number, at] = np.maximum(worst[number, at], (abs(z), abs(chart.add(z))))
-            known = known + scores.log_likelihood(week)
+        worst[number] = extremes(history, predicted, scores, known, generator)
     for level in np.linspace(1 - FALSE_ALARMS, 1, 101):
         each = np.quantile(worst, level, axis=0)
         share = float(np.mean((worst > each).any(axis=(1, 2))))
@@ -549,6 +547,33 @@ def limits(names: Sequence[str], predicted: FloatArray) -> LimitsFound:
         lasting=dict(zip(names, map(float, each[:, 1]), strict=True)),
         false_alarms=share, histories=len(predicted),
     )  # fmt: skip
+
+
+def extremes(
+    history: FloatArray, predicted: FloatArray, scores: Scores, known: FloatArray, generator: np.random.Generator
+) -> FloatArray:
+    """Return the largest z and the largest sum of each metric in a history, without signs, shape (metrics, 2).
+
+    Parameters
+    ----------
+    history
+        Shape (weeks, metrics).
+    predicted, scores
+        Shape (draws, weeks, metrics), and their `Scores`.
+    known
+        Log-likelihood of each draw before, shape (draws,).
+    generator
+        Of the ranks of ties.
+    """
+    charts = [Cusum() for _ in range(history.shape[1])]
+    worst = np.zeros((len(charts), 2))
+    for week in history:
+        weights = weights_of(known)
+        for at, chart in enumerate(charts):
+            z = z_of(week[at], predicted[:, :, at], weights, generator.random())
+            worst[at] = np.maximum(worst[at], (abs(z), abs(chart.add(z))))
+        known = known + scores.log_likelihood(week)
+    return worst
 
 
 # The document.

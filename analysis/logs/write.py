@@ -107,6 +107,9 @@ def _with_common(
     if repair is not None:
         whose = "repair" if cause.repair is not None else "repair of all causes"
         text += f"; {whose}: {number_of(repair.events, 'duration')}, {repair.open} still open, {repair.method}"
+        if repair.median.low is not None and repair.median.high is not None:
+            low, high = duration(repair.median.low), duration(repair.median.high)
+            text += f", median {low} to {high} (95 %)"
     entry["source"] = text
     return entry
 

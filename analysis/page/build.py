@@ -31,7 +31,7 @@ from analysis.page.chapters.reproduce import footer
 from analysis.page.formats import html, markdown, slides
 from analysis.page.model import Report, plain
 from analysis.page.report_data import ReportData, read_results
-from analysis.results.fitted import FitDocument
+from analysis.results.fitted import FitDocument, LivesDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -264,6 +264,8 @@ def report_of(folder: Path, progress: Callable[[int, int | None], None] | None =
     results = read_results(folder)
     if results.kind == "fit":
         return fit.report(FitDocument.model_validate(results.main))
+    if results.kind == "lives":
+        return fit.report(LivesDocument.model_validate(results.main))
     report_data = ReportData(results, count)
     first_screen = OPENINGS[report_data.kind](report_data)
     made = []

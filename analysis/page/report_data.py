@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sim
 from analysis.amounts import phrases
 from analysis.fleet import FEWEST_REPLICATIONS
-from analysis.results.fitted import FitDocument
+from analysis.results.fitted import FitDocument, LivesDocument
 from analysis.results.models import (
     CompareDocument,
+    Document,
     DocumentMistakeError,
     OptimizeDocument,
     RunDocument,
@@ -144,6 +145,7 @@ _KEYS = {
     "optimize": (OPTIMIZE, {"study", "aims", "trials"}),
     "validate": (VALIDATE, {"groups", "counts", "not_checked"}),
     "fit": (FIT, {"causes", "clustering", "node_days_up"}),
+    "lives": (FIT, {"batches", "not_known"}),
 }
 
 """By kind of results, in order of precedence: its file, and keys that tell it from others."""
@@ -162,7 +164,7 @@ class Results(NamedTuple):
         Where it is.
     kind
         The command that the report is about: ``run``, ``compare``, ``sweep``, ``sensitivity``, ``optimize``,
-        ``validate`` or ``fit``. Of several in one folder the first of these.
+        ``validate``, ``fit`` or ``lives``. Of several in one folder the first of these.
     documents
         What each command left, by the name of its file.
     """
@@ -257,7 +259,8 @@ def _check(kind: str, content: dict[str, Any]) -> None:
     """Raise an error about a document of which no report can be made, or that is not as it was written."""
     name = _KEYS[kind][0]
     try:
-        read_document(kind, content, FitDocument if kind == "fit" else None)
+        own: dict[str, type[Document]] = {"fit": FitDocument, "lives": LivesDocument}
+        read_document(kind, content, own.get(kind))
     except DocumentMistakeError as error:
         raise ReportError(f"{name}: {error}; make the results anew") from None
     if content["provenance"].get("sha256", checksum(content)) != checksum(content):

@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.json_schema import models_json_schema
 
 from analysis.results import models
-from analysis.results.fitted import FitDocument, TrackDocument
+from analysis.results.fitted import FitDocument, LivesDocument, TrackDocument
 from analysis.results.models import (
     ClosedForm,
     Count,
@@ -681,6 +681,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "layouts": LayoutsDocument,
     "fit": FitDocument,
     "kernels": KernelsDocument,
+    "lives": LivesDocument,
     "service_layouts": ServiceLayoutsDocument,
     "track": TrackDocument,
 }

@@ -50,6 +50,7 @@ class LawFound(Part):
     events: Count = Field(description="Complete durations.")
     open: Count = Field(0, description="Durations that had not ended.")
     median_s: Number = Field(description="Median of the complete ones [s].")
+    median: Estimated = Field(description="Median of all [s], open ones longer than any, by order statistics.")
     mean_s: Number = Field(description="Mean of the complete ones [s].")
     method: str = Field(description="How it was fitted.")
 
@@ -236,7 +237,9 @@ class FitDocument(Document):
     outages: Count = Field(description="Unplanned outages, rows that touch joined.")
     open_outages: Count = Field(description="Of these, not over at the end.")
     planned: Count = Field(description="Planned ones.")
-    rate: Estimated = Field(description="Unplanned outages per 1000 node-days up; the interval has their dispersion.")
+    rate: Estimated = Field(
+        description="Unplanned outages per 1000 node-days up; the interval has their dispersion over weeks and nodes."
+    )
     files: list[FileRead] = Field(description="What was read.")
     dropped: list[DroppedRows] = Field(description="What was not used, and why.")
     causes: list[CauseFound] = Field(description="Causes, the most frequent first.")
@@ -270,6 +273,58 @@ class FitDocument(Document):
     simulated: Count = Field(0, description="How many times.")
     findings: Texts = Field(description="What to know before using the numbers.")
     not_known: Texts = Field(description="What logs cannot say.")
+    provenance: Provenance = Field(description="How the numbers were made.")
+
+
+# ----------------------------------------
+# Lives of parts.
+
+
+class LawOfLives(Part):
+    """A law of lives, with ages in days."""
+
+    use: str = Field(description="As in a scenario; `piecewise` has a hazard per day from each age on.")
+    parameters: dict[str, Estimated] = Field(description="By name.")
+    aic: Real = Field(description="2 (parameters - log-likelihood).")
+
+
+class AgeFound(Part):
+    """The hazard of a stretch of ages."""
+
+    from_days: Real = Field(description="From this age on.")
+    to_days: Number = Field(description="Up to this one; null for the last.")
+    rate: Estimated = Field(description="Failures per part and year of 365 days.")
+
+
+class BatchFound(Part):
+    """The lives of a batch of parts."""
+
+    name: str = Field(description="As in the table; empty where it has no batches.")
+    parts: Count = Field(description="How many.")
+    failures: Count = Field(description="Of these, how many failed.")
+    years: Real = Field(description="Time lived under observation, in years of 365 days.")
+    late: Count = Field(description="Parts that were first seen at an age.")
+    causes: dict[str, int] = Field(description="Failures by cause.")
+    rate: Estimated = Field(description="Failures per part and year.")
+    laws: list[LawOfLives] = Field(description="Fits with late entry and censoring; the exponential alone below 20.")
+    chosen: str = Field(description="The one in `failures.yaml`.")
+    law: dict[str, Any] = Field(description="As a scenario states it.")
+    misfit: Number = Field(description="Probability of so bad a fit if the best smooth law were true.")
+    hazards: list[AgeFound] = Field(description="By age.")
+    curves: dict[str, CurveFound] = Field(
+        description="`survival` (Kaplan-Meier) and `hazard` (cumulative, Nelson-Aalen), with the range of simulations."
+    )
+
+
+class LivesDocument(Document):
+    """`ettrick fit FILE --json` prints this of a table of lives; `--out DIR` writes it to `fit.json`."""
+
+    name: str = Field(description="Of the parts.")
+    files: list[FileRead] = Field(description="What was read.")
+    dropped: list[DroppedRows] = Field(description="What was not used, and why.")
+    batches: list[BatchFound] = Field(description="The largest first.")
+    findings: Texts = Field(description="What to know before using the numbers.")
+    not_known: Texts = Field(description="What lives cannot say.")
     provenance: Provenance = Field(description="How the numbers were made.")
 
 

@@ -584,6 +584,7 @@ def good_logs() -> dict[str, str]:
         "node-events": log_writers.node_events(faults),
         "outages": log_writers.outages(faults),
         "sacct": log_writers.sacct(jobs() * 3),
+        "lives": "serial,start,end,cause\n" + "a,2025-01-07T00:00:00,2025-02-07T00:00:00,dbe\n" * 9,
         "sacct-json": log_writers.sacct_json(jobs()),
         "kernel": log_writers.kernel([log_writers.xid(f) for f in drawn(1) if f.cause in log_writers.CODES], "iso"),
         "goodput": '{"job_name": "t", "job_start_time": 1736143800.0}\n'

@@ -9,19 +9,28 @@ from analysis.amounts import capital, name_of, number_of, percent_text, time_tex
 from analysis.page.account import cause_name
 from analysis.page.charts.data import Curves, Interval, Intervals, Scale, Series
 from analysis.page.model import FirstScreen, Picture, Report, Section, grid
+from analysis.results.fitted import FitDocument
 from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.results.fitted import BacktestFound, CurveFound, Estimated, FitDocument, LawFound
+    from analysis.results.fitted import (
+        BacktestFound,
+        BatchFound,
+        CurveFound,
+        Estimated,
+        LawFound,
+        LivesDocument,
+    )
 
 
-def report(document: FitDocument) -> Report:
+def report(document: FitDocument | LivesDocument) -> Report:
     """Return the report of a fit."""
     source = document.provenance
     footer = (f"Ettrick {source.version}, Python {source.python}, NumPy {source.numpy}", source.command)
-    return Report(f"{document.name}: failures", first_screen(document), tuple(sections(document)), None, footer)
+    made = first_screen(document) if isinstance(document, FitDocument) else _first_screen_of_lives(document)
+    return Report(f"{document.name}: failures", made, tuple(sections(document)), None, footer)
 
 
 def first_screen(document: FitDocument) -> FirstScreen:
@@ -37,7 +46,7 @@ def first_screen(document: FitDocument) -> FirstScreen:
     return FirstScreen(
         f"What fails on {document.nodes:,} nodes, how often, how sure is that, and what does it cost?",
         (answer(document),),
-        ("; ".join([*_doubts(document), "the interval has the dispersion of weekly counts in it"]) + ".",),
+        ("; ".join([*_doubts(document), "the interval has the dispersion of counts in it"]) + ".",),
         next(iter(_pictures(document)), None),
         tuple(drivers),
         tuple((f"{capital(text)}.",) for text in document.not_known),
@@ -88,8 +97,13 @@ def _doubts(document: FitDocument) -> list[str]:
     return found
 
 
-def sections(document: FitDocument, *, has_pictures: bool = True) -> Iterator[Section]:
+def sections(document: FitDocument | LivesDocument, *, has_pictures: bool = True) -> Iterator[Section]:
     """Yield all sections, for a terminal without the tables of the pictures."""
+    if not isinstance(document, FitDocument):
+        for batch in document.batches:
+            yield _lives(batch, has_pictures=has_pictures)
+        yield _read(document)
+        return
     yield _rates(document)
     yield _clustering(document)
     yield _check(document, has_pictures=has_pictures)
@@ -227,11 +241,19 @@ def _times(document: FitDocument) -> Section:
     laws += [(f"repair, {cause.name}", cause.repair) for cause in document.causes]
     laws += [("repair, incidents", document.incidents.repair), ("detection", document.detection)]
     rows = [
-        (name, f"{law.events}", f"{law.open}", time_text(law.median_s or 0), time_text(law.mean_s or 0), law.method)
+        (
+            name,
+            f"{law.events}",
+            f"{law.open}",
+            time_text(law.median_s or 0),
+            " to ".join("–" if end is None else time_text(end) for end in (law.median.low, law.median.high)),
+            time_text(law.mean_s or 0),
+            law.method,
+        )
         for name, law in laws
         if law is not None
     ]
-    table = grid("Times", ["what", "complete", "open", "median", "mean", "how"], rows, (0, 5))
+    table = grid("Times", ["what", "complete", "open", "median", "95 %", "mean", "how"], rows, (0, 6))  # fmt: skip
     return Section("times", "How long repairs and detection take", (), (table,))
 
 
@@ -341,7 +363,74 @@ def _times_of(found: Estimated) -> str:
     return f"{time_text(found.value)} [{time_text(found.low)}, {time_text(found.high)}]"
 
 
-def _read(document: FitDocument) -> Section:
+def _first_screen_of_lives(document: LivesDocument) -> FirstScreen:
+    failures, parts = (sum(getattr(batch, name) for batch in document.batches) for name in ("failures", "parts"))
+    rows = [
+        (
+            f"{capital(batch.name or 'parts')}: {_estimate(batch.rate)} failures per part and year "
+            f"({batch.failures:,} of {batch.parts:,} parts); the law of their lives is {batch.chosen}.",
+        )
+        for batch in document.batches
+    ]
+    return FirstScreen(
+        "How long do parts live, by which law, and does it fit?",
+        (f"{failures:,} of {parts:,} parts failed, in {number_of(len(document.batches), 'batch')}.",),
+        (" ".join(f"{capital(text)}." for text in document.findings) or "Every law is as likely as its data.",),
+        next(_pictures_of_lives(document.batches[0])), tuple(rows),
+        tuple((f"{capital(text)}.",) for text in document.not_known),
+    )  # fmt: skip
+
+
+def _lives(batch: BatchFound, *, has_pictures: bool) -> Section:
+    laws = [
+        (law.use, f"{law.aic:.1f}",
+         "; ".join(f"{key} {_parameter(key, value)}" for key, value in law.parameters.items())
+         if law.use != "piecewise" else f"{len(law.parameters)} hazards, below")
+        for law in batch.laws
+    ]  # fmt: skip
+    ages = [
+        (f"{age.from_days:g} d to {'–' if age.to_days is None else f'{age.to_days:g} d'}", _estimate(age.rate))
+        for age in batch.hazards
+    ]
+    name = f"batch {batch.name}" if batch.name else "parts"
+    text = (
+        f"{_estimate(batch.rate)} failures per part and year: {batch.failures:,} of {batch.parts:,} parts in "
+        f"{batch.years:,.0f} part-years; {batch.late:,} were first seen at an age. The law in failures.yaml: "
+        f"{batch.chosen}."
+    )
+    if batch.misfit is not None:
+        text += f" So bad a fit of the best smooth law has a probability of {batch.misfit:.2g}."
+    if len(batch.causes) > 1:
+        text += " Causes: " + ", ".join(f"{cause or 'none stated'} {n}" for cause, n in batch.causes.items()) + "."
+    tables = (
+        grid(f"Laws of the lives of {name}, with intervals of 95 %", ["law", "AIC", "parameters"], laws, (0, 2)),
+        grid(f"Failures per part and year, by age, of {name}", ["age", "rate [95 %]"], ages),
+    )
+    pictures = tuple(_pictures_of_lives(batch)) if has_pictures else ()
+    return Section(f"lives-{batch.name or 'parts'}", f"Lives of {name}", (text,), (*tables, *pictures))
+
+
+def _parameter(key: str, value: Estimated) -> str:
+    """Return a parameter of a law: an age in days, or in years of 365 days, a shape as a number."""
+    if key in ("shape", "sigma") or value.value is None:
+        return _estimate(value)
+    size, unit = (365.0, "years") if value.value > 730 else (1.0, "d")
+    ends = " to ".join("–" if end is None else f"{end / size:.3g}" for end in (value.low, value.high))
+    return f"{value.value / size:.3g} [{ends}] {unit}"
+
+
+def _pictures_of_lives(batch: BatchFound) -> Iterator[Picture]:
+    for which, title, axis in (
+        ("survival", "Share that lives longer (Kaplan-Meier)", "share alive"),
+        ("hazard", "Mean cumulative failures of a part (Nelson-Aalen)", "failures per part"),
+    ):
+        yield Picture(
+            f"{which}-{batch.name or 'parts'}", _chart(batch.curves[which], f"{title}: {batch.name or 'parts'}", axis),
+            f"{title} by age.", f"Grey: 95 % of simulations of the {batch.chosen} law, met and censored as the parts.",
+        )  # fmt: skip
+
+
+def _read(document: FitDocument | LivesDocument) -> Section:
     files = grid(
         "Files", ["file", "kind", "lines", "rows", "first", "last"],
         [(f.file, f.kind, f"{f.lines:,}", f"{f.rows:,}", f.first or "–", f.last or "–") for f in document.files],
