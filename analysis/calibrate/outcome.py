@@ -16,13 +16,17 @@ import numpy as np
 
 from analysis.amounts import percent_text
 from analysis.calibrate.fit import (
+    EXPERT_TRIALS,
     LARGE,
+    TRIALS,
     Array,
     Change,
     Fold,
+    Gain,
     Key,
     Numbers,
     Prior,
+    Trial,
     changed_errors,
     dense_priors,
     errors,
@@ -36,6 +40,7 @@ from analysis.calibrate.fit import (
     rounded,
     significant,
     sources,
+    tried,
 )
 from analysis.calibrate.rows import (
     Product,
@@ -108,9 +113,12 @@ class Outcome:
     families, generations, newest
         Fits without each family in turn, without each generation of accelerators, without the newest year.
     mixed_left
-        The second fit without each model with experts in turn.
+        The second fit without each model with experts in turn, and models that it never sees; positions are those
+        of `mixed_rows`.
     changed
         Errors after each change to the model, fitted anew, by name of the change [-].
+    trials
+        What further numbers and distinctions would do to steps that the fit has not seen, by name.
     """
 
     dense: Steps
@@ -127,11 +135,17 @@ class Outcome:
     newest: list[Fold] = dataclasses.field(default_factory=list)
     mixed_left: list[Fold] = dataclasses.field(default_factory=list)
     changed: dict[str, Array] = dataclasses.field(default_factory=dict)
+    trials: dict[str, Gain] = dataclasses.field(default_factory=dict)
 
     @property
     def dense_errors(self) -> Array:
         """Errors on the steps of models without experts [-]."""
         return errors(self.dense.rows, self.numbers)
+
+    @property
+    def mixed_rows(self) -> list[Row]:
+        """Steps of models with experts, those that are fitted first."""
+        return [*self.mixed.rows, *self.mixed.reported]
 
     @property
     def mixed_errors(self) -> Array:
@@ -204,7 +218,8 @@ def check_by_leaving_out(found: Outcome, tick: Callable[[int, int], None] | None
     generations = list(sources(rows, lambda row: row.chip.generation).values())
     last = max(map(year, rows))
     newest = [[place for place, row in enumerate(rows) if year(row) == last]] if last else []
-    total = len(parts) + 2 * len(groups) + len(models) + len(CHANGES) + len(families) + len(generations) + len(newest)
+    cells = (parts, groups, groups, models, CHANGES, families, generations, newest, TRIALS, EXPERT_TRIALS)
+    total = sum(map(len, cells))
     done = 0
 
     def one_more() -> None:
@@ -218,16 +233,39 @@ def check_by_leaving_out(found: Outcome, tick: Callable[[int, int], None] | None
         one_more()
         return result
 
+    def gain(trial: Trial, rows: Sequence[Row], cells: Sequence[list[int]], before: Sequence[Fold]) -> Gain:
+        experts = rows is mixed
+        result = tried(
+            rows, cells, before, trial, expert_priors() if experts else first, found.numbers if experts else start
+        )
+        one_more()
+        return result
+
+    mixed = found.mixed.rows
+    family_left = held_out(rows, families, first, start, one_more)
+    mixed_left = held_out(mixed, models, expert_priors(), found.numbers, one_more)
+    unseen = {name: places for name, places in sources(found.mixed.reported).items() if name not in sources(mixed)}
+    seen_by_none = [
+        Fold(
+            [len(mixed) + place for place in places],
+            found.numbers,
+            errors([found.mixed.reported[place] for place in places], found.numbers),
+        )
+        for places in unseen.values()
+    ]
+    trials = {each.name: gain(each, rows, families, family_left) for each in TRIALS}
+    trials |= {each.name: gain(each, mixed, models, mixed_left) for each in EXPERT_TRIALS}
     return dataclasses.replace(
         found,
         five=held_out(rows, parts, first, start, one_more),
         left=held_out(rows, groups, first, start, one_more),
         left_free=held_out(rows, groups, free, start, one_more),
-        families=held_out(rows, families, first, start, one_more),
+        families=family_left,
         generations=held_out(rows, generations, first, start, one_more),
         newest=held_out(rows, newest, first, start, one_more),
-        mixed_left=held_out(found.mixed.rows, models, expert_priors(), found.numbers, one_more),
+        mixed_left=[*mixed_left, *seen_by_none],
         changed={change.name: changed(change) for change in CHANGES},
+        trials=trials,
     )
 
 
@@ -390,7 +428,7 @@ def _error_lines(found: Outcome) -> list[str]:
 def _sigma(found: Outcome) -> dict[str, float]:
     """Return standard deviations of the logarithm of modelled over measured time [-]."""
     fitted = band_sigma(found.families, found.dense.rows)
-    experts = band_sigma(found.mixed_left, found.mixed.rows)
+    experts = band_sigma(found.mixed_left, found.mixed_rows)
     values = {
         "fitted": fitted,
         "experts": experts,

@@ -38,6 +38,7 @@ _FIELD_OF = {
     "shard_ranks": ("execution", "shard_ranks"),
     "offload_layers": ("execution", "offload_layers"),
     "recompute_layers": ("execution", "recompute_layers"),
+    "expert_load": ("execution", "expert_imbalance"),
     "first_layers": ("parallelism", "first_stage_layers"),
     "last_layers": ("parallelism", "last_stage_layers"),
 }
@@ -146,6 +147,7 @@ class PlacedJob:
             sharding=execution.sharding,
             shard_ranks=execution.shard_ranks or 0,
             expert_tensor=layout.expert_tensor,
+            expert_load=execution.expert_capacity or execution.expert_imbalance,
             first_layers=layout.first_stage_layers or 0,
             last_layers=layout.last_stage_layers or 0,
             gradients=execution.gradients,

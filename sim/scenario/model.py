@@ -400,13 +400,26 @@ class Execution(Model):
     )
     fused_attention: bool = Field(True, description="FlashAttention: no scores in memory, the masked half skipped.")
     attention: Literal["bf16", "fp8"] = Field("bf16", description="Arithmetic of the core of attention.")
-    cuda_graphs: bool = Field(
-        False, description="Whether a whole iteration is one CUDA graph, so that no kernel waits for the host."
+    cuda_graphs: bool | Literal["partial"] = Field(
+        False,
+        description="Whether a whole iteration is one CUDA graph, so that no kernel waits for the host; partial: "
+        "attention and routing are graphs, and experts are started one by one.",
     )
     overlap_tensor: bool = Field(True, description="Whether tensor-parallel communication overlaps with computing.")
     overlap_data: bool = Field(True, description="Whether data-parallel communication overlaps with computing.")
     overlap_expert: bool = Field(
         False, description="Whether the expert all-to-all overlaps with the computing of another microbatch (DualPipe)."
+    )
+    expert_imbalance: float = Field(
+        1.0,
+        ge=1,
+        description="Tokens of the busiest expert rank over the mean; 1 is balanced routing, as in benchmarks.",
+    )
+    expert_capacity: float | None = Field(
+        None,
+        gt=0,
+        description="Capacity factor: tokens beyond so many times an expert's mean share are dropped, and fewer are "
+        "padded to it; without it none is dropped.",
     )
 
     @model_validator(mode="after")
@@ -420,6 +433,9 @@ class Execution(Model):
     def _options_agree(self) -> Self:
         if self.recompute_layers is not None and self.recompute != "full":
             raise RuleError(("recompute_layers",), "is for recompute: full; a list of modules names what to recompute")
+        if self.expert_capacity is not None and self.expert_imbalance != 1:
+            message = "says nothing where expert_capacity drops or pads each expert's tokens; leave out one of both"
+            raise RuleError(("expert_imbalance",), message)
         if isinstance(self.recompute, tuple) and len({*self.recompute}) != len(self.recompute):
             raise RuleError(("recompute",), "names a module twice")
         if self.offload_layers and self.recompute == "full" and self.recompute_layers is None:

@@ -225,8 +225,8 @@ class Constants:
         Share of the memory's bandwidth that the optimizer and reads of weights reach [-].
     optimizer
         Bytes that the optimizer moves for each parameter [B].
-    expert_gemm
-        Efficiency of experts' matrix products relative to dense ones [-].
+    expert_touches
+        Times that each byte of tokens' copies for experts is read or written per pass [-].
     expert_launch
         What experts add to the launch time of a layer and pass: routing, sorting tokens, many small kernels [s].
     overhead
@@ -250,6 +250,6 @@ class Constants:
     shard_cover: float = 0.8
     memory: float = 0.8
     optimizer: float = 30.0
-    expert_gemm: float = 0.8
+    expert_touches: float = 6.0
     expert_launch: float = 0.5e-3
     overhead: float = 30e-3

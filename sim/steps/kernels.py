@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from sim.steps.memory import INPUT_BYTES, activations
-from sim.steps.time import all_to_all, cheap_again, parameters_per_gpu, passes, rate, stages
+from sim.steps.time import all_to_all, cheap_again, launch_time, parameters_per_gpu, rate, stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -192,18 +192,17 @@ def _layer(plan: StepPlan, count: float, *, experts: bool) -> Iterator[Kernel]:
     """Yield what a layer does for a microbatch; `count` is layers times microbatches [-]."""
     work = plan.work
     name = "experts" if experts else "dense"
-    for product in _products(work, experts=experts):
+    for product in products_of(work, experts=experts):
         yield from _passes(replace(product, layer=name, count=count, precision=work.precision), work)
     yield from _attention(work, name, count)
     yield from _elementwise(plan, name, count, experts=experts)
     yield from _exchanges(work, name, count, experts=experts)
     if plan.breakdown.launch:
-        constants = plan.machine.constants
-        wait = passes(work) * (constants.launch + (constants.expert_launch if experts else 0.0))
+        wait = launch_time(work, plan.machine.constants, float(experts))
         yield Kernel(name, "all", "host launch", "wait", "launch", count, alone=wait)
 
 
-def _products(work: Workload, *, experts: bool) -> Iterator[Kernel]:
+def products_of(work: Workload, *, experts: bool) -> Iterator[Kernel]:
     """Yield the products of the forward pass with weights: m tokens, n outputs and k inputs."""
     shape, ranks, tokens = work.shape, work.tensor, work.tokens
     hidden, low = shape.hidden, shape.latent
@@ -227,7 +226,7 @@ def _products(work: Workload, *, experts: bool) -> Iterator[Kernel]:
         width = shape.experts.shared
         yield product("router", tokens / ranks, shape.experts.count, hidden)
         held = shape.experts.count / work.expert
-        met = tokens / ranks * shape.experts.active * work.expert_tensor / held
+        met = tokens / ranks * shape.experts.active * work.expert_load * work.expert_tensor / held
         inside = shape.experts.ffn / work.expert_tensor
         yield product("expert fc1", met, gates * inside, hidden, held)
         yield product("expert fc2", met, hidden, inside, held)
@@ -266,7 +265,7 @@ def _attention(work: Workload, layer: str, count: float) -> Iterator[Kernel]:
     """Yield the core of attention: its passes are those of `sim.steps.time`, half a pass more backward where fused."""
     shape = work.shape
     half = 0.5 if work.fused_attention else 1.0
-    flop = 2 * work.tokens * work.sequence * shape.attention_width * half / work.tensor
+    flop = 2 * work.tokens * shape.scored(work.sequence) * shape.attention_width * half / work.tensor
     heads = shape.heads * work.microbatch / work.tensor
     queries = work.sequence / work.context
     low = shape.latent
@@ -295,7 +294,8 @@ def _elementwise(plan: StepPlan, layer: str, count: float, *, experts: bool) -> 
     kept = activations(work.shape, work.sequence, experts=experts, fused=work.fused_elementwise)
     parts = [
         ("norm and residual", constants.touches * kept.whole / work.split),
-        ("rotation and activation", constants.touches * kept.divided / work.tensor),
+        ("rotation and activation", constants.touches * (kept.divided - kept.copies) / work.tensor),
+        ("expert permute and activation", constants.expert_touches * work.expert_load * kept.copies / work.tensor),
         ("softmax", 0.0 if work.fused_attention else constants.score_touches * kept.scores / work.tensor),
     ]
     again = work.whole_again + cheap_again(work, experts=experts)

@@ -25,11 +25,14 @@ class Activations(NamedTuple):
         What tensor ranks divide among them [B].
     scores
         Scores of attention, which tensor ranks divide; nothing where attention is fused [B].
+    copies
+        Of what is divided, what is kept of the token's copies for experts [B].
     """
 
     whole: float
     divided: float
     scores: float
+    copies: float
 
 
 INPUT_BYTES = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0, "nvfp4": 0.5}
@@ -70,24 +73,26 @@ def activations(
     what products keep.
     """
     dropped, narrow = set(again), INPUT_BYTES[precision]
-    width, copies = 0.0 if "mlp" in dropped else float(shape.ffn), 0
+    width, copies, inner = 0.0 if "mlp" in dropped else float(shape.ffn), 0, 0.0
     if experts:
         assert shape.experts is not None, "only a model with experts has layers with experts"
         width = 0.0 if "shared_experts" in dropped else float(shape.experts.shared)
         if "experts" not in dropped:
-            width, copies = width + shape.experts.active * shape.experts.ffn, shape.experts.active
+            copies, inner = shape.experts.active, float(shape.experts.active * shape.experts.ffn)
     sorted_tokens = (0.0 if "dispatch" in dropped else narrow) + (2.0 if returned else 0.0)
     attention = 2 * (shape.attention_kept_low if "up_projection" in dropped else shape.attention_kept)
     attention += shape.attention_output * narrow if narrow < INPUT_BYTES["bf16"] else 0.0
     if not fused:
         attention += 2 * (shape.heads + shape.kv_heads) * shape.head_width if shape.latent is None else 0.0
     apart = 2 if shape.gated and not fused and "activation" not in dropped else 0
-    inside = (2 * (shape.matrices - 1) + apart + (0.0 if "activation" in dropped else narrow)) * width
+    inside = 2 * (shape.matrices - 1) + apart + (0.0 if "activation" in dropped else narrow)
+    of_copies = inside * inner + sorted_tokens * copies * shape.hidden
     masks = 0 if shape.gated else 2
     return Activations(
         (4 + masks + (0.0 if "norm" in dropped else 2 * narrow)) * shape.hidden,
-        attention + inside + sorted_tokens * copies * shape.hidden,
+        attention + inside * width + of_copies,
         0.0 if "attention" in dropped else 5.0 * shape.heads * sequence,
+        of_copies,
     )
 
 
@@ -217,7 +222,8 @@ def _mean_layer(work: Workload) -> float:
             options: Any = {"again": work.again, "precision": work.precision, "fused": work.fused_elementwise}
             kept = activations(shape, work.sequence, experts=experts, returned=False, **options)
             scores = 0.0 if work.fused_attention else kept.scores
-            total += count * (kept.whole / work.split + (kept.divided + scores) / work.tensor)
+            more = (work.expert_load - 1) * kept.copies
+            total += count * (kept.whole / work.split + (kept.divided + scores + more) / work.tensor)
     if work.keep_gathered:
         total += 2 * INPUT_BYTES[work.precision] * shape.hidden * (1 - 1 / work.split) * shape.all_layers
     return total / shape.all_layers

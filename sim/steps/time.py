@@ -62,9 +62,7 @@ def layer_times(
     dense, mixed = work.shape.dense_layers, work.shape.expert_layers
     common = (
         _attention(work, chip, shares),
-        0.0
-        if work.cuda_graphs
-        else passes(work) * (constants.launch + constants.expert_launch * mixed / (dense + mixed)),
+        launch_time(work, constants, mixed / (dense + mixed)),
         _tensor(work, links, constants),
         _context(work, links, constants),
     )
@@ -76,6 +74,18 @@ def layer_times(
     # Behind the computing of another microbatch, or in part behind what else the layer does.
     expert = max(0.0, expert - gemm - attention) if work.overlap_expert else expert * (1 - constants.expert_hidden)
     return LayerTimes(gemm, attention, elementwise, launch, tensor, context, expert)
+
+
+def launch_time(work: Workload, constants: Constants, mixed: float) -> float:
+    """Return the time that kernels of a layer wait for their host [s]; `mixed` is the share of layers with experts.
+
+    A graph of the whole iteration leaves nothing of it, partial graphs a half of what experts add (assumed).
+    """
+    if work.cuda_graphs is True:
+        return 0.0
+    if work.cuda_graphs == "partial":
+        return passes(work) * 0.5 * constants.expert_launch * mixed
+    return passes(work) * (constants.launch + constants.expert_launch * mixed)
 
 
 def logits_time(work: Workload, chip: Accelerator, shares: Efficiencies) -> float:
@@ -109,7 +119,7 @@ def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Co
         assert shape.experts is not None, "only a model with experts has layers with experts"
         met = work.tokens / work.tensor * shape.experts.active
         held = shape.experts.count / (work.expert * work.expert_tensor)
-        mixed = shape.expert * (2 * met / (constants.expert_gemm * peak) + held * reading)
+        mixed = shape.expert * (2 * met * work.expert_load / peak + held * reading)
         found, wide, width = found + mixed, "shared_experts", shape.experts.shared
     again = 0.0
     if "up_projection" in work.again:
@@ -138,11 +148,15 @@ def _attention(work: Workload, chip: Accelerator, shares: Efficiencies) -> float
 def _elementwise(work: Workload, chip: Accelerator, constants: Constants, *, experts: bool) -> float:
     """Return the time of what only moves memory: the inventory of activations, touched a few times per pass [s].
 
+    What is kept of a token's copies, one for each of its experts, is touched more often: sorted and padded on both ends
+    of their way, and weighed.
+
     To have all again that costs little is a pass through half of it; of some modules, through as much less as they drop
     less.
     """
     kept = activations(work.shape, work.sequence, experts=experts, fused=work.fused_elementwise)
-    moved = constants.touches * (kept.whole / work.split + kept.divided / work.tensor)
+    moved = constants.touches * (kept.whole / work.split + (kept.divided - kept.copies) / work.tensor)
+    moved += constants.expert_touches * work.expert_load * kept.copies / work.tensor
     if not work.fused_attention:
         moved += constants.score_touches * kept.scores / work.tensor
     return (passes(work) + cheap_again(work, experts=experts)) * work.tokens * moved / chip.memory_bandwidth
@@ -204,7 +218,7 @@ def _expert(work: Workload, links: Links, constants: Constants) -> float:
         seconds = all_to_all(work, links, constants) + constants.latency
     if work.expert_tensor > 1:
         token = 2 * work.tokens * work.shape.hidden / work.tensor
-        gathered = token * experts.active * (work.expert_tensor - 1)
+        gathered = token * experts.active * work.expert_load * (work.expert_tensor - 1)
         seconds += gathered / rate(links.tensor, constants) + constants.latency
     exchanges = 4 + 2 * max(work.whole_again, "experts" in work.again)
     return exchanges * seconds
@@ -213,12 +227,13 @@ def _expert(work: Workload, links: Links, constants: Constants) -> float:
 def all_to_all(work: Workload, links: Links, constants: Constants) -> float:
     """Return the time of one exchange between expert ranks, without its start [s].
 
-    Each sends 2 T h k / t bytes, of which a share (e - 1) / e leaves the GPU. Between domains a token goes once to each
-    domain in which it has experts, through the GPU's own NIC; the slower of the two ways counts.
+    Each sends 2 T h k / t bytes, the busiest one more, of which a share (e - 1) / e leaves the GPU. Between domains a
+    token goes once to each domain in which it has experts, through the GPU's own NIC; the slower of the two ways
+    counts.
     """
     experts, ranks = work.shape.experts, work.expert
     assert experts is not None, "only a model with experts has expert ranks"
-    token = 2 * work.tokens * work.shape.hidden / work.tensor
+    token = 2 * work.tokens * work.expert_load * work.shape.hidden / work.tensor
     local, network, inside = links.expert
     seconds = token * experts.active * (ranks - 1) / ranks / (constants.scale_up * local)
     if network:

@@ -130,6 +130,8 @@ class Workload:
         Order of the pipeline's passes.
     expert_tensor
         Ranks of a tensor group that share each expert [-].
+    expert_load
+        Tokens of the busiest expert rank over the mean [-]; with dropped tokens, the capacity of an expert over it.
     first_layers, last_layers
         Layers of the first and of the last stage where they are stated [-]; 0 for an even split.
     recompute
@@ -162,7 +164,8 @@ class Workload:
     attention
         Arithmetic of the core of attention.
     cuda_graphs
-        Whether a whole iteration is recorded once and started as one, so that no kernel waits for the host.
+        Whether a whole iteration is recorded once and started as one, so that no kernel waits for the host; or partial
+        ones, of attention and routing.
     overlap_tensor, overlap_data, overlap_expert
         Whether tensor-parallel traffic, data-parallel traffic, and that of tokens on their way to experts and back run
         beside computing; the last beside that of another microbatch, as DualPipe does.
@@ -184,6 +187,7 @@ class Workload:
     sharding: Sharding = "optimizer"
     shard_ranks: int = 0
     expert_tensor: int = 1
+    expert_load: float = 1.0
     first_layers: int = 0
     last_layers: int = 0
     modules: tuple[Module, ...] = ()
@@ -198,7 +202,7 @@ class Workload:
     sequence_parallel: bool = True
     fused_attention: bool = True
     attention: Literal["bf16", "fp8"] = "bf16"
-    cuda_graphs: bool = False
+    cuda_graphs: bool | Literal["partial"] = False
     overlap_tensor: bool = True
     overlap_data: bool = True
     overlap_expert: bool = False
@@ -396,7 +400,7 @@ def _expert_problems(work: Workload) -> list[Problem]:
     """Return what is wrong with the spread of experts."""
     experts, share = work.shape.experts, work.expert_tensor
     if experts is None:
-        sizes = [name for name in ("expert", "expert_tensor") if getattr(work, name) > 1]
+        sizes = [name for name in ("expert", "expert_tensor", "expert_load") if getattr(work, name) != 1]
         return [Problem(name, "the model has no experts to spread") for name in sizes]
     if work.tensor % share:
         rule = f"{work.tensor} tensor ranks do not divide by {share}; nearest: {near_divisors(work.tensor, share)}"
