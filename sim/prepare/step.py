@@ -92,12 +92,15 @@ class PlacedJob:
             If the catalog does not have it.
         """
         model = self.spec.model
-        if model is None or not isinstance(model, str):
-            return None if model is None else model.shape()
+        if model is None:
+            return None
         shapes = catalog.models()
-        if model not in shapes:
+        if isinstance(model, str) and model not in shapes:
             raise PathError(("jobs", self.index, "model"), catalog.unknown("model", model, shapes))
-        return shapes[model]
+        shape, lora = shapes[model] if isinstance(model, str) else model.shape(), self.spec.lora
+        if lora is None:
+            return shape
+        return replace(shape, lora=lora.rank, lora_everywhere=lora.modules == "all")
 
     @cached_property
     def chip(self) -> Accelerator:
@@ -135,6 +138,7 @@ class PlacedJob:
             microbatch=execution.microbatch,
             tensor=layout.tensor,
             context=layout.context,
+            ulysses=layout.ulysses,
             pipeline=layout.pipeline,
             data=layout.data,
             expert=layout.expert,
@@ -213,7 +217,7 @@ class PlacedJob:
         place = self.site.place(spec.parallelism)
         if place is None:
             return None
-        machine = self.machine(self.site.links(place, self.chip))
+        machine = self.machine(self.site.links(place, self.chip, work.ulysses))
         plan = steps.StepPlan(work, machine, sigma=widened(machine.shares.sigma, work.gpus))
         return self._calibrated(plan) if spec.calibration is not None else plan
 
@@ -232,7 +236,7 @@ class PlacedJob:
             # Where the measured layout would sit here, if the cluster has room.
             place = self.site.place(layout) if layout.gpus <= self.site.room * self.site.gpus_per_node else None
             ideal = self.site.ideal_links(work, layout, self.chip)
-            links = self.site.links(place, self.chip) if place is not None else ideal
+            links = self.site.links(place, self.chip, layout.ulysses) if place is not None else ideal
         modelled = steps.StepPlan(work, replace(plan.machine, links=links)).time
         sigma = calibrated_sigma(plan.machine.shares, experts=work.shape.experts is not None)
         return replace(plan, scale=row.step_time / modelled, sigma=sigma)

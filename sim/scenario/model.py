@@ -68,6 +68,10 @@ class ModelSpec(Model):
     head: Count | None = Field(None, gt=0, description="Width of a head; without it, hidden / heads.")
     experts: ExpertsSpec | None = Field(None, description="Mixture of experts.")
     latent: LatentSpec | None = Field(None, description="Latent attention.")
+    window: Count = Field(0, description="Tokens that layers with sliding-window attention look back on.")
+    windowed: Count = Field(0, description="Layers with sliding-window attention.")
+    recurrent: Count = Field(0, description="Layers with linear attention, which keep a state in place of all tokens.")
+    state: Count = Field(0, description="Numbers that such a layer keeps of a sequence.")
     depths: Count = Field(0, description="Multi-token prediction (MTP) heads.")
 
     @model_validator(mode="after")
@@ -77,6 +81,11 @@ class ModelSpec(Model):
         if self.head is None and self.latent is None and self.hidden % self.heads:
             rule = f"{self.hidden} is not a whole number of {self.heads} heads; give the width of a head"
             raise RuleError(("hidden",), rule)
+        if self.windowed + self.recurrent > self.layers:
+            both = f"{self.windowed} windowed and {self.recurrent} recurrent"
+            raise RuleError(("windowed",), f"{both} layers are more than the {self.layers} of the model")
+        if bool(self.window) != bool(self.windowed):
+            raise RuleError(("window",), "window and windowed, its tokens and how many layers have it, go together")
         experts = self.experts
         if experts is not None and experts.active > experts.count:
             raise RuleError(("experts", "active"), f"a token meets {experts.active} of {experts.count} experts")
@@ -99,6 +108,10 @@ class ModelSpec(Model):
             head=self.head or 0,
             experts=Experts(**self.experts.model_dump()) if self.experts is not None else None,
             latent=LatentAttention(**self.latent.model_dump()) if self.latent is not None else None,
+            window=self.window,
+            windowed=self.windowed,
+            recurrent=self.recurrent,
+            state=self.state,
             depths=self.depths,
             title="a model that the scenario describes",
             source="the scenario",
@@ -292,6 +305,13 @@ class Parallelism(Model):
         description="Expert parallelism (EP): GPUs that share the experts of a layer; of data, of data and context, or "
         "of data, context and tensor.",
     )
+    ulysses: int = Field(
+        1,
+        ge=1,
+        le=_MOST,
+        description="Context GPUs that exchange tokens for heads by all-to-all (DeepSpeed-Ulysses), of context; the "
+        "others pass keys and values on in a ring (hierarchical context parallelism). 1: a ring alone.",
+    )
     expert_tensor: int = Field(
         1, ge=1, le=_MOST, description="Expert tensor parallelism (ETP): GPUs of a tensor group that share each expert."
     )
@@ -444,6 +464,15 @@ class Execution(Model):
         return self
 
 
+class Lora(Model):
+    """Low-rank adapters beside frozen weights (LoRA, arXiv 2106.09685)."""
+
+    rank: Count = Field(gt=0, description="Rank of the adapters.")
+    modules: Literal["attention", "all"] = Field(
+        "attention", description="What has adapters: attention, or feed-forward parts too (experts have none)."
+    )
+
+
 class SoftwareSpec(Model):
     """What kernels reach of the dense peak by themselves, as benchmarks of kernels publish it."""
 
@@ -508,6 +537,9 @@ class JobSpec(Model):
     )
     batch: Batch | None = Field(None, description="The global batch; needed for tokens and steps.")
     parallelism: Parallelism | None = Field(None, description="Layout; its product must be the number of GPUs.")
+    lora: Lora | None = Field(
+        None, description="Fine-tuning with adapters: weights are frozen and have neither gradients nor moments."
+    )
     execution: Execution = Field(
         default_factory=lambda: Execution.model_validate({}), description="How a step is executed."
     )

@@ -16,7 +16,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from sim.steps.memory import INPUT_BYTES, activations
-from sim.steps.time import all_to_all, cheap_again, launch_time, parameters_per_gpu, rate, stages
+from sim.steps.time import (
+    all_to_all,
+    cheap_again,
+    heads_exchange,
+    launch_time,
+    parameters_per_gpu,
+    rate,
+    stages,
+    trained_per_gpu,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -194,6 +203,14 @@ def _layer(plan: StepPlan, count: float, *, experts: bool) -> Iterator[Kernel]:
     name = "experts" if experts else "dense"
     for product in products_of(work, experts=experts):
         yield from _passes(replace(product, layer=name, count=count, precision=work.precision), work)
+    if work.shape.lora:
+        # All adapters of a layer together: both products of each, as wide as their inputs and outputs.
+        wide = work.shape.adapters(experts=experts) / work.shape.lora / work.tensor
+        adapters = Kernel(
+            name, "forward", "adapters", "gemm", "gemm", count, "bf16", work.tokens, work.shape.lora, wide
+        )
+        for direction in ("forward", "input gradient", "weight gradient"):
+            yield replace(adapters, direction=direction)
     yield from _attention(work, name, count)
     yield from _elementwise(plan, name, count, experts=experts)
     yield from _exchanges(work, name, count, experts=experts)
@@ -247,7 +264,8 @@ def _passes(product: Kernel, work: Workload) -> Iterator[Kernel]:
     m, n, k = product.m, product.n, product.k
     yield product
     yield replace(product, direction="input gradient", n=k, k=n)
-    yield replace(product, direction="weight gradient", m=n, n=k, k=m)
+    if not work.shape.lora:
+        yield replace(product, direction="weight gradient", m=n, n=k, k=m)
     again = work.whole_again + sum(product.name in _AGAIN.get(module, ()) for module in work.again)
     if again:
         yield replace(product, direction="recompute", count=again * product.count)
@@ -299,8 +317,9 @@ def _elementwise(plan: StepPlan, layer: str, count: float, *, experts: bool) -> 
         ("softmax", 0.0 if work.fused_attention else constants.score_touches * kept.scores / work.tensor),
     ]
     again = work.whole_again + cheap_again(work, experts=experts)
+    backward = 1 if work.shape.lora else 2
     for name, part in parts:
-        for direction, times, calls in (("forward", 1, 1.0), ("backward", 2, 1.0), ("recompute", 1, again)):
+        for direction, times, calls in (("forward", 1, 1.0), ("backward", backward, 1.0), ("recompute", 1, again)):
             if part and calls:
                 size = times * part * work.tokens
                 yield Kernel(
@@ -320,8 +339,17 @@ def _exchanges(work: Workload, layer: str, count: float, *, experts: bool) -> It
                 yield _collective(layer, direction, name, "tensor", 2 * calls * count, token, work.tensor)
         if work.context > 1:
             sent = more * 2 * work.tokens * work.shape.kv_width / work.tensor
-            rounds = calls * count * (work.context - 1)
-            yield _collective(layer, direction, "send-receive keys and values", "context", rounds, sent, work.context)
+            rounds = calls * count * (work.context // work.ulysses - 1)
+            sent *= work.copied_heads
+            if rounds:
+                yield _collective(
+                    layer, direction, "send-receive keys and values", "context", rounds, sent, work.context
+                )  # fmt: skip
+            if work.ulysses > 1:
+                heads = work.tokens * work.head_values
+                yield _collective(
+                    layer, direction, "all-to-all heads", "context", 2 * calls * count, heads, work.ulysses
+                )
     mixture = work.shape.experts
     if not experts or mixture is None:
         return
@@ -353,11 +381,14 @@ def _between_stages(work: Workload) -> Iterator[Kernel]:
 
 def _replicas(work: Workload) -> Iterator[Kernel]:
     """Yield what data-parallel ranks exchange: gradients, and parameters where state is divided."""
-    shared, experts = parameters_per_gpu(work)
-    for of, parameters, ranks in (("", shared, work.data_ranks), (" experts", experts, work.expert_replicas)):
+    kinds = zip(
+        ("", " experts"), parameters_per_gpu(work), trained_per_gpu(work), (work.data_ranks, work.expert_replicas),
+        strict=True,
+    )  # fmt: skip
+    for of, parameters, trained, ranks in kinds:
         if ranks == 1 or not parameters:
             continue
-        gradients, held = parameters * work.reduced_bytes, parameters * INPUT_BYTES[work.precision]
+        gradients, held = trained * work.reduced_bytes, trained * INPUT_BYTES[work.precision]
         if work.sharding == "none":
             yield _collective("step", "update", f"all-reduce gradients{of}", "data", 1, gradients, ranks)
             continue
@@ -440,6 +471,8 @@ def _moved(row: Kernel, plan: StepPlan, benchmarks: Benchmarks) -> Kernel:
     name, mixed = row.name.partition(" ")[0], row.name.endswith("experts")
     if mixed:
         link = links.expert_data if row.term == "data" else links.tensor
+    if row.name == "all-to-all heads":
+        link = links.ulysses
     if row.term == "data" and work.sharding == "parameters":
         copies = work.expert_replicas if mixed else work.data_ranks
         if name == "all-reduce":
@@ -450,7 +483,10 @@ def _moved(row: Kernel, plan: StepPlan, benchmarks: Benchmarks) -> Kernel:
             link = link.of_part(row.ranks, copies)
     ways = 2.0 if name == "all-reduce" else 1.0
     sent = row.size if name == "send-receive" else ways * (row.ranks - 1) / row.ranks * row.size
-    moving = all_to_all(work, links, constants) if name == "all-to-all" else sent / rate(link, constants)
+    moving = sent / rate(link, constants)
+    if name == "all-to-all":
+        exchange = heads_exchange if row.term == "context" else all_to_all
+        moving = exchange(work, links, constants)
     measured = benchmarks.collectives.get(name, {}) if not link.network else {}
     fastest = link.scale_up if not link.network else min(link.scale_up, link.ranks * link.network)
     # Of more ranks than were measured: as the most of them.

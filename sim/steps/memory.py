@@ -138,13 +138,13 @@ class MemoryUse(NamedTuple):
 
 
 def checkpoint_size(shape: ModelShape) -> float:
-    """Return the size of a checkpoint that training can go on from, 14 B per parameter [B].
+    """Return the size of a checkpoint that training can go on from, 14 B per parameter that is trained [B].
 
     References
     ----------
     MLPerf Storage, submission guidelines, table 2: Llama 3 8B, 70B and 405B come to 13.9 to 14.0 B per parameter.
     """
-    return CHECKPOINT_BYTES * shape.parameters
+    return CHECKPOINT_BYTES * shape.trained_parameters
 
 
 class Stage(NamedTuple):
@@ -244,19 +244,23 @@ def _of_stage(work: Workload, stage: Stage) -> MemoryUse:
     copies = min(ranks, work.expert_replicas)
     divided = shared / ranks + experts / copies
     whole = shared + experts
+    trained, own = whole, divided
+    if shape.lora:
+        trained = shape.adapter_parameters * share / work.tensor
+        own = trained / ranks
     # Of what is divided as a whole two layers at a time are gathered: the one that is computed with and the next.
     two = min(1.0, 2 / max(stage.layers, 1.0))
     if work.sharding == "gradients" and work.virtual > 1:
         two = 1 / work.virtual  # the model chunk of this round
     others = (1 - divided / whole) * (whole - tables * shape.embedding / work.tensor) * two
-    weights, gradients = WEIGHT * whole, work.gradient_bytes * whole
+    weights, gradients = WEIGHT * whole, work.gradient_bytes * trained
     if work.sharding == "parameters":
         weights = WEIGHT * (divided + others)
     if work.sharding in ("gradients", "parameters"):
-        gradients = work.gradient_bytes * (divided + others)
+        gradients = work.gradient_bytes * (own if shape.lora else divided + others)
     state = 0.0 if work.offload_optimizer else MASTER + 2 * STATE_BYTES[work.moments]
     logits = LOSS_BYTES[work.loss] * work.tokens * shape.vocabulary / work.tensor if stage.last else 0.0
-    optimizer = state * (whole if work.sharding == "none" else divided)
+    optimizer = state * (trained if work.sharding == "none" else own)
     return MemoryUse(weights, gradients, optimizer, activation_memory(work, stage), logits, RESERVE)
 
 

@@ -78,6 +78,9 @@ class ModelShape:
         Tokens that layers with sliding-window attention look back on, and how many of the layers have it [-].
     recurrent, state
         Layers with linear attention, and the numbers that each keeps of a sequence in place of keys and values [-].
+    lora, lora_everywhere
+        Rank of low-rank adapters beside frozen weights, 0 where all weights are trained [-]; whether feed-forward parts
+        have them too, and not attention alone.
     depths
         Modules that predict tokens further ahead (arXiv 2412.19437, section 2.2): each one more layer, a joining
         matrix of 2 h x h, and one more pass through the logits [-].
@@ -105,6 +108,8 @@ class ModelShape:
     recurrent: int = 0
     state: int = 0
     depths: int = 0
+    lora: int = 0
+    lora_everywhere: bool = False
     title: str = ""
     source: str = ""
 
@@ -274,6 +279,36 @@ class ModelShape:
         active = self.experts.active if self.experts is not None else 0
         return self.shared_parameters + self.expert_layers * active * self.expert
 
+    def adapters(self, *, experts: bool) -> float:
+        """Return the parameters of the adapters of a layer, rank x (inputs + outputs) of each matrix that has one [-].
+
+        Attention: one for queries, keys and values together, one for its output; the same of a feed-forward part, but
+        not of experts.
+        """
+        h, low = self.hidden, self.latent
+        inside = (self.heads + 2 * self.kv_heads) * self.head_width
+        if low is not None:
+            inside = low.query_rank + self.heads * (low.head + low.rotary) + low.query_rank
+            inside += 2 * low.kv_rank + low.rotary + self.heads * (low.head + low.value) + h
+        found = h + inside + self.attention_output + h
+        if self.lora_everywhere:
+            width = float(self.experts.shared) if experts and self.experts is not None else float(self.ffn)
+            found += (2 * h + self.matrices * width) if width else 0.0
+        return self.lora * found
+
+    @cached_property
+    def adapter_parameters(self) -> float:
+        """Parameters of all adapters [-]."""
+        if not self.lora:
+            return 0.0
+        dense, mixed = self.adapters(experts=False), self.adapters(experts=True)
+        return self.dense_layers * dense + self.expert_layers * mixed
+
+    @cached_property
+    def trained_parameters(self) -> float:
+        """Parameters that have gradients [-]."""
+        return self.adapter_parameters if self.lora else self.parameters
+
     @cached_property
     def logits_in_layers(self) -> float:
         """Parameters of all products with the vocabulary over those that a token meets in a mean layer [-]."""
@@ -290,7 +325,8 @@ def flop_per_token(shape: ModelShape, sequence: int, *, convention: Literal["cau
     .. math:: 3 (2 P_a + L s w + 2 h V)
 
     with the parameters of layers that a token meets P_a, and w the widths of keys and values over all heads (2 h in the
-    plain case). The backward pass counts twice the forward pass; a lookup of an embedding counts nothing.
+    plain case). The backward pass counts twice the forward pass; a lookup of an embedding counts nothing. Frozen
+    weights have no gradients: 2 for 3, and their adapters beside them.
 
     Parameters
     ----------
@@ -314,6 +350,9 @@ def flop_per_token(shape: ModelShape, sequence: int, *, convention: Literal["cau
         (1 if convention == "causal" else 2) * shape.scored(sequence) * shape.attention_width * shape.all_layers
     )
     logits = 2 * (1 + shape.depths) * shape.embedding
+    if shape.lora:
+        frozen = 2 * (2 * (shape.active_parameters - shape.embeddings) + logits)
+        return frozen + 3 * (attention + 2 * shape.adapter_parameters)
     return 3 * (2 * (shape.active_parameters - shape.embeddings) + attention + logits)
 
 

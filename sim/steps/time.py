@@ -91,13 +91,16 @@ def launch_time(work: Workload, constants: Constants, mixed: float) -> float:
 def logits_time(work: Workload, chip: Accelerator, shares: Efficiencies) -> float:
     """Return the time of the product with the vocabulary, 6 T h V / t over what 16-bit products reach [s]."""
     shape = work.shape
-    flop = 6 * work.tokens * shape.hidden * shape.vocabulary / work.tensor
+    flop = (4 if shape.lora else 6) * work.tokens * shape.hidden * shape.vocabulary / work.tensor
     return (1 + shape.depths) * flop / (shares.logits * chip.peak["bf16"])
 
 
 def passes(work: Workload) -> float:
-    """Return the work of forward and backward pass, in forward passes: 3, and 1 for layers computed again [-]."""
-    return 3.0 + work.whole_again
+    """Return the work of forward and backward pass, in forward passes: 3, and 1 for layers computed again [-].
+
+    Frozen weights have no gradients, and what their products would read is not read: 2.
+    """
+    return 3.0 + work.whole_again - (1.0 if work.shape.lora else 0.0)
 
 
 def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Constants, *, experts: bool) -> float:
@@ -128,6 +131,10 @@ def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Co
         again += shape.matrices * shape.hidden * width / work.tensor * (2 * work.tokens / peak + reading)
     if experts and "experts" in work.again:
         again += mixed
+    if shape.lora:
+        # Adapters are small products at 16 bits, forward and for both gradients.
+        adapters = 2 * work.tokens * shape.adapters(experts=experts) / work.tensor
+        again += (1 + passes(work)) * adapters / (shares.logits * chip.peak["bf16"])
     return passes(work) * found + again
 
 
@@ -195,13 +202,36 @@ def _context(work: Workload, links: Links, constants: Constants) -> float:
     r"""Return the time that context ranks wait for keys and values: of a ring, 12 (c - 1) T h_k / t bytes over B [s].
 
     Forward each rank sends keys and values (2 T h_k values of 2 B) on c - 1 times; backward twice as much. With full
-    recomputation they go forward twice.
+    recomputation they go forward twice. Where u of them exchange heads the ring has c / u ranks; before and after
+    attention an all-to-all, forward and backward, that nothing hides.
+
+    References
+    ----------
+    "DeepSpeed Ulysses", arXiv 2309.14509, section 3; hierarchical context parallelism: github NVIDIA/Megatron-LM
+    (``hierarchical_context_parallel_sizes``).
     """
     if work.context == 1:
         return 0.0
     rounds = 6 + 2 * work.whole_again
-    moved = rounds * (work.context - 1) * work.tokens * work.shape.kv_width / work.tensor
-    return moved / rate(links.context, constants) * (1 - constants.context_hidden)
+    moved = rounds * (work.context // work.ulysses - 1) * work.tokens * work.shape.kv_width / work.tensor
+    found = moved * work.copied_heads / rate(links.context, constants) * (1 - constants.context_hidden)
+    if work.ulysses == 1:
+        return found
+    each = heads_exchange(work, links, constants) + constants.latency
+    return found + 2 * (2 + work.whole_again) * each
+
+
+def heads_exchange(work: Workload, links: Links, constants: Constants) -> float:
+    """Return the time of one of two all-to-alls of a pass of attention, without its start [s].
+
+    Each moves half of the values, of 2 B; the slower of the ways inside a domain and out of it counts.
+    """
+    ranks, link = work.ulysses, links.ulysses
+    sent = work.tokens * work.head_values
+    inside = sent * (ranks - 1) / ranks / (constants.scale_up * link.scale_up)
+    if not link.network:
+        return inside
+    return max(inside, sent * (1 - link.ranks / ranks) / (constants.network * link.network))
 
 
 def _expert(work: Workload, links: Links, constants: Constants) -> float:
@@ -336,7 +366,7 @@ def stages(work: Workload, machine: Machine) -> Stages:
     layers, head = (last, logits) if is_last else (most, 0.0)
     # Of n passes one is for the gradients of weights, and it has matrix products alone.
     mean = work.shape.all_layers / work.pipeline
-    weights = layer.gemm / passes(work) * mean
+    weights = 0.0 if work.shape.lora else layer.gemm / passes(work) * mean
     other = mean * each + logits / work.pipeline
     if work.overlap_expert:
         # Behind tokens on their way the passes take equally long, whatever they compute.
@@ -400,6 +430,13 @@ def parameters_per_gpu(work: Workload) -> tuple[float, float]:
     )
 
 
+def trained_per_gpu(work: Workload) -> tuple[float, float]:
+    """Return those of them that have gradients [-]: all, or adapters."""
+    if work.shape.lora:
+        return work.shape.adapter_parameters / (work.tensor * work.pipeline), 0.0
+    return parameters_per_gpu(work)
+
+
 def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) -> float:
     r"""Return the data-parallel traffic that computing does not hide [s].
 
@@ -411,7 +448,7 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
     # What goes along with the work of the whole pipeline, and what only after the last microbatch of a stage.
     early = late = 0.0
     if work.sharding == "parameters":
-        early = work.reductions * (_reduced(work, machine, 4.0 + reduced) + _starts(work, machine, 3))
+        early = work.reductions * (_reduced(work, machine, reduced, gathered=4.0) + _starts(work, machine, 3))
         if 0 < work.shard_ranks < work.data_ranks:
             early += _between_copies(work, machine)
     elif work.sharding == "none":
@@ -427,12 +464,19 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
     return hidden + max(constants.data_floor * late, late - constants.data_cover * stage)
 
 
-def _reduced(work: Workload, machine: Machine, size: float) -> float:
-    """Return the time to move `size` bytes of each parameter through the groups that share it [s]."""
+def _reduced(work: Workload, machine: Machine, size: float, gathered: float = 0.0) -> float:
+    """Return the time to move bytes of each parameter through the groups that share it [s].
+
+    `size` of those that are trained, `gathered` of frozen ones too.
+    """
     constants, found = machine.constants, 0.0
-    for parameters, ranks, copies, link in _shared(work, machine.links):
+    trained = trained_per_gpu(work)
+    for of_kind, (parameters, ranks, copies, link) in zip(trained, _shared(work, machine.links), strict=False):
         own = link.of_part(ranks, copies)
-        found += (ranks - 1) / ranks * size * parameters / rate(own, constants)
+        moved = (size + gathered) * parameters
+        if work.shape.lora:
+            moved = size * of_kind + gathered * parameters
+        found += (ranks - 1) / ranks * moved / rate(own, constants)
     return found
 
 
@@ -448,7 +492,8 @@ def _starts(work: Workload, machine: Machine, collectives: int) -> float:
 def _between_copies(work: Workload, machine: Machine) -> float:
     """Return the time of the all-reduce between groups that hold replicas of divided parameters [s]."""
     found = 0.0
-    for parameters, ranks, copies, link in _shared(work, machine.links):
+    trained = trained_per_gpu(work)
+    for parameters, (_, ranks, copies, link) in zip(trained, _shared(work, machine.links), strict=False):
         groups = copies // ranks
         own = link._replace(ranks=max(1, link.ranks // ranks)) if link.network else link
         moved = 2 * (groups - 1) / groups * work.reduced_bytes * parameters / ranks
@@ -477,7 +522,7 @@ def _optimizer(work: Workload, machine: Machine) -> float:
 
 def _own_parameters(work: Workload) -> float:
     """Return the parameters that a GPU updates [-]."""
-    shared, experts = parameters_per_gpu(work)
+    shared, experts = trained_per_gpu(work)
     if work.sharding != "none":
         ranks = work.shard_ranks or work.data_ranks
         shared, experts = shared / ranks, experts / min(ranks, work.expert_replicas)

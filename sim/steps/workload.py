@@ -128,6 +128,9 @@ class Workload:
         Arithmetic of the matrix products; logits stay at 16 bits, and attention unless it is said.
     schedule
         Order of the pipeline's passes.
+    ulysses
+        Context ranks that exchange tokens for heads, so that each attends to whole sequences with a part of the heads;
+        more than these pass keys and values on in a ring [-].
     expert_tensor
         Ranks of a tensor group that share each expert [-].
     expert_load
@@ -186,6 +189,7 @@ class Workload:
     recompute: Recompute = "none"
     sharding: Sharding = "optimizer"
     shard_ranks: int = 0
+    ulysses: int = 1
     expert_tensor: int = 1
     expert_load: float = 1.0
     first_layers: int = 0
@@ -221,6 +225,19 @@ class Workload:
     def tokens(self) -> float:
         """Tokens of a microbatch on one rank of a context group, T = b s / c [-]."""
         return self.microbatch * self.sequence / self.context
+
+    @cached_property
+    def copied_heads(self) -> float:
+        """How often each key head is there, because more ranks attend with it than there are key heads [-]."""
+        return max(1.0, self.tensor * self.ulysses / self.shape.kv_heads) if self.ulysses > 1 else 1.0
+
+    @cached_property
+    def head_values(self) -> float:
+        """Values of a token that a rank exchanges for heads, queries, keys and values in and attention's output out."""
+        shape, low = self.shape, self.shape.latent
+        if low is not None:
+            return shape.heads * (2 * (low.head + low.rotary) + 2 * low.value) / self.tensor
+        return 2 * (shape.heads + shape.kv_heads * self.copied_heads) * shape.head_width / self.tensor
 
     @cached_property
     def data_ranks(self) -> int:
@@ -327,6 +344,8 @@ def problems(work: Workload) -> list[Problem]:
     shape = work.shape
     return [
         *_undivided(work.tensor, shape.heads, "tensor", "attention heads"),
+        *_undivided(work.ulysses, work.context, "ulysses", "context ranks"),
+        *_undivided(work.ulysses, shape.heads // work.tensor, "ulysses", "attention heads of a tensor rank"),
         *_undivided(work.shard_ranks or 1, work.data_ranks, "shard_ranks", "ranks that reduce gradients together"),
         *_replica_problems(work),
         *_pipeline_problems(work),

@@ -19,6 +19,7 @@ from sim.steps import (
     breakdown,
     checkpoint_size,
     flop_per_token,
+    ideal_links,
     memory_use,
     problems,
     rerouted_pace,
@@ -664,6 +665,90 @@ def test_recorded_iterations_do_not_wait_and_narrow_attention_is_faster() -> Non
     plain, graphs = (breakdown(workload(cuda_graphs=each), machine) for each in (False, True))
     assert graphs == plain._replace(launch=0.0)
     assert breakdown(workload(attention="fp8"), machine).attention == pytest.approx(plain.attention / 2, rel=EXACT)
+
+
+def test_copies_for_experts_move_more_and_the_busiest_rank_counts() -> None:
+    """4 h + 6 f bytes of each copy, touched as often as is said; all that is of copies grows with the busiest rank."""
+    shape = catalog.models()["mixtral-8x7b"]
+    chip = replace(CHIP, memory_bandwidth=1e12)
+    machine = bare_machine(chip, expert=Link(1e9))
+    often = replace(machine, constants=replace(BARE, expert_touches=6.0, weight_reads=0.0))
+    once = replace(often, constants=replace(often.constants, expert_touches=1.0))
+    work = workload(shape, data=8, expert=8)
+    copies = 2 * (4 * 4096 + 6 * 14336) * 3 * 8 * 32 * 256
+    plain = breakdown(work, often)
+    assert plain.elementwise - breakdown(work, once).elementwise == pytest.approx(5 * copies / 1e12, rel=1e-9)
+    busy = breakdown(replace(work, expert_load=1.5), often)
+    assert busy.elementwise - plain.elementwise == pytest.approx(3 * copies / 1e12, rel=1e-9)
+    products = 2 * 3 * 2 * 3 * 4096 * 14336 * 8 * 32 * 256 / 1e15
+    assert busy.gemm - plain.gemm == pytest.approx(products / 2, rel=1e-9)
+    assert busy.expert == pytest.approx(1.5 * plain.expert, rel=1e-9)
+    assert memory_use(replace(work, expert_load=1.5)).activations > memory_use(work).activations
+    assert [problem.size for problem in problems(workload(expert_load=1.5))] == ["expert_load"]
+
+
+def test_partial_graphs_leave_half_of_what_experts_add() -> None:
+    """Attention and routing wait for no host; experts are started one by one (a half, assumed)."""
+    shape = catalog.models()["deepseek-v3"]
+    machine = replace(bare_machine(), constants=replace(BARE, launch=1e-4, expert_launch=1e-3))
+    waits = [breakdown(workload(shape, cuda_graphs=how), machine).launch for how in (False, "partial", True)]
+    assert waits == pytest.approx([3 * 64 * (62 * 1e-4 + 59 * 1e-3), 3 * 64 * 59 * 0.5e-3, 0.0], rel=1e-9)
+
+
+def test_frozen_weights_have_no_gradients() -> None:
+    """Rank 16 on the attention of Llama 2 70B is 44.6 M parameters; products are 4 of 6, state that of adapters alone.
+
+    MLPerf Training v4.0 trains as many (github mlcommons/training, llama2_70b_lora).
+    """
+    plain = catalog.models()["llama2-70b"]
+    shape = replace(plain, lora=16)
+    assert shape.adapter_parameters == 80 * 16 * (8192 + 10240 + 8192 + 8192)
+    everywhere = replace(shape, lora_everywhere=True).adapter_parameters - shape.adapter_parameters
+    assert everywhere == 80 * 16 * (8192 + 2 * 28672 + 28672 + 8192)
+    whole, tuned = (workload(each, data=8, sharding="none") for each in (plain, shape))
+    one, other = (breakdown(work, bare_machine(data=Link(1e9))) for work in (whole, tuned))
+    tokens, adapters = 8 * 256, shape.adapter_parameters
+    assert one.gemm - other.gemm == pytest.approx(2 * tokens * (plain.dense_layer * 80 - 3 * adapters) / 1e15, rel=1e-9)
+    assert other.logits == pytest.approx(2 / 3 * one.logits, rel=EXACT)
+    assert other.attention == one.attention
+    assert other.data / one.data == pytest.approx(adapters / plain.parameters, rel=1e-9)
+    held, less = memory_use(whole), memory_use(tuned)
+    assert (less.weights, less.gradients) == (held.weights, pytest.approx(4 * adapters, rel=EXACT))
+    assert less.optimizer == pytest.approx(12 * adapters, rel=EXACT)
+    assert checkpoint_size(shape) == 14 * adapters
+    frozen = flop_per_token(shape, 0) - 6 * adapters
+    assert frozen == pytest.approx(2 / 3 * flop_per_token(plain, 0), rel=EXACT)
+    # Divided weights are gathered all the same, and scattered are gradients of adapters.
+    gathered = breakdown(replace(tuned, sharding="parameters"), bare_machine(data=Link(1e9))).data
+    moved = 7 / 8 * 8 * (4 * plain.parameters + 2 * adapters)
+    assert gathered == pytest.approx(moved / 1e9, rel=1e-9)
+
+
+def test_heads_in_exchange_for_tokens() -> None:
+    """Ulysses: 2 T (2 h + 2 h_k) / t bytes in and out of attention, of which (u - 1) / u leave; forward and backward.
+
+    With eight of sixteen ranks the ring has two; key heads are copied where fewer than ranks attend with them.
+    """
+    shape = replace(SHAPE, kv_heads=8)
+    ring = workload(shape, context=8, data=2)
+    width = 2 * (512 + 256)
+    machine = bare_machine(ulysses=Link(1e9), context=Link(1e9))
+    steps, layers = 32, 24
+    found = breakdown(replace(ring, ulysses=8), machine).context
+    assert found == pytest.approx(steps * layers * 4 * 32 * width * 7 / 8 / 1e9, rel=1e-9)
+    alone = breakdown(ring, machine).context
+    assert alone == pytest.approx(steps * layers * 12 * 7 * 32 * 256 / 1e9, rel=1e-9)
+    both = breakdown(replace(ring, ulysses=4), machine).context
+    assert both == pytest.approx(steps * layers * (4 * 32 * width * 3 / 4 + 12 * 32 * 256) / 1e9, rel=1e-9)
+    copied = replace(ring, ulysses=16, context=16, data=1)
+    assert (copied.copied_heads, copied.head_values) == (2.0, 2 * (512 + 512))
+    # Over two domains of four each, half of what is sent goes through the GPU's own NICs.
+    links = ideal_links(replace(ring, ulysses=8), 1e12, 1e9, 4)
+    assert links.ulysses == Link(1e12, 1e9, 4)
+    assert ideal_links(replace(ring, ulysses=4), 1e12, 1e9, 4).ulysses == Link(1e12, 0.0, 4)
+    wide = breakdown(replace(ring, ulysses=8), replace(machine, links=links._replace(context=Link(1e12)))).context
+    assert wide == pytest.approx(steps * layers * 4 * 32 * width / 2 / 1e9, rel=1e-9)
+    assert [p.size for p in problems(replace(ring, ulysses=3))] == ["ulysses", "ulysses"]
 
 
 def test_tensor_ranks_share_experts() -> None:

@@ -170,7 +170,7 @@ def bubble(_: Lab, __: int, stages: int, microbatches: int, virtual: int = 1, sc
     chip = replace(accelerators()["a100"], memory_bandwidth=math.inf)
     shares = replace(steps.efficiencies(chip, "bf16"), attention=math.inf)
     constants = replace(steps.constants(), launch=0.0, overhead=0.0)
-    found = breakdown(work, Machine(chip, shares, Links(*[Link(math.inf)] * 6), constants))
+    found = breakdown(work, Machine(chip, shares, Links(*[Link(math.inf)] * 7), constants))
     return Estimate(found.bubble / (found.total - found.bubble))
 
 
@@ -290,7 +290,7 @@ def bus_bandwidth(_: Lab, __: int, accelerator: str) -> Estimate:
     chip = accelerators()[accelerator]
     shape = replace(models()["megatron-22b"], vocabulary=0)
     work = Workload(shape, 2048, 1, tensor=8, overlap_tensor=False)
-    links = Links(Link(chip.scale_up), *[Link(math.inf)] * 5)
+    links = Links(Link(chip.scale_up), *[Link(math.inf)] * 6)
     constants = replace(steps.constants(), latency=0.0)
     wait = breakdown(work, Machine(chip, steps.efficiencies(chip, "bf16"), links, constants)).tensor
     # Two all-reduces forward and two backward in each layer.
