@@ -43,6 +43,8 @@ from analysis.calibrate.fit import (
     tried,
 )
 from analysis.calibrate.rows import (
+    BENCHMARKS,
+    WEAK,
     Product,
     Row,
     Steps,
@@ -729,13 +731,6 @@ class Order(NamedTuple):
     correlation: float
 
 
-# github NVIDIA/dgxc-benchmarking, Nemotron4 340B, 24.11: steps of replicas of 64 H100 with 16 microbatches of one
-# sequence each, by precision and number of GPUs [s].
-_NEMOTRON_BENCHMARK = {
-    "bf16": {128: 4.61, 256: 4.67, 512: 4.70, 1024: 4.73, 2048: 4.84},
-    "fp8": {128: 3.16, 256: 3.21, 512: 3.26, 1024: 3.34, 2048: 3.49},
-}
-
 _MLPERF_SIZES = (512, 1536, 3072, 8192, 11616)
 
 # Layers, width, heads and feed-forward width: github huggingface/nanotron, scripts/scaling_benchmarks.py.
@@ -763,36 +758,26 @@ def _hopper_row(name: str, work: Workload, measured: float, **changes: Any) -> R
 
 
 def anchors_of(numbers: Numbers) -> list[Anchor]:
-    """Return steps of Nemotron-4 340B, which no source of the fit has: a benchmark, and the training itself.
-
-    The training: arXiv 2406.11704, section 2 (8 tensor x 12 pipeline, interleaved; microbatch of one sequence and one
-    layer a piece are assumed).
-    """
-    shape = models()["nemotron-4-340b"]
-    rows = []
-    for precision, times in _NEMOTRON_BENCHMARK.items():
-        for gpus, measured in times.items():
-            data = gpus // 64
-            work = Workload(shape, 4096, 16 * data, 1, 8, 1, 8, data, virtual=12, precision=precision)
-            rows.append(_hopper_row(f"Nemotron-4 340B benchmark, {precision}", work, measured))
-    work = Workload(shape, 4096, 2304, 1, 8, 1, 12, 64, virtual=8)
-    rows.append(_hopper_row("Nemotron-4 340B training, bf16", work, 8.0))
+    """Return published steps that no source of the fit has, with what the model says of them."""
+    rows = [benchmark.row(gpus) for benchmark in BENCHMARKS for gpus in benchmark.times]
     times = predict(rows, numbers).tolist()
     return [Anchor(row.model, row.work.gpus, row.measured, time) for row, time in zip(rows, times, strict=True)]
 
 
-def weak_scaling(numbers: Numbers) -> list[tuple[int, float, float | None]]:
-    """Return GPUs [-], modelled and published time [s] of the Nemotron benchmark at bf16, a batch that grows with it.
+def weak_scaling(numbers: Numbers) -> dict[str, list[tuple[int, float, float | None]]]:
+    """Return GPUs [-], modelled and published time [s] of benchmarks whose batch grows with the GPUs, by name.
 
-    From one replica of 64 GPUs to more than anybody has published, over NICs that are nowhere narrower.
+    From one replica to 100,000 GPUs, more than anybody has published, over NICs that are nowhere narrower.
     """
-    shape, published = models()["nemotron-4-340b"], _NEMOTRON_BENCHMARK["bf16"]
-    sizes = sorted({64, *published, 8192, 32768, 98304})
-    rows = [
-        _hopper_row("", Workload(shape, 4096, gpus // 4, 1, 8, 1, 8, gpus // 64, virtual=12), 0.0) for gpus in sizes
-    ]
-    times = predict(rows, numbers).tolist()
-    return [(gpus, time, published.get(gpus)) for gpus, time in zip(sizes, times, strict=True)]
+    found = {}
+    for benchmark in WEAK:
+        least = min(benchmark.times)
+        sizes = sorted({*benchmark.times, *(least * 4**more for more in range(9) if least * 4**more < 1.5e5)})
+        times = predict([benchmark.row(gpus) for gpus in sizes], numbers).tolist()
+        found[benchmark.what] = [
+            (gpus, time, benchmark.times.get(gpus)) for gpus, time in zip(sizes, times, strict=True)
+        ]
+    return found
 
 
 def memory_peaks(folder: Path) -> Array:

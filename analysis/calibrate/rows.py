@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import sim
-from sim.catalog import models
+from sim.catalog import accelerators, models
 from sim.scenario.fields import PathError
 from sim.steps import Accelerator, Links, Workload, ideal_links
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from sim.steps.time import Breakdown
 
@@ -460,3 +460,95 @@ def _whole(record: Record, columns: dict[str, str]) -> dict[str, Any]:
 def _flag(record: Record, name: str) -> bool:
     """Return a truth value of a row."""
     return record[name] == "1"
+
+
+# Published steps that are not fitted, in no table.
+
+
+class Benchmark(NamedTuple):
+    """A published step at one or several sizes, the batch growing with the GPUs.
+
+    Parameters
+    ----------
+    what, model, chip, precision
+        Name, shape and accelerator of the catalog, and arithmetic.
+    sequence, each
+        Tokens of a sequence, and sequences of the batch for each GPU [-].
+    layout
+        Tensor, context and pipeline ranks, and model chunks of a stage [-].
+    times
+        Published times by GPUs [s].
+    lora
+        Rank of adapters; 0 where all weights are trained [-].
+    """
+
+    what: str
+    model: str
+    chip: str
+    precision: str
+    sequence: int
+    each: float
+    layout: tuple[int, int, int, int]
+    times: Mapping[int, float]
+    lora: int = 0
+
+    def row(self, gpus: int) -> Row:
+        """Return the step on some GPUs, with all bandwidth of 400 Gb/s a GPU."""
+        tensor, context, pipeline, virtual = self.layout
+        shape = dataclasses.replace(models()[self.model], lora=self.lora)
+        work = Workload(
+            shape,
+            *(self.sequence, round(gpus * self.each), 1, tensor, context, pipeline),
+            gpus // (tensor * context * pipeline),
+            virtual=virtual,
+            precision=self.precision,
+        )
+        name = f"{self.what}, {self.precision}"
+        chip = accelerators()[self.chip]
+        links = ideal_links(work, chip.scale_up, 50e9, 72 if self.chip == "gb200" else 8)
+        return Row(name, name, "", chip, work, links, self.times.get(gpus, 0.0))
+
+
+WEAK = (
+    Benchmark(
+        *("Llama 3.1 8B benchmark", "llama3-8b", "h100", "bf16", 8192, 16.0, (1, 2, 1, 1)),
+        {8: 12.91, 16: 13.00, 32: 13.05, 64: 13.08, 128: 13.10},
+    ),
+    Benchmark(
+        *("Nemotron-4 340B benchmark", "nemotron-4-340b", "h100", "bf16", 4096, 0.25, (8, 1, 8, 12)),
+        {128: 4.61, 256: 4.67, 512: 4.70, 1024: 4.73, 2048: 4.84},
+    ),
+    Benchmark(
+        *("Llama 3.1 405B benchmark", "llama3-405b", "h100", "bf16", 8192, 252 / 576, (8, 2, 9, 7)),
+        {576: 17.20, 1152: 17.52, 2304: 17.62},
+    ),
+)
+
+"""At bf16, from as many GPUs as hold a replica: weak scaling."""
+
+BENCHMARKS = (
+    *WEAK,
+    WEAK[0]._replace(precision="fp8", times={8: 9.67, 16: 9.73, 32: 9.75, 64: 9.80, 128: 9.82}),
+    WEAK[1]._replace(precision="fp8", times={128: 3.16, 256: 3.21, 512: 3.26, 1024: 3.34, 2048: 3.49}),
+    WEAK[2]._replace(precision="fp8", times={576: 11.24, 1152: 11.31, 2304: 12.35}),
+    Benchmark(
+        *("Llama 3.1 405B benchmark on GB200", "llama3-405b", "gb200", "bf16", 8192, 0.5, (4, 2, 8, 8)),
+        {128: 9.347, 256: 9.479},
+    ),
+    Benchmark(
+        *("Nemotron-4 340B training", "nemotron-4-340b", "h100", "bf16", 4096, 0.375, (8, 1, 12, 8)), {6144: 8.0}
+    ),
+    Benchmark(
+        *("MLPerf Llama 3.1 405B on GB200", "llama3-405b", "gb200", "fp8", 8192, 1.75, (4, 2, 8, 8)), {512: 19.69}
+    ),
+    Benchmark(*("MLPerf Llama 3.1 405B", "llama3-405b", "h100", "fp8", 8192, 2.25, (8, 2, 8, 8)), {512: 55.18}),
+    Benchmark(*("LoRA of Llama 2 7B", "llama2-7b", "h100", "fp8", 4096, 4.0, (1, 1, 1, 1)), {8: 0.660}, 16),
+    Benchmark(*("LoRA of Llama 2 13B", "llama2-13b", "h100", "fp8", 4096, 4.0, (1, 1, 1, 1)), {8: 1.120}, 16),
+    Benchmark(*("LoRA of Llama 2 70B", "llama2-70b", "h100", "fp8", 4096, 4.0, (2, 1, 4, 1)), {8: 6.251}, 16),
+)
+
+"""Benchmarks: github NVIDIA/dgxc-benchmarking, Nemotron4 340B (24.11), llama3.1 (24.09; GB200: its README). Training:
+arXiv 2406.11704, section 2 (8 tensor x 12 pipeline, interleaved; one sequence and one layer a piece are assumed).
+MLPerf: github mlcommons, training v5.0, NVIDIA tyche_ngpu512 and eos-dfw_n64, medians of the
+logs' train_step_time. LoRA: docs.nvidia.com, NeMo 24.12, performance summary, from tokens a second (rank 16 of
+attention is assumed)."""

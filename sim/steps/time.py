@@ -187,7 +187,12 @@ def _tensor(work: Workload, links: Links, constants: Constants) -> float:
 
     .. math:: r \left(\frac{2 (t - 1)}{t} \frac{2 T h}{B} + \alpha\right) (1 - o)
 
-    An all-reduce, or a reduce-scatter and an all-gather of the same bytes, after attention and feed-forward part.
+    An all-reduce, or a reduce-scatter and an all-gather of the same bytes, after attention and feed-forward part. What
+    runs beside computing writes to the memory of other GPUs, so nothing is hidden between scale-up domains.
+
+    References
+    ----------
+    github NVIDIA/TransformerEngine, ``initialize_ub``: overlap by user buffers is inside an NVLink domain.
     """
     ranks = work.tensor
     if ranks == 1:
@@ -195,7 +200,8 @@ def _tensor(work: Workload, links: Links, constants: Constants) -> float:
     moved = 2 * (ranks - 1) / ranks * 2 * work.tokens * work.shape.hidden
     each = moved / rate(links.tensor, constants) + constants.latency
     collectives = 4 + 2 * work.whole_again
-    return collectives * each * (1 - constants.tensor_hidden if work.overlap_tensor else 1.0)
+    hides = work.overlap_tensor and not links.tensor.network
+    return collectives * each * (1 - constants.tensor_hidden if hides else 1.0)
 
 
 def _context(work: Workload, links: Links, constants: Constants) -> float:
