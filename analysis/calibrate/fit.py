@@ -380,7 +380,9 @@ def _experts_products(row: Row) -> float:
 def _products_bytes(row: Row) -> float:
     """Return the time to read and write what goes into products and comes out, at the memory's bandwidth [s]."""
     work, narrow = row.work, INPUT_BYTES[row.work.precision]
-    size = sum(one.groups * one.m * (narrow * one.k + 2 * one.n) for one in products_of(work, experts=False))
+    size = sum(
+        one.count * one.groups * one.m * (narrow * one.k + 2 * one.n) for one in products_of(work, experts=False)
+    )
     return passes(work) * work.microbatches * work.stage_layers[1] * size / row.chip.memory_bandwidth
 
 

@@ -74,19 +74,23 @@ _MODELS = {
     "Qwen3_235B_a22B": "qwen3-235b-a22b",
     "Qwen3_30B_a3B": "qwen3-30b-a3b",
     "GPT OSS 120B": "gpt-oss-120b",
+    "Nemotron_3_Nano": "nemotron-3-nano-30b-a3b",
+    "Nemotron_3_Super": "nemotron-3-super-120b-a12b",
 }
 
 _DOUBTFUL = "as printed it does not fit into memory, and differs from the releases before and after"
 
 _REPORTED = {
     "GPT OSS 120B": "biases in all products, attention sinks and a clamped activation, which nothing here counts",
+    "Nemotron_3_Nano": "state spaces, of which the fit has no other step",
+    "Nemotron_3_Super": "state spaces, of which the fit has no other step",
     "tokendrop": "dropped tokens, precision not printed",
 }
 
 """Steps of models with experts that are reported and not fitted."""
 
 _SHAPELESS = {
-    "Nemotron_3": "layers with state spaces between those with attention: no shape for them",
+    "Nemotron_3": "no published shape",
     "DeepSeekV4": "attention of a new kind: no shape for it",
 }
 
@@ -348,7 +352,8 @@ def _executed(record: Record) -> dict[str, Any]:
     if record["variant"] == "tokendrop":
         found["expert_capacity"] = 1.0
     late = record["container"] >= "26.06" and record["precision"] == "mxfp8"
-    if late and model != "Kimi_K2" and (model, gpu) != ("DeepSeekV3", "B300"):
+    late = late and not model.startswith(("Nemotron", "Kimi"))
+    if late and (model, gpu) != ("DeepSeekV3", "B300"):
         whole = (model, gpu) != ("GPT OSS 120B", "B300")
         return found | {"cuda_graphs": whole or "partial", "overlap_expert": True, "attention": "fp8"}
     retuned = (model, gpu, record["ep"]) == ("DeepSeekV3", "B200", "32")
@@ -367,6 +372,8 @@ _GRAPHS = {
     "Qwen3_235B_a22B": ("GB200", "GB300"),
     "DeepSeekV3": ("GB200",),
     "GPT OSS 120B": ("GB300", "B300"),
+    "Nemotron_3_Nano": ("GB200", "GB300", "B200", "B300"),
+    "Nemotron_3_Super": ("GB200", "GB300", "B300"),
 }
 
 """Where attention and routing were CUDA graphs, by model."""
@@ -375,6 +382,10 @@ _GRAPHS = {
 def _modules(record: Record) -> list[str]:
     """Return what is computed again."""
     model, gpu, narrow = record["model"], record["gpu"], record["precision"] != "bf16"
+    if model == "Nemotron_3_Super" and gpu in ("GB200", "B200"):
+        return ["norm", "activation", "attention"] + ["experts"] * (gpu == "GB200")
+    if model == "Nemotron_3_Nano" and gpu == "H100":
+        return ["norm", "activation", "attention", "experts"]
     if model == "GPT OSS 120B":
         return [] if narrow or gpu in ("GB300", "B300") else ["norm", "activation"]
     if model not in ("DeepSeekV3", "Kimi_K2") or (

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema,
 from sim import units
 from sim.scenario.fields import Bandwidth, Count, Duration, Flops, Fraction, Model, Power, RuleError, Size
 from sim.steps.hardware import Precision
-from sim.steps.shape import Experts, LatentAttention, ModelShape
+from sim.steps.shape import Experts, LatentAttention, ModelShape, StateSpace
 from sim.steps.workload import (
     ORDER,
     GroupKind,
@@ -42,6 +42,7 @@ class ExpertsSpec(Model):
     shared: Count = Field(0, description="Feed-forward width of the shared experts.")
     dense_layers: Count = Field(0, description="Layers without experts.")
     domains: Count = Field(0, description="Scale-up domains that a token is sent to at most; 0 for any.")
+    latent: Count = Field(0, description="Width of a token as experts get it; 0 for that of the hidden state.")
 
 
 class LatentSpec(Model):
@@ -52,6 +53,15 @@ class LatentSpec(Model):
     head: Count = Field(gt=0, description="Width of a head's queries and keys without position.")
     rotary: Count = Field(gt=0, description="Width of a head's queries and keys with rotary position.")
     value: Count = Field(gt=0, description="Width of a head's values.")
+
+
+class StateSpaceSpec(Model):
+    """State-space layers (Mamba-2), in place of attention in the recurrent layers."""
+
+    inner: Count = Field(gt=0, description="Width inside, over all heads.")
+    state: Count = Field(gt=0, description="Numbers that each of these channels keeps of a sequence.")
+    groups: Count = Field(1, gt=0, description="Groups of channels that share what is written and read.")
+    heads: Count = Field(gt=0, description="Heads, each with a step size.")
 
 
 class ModelSpec(Model):
@@ -72,6 +82,7 @@ class ModelSpec(Model):
     windowed: Count = Field(0, description="Layers with sliding-window attention.")
     recurrent: Count = Field(0, description="Layers with linear attention, which keep a state in place of all tokens.")
     state: Count = Field(0, description="Numbers that such a layer keeps of a sequence.")
+    mixer: StateSpaceSpec | None = Field(None, description="What recurrent layers are, if state spaces.")
     depths: Count = Field(0, description="Multi-token prediction (MTP) heads.")
 
     @model_validator(mode="after")
@@ -84,6 +95,8 @@ class ModelSpec(Model):
         if self.windowed + self.recurrent > self.layers:
             both = f"{self.windowed} windowed and {self.recurrent} recurrent"
             raise RuleError(("windowed",), f"{both} layers are more than the {self.layers} of the model")
+        if self.mixer is not None and (not self.recurrent or self.latent is not None):
+            raise RuleError(("mixer",), "is of recurrent layers, beside attention with keys and values of its own")
         if bool(self.window) != bool(self.windowed):
             raise RuleError(("window",), "window and windowed, its tokens and how many layers have it, go together")
         experts = self.experts
@@ -112,6 +125,7 @@ class ModelSpec(Model):
             windowed=self.windowed,
             recurrent=self.recurrent,
             state=self.state,
+            mixer=StateSpace(**self.mixer.model_dump()) if self.mixer is not None else None,
             depths=self.depths,
             title="a model that the scenario describes",
             source="the scenario",

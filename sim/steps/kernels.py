@@ -202,7 +202,8 @@ def _layer(plan: StepPlan, count: float, *, experts: bool) -> Iterator[Kernel]:
     work = plan.work
     name = "experts" if experts else "dense"
     for product in products_of(work, experts=experts):
-        yield from _passes(replace(product, layer=name, count=count, precision=work.precision), work)
+        each = replace(product, layer=name, count=count * product.count, precision=work.precision)
+        yield from _passes(each, work)
     if work.shape.lora:
         # All adapters of a layer together: both products of each, as wide as their inputs and outputs.
         wide = work.shape.adapters(experts=experts) / work.shape.lora / work.tensor
@@ -220,14 +221,24 @@ def _layer(plan: StepPlan, count: float, *, experts: bool) -> Iterator[Kernel]:
 
 
 def products_of(work: Workload, *, experts: bool) -> Iterator[Kernel]:
-    """Yield the products of the forward pass with weights: m tokens, n outputs and k inputs."""
+    """Yield the products of the forward pass with weights: m tokens, n outputs and k inputs; counts are of a layer."""
     shape, ranks, tokens = work.shape, work.tensor, work.tokens
     hidden, low = shape.hidden, shape.latent
 
-    def product(name: str, m: float, n: float, k: float, groups: float = 1.0) -> Kernel:
-        return Kernel("", "forward", name, "gemm", "gemm", 0.0, m=m, n=n, k=k, groups=groups)
+    def product(name: str, m: float, n: float, k: float, groups: float = 1.0, share: float = 1.0) -> Kernel:
+        return Kernel("", "forward", name, "gemm", "gemm", share, m=m, n=n, k=k, groups=groups)
 
-    if low is None:
+    mixer = shape.mixer
+    if mixer is not None:
+        there = shape.recurrent / shape.layers
+        wide = 2 * mixer.inner + 2 * mixer.groups * mixer.state + mixer.heads
+        yield product("state in", tokens, wide / ranks, hidden, share=there)
+        yield product("state out", tokens, hidden, mixer.inner / ranks, share=there)
+        qkv = (shape.heads + 2 * shape.kv_heads) * shape.head_width
+        if there < 1:
+            yield product("qkv", tokens, qkv / ranks, hidden, share=1 - there)
+            yield product("proj", tokens, hidden, shape.heads * shape.head_width / ranks, share=1 - there)
+    elif low is None:
         yield product("qkv", tokens, (shape.heads + 2 * shape.kv_heads) * shape.head_width / ranks, hidden)
     else:
         # Every rank compresses its own part of the tokens.
@@ -235,7 +246,8 @@ def products_of(work: Workload, *, experts: bool) -> Iterator[Kernel]:
         yield product("kv down", tokens / ranks, low.kv_rank + low.rotary, hidden)
         yield product("q up", tokens, shape.heads * (low.head + low.rotary) / ranks, low.query_rank)
         yield product("kv up", tokens, shape.heads * (low.head + low.value) / ranks, low.kv_rank)
-    yield product("proj", tokens, hidden, shape.attention_output / ranks)
+    if mixer is None:
+        yield product("proj", tokens, hidden, shape.attention_output / ranks)
     gates = shape.matrices - 1
     width: float = shape.ffn
     if experts:
@@ -245,8 +257,11 @@ def products_of(work: Workload, *, experts: bool) -> Iterator[Kernel]:
         held = shape.experts.count / work.expert
         met = tokens / ranks * shape.experts.active * work.expert_load * work.expert_tensor / held
         inside = shape.experts.ffn / work.expert_tensor
-        yield product("expert fc1", met, gates * inside, hidden, held)
-        yield product("expert fc2", met, hidden, inside, held)
+        if shape.experts.latent:
+            yield product("latent down", tokens / ranks, shape.expert_hidden, hidden)
+            yield product("latent up", tokens / ranks, hidden, shape.expert_hidden)
+        yield product("expert fc1", met, gates * inside, shape.expert_hidden, held)
+        yield product("expert fc2", met, shape.expert_hidden, inside, held)
     if width:
         kind = "shared " if experts else ""
         yield product(f"{kind}fc1", tokens, gates * width / ranks, hidden)
@@ -284,6 +299,7 @@ def _attention(work: Workload, layer: str, count: float) -> Iterator[Kernel]:
     shape = work.shape
     half = 0.5 if work.fused_attention else 1.0
     flop = 2 * work.tokens * shape.scored(work.sequence) * shape.attention_width * half / work.tensor
+    flop += work.tokens * shape.scan_flop / work.tensor
     heads = shape.heads * work.microbatch / work.tensor
     queries = work.sequence / work.context
     low = shape.latent
@@ -356,7 +372,7 @@ def _exchanges(work: Workload, layer: str, count: float, *, experts: bool) -> It
     if not work.whole_again and "experts" in work.again:
         directions.append(("recompute", 1.0, 1.0))
     for direction, calls, _ in directions:
-        message = token * mixture.active / work.tensor
+        message = 2 * work.tokens * work.shape.expert_hidden * mixture.active / work.tensor
         if work.expert > 1:
             yield _collective(layer, direction, "all-to-all", "expert", 2 * calls * count, message, work.expert)
         if work.expert_tensor > 1:

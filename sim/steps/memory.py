@@ -86,7 +86,7 @@ def activations(
         attention += 2 * (shape.heads + shape.kv_heads) * shape.head_width if shape.latent is None else 0.0
     apart = 2 if shape.gated and not fused and "activation" not in dropped else 0
     inside = 2 * (shape.matrices - 1) + apart + (0.0 if "activation" in dropped else narrow)
-    of_copies = inside * inner + sorted_tokens * copies * shape.hidden
+    of_copies = inside * inner + sorted_tokens * copies * shape.expert_hidden
     masks = 0 if shape.gated else 2
     return Activations(
         (4 + masks + (0.0 if "norm" in dropped else 2 * narrow)) * shape.hidden,

@@ -149,6 +149,7 @@ def _attention(work: Workload, chip: Accelerator, shares: Efficiencies) -> float
     count = 3.0 + again + (0.5 if work.fused_attention else 0.0)
     half = 0.5 if work.fused_attention else 1.0
     flop: float = 2 * work.tokens * shape.scored(work.sequence) * shape.attention_width * half / work.tensor
+    flop += work.tokens * shape.scan_flop / work.tensor
     return count * flop / (shares.attention * chip.peak[work.attention])
 
 
@@ -253,7 +254,7 @@ def _expert(work: Workload, links: Links, constants: Constants) -> float:
     if work.expert > 1:
         seconds = all_to_all(work, links, constants) + constants.latency
     if work.expert_tensor > 1:
-        token = 2 * work.tokens * work.shape.hidden / work.tensor
+        token = 2 * work.tokens * work.shape.expert_hidden / work.tensor
         gathered = token * experts.active * work.expert_load * (work.expert_tensor - 1)
         seconds += gathered / rate(links.tensor, constants) + constants.latency
     exchanges = 4 + 2 * max(work.whole_again, "experts" in work.again)
@@ -269,7 +270,7 @@ def all_to_all(work: Workload, links: Links, constants: Constants) -> float:
     """
     experts, ranks = work.shape.experts, work.expert
     assert experts is not None, "only a model with experts has expert ranks"
-    token = 2 * work.tokens * work.expert_load * work.shape.hidden / work.tensor
+    token = 2 * work.tokens * work.expert_load * work.shape.expert_hidden / work.tensor
     local, network, inside = links.expert
     seconds = token * experts.active * (ranks - 1) / ranks / (constants.scale_up * local)
     if network:

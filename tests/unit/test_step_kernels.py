@@ -89,6 +89,7 @@ LAYOUTS: dict[str, Workload] = {
         replace(MODELS["deepseek-v3"], lora=8), 4096, 64, data=64, expert=64, sharding="parameters", shard_ranks=8
     ),
     "heads": Workload(MODELS["llama3-405b"], 131072, 16, tensor=8, context=16, ulysses=4, pipeline=8, data=2),
+    "state spaces": Workload(MODELS["nemotron-3-super-120b-a12b"], 8192, 64, tensor=2, data=32, expert=64),
     "windows": Workload(MODELS["gpt-oss-120b"], 8192, 64, data=64, expert=64),
 }
 

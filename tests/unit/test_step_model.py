@@ -751,6 +751,33 @@ def test_heads_in_exchange_for_tokens() -> None:
     assert [p.size for p in problems(replace(ring, ulysses=3))] == ["ulysses", "ulysses"]
 
 
+def test_state_spaces_stand_between_layers_with_attention() -> None:
+    """Nemotron 3 Nano: 23 of 29 layers have h (3 d + 2 g N + heads) parameters and 7 d N FLOP a token in between.
+
+    The source's own count of a token is 22.3 GFLOP, all of attention counted (github NVIDIA-NeMo/Megatron-Bridge).
+    """
+    shape = catalog.models()["nemotron-3-nano-30b-a3b"]
+    state, attention = 2688 * (3 * 4096 + 2 * 8 * 128 + 64), 2 * 2688 * (32 + 2) * 128
+    assert 29 * shape.attention_parameters == pytest.approx(23 * state + 6 * attention, rel=EXACT)
+    assert shape.scored(8192) == pytest.approx(8192 * 6 / 29, rel=EXACT)
+    scan = 23 * 7 * 4096 * 128
+    assert flop_per_token(shape, 8192, convention="full") == pytest.approx(22.3e9, rel=0.02)
+    plain = replace(shape, mixer=replace(shape.mixer, state=0) if shape.mixer else None)
+    work, other = (workload(each, data=8) for each in (shape, plain))
+    more = breakdown(work, bare_machine()).attention - breakdown(other, bare_machine()).attention
+    assert more == pytest.approx(3.5 * 8 * 256 * scan / 1e15, rel=1e-9)
+
+
+def test_experts_may_work_at_a_narrower_width() -> None:
+    """Tokens go to experts and back at the latent width: their products and bytes shrink, two projections are added."""
+    plain = ModelShape(8, 512, 2048, 8, 8, 0, gated=True, experts=Experts(count=16, active=2, ffn=1024))
+    shape = replace(plain, experts=Experts(count=16, active=2, ffn=1024, latent=128))
+    assert (shape.expert, shape.common_layer - plain.common_layer) == (3 * 128 * 1024, 2 * 512 * 128)
+    machine = bare_machine(expert=Link(1e9))
+    wide, narrow = (breakdown(workload(each, data=8, expert=8), machine).expert for each in (plain, shape))
+    assert narrow == pytest.approx(wide / 4, rel=1e-9)
+
+
 def test_tensor_ranks_share_experts() -> None:
     """With t ranks for each expert a GPU holds a t-th of e times as many; its tokens are gathered and summed."""
     shape = ModelShape(8, 512, 2048, 8, 8, 0, gated=True, experts=Experts(count=16, active=2, ffn=1024))
