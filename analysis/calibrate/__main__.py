@@ -151,7 +151,7 @@ def _alone(rows: list[Row], found: Outcome) -> str:
 
 def _print_trials(out: Console, found: Outcome) -> None:
     """Print what further numbers would do to steps that the fit has not seen."""
-    out.print("\nTried: what it does to the error of left-out data sets, each counted once", style="bold")
+    out.print("\nEvaluated: what it does to the error of left-out data sets, each counted once", style="bold")
     table = empty_table("", "number", "error falls by", "standard error")
     for name, gain in found.trials.items():
         number = "" if np.isnan(gain.number) else f"{gain.number:.3g}"

@@ -292,7 +292,7 @@ def changed_errors(rows: Sequence[Row], change: Change, priors: Mapping[Key, Pri
     return errors(rows, fit(rows, free, start.updated(fixed)))
 
 
-# What was tried and did not earn its place, or has: one number more, and whether steps that it has not seen are nearer.
+# What a number more is worth, and whether steps that it has not seen are nearer.
 
 
 class Trial(NamedTuple):
@@ -327,7 +327,7 @@ class Gain(NamedTuple):
     number: float
 
 
-def tried(
+def left_out_gain(
     rows: Sequence[Row],
     groups: Sequence[list[int]],
     before: Sequence[Fold],

@@ -35,12 +35,12 @@ from analysis.calibrate.fit import (
     folds,
     held_out,
     large_mape,
+    left_out_gain,
     mape,
     predict,
     rounded,
     significant,
     sources,
-    tried,
 )
 from analysis.calibrate.rows import (
     BENCHMARKS,
@@ -247,7 +247,7 @@ def check_by_leaving_out(found: Outcome, tick: Callable[[int, int], None] | None
 
     def gain(trial: Trial, rows: Sequence[Row], cells: Sequence[list[int]], before: Sequence[Fold]) -> Gain:
         experts = rows is mixed
-        result = tried(
+        result = left_out_gain(
             rows, cells, before, trial, expert_priors() if experts else first, found.numbers if experts else start
         )
         one_more()
@@ -358,7 +358,8 @@ _ERRORS = (
 
 _SIGMA = (
     "Standard deviations of the logarithm of modelled over measured time. `fitted`, `experts`: a band of 90 % holds "
-    "90 % of the steps of families (framework and generation), or of models with experts, that the fit has not seen, "
+    "90 % of the steps of families (framework and generation), of models with experts, or of those with state spaces "
+    "too (`state spaces`), that the fit has not seen, "
     "each source counted once, for that is what a user's cluster is. `assumed`: with {elsewhere} "
     "more (assumed) for the way from a single product to a whole step. `peak only`: assumed. `calibrated`: what is "
     "left in a source and precision after one factor for it, of models with experts in a model too."
@@ -440,10 +441,12 @@ def _error_lines(found: Outcome) -> list[str]:
 def _sigma(found: Outcome) -> dict[str, float]:
     """Return standard deviations of the logarithm of modelled over measured time [-]."""
     fitted = band_sigma(found.families, found.dense.rows)
-    experts = band_sigma(found.mixed_left, found.mixed_rows)
+    experts = band_sigma(found.attending, found.mixed_rows)
+    states = band_sigma(found.hybrid, found.mixed_rows) if found.hybrid else _PEAK_ONLY
     values = {
         "fitted": fitted,
         "experts": experts,
+        "state spaces": max(experts, states),
         "assumed": math.hypot(fitted, _ELSEWHERE),
         "peak only": _PEAK_ONLY,
         "calibrated": calibrated_scatter(found.dense.rows, found.dense_errors),

@@ -173,7 +173,10 @@ class PlacedJob:
     def machine(self, links: Links) -> Machine:
         """Return what the job runs on, with what its groups communicate over."""
         assert self.shape is not None, "a job with a model"
-        shares = efficiencies(self.chip, self.spec.precision, experts=self.shape.experts is not None)
+        shape = self.shape
+        shares = efficiencies(
+            self.chip, self.spec.precision, experts=shape.experts is not None, states=shape.mixer is not None
+        )
         if self.spec.software is not None:
             shares = of_software(shares, self.spec.precision, *self._kernels(self.spec.software))
         return steps.Machine(self.chip, shares, links, constants())
@@ -391,7 +394,8 @@ def _on(plan: StepPlan, chip: Accelerator) -> StepPlan:
     """Return a plan on another accelerator, whose groups wait for its scale-up links where those are narrower."""
     work = plan.work
     links = plan.machine.links.with_scale_up(min(1.0, chip.scale_up / plan.machine.chip.scale_up))
-    shares = efficiencies(chip, work.precision, experts=work.shape.experts is not None)
+    shape = work.shape
+    shares = efficiencies(chip, work.precision, experts=shape.experts is not None, states=shape.mixer is not None)
     return replace(plan, machine=replace(plan.machine, chip=chip, shares=shares, links=links))
 
 

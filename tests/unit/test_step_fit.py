@@ -31,10 +31,10 @@ from analysis.calibrate.fit import (
     fit,
     folds,
     held_out,
+    left_out_gain,
     predict,
     rounded,
     sources,
-    tried,
 )
 from analysis.calibrate.outcome import (
     Outcome,
@@ -132,7 +132,7 @@ def test_numbers_of_experts_are_found() -> None:
     slower = [each._replace(measured=each.measured + 0.1 * predict([each], truth)[0]) for each in rows]
     trial = Trial("a tenth", Prior(0.05, 100.0), lambda _, found: found.total)
     before = held_out(slower, [[0], [1], [2]], {}, truth)
-    gain = tried(slower, [[0], [1], [2]], before, trial, {}, truth)
+    gain = left_out_gain(slower, [[0], [1], [2]], before, trial, {}, truth)
     assert gain.gain == pytest.approx(0.1 / 1.1, rel=1e-3)
     assert (gain.number, gain.error) == (pytest.approx(0.1, rel=1e-3), pytest.approx(0.0, abs=1e-4))
 
@@ -687,6 +687,14 @@ def test_every_setting_of_an_execution_reaches_the_model(name: str) -> None:
     large = {"like": "h100", "memory": "4 TB"}
     assert getattr(plan_of(large).work, name) != EXECUTION[name]
     assert getattr(plan_of(large, execution={name: EXECUTION[name]}).work, name) == EXECUTION[name]
+
+
+def test_adapters_and_uneven_experts_reach_the_model() -> None:
+    """A capacity is what every expert gets, an imbalance what the busiest does; adapters are part of the shape."""
+    for stated, most in (({"expert_capacity": 1.25}, 1.25), ({"expert_imbalance": 1.5}, 1.5), ({}, 1.0)):
+        assert plan_of(**MIXTRAL | {"execution": MIXTRAL["execution"] | stated}).work.expert_load == most
+    shape = plan_of(lora={"rank": 8, "modules": "all"}).work.shape
+    assert (shape.lora, shape.lora_everywhere) == (8, True)
 
 
 def test_steps_of_experts_are_less_certain() -> None:

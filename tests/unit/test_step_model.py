@@ -778,6 +778,16 @@ def test_experts_may_work_at_a_narrower_width() -> None:
     assert narrow == pytest.approx(wide / 4, rel=1e-9)
 
 
+def test_tensor_traffic_between_domains_is_not_hidden() -> None:
+    """Half of it is inside a domain (here), for what overlaps writes to other GPUs' memory; between two nothing is."""
+    constants = replace(BARE, tensor_hidden=0.5)
+    inside, across = (
+        breakdown(workload(tensor=16), replace(bare_machine(tensor=link), constants=constants)).tensor
+        for link in (Link(1e9), Link(1e9, 1e9, 8))
+    )
+    assert across == pytest.approx(2 * inside, rel=EXACT)
+
+
 def test_tensor_ranks_share_experts() -> None:
     """With t ranks for each expert a GPU holds a t-th of e times as many; its tokens are gathered and summed."""
     shape = ModelShape(8, 512, 2048, 8, 8, 0, gated=True, experts=Experts(count=16, active=2, ffn=1024))
