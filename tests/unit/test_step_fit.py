@@ -235,7 +235,8 @@ def test_what_is_written_is_what_is_read(tmp_path: Path, monkeypatch: pytest.Mon
         assert breakdown(each.work, Machine(each.chip, shares, each.links, read)).total == time
     assert content["errors"]["rows"] == len(found.dense.rows)
     assert content["errors"]["mape"] == pytest.approx(np.abs(found.dense_errors).mean(), abs=5e-5)
-    assert set(content["sigma"]) == {"fitted", "experts", "assumed", "peak only", "calibrated", "calibrated experts"}
+    kinds = {"fitted", "experts", "state spaces", "assumed", "peak only", "calibrated", "calibrated experts"}
+    assert set(content["sigma"]) == kinds
     guess = steps.efficiencies(accelerators()["mi300x"], "bf16")
     assert guess.basis == "peak only"
     assert guess.gemm == pytest.approx(found.assumed.matmul_share * 668 / 1307)
