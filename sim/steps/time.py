@@ -394,6 +394,8 @@ def breakdown(work: Workload, machine: Machine) -> Breakdown:
         handover = count * 2 * work.virtual * send * (1 - hidden)
         bubble = (work.pipeline - 1) * (_fill(work, found) + 2 * send)
     pipeline = count * found.slowest + handover + bubble
+    # Gradients and parameters go along while a stage waits for the host's memory, too.
+    waits = _offload(work, machine, found.slowest)
     layer = LayerTimes(*(count * found.layers * term for term in found.layer))
     return Breakdown(
         gemm=layer.gemm,
@@ -406,8 +408,8 @@ def breakdown(work: Workload, machine: Machine) -> Breakdown:
         expert=layer.expert,
         pipeline=handover,
         bubble=bubble,
-        data=_exposed(work, machine, found.slowest, pipeline),
-        offload=_offload(work, machine, found.slowest),
+        data=_exposed(work, machine, found.slowest + waits / count, pipeline + waits),
+        offload=waits,
         optimizer=_optimizer(work, machine),
         overhead=constants.overhead,
     )
@@ -467,7 +469,9 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
             early = (work.reductions - 1) * (_reduced(work, machine, reduced) + _starts(work, machine, 1))
     if not work.overlap_data:
         return early + late
-    hidden = max(constants.shard_floor * early, early - constants.shard_cover * pipeline)
+    # What goes with the last microbatch hides behind that one, and what went before behind the others.
+    others = pipeline - stage if late else pipeline
+    hidden = max(constants.shard_floor * early, early - constants.shard_cover * others)
     return hidden + max(constants.data_floor * late, late - constants.data_cover * stage)
 
 
