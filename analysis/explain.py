@@ -57,7 +57,7 @@ from sim.units import DAY, HOUR
 if TYPE_CHECKING:
     from analysis.runs import Ensemble
     from sim import Prepared, PreparedJob
-    from sim.scenario.model import Execution
+    from sim.scenario.model import JobSpec
     from sim.steps import Link, StepPlan, Workload
 
 # How each job recovers: observers, checkpoint stores, recovery strategies.
@@ -266,10 +266,15 @@ def _saturation(prepared: Prepared, gpus: int) -> float | None:
     return gang_saturation(gpus // small, rates[small] / sum(rates.values()))[1]
 
 
-def _options(execution: Execution) -> dict[str, Any]:
+def _options(spec: JobSpec) -> dict[str, Any]:
     """Return what a scenario states of the execution of a step beside what is said of every step."""
-    stated = execution.model_dump(mode="json", exclude_defaults=True)
-    return {name: value for name, value in stated.items() if name not in (*_EXECUTION, "shard_ranks")}
+    stated = spec.execution.model_dump(mode="json", exclude_defaults=True)
+    found = {name: value for name, value in stated.items() if name not in (*_EXECUTION, "shard_ranks")}
+    if spec.parallelism is not None and spec.parallelism.ulysses > 1:
+        found["ulysses"] = spec.parallelism.ulysses
+    if spec.lora is not None:
+        found["LoRA"] = f"rank {spec.lora.rank} on {spec.lora.modules}"
+    return found
 
 
 _MANY = 10**9
@@ -336,7 +341,7 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
         ),
         execution={name: getattr(work, name) for name in _EXECUTION}
         | {"recompute": " ".join(work.modules) or work.recompute}
-        | {"shard_ranks": work.shard_ranks or None, "options": _options(prepared.scenario.jobs[index].execution)},
+        | {"shard_ranks": work.shard_ranks or None, "options": _options(spec)},
         groups=_groups(plan),
         memory_shares={
             **{name: part / chip.memory for name, part in plan.memory._asdict().items()},

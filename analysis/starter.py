@@ -273,7 +273,7 @@ def _layout(work: Workload, *, has_whole_racks: bool) -> list[str]:
         f"    parallelism: {{{', '.join(sizes)}}}",
         *said(
             f"    execution: {{microbatch: {work.microbatch}, recompute: {work.recompute}, sharding: {work.sharding}}}",
-            "recompute: none, selective, full; sharding: none, optimizer, parameters",
+            "recompute: none, selective, full; sharding: none, optimizer, gradients, parameters",
         ),
     ]
 

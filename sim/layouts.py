@@ -235,7 +235,7 @@ class LayoutSearch:
         if links is None:
             place = self.site.place(self._parallelism(work))
             assert place is not None, "a job with a layout has a place"
-            links = self._links[_sizes(work)] = self.site.links(place, self.machine.chip)
+            links = self._links[_sizes(work)] = self.site.links(place, self.machine.chip, work.ulysses)
         return self._rated(work, links, candidate.sets, is_placed=True)
 
     def why_none(self) -> str:

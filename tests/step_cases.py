@@ -53,7 +53,7 @@ BARE = Constants(
     shard_cover=0.0,
     memory=1.0,
     optimizer=0.0,
-    expert_gemm=1.0,
+    expert_touches=1.0,
     expert_launch=0.0,
     overhead=0.0,
 )

@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -1088,6 +1089,13 @@ def workloads(draw: Draw) -> Workload:
             if size in expert_sizes(work.tensor, context, data) and shape.experts.count % size == 0
         ]
         work = replace(work, expert=draw(st.sampled_from(choices)))
+    if shape.experts is not None:
+        work = replace(work, expert_load=draw(st.sampled_from((1.0, 1.0, 1.5, 0.8))))
+    if draw(st.sampled_from((False, False, True))):
+        work = replace(work, shape=replace(shape, lora=8, lora_everywhere=draw(st.booleans())))
+    if work.context > 1:
+        whole = gcd(work.context, shape.heads // work.tensor)
+        work = replace(work, ulysses=draw(st.sampled_from(sorted({1, whole}))))
     if work.sharding == "parameters" and draw(st.booleans()):
         groups = [size for size in (2, 4) if work.data_ranks % size == 0]
         work = replace(work, shard_ranks=draw(st.sampled_from(groups))) if groups else work
@@ -1102,7 +1110,7 @@ def _execution(draw: Draw) -> dict[str, Any]:
     """Return how a step is executed."""
     schedule = draw(st.sampled_from(("1f1b", "1f1b", "zero-bubble-h1", "zero-bubble-h2")))
     flags = (
-        *("sequence_parallel", "fused_attention", "overlap_tensor", "overlap_data", "cuda_graphs", "offload_optimizer"),
+        *("sequence_parallel", "fused_attention", "overlap_tensor", "overlap_data", "offload_optimizer"),
         *("fused_elementwise", "keep_gathered"),
     )
     return {
@@ -1115,6 +1123,7 @@ def _execution(draw: Draw) -> dict[str, Any]:
         "loss": draw(st.sampled_from(("fused", "vocab-parallel", "eager"))),
         "offload_layers": draw(st.sampled_from((0, 0, 2, 40))),
         "overlap_expert": draw(st.booleans()),
+        "cuda_graphs": draw(st.sampled_from((False, True, "partial"))),
         **{name: draw(st.booleans()) for name in flags},
     }
 
@@ -1137,7 +1146,7 @@ def _scaled(name: str) -> st.SearchStrategy[float]:
     """Return any value of a constant: shares up to all, others around their default."""
     usual = float(getattr(Constants(), name))
     most = 1.0 if usual <= 1 and name not in ("launch", "latency", "overhead", "expert_launch") else 10 * usual
-    least = 0.1 * most if name in ("scale_up", "network", "memory", "expert_gemm") else 0.0
+    least = 0.1 * most if name in ("scale_up", "network", "memory") else 0.0
     return st.floats(least, most)
 
 

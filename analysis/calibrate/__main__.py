@@ -55,6 +55,7 @@ def print_outcome(out: Console, found: Outcome, folder: Path) -> bool:
     _print_strong(out, found)
     _print_experts(out, found)
     _print_anchors(out, found, folder)
+    _print_trials(out, found)
     _print_checks(out, "Parts of the model taken away, fitted anew, beside an earlier model's loss", needed)
     _print_checks(out, "Targets", results)
     return all(check.good is not False for check in (*results, *needed))
@@ -122,11 +123,14 @@ def _print_strong(out: Console, found: Outcome) -> None:
 def _print_experts(out: Console, found: Outcome) -> None:
     """Print the errors of models with experts, by model and by release of the software."""
     rows, error = found.mixed.rows, found.mixed_errors
-    left = {rows[fold.out[0]].source: mape(fold.errors) for fold in found.mixed_left}
+    left = {found.mixed_rows[fold.out[0]].source: fold.errors for fold in found.mixed_left}
     out.print("\nModels with experts: errors by model and by release of the software", style="bold")
     table = empty_table("", "rows", "error", "bias", "worst", "left out", "fitted to it alone")
     for name, places in sources(rows).items():
-        table.add_row(name, *error_cells(error[places]), percent_text(left[name], 1), "")
+        table.add_row(name, *error_cells(error[places]), percent_text(mape(left[name]), 1), "")
+    for name, places in sources(found.mixed.reported).items():
+        part = errors([found.mixed.reported[place] for place in places], found.numbers)
+        table.add_row(f"{name}, not fitted", *error_cells(part), "", "")
     releases: dict[str, list[int]] = {}
     for place, row in enumerate(rows):
         releases.setdefault(row.release[:5], []).append(place)
@@ -141,8 +145,18 @@ def _alone(rows: list[Row], found: Outcome) -> str:
     """Return what the second fit to these rows alone gives."""
     numbers = fit(rows, expert_priors(), found.numbers)
     own = numbers.constants
-    text = f"expert_gemm {own.expert_gemm:.2f}, expert_launch {1e3 * own.expert_launch:.2f} ms"
+    text = f"expert_touches {own.expert_touches:.2f}, expert_launch {1e3 * own.expert_launch:.2f} ms"
     return f"{text}: {percent_text(mape(errors(rows, numbers)), 1)}"
+
+
+def _print_trials(out: Console, found: Outcome) -> None:
+    """Print what further numbers would do to steps that the fit has not seen."""
+    out.print("\nEvaluated: what it does to the error of left-out data sets, each counted once", style="bold")
+    table = empty_table("", "number", "error falls by", "standard error")
+    for name, gain in found.trials.items():
+        number = "" if np.isnan(gain.number) else f"{gain.number:.3g}"
+        table.add_row(name, number, f"{100 * gain.gain:+.2f}", f"{100 * gain.error:.2f}")
+    out.print(table)
 
 
 def _print_anchors(out: Console, found: Outcome, folder: Path) -> None:
@@ -162,10 +176,12 @@ def _print_anchors(out: Console, found: Outcome, folder: Path) -> None:
     peaks = memory_peaks(folder)
     text = f"counted over published peak memory {percent_text(float(peaks.mean()), 1, '+')}"
     out.print(f"  {number_of(len(peaks), 'layout')} of nanotron: {text}, mean absolute {percent_text(mape(peaks), 1)}")
-    out.print("\nWeak scaling: replicas of 64 H100 with 16 sequences each, Nemotron-4 340B at bf16", style="bold")
-    table = empty_table("GPUs", "published", "ours")
-    for gpus, time, known in weak_scaling(found.numbers):
-        table.add_row(f"{gpus:,}", f"{known:.2f} s" if known is not None else "", f"{time:.2f} s")
+    out.print("\nWeak scaling on H100 at bf16: a batch that grows with the GPUs", style="bold")
+    table = empty_table("", "GPUs", "published", "ours")
+    for what, sizes in weak_scaling(found.numbers).items():
+        for place, (gpus, time, known) in enumerate(sizes):
+            published = f"{known:.2f} s" if known is not None else ""
+            table.add_row("" if place else what, f"{gpus:,}", published, f"{time:.2f} s")
     out.print(table)
 
 

@@ -13,6 +13,7 @@ is the only one that knows a number, leaving it out leaves the prior, which is w
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -23,11 +24,15 @@ import numpy.typing as npt
 
 from sim.catalog import steps
 from sim.steps import Constants, Efficiencies, Machine, breakdown
+from sim.steps.kernels import products_of
+from sim.steps.memory import INPUT_BYTES
+from sim.steps.time import all_to_all, passes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from analysis.calibrate.rows import Product, Row
+    from sim.steps.time import Breakdown
 
 # The numbers of the step model while they are being fitted, and what is known of them beforehand.
 
@@ -35,7 +40,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 Key: TypeAlias = tuple[str, ...]
 
-"""``("gemm", generation, precision)``, ``("attention", generation)`` or ``("constants", name)``."""
+"""``("gemm", generation, precision)``, ``("attention", generation)``, ``("constants", name)`` or ``("trial",)``."""
 
 
 class Prior(NamedTuple):
@@ -47,24 +52,27 @@ class Prior(NamedTuple):
 
 @dataclass(frozen=True)
 class Numbers:
-    """Efficiencies by generation (and precision), and what holds for all accelerators."""
+    """Efficiencies by generation (and precision), what holds for all accelerators, and the number of a trial."""
 
     gemm: Mapping[tuple[str, str], float] = field(default_factory=dict)
     attention: Mapping[str, float] = field(default_factory=dict)
     constants: Constants = field(default_factory=Constants)
+    trial: float = 0.0
 
     def updated(self, values: Mapping[Key, float]) -> Numbers:
         """Return these numbers with some replaced."""
-        gemm, attention = dict(self.gemm), dict(self.attention)
+        gemm, attention, trial = dict(self.gemm), dict(self.attention), self.trial
         common = {}
         for (kind, *names), value in values.items():
             if kind == "gemm":
                 gemm[names[0], names[1]] = value
             elif kind == "attention":
                 attention[names[0]] = value
+            elif kind == "trial":
+                trial = value
             else:
                 common[names[0]] = value
-        return Numbers(gemm, attention, dataclasses.replace(self.constants, **common))
+        return Numbers(gemm, attention, dataclasses.replace(self.constants, **common), trial)
 
     def value(self, key: Key) -> float:
         """Return one number."""
@@ -73,6 +81,8 @@ class Numbers:
             return self.gemm[names[0], names[1]]
         if kind == "attention":
             return self.attention[names[0]]
+        if kind == "trial":
+            return self.trial
         found: float = getattr(self.constants, names[0])
         return found
 
@@ -91,7 +101,12 @@ class Numbers:
 
 def predict(rows: Iterable[Row], numbers: Numbers) -> Array:
     """Return the modelled times of steps [s]."""
-    return np.array([breakdown(row.work, numbers.machine(row)).total for row in rows])
+    times = []
+    for row in rows:
+        found = breakdown(row.work, numbers.machine(row))
+        more = row.trial(row, found) if row.trial is not None else 0.0
+        times.append(found.total + numbers.trial * more)
+    return np.array(times)
 
 
 def as_shipped(row: Row) -> float:
@@ -139,8 +154,11 @@ def dense_priors(rows: Iterable[Row], products: Iterable[Product]) -> dict[Key, 
 
 
 def expert_priors() -> dict[Key, Prior]:
-    """Return what is assumed of the numbers that steps with experts determine: smaller products, many small kernels."""
-    return {("constants", "expert_gemm"): Prior(0.8, 0.3), ("constants", "expert_launch"): Prior(0.5e-3, 0.3)}
+    """Return what is assumed of the numbers that steps with experts determine: more passes, many small kernels.
+
+    Tokens are sorted by expert on both ends of their way: twice as many touches as others' bytes have.
+    """
+    return {("constants", "expert_touches"): Prior(6.0, 0.4), ("constants", "expert_launch"): Prior(0.5e-3, 0.3)}
 
 
 # Errors of a fit as numbers and as text.
@@ -272,3 +290,163 @@ def changed_errors(rows: Sequence[Row], change: Change, priors: Mapping[Key, Pri
     if change.links is not None:
         rows = [change.links(row) for row in rows]
     return errors(rows, fit(rows, free, start.updated(fixed)))
+
+
+# What a number more is worth, and whether steps that it has not seen are nearer.
+
+
+class Trial(NamedTuple):
+    """A term that the model lacks, or a distinction that it makes.
+
+    Parameters
+    ----------
+    name
+        What it is.
+    prior
+        What is known of its number beforehand; ``None`` where something is taken away instead.
+    seconds
+        What one of that number adds to a step [s].
+    rows
+        What else happens to each row.
+    constants
+        Numbers that are fixed at another value.
+    """
+
+    name: str
+    prior: Prior | None = None
+    seconds: Callable[[Row, Breakdown], float] | None = None
+    rows: Callable[[Row], Row] = lambda row: row
+    constants: Mapping[str, float] = {}
+
+
+class Gain(NamedTuple):
+    """By how much the error of left-out data sets falls, its standard error, and the number, ``nan`` if none [-]."""
+
+    gain: float
+    error: float
+    number: float
+
+
+def left_out_gain(
+    rows: Sequence[Row],
+    groups: Sequence[list[int]],
+    before: Sequence[Fold],
+    trial: Trial,
+    priors: Mapping[Key, Prior],
+    start: Numbers,
+) -> Gain:
+    """Return what a trial does to steps that the fit has not seen: groups of positions in turn.
+
+    Each data set counts once; its standard error is that of 2,000 draws of data sets with replacement.
+    """
+    changed = [trial.rows(row)._replace(trial=trial.seconds) for row in rows]
+    fixed: dict[Key, float] = {
+        ("constants", name): start.constants.touches if math.isnan(value) else value
+        for name, value in trial.constants.items()
+    }
+    kept = {key: prior for key, prior in priors.items() if key not in fixed}
+    kinds = {(row.chip.generation, row.work.precision) for row in changed}
+    generations = {kind[0] for kind in kinds}
+    kept = {
+        key: prior
+        for key, prior in kept.items()
+        if (key[0] != "gemm" or key[1:] in kinds) and (key[0] != "attention" or key[1] in generations)
+    }
+    if trial.prior is not None:
+        kept["trial",] = trial.prior
+    start = start.updated(fixed)
+    after = held_out(changed, groups, kept, start)
+    names = sources(rows)
+    each = np.array([_of_source(before, places) - _of_source(after, places) for places in names.values()])
+    draws = np.random.default_rng(0).integers(len(each), size=(2000, len(each)))
+    number = fit(changed, kept, start).trial if trial.prior is not None else float("nan")
+    return Gain(float(each.mean()), float(each[draws].mean(axis=1).std()), number)
+
+
+def _of_source(found: Sequence[Fold], places: Sequence[int]) -> float:
+    """Return the mean absolute error of left-out steps at some positions [-]."""
+    known = {place: error for fold in found for place, error in zip(fold.out, fold.errors.tolist(), strict=True)}
+    return fmean(abs(known[place]) for place in places)
+
+
+def _experts_products(row: Row) -> float:
+    """Return the time of experts' products in a step at the peak of their precision [s]."""
+    work = row.work
+    flop = 2 * work.tokens / work.tensor * work.shape.expert * (work.shape.experts.active if work.shape.experts else 0)
+    layers = work.microbatches * work.stage_layers[1] * work.shape.expert_layers / work.shape.all_layers
+    return passes(work) * layers * flop / row.chip.peak[work.precision]
+
+
+def _products_bytes(row: Row) -> float:
+    """Return the time to read and write what goes into products and comes out, at the memory's bandwidth [s]."""
+    work, narrow = row.work, INPUT_BYTES[row.work.precision]
+    size = sum(
+        one.count * one.groups * one.m * (narrow * one.k + 2 * one.n) for one in products_of(work, experts=False)
+    )
+    return passes(work) * work.microbatches * work.stage_layers[1] * size / row.chip.memory_bandwidth
+
+
+def _hidden_exchanges(row: Row) -> float:
+    """Return the time of all-to-all behind computing in a step [s]."""
+    work = row.work
+    if not work.overlap_expert:
+        return 0.0
+    layers = work.microbatches * work.stage_layers[1] * work.shape.expert_layers / work.shape.all_layers
+    return 4 * layers * all_to_all(work, row.links, Constants())
+
+
+def _pooled(row: Row) -> Row:
+    """Return a row whose chip shares the efficiencies of the generation before."""
+    chip = row.chip
+    older = chip.generation.removesuffix("-ultra")
+    return row._replace(chip=dataclasses.replace(chip, generation=older))
+
+
+TRIALS = (
+    Trial("Blackwell Ultra as Blackwell", rows=_pooled),
+    Trial(
+        "the slowest of N ranks, log2(N / 8) of a step",
+        Prior(0.0015, 0.7),
+        lambda row, found: max(0.0, np.log2(row.work.gpus / 8)) * found.total,
+    ),
+    Trial("what products read and write", Prior(0.4, 0.7), lambda row, _: _products_bytes(row)),
+    Trial(
+        "attention with heads below 128",
+        Prior(0.3, 0.7),
+        lambda row, found: found.attention if row.work.shape.head_width < 128 else 0.0,
+    ),
+)
+
+"""For models without experts, families left out. Priors: p95 over median of MLPerf GPT-3 v3.1 per doubling of GPUs; the
+coefficient of products by themselves (ai-dynamo/aiconfigurator); exponentials that do not depend on the width."""
+
+EXPERT_TRIALS = (
+    Trial("Blackwell Ultra as Blackwell, with experts", rows=_pooled),
+    Trial(
+        "products of experts reach less, their bytes are touched as others",
+        Prior(0.25, 0.7),
+        lambda row, _: _experts_products(row),
+        constants={"expert_touches": math.nan},
+    ),
+    Trial("products of experts reach less", Prior(0.25, 0.7), lambda row, _: _experts_products(row)),
+    Trial(
+        "products of experts by tokens M of one, 1 + x / M",
+        Prior(256.0, 0.7),
+        lambda row, _: _experts_products(row) / _tokens_of_an_expert(row),
+    ),
+    Trial(
+        "multiprocessors that hidden all-to-all takes",
+        Prior(0.15, 0.5),
+        lambda row, _: _hidden_exchanges(row),
+    ),
+)
+
+"""For models with experts, a model left out; of a constant that is not a number the touches of other bytes are meant.
+Priors: guesses, and 20 of 132 multiprocessors (arXiv 2412.19437, section 3.2.2)."""
+
+
+def _tokens_of_an_expert(row: Row) -> float:
+    """Return the tokens that an expert meets in a microbatch [-]."""
+    experts, work = row.work.shape.experts, row.work
+    assert experts is not None, "a trial of experts is of models with experts"
+    return work.tokens / work.tensor * work.expert * experts.active / experts.count

@@ -16,13 +16,17 @@ import numpy as np
 
 from analysis.amounts import percent_text
 from analysis.calibrate.fit import (
+    EXPERT_TRIALS,
     LARGE,
+    TRIALS,
     Array,
     Change,
     Fold,
+    Gain,
     Key,
     Numbers,
     Prior,
+    Trial,
     changed_errors,
     dense_priors,
     errors,
@@ -31,6 +35,7 @@ from analysis.calibrate.fit import (
     folds,
     held_out,
     large_mape,
+    left_out_gain,
     mape,
     predict,
     rounded,
@@ -38,6 +43,8 @@ from analysis.calibrate.fit import (
     sources,
 )
 from analysis.calibrate.rows import (
+    BENCHMARKS,
+    WEAK,
     Product,
     Row,
     Steps,
@@ -108,9 +115,12 @@ class Outcome:
     families, generations, newest
         Fits without each family in turn, without each generation of accelerators, without the newest year.
     mixed_left
-        The second fit without each model with experts in turn.
+        The second fit without each model with experts in turn, and models that it never sees; positions are those
+        of `mixed_rows`.
     changed
         Errors after each change to the model, fitted anew, by name of the change [-].
+    trials
+        What further numbers and distinctions would do to steps that the fit has not seen, by name.
     """
 
     dense: Steps
@@ -127,11 +137,27 @@ class Outcome:
     newest: list[Fold] = dataclasses.field(default_factory=list)
     mixed_left: list[Fold] = dataclasses.field(default_factory=list)
     changed: dict[str, Array] = dataclasses.field(default_factory=dict)
+    trials: dict[str, Gain] = dataclasses.field(default_factory=dict)
 
     @property
     def dense_errors(self) -> Array:
         """Errors on the steps of models without experts [-]."""
         return errors(self.dense.rows, self.numbers)
+
+    @property
+    def mixed_rows(self) -> list[Row]:
+        """Steps of models with experts, those that are fitted first."""
+        return [*self.mixed.rows, *self.mixed.reported]
+
+    @property
+    def attending(self) -> list[Fold]:
+        """Models with experts that are left out, those with attention alone."""
+        return [fold for fold in self.mixed_left if self.mixed_rows[fold.out[0]].work.shape.mixer is None]
+
+    @property
+    def hybrid(self) -> list[Fold]:
+        """The others: state spaces between layers with attention."""
+        return [fold for fold in self.mixed_left if self.mixed_rows[fold.out[0]].work.shape.mixer is not None]
 
     @property
     def mixed_errors(self) -> Array:
@@ -204,7 +230,8 @@ def check_by_leaving_out(found: Outcome, tick: Callable[[int, int], None] | None
     generations = list(sources(rows, lambda row: row.chip.generation).values())
     last = max(map(year, rows))
     newest = [[place for place, row in enumerate(rows) if year(row) == last]] if last else []
-    total = len(parts) + 2 * len(groups) + len(models) + len(CHANGES) + len(families) + len(generations) + len(newest)
+    cells = (parts, groups, groups, models, CHANGES, families, generations, newest, TRIALS, EXPERT_TRIALS)
+    total = sum(map(len, cells))
     done = 0
 
     def one_more() -> None:
@@ -218,16 +245,39 @@ def check_by_leaving_out(found: Outcome, tick: Callable[[int, int], None] | None
         one_more()
         return result
 
+    def gain(trial: Trial, rows: Sequence[Row], cells: Sequence[list[int]], before: Sequence[Fold]) -> Gain:
+        experts = rows is mixed
+        result = left_out_gain(
+            rows, cells, before, trial, expert_priors() if experts else first, found.numbers if experts else start
+        )
+        one_more()
+        return result
+
+    mixed = found.mixed.rows
+    family_left = held_out(rows, families, first, start, one_more)
+    mixed_left = held_out(mixed, models, expert_priors(), found.numbers, one_more)
+    unseen = {name: places for name, places in sources(found.mixed.reported).items() if name not in sources(mixed)}
+    seen_by_none = [
+        Fold(
+            [len(mixed) + place for place in places],
+            found.numbers,
+            errors([found.mixed.reported[place] for place in places], found.numbers),
+        )
+        for places in unseen.values()
+    ]
+    trials = {each.name: gain(each, rows, families, family_left) for each in TRIALS}
+    trials |= {each.name: gain(each, mixed, models, mixed_left) for each in EXPERT_TRIALS}
     return dataclasses.replace(
         found,
         five=held_out(rows, parts, first, start, one_more),
         left=held_out(rows, groups, first, start, one_more),
         left_free=held_out(rows, groups, free, start, one_more),
-        families=held_out(rows, families, first, start, one_more),
+        families=family_left,
         generations=held_out(rows, generations, first, start, one_more),
         newest=held_out(rows, newest, first, start, one_more),
-        mixed_left=held_out(found.mixed.rows, models, expert_priors(), found.numbers, one_more),
+        mixed_left=[*mixed_left, *seen_by_none],
         changed={change.name: changed(change) for change in CHANGES},
+        trials=trials,
     )
 
 
@@ -308,7 +358,8 @@ _ERRORS = (
 
 _SIGMA = (
     "Standard deviations of the logarithm of modelled over measured time. `fitted`, `experts`: a band of 90 % holds "
-    "90 % of the steps of families (framework and generation), or of models with experts, that the fit has not seen, "
+    "90 % of the steps of families (framework and generation), of models with experts, or of those with state spaces "
+    "too (`state spaces`), that the fit has not seen, "
     "each source counted once, for that is what a user's cluster is. `assumed`: with {elsewhere} "
     "more (assumed) for the way from a single product to a whole step. `peak only`: assumed. `calibrated`: what is "
     "left in a source and precision after one factor for it, of models with experts in a model too."
@@ -381,7 +432,7 @@ def _error_lines(found: Outcome) -> list[str]:
         shares = ", ".join(f"{key}: {_share(value)}" for key, value in parts.items())
         lines.append(f"    {name}: {{rows: {len(places)}, {shares}}}")
     mixed = found.mixed_errors
-    parts = {"mape": mape(mixed), "bias": mixed.mean(), "left_out": left_out_mean(found.mixed_left)}
+    parts = {"mape": mape(mixed), "bias": mixed.mean(), "left_out": left_out_mean(found.attending)}
     shares = ", ".join(f"{key}: {_share(value)}" for key, value in parts.items())
     lines.append(f"  experts: {{rows: {len(mixed)}, {shares}}}")
     return lines
@@ -390,10 +441,12 @@ def _error_lines(found: Outcome) -> list[str]:
 def _sigma(found: Outcome) -> dict[str, float]:
     """Return standard deviations of the logarithm of modelled over measured time [-]."""
     fitted = band_sigma(found.families, found.dense.rows)
-    experts = band_sigma(found.mixed_left, found.mixed.rows)
+    experts = band_sigma(found.attending, found.mixed_rows)
+    states = band_sigma(found.hybrid, found.mixed_rows) if found.hybrid else _PEAK_ONLY
     values = {
         "fitted": fitted,
         "experts": experts,
+        "state spaces": max(experts, states),
         "assumed": math.hypot(fitted, _ELSEWHERE),
         "peak only": _PEAK_ONLY,
         "calibrated": calibrated_scatter(found.dense.rows, found.dense_errors),
@@ -545,6 +598,7 @@ def checks(found: Outcome) -> list[Check]:
     tuned = [place for place in places["korthikanti"] if rows[place].work.gpus < 2000]
     ratios = recompute_ratios(rows, error)
     sigma = _sigma(found)["fitted"]
+    unseen = [(found.mixed_rows[fold.out[0]], fold) for fold in found.hybrid]
     cells = {"family": found.families, "generation": found.generations, "newest year": found.newest}
     return [
         _below("mean absolute error", mape(error), 0.067),
@@ -563,7 +617,11 @@ def checks(found: Outcome) -> list[Check]:
         _below("8 of them that Calculon was tuned to", mape(error[tuned]), 0.06),
         *_strong_checks([rows[p] for p in places[STRONG]], error[places[STRONG]]),
         _below("full over selective recomputation, worst model", max(abs(away) for away in ratios.values()), 0.12),
-        _below("models with experts, a model left out", left_out_mean(found.mixed_left), 0.15),
+        _below("models with experts, a model left out", left_out_mean(found.attending), 0.15),
+        *(
+            Check(f"{row.model}, never fitted: state spaces", percent_text(mape(fold.errors), 1))
+            for row, fold in unseen
+        ),
         _speed_check(rows, found.numbers),
     ]
 
@@ -691,13 +749,6 @@ class Order(NamedTuple):
     correlation: float
 
 
-# github NVIDIA/dgxc-benchmarking, Nemotron4 340B, 24.11: steps of replicas of 64 H100 with 16 microbatches of one
-# sequence each, by precision and number of GPUs [s].
-_NEMOTRON_BENCHMARK = {
-    "bf16": {128: 4.61, 256: 4.67, 512: 4.70, 1024: 4.73, 2048: 4.84},
-    "fp8": {128: 3.16, 256: 3.21, 512: 3.26, 1024: 3.34, 2048: 3.49},
-}
-
 _MLPERF_SIZES = (512, 1536, 3072, 8192, 11616)
 
 # Layers, width, heads and feed-forward width: github huggingface/nanotron, scripts/scaling_benchmarks.py.
@@ -725,36 +776,26 @@ def _hopper_row(name: str, work: Workload, measured: float, **changes: Any) -> R
 
 
 def anchors_of(numbers: Numbers) -> list[Anchor]:
-    """Return steps of Nemotron-4 340B, which no source of the fit has: a benchmark, and the training itself.
-
-    The training: arXiv 2406.11704, section 2 (8 tensor x 12 pipeline, interleaved; microbatch of one sequence and one
-    layer a piece are assumed).
-    """
-    shape = models()["nemotron-4-340b"]
-    rows = []
-    for precision, times in _NEMOTRON_BENCHMARK.items():
-        for gpus, measured in times.items():
-            data = gpus // 64
-            work = Workload(shape, 4096, 16 * data, 1, 8, 1, 8, data, virtual=12, precision=precision)
-            rows.append(_hopper_row(f"Nemotron-4 340B benchmark, {precision}", work, measured))
-    work = Workload(shape, 4096, 2304, 1, 8, 1, 12, 64, virtual=8)
-    rows.append(_hopper_row("Nemotron-4 340B training, bf16", work, 8.0))
+    """Return published steps that no source of the fit has, with what the model says of them."""
+    rows = [benchmark.row(gpus) for benchmark in BENCHMARKS for gpus in benchmark.times]
     times = predict(rows, numbers).tolist()
     return [Anchor(row.model, row.work.gpus, row.measured, time) for row, time in zip(rows, times, strict=True)]
 
 
-def weak_scaling(numbers: Numbers) -> list[tuple[int, float, float | None]]:
-    """Return GPUs [-], modelled and published time [s] of the Nemotron benchmark at bf16, a batch that grows with it.
+def weak_scaling(numbers: Numbers) -> dict[str, list[tuple[int, float, float | None]]]:
+    """Return GPUs [-], modelled and published time [s] of benchmarks whose batch grows with the GPUs, by name.
 
-    From one replica of 64 GPUs to more than anybody has published, over NICs that are nowhere narrower.
+    From one replica to 100,000 GPUs, more than anybody has published, over NICs that are nowhere narrower.
     """
-    shape, published = models()["nemotron-4-340b"], _NEMOTRON_BENCHMARK["bf16"]
-    sizes = sorted({64, *published, 8192, 32768, 98304})
-    rows = [
-        _hopper_row("", Workload(shape, 4096, gpus // 4, 1, 8, 1, 8, gpus // 64, virtual=12), 0.0) for gpus in sizes
-    ]
-    times = predict(rows, numbers).tolist()
-    return [(gpus, time, published.get(gpus)) for gpus, time in zip(sizes, times, strict=True)]
+    found = {}
+    for benchmark in WEAK:
+        least = min(benchmark.times)
+        sizes = sorted({*benchmark.times, *(least * 4**more for more in range(9) if least * 4**more < 1.5e5)})
+        times = predict([benchmark.row(gpus) for gpus in sizes], numbers).tolist()
+        found[benchmark.what] = [
+            (gpus, time, benchmark.times.get(gpus)) for gpus, time in zip(sizes, times, strict=True)
+        ]
+    return found
 
 
 def memory_peaks(folder: Path) -> Array:

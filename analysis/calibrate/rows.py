@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import sim
-from sim.catalog import models
+from sim.catalog import accelerators, models
 from sim.scenario.fields import PathError
 from sim.steps import Accelerator, Links, Workload, ideal_links
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from sim.steps.time import Breakdown
 
 Record: TypeAlias = dict[str, str]
 
@@ -71,14 +73,25 @@ _MODELS = {
     "Kimi_K2": "kimi-k2",
     "Qwen3_235B_a22B": "qwen3-235b-a22b",
     "Qwen3_30B_a3B": "qwen3-30b-a3b",
+    "GPT OSS 120B": "gpt-oss-120b",
+    "Nemotron_3_Nano": "nemotron-3-nano-30b-a3b",
+    "Nemotron_3_Super": "nemotron-3-super-120b-a12b",
 }
 
 _DOUBTFUL = "as printed it does not fit into memory, and differs from the releases before and after"
 
+_REPORTED = {
+    "GPT OSS 120B": "biases in all products, attention sinks and a clamped activation, which nothing here counts",
+    "Nemotron_3_Nano": "state spaces, of which the fit has no other step",
+    "Nemotron_3_Super": "state spaces, of which the fit has no other step",
+    "tokendrop": "dropped tokens, precision not printed",
+}
+
+"""Steps of models with experts that are reported and not fitted."""
+
 _SHAPELESS = {
-    "Nemotron_3": "layers with state spaces between those with attention: no shape for them",
+    "Nemotron_3": "no published shape",
     "DeepSeekV4": "attention of a new kind: no shape for it",
-    "GPT OSS": "attention in a sliding window in every other layer: no shape for it",
 }
 
 
@@ -95,6 +108,8 @@ class Row(NamedTuple):
         What was done, and on what.
     measured
         Time of the step [s].
+    trial
+        What one of a number on trial adds to the step [s].
     """
 
     source: str
@@ -104,6 +119,7 @@ class Row(NamedTuple):
     work: Workload
     links: Links
     measured: float
+    trial: Callable[[Row, Breakdown], float] | None = None
 
 
 _FRAMEWORKS = {
@@ -207,8 +223,12 @@ def read_mixed(folder: Path) -> Steps:
         reason = _unusable(record)
         if reason:
             reasons[record["model"], reason] += 1
-        else:
-            found.rows.append(_mixed_step(record, presets))
+            return
+        row = _mixed_step(record, presets)
+        why = next((name for name in (record["variant"], record["model"]) if name in _REPORTED), "")
+        if why:
+            reasons[record["model"], f"reported, not fitted: {_REPORTED[why]}"] += 1
+        (found.reported if why else found.rows).append(row)
 
     each_record(folder / "moe_steps.csv", take)
     found.unused.extend(Unused(count, model, reason) for (model, reason), count in sorted(reasons.items()))
@@ -308,32 +328,71 @@ def _mixed_step(record: Record, presets: dict[str, Record]) -> Row:
         shape = {key: value for key, value in plain.items() if key not in ("title", "source") and value}
     preset = presets[record["preset"]]
     network = 1e9 / 8 * float(preset["nic_gbit_s_per_gpu"])
-    chip, execution = _PARTS[record["preset"]], _recomputed(record) | _recorded(record)
+    chip, execution = _PARTS[record["preset"]], _executed(record)
     return _row(record, record["model"], record["container"], chip, shape, execution, network, preset)
 
 
-def _recomputed(record: Record) -> dict[str, Any]:
-    """Return what steps of models with latent attention compute again (the same configs)."""
-    if record["model"] not in ("DeepSeekV3", "Kimi_K2"):
-        return {}
-    if record["gpu"] == "GB300" and record["mbs"] == "1" and record["pp"] == "2" and record["precision"] != "bf16":
-        return {}
-    modules = ["up_projection"]
-    if record["gpu"] == "H100" or (record["gpu"] == "B200" and record["ep"] == "32"):
-        modules.append("mlp")
-    return {"recompute": modules}
+def _executed(record: Record) -> dict[str, Any]:
+    """Return how steps of models with experts were executed.
 
+    Gradients are reduced in 16 bits. What is computed again: of latent attention what it expands, of gpt-oss norms and
+    activations where memory is short. Releases from 26.06 on at mxfp8: the whole iteration as a CUDA graph, tokens on
+    their way beside the computing of another microbatch, attention at FP8. Before: graphs of attention and routing on
+    most Blackwell parts, and such overlap on H100.
 
-def _recorded(record: Record) -> dict[str, Any]:
-    """Return what releases from 26.06 on do with experts at mxfp8.
-
-    Whole iterations as CUDA graphs, tokens on their way beside the computing of another microbatch, attention at FP8
-    (github NVIDIA-NeMo/Megatron-Bridge, configs and release notes of v0.5.1; not Kimi K2, nor DeepSeek-V3 on B300).
+    References
+    ----------
+    github NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs of each release, and pull requests 4249 and 4606.
     """
+    model, gpu = record["model"], record["gpu"]
+    found: dict[str, Any] = {"gradients": "bf16"} if record["precision"] == "bf16" else {}
+    modules = _modules(record)
+    if modules:
+        found["recompute"] = modules
+    if record["variant"] == "tokendrop":
+        found["expert_capacity"] = 1.0
     late = record["container"] >= "26.06" and record["precision"] == "mxfp8"
-    if not late or record["model"] == "Kimi_K2" or (record["model"], record["gpu"]) == ("DeepSeekV3", "B300"):
-        return {}
-    return {"cuda_graphs": True, "overlap_expert": True, "attention": "fp8"}
+    late = late and not model.startswith(("Nemotron", "Kimi"))
+    if late and (model, gpu) != ("DeepSeekV3", "B300"):
+        whole = (model, gpu) != ("GPT OSS 120B", "B300")
+        return found | {"cuda_graphs": whole or "partial", "overlap_expert": True, "attention": "fp8"}
+    retuned = (model, gpu, record["ep"]) == ("DeepSeekV3", "B200", "32")
+    if gpu in _GRAPHS.get(model, ()) or retuned:
+        found["cuda_graphs"] = "partial"
+    if (model, gpu) == ("DeepSeekV3", "GB300") and (record["container"] == "25.11" or record["precision"] == "bf16"):
+        found["cuda_graphs"] = "partial"
+    piped = record["vpp"] not in ("", "1")
+    if (piped and (gpu == "H100" or (model, gpu, record["pp"]) == ("Qwen3_235B_a22B", "B300", "8"))) or retuned:
+        found["overlap_expert"] = True
+    return found
+
+
+_GRAPHS = {
+    "Qwen3_30B_a3B": ("GB200", "GB300", "B200", "B300"),
+    "Qwen3_235B_a22B": ("GB200", "GB300"),
+    "DeepSeekV3": ("GB200",),
+    "GPT OSS 120B": ("GB300", "B300"),
+    "Nemotron_3_Nano": ("GB200", "GB300", "B200", "B300"),
+    "Nemotron_3_Super": ("GB200", "GB300", "B300"),
+}
+
+"""Where attention and routing were CUDA graphs, by model."""
+
+
+def _modules(record: Record) -> list[str]:
+    """Return what is computed again."""
+    model, gpu, narrow = record["model"], record["gpu"], record["precision"] != "bf16"
+    if model == "Nemotron_3_Super" and gpu in ("GB200", "B200"):
+        return ["norm", "activation", "attention"] + ["experts"] * (gpu == "GB200")
+    if model == "Nemotron_3_Nano" and gpu == "H100":
+        return ["norm", "activation", "attention", "experts"]
+    if model == "GPT OSS 120B":
+        return [] if narrow or gpu in ("GB300", "B300") else ["norm", "activation"]
+    if model not in ("DeepSeekV3", "Kimi_K2") or (
+        gpu == "GB300" and record["mbs"] == "1" and record["pp"] == "2" and narrow
+    ):
+        return []
+    return ["up_projection"] + ["mlp"] * (gpu == "H100" or (gpu == "B200" and record["ep"] == "32"))
 
 
 def _row(
@@ -395,8 +454,10 @@ def _unusable(record: Record) -> str:
     if record["model"] not in _MODELS:
         known = [reason for start, reason in _SHAPELESS.items() if record["model"].startswith(start)]
         return known[0] if known else "no shape in the catalog"
-    if record["variant"] == "tokendrop":
-        return "tokens beyond an expert's capacity are dropped, so work is not what the model says"
+    if record["model"] == "GPT OSS 120B" and record["container"] == "26.06.01":
+        return "a known regression of that release"
+    if int(record["ep"]) > int(record["dp"]) * int(record["tp"]) * int(record["cp"] or 1):
+        return "more expert ranks than the printed layout has"
     if record["ga_printed"] and float(record["ga_printed"]) != float(record["microbatches"]):
         return "the printed number of microbatches contradicts the printed batch"
     return ""
@@ -410,3 +471,95 @@ def _whole(record: Record, columns: dict[str, str]) -> dict[str, Any]:
 def _flag(record: Record, name: str) -> bool:
     """Return a truth value of a row."""
     return record[name] == "1"
+
+
+# Published steps that are not fitted, in no table.
+
+
+class Benchmark(NamedTuple):
+    """A published step at one or several sizes, the batch growing with the GPUs.
+
+    Parameters
+    ----------
+    what, model, chip, precision
+        Name, shape and accelerator of the catalog, and arithmetic.
+    sequence, each
+        Tokens of a sequence, and sequences of the batch for each GPU [-].
+    layout
+        Tensor, context and pipeline ranks, and model chunks of a stage [-].
+    times
+        Published times by GPUs [s].
+    lora
+        Rank of adapters; 0 where all weights are trained [-].
+    """
+
+    what: str
+    model: str
+    chip: str
+    precision: str
+    sequence: int
+    each: float
+    layout: tuple[int, int, int, int]
+    times: Mapping[int, float]
+    lora: int = 0
+
+    def row(self, gpus: int) -> Row:
+        """Return the step on some GPUs, with all bandwidth of 400 Gb/s a GPU."""
+        tensor, context, pipeline, virtual = self.layout
+        shape = dataclasses.replace(models()[self.model], lora=self.lora)
+        work = Workload(
+            shape,
+            *(self.sequence, round(gpus * self.each), 1, tensor, context, pipeline),
+            gpus // (tensor * context * pipeline),
+            virtual=virtual,
+            precision=self.precision,
+        )
+        name = f"{self.what}, {self.precision}"
+        chip = accelerators()[self.chip]
+        links = ideal_links(work, chip.scale_up, 50e9, 72 if self.chip == "gb200" else 8)
+        return Row(name, name, "", chip, work, links, self.times.get(gpus, 0.0))
+
+
+WEAK = (
+    Benchmark(
+        *("Llama 3.1 8B benchmark", "llama3-8b", "h100", "bf16", 8192, 16.0, (1, 2, 1, 1)),
+        {8: 12.91, 16: 13.00, 32: 13.05, 64: 13.08, 128: 13.10},
+    ),
+    Benchmark(
+        *("Nemotron-4 340B benchmark", "nemotron-4-340b", "h100", "bf16", 4096, 0.25, (8, 1, 8, 12)),
+        {128: 4.61, 256: 4.67, 512: 4.70, 1024: 4.73, 2048: 4.84},
+    ),
+    Benchmark(
+        *("Llama 3.1 405B benchmark", "llama3-405b", "h100", "bf16", 8192, 252 / 576, (8, 2, 9, 7)),
+        {576: 17.20, 1152: 17.52, 2304: 17.62},
+    ),
+)
+
+"""At bf16, from as many GPUs as hold a replica: weak scaling."""
+
+BENCHMARKS = (
+    *WEAK,
+    WEAK[0]._replace(precision="fp8", times={8: 9.67, 16: 9.73, 32: 9.75, 64: 9.80, 128: 9.82}),
+    WEAK[1]._replace(precision="fp8", times={128: 3.16, 256: 3.21, 512: 3.26, 1024: 3.34, 2048: 3.49}),
+    WEAK[2]._replace(precision="fp8", times={576: 11.24, 1152: 11.31, 2304: 12.35}),
+    Benchmark(
+        *("Llama 3.1 405B benchmark on GB200", "llama3-405b", "gb200", "bf16", 8192, 0.5, (4, 2, 8, 8)),
+        {128: 9.347, 256: 9.479},
+    ),
+    Benchmark(
+        *("Nemotron-4 340B training", "nemotron-4-340b", "h100", "bf16", 4096, 0.375, (8, 1, 12, 8)), {6144: 8.0}
+    ),
+    Benchmark(
+        *("MLPerf Llama 3.1 405B on GB200", "llama3-405b", "gb200", "fp8", 8192, 1.75, (4, 2, 8, 8)), {512: 19.69}
+    ),
+    Benchmark(*("MLPerf Llama 3.1 405B", "llama3-405b", "h100", "fp8", 8192, 2.25, (8, 2, 8, 8)), {512: 55.18}),
+    Benchmark(*("LoRA of Llama 2 7B", "llama2-7b", "h100", "fp8", 4096, 4.0, (1, 1, 1, 1)), {8: 0.660}, 16),
+    Benchmark(*("LoRA of Llama 2 13B", "llama2-13b", "h100", "fp8", 4096, 4.0, (1, 1, 1, 1)), {8: 1.120}, 16),
+    Benchmark(*("LoRA of Llama 2 70B", "llama2-70b", "h100", "fp8", 4096, 4.0, (2, 1, 4, 1)), {8: 6.251}, 16),
+)
+
+"""Benchmarks: github NVIDIA/dgxc-benchmarking, Nemotron4 340B (24.11), llama3.1 (24.09; GB200: its README). Training:
+arXiv 2406.11704, section 2 (8 tensor x 12 pipeline, interleaved; one sequence and one layer a piece are assumed).
+MLPerf: github mlcommons, training v5.0, NVIDIA tyche_ngpu512 and eos-dfw_n64, medians of the
+logs' train_step_time. LoRA: docs.nvidia.com, NeMo 24.12, performance summary, from tokens a second (rank 16 of
+attention is assumed)."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sim import units
 from sim.steps.hardware import PRECISIONS, Accelerator, NodePower
 from sim.steps.serving import Engine, ServingConstants
-from sim.steps.shape import Experts, LatentAttention, ModelShape
+from sim.steps.shape import Experts, LatentAttention, ModelShape, StateSpace
 from sim.yamlfile import load, suggest
 
 if TYPE_CHECKING:
@@ -219,6 +219,7 @@ def _model(content: Data) -> ModelShape:
         needed=("title", "source"),
         experts=functools.partial(_filled, Experts),
         latent=functools.partial(_filled, LatentAttention),
+        mixer=functools.partial(_filled, StateSpace),
     )
 
 

@@ -38,7 +38,7 @@ def constants() -> Constants:
     return Constants(**found)
 
 
-def efficiencies(chip: Accelerator, precision: str, *, experts: bool = False) -> Efficiencies:
+def efficiencies(chip: Accelerator, precision: str, *, experts: bool = False, states: bool = False) -> Efficiencies:
     """Return what an accelerator reaches of its peak, and how sure that is.
 
     Fitted to measured steps where there are any. Else the share that fitted accelerators reach of their best measured
@@ -48,8 +48,8 @@ def efficiencies(chip: Accelerator, precision: str, *, experts: bool = False) ->
     ----------
     chip, precision
         The accelerator, and one of the precisions that it has.
-    experts
-        Whether the model has experts: those steps are predicted less well.
+    experts, states
+        Whether the model has experts, or state spaces: those steps are predicted less well.
     """
     content = fit()
     assumed = content["assumed"]
@@ -72,6 +72,8 @@ def efficiencies(chip: Accelerator, precision: str, *, experts: bool = False) ->
     sigma = content["sigma"][basis]
     if experts:
         sigma = max(sigma, content["sigma"]["experts"])
+    if states:
+        sigma = max(sigma, content["sigma"]["state spaces"])
     return Efficiencies(
         gemm=share(precision),
         logits=share("bf16") if precision == "bf16" else LOGITS,

@@ -422,8 +422,8 @@ class Site:
             taken = list(range(hosts))
         return np.asarray(taken[:hosts], dtype=np.int64)
 
-    def links(self, place: Placement, chip: Accelerator) -> Links:
-        """Return what the groups of a job that sits here communicate over."""
+    def links(self, place: Placement, chip: Accelerator, ulysses: int = 1) -> Links:
+        """Return what the groups of a job that sits here communicate over; `ulysses` context ranks exchange heads."""
 
         def link(*kinds: GroupKind) -> Link:
             found = [place.spans[kind] for kind in kinds if kind in place.spans]
@@ -433,16 +433,17 @@ class Site:
             # Groups of ranks that differ in both of two ways: as many in a domain as one way times the other.
             return steps.Link(chip.scale_up, min(through), prod(span.per_domain for span in found))
 
-        data = link("context", "data")
+        data, context = link("context", "data"), link("context")
         tensor, inside = (place.spans[kind].per_domain if kind in place.spans else 1 for kind in ("tensor", "expert"))
         return steps.Links(
             tensor=link("tensor"),
-            context=link("context")._replace(ranks=1),
+            context=context._replace(ranks=1),
             expert=link("expert"),
             pipeline=link("pipeline")._replace(ranks=1),
             data=data,
             # The ranks that hold the same experts: those of a tensor group, and of as many replicas as are left.
             expert_data=data._replace(ranks=max(1, tensor * data.ranks // inside)),
+            ulysses=context._replace(network=0.0) if ulysses <= context.ranks else context,
         )
 
     def ideal_links(self, work: Workload, layout: Parallelism, chip: Accelerator) -> Links:

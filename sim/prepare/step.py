@@ -38,6 +38,7 @@ _FIELD_OF = {
     "shard_ranks": ("execution", "shard_ranks"),
     "offload_layers": ("execution", "offload_layers"),
     "recompute_layers": ("execution", "recompute_layers"),
+    "expert_load": ("execution", "expert_imbalance"),
     "first_layers": ("parallelism", "first_stage_layers"),
     "last_layers": ("parallelism", "last_stage_layers"),
 }
@@ -91,12 +92,15 @@ class PlacedJob:
             If the catalog does not have it.
         """
         model = self.spec.model
-        if model is None or not isinstance(model, str):
-            return None if model is None else model.shape()
+        if model is None:
+            return None
         shapes = catalog.models()
-        if model not in shapes:
+        if isinstance(model, str) and model not in shapes:
             raise PathError(("jobs", self.index, "model"), catalog.unknown("model", model, shapes))
-        return shapes[model]
+        shape, lora = shapes[model] if isinstance(model, str) else model.shape(), self.spec.lora
+        if lora is None:
+            return shape
+        return replace(shape, lora=lora.rank, lora_everywhere=lora.modules == "all")
 
     @cached_property
     def chip(self) -> Accelerator:
@@ -134,6 +138,7 @@ class PlacedJob:
             microbatch=execution.microbatch,
             tensor=layout.tensor,
             context=layout.context,
+            ulysses=layout.ulysses,
             pipeline=layout.pipeline,
             data=layout.data,
             expert=layout.expert,
@@ -146,6 +151,7 @@ class PlacedJob:
             sharding=execution.sharding,
             shard_ranks=execution.shard_ranks or 0,
             expert_tensor=layout.expert_tensor,
+            expert_load=execution.expert_capacity or execution.expert_imbalance,
             first_layers=layout.first_stage_layers or 0,
             last_layers=layout.last_stage_layers or 0,
             gradients=execution.gradients,
@@ -167,7 +173,10 @@ class PlacedJob:
     def machine(self, links: Links) -> Machine:
         """Return what the job runs on, with what its groups communicate over."""
         assert self.shape is not None, "a job with a model"
-        shares = efficiencies(self.chip, self.spec.precision, experts=self.shape.experts is not None)
+        shape = self.shape
+        shares = efficiencies(
+            self.chip, self.spec.precision, experts=shape.experts is not None, states=shape.mixer is not None
+        )
         if self.spec.software is not None:
             shares = of_software(shares, self.spec.precision, *self._kernels(self.spec.software))
         return steps.Machine(self.chip, shares, links, constants())
@@ -211,7 +220,7 @@ class PlacedJob:
         place = self.site.place(spec.parallelism)
         if place is None:
             return None
-        machine = self.machine(self.site.links(place, self.chip))
+        machine = self.machine(self.site.links(place, self.chip, work.ulysses))
         plan = steps.StepPlan(work, machine, sigma=widened(machine.shares.sigma, work.gpus))
         return self._calibrated(plan) if spec.calibration is not None else plan
 
@@ -230,7 +239,7 @@ class PlacedJob:
             # Where the measured layout would sit here, if the cluster has room.
             place = self.site.place(layout) if layout.gpus <= self.site.room * self.site.gpus_per_node else None
             ideal = self.site.ideal_links(work, layout, self.chip)
-            links = self.site.links(place, self.chip) if place is not None else ideal
+            links = self.site.links(place, self.chip, layout.ulysses) if place is not None else ideal
         modelled = steps.StepPlan(work, replace(plan.machine, links=links)).time
         sigma = calibrated_sigma(plan.machine.shares, experts=work.shape.experts is not None)
         return replace(plan, scale=row.step_time / modelled, sigma=sigma)
@@ -385,7 +394,8 @@ def _on(plan: StepPlan, chip: Accelerator) -> StepPlan:
     """Return a plan on another accelerator, whose groups wait for its scale-up links where those are narrower."""
     work = plan.work
     links = plan.machine.links.with_scale_up(min(1.0, chip.scale_up / plan.machine.chip.scale_up))
-    shares = efficiencies(chip, work.precision, experts=work.shape.experts is not None)
+    shape = work.shape
+    shares = efficiencies(chip, work.precision, experts=shape.experts is not None, states=shape.mixer is not None)
     return replace(plan, machine=replace(plan.machine, chip=chip, shares=shares, links=links))
 
 

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema,
 from sim import units
 from sim.scenario.fields import Bandwidth, Count, Duration, Flops, Fraction, Model, Power, RuleError, Size
 from sim.steps.hardware import Precision
-from sim.steps.shape import Experts, LatentAttention, ModelShape
+from sim.steps.shape import Experts, LatentAttention, ModelShape, StateSpace
 from sim.steps.workload import (
     ORDER,
     GroupKind,
@@ -42,6 +42,7 @@ class ExpertsSpec(Model):
     shared: Count = Field(0, description="Feed-forward width of the shared experts.")
     dense_layers: Count = Field(0, description="Layers without experts.")
     domains: Count = Field(0, description="Scale-up domains that a token is sent to at most; 0 for any.")
+    latent: Count = Field(0, description="Width of a token as experts get it; 0 for that of the hidden state.")
 
 
 class LatentSpec(Model):
@@ -52,6 +53,15 @@ class LatentSpec(Model):
     head: Count = Field(gt=0, description="Width of a head's queries and keys without position.")
     rotary: Count = Field(gt=0, description="Width of a head's queries and keys with rotary position.")
     value: Count = Field(gt=0, description="Width of a head's values.")
+
+
+class StateSpaceSpec(Model):
+    """State-space layers (Mamba-2), in place of attention in the recurrent layers."""
+
+    inner: Count = Field(gt=0, description="Width inside, over all heads.")
+    state: Count = Field(gt=0, description="Numbers that each of these channels keeps of a sequence.")
+    groups: Count = Field(1, gt=0, description="Groups of channels that share what is written and read.")
+    heads: Count = Field(gt=0, description="Heads, each with a step size.")
 
 
 class ModelSpec(Model):
@@ -68,6 +78,11 @@ class ModelSpec(Model):
     head: Count | None = Field(None, gt=0, description="Width of a head; without it, hidden / heads.")
     experts: ExpertsSpec | None = Field(None, description="Mixture of experts.")
     latent: LatentSpec | None = Field(None, description="Latent attention.")
+    window: Count = Field(0, description="Tokens that layers with sliding-window attention look back on.")
+    windowed: Count = Field(0, description="Layers with sliding-window attention.")
+    recurrent: Count = Field(0, description="Layers with linear attention, which keep a state in place of all tokens.")
+    state: Count = Field(0, description="Numbers that such a layer keeps of a sequence.")
+    mixer: StateSpaceSpec | None = Field(None, description="What recurrent layers are, if state spaces.")
     depths: Count = Field(0, description="Multi-token prediction (MTP) heads.")
 
     @model_validator(mode="after")
@@ -77,6 +92,13 @@ class ModelSpec(Model):
         if self.head is None and self.latent is None and self.hidden % self.heads:
             rule = f"{self.hidden} is not a whole number of {self.heads} heads; give the width of a head"
             raise RuleError(("hidden",), rule)
+        if self.windowed + self.recurrent > self.layers:
+            both = f"{self.windowed} windowed and {self.recurrent} recurrent"
+            raise RuleError(("windowed",), f"{both} layers are more than the {self.layers} of the model")
+        if self.mixer is not None and (not self.recurrent or self.latent is not None):
+            raise RuleError(("mixer",), "is of recurrent layers, beside attention with keys and values of its own")
+        if bool(self.window) != bool(self.windowed):
+            raise RuleError(("window",), "window and windowed, its tokens and how many layers have it, go together")
         experts = self.experts
         if experts is not None and experts.active > experts.count:
             raise RuleError(("experts", "active"), f"a token meets {experts.active} of {experts.count} experts")
@@ -99,6 +121,11 @@ class ModelSpec(Model):
             head=self.head or 0,
             experts=Experts(**self.experts.model_dump()) if self.experts is not None else None,
             latent=LatentAttention(**self.latent.model_dump()) if self.latent is not None else None,
+            window=self.window,
+            windowed=self.windowed,
+            recurrent=self.recurrent,
+            state=self.state,
+            mixer=StateSpace(**self.mixer.model_dump()) if self.mixer is not None else None,
             depths=self.depths,
             title="a model that the scenario describes",
             source="the scenario",
@@ -292,6 +319,13 @@ class Parallelism(Model):
         description="Expert parallelism (EP): GPUs that share the experts of a layer; of data, of data and context, or "
         "of data, context and tensor.",
     )
+    ulysses: int = Field(
+        1,
+        ge=1,
+        le=_MOST,
+        description="Context GPUs that exchange tokens for heads by all-to-all (DeepSpeed-Ulysses), of context; the "
+        "others pass keys and values on in a ring (hierarchical context parallelism). 1: a ring alone.",
+    )
     expert_tensor: int = Field(
         1, ge=1, le=_MOST, description="Expert tensor parallelism (ETP): GPUs of a tensor group that share each expert."
     )
@@ -400,13 +434,26 @@ class Execution(Model):
     )
     fused_attention: bool = Field(True, description="FlashAttention: no scores in memory, the masked half skipped.")
     attention: Literal["bf16", "fp8"] = Field("bf16", description="Arithmetic of the core of attention.")
-    cuda_graphs: bool = Field(
-        False, description="Whether a whole iteration is one CUDA graph, so that no kernel waits for the host."
+    cuda_graphs: bool | Literal["partial"] = Field(
+        False,
+        description="Whether a whole iteration is one CUDA graph, so that no kernel waits for the host; partial: "
+        "attention and routing are graphs, and experts are started one by one.",
     )
     overlap_tensor: bool = Field(True, description="Whether tensor-parallel communication overlaps with computing.")
     overlap_data: bool = Field(True, description="Whether data-parallel communication overlaps with computing.")
     overlap_expert: bool = Field(
         False, description="Whether the expert all-to-all overlaps with the computing of another microbatch (DualPipe)."
+    )
+    expert_imbalance: float = Field(
+        1.0,
+        ge=1,
+        description="Tokens of the busiest expert rank over the mean; 1 is balanced routing, as in benchmarks.",
+    )
+    expert_capacity: float | None = Field(
+        None,
+        gt=0,
+        description="Capacity factor: tokens beyond so many times an expert's mean share are dropped, and fewer are "
+        "padded to it; without it none is dropped.",
     )
 
     @model_validator(mode="after")
@@ -420,12 +467,24 @@ class Execution(Model):
     def _options_agree(self) -> Self:
         if self.recompute_layers is not None and self.recompute != "full":
             raise RuleError(("recompute_layers",), "is for recompute: full; a list of modules names what to recompute")
+        if self.expert_capacity is not None and self.expert_imbalance != 1:
+            message = "says nothing where expert_capacity drops or pads each expert's tokens; leave out one of both"
+            raise RuleError(("expert_imbalance",), message)
         if isinstance(self.recompute, tuple) and len({*self.recompute}) != len(self.recompute):
             raise RuleError(("recompute",), "names a module twice")
         if self.offload_layers and self.recompute == "full" and self.recompute_layers is None:
             message = "recompute: full keeps no activations to offload; give recompute_layers, or leave out one of both"
             raise RuleError(("offload_layers",), message)
         return self
+
+
+class Lora(Model):
+    """Low-rank adapters beside frozen weights (LoRA, arXiv 2106.09685)."""
+
+    rank: Count = Field(gt=0, description="Rank of the adapters.")
+    modules: Literal["attention", "all"] = Field(
+        "attention", description="What has adapters: attention, or feed-forward parts too (experts have none)."
+    )
 
 
 class SoftwareSpec(Model):
@@ -492,6 +551,9 @@ class JobSpec(Model):
     )
     batch: Batch | None = Field(None, description="The global batch; needed for tokens and steps.")
     parallelism: Parallelism | None = Field(None, description="Layout; its product must be the number of GPUs.")
+    lora: Lora | None = Field(
+        None, description="Fine-tuning with adapters: weights are frozen and have neither gradients nor moments."
+    )
     execution: Execution = Field(
         default_factory=lambda: Execution.model_validate({}), description="How a step is executed."
     )

@@ -110,7 +110,10 @@ class Link(NamedTuple):
 
 
 class Links(NamedTuple):
-    """The links of each kind of group; ``data`` are the ranks that reduce gradients together."""
+    """The links of each kind of group.
+
+    ``data`` are the ranks that reduce gradients together, ``ulysses`` the context ranks that exchange heads.
+    """
 
     tensor: Link
     context: Link
@@ -118,6 +121,7 @@ class Links(NamedTuple):
     pipeline: Link
     data: Link
     expert_data: Link
+    ulysses: Link
 
     def with_network(self, share: float) -> Links:
         """Return the links with only a share of the NICs' bandwidth left [-]."""
@@ -153,17 +157,18 @@ def ideal_links(
             stride *= sizes[name]
         return Link(scale_up) if ranks == group else Link(scale_up, network, ranks)
 
-    covers = work.expert_covers
+    covers, context = work.expert_covers, link("context")
     rest: tuple[GroupKind, ...] = tuple(kind for kind in ("tensor", "context", "data") if kind not in covers)
     experts = link(*covers)
     return Links(
         tensor=link("tensor"),
-        context=link("context")._replace(ranks=1),
+        context=context._replace(ranks=1),
         expert=experts._replace(ranks=min(experts.ranks, work.expert)),
         pipeline=link("pipeline")._replace(ranks=1),
         data=link("context", "expert", "data"),
         # The ranks that hold the same experts differ in all that experts are not spread over.
         expert_data=link(*rest),
+        ulysses=context.of_part(work.ulysses, work.context),
     )
 
 
@@ -225,8 +230,8 @@ class Constants:
         Share of the memory's bandwidth that the optimizer and reads of weights reach [-].
     optimizer
         Bytes that the optimizer moves for each parameter [B].
-    expert_gemm
-        Efficiency of experts' matrix products relative to dense ones [-].
+    expert_touches
+        Times that each byte of tokens' copies for experts is read or written per pass [-].
     expert_launch
         What experts add to the launch time of a layer and pass: routing, sorting tokens, many small kernels [s].
     overhead
@@ -250,6 +255,6 @@ class Constants:
     shard_cover: float = 0.8
     memory: float = 0.8
     optimizer: float = 30.0
-    expert_gemm: float = 0.8
+    expert_touches: float = 6.0
     expert_launch: float = 0.5e-3
     overhead: float = 30e-3

@@ -16,7 +16,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from sim.steps.memory import INPUT_BYTES, activations
-from sim.steps.time import all_to_all, cheap_again, parameters_per_gpu, passes, rate, stages
+from sim.steps.time import (
+    all_to_all,
+    cheap_again,
+    heads_exchange,
+    launch_time,
+    parameters_per_gpu,
+    rate,
+    stages,
+    trained_per_gpu,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -192,26 +201,44 @@ def _layer(plan: StepPlan, count: float, *, experts: bool) -> Iterator[Kernel]:
     """Yield what a layer does for a microbatch; `count` is layers times microbatches [-]."""
     work = plan.work
     name = "experts" if experts else "dense"
-    for product in _products(work, experts=experts):
-        yield from _passes(replace(product, layer=name, count=count, precision=work.precision), work)
+    for product in products_of(work, experts=experts):
+        each = replace(product, layer=name, count=count * product.count, precision=work.precision)
+        yield from _passes(each, work)
+    if work.shape.lora:
+        # All adapters of a layer together: both products of each, as wide as their inputs and outputs.
+        wide = work.shape.adapters(experts=experts) / work.shape.lora / work.tensor
+        adapters = Kernel(
+            name, "forward", "adapters", "gemm", "gemm", count, "bf16", work.tokens, work.shape.lora, wide
+        )
+        for direction in ("forward", "input gradient", "weight gradient"):
+            yield replace(adapters, direction=direction)
     yield from _attention(work, name, count)
     yield from _elementwise(plan, name, count, experts=experts)
     yield from _exchanges(work, name, count, experts=experts)
     if plan.breakdown.launch:
-        constants = plan.machine.constants
-        wait = passes(work) * (constants.launch + (constants.expert_launch if experts else 0.0))
+        wait = launch_time(work, plan.machine.constants, float(experts))
         yield Kernel(name, "all", "host launch", "wait", "launch", count, alone=wait)
 
 
-def _products(work: Workload, *, experts: bool) -> Iterator[Kernel]:
-    """Yield the products of the forward pass with weights: m tokens, n outputs and k inputs."""
+def products_of(work: Workload, *, experts: bool) -> Iterator[Kernel]:
+    """Yield the products of the forward pass with weights: m tokens, n outputs and k inputs; counts are of a layer."""
     shape, ranks, tokens = work.shape, work.tensor, work.tokens
     hidden, low = shape.hidden, shape.latent
 
-    def product(name: str, m: float, n: float, k: float, groups: float = 1.0) -> Kernel:
-        return Kernel("", "forward", name, "gemm", "gemm", 0.0, m=m, n=n, k=k, groups=groups)
+    def product(name: str, m: float, n: float, k: float, groups: float = 1.0, share: float = 1.0) -> Kernel:
+        return Kernel("", "forward", name, "gemm", "gemm", share, m=m, n=n, k=k, groups=groups)
 
-    if low is None:
+    mixer = shape.mixer
+    if mixer is not None:
+        there = shape.recurrent / shape.layers
+        wide = 2 * mixer.inner + 2 * mixer.groups * mixer.state + mixer.heads
+        yield product("state in", tokens, wide / ranks, hidden, share=there)
+        yield product("state out", tokens, hidden, mixer.inner / ranks, share=there)
+        qkv = (shape.heads + 2 * shape.kv_heads) * shape.head_width
+        if there < 1:
+            yield product("qkv", tokens, qkv / ranks, hidden, share=1 - there)
+            yield product("proj", tokens, hidden, shape.heads * shape.head_width / ranks, share=1 - there)
+    elif low is None:
         yield product("qkv", tokens, (shape.heads + 2 * shape.kv_heads) * shape.head_width / ranks, hidden)
     else:
         # Every rank compresses its own part of the tokens.
@@ -219,7 +246,8 @@ def _products(work: Workload, *, experts: bool) -> Iterator[Kernel]:
         yield product("kv down", tokens / ranks, low.kv_rank + low.rotary, hidden)
         yield product("q up", tokens, shape.heads * (low.head + low.rotary) / ranks, low.query_rank)
         yield product("kv up", tokens, shape.heads * (low.head + low.value) / ranks, low.kv_rank)
-    yield product("proj", tokens, hidden, shape.attention_output / ranks)
+    if mixer is None:
+        yield product("proj", tokens, hidden, shape.attention_output / ranks)
     gates = shape.matrices - 1
     width: float = shape.ffn
     if experts:
@@ -227,10 +255,13 @@ def _products(work: Workload, *, experts: bool) -> Iterator[Kernel]:
         width = shape.experts.shared
         yield product("router", tokens / ranks, shape.experts.count, hidden)
         held = shape.experts.count / work.expert
-        met = tokens / ranks * shape.experts.active * work.expert_tensor / held
+        met = tokens / ranks * shape.experts.active * work.expert_load * work.expert_tensor / held
         inside = shape.experts.ffn / work.expert_tensor
-        yield product("expert fc1", met, gates * inside, hidden, held)
-        yield product("expert fc2", met, hidden, inside, held)
+        if shape.experts.latent:
+            yield product("latent down", tokens / ranks, shape.expert_hidden, hidden)
+            yield product("latent up", tokens / ranks, hidden, shape.expert_hidden)
+        yield product("expert fc1", met, gates * inside, shape.expert_hidden, held)
+        yield product("expert fc2", met, shape.expert_hidden, inside, held)
     if width:
         kind = "shared " if experts else ""
         yield product(f"{kind}fc1", tokens, gates * width / ranks, hidden)
@@ -248,7 +279,8 @@ def _passes(product: Kernel, work: Workload) -> Iterator[Kernel]:
     m, n, k = product.m, product.n, product.k
     yield product
     yield replace(product, direction="input gradient", n=k, k=n)
-    yield replace(product, direction="weight gradient", m=n, n=k, k=m)
+    if not work.shape.lora:
+        yield replace(product, direction="weight gradient", m=n, n=k, k=m)
     again = work.whole_again + sum(product.name in _AGAIN.get(module, ()) for module in work.again)
     if again:
         yield replace(product, direction="recompute", count=again * product.count)
@@ -266,7 +298,8 @@ def _attention(work: Workload, layer: str, count: float) -> Iterator[Kernel]:
     """Yield the core of attention: its passes are those of `sim.steps.time`, half a pass more backward where fused."""
     shape = work.shape
     half = 0.5 if work.fused_attention else 1.0
-    flop = 2 * work.tokens * work.sequence * shape.attention_width * half / work.tensor
+    flop = 2 * work.tokens * shape.scored(work.sequence) * shape.attention_width * half / work.tensor
+    flop += work.tokens * shape.scan_flop / work.tensor
     heads = shape.heads * work.microbatch / work.tensor
     queries = work.sequence / work.context
     low = shape.latent
@@ -295,12 +328,14 @@ def _elementwise(plan: StepPlan, layer: str, count: float, *, experts: bool) -> 
     kept = activations(work.shape, work.sequence, experts=experts, fused=work.fused_elementwise)
     parts = [
         ("norm and residual", constants.touches * kept.whole / work.split),
-        ("rotation and activation", constants.touches * kept.divided / work.tensor),
+        ("rotation and activation", constants.touches * (kept.divided - kept.copies) / work.tensor),
+        ("expert permute and activation", constants.expert_touches * work.expert_load * kept.copies / work.tensor),
         ("softmax", 0.0 if work.fused_attention else constants.score_touches * kept.scores / work.tensor),
     ]
     again = work.whole_again + cheap_again(work, experts=experts)
+    backward = 1 if work.shape.lora else 2
     for name, part in parts:
-        for direction, times, calls in (("forward", 1, 1.0), ("backward", 2, 1.0), ("recompute", 1, again)):
+        for direction, times, calls in (("forward", 1, 1.0), ("backward", backward, 1.0), ("recompute", 1, again)):
             if part and calls:
                 size = times * part * work.tokens
                 yield Kernel(
@@ -320,15 +355,24 @@ def _exchanges(work: Workload, layer: str, count: float, *, experts: bool) -> It
                 yield _collective(layer, direction, name, "tensor", 2 * calls * count, token, work.tensor)
         if work.context > 1:
             sent = more * 2 * work.tokens * work.shape.kv_width / work.tensor
-            rounds = calls * count * (work.context - 1)
-            yield _collective(layer, direction, "send-receive keys and values", "context", rounds, sent, work.context)
+            rounds = calls * count * (work.context // work.ulysses - 1)
+            sent *= work.copied_heads
+            if rounds:
+                yield _collective(
+                    layer, direction, "send-receive keys and values", "context", rounds, sent, work.context
+                )  # fmt: skip
+            if work.ulysses > 1:
+                heads = work.tokens * work.head_values
+                yield _collective(
+                    layer, direction, "all-to-all heads", "context", 2 * calls * count, heads, work.ulysses
+                )
     mixture = work.shape.experts
     if not experts or mixture is None:
         return
     if not work.whole_again and "experts" in work.again:
         directions.append(("recompute", 1.0, 1.0))
     for direction, calls, _ in directions:
-        message = token * mixture.active / work.tensor
+        message = 2 * work.tokens * work.shape.expert_hidden * mixture.active / work.tensor
         if work.expert > 1:
             yield _collective(layer, direction, "all-to-all", "expert", 2 * calls * count, message, work.expert)
         if work.expert_tensor > 1:
@@ -353,11 +397,14 @@ def _between_stages(work: Workload) -> Iterator[Kernel]:
 
 def _replicas(work: Workload) -> Iterator[Kernel]:
     """Yield what data-parallel ranks exchange: gradients, and parameters where state is divided."""
-    shared, experts = parameters_per_gpu(work)
-    for of, parameters, ranks in (("", shared, work.data_ranks), (" experts", experts, work.expert_replicas)):
+    kinds = zip(
+        ("", " experts"), parameters_per_gpu(work), trained_per_gpu(work), (work.data_ranks, work.expert_replicas),
+        strict=True,
+    )  # fmt: skip
+    for of, parameters, trained, ranks in kinds:
         if ranks == 1 or not parameters:
             continue
-        gradients, held = parameters * work.reduced_bytes, parameters * INPUT_BYTES[work.precision]
+        gradients, held = trained * work.reduced_bytes, trained * INPUT_BYTES[work.precision]
         if work.sharding == "none":
             yield _collective("step", "update", f"all-reduce gradients{of}", "data", 1, gradients, ranks)
             continue
@@ -440,6 +487,8 @@ def _moved(row: Kernel, plan: StepPlan, benchmarks: Benchmarks) -> Kernel:
     name, mixed = row.name.partition(" ")[0], row.name.endswith("experts")
     if mixed:
         link = links.expert_data if row.term == "data" else links.tensor
+    if row.name == "all-to-all heads":
+        link = links.ulysses
     if row.term == "data" and work.sharding == "parameters":
         copies = work.expert_replicas if mixed else work.data_ranks
         if name == "all-reduce":
@@ -450,7 +499,10 @@ def _moved(row: Kernel, plan: StepPlan, benchmarks: Benchmarks) -> Kernel:
             link = link.of_part(row.ranks, copies)
     ways = 2.0 if name == "all-reduce" else 1.0
     sent = row.size if name == "send-receive" else ways * (row.ranks - 1) / row.ranks * row.size
-    moving = all_to_all(work, links, constants) if name == "all-to-all" else sent / rate(link, constants)
+    moving = sent / rate(link, constants)
+    if name == "all-to-all":
+        exchange = heads_exchange if row.term == "context" else all_to_all
+        moving = exchange(work, links, constants)
     measured = benchmarks.collectives.get(name, {}) if not link.network else {}
     fastest = link.scale_up if not link.network else min(link.scale_up, link.ranks * link.network)
     # Of more ranks than were measured: as the most of them.

@@ -25,11 +25,14 @@ class Activations(NamedTuple):
         What tensor ranks divide among them [B].
     scores
         Scores of attention, which tensor ranks divide; nothing where attention is fused [B].
+    copies
+        Of what is divided, what is kept of the token's copies for experts [B].
     """
 
     whole: float
     divided: float
     scores: float
+    copies: float
 
 
 INPUT_BYTES = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0, "nvfp4": 0.5}
@@ -70,24 +73,26 @@ def activations(
     what products keep.
     """
     dropped, narrow = set(again), INPUT_BYTES[precision]
-    width, copies = 0.0 if "mlp" in dropped else float(shape.ffn), 0
+    width, copies, inner = 0.0 if "mlp" in dropped else float(shape.ffn), 0, 0.0
     if experts:
         assert shape.experts is not None, "only a model with experts has layers with experts"
         width = 0.0 if "shared_experts" in dropped else float(shape.experts.shared)
         if "experts" not in dropped:
-            width, copies = width + shape.experts.active * shape.experts.ffn, shape.experts.active
+            copies, inner = shape.experts.active, float(shape.experts.active * shape.experts.ffn)
     sorted_tokens = (0.0 if "dispatch" in dropped else narrow) + (2.0 if returned else 0.0)
     attention = 2 * (shape.attention_kept_low if "up_projection" in dropped else shape.attention_kept)
     attention += shape.attention_output * narrow if narrow < INPUT_BYTES["bf16"] else 0.0
     if not fused:
         attention += 2 * (shape.heads + shape.kv_heads) * shape.head_width if shape.latent is None else 0.0
     apart = 2 if shape.gated and not fused and "activation" not in dropped else 0
-    inside = (2 * (shape.matrices - 1) + apart + (0.0 if "activation" in dropped else narrow)) * width
+    inside = 2 * (shape.matrices - 1) + apart + (0.0 if "activation" in dropped else narrow)
+    of_copies = inside * inner + sorted_tokens * copies * shape.expert_hidden
     masks = 0 if shape.gated else 2
     return Activations(
         (4 + masks + (0.0 if "norm" in dropped else 2 * narrow)) * shape.hidden,
-        attention + inside + sorted_tokens * copies * shape.hidden,
+        attention + inside * width + of_copies,
         0.0 if "attention" in dropped else 5.0 * shape.heads * sequence,
+        of_copies,
     )
 
 
@@ -133,13 +138,13 @@ class MemoryUse(NamedTuple):
 
 
 def checkpoint_size(shape: ModelShape) -> float:
-    """Return the size of a checkpoint that training can go on from, 14 B per parameter [B].
+    """Return the size of a checkpoint that training can go on from, 14 B per parameter that is trained [B].
 
     References
     ----------
     MLPerf Storage, submission guidelines, table 2: Llama 3 8B, 70B and 405B come to 13.9 to 14.0 B per parameter.
     """
-    return CHECKPOINT_BYTES * shape.parameters
+    return CHECKPOINT_BYTES * shape.trained_parameters
 
 
 class Stage(NamedTuple):
@@ -217,7 +222,8 @@ def _mean_layer(work: Workload) -> float:
             options: Any = {"again": work.again, "precision": work.precision, "fused": work.fused_elementwise}
             kept = activations(shape, work.sequence, experts=experts, returned=False, **options)
             scores = 0.0 if work.fused_attention else kept.scores
-            total += count * (kept.whole / work.split + (kept.divided + scores) / work.tensor)
+            more = (work.expert_load - 1) * kept.copies
+            total += count * (kept.whole / work.split + (kept.divided + scores + more) / work.tensor)
     if work.keep_gathered:
         total += 2 * INPUT_BYTES[work.precision] * shape.hidden * (1 - 1 / work.split) * shape.all_layers
     return total / shape.all_layers
@@ -238,19 +244,23 @@ def _of_stage(work: Workload, stage: Stage) -> MemoryUse:
     copies = min(ranks, work.expert_replicas)
     divided = shared / ranks + experts / copies
     whole = shared + experts
+    trained, own = whole, divided
+    if shape.lora:
+        trained = shape.adapter_parameters * share / work.tensor
+        own = trained / ranks
     # Of what is divided as a whole two layers at a time are gathered: the one that is computed with and the next.
     two = min(1.0, 2 / max(stage.layers, 1.0))
     if work.sharding == "gradients" and work.virtual > 1:
         two = 1 / work.virtual  # the model chunk of this round
     others = (1 - divided / whole) * (whole - tables * shape.embedding / work.tensor) * two
-    weights, gradients = WEIGHT * whole, work.gradient_bytes * whole
+    weights, gradients = WEIGHT * whole, work.gradient_bytes * trained
     if work.sharding == "parameters":
         weights = WEIGHT * (divided + others)
     if work.sharding in ("gradients", "parameters"):
-        gradients = work.gradient_bytes * (divided + others)
+        gradients = work.gradient_bytes * (own if shape.lora else divided + others)
     state = 0.0 if work.offload_optimizer else MASTER + 2 * STATE_BYTES[work.moments]
     logits = LOSS_BYTES[work.loss] * work.tokens * shape.vocabulary / work.tensor if stage.last else 0.0
-    optimizer = state * (whole if work.sharding == "none" else divided)
+    optimizer = state * (trained if work.sharding == "none" else own)
     return MemoryUse(weights, gradients, optimizer, activation_memory(work, stage), logits, RESERVE)
 
 

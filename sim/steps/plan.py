@@ -245,6 +245,7 @@ def groupings(base: Workload, bounds: Bounds) -> Iterator[Workload]:
                         base,
                         tensor=tensor,
                         context=context,
+                        ulysses=gcd(base.ulysses, context),
                         pipeline=pipeline,
                         data=data,
                         expert=expert,

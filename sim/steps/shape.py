@@ -33,6 +33,41 @@ class LatentAttention:
 
 
 @dataclass(frozen=True, slots=True)
+class StateSpace:
+    """State-space layers in place of attention, as in Mamba-2 (arXiv 2405.21060, section 8).
+
+    Parameters
+    ----------
+    inner, state
+        Width inside, over all heads, and numbers that each of these channels keeps of a sequence [-].
+    groups, heads
+        Groups of channels that share what is written and read, and heads, with a step size each [-].
+    """
+
+    inner: int
+    state: int
+    groups: int
+    heads: int
+
+    def parameters(self, hidden: int) -> float:
+        """Return the parameters of both projections [-]; the short convolution is left out."""
+        return float(hidden * (3 * self.inner + 2 * self.groups * self.state + self.heads))
+
+    @property
+    def kept(self) -> float:
+        """Values of a token that are kept: gate and inputs before and after the convolution, and the output [-]."""
+        return 4.0 * self.inner + 4.0 * self.groups * self.state + self.heads
+
+    @property
+    def scan_flop(self) -> float:
+        """FLOP of a token between the projections, forward: 7 for each number of the state [FLOP].
+
+        As github NVIDIA/Megatron-LM counts (``mamba_layer_flops``).
+        """
+        return 7.0 * self.inner * self.state
+
+
+@dataclass(frozen=True, slots=True)
 class Experts:
     """The feed-forward part of layers in which each token meets a few of many experts.
 
@@ -48,6 +83,8 @@ class Experts:
         Layers that have no experts; they come first [-].
     domains
         Scale-up domains that a token is sent to at most, where routing is limited so [-]; 0 for any.
+    latent
+        Width that tokens are projected to on their way to experts [-]; 0 for that of the hidden state.
     """
 
     count: int
@@ -56,6 +93,7 @@ class Experts:
     shared: int = 0
     dense_layers: int = 0
     domains: int = 0
+    latent: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,6 +116,11 @@ class ModelShape:
         Tokens that layers with sliding-window attention look back on, and how many of the layers have it [-].
     recurrent, state
         Layers with linear attention, and the numbers that each keeps of a sequence in place of keys and values [-].
+    mixer
+        What recurrent layers have in place of attention, where that is a state space.
+    lora, lora_everywhere
+        Rank of low-rank adapters beside frozen weights, 0 where all weights are trained [-]; whether feed-forward parts
+        have them too, and not attention alone.
     depths
         Modules that predict tokens further ahead (arXiv 2412.19437, section 2.2): each one more layer, a joining
         matrix of 2 h x h, and one more pass through the logits [-].
@@ -104,7 +147,10 @@ class ModelShape:
     windowed: int = 0
     recurrent: int = 0
     state: int = 0
+    mixer: StateSpace | None = None
     depths: int = 0
+    lora: int = 0
+    lora_everywhere: bool = False
     title: str = ""
     source: str = ""
 
@@ -118,13 +164,18 @@ class ModelShape:
         """Width of a head [-]."""
         return self.head or self.hidden / self.heads
 
+    def _mean(self, plain: float, recurrent: float) -> float:
+        """Return the mean over layers with attention and those with a state space."""
+        return plain + (recurrent - plain) * self.recurrent / self.layers
+
     @cached_property
     def attention_parameters(self) -> float:
-        """Parameters of the attention of one layer [-]."""
+        """Parameters of the attention of one layer, or of what it has in its place, their mean [-]."""
         h, a = self.hidden, self.heads
         low = self.latent
         if low is None:
-            return 2 * h * (a + self.kv_heads) * self.head_width
+            plain = 2 * h * (a + self.kv_heads) * self.head_width
+            return self._mean(plain, self.mixer.parameters(h)) if self.mixer is not None else plain
         queries = h * low.query_rank + low.query_rank * a * (low.head + low.rotary)
         keys_values = h * (low.kv_rank + low.rotary) + low.kv_rank * a * (low.head + low.value)
         return queries + keys_values + a * low.value * h
@@ -150,13 +201,20 @@ class ModelShape:
         """Values of a token's queries, keys, values and attention output in one layer [-]."""
         low = self.latent
         if low is None:
-            return 2 * (self.heads + self.kv_heads) * self.head_width
+            plain = 2 * (self.heads + self.kv_heads) * self.head_width
+            return self._mean(plain, self.mixer.kept) if self.mixer is not None else plain
         return 2 * self.heads * (low.head + low.rotary + low.value)
 
     @cached_property
     def attention_output(self) -> float:
         """Values that the heads of a layer return of a token [-]."""
-        return self.heads * (self.latent.value if self.latent is not None else self.head_width)
+        plain = self.heads * (self.latent.value if self.latent is not None else self.head_width)
+        return self._mean(plain, self.mixer.inner) if self.mixer is not None else plain
+
+    @cached_property
+    def scan_flop(self) -> float:
+        """FLOP of a token in the state spaces of a mean layer, forward, without their projections [FLOP]."""
+        return self._mean(0.0, self.mixer.scan_flop) if self.mixer is not None else 0.0
 
     @cached_property
     def attention_kept_low(self) -> float:
@@ -217,13 +275,19 @@ class ModelShape:
     @cached_property
     def expert(self) -> float:
         """Parameters of one expert [-]; 0 without experts."""
-        return self._feed_forward(self.experts.ffn) if self.experts is not None else 0.0
+        return self.matrices * self.expert_hidden * self.experts.ffn if self.experts is not None else 0.0
+
+    @cached_property
+    def expert_hidden(self) -> int:
+        """Width of a token as experts get it [-]."""
+        return (self.experts.latent if self.experts is not None else 0) or self.hidden
 
     @cached_property
     def common_layer(self) -> float:
-        """Parameters of a layer with experts that are not its experts': attention, shared part and router [-]."""
+        """Parameters of a layer with experts that are not theirs: attention, shared part, router, projections [-]."""
         assert self.experts is not None
-        return self.attention_parameters + self.shared_part + self.hidden * self.experts.count
+        found = self.attention_parameters + self.shared_part + self.hidden * self.experts.count
+        return found + (2 * self.hidden * self.experts.latent if self.experts.latent else 0)
 
     @cached_property
     def all_layers(self) -> int:
@@ -274,6 +338,36 @@ class ModelShape:
         active = self.experts.active if self.experts is not None else 0
         return self.shared_parameters + self.expert_layers * active * self.expert
 
+    def adapters(self, *, experts: bool) -> float:
+        """Return the parameters of the adapters of a layer, rank x (inputs + outputs) of each matrix that has one [-].
+
+        Attention: one for queries, keys and values together, one for its output; the same of a feed-forward part, but
+        not of experts.
+        """
+        h, low = self.hidden, self.latent
+        inside = (self.heads + 2 * self.kv_heads) * self.head_width
+        if low is not None:
+            inside = low.query_rank + self.heads * (low.head + low.rotary) + low.query_rank
+            inside += 2 * low.kv_rank + low.rotary + self.heads * (low.head + low.value) + h
+        found = h + inside + self.attention_output + h
+        if self.lora_everywhere:
+            width = float(self.experts.shared) if experts and self.experts is not None else float(self.ffn)
+            found += (2 * h + self.matrices * width) if width else 0.0
+        return self.lora * found
+
+    @cached_property
+    def adapter_parameters(self) -> float:
+        """Parameters of all adapters [-]."""
+        if not self.lora:
+            return 0.0
+        dense, mixed = self.adapters(experts=False), self.adapters(experts=True)
+        return self.dense_layers * dense + self.expert_layers * mixed
+
+    @cached_property
+    def trained_parameters(self) -> float:
+        """Parameters that have gradients [-]."""
+        return self.adapter_parameters if self.lora else self.parameters
+
     @cached_property
     def logits_in_layers(self) -> float:
         """Parameters of all products with the vocabulary over those that a token meets in a mean layer [-]."""
@@ -290,7 +384,8 @@ def flop_per_token(shape: ModelShape, sequence: int, *, convention: Literal["cau
     .. math:: 3 (2 P_a + L s w + 2 h V)
 
     with the parameters of layers that a token meets P_a, and w the widths of keys and values over all heads (2 h in the
-    plain case). The backward pass counts twice the forward pass; a lookup of an embedding counts nothing.
+    plain case). The backward pass counts twice the forward pass; a lookup of an embedding counts nothing. Frozen
+    weights have no gradients: 2 for 3, and their adapters beside them.
 
     Parameters
     ----------
@@ -313,7 +408,11 @@ def flop_per_token(shape: ModelShape, sequence: int, *, convention: Literal["cau
     attention: float = (
         (1 if convention == "causal" else 2) * shape.scored(sequence) * shape.attention_width * shape.all_layers
     )
+    attention += shape.scan_flop * shape.layers
     logits = 2 * (1 + shape.depths) * shape.embedding
+    if shape.lora:
+        frozen = 2 * (2 * (shape.active_parameters - shape.embeddings) + logits)
+        return frozen + 3 * (attention + 2 * shape.adapter_parameters)
     return 3 * (2 * (shape.active_parameters - shape.embeddings) + attention + logits)
 
 

@@ -62,9 +62,7 @@ def layer_times(
     dense, mixed = work.shape.dense_layers, work.shape.expert_layers
     common = (
         _attention(work, chip, shares),
-        0.0
-        if work.cuda_graphs
-        else passes(work) * (constants.launch + constants.expert_launch * mixed / (dense + mixed)),
+        launch_time(work, constants, mixed / (dense + mixed)),
         _tensor(work, links, constants),
         _context(work, links, constants),
     )
@@ -78,16 +76,31 @@ def layer_times(
     return LayerTimes(gemm, attention, elementwise, launch, tensor, context, expert)
 
 
+def launch_time(work: Workload, constants: Constants, mixed: float) -> float:
+    """Return the time that kernels of a layer wait for their host [s]; `mixed` is the share of layers with experts.
+
+    A graph of the whole iteration leaves nothing of it, partial graphs a half of what experts add (assumed).
+    """
+    if work.cuda_graphs is True:
+        return 0.0
+    if work.cuda_graphs == "partial":
+        return passes(work) * 0.5 * constants.expert_launch * mixed
+    return passes(work) * (constants.launch + constants.expert_launch * mixed)
+
+
 def logits_time(work: Workload, chip: Accelerator, shares: Efficiencies) -> float:
     """Return the time of the product with the vocabulary, 6 T h V / t over what 16-bit products reach [s]."""
     shape = work.shape
-    flop = 6 * work.tokens * shape.hidden * shape.vocabulary / work.tensor
+    flop = (4 if shape.lora else 6) * work.tokens * shape.hidden * shape.vocabulary / work.tensor
     return (1 + shape.depths) * flop / (shares.logits * chip.peak["bf16"])
 
 
 def passes(work: Workload) -> float:
-    """Return the work of forward and backward pass, in forward passes: 3, and 1 for layers computed again [-]."""
-    return 3.0 + work.whole_again
+    """Return the work of forward and backward pass, in forward passes: 3, and 1 for layers computed again [-].
+
+    Frozen weights have no gradients, and what their products would read is not read: 2.
+    """
+    return 3.0 + work.whole_again - (1.0 if work.shape.lora else 0.0)
 
 
 def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Constants, *, experts: bool) -> float:
@@ -109,7 +122,7 @@ def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Co
         assert shape.experts is not None, "only a model with experts has layers with experts"
         met = work.tokens / work.tensor * shape.experts.active
         held = shape.experts.count / (work.expert * work.expert_tensor)
-        mixed = shape.expert * (2 * met / (constants.expert_gemm * peak) + held * reading)
+        mixed = shape.expert * (2 * met * work.expert_load / peak + held * reading)
         found, wide, width = found + mixed, "shared_experts", shape.experts.shared
     again = 0.0
     if "up_projection" in work.again:
@@ -118,6 +131,10 @@ def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Co
         again += shape.matrices * shape.hidden * width / work.tensor * (2 * work.tokens / peak + reading)
     if experts and "experts" in work.again:
         again += mixed
+    if shape.lora:
+        # Adapters are small products at 16 bits, forward and for both gradients.
+        adapters = 2 * work.tokens * shape.adapters(experts=experts) / work.tensor
+        again += (1 + passes(work)) * adapters / (shares.logits * chip.peak["bf16"])
     return passes(work) * found + again
 
 
@@ -132,17 +149,22 @@ def _attention(work: Workload, chip: Accelerator, shares: Efficiencies) -> float
     count = 3.0 + again + (0.5 if work.fused_attention else 0.0)
     half = 0.5 if work.fused_attention else 1.0
     flop: float = 2 * work.tokens * shape.scored(work.sequence) * shape.attention_width * half / work.tensor
+    flop += work.tokens * shape.scan_flop / work.tensor
     return count * flop / (shares.attention * chip.peak[work.attention])
 
 
 def _elementwise(work: Workload, chip: Accelerator, constants: Constants, *, experts: bool) -> float:
     """Return the time of what only moves memory: the inventory of activations, touched a few times per pass [s].
 
+    What is kept of a token's copies, one for each of its experts, is touched more often: sorted and padded on both ends
+    of their way, and weighed.
+
     To have all again that costs little is a pass through half of it; of some modules, through as much less as they drop
     less.
     """
     kept = activations(work.shape, work.sequence, experts=experts, fused=work.fused_elementwise)
-    moved = constants.touches * (kept.whole / work.split + kept.divided / work.tensor)
+    moved = constants.touches * (kept.whole / work.split + (kept.divided - kept.copies) / work.tensor)
+    moved += constants.expert_touches * work.expert_load * kept.copies / work.tensor
     if not work.fused_attention:
         moved += constants.score_touches * kept.scores / work.tensor
     return (passes(work) + cheap_again(work, experts=experts)) * work.tokens * moved / chip.memory_bandwidth
@@ -166,7 +188,12 @@ def _tensor(work: Workload, links: Links, constants: Constants) -> float:
 
     .. math:: r \left(\frac{2 (t - 1)}{t} \frac{2 T h}{B} + \alpha\right) (1 - o)
 
-    An all-reduce, or a reduce-scatter and an all-gather of the same bytes, after attention and feed-forward part.
+    An all-reduce, or a reduce-scatter and an all-gather of the same bytes, after attention and feed-forward part. What
+    runs beside computing writes to the memory of other GPUs, so nothing is hidden between scale-up domains.
+
+    References
+    ----------
+    github NVIDIA/TransformerEngine, ``initialize_ub``: overlap by user buffers is inside an NVLink domain.
     """
     ranks = work.tensor
     if ranks == 1:
@@ -174,20 +201,44 @@ def _tensor(work: Workload, links: Links, constants: Constants) -> float:
     moved = 2 * (ranks - 1) / ranks * 2 * work.tokens * work.shape.hidden
     each = moved / rate(links.tensor, constants) + constants.latency
     collectives = 4 + 2 * work.whole_again
-    return collectives * each * (1 - constants.tensor_hidden if work.overlap_tensor else 1.0)
+    hides = work.overlap_tensor and not links.tensor.network
+    return collectives * each * (1 - constants.tensor_hidden if hides else 1.0)
 
 
 def _context(work: Workload, links: Links, constants: Constants) -> float:
     r"""Return the time that context ranks wait for keys and values: of a ring, 12 (c - 1) T h_k / t bytes over B [s].
 
     Forward each rank sends keys and values (2 T h_k values of 2 B) on c - 1 times; backward twice as much. With full
-    recomputation they go forward twice.
+    recomputation they go forward twice. Where u of them exchange heads the ring has c / u ranks; before and after
+    attention an all-to-all, forward and backward, that nothing hides.
+
+    References
+    ----------
+    "DeepSpeed Ulysses", arXiv 2309.14509, section 3; hierarchical context parallelism: github NVIDIA/Megatron-LM
+    (``hierarchical_context_parallel_sizes``).
     """
     if work.context == 1:
         return 0.0
     rounds = 6 + 2 * work.whole_again
-    moved = rounds * (work.context - 1) * work.tokens * work.shape.kv_width / work.tensor
-    return moved / rate(links.context, constants) * (1 - constants.context_hidden)
+    moved = rounds * (work.context // work.ulysses - 1) * work.tokens * work.shape.kv_width / work.tensor
+    found = moved * work.copied_heads / rate(links.context, constants) * (1 - constants.context_hidden)
+    if work.ulysses == 1:
+        return found
+    each = heads_exchange(work, links, constants) + constants.latency
+    return found + 2 * (2 + work.whole_again) * each
+
+
+def heads_exchange(work: Workload, links: Links, constants: Constants) -> float:
+    """Return the time of one of two all-to-alls of a pass of attention, without its start [s].
+
+    Each moves half of the values, of 2 B; the slower of the ways inside a domain and out of it counts.
+    """
+    ranks, link = work.ulysses, links.ulysses
+    sent = work.tokens * work.head_values
+    inside = sent * (ranks - 1) / ranks / (constants.scale_up * link.scale_up)
+    if not link.network:
+        return inside
+    return max(inside, sent * (1 - link.ranks / ranks) / (constants.network * link.network))
 
 
 def _expert(work: Workload, links: Links, constants: Constants) -> float:
@@ -203,8 +254,8 @@ def _expert(work: Workload, links: Links, constants: Constants) -> float:
     if work.expert > 1:
         seconds = all_to_all(work, links, constants) + constants.latency
     if work.expert_tensor > 1:
-        token = 2 * work.tokens * work.shape.hidden / work.tensor
-        gathered = token * experts.active * (work.expert_tensor - 1)
+        token = 2 * work.tokens * work.shape.expert_hidden / work.tensor
+        gathered = token * experts.active * work.expert_load * (work.expert_tensor - 1)
         seconds += gathered / rate(links.tensor, constants) + constants.latency
     exchanges = 4 + 2 * max(work.whole_again, "experts" in work.again)
     return exchanges * seconds
@@ -213,12 +264,13 @@ def _expert(work: Workload, links: Links, constants: Constants) -> float:
 def all_to_all(work: Workload, links: Links, constants: Constants) -> float:
     """Return the time of one exchange between expert ranks, without its start [s].
 
-    Each sends 2 T h k / t bytes, of which a share (e - 1) / e leaves the GPU. Between domains a token goes once to each
-    domain in which it has experts, through the GPU's own NIC; the slower of the two ways counts.
+    Each sends 2 T h k / t bytes, the busiest one more, of which a share (e - 1) / e leaves the GPU. Between domains a
+    token goes once to each domain in which it has experts, through the GPU's own NIC; the slower of the two ways
+    counts.
     """
     experts, ranks = work.shape.experts, work.expert
     assert experts is not None, "only a model with experts has expert ranks"
-    token = 2 * work.tokens * work.shape.hidden / work.tensor
+    token = 2 * work.tokens * work.expert_load * work.shape.expert_hidden / work.tensor
     local, network, inside = links.expert
     seconds = token * experts.active * (ranks - 1) / ranks / (constants.scale_up * local)
     if network:
@@ -321,7 +373,7 @@ def stages(work: Workload, machine: Machine) -> Stages:
     layers, head = (last, logits) if is_last else (most, 0.0)
     # Of n passes one is for the gradients of weights, and it has matrix products alone.
     mean = work.shape.all_layers / work.pipeline
-    weights = layer.gemm / passes(work) * mean
+    weights = 0.0 if work.shape.lora else layer.gemm / passes(work) * mean
     other = mean * each + logits / work.pipeline
     if work.overlap_expert:
         # Behind tokens on their way the passes take equally long, whatever they compute.
@@ -342,6 +394,8 @@ def breakdown(work: Workload, machine: Machine) -> Breakdown:
         handover = count * 2 * work.virtual * send * (1 - hidden)
         bubble = (work.pipeline - 1) * (_fill(work, found) + 2 * send)
     pipeline = count * found.slowest + handover + bubble
+    # Gradients and parameters go along while a stage waits for the host's memory, too.
+    waits = _offload(work, machine, found.slowest)
     layer = LayerTimes(*(count * found.layers * term for term in found.layer))
     return Breakdown(
         gemm=layer.gemm,
@@ -354,8 +408,8 @@ def breakdown(work: Workload, machine: Machine) -> Breakdown:
         expert=layer.expert,
         pipeline=handover,
         bubble=bubble,
-        data=_exposed(work, machine, found.slowest, pipeline),
-        offload=_offload(work, machine, found.slowest),
+        data=_exposed(work, machine, found.slowest + waits / count, pipeline + waits),
+        offload=waits,
         optimizer=_optimizer(work, machine),
         overhead=constants.overhead,
     )
@@ -385,6 +439,13 @@ def parameters_per_gpu(work: Workload) -> tuple[float, float]:
     )
 
 
+def trained_per_gpu(work: Workload) -> tuple[float, float]:
+    """Return those of them that have gradients [-]: all, or adapters."""
+    if work.shape.lora:
+        return work.shape.adapter_parameters / (work.tensor * work.pipeline), 0.0
+    return parameters_per_gpu(work)
+
+
 def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) -> float:
     r"""Return the data-parallel traffic that computing does not hide [s].
 
@@ -396,7 +457,7 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
     # What goes along with the work of the whole pipeline, and what only after the last microbatch of a stage.
     early = late = 0.0
     if work.sharding == "parameters":
-        early = work.reductions * (_reduced(work, machine, 4.0 + reduced) + _starts(work, machine, 3))
+        early = work.reductions * (_reduced(work, machine, reduced, gathered=4.0) + _starts(work, machine, 3))
         if 0 < work.shard_ranks < work.data_ranks:
             early += _between_copies(work, machine)
     elif work.sharding == "none":
@@ -408,16 +469,25 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
             early = (work.reductions - 1) * (_reduced(work, machine, reduced) + _starts(work, machine, 1))
     if not work.overlap_data:
         return early + late
-    hidden = max(constants.shard_floor * early, early - constants.shard_cover * pipeline)
+    # What goes with the last microbatch hides behind that one, and what went before behind the others.
+    others = pipeline - stage if late else pipeline
+    hidden = max(constants.shard_floor * early, early - constants.shard_cover * others)
     return hidden + max(constants.data_floor * late, late - constants.data_cover * stage)
 
 
-def _reduced(work: Workload, machine: Machine, size: float) -> float:
-    """Return the time to move `size` bytes of each parameter through the groups that share it [s]."""
+def _reduced(work: Workload, machine: Machine, size: float, gathered: float = 0.0) -> float:
+    """Return the time to move bytes of each parameter through the groups that share it [s].
+
+    `size` of those that are trained, `gathered` of frozen ones too.
+    """
     constants, found = machine.constants, 0.0
-    for parameters, ranks, copies, link in _shared(work, machine.links):
+    trained = trained_per_gpu(work)
+    for of_kind, (parameters, ranks, copies, link) in zip(trained, _shared(work, machine.links), strict=False):
         own = link.of_part(ranks, copies)
-        found += (ranks - 1) / ranks * size * parameters / rate(own, constants)
+        moved = (size + gathered) * parameters
+        if work.shape.lora:
+            moved = size * of_kind + gathered * parameters
+        found += (ranks - 1) / ranks * moved / rate(own, constants)
     return found
 
 
@@ -433,7 +503,8 @@ def _starts(work: Workload, machine: Machine, collectives: int) -> float:
 def _between_copies(work: Workload, machine: Machine) -> float:
     """Return the time of the all-reduce between groups that hold replicas of divided parameters [s]."""
     found = 0.0
-    for parameters, ranks, copies, link in _shared(work, machine.links):
+    trained = trained_per_gpu(work)
+    for parameters, (_, ranks, copies, link) in zip(trained, _shared(work, machine.links), strict=False):
         groups = copies // ranks
         own = link._replace(ranks=max(1, link.ranks // ranks)) if link.network else link
         moved = 2 * (groups - 1) / groups * work.reduced_bytes * parameters / ranks
@@ -462,7 +533,7 @@ def _optimizer(work: Workload, machine: Machine) -> float:
 
 def _own_parameters(work: Workload) -> float:
     """Return the parameters that a GPU updates [-]."""
-    shared, experts = parameters_per_gpu(work)
+    shared, experts = trained_per_gpu(work)
     if work.sharding != "none":
         ranks = work.shard_ranks or work.data_ranks
         shared, experts = shared / ranks, experts / min(ranks, work.expert_replicas)

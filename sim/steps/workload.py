@@ -128,8 +128,13 @@ class Workload:
         Arithmetic of the matrix products; logits stay at 16 bits, and attention unless it is said.
     schedule
         Order of the pipeline's passes.
+    ulysses
+        Context ranks that exchange tokens for heads, so that each attends to whole sequences with a part of the heads;
+        more than these pass keys and values on in a ring [-].
     expert_tensor
         Ranks of a tensor group that share each expert [-].
+    expert_load
+        Tokens of the busiest expert rank over the mean [-]; with dropped tokens, the capacity of an expert over it.
     first_layers, last_layers
         Layers of the first and of the last stage where they are stated [-]; 0 for an even split.
     recompute
@@ -162,7 +167,8 @@ class Workload:
     attention
         Arithmetic of the core of attention.
     cuda_graphs
-        Whether a whole iteration is recorded once and started as one, so that no kernel waits for the host.
+        Whether a whole iteration is recorded once and started as one, so that no kernel waits for the host; or partial
+        ones, of attention and routing.
     overlap_tensor, overlap_data, overlap_expert
         Whether tensor-parallel traffic, data-parallel traffic, and that of tokens on their way to experts and back run
         beside computing; the last beside that of another microbatch, as DualPipe does.
@@ -183,7 +189,9 @@ class Workload:
     recompute: Recompute = "none"
     sharding: Sharding = "optimizer"
     shard_ranks: int = 0
+    ulysses: int = 1
     expert_tensor: int = 1
+    expert_load: float = 1.0
     first_layers: int = 0
     last_layers: int = 0
     modules: tuple[Module, ...] = ()
@@ -198,7 +206,7 @@ class Workload:
     sequence_parallel: bool = True
     fused_attention: bool = True
     attention: Literal["bf16", "fp8"] = "bf16"
-    cuda_graphs: bool = False
+    cuda_graphs: bool | Literal["partial"] = False
     overlap_tensor: bool = True
     overlap_data: bool = True
     overlap_expert: bool = False
@@ -217,6 +225,19 @@ class Workload:
     def tokens(self) -> float:
         """Tokens of a microbatch on one rank of a context group, T = b s / c [-]."""
         return self.microbatch * self.sequence / self.context
+
+    @cached_property
+    def copied_heads(self) -> float:
+        """How often each key head is there, because more ranks attend with it than there are key heads [-]."""
+        return max(1.0, self.tensor * self.ulysses / self.shape.kv_heads) if self.ulysses > 1 else 1.0
+
+    @cached_property
+    def head_values(self) -> float:
+        """Values of a token that a rank exchanges for heads, queries, keys and values in and attention's output out."""
+        shape, low = self.shape, self.shape.latent
+        if low is not None:
+            return shape.heads * (2 * (low.head + low.rotary) + 2 * low.value) / self.tensor
+        return 2 * (shape.heads + shape.kv_heads * self.copied_heads) * shape.head_width / self.tensor
 
     @cached_property
     def data_ranks(self) -> int:
@@ -323,6 +344,8 @@ def problems(work: Workload) -> list[Problem]:
     shape = work.shape
     return [
         *_undivided(work.tensor, shape.heads, "tensor", "attention heads"),
+        *_undivided(work.ulysses, work.context, "ulysses", "context ranks"),
+        *_undivided(work.ulysses, shape.heads // work.tensor, "ulysses", "attention heads of a tensor rank"),
         *_undivided(work.shard_ranks or 1, work.data_ranks, "shard_ranks", "ranks that reduce gradients together"),
         *_replica_problems(work),
         *_pipeline_problems(work),
@@ -396,7 +419,7 @@ def _expert_problems(work: Workload) -> list[Problem]:
     """Return what is wrong with the spread of experts."""
     experts, share = work.shape.experts, work.expert_tensor
     if experts is None:
-        sizes = [name for name in ("expert", "expert_tensor") if getattr(work, name) > 1]
+        sizes = [name for name in ("expert", "expert_tensor", "expert_load") if getattr(work, name) != 1]
         return [Problem(name, "the model has no experts to spread") for name in sizes]
     if work.tensor % share:
         rule = f"{work.tensor} tensor ranks do not divide by {share}; nearest: {near_divisors(work.tensor, share)}"

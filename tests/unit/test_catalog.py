@@ -187,6 +187,8 @@ PUBLISHED = {
     "kimi-k2": (1.04e12, 0.015),
     "qwen3-30b-a3b": (30.5e9, 0.002),
     "qwen3-235b-a22b": (235e9, 0.001),
+    "nemotron-3-nano-30b-a3b": (31.6e9, 0.001),
+    "nemotron-3-super-120b-a12b": (120e9, 0.006),
     # 12.5 B, and 3.2 B of embeddings.
     "nemotron-4-15b": (15.7e9, 0.006),
     # 331.6 B, and 9.4 B of embeddings.
@@ -208,6 +210,7 @@ ACTIVE = {
     "kimi-k2": 32.6e9,
     "qwen3-30b-a3b": 3.3e9,
     "qwen3-235b-a22b": 22e9,
+    "nemotron-3-nano-30b-a3b": 3.6e9,
 }
 
 
@@ -230,9 +233,12 @@ def test_active_parameters_are_those_published(name: str, published: float) -> N
 
 
 def test_deepseek_was_trained_with_a_module_for_one_more_token() -> None:
-    """The module has 11.5 B parameters of its own (README_WEIGHTS of deepseek-ai/DeepSeek-V3); no other has one."""
+    """The module has 11.5 B parameters of its own (README_WEIGHTS of deepseek-ai/DeepSeek-V3); one other has two."""
     models = catalog.models()
-    assert {name: shape.depths for name, shape in models.items() if shape.depths} == {"deepseek-v3": 1}
+    assert {name: shape.depths for name, shape in models.items() if shape.depths} == {
+        "deepseek-v3": 1,
+        "nemotron-3-super-120b-a12b": 2,
+    }
     shape = models["deepseek-v3"]
     assert shape.parameters - replace(shape, depths=0).parameters == pytest.approx(11.5e9, rel=0.015)
 

@@ -24,12 +24,14 @@ from analysis.calibrate.fit import (
     Key,
     Numbers,
     Prior,
+    Trial,
     dense_priors,
     errors,
     expert_priors,
     fit,
     folds,
     held_out,
+    left_out_gain,
     predict,
     rounded,
     sources,
@@ -117,15 +119,22 @@ def test_numbers_that_made_the_steps_are_found() -> None:
 
 
 def test_numbers_of_experts_are_found() -> None:
-    """The second fit moves two numbers, finds them, and leaves the others where they are."""
+    """The second fit moves two numbers, finds them, and leaves the others where they are; a trial finds a third."""
     shape = models()["qwen3-30b-a3b"]
-    truth = TRUTH.updated({("constants", "expert_gemm"): 0.6, ("constants", "expert_launch"): 0.9e-3})
+    truth = TRUTH.updated({("constants", "expert_touches"): 5.0, ("constants", "expert_launch"): 0.9e-3})
     works = [Workload(shape, 4096, 64 * size, size, 1, 1, 1, 8, 8, precision="fp8") for size in (1, 2, 8)]
     rows = measured([row("h100", work, f"{work.microbatch}") for work in works], truth)
     found = fit(rows, wide(expert_priors()), TRUTH)
-    assert found.constants.expert_gemm == pytest.approx(0.6, rel=1e-4)
+    assert found.constants.expert_touches == pytest.approx(5.0, rel=1e-4)
     assert found.constants.expert_launch == pytest.approx(0.9e-3, rel=1e-4)
     assert found.updated({key: TRUTH.value(key) for key in expert_priors()}) == TRUTH
+    # Steps that take a tenth longer than the model can say: left-out ones are nearer with the term, by that tenth.
+    slower = [each._replace(measured=each.measured + 0.1 * predict([each], truth)[0]) for each in rows]
+    trial = Trial("a tenth", Prior(0.05, 100.0), lambda _, found: found.total)
+    before = held_out(slower, [[0], [1], [2]], {}, truth)
+    gain = left_out_gain(slower, [[0], [1], [2]], before, trial, {}, truth)
+    assert gain.gain == pytest.approx(0.1 / 1.1, rel=1e-3)
+    assert (gain.number, gain.error) == (pytest.approx(0.1, rel=1e-3), pytest.approx(0.0, abs=1e-4))
 
 
 def test_priors_are_where_they_are_said_to_be() -> None:
@@ -226,7 +235,8 @@ def test_what_is_written_is_what_is_read(tmp_path: Path, monkeypatch: pytest.Mon
         assert breakdown(each.work, Machine(each.chip, shares, each.links, read)).total == time
     assert content["errors"]["rows"] == len(found.dense.rows)
     assert content["errors"]["mape"] == pytest.approx(np.abs(found.dense_errors).mean(), abs=5e-5)
-    assert set(content["sigma"]) == {"fitted", "experts", "assumed", "peak only", "calibrated", "calibrated experts"}
+    kinds = {"fitted", "experts", "state spaces", "assumed", "peak only", "calibrated", "calibrated experts"}
+    assert set(content["sigma"]) == kinds
     guess = steps.efficiencies(accelerators()["mi300x"], "bf16")
     assert guess.basis == "peak only"
     assert guess.gemm == pytest.approx(found.assumed.matmul_share * 668 / 1307)
@@ -328,9 +338,23 @@ def test_a_row_that_a_scenario_could_not_have_fails_the_fit(tmp_path: Path, caps
 
 
 def test_rows_with_experts_that_cannot_be_fitted_are_named(tmp_path: Path) -> None:
-    """Dropped tokens, a contradiction and unknown shapes are set aside with a reason; the rest has its experts."""
+    """Contradictions and unknown shapes are set aside with a reason, dropped tokens reported; the rest is fitted.
+
+    gpt-oss is reported too, with the gradients and recomputation of its configs.
+    """
     write(tmp_path, "hardware_presets.csv", PRESETS)
-    others = [{"variant": "tokendrop"}, {"ga_printed": "4"}, {"model": "GPT OSS 120B"}, {"model": "New"}]
+    dense = {
+        "model": "GPT OSS 120B",
+        "variant": "",
+        "precision": "bf16",
+        "mbs": "1",
+        "tp": "1",
+        "pp": "4",
+        "ep": "8",
+        "dp": "64",
+    }
+    others = [{"variant": "tokendrop"}, {"ga_printed": "4"}, {**dense, "ga_printed": "8"}, {"model": "New"}]
+    others.append({"ep": "256"})
     write(tmp_path, "moe_steps.csv", [MIXED, *({**MIXED, **other} for other in others)])
     found = read_mixed(tmp_path)
     (good,) = found.rows
@@ -338,7 +362,14 @@ def test_rows_with_experts_that_cannot_be_fitted_are_named(tmp_path: Path) -> No
     assert replace(good.work.shape, title=plain.title, source=plain.source) == plain
     assert (good.work.expert, good.work.virtual, good.source, good.release) == (64, 1, "DeepSeekV3", "26.04")
     reasons = sorted((unused.what, unused.reason.split()[0]) for unused in found.unused)
-    assert reasons == [("DeepSeekV3", "the"), ("DeepSeekV3", "tokens"), ("GPT OSS 120B", "attention"), ("New", "no")]
+    assert reasons == [
+        *(("DeepSeekV3", word) for word in ("more", "reported,", "the")),
+        ("GPT OSS 120B", "reported,"),
+        ("New", "no"),
+    ]
+    dropped, oss = found.reported
+    assert (dropped.work.expert_load, good.work.expert_load) == (1.0, 1.0)
+    assert (oss.work.gradients, oss.work.modules, oss.work.shape.windowed) == ("bf16", ("norm", "activation"), 18)
 
 
 @pytest.mark.parametrize(
@@ -657,6 +688,14 @@ def test_every_setting_of_an_execution_reaches_the_model(name: str) -> None:
     large = {"like": "h100", "memory": "4 TB"}
     assert getattr(plan_of(large).work, name) != EXECUTION[name]
     assert getattr(plan_of(large, execution={name: EXECUTION[name]}).work, name) == EXECUTION[name]
+
+
+def test_adapters_and_uneven_experts_reach_the_model() -> None:
+    """A capacity is what every expert gets, an imbalance what the busiest does; adapters are part of the shape."""
+    for stated, most in (({"expert_capacity": 1.25}, 1.25), ({"expert_imbalance": 1.5}, 1.5), ({}, 1.0)):
+        assert plan_of(**MIXTRAL | {"execution": MIXTRAL["execution"] | stated}).work.expert_load == most
+    shape = plan_of(lora={"rank": 8, "modules": "all"}).work.shape
+    assert (shape.lora, shape.lora_everywhere) == (8, True)
 
 
 def test_steps_of_experts_are_less_certain() -> None:

@@ -83,6 +83,14 @@ LAYOUTS: dict[str, Workload] = {
     "experts": Workload(MODELS["mixtral-8x7b"], 4096, 256, tensor=2, pipeline=4, data=16, expert=8, recompute="full"),
     "expert tensor": Workload(MODELS["mixtral-8x7b"], 4096, 256, tensor=4, data=8, expert=4, expert_tensor=2),
     "recorded": replace(LARGE, cuda_graphs=True, offload_optimizer=True),
+    "uneven experts": replace(MIXED, expert_load=1.5, cuda_graphs="partial", overlap_expert=True),
+    "adapters": Workload(replace(MODELS["llama2-70b"], lora=16, lora_everywhere=True), 8192, 8, tensor=4, data=2),
+    "adapters, divided weights": Workload(
+        replace(MODELS["deepseek-v3"], lora=8), 4096, 64, data=64, expert=64, sharding="parameters", shard_ranks=8
+    ),
+    "heads": Workload(MODELS["llama3-405b"], 131072, 16, tensor=8, context=16, ulysses=4, pipeline=8, data=2),
+    "state spaces": Workload(MODELS["nemotron-3-super-120b-a12b"], 8192, 64, tensor=2, data=32, expert=64),
+    "windows": Workload(MODELS["gpt-oss-120b"], 8192, 64, data=64, expert=64),
 }
 
 

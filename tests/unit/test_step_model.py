@@ -19,6 +19,7 @@ from sim.steps import (
     breakdown,
     checkpoint_size,
     flop_per_token,
+    ideal_links,
     memory_use,
     problems,
     rerouted_pace,
@@ -327,9 +328,10 @@ def test_grouped_heads_gates_and_experts_keep_what_they_multiply() -> None:
     h, f, s = 4096, 14336, 8192
     kept = activations(catalog.models()["llama3-8b"], s, experts=False)
     # Queries, keys, values and the core's output; the gate, what it gates, and the product of both.
-    assert kept == pytest.approx((8 * h, 2 * (h + h / 4 + h / 4 + h) + 2 * 3 * f, 5 * 32 * s), rel=EXACT)
+    assert kept == pytest.approx((8 * h, 2 * (h + h / 4 + h / 4 + h) + 2 * 3 * f, 5 * 32 * s, 0), rel=EXACT)
     mixed = activations(catalog.models()["mixtral-8x7b"], s, experts=True)
-    assert mixed.divided == pytest.approx(2 * 2.5 * h + 2 * (2 * 3 * f) + 2 * 2 * 2 * h, rel=EXACT)
+    assert mixed.copies == pytest.approx(2 * (2 * 3 * f) + 2 * 2 * 2 * h, rel=EXACT)
+    assert mixed.divided == pytest.approx(2 * 2.5 * h + mixed.copies, rel=EXACT)
 
 
 def test_selective_recomputation_of_gated_models_drops_what_is_cheap() -> None:
@@ -663,6 +665,127 @@ def test_recorded_iterations_do_not_wait_and_narrow_attention_is_faster() -> Non
     plain, graphs = (breakdown(workload(cuda_graphs=each), machine) for each in (False, True))
     assert graphs == plain._replace(launch=0.0)
     assert breakdown(workload(attention="fp8"), machine).attention == pytest.approx(plain.attention / 2, rel=EXACT)
+
+
+def test_copies_for_experts_move_more_and_the_busiest_rank_counts() -> None:
+    """4 h + 6 f bytes of each copy, touched as often as is said; all that is of copies grows with the busiest rank."""
+    shape = catalog.models()["mixtral-8x7b"]
+    chip = replace(CHIP, memory_bandwidth=1e12)
+    machine = bare_machine(chip, expert=Link(1e9))
+    often = replace(machine, constants=replace(BARE, expert_touches=6.0, weight_reads=0.0))
+    once = replace(often, constants=replace(often.constants, expert_touches=1.0))
+    work = workload(shape, data=8, expert=8)
+    copies = 2 * (4 * 4096 + 6 * 14336) * 3 * 8 * 32 * 256
+    plain = breakdown(work, often)
+    assert plain.elementwise - breakdown(work, once).elementwise == pytest.approx(5 * copies / 1e12, rel=1e-9)
+    busy = breakdown(replace(work, expert_load=1.5), often)
+    assert busy.elementwise - plain.elementwise == pytest.approx(3 * copies / 1e12, rel=1e-9)
+    products = 2 * 3 * 2 * 3 * 4096 * 14336 * 8 * 32 * 256 / 1e15
+    assert busy.gemm - plain.gemm == pytest.approx(products / 2, rel=1e-9)
+    assert busy.expert == pytest.approx(1.5 * plain.expert, rel=1e-9)
+    assert memory_use(replace(work, expert_load=1.5)).activations > memory_use(work).activations
+    assert [problem.size for problem in problems(workload(expert_load=1.5))] == ["expert_load"]
+
+
+def test_partial_graphs_leave_half_of_what_experts_add() -> None:
+    """Attention and routing wait for no host; experts are started one by one (a half, assumed)."""
+    shape = catalog.models()["deepseek-v3"]
+    machine = replace(bare_machine(), constants=replace(BARE, launch=1e-4, expert_launch=1e-3))
+    waits = [breakdown(workload(shape, cuda_graphs=how), machine).launch for how in (False, "partial", True)]
+    assert waits == pytest.approx([3 * 64 * (62 * 1e-4 + 59 * 1e-3), 3 * 64 * 59 * 0.5e-3, 0.0], rel=1e-9)
+
+
+def test_frozen_weights_have_no_gradients() -> None:
+    """Rank 16 on the attention of Llama 2 70B is 44.6 M parameters; products are 4 of 6, state that of adapters alone.
+
+    MLPerf Training v4.0 trains as many (github mlcommons/training, llama2_70b_lora).
+    """
+    plain = catalog.models()["llama2-70b"]
+    shape = replace(plain, lora=16)
+    assert shape.adapter_parameters == 80 * 16 * (8192 + 10240 + 8192 + 8192)
+    everywhere = replace(shape, lora_everywhere=True).adapter_parameters - shape.adapter_parameters
+    assert everywhere == 80 * 16 * (8192 + 2 * 28672 + 28672 + 8192)
+    whole, tuned = (workload(each, data=8, sharding="none") for each in (plain, shape))
+    one, other = (breakdown(work, bare_machine(data=Link(1e9))) for work in (whole, tuned))
+    tokens, adapters = 8 * 256, shape.adapter_parameters
+    assert one.gemm - other.gemm == pytest.approx(2 * tokens * (plain.dense_layer * 80 - 3 * adapters) / 1e15, rel=1e-9)
+    assert other.logits == pytest.approx(2 / 3 * one.logits, rel=EXACT)
+    assert other.attention == one.attention
+    assert other.data / one.data == pytest.approx(adapters / plain.parameters, rel=1e-9)
+    held, less = memory_use(whole), memory_use(tuned)
+    assert (less.weights, less.gradients) == (held.weights, pytest.approx(4 * adapters, rel=EXACT))
+    assert less.optimizer == pytest.approx(12 * adapters, rel=EXACT)
+    assert checkpoint_size(shape) == 14 * adapters
+    frozen = flop_per_token(shape, 0) - 6 * adapters
+    assert frozen == pytest.approx(2 / 3 * flop_per_token(plain, 0), rel=EXACT)
+    # Divided weights are gathered all the same, and scattered are gradients of adapters.
+    gathered = breakdown(replace(tuned, sharding="parameters"), bare_machine(data=Link(1e9))).data
+    moved = 7 / 8 * 8 * (4 * plain.parameters + 2 * adapters)
+    assert gathered == pytest.approx(moved / 1e9, rel=1e-9)
+
+
+def test_heads_in_exchange_for_tokens() -> None:
+    """Ulysses: 2 T (2 h + 2 h_k) / t bytes in and out of attention, of which (u - 1) / u leave; forward and backward.
+
+    With eight of sixteen ranks the ring has two; key heads are copied where fewer than ranks attend with them.
+    """
+    shape = replace(SHAPE, kv_heads=8)
+    ring = workload(shape, context=8, data=2)
+    width = 2 * (512 + 256)
+    machine = bare_machine(ulysses=Link(1e9), context=Link(1e9))
+    steps, layers = 32, 24
+    found = breakdown(replace(ring, ulysses=8), machine).context
+    assert found == pytest.approx(steps * layers * 4 * 32 * width * 7 / 8 / 1e9, rel=1e-9)
+    alone = breakdown(ring, machine).context
+    assert alone == pytest.approx(steps * layers * 12 * 7 * 32 * 256 / 1e9, rel=1e-9)
+    both = breakdown(replace(ring, ulysses=4), machine).context
+    assert both == pytest.approx(steps * layers * (4 * 32 * width * 3 / 4 + 12 * 32 * 256) / 1e9, rel=1e-9)
+    copied = replace(ring, ulysses=16, context=16, data=1)
+    assert (copied.copied_heads, copied.head_values) == (2.0, 2 * (512 + 512))
+    # Over two domains of four each, half of what is sent goes through the GPU's own NICs.
+    links = ideal_links(replace(ring, ulysses=8), 1e12, 1e9, 4)
+    assert links.ulysses == Link(1e12, 1e9, 4)
+    assert ideal_links(replace(ring, ulysses=4), 1e12, 1e9, 4).ulysses == Link(1e12, 0.0, 4)
+    wide = breakdown(replace(ring, ulysses=8), replace(machine, links=links._replace(context=Link(1e12)))).context
+    assert wide == pytest.approx(steps * layers * 4 * 32 * width / 2 / 1e9, rel=1e-9)
+    assert [p.size for p in problems(replace(ring, ulysses=3))] == ["ulysses", "ulysses"]
+
+
+def test_state_spaces_stand_between_layers_with_attention() -> None:
+    """Nemotron 3 Nano: 23 of 29 layers have h (3 d + 2 g N + heads) parameters and 7 d N FLOP a token in between.
+
+    The source's own count of a token is 22.3 GFLOP, all of attention counted (github NVIDIA-NeMo/Megatron-Bridge).
+    """
+    shape = catalog.models()["nemotron-3-nano-30b-a3b"]
+    state, attention = 2688 * (3 * 4096 + 2 * 8 * 128 + 64), 2 * 2688 * (32 + 2) * 128
+    assert 29 * shape.attention_parameters == pytest.approx(23 * state + 6 * attention, rel=EXACT)
+    assert shape.scored(8192) == pytest.approx(8192 * 6 / 29, rel=EXACT)
+    scan = 23 * 7 * 4096 * 128
+    assert flop_per_token(shape, 8192, convention="full") == pytest.approx(22.3e9, rel=0.02)
+    plain = replace(shape, mixer=replace(shape.mixer, state=0) if shape.mixer else None)
+    work, other = (workload(each, data=8) for each in (shape, plain))
+    more = breakdown(work, bare_machine()).attention - breakdown(other, bare_machine()).attention
+    assert more == pytest.approx(3.5 * 8 * 256 * scan / 1e15, rel=1e-9)
+
+
+def test_experts_may_work_at_a_narrower_width() -> None:
+    """Tokens go to experts and back at the latent width: their products and bytes shrink, two projections are added."""
+    plain = ModelShape(8, 512, 2048, 8, 8, 0, gated=True, experts=Experts(count=16, active=2, ffn=1024))
+    shape = replace(plain, experts=Experts(count=16, active=2, ffn=1024, latent=128))
+    assert (shape.expert, shape.common_layer - plain.common_layer) == (3 * 128 * 1024, 2 * 512 * 128)
+    machine = bare_machine(expert=Link(1e9))
+    wide, narrow = (breakdown(workload(each, data=8, expert=8), machine).expert for each in (plain, shape))
+    assert narrow == pytest.approx(wide / 4, rel=1e-9)
+
+
+def test_tensor_traffic_between_domains_is_not_hidden() -> None:
+    """Half of it is inside a domain (here), for what overlaps writes to other GPUs' memory; between two nothing is."""
+    constants = replace(BARE, tensor_hidden=0.5)
+    inside, across = (
+        breakdown(workload(tensor=16), replace(bare_machine(tensor=link), constants=constants)).tensor
+        for link in (Link(1e9), Link(1e9, 1e9, 8))
+    )
+    assert across == pytest.approx(2 * inside, rel=EXACT)
 
 
 def test_tensor_ranks_share_experts() -> None:

@@ -527,7 +527,10 @@ def _peak(kind: str) -> Callable[[PlannedJob], str]:
 
     def source(job: PlannedJob) -> str:
         found, chip = job.efficiencies[kind], job.accelerator
-        peak = chip.peak_flop_per_s if kind == "gemm" else chip.peak_16bit_flop_per_s
+        narrow = (
+            kind == "attention" and job.execution["options"].get("attention") == "fp8" and chip.precision != "nvfp4"
+        )
+        peak = chip.peak_flop_per_s if kind == "gemm" or narrow else chip.peak_16bit_flop_per_s
         basis = "fitted" if found.basis == "fitted" else "assumed"
         return f"{PERCENT.brief(found.share)} of {unit_text(peak, 'FLOP/s')}, {basis}"
 
@@ -540,12 +543,20 @@ def _hidden(job: PlannedJob, kind: str, hidden: float) -> str:
     return f"{unit_text(job.groups[kind].reached_bytes_per_s, 'B/s')}, {part}"
 
 
+def _inside(job: PlannedJob) -> bool:
+    """Return whether tensor groups are inside scale-up domains."""
+    return "tensor" in job.groups and job.groups["tensor"].through == "scale_up"
+
+
 def _memory_bound(job: PlannedJob) -> str:
     passes, rate = job.constants["touches"], unit_text(job.accelerator.memory_bytes_per_s, "B/s")
-    return f"{passes.value:.3g} memory passes at {rate}, {passes.basis}"
+    copies = f" ({_constant(job, 'expert_touches'):.3g} of experts' copies)" if job.model.has_experts else ""
+    return f"{passes.value:.3g} memory passes{copies} at {rate}, {passes.basis}"
 
 
 def _launches(job: PlannedJob) -> str:
+    if job.execution["options"].get("cuda_graphs") == "partial":
+        return f"half of {1e3 * _constant(job, 'expert_launch'):.3g} ms a layer with experts and pass"
     experts = f" (experts + {1e3 * _constant(job, 'expert_launch'):.3g})" if job.model.has_experts else ""
     return f"{1e3 * _constant(job, 'launch'):.3g} ms a layer and pass{experts}"
 
@@ -577,10 +588,12 @@ _SOURCES: dict[str, Callable[[PlannedJob], str]] = {
     "elementwise": _memory_bound,
     "launch": _launches,
     "tensor": lambda job: _hidden(
-        job, "tensor", _constant(job, "tensor_hidden") if job.execution["overlap_tensor"] else 0.0
+        job, "tensor", _constant(job, "tensor_hidden") if job.execution["overlap_tensor"] and _inside(job) else 0.0
     ),
     "context": lambda job: _hidden(job, "context", _constant(job, "context_hidden")),
-    "expert": lambda job: _hidden(job, "expert", _constant(job, "expert_hidden")),
+    "expert": lambda job: _hidden(
+        job, "expert", 1.0 if job.execution["overlap_expert"] else _constant(job, "expert_hidden")
+    ),
     "pipeline": lambda job: _hidden(
         job, "pipeline", _constant(job, "handover_hidden") if job.layout.virtual_pipeline > 1 else 0.0
     ),

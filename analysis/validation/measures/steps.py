@@ -121,23 +121,33 @@ def recomputed(_: Lab, __: int, model: str, published: float) -> Estimate:
 
 @functools.cache
 def _anchors() -> tuple[Anchor, ...]:
-    """Return the steps of Nemotron-4 340B, which is in no source of the fit."""
-    chip = accelerators()["h100"]
-    shares = {precision: steps.efficiencies(chip, precision) for precision in ("bf16", "fp8")}
-    gemm = {("hopper", precision): share.gemm for precision, share in shares.items()}
-    return tuple(anchors_of(Numbers(gemm, {"hopper": shares["bf16"].attention}, steps.constants())))
+    """Return published steps that are in no source of the fit, with the shipped numbers."""
+    gemm, attention = {}, {}
+    for name in ("h100", "gb200"):
+        chip = accelerators()[name]
+        for precision in ("bf16", "fp8"):
+            share = steps.efficiencies(chip, precision)
+            gemm[chip.generation, precision] = share.gemm
+            attention[chip.generation] = share.attention
+    return tuple(anchors_of(Numbers(gemm, attention, steps.constants())))
 
 
-def nemotron(_: Lab, __: int, gpus: int, precision: str = "") -> Estimate:
-    """Return the time of a step of Nemotron-4 340B [s]: of the benchmark at a precision, or of the training itself."""
-    kind = f"benchmark, {precision}" if precision else "training"
-    (found,) = (anchor for anchor in _anchors() if anchor.gpus == gpus and kind in anchor.what)
+def published_step(_: Lab, __: int, what: str, gpus: int) -> Estimate:
+    """Return the modelled time of a published step that is in no source of the fit [s]."""
+    (found,) = (anchor for anchor in _anchors() if anchor.gpus == gpus and anchor.what == what)
     return Estimate(found.modelled)
+
+
+def nemotron(lab: Lab, replications: int, gpus: int, precision: str = "") -> Estimate:
+    """Return the time of a step of Nemotron-4 340B [s]: of the benchmark at a precision, or of the training itself."""
+    kind = f"benchmark, {precision}" if precision else "training, bf16"
+    return published_step(lab, replications, f"Nemotron-4 340B {kind}", gpus)
 
 
 def nemotron_bias(_: Lab, __: int) -> Estimate:
     """Return the mean error on all steps of Nemotron-4 340B [-]."""
-    return Estimate(fmean(anchor.modelled / anchor.published - 1 for anchor in _anchors()))
+    known = [anchor for anchor in _anchors() if anchor.what.startswith("Nemotron")]
+    return Estimate(fmean(anchor.modelled / anchor.published - 1 for anchor in known))
 
 
 def llama3_mfu(lab: Lab, _: int, gpus: int) -> Estimate:
@@ -170,7 +180,7 @@ def bubble(_: Lab, __: int, stages: int, microbatches: int, virtual: int = 1, sc
     chip = replace(accelerators()["a100"], memory_bandwidth=math.inf)
     shares = replace(steps.efficiencies(chip, "bf16"), attention=math.inf)
     constants = replace(steps.constants(), launch=0.0, overhead=0.0)
-    found = breakdown(work, Machine(chip, shares, Links(*[Link(math.inf)] * 6), constants))
+    found = breakdown(work, Machine(chip, shares, Links(*[Link(math.inf)] * 7), constants))
     return Estimate(found.bubble / (found.total - found.bubble))
 
 
@@ -290,7 +300,7 @@ def bus_bandwidth(_: Lab, __: int, accelerator: str) -> Estimate:
     chip = accelerators()[accelerator]
     shape = replace(models()["megatron-22b"], vocabulary=0)
     work = Workload(shape, 2048, 1, tensor=8, overlap_tensor=False)
-    links = Links(Link(chip.scale_up), *[Link(math.inf)] * 5)
+    links = Links(Link(chip.scale_up), *[Link(math.inf)] * 6)
     constants = replace(steps.constants(), latency=0.0)
     wait = breakdown(work, Machine(chip, steps.efficiencies(chip, "bf16"), links, constants)).tensor
     # Two all-reduces forward and two backward in each layer.

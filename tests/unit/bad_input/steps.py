@@ -136,6 +136,38 @@ EXECUTIONS = [
         more=", execution: {shard_ranks: §2}",
     ),
     step(
+        "imbalance of dropped tokens",
+        "jobs.0.execution.expert_imbalance: says nothing where expert_capacity drops or pads each expert's tokens",
+        model=EXPERTS,
+        more=", execution: {expert_imbalance: §1.3, expert_capacity: 1.25}",
+    ),
+    step(
+        "imbalance of nothing",
+        "jobs.0.execution.expert_imbalance: the model has no experts to spread",
+        more=", execution: {expert_imbalance: §1.3}",
+    ),
+    step(
+        "imbalance below balance",
+        "jobs.0.execution.expert_imbalance: must be at least 1, not 0.5",
+        model=EXPERTS,
+        more=", execution: {expert_imbalance: §0.5}",
+    ),
+    step(
+        "context ranks over exchanges",
+        "jobs.0.parallelism.ulysses: 8 context ranks do not divide by 3; nearest: 2 or 4",
+        layout="context: 8, data: 8, ulysses: §3",
+    ),
+    step(
+        "heads over exchanges",
+        "jobs.0.parallelism.ulysses: 2 attention heads of a tensor rank do not divide by 4; nearest: 2",
+        layout="tensor: 8, context: 8, ulysses: §4",
+    ),
+    step(
+        "adapters of no rank",
+        "jobs.0.lora.rank: must be above 0, not 0",
+        more=", lora: {rank: §0}",
+    ),
+    step(
         "schedule",
         "jobs.0.execution.schedule: '2f2b' is not a choice (choose from 1f1b, zero-bubble-h1, zero-bubble-h2)",
         more=", execution: {schedule: §2f2b}",
