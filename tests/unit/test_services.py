@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 from itertools import pairwise
@@ -31,7 +32,7 @@ HOUR = 3600.0
 def short_replays() -> Iterator[None]:
     """Let a replay have a fifth of its requests: shares in SLO are to a per mille then."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sim.prepare.services._REPLAYED", 4000)
+        patch.setattr(importlib.import_module("sim.prepare.services"), "_REPLAYED", 4000)
         yield
 
 
