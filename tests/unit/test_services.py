@@ -329,6 +329,19 @@ def test_a_standby_takes_over_where_no_node_is_lost(tmp_path: Path, use: str, ou
     assert found["wanted"] - found["replicas"] == pytest.approx(out * found["stops"])
 
 
+def test_failures_of_processes_strike_replicas_and_no_node(tmp_path: Path) -> None:
+    """A source of `use: job` stops a replica, which starts in place; no node goes to repair."""
+    source = {"use": "job", "name": "software", "rate": "0.1 per day"}
+    prepared, result = ran_by_events(tmp_path, (), "100 d", Failures=[source])
+    found = sums_of(result)
+    # 100 expected, within what chance allows once in a thousand.
+    assert 67 < found["stops"] < 135
+    assert found["wanted"] - found["replicas"] == pytest.approx(170 * found["stops"], rel=0.02)
+    assert result.cluster[sim.Bucket.REPAIR] == 0
+    service = sim.services_of(sim.examine(prepared.scenario))[0]
+    assert service.failing.restart == pytest.approx(0.1 / 86_400)
+
+
 @cases("use", ["reload", "elastic-experts"])
 def test_what_is_left_of_a_wide_replica_goes_on(tmp_path: Path, use: str) -> None:
     """Of four nodes three serve 6.5 s after the failure is known; the fourth loads, starts and joins them in 6.5 s."""
