@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import yaml
 
 import sim
+from analysis.formula import answered, format_formula, formulas
 from analysis.metrics import METRICS, TIME_SHARE
 from analysis.page.glossary import terms
 from sim import catalog, units
@@ -25,6 +26,8 @@ PAGE = Path(__file__).parent / "reference" / "scenario.md"
 METRICS_PAGE = PAGE.with_name("metrics.md")
 
 GLOSSARY_PAGE = PAGE.with_name("glossary.md")
+
+FORMULAS_PAGE = PAGE.with_name("formulas.md")
 
 Node: TypeAlias = dict[str, Any]
 
@@ -348,7 +351,31 @@ def glossary() -> str:
     return _GLOSSARY_HEAD + "".join(rows)
 
 
+_FORMULAS_HEAD = """\
+# Formulas
+
+<!-- Written by docs/_generate.py from analysis/formula.yaml. Change the questions there, then run `make docs`. -->
+
+`ettrick formula` answers a question on paper: the equation, the number with its unit, what is assumed, and the source.
+`ettrick formula NAME` alone says what a question needs. Amounts are written as in a scenario, with or without quotes;
+an MTBF may be a rate too, such as `6.5 per 1000 node-days`. `--json` prints [a document](json.md#what-formula-prints).
+What the equations leave out, a simulation has: [the mathematics of goodput](../explanation/mathematics.md).
+"""
+
+
+def formulas_reference() -> str:
+    """Return the page of formulas: each question with an answer to the amounts of its examples."""
+    lines = [_FORMULAS_HEAD]
+    for name, entry in formulas().items():
+        rows = [row for row in entry.inputs if not row.default or row.takes == "parts"]
+        words = [word for row in rows for word in (f"--{row.name}", *row.example.split())]
+        answer = format_formula(answered(name, words))
+        lines.append(f"## {name}\n\n```console\n$ ettrick formula {name} {' '.join(words)}\n{answer}\n```\n")
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":
+    FORMULAS_PAGE.write_text(formulas_reference(), encoding="utf-8")
     GLOSSARY_PAGE.write_text(glossary(), encoding="utf-8")
     METRICS_PAGE.write_text(metrics_reference(METRICS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     PAGE.write_text(scenario_reference(), encoding="utf-8")

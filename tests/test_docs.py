@@ -189,6 +189,12 @@ def test_glossary_is_current() -> None:
     assert module.GLOSSARY_PAGE.read_text(encoding="utf-8") == module.glossary()
 
 
+def test_formulas_page_is_current() -> None:
+    """The committed page is what docs/_generate.py writes (make docs); its commands run as those of all pages."""
+    module = generator()
+    assert module.FORMULAS_PAGE.read_text(encoding="utf-8") == module.formulas_reference()
+
+
 def test_reference_of_results_is_current() -> None:
     """Page and JSON Schema of what commands print are what docs/_generate_results.py writes (make docs)."""
     module = generator("_generate_results.py")
