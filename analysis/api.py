@@ -5,11 +5,15 @@ Everything else may change from one release to the next. Modules are imported wh
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import html
 import importlib
 import json
 import shlex
+import shutil
 import tempfile
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -264,19 +268,18 @@ def sweep(
     mistakes = studies.first_look(loaded) or studies.against_metrics(loaded)
     if mistakes:
         raise sim.ScenarioError(mistakes)
-    passing = tempfile.TemporaryDirectory(prefix="ettrick-") if out is None else None
-    folder = Path(passing.name) / "study" if passing is not None else Path(str(out))
+    folder = Path(tempfile.mkdtemp(prefix="ettrick-")) if out is None else Path(out)
     line = ["ettrick", "sweep", str(study), *(word for text in texts for word in ("--set", text))]
     where = Where("serial") if processes == 1 else Where("process", processes)
-    with command.workplace(loaded, where, lambda _done, _total: None, out=folder) as place:
-        content, _ = command.run_sweep(place, shlex.join(line), sentences_of)
-
-    def write(target: Path) -> None:
-        import shutil
-
-        shutil.copytree(folder, target, dirs_exist_ok=True)
-
-    return Results("sweep", content, write, _folder=folder, _passing=passing)
+    with contextlib.ExitStack() as stack:
+        if out is None:  # a folder of our own goes away with the results
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        with command.workplace(loaded, where, lambda _done, _total: None, out=folder) as place:
+            content, _ = command.run_sweep(place, shlex.join(line), sentences_of)
+        copy = functools.partial(shutil.copytree, folder, dirs_exist_ok=True)
+        found = Results("sweep", content, copy, folder)
+        weakref.finalize(found, stack.pop_all().close)
+    return found
 
 
 def fit(
@@ -398,9 +401,8 @@ class Results(Generic[DocumentT]):
 
     kind: str
     document: DocumentT
-    _write: Callable[[Path], None]
+    _write: Callable[[Path], object]
     _folder: Path | None = None
-    _passing: Any = None
     _made: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:

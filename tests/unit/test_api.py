@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import subprocess
@@ -17,7 +18,9 @@ from typer.testing import CliRunner
 import cli
 import sim
 from analysis import api
-from analysis.results.models import CompareDocument, FitDocument, RunDocument, SweepDocument
+from analysis.logs import pipeline
+from analysis.results.fitted import FitDocument
+from analysis.results.models import CompareDocument, RunDocument, SweepDocument
 from tests import report_sample
 from tests.cases import cases
 
@@ -145,15 +148,15 @@ def test_compare_and_its_report(small: Path, tmp_path: Path) -> None:
     assert plot._repr_svg_().startswith("<?xml")
     assert plot.save(tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert api.report(both, tmp_path / "report.md").read_text().startswith("# ")
-    again = api.report(both.save(tmp_path / "kept"), tmp_path / "again.md")
-    assert again.read_text() == (tmp_path / "report.md").read_text()
+    names = ["compare.json", "variant-1.resolved.yaml", "variant-2.resolved.yaml"]
+    assert sorted(path.name for path in both.save(tmp_path / "kept").iterdir()) == names
 
 
 def test_sweep_goes_on_where_it_was(small: Path, tmp_path: Path) -> None:
     """A study is answered with or without a folder, and in the same one nothing is simulated twice."""
     study = tmp_path / "study.yaml"
-    axes = {"hot": {"path": "spares.hot", "values": [0, 1]}}
-    study.write_text(yaml.safe_dump({"name": "s", "scenario": str(small), "replications": 2, "axes": axes}))
+    vary = {"spares.hot": {"choices": [0, 1]}}
+    study.write_text(yaml.safe_dump({"name": "s", "scenario": str(small), "replications": 2, "vary": vary}))
     kept = api.sweep(study, out=tmp_path / "kept")
     assert isinstance(kept.document, SweepDocument)
     journal = (tmp_path / "kept" / "journal.jsonl").read_bytes()
@@ -161,15 +164,18 @@ def test_sweep_goes_on_where_it_was(small: Path, tmp_path: Path) -> None:
     assert api.sweep(study, out=tmp_path / "kept").document.cells == kept.document.cells == passing.document.cells
     assert (tmp_path / "kept" / "journal.jsonl").read_bytes() == journal
     columns = passing.to_columns()
-    assert list(columns) == ["hot", "metric", *STATISTICS]
-    assert len(columns["hot"]) == 2 * len(passing.document.metrics)
+    assert list(columns) == ["spares.hot", "metric", *STATISTICS]
+    assert len(columns["metric"]) == 2 * len(passing.document.metrics)
     saved = passing.save(tmp_path / "saved")
     assert sorted(path.name for path in saved.iterdir()) == sorted(path.name for path in (tmp_path / "kept").iterdir())
 
 
-def test_fit_of_a_table(tmp_path: Path) -> None:
+def test_fit_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outages of a CSV come out as causes with rates, and the model is written beside the document."""
-    lines = [f"n{k % 20},2026-01-{1 + k:02d} 0{k % 9}:00:00,2026-01-{1 + k:02d} 12:00:00,gpu" for k in range(25)]
+    # Two simulations of the model beside the data instead of many, and none of what the failures would cost.
+    monkeypatch.setattr(pipeline, "_cost", lambda _files, _document: None)
+    monkeypatch.setattr(pipeline, "Request", functools.partial(pipeline.Request, simulations=2))
+    lines = [f"n{k % 20},2026-01-{1 + k:02d} 0{k % 9}:00:00,2026-01-{1 + k:02d} 12:00:00,gpu" for k in range(12)]
     (tmp_path / "outages.csv").write_text("\n".join(["node,start,end,cause", *lines]) + "\n")
     fitted = api.fit(tmp_path / "outages.csv", nodes=20, timezone=["UTC"])
     assert isinstance(fitted.document, FitDocument)
