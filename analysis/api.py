@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from matplotlib.figure import Figure
-
     from analysis.page.model import Report
     from analysis.results.fitted import FitDocument
     from analysis.results.models import CompareDocument, Document, RunDocument, SweepDocument
@@ -363,10 +361,10 @@ def report(results: Results[Any] | str | Path, path: str | Path) -> Path:
 
 @dataclass(frozen=True, repr=False)
 class Plot:
-    """A picture of results; a notebook shows it."""
+    """A picture of results, a matplotlib figure with a title; a notebook shows it."""
 
     title: str
-    figure: Figure
+    figure: Any
 
     def save(self, path: str | Path) -> Path:
         """Write the picture to a file that ends in ``.svg``, ``.png`` or ``.pdf``, and return its path."""

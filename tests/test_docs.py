@@ -190,6 +190,7 @@ def test_glossary_is_current() -> None:
     assert module.GLOSSARY_PAGE.read_text(encoding="utf-8") == module.glossary()
 
 
+@pytest.mark.nightly
 def test_notebook_shows_what_its_page_does() -> None:
     """Each block of Python of the page runs, and page and notebook show what comes of it, but for numbers."""
     module = generator()

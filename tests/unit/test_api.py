@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CHANGES = "changes: 'Mapping[str, Any] | Iterable[str]' = ()"
 
 SURFACE = {
-    "Plot": "(title: 'str', figure: 'Figure') -> None",
+    "Plot": "(title: 'str', figure: 'Any') -> None",
     "compare": "(scenarios: 'str | Sequence[str]', vary: 'Mapping[str, Sequence[Any]] | Iterable[str]' = (), "
     f"{CHANGES}, replications: 'int' = 32, *, processes: 'int' = 1) -> 'Results[CompareDocument]'",
     "fit": "(logs: 'str | Path | Sequence[str | Path]', *, inventory: 'str | Path' = '', nodes: 'int | None' = None, "
@@ -121,6 +121,7 @@ def test_tables_have_a_row_for_each_number(found: api.Results[RunDocument]) -> N
     shown = found._repr_html_()
     assert shown.count("<tr>") == len(metrics) + 1
     assert f"<td>{metrics['ettr'].mean:.6g}</td>" in shown
+    assert api._cell("a<b>") == "a&lt;b&gt;"
 
 
 def test_a_data_frame_needs_pandas(found: api.Results[RunDocument], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,14 +135,25 @@ def test_a_data_frame_needs_pandas(found: api.Results[RunDocument], monkeypatch:
 
 def test_compare_and_its_report(small: Path, tmp_path: Path) -> None:
     """Differences are those of the document; pictures and the report are made without a folder of one's own."""
-    both = api.compare(str(small), {"spares.hot": [0, 1]}, ["horizon=1 d"], 3)
+    both = api.compare(str(small), {"checkpoint.tiers.0.interval": ["10 min", "2 h"]}, {"seed": 7}, 3)
+    assert both.document.seed == 7
     assert isinstance(both.document, CompareDocument)
     columns = both.to_columns()
     assert list(columns) == ["variant", "metric", *STATISTICS, "difference", "difference_low95", "difference_high95"]
-    assert set(columns["variant"]) == {"spares.hot=0", "spares.hot=1"}
-    place = list(zip(columns["variant"], columns["metric"], strict=True)).index(("spares.hot=1", "ettr"))
-    apart = both.document.variants["spares.hot=1"].difference["ettr"]
+    last = "checkpoint.tiers.0.interval=2 h"
+    assert {"checkpoint.tiers.0.interval=10 min", last} == set(both.document.variants)
+    place = list(zip(columns["variant"], columns["metric"], strict=True)).index((last, "ettr"))
+    apart = both.document.variants[last].difference["ettr"]
     assert columns["difference"][place] == (apart and apart.mean)
+    found = [row.difference for row in both.document.variants.values()]
+    ends = [
+        each.ci95 if each else (None, None) for row in found for each in (row.get(key) for key in columns["metric"])
+    ]
+    lows = [
+        low for low, high in zip(columns["difference_low95"], columns["difference_high95"], strict=True) if low != high
+    ]
+    assert lows
+    assert set(lows) <= {low for low, _ in ends}
     assert "comparison" in both.plots()
     plot = both.plot("comparison")
     assert plot.title == both.plots()["comparison"]

@@ -18,7 +18,8 @@ from analysis.formula import _ANSWERS, FormulaError, answered, format_formula, f
 from analysis.results.explained import FormulaDocument, results_schema
 from analysis.results.models import read_document
 from analysis.results.run import plain, render
-from sim.formulas.goodput import efficiency
+from sim.formulas.arrays import real
+from sim.formulas.goodput import FailureClass, Store, efficiency, shares_of_classes
 from tests.cases import cases
 from tests.oracle.theory.multilevel import multilevel_shares
 
@@ -104,6 +105,12 @@ def test_two_levels_beat_one() -> None:
         rates, costs = [0.9 / mtti, 0.1 / mtti], [5.0, 120.0]
         return float(multilevel_shares(every, [times], costs, rates, [300.0, 300.0])["productive"])
 
+    # Where failures are frequent the first-order start is far off, and no neighbour of the answer is better.
+    often = ask("two-level", line.replace("3 h", "20 min"))
+    parts = [FailureClass(0.9, 0, math.exp(-0.25), store=0), FailureClass(0.1, 0, math.exp(-0.25), store=1)]
+    for one, other in ((0.95, 1), (1.05, 1), (1, 0.95), (1, 1.05)):
+        stores = [Store(one * often["local_interval"], 5.0), Store(other * often["remote_interval"], 120.0)]
+        assert real(shares_of_classes(1 / 1200, parts, stores).productive) < often["ettr"]
     best = max(exact(every, times) for every in np.geomspace(0.5, 2, 9) * local for times in range(4, 40, 2))
     assert found["ettr"] == pytest.approx(best, abs=0.01)
     assert exact(local, round(remote / local)) == pytest.approx(best, abs=0.003)
