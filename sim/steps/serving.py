@@ -49,6 +49,8 @@ class Engine:
         ``reserve`` keeps room for the prompt and the longest answer, and never evicts.
     memory
         Share of the device memory that it uses [-].
+    is_of_free
+        Whether `memory` is a share of what weights and `reserved` leave free, not of all.
     reserved
         Memory of a GPU that holds neither weights nor keys and values: activations, graphs, communicators [B].
     sequences
@@ -66,6 +68,7 @@ class Engine:
     sequence: float
     admission: Literal["on-demand", "reserve"]
     memory: float
+    is_of_free: bool
     reserved: float
     sequences: int
     chunk: int
@@ -305,13 +308,19 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
         low = shape.latent
         work = 2 * shape.heads * (2 * low.kv_rank + low.rotary) * layers * seen / replica.tensor
         cache = np.maximum(cache, own * work / (constants.latent * chip.peak["bf16"]))
-    elementwise = own * layers * 2 * shape.hidden * constants.touches / chip.memory_bandwidth
+    elementwise = _elementwise(replica, own)
     collectives = _collectives(replica, own) * layers + (stages - 1) * 2 * own * shape.hidden / replica.network
     launches = layers * replica.engine.launch + replica.expert_layers * constants.expert_launch + constants.step
     scale = replica.factor
     # Each stage has its share of the layers, so p stages take the time of all layers; the host works for every stage.
     host = own * stages * replica.engine.sequence
     return Step(*(scale * part for part in (weights, experts, cache, elementwise, collectives, launches, host)))
+
+
+def _elementwise(replica: Replica, tokens: Amount) -> Amount:
+    """Return the time of the element-wise passes of some tokens, decoded or of a prompt, through all layers [s]."""
+    moved = tokens * replica.shape.layers * 2 * replica.shape.hidden * replica.constants.touches
+    return moved / replica.chip.memory_bandwidth
 
 
 def _collectives(replica: Replica, tokens: Amount) -> Amount:
@@ -349,7 +358,7 @@ def prefill(replica: Replica, tokens: Amount, hit: Amount = 0.0) -> Amount:
         work = work + 2 * new * met / (t * replica.peak * constants.expert_gemm)
     # The half of the scores that is not masked, of the new tokens with all before them.
     scores = shape.attention_width * layers * new * shape.scored(tokens) / t
-    work = work + scores / (constants.attention * chip.peak["bf16"])
+    work = work + scores / (constants.attention * chip.peak["bf16"]) + _elementwise(replica, new)
     return replica.factor * (work + layers * (_collectives(replica, new) - _collectives(replica, 0.0)))
 
 
@@ -374,7 +383,10 @@ def time_per_token(replica: Replica, batch: Amount, requests: Requests, *, inter
 def cache_room(replica: Replica) -> float:
     """Return the room for keys, values and states on one GPU [B]; negative where the weights do not fit."""
     engine = replica.engine
-    return engine.memory * replica.chip.memory - replica.weight_bytes - engine.reserved
+    taken = replica.weight_bytes + engine.reserved
+    if engine.is_of_free:
+        return engine.memory * (replica.chip.memory - taken)
+    return engine.memory * replica.chip.memory - taken
 
 
 def largest_batch(replica: Replica, requests: Requests) -> float:
