@@ -146,6 +146,9 @@ class Replica:
         Bandwidth of a GPU's share of NICs, one direction [B/s].
     factor
         Measured over modelled time of this engine on this hardware [-].
+    draft, accept, draft_cost
+        Tokens that are drafted for a step to verify, the probability that one is accepted, and the time to draft one
+        over that of the step [-].
     """
 
     shape: ModelShape
@@ -160,6 +163,9 @@ class Replica:
     domain: int = 8
     network: float = 50e9
     factor: float = 1.0
+    draft: int = 0
+    accept: float = 0.0
+    draft_cost: float = 0.0
 
     @property
     def gpus(self) -> int:
@@ -280,12 +286,14 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
     Notes
     -----
     Of E experts of a layer, `top` of which a token meets, B tokens meet E (1 - (1 - top / E)^B): only these are read.
-    With p stages, B / p sequences are in each, and a token passes p of them.
+    With p stages, B / p sequences are in each, and a token passes p of them. A step that verifies a draft of gamma
+    tokens does the work of gamma + 1 for each sequence, reads keys and values once, and yields :func:`speculated`.
     """
     shape, constants, chip = replica.shape, replica.constants, replica.chip
     stages = replica.pipeline
     layers = shape.layers
-    batch = batch / stages
+    sequences = batch / stages / replica.data
+    batch = batch / stages * (1 + replica.draft)
     own = batch / replica.data
     read, peak = replica.bandwidth, replica.peak
     attention = layers * shape.attention_parameters / replica.tensor
@@ -302,7 +310,7 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
             2 * inside * shape.experts.active * batch / (peak * constants.expert_gemm),
         )
     seen = shape.attended(context)
-    cache = own * replica.cache_bytes(context) * stages / read
+    cache = sequences * replica.cache_bytes(context) * stages / read
     if shape.latent is not None:
         # Every head multiplies with the same latent keys: 2 (2 r + rotary) FLOP of a head, token and layer.
         low = shape.latent
@@ -311,9 +319,9 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
     elementwise = _elementwise(replica, own)
     collectives = _collectives(replica, own) * layers + (stages - 1) * 2 * own * shape.hidden / replica.network
     launches = layers * replica.engine.launch + replica.expert_layers * constants.expert_launch + constants.step
-    scale = replica.factor
+    scale = replica.factor * (1 + replica.draft * replica.draft_cost) / speculated(replica.draft, replica.accept)
     # Each stage has its share of the layers, so p stages take the time of all layers; the host works for every stage.
-    host = own * stages * replica.engine.sequence
+    host = sequences * stages * replica.engine.sequence
     return Step(*(scale * part for part in (weights, experts, cache, elementwise, collectives, launches, host)))
 
 
@@ -476,6 +484,54 @@ def time_to_first_token(replica: Replica, requests: Requests, rate: float, sprea
         return math.inf
     wait = load * service * (1 + spread) / (2 * (1 - load))
     return wait + alone + step * (0.5 + math.ceil(steps))
+
+
+class Pools(NamedTuple):
+    """Replicas that read prompts, and others that decode: disaggregated serving.
+
+    Parameters
+    ----------
+    readers, decoders
+        A replica of each pool.
+    reading, decoding
+        How many there are [-].
+    """
+
+    readers: Replica
+    decoders: Replica
+    reading: Amount
+    decoding: Amount
+
+
+def reading_rate(replica: Replica, requests: Requests) -> Amount:
+    """Return the prompts a second of a replica that does nothing else [1/s]."""
+    alone = np.maximum(prefill(replica, requests.input, requests.hit), least_prefill(replica))
+    return replica.data * replica.pipeline / alone
+
+
+def handover(pools: Pools, requests: Requests) -> Amount:
+    """Return the time in which keys and values of a prompt pass to a decoder, by the NICs of the smaller side [s]."""
+    kept = pools.readers.cache_bytes(requests.input) * pools.readers.tensor * pools.readers.pipeline
+    ranks = [each.tensor * each.pipeline for each in (pools.readers, pools.decoders)]
+    return kept / (pools.readers.constants.network * pools.readers.network * min(ranks))
+
+
+def pooled_in_flight(pools: Pools, requests: Requests, clients: Amount) -> Amount:
+    """Return the sequences in flight of one decoder when `clients` ask again as soon as they are answered [-].
+
+    By Little's law x requests a second have x S_o t_d in decoders and x (t_p + hand-over) in readers; what remains of
+    the clients waits for a reader, where these are the bottleneck.
+    """
+    least = np.maximum(prefill(pools.readers, requests.input, requests.hit), least_prefill(pools.readers))
+    most = pools.reading * reading_rate(pools.readers, requests)
+    before = least + handover(pools, requests)
+    low, high = np.zeros_like(clients / pools.decoding), clients / pools.decoding
+    for _ in range(40):
+        batch = (low + high) / 2
+        rate = pools.decoding * batch / (requests.output * decode(pools.decoders, batch, requests.context).total)
+        fits = (rate <= most) & (pools.decoding * batch + rate * before <= clients)
+        low, high = np.where(fits, batch, low), np.where(fits, high, batch)
+    return low
 
 
 def power(replica: Replica, batch: Amount, requests: Requests) -> Amount:
