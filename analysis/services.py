@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
@@ -77,13 +79,13 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
             **{name: float(value) for name, value in terms.items()},
             "prefills": total - sum(map(float, terms.values())),
         },
-        largest=_amounts(found, found.largest, price),
+        largest=_amounts(found, found.fed, price),
         within_slo=_amounts(found, found.within, price),
         at_demand=_amounts(found, found.in_flight, price) if math.isfinite(found.in_flight) else None,
         demand_per_s=found.rate,
         load=found.load,
         tail=tail,
-        attainment=curve,
+        attainment=[*curve],
         slo_load=slo_load,
         slo_goodput_per_s=None if slo_load is None else slo_load * found.carried * spec.replicas,
         failures_per_day=(fail + restart) * found.groups * DAY,
@@ -252,7 +254,9 @@ def _sized(found: PreparedService, gpus: int) -> Iterator[PreparedService]:
     Of readers the layout counts whose GPUs read most prompts while a mean one meets the TTFT of the SLO, and their
     number is what balances decoders at a batch of the SLO, at half of that and at a quarter.
     """
-    fitting = [other for each in _layouts(found, gpus) if (other := found.with_layout(each, gpus // each.gpus)).largest >= 1]
+    fitting = [
+        other for each in _layouts(found, gpus) if (other := found.with_layout(each, gpus // each.gpus)).largest >= 1
+    ]
     yield from fitting
     if found.pools is None:
         return
@@ -300,6 +304,21 @@ def _yield(row: ServiceLayoutRow, sort: Sort) -> float:
     return row.tokens_per_gpu_s_after_failures
 
 
+def service_layouts_csv(content: ServiceLayoutsDocument) -> str:
+    """Return layouts of a service as CSV, with the names of the document; units are in the names."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    for place, row in enumerate(content.layouts):
+        own = row.model_dump()
+        flat = {**{name: value for name, value in own.items() if name != "amounts"}, **own["amounts"]}
+        low, high = flat.pop("tpot_s_band90")
+        flat |= {"tpot_s_low": low, "tpot_s_high": high}
+        if not place:
+            out.writerow(flat)
+        out.writerow(flat.values())
+    return text.getvalue()
+
+
 def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None = None) -> str:
     """Return layouts of a service as text for standard output, `width` columns wide (that of the terminal)."""
     page = Page()
@@ -315,8 +334,9 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
         each = row.amounts
         table.add_row(
             f"{row.tensor} x {row.data} x {row.pipeline}{' *' if row.is_own else ''}",
-            f"{row.replicas:,}" if row.prefill_replicas is None else
-            f"{row.replicas:,} + {row.prefill_replicas:,} of {row.prefill_gpus}",
+            f"{row.replicas:,}"
+            if row.prefill_replicas is None
+            else f"{row.replicas:,} + {row.prefill_replicas:,} of {row.prefill_gpus}",
             f"{each.batch:,.0f}",
             f"{each.tpot_s * 1e3:,.1f}{'' if row.is_within_slo else ' +'}",
             range_text(each.tpot_s_band90, lambda end: f"{1e3 * end:,.0f}"),

@@ -492,9 +492,9 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
     for name, found in (*unseen.items(), *unmet.items()):
         table.add_row(name, *error_cells(found))
     systems = mlperf(data)
-    for of in sorted({(each.model, each.accelerator, each.release) for each in systems}):
-        same = [each for each in systems if (each.model, each.accelerator, each.release) == of]
-        table.add_row(f"MLPerf {' '.join(of)}, offline tokens/s", *error_cells(mlperf_errors(same)))
+    for kind in sorted({(each.model, each.accelerator, each.release) for each in systems}):
+        same = [each for each in systems if (each.model, each.accelerator, each.release) == kind]
+        table.add_row(f"MLPerf {' '.join(kind)}, offline tokens/s", *error_cells(mlperf_errors(same)))
     table.add_row("power of a node, limited", *error_cells(node_powers(data)))
     for name, found in throughput.items():
         table.add_row(f"{name}, offline tokens/s", *error_cells(found))

@@ -238,7 +238,7 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
         if each is not None
     ]  # fmt: skip
     heads = ("batch", "requests\nin flight", "TPOT\nms", "tokens/s\na user", "tokens/s\na GPU", "GPU\nW",
-             "J per\nM tokens", "with hosts\nand PUE", "money per\nM tokens")  # fmt: skip
+             "J per\nM tokens", "facility\nJ", "money per\nM tokens")  # fmt: skip
     yield Section("batches", "Batches of a replica", (), (grid("", heads, rows),))
     total = sum(service.tpot_terms_s.values())
     rows_of_terms = [
