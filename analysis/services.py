@@ -350,6 +350,6 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
     out.print(table)
     text = "  * the scenario's own layout; + beyond the TPOT of the SLO"
     if any(row.prefill_replicas is not None for row in content.layouts):
-        text += "; n + m of g: m replicas of g GPUs read prompts"
+        text += "; n + m of g: m prefill replicas of g GPUs"
     out.print(text, highlight=False)
     return page.text().rstrip()

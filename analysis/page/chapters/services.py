@@ -203,9 +203,9 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
     if readers is not None:
         ranks = f"tensor {readers.tensor} x data {readers.data} x pipeline {readers.pipeline}"
         reading.append(
-            ("prompts", f"{readers.replicas:,} replicas of {ranks} read {short_text(readers.prompts_per_s)} a second, "
-             f"{percent_text(readers.balance, 0)} of what decoders carry at the TPOT of the SLO; keys and values pass "
-             f"in {time_text(readers.handover_s)}. Failures below are of decoders alone.")
+            ("prefill pool", f"{readers.replicas:,} of {ranks}: {short_text(readers.prompts_per_s)} prompts a second, "
+             f"{percent_text(readers.balance, 0)} of what the decode pool carries at the TPOT of the SLO; keys and values "
+             f"pass in {time_text(readers.handover_s)}. Failures below are of the decode pool alone")
         )  # fmt: skip
     if service.speculated_tokens > 1:
         reading.append(("speculation", f"{service.speculated_tokens:,.2f} tokens a step"))

@@ -12,7 +12,7 @@ from analysis.calibrate import serving
 from analysis.calibrate.fit import mape
 from analysis.calibrate.rows import default_folder
 from analysis.validation.lab import Estimate, estimate
-from sim.engine.requests import Request, replay
+from sim import Request, replay
 from sim.steps.serving import Requests, largest_batch, largest_rate
 
 if TYPE_CHECKING:
