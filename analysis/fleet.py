@@ -10,6 +10,7 @@ import numpy as np
 
 from sim import (
     BIN_EDGES,
+    CLUSTER,
     HISTOGRAMS,
     JOB_SUMS,
     PREEMPTION,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sim import FleetResult, Prepared
+    from sim.engine.prepared import ServicePlan
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -45,7 +47,7 @@ SLICED = ("ettr", "ettr_no_queue", "ettr_above_90", *WEIGHTED, "preemptions", "s
 
 OF_SERVICES = (
     "slo_attainment", "served_share", "slo_goodput", "capacity_availability", "capacity_share", "all_serving",
-    "minutes_below_demand", "failed_share", "busy_share", "tokens_per_s_user",
+    "minutes_below_demand", "failed_share", "missed_windows", "error_budget", "busy_share", "tokens_per_s_user",
 )  # fmt: skip
 """Metrics of services; with several of them also of each: ``slo_attainment@service=chat``."""
 
@@ -105,7 +107,11 @@ def _is_size(group: str) -> bool:
 def group_of(prepared: Prepared, by: str, account: FleetAccount) -> str:
     """Return what the group of an account is called."""
     number: int = getattr(account, by)
-    entries = {"stream": prepared.streams, "tenant": prepared.tenants, "partition": prepared.partitions}
+    entries = {
+        "stream": (*prepared.streams, *prepared.jobs),
+        "tenant": prepared.tenants,
+        "partition": prepared.partitions,
+    }
     named = [entry.name for entry in entries.get(by, ())]  # type: ignore[attr-defined]
     return named[number] if 0 <= number < len(named) else str(number)
 
@@ -184,7 +190,7 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
     if not prepared.streams:
         return of_services
     sums = _Sums(fleet, windows)
-    accounts = [account for account in {*sums.jobs, *sums.buckets} if account.stream >= 0]
+    accounts = [account for account in {*sums.jobs, *sums.buckets} - {CLUSTER} if account.stream >= 0]
     jobs, buckets, stops = sums.of(accounts)
     held, owned = float(buckets[list(_HELD)].sum()), float(fleet.owned[windows].sum())
     level = {name: float(fleet.level(name)[windows].sum()) for name in ("allocated", "healthy", "queued_jobs")}
@@ -227,6 +233,8 @@ def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict
             "all_serving": Ratio(sums["full"], seconds),
             "minutes_below_demand": Ratio(sums["below"] / MINUTE, 1),
             "failed_share": Ratio(sums["failed"], offered),
+            "missed_windows": _missed(plan, fleet, windows),
+            "error_budget": Ratio(offered - sums["in_slo"], (1 - plan.target) * offered),
             "busy_share": Ratio(sums["busy"], sums["busy"] + sums["idle"]),
             "tokens_per_s_user": Ratio(sums["served"] * plan.output, sums["user"]),
         }
@@ -257,6 +265,13 @@ def _of_jobs(by: str, group: str, jobs: Mapping[str, float], held: float, stops:
         ratio = Ratio(jobs[f"{name}_{weight}"], jobs[f"{counted}_{weight}"])
         found[Slice(name, by, group, weight).name] = ratio  # type: ignore[arg-type]
     return found
+
+
+def _missed(plan: ServicePlan, fleet: FleetResult, windows: slice) -> Ratio:
+    """Return how many windows of a service attain less than is asked for, of those with requests."""
+    offered, in_slo = (fleet.service_sum(plan.index, name)[windows] for name in ("offered", "in_slo"))
+    asked = offered > 0
+    return Ratio(float(np.count_nonzero(in_slo[asked] < plan.target * offered[asked])), float(np.count_nonzero(asked)))
 
 
 # How sure: replications, else batches of one run.

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sim.policies.planner import Pending, Planner, Pool, Quota
+from sim.policies.planner import Planner
+from sim.policies.queue import Pending, Pool, Quota
 from sim.policies.scheduler import Scheduler
 
 if TYPE_CHECKING:

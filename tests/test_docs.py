@@ -219,9 +219,13 @@ def test_metrics_page_names_every_metric_and_no_other() -> None:
     """The tables have a row for each metric and each count of the document."""
     named = rows("metrics.md")
     fleet = sim.prepare(sim.load(sim.find("fleet-64-nodes"), ["horizon=1 d", "warmup=0 d"]))
+    service = sim.prepare(sim.load(sim.find("serve-llama3-70b"), ["horizon=1 d"]))
     contents = [
         *documents(),
-        document.plain(document.document(runs.replicate(fleet, 2, processes=1), command="test")),
+        *(
+            document.plain(document.document(runs.replicate(prepared, 2, processes=1), command="test"))
+            for prepared in (fleet, service)
+        ),
     ]
     metrics = {name for content in contents for name in content["metrics"]}
     summary = {name for content in contents for entry in content["metrics"].values() for name in entry}

@@ -107,7 +107,7 @@ class ControlVariates:
         sources = [prepared.sources[cause - 1] for cause in self._causes]
         self._of_job = np.array([source.part == "job" for source in sources], dtype=bool)
         units = np.array([source.units if source.part == "job" else prepared.nodes for source in sources])
-        self._rates = np.array([source.rate * source.interrupts for source in sources]) / units
+        self._rates = np.array([source.rate * source.interrupts for source in sources]) / np.maximum(units, 1)
         """Disruptions of a job in unit time, of one of its nodes where the cause is of nodes [1/s]."""
         self._known_after = np.array(
             [source.detection_race.mean_value if source.detection_race else 0.0 for source in sources]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,12 +17,15 @@ import numpy as np
 from sim.engine.fleet_result import CLUSTER, DIRECT, PREEMPTION, ROOTS, Tally, size_class, window_edges
 from sim.engine.jobs import Queue
 from sim.engine.kernel import Order
+from sim.engine.lives import Failure, SourceInfo
 from sim.engine.nodes import Level, Place
 from sim.engine.result import Attempt
 from sim.engine.services import Gang, Service, call_spares
 from sim.engine.stream_job import Allocation, NamedJob, StreamJob
 from sim.policies.contracts import ANY_POOL, Bucket, Requeue, Save
-from sim.policies.planner import Planner, Pool, Quota
+from sim.policies.planner import Planner
+from sim.policies.queue import Pool, Quota
+from sim.scenario.laws import draw
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,11 +36,10 @@ if TYPE_CHECKING:
     from sim.engine.job import Group, Job
     from sim.engine.jobs import Jobs
     from sim.engine.kernel import Call
-    from sim.engine.lives import Failure
     from sim.engine.prepared import Prepared, PreparedStream
     from sim.failures import Source
     from sim.policies.contracts import PoolName
-    from sim.policies.planner import Pending
+    from sim.policies.queue import Pending
     from sim.scenario.streams import Arrival, Tenant
 
 _IDLE = int(Place.IDLE)
@@ -86,6 +89,8 @@ class Fleet(Queue):
         self.reserves = [pool for name, pool in jobs.cluster.pools.items() if name != "idle"]
         self.has_quotas = any(tenant.nodes is not None for tenant in prepared.tenants)
         self.holds = prepared.scheduler.requeue.holds_nodes
+        self.lends = bool(prepared.jobs) and bool(jobs.cluster.spare.target) and len(pools) == 1
+        """Whether hot spares may let a named job start again; with partitions, domains or windows they may not."""
         self.is_disturbed = False
         """Whether nodes have come or gone that the planner does not know of."""
         self.number = 0
@@ -119,6 +124,15 @@ class Fleet(Queue):
         super().__init__(jobs)
         jobs.hit = self.hit
         self.failures = jobs.failures
+        self.own = [
+            [
+                SourceInfo(source, index, prepared, jobs.replication, stream.name)
+                for index, source in enumerate(prepared.sources)
+                if source.of_processes
+            ]
+            for stream in self.streams
+        ]
+        """Sources of failures of whole jobs, for each stream: they strike processes, and no node."""
         self.services: list[Service] = []
         self.services += [Service(self, plan) for plan in prepared.services]
         for stream in self.streams:
@@ -163,6 +177,8 @@ class Fleet(Queue):
         nodes = -(-spec.gpus // self.per_node) if spec.gpus >= self.per_node else 0
         account = self.tally.account(stream.index, size_class(spec.gpus), spec.tenant, spec.priority, spec.partition)
         job = StreamJob(self.number, spec, stream, account, nodes)
+        for info in self.own[stream.index]:
+            self._begin_life(job, info, 0, 0.0)
         self.number += 1
         self.open += 1
         self.alive[job] = None
@@ -257,6 +273,8 @@ class Fleet(Queue):
             if self.services:
                 self._serve_services(now)
             self._report(now)
+            if self.lends:
+                self._lend_spares(now)
             for pending in planner.plan(now):
                 self._start_pending(pending, now)
             if not self._preempt(now):
@@ -278,6 +296,13 @@ class Fleet(Queue):
             if service.narrow:
                 service.refill(now)
         call_spares(self, self.services, now)
+
+    def _lend_spares(self, now: float) -> None:
+        """Let a named job that waits to start again have hot spares, if it is the first and can start with them."""
+        job, short = self.planner.first(now)
+        if isinstance(job, NamedJob) and job.job.starts and 0 < short <= self.cluster.spare.count:
+            self.cluster.move("spare", "idle", short, now)
+            self._report(now)
 
     def _level(self, now: float) -> None:
         """Say what is true of the cluster from now on."""
@@ -423,19 +448,22 @@ class Fleet(Queue):
             ready += stream.restart
             stages.append((_INITIALIZE, ready))
         if job.durable > 0:
-            restore = job.saves.restore.of(spec.work)
+            restore = job.saves.restore.of(spec.work) + max(self.jobs.stores.back - ready, 0.0)
             if restore > 0:
                 ready += restore
                 stages.append((_RESTORE, ready))
         job.run_at = ready
         job.attempts += 1
         job.epoch += 1
+        if job.lives:
+            job.alive = stages[0][1] if stages and stages[0][0] == _STARVED else now
+            self.kernel.at(job.alive + job.lives[0][0] - job.lived, Order.FAILURE, self._on_own, (job, job.epoch))
         end = ready + self._wall(job, spec.ends - job.durable)
         outcome: str = spec.outcome
         if stream.chain is not None:
             limit = job.began + stream.chain.limit
             notice = stream.chain.notice
-            stop = max(limit - notice + job.save if job.save <= notice else limit, now)
+            stop = max(limit - notice + job.flush if job.flush <= notice else limit, now)
             if stop < end:
                 end, outcome = stop, "limit"
         elif self._kill(job) < end:
@@ -496,9 +524,9 @@ class Fleet(Queue):
             self.charge(job, now)
             job.service.leave(job, now)
             return 0.0
-        saves = job.save <= time and job.run_at <= now - job.save
-        if saves and job.save > 0:
-            self.charge(job, now - job.save, keeps=True)
+        saves = job.flush <= time and job.run_at <= now - job.flush
+        if saves and job.flush > 0:
+            self.charge(job, now - job.flush, keeps=True)
             job.stages = [(_CHECKPOINT_STALL, now)]
             job.run_at = math.inf
         return self.charge(job, now, keeps=saves, cause=cause, via=via)
@@ -527,6 +555,9 @@ class Fleet(Queue):
         if interval < math.inf:
             saves, rest = divmod(seconds, interval + save)
             risk = min(rest, interval)
+            if saves and rest < job.saves.drain and not keeps:
+                # The last save is not durable yet.
+                saves, rest, risk = saves - 1, rest + interval + save, risk + interval
             stall = rest - risk
             stalled = saves * save
             cut = now - rest
@@ -556,7 +587,7 @@ class Fleet(Queue):
             self._note(job, now, state, lost)
         allocation = job.allocation
         assert allocation is not None
-        job.epoch += 1
+        job.stand_still(now)
         job.allocation = None
         self.planner.ended(job, now)
         allocation.jobs.remove(job)
@@ -629,21 +660,8 @@ class Fleet(Queue):
     def _hit(self, allocation: Allocation, failure: Failure, now: float, latency: float) -> None:
         is_open = allocation.detect_at < math.inf
         known = now + latency
-        cause = self._root(failure)
         for job in list(allocation.jobs) if not is_open else ():
-            if job.notice is not None:
-                root, by = job.notice
-                self._evict(job, root, by, now, saves=False)
-                continue
-            if isinstance(job, Gang):
-                job.service.fail(job, now, cause)
-            saves = failure.info.saves and now > job.run_at and job.save <= failure.info.source.notice
-            lost = self.charge(job, now, keeps=saves, cause=cause)
-            if saves:
-                known = max(known, now + job.save)
-            self._stop(job, cause, DIRECT, _CHECKPOINT_STALL if saves and job.save else Bucket.DETECTION)
-            job.failures += not failure.info.source.planned
-            self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
+            known = max(known, self._interrupt(job, failure, now))
         if allocation.jobs and known < allocation.detect_at:
             allocation.detect_at = known
             allocation.epoch += 1
@@ -652,13 +670,70 @@ class Fleet(Queue):
             else:
                 self._answer(allocation, now)
 
+    def _interrupt(self, job: StreamJob, failure: Failure, now: float) -> float:
+        """Let a failure stop a job; return when a save that its notice allows is durable [s]."""
+        cause = self._root(failure)
+        if job.notice is not None:
+            root, by = job.notice
+            self._evict(job, root, by, now, saves=False)
+            return now
+        if isinstance(job, Gang):
+            job.service.fail(job, now, cause)
+        source = failure.info.source
+        saves = failure.info.saves and now > job.run_at and job.flush <= source.notice
+        lost = self.charge(job, now, keeps=saves, cause=cause)
+        self._stop(job, cause, DIRECT, _CHECKPOINT_STALL if saves and job.flush else Bucket.DETECTION)
+        job.failures += not source.planned
+        self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
+        return now + job.flush if saves else now
+
+    def _begin_life(self, job: StreamJob, info: SourceInfo, number: int, since: float) -> None:
+        """Let life `number` of a job and a source begin when the processes of the job have run `since` [s]."""
+        law = info.source.law
+        assert law is not None
+        life = law.ppf_one(Failure(info, job.spec.number, number).mark("life"))
+        heappush(job.lives, (since + life, info.index, number, info))
+
+    def _on_own(self, call: Call) -> None:
+        """Let the processes of a job fail; no node does, so it goes on in place."""
+        job, epoch = call.argument
+        if epoch != job.epoch:
+            return
+        now = self.kernel.now
+        due, _, number, info = heappop(job.lives)
+        self._begin_life(job, info, number + 1, due)
+        failure = Failure(info, job.spec.number, number)
+        counts = self.failures.counts
+        counts.candidates += 1
+        counts.faults += 1
+        counts.failures += 1
+        counts.hits += 1
+        if info.source.store_out is not None:
+            stores = self.jobs.stores
+            stores.back = max(stores.back, now + draw(info.source.store_out, failure.mark, "store_out"))
+        latency = self.failures.detect(failure)
+        if job.nodes:
+            self._hit(job.allocation, failure, now, latency)
+            return
+        self._interrupt(job, failure, now)
+        if job.allocation is not None:
+            self.kernel.at(now + latency, Order.PHASE, self._on_own_known, (job, job.epoch))
+
+    def _on_own_known(self, call: Call) -> None:
+        """Let a job below a node start anew, whose neighbours have noticed nothing."""
+        job, epoch = call.argument
+        if epoch == job.epoch:
+            now = self.kernel.now
+            self.charge(job, now)
+            self._run(job, now, now)
+
     def _root(self, failure: Failure) -> int:
         """Return the index of the root cause that a failure is."""
         return self.drain if failure.info.source.planned else failure.info.cause
 
     def _stop(self, job: StreamJob, cause: int, via: int, bucket: int) -> None:
         """Let a job, which is charged, stand still with its nodes for a cause."""
-        job.epoch += 1
+        job.stand_still(job.since)
         job.root = job.why = cause
         job.via = via
         job.stages = [(bucket, math.inf)]
@@ -773,7 +848,7 @@ class Fleet(Queue):
             for victim in victims:
                 root = reason or self.demand + (victim.tenant != preemptor.tenant and self.has_quotas)
                 if isinstance(victim, NamedJob):
-                    self._preempt_named(victim.job, root, by, now)
+                    self._preempt_named(victim, root, by, now)
                     found = True
                 elif grace > 0:
                     assert isinstance(victim, StreamJob)
@@ -817,18 +892,22 @@ class Fleet(Queue):
         job.preempted += 1
         self.tally.stopped(job.account, now, root, PREEMPTION, job.gpus, lost * job.gpus, by)
 
-    def _preempt_named(self, job: Job, root: int, by: int, now: float) -> None:
+    def _preempt_named(self, pending: NamedJob, root: int, by: int, now: float) -> None:
         """Let a named job save if there is time, and queue again."""
-        del by
+        job, rule = pending.job, self.scheduler
         self.roots[job.index] = root
-        rule = self.scheduler
         main = job.main
         self.jobs.stop(main, now)
         main.cause = 0
         saves = main.running and job.checkpoint.save_time() <= rule.preempt.grace
         main.running = False
         requeue = Requeue(rule.requeue.delay)
+        done = job.work
         self.jobs.follow(main, (Save(), requeue) if saves else (requeue,), now)
+        account = self.tally.account(
+            len(self.streams) + job.index, size_class(job.gpus), pending.tenant, job.spec.priority, pending.partition
+        )
+        self.tally.stopped(account, now, root, PREEMPTION, job.gpus, max(done - job.work, 0.0) * job.gpus, by)
 
     # --------------------------------------------------------------------------------------------------- close
 

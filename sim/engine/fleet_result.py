@@ -92,10 +92,10 @@ SERVICE_SUMS = (
 """Sums over the requests of a service in a window.
 
 Requests: ``offered``; ``served``, ``in_slo``, ``rejected`` or given up, ``failed`` with their replica, ``moved`` to
-another one; ``in_flight`` when replicas stopped; ``capacity`` over time. ``tokens_lost`` after they were made. Over time:
-``waited`` of the backlog, ``replicas`` that serve and are ``wanted``, ``user`` of time per token times tokens [s]. Time of replicas that was
-``recomputed``, time ``below`` the demand and that with all replicas (``full``) [s]. ``stops`` of gangs. GPU-seconds that
-were ``busy`` and ``idle``."""
+another one; ``in_flight`` when replicas stopped; ``capacity`` over time. ``tokens_lost``: made, and lost. Over time
+``waited`` of the backlog, ``replicas`` that serve and are ``wanted``, ``user`` of time per token times tokens [s]. Time
+of replicas that was ``recomputed``, time ``below`` the demand and that with all replicas (``full``) [s]. ``stops`` of
+gangs. GPU-seconds that were ``busy`` and ``idle``."""
 
 SLOWDOWN_TAUS = (10.0, 600.0)
 """Shortest run times that bounded slowdown takes a wait in proportion to [s]."""

@@ -186,6 +186,9 @@ def _push(clock: Clock, life: Life, due: float) -> None:
 
 _COLUMNS = 64
 
+_ANY_NUMBER = 1 << 50
+"""Slots of jobs of a stream, which nobody has counted."""
+
 _ONE_BY_ONE = 50
 """A look-up of its own costs about as much as fifty in a column."""
 
@@ -281,13 +284,14 @@ class Renewal(NamedTuple):
 
 
 class SourceInfo:
-    """A source with what the hot path needs at hand."""
+    """A source with what the hot path needs at hand; of a `stream`, whose jobs have lives of their own."""
 
-    def __init__(self, source: Source, index: int, prepared: Prepared, replication: int) -> None:
+    def __init__(self, source: Source, index: int, prepared: Prepared, replication: int, *stream: str) -> None:
         self.source = source
         self.index = index
         self.cause = index + 1
         self.prefix = (prepared.seed, replication)
+        self.stream = stream
         self.numbers: dict[str, Numbers] = {}
         detection_race = source.detection_race
         fixed = detection_race.fixed if detection_race is not None else 0.0
@@ -305,7 +309,7 @@ class SourceInfo:
         self.always = source.interrupts >= 1 and source.idle_hazard >= 1 and not source.thinned
         blast = source.blast
         scattered = blast is not None and blast.spread is not None
-        self.slots = prepared.nodes if scattered else source.units
+        self.slots = _ANY_NUMBER if stream else prepared.nodes if scattered else source.units
         """How many slots its failures can have; those of scattered nodes have their node."""
         self.divisor = 1 if scattered else 0 if self.of_fabric else prepared.slots_per_node.get(source.part, 0)
         self.blast = prepared.blast.get(source.part)
@@ -328,7 +332,7 @@ class SourceInfo:
 
     def numbers_for(self, purpose: str) -> Numbers:
         """Return the marks for a purpose."""
-        key = rng.stream(*self.prefix, "mark", self.source.name, purpose)
+        key = rng.stream(*self.prefix, *self.stream, "mark", self.source.name, purpose)
         found = self.numbers[purpose] = Numbers(key, self.slots)
         return found
 

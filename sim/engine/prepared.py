@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sim.failures import Source
     from sim.input.scenario import AnyRecovery, AnyRepair, AnyScheduler, Scenario
     from sim.policies.checkpoint import Ladder, Periodic
-    from sim.policies.planner import Pool
+    from sim.policies.queue import Pool
     from sim.scenario.model import CostSpec
     from sim.scenario.streams import Arrival, Chain, Cost, Partition, Tenant
     from sim.steps import StepPlan
@@ -125,6 +125,8 @@ class PreparedJob:
         Bandwidth of a NIC when the job sits as closely together as it can [B/s].
     pool_paces
         Pace on the nodes of each pool of hosts, relative to the first [-].
+    tenant, partition
+        Positions in `Prepared.tenants` and `Prepared.partitions`, beside streams.
     """
 
     name: str
@@ -149,6 +151,9 @@ class PreparedJob:
     planned_bandwidth: float = 1.0
     pool_paces: tuple[float, ...] = (1.0,)
     priority: int = 0
+    qos: int = 0
+    tenant: int = 0
+    partition: int = 0
 
     @property
     def tokens_per_second(self) -> float:
@@ -205,6 +210,7 @@ class PreparedStream:
     detection: float = 0.0
     pending: int = 0
     chain: Chain | None = None
+    qos: int = 0
     gpus: Mapping[int, float] = field(default_factory=dict)
     rate: float = 0.0
     mean_work: float = 0.0
@@ -256,6 +262,8 @@ class ServicePlan:
         Wait with which a request is still in SLO [s].
     limit
         Time per token of the SLO [s].
+    target
+        Share of requests that have to be in SLO [-].
     rates
         What is asked.
     patience
@@ -293,6 +301,7 @@ class ServicePlan:
     output: float
     slack: float
     limit: float
+    target: float
     rates: Rates
     patience: float
     load: float

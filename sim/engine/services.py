@@ -56,7 +56,7 @@ class Gang(StreamJob):
         self.from_busy = 0.0
         """Reading of `Service.busy` up to which it has been charged for being slower [s]."""
         self.stuck_from = math.nan
-        """Reading of `Service.routed` at which it failed, while nobody knows of it."""
+        """Reading of `Service.routed` at which it failed, while that is undetected."""
         self.failed_at = self.flight = self.tpot = self.attained = 0.0
         """When it last failed [s], with how many requests, their time per token [s] and share in SLO."""
 
@@ -88,7 +88,7 @@ class Service:
         self.heads = 0
         """Replicas that serve."""
         self.stuck = 0
-        """Replicas that have failed and still get requests, because nobody knows of it."""
+        """Replicas that have failed and still get requests, because that is undetected."""
         self.held_gpus = 0.0
         """GPUs of the gangs that serve; `fast_gpus` those of slower ones in part."""
         self.fast_gpus = 0.0
@@ -353,6 +353,8 @@ class Service:
         rate = self.rate * self.heads / (self.heads + self.stuck)
         use = 1.0 if self.backlog > 0 else min(rate / capacity, 1.0)
         batch, tpot, attained = self._at(use)
+        if self.backlog > plan.slack * capacity:
+            attained = 0.0  # those in flight have waited too long
         served = min((now - gang.up_since) / (plan.output * tpot), 1.0) if gang.up_since else 1.0
         gpus = self._gpus(gang)
         self._stop_serving(gang, now)
@@ -403,16 +405,17 @@ class Service:
 
     def answer(self, gang: Gang, now: float) -> None:
         """Let a gang that knows of a failure, and has let failed nodes go, recover."""
-        if gang.stuck_from == gang.stuck_from:
+        was_serving = gang.stuck_from == gang.stuck_from
+        if was_serving:
             self._know(gang, now)
         allocation, plan, fleet = gang.allocation, self.plan, self.fleet
         assert allocation is not None
         if not allocation.missing and not gang.lacks:
-            if plan.has_standby and gang.attempts:
+            if plan.has_standby and was_serving:
                 self._resume(gang, now)
             else:
                 self.start(gang, now, allocation.ready_at)
-        elif plan.keeps_nodes and len(allocation.missing) < gang.nodes:
+        elif plan.keeps_nodes and was_serving and len(allocation.missing) < gang.nodes:
             gang.lacks = max(gang.lacks, len(allocation.missing))
             self.narrow[gang] = None
             self._resume(gang, now)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from sim.engine.fleet_result import DIRECT
 from sim.engine.job import Clock
-from sim.policies.planner import Pending
+from sim.policies.queue import Pending
 
 if TYPE_CHECKING:
     from sim.engine.job import Job
-    from sim.engine.lives import Failure
+    from sim.engine.lives import Failure, SourceInfo
     from sim.engine.prepared import PreparedStream
     from sim.scenario.streams import Arrival
 
@@ -63,15 +63,15 @@ class StreamJob(Pending):
     """A job of a stream, from its submission to its end."""
 
     __slots__ = (
-        "account", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "notice", "preempted",
-        "queued", "root", "run", "run_at", "save", "saves", "since", "spec", "stages", "stream", "useful",
-        "via", "waited", "why",
+        "account", "alive", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "flush",
+        "lived", "lives", "notice", "preempted", "queued", "root", "run", "run_at", "save", "saves", "since", "spec",
+        "stages", "stream", "useful", "via", "waited", "why",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
         super().__init__(
             number, nodes, spec.gpus, limit=spec.limit, priority=spec.priority, submit=spec.submit, tenant=spec.tenant,
-            partition=spec.partition,
+            partition=spec.partition, qos=stream.qos,
         )  # fmt: skip
         self.spec = spec
         self.stream = stream
@@ -102,6 +102,8 @@ class StreamJob(Pending):
         self.saves = stream.saves[spec.gpus]
         self.save = self.saves.save.of(spec.work)
         """How long a save stops it [s]."""
+        self.flush = self.save + self.saves.drain
+        """How long it takes to make its progress durable before it stops [s]."""
         self.run = 0.0
         """How long it has held nodes [s]."""
         self.useful = 0.0
@@ -112,6 +114,18 @@ class StreamJob(Pending):
         self.preempted = 0
         self.epoch = 0
         """Raised at each change of plan; an event that carries an older one is void."""
+        self.lives: list[tuple[float, int, int, SourceInfo]] = []
+        """Its own lives, which its processes end by failing: due when they have run so long [s], source, number."""
+        self.lived = 0.0
+        """How long its processes have run [s]."""
+        self.alive = math.inf
+        """Since when they run, or from when on they will [s]."""
+
+    def stand_still(self, now: float) -> None:
+        """Void what the job was going to do; its processes run no longer."""
+        self.epoch += 1
+        self.lived += max(now - self.alive, 0.0)
+        self.alive = math.inf
 
 
 class NamedJob(Pending):
@@ -120,5 +134,9 @@ class NamedJob(Pending):
     __slots__ = ("job",)
 
     def __init__(self, number: int, job: Job, now: float) -> None:
-        super().__init__(number, job.nodes_needed, job.gpus, priority=job.spec.priority, submit=now)
+        spec = job.spec
+        super().__init__(
+            number, job.nodes_needed, job.gpus, priority=spec.priority, submit=now, tenant=spec.tenant,
+            partition=spec.partition, qos=spec.qos,
+        )  # fmt: skip
         self.job = job

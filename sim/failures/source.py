@@ -256,6 +256,16 @@ class Source:
     events: int | None = None
 
     @property
+    def of_processes(self) -> bool:
+        """Whether it makes the processes of jobs fail, of those of streams too; a bug or a spike does not."""
+        return self.part == "job" and self.law is not None and self.effect.stops and self.fix is None and not self.away
+
+    @property
+    def rate_of_processes(self) -> float:
+        """Rate at which it makes the processes of a job of a stream fail [1/s]."""
+        return 1 / self.law.mean_value if self.law is not None and self.of_processes else 0.0
+
+    @property
     def rate(self) -> float:
         """Rate of all units together [1/s], of failures that a repair left behind too; of a log, rows over its span."""
         if self.recorded is not None:

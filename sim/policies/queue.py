@@ -1,18 +1,115 @@
-"""What the planner keeps in order: queued jobs, expected ends, free nodes ahead, running jobs of a class."""
+"""What the planner works with: nodes, quotas and jobs; queued jobs, expected ends and free nodes ahead in order."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from bisect import bisect_left, bisect_right, insort
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from sim.policies.planner import Pending
-
 INF = math.inf
+
+
+class Pool(NamedTuple):
+    """Nodes that are alike to the planner; nobody starts on them who may run into one of the `windows` [s]."""
+
+    nodes: int
+    domain: int = 0
+    partitions: tuple[int, ...] = (0,)
+    windows: tuple[tuple[float, float], ...] = ()
+
+
+class Quota(NamedTuple):
+    """What a tenant may use [GPU]: its own, what it may borrow beside that, and what of its own others may have."""
+
+    nominal: float = INF
+    borrow: float = INF
+    lend: float = INF
+    weight: float = 1.0
+
+
+class Share:
+    """A node that jobs below a node share; `node` is for the engine, which chooses it."""
+
+    __slots__ = ("claimed", "end", "free", "jobs", "lost", "node", "number", "pool")
+
+    def __init__(self, number: int, pool: int, gpus: int) -> None:
+        self.number = number
+        self.pool = pool
+        self.free = gpus
+        self.end = 0.0
+        self.jobs: dict[Pending, None] = {}
+        self.claimed: Pending | None = None
+        self.lost = 0
+        """Jobs of it that would be stopped, while victims are chosen."""
+        self.node: Any = None
+
+
+Place: TypeAlias = "tuple[tuple[int, int], ...] | Share"
+
+"""Nodes of each pool, or the node that a job shares."""
+
+
+class Pending:
+    """A job in the queue, or one that runs.
+
+    Parameters
+    ----------
+    number, submit
+        Ties are broken by submit [s], then number.
+    nodes, gpus
+        Whole nodes, 0 for a job below a node; GPUs that it asks for.
+    limit
+        Time limit that is left [s]; infinite without one.
+    eligible
+        Since when it may start, and its age counts [s].
+    owner
+        What the engine keeps of it.
+    """
+
+    __slots__ = (
+        "claim", "eligible", "end", "entry", "gpus", "lane", "leaving", "limit", "nodes", "number", "owner",
+        "partition", "preemptions", "preemptor", "priority", "qos", "serial", "shape", "share", "size", "start",
+        "submit", "target", "tenant", "victims", "where",
+    )  # fmt: skip
+
+    def __init__(
+        self, number: int, nodes: int, gpus: int, *, limit: float = INF, priority: float = 0, submit: float = 0.0,
+        eligible: float | None = None, tenant: int = 0, partition: int = 0, qos: int = 0, owner: Any = None,
+    ) -> None:  # fmt: skip
+        self.number = number
+        self.nodes = nodes
+        self.gpus = gpus
+        self.limit = limit
+        self.priority = priority
+        self.submit = submit
+        self.eligible = submit if eligible is None else eligible
+        self.tenant = tenant
+        self.partition = partition
+        self.qos = qos
+        self.owner = owner
+        self.preemptions = 0
+        self.serial = 0
+        self.size = gpus
+        """GPUs that it takes."""
+        self.shape: tuple[float, ...] = ()
+        """What it asks for: jobs of one shape fit in the same places."""
+        self.lane: Lane | None = None
+        self.entry: tuple[Any, ...] = ()
+        self.start = self.end = math.nan
+        self.where: tuple[tuple[int, int], ...] = ()
+        self.share: Share | None = None
+        self.leaving: dict[int, int] = {}
+        """Nodes of each pool that are drained: they leave with the end of the job."""
+        self.preemptor: Pending | None = None
+        self.victims: dict[Pending, None] = {}
+        """Who is being stopped for it and still runs."""
+        self.target: dict[int, int] = {}
+        """Nodes of each pool that it will start on when its victims are gone, and those that it has of them."""
+        self.claim: dict[int, int] = {}
 
 
 class Ordered:
@@ -92,24 +189,31 @@ def _least(block: list[tuple[Any, ...]]) -> tuple[int, float]:
 
 
 class Profile:
-    """Free nodes of a pool from now on: `free[i]` from `times[i]` to the next."""
+    """Free nodes of a pool from now on: `free[i]` from `times[i]` to the next. They only become fewer."""
 
-    __slots__ = ("free", "times")
+    __slots__ = ("free", "known", "times")
 
     def __init__(self, now: float, free: int, ends: Ordered) -> None:
         self.times = [now]
         self.free = [free]
+        self.known: dict[int | tuple[int, float], float] = {}
+        """Before when so many nodes are not free, and not for how long, as far as was asked [s]."""
         soon = math.nextafter(now, INF)
+        times, frees, last = self.times, self.free, now
         for end, _, nodes in itertools.chain.from_iterable(ends.blocks):
-            at = max(end, soon)  # a job beyond its limit may end at any moment, but has not
-            if at == INF:
-                break
             free += nodes
-            if at > self.times[-1]:
-                self.times.append(at)
-                self.free.append(free)
+            if end > last:
+                if end == INF:
+                    break
+                last = end if end > soon else soon
+                times.append(last)
+                frees.append(free)
+            elif last == now:
+                last = soon  # a job beyond its limit may end at any moment, but has not
+                times.append(last)
+                frees.append(free)
             else:
-                self.free[-1] = free
+                frees[-1] = free
 
     def forget(self, now: float) -> None:
         """Begin at `now`."""
@@ -122,26 +226,39 @@ class Profile:
         """Return the fewest nodes that are free at a moment from `start` until `end`."""
         return min(self.free[max(bisect_right(self.times, start) - 1, 0) : max(bisect_left(self.times, end), 1)])
 
-    def earliest(self, nodes: int, length: float) -> float:
-        """Return since when `nodes` are free for `length` [s]; infinite for never."""
+    def earliest(self, nodes: int, length: float, latest: float = INF) -> float:
+        """Return since when `nodes` are free for `length` [s]; infinite for never, or after `latest` [s]."""
+        known, times, free = self.known, self.times, self.free
+        shape = nodes, length
+        is_new = shape not in known
+        after = known.get(nodes, -INF) if is_new else known[shape]
+        if after > latest:
+            return INF
+        first = max(bisect_right(times, after) - 1, 0)
+        while first < len(times) and free[first] < nodes:
+            first += 1
+        if is_new:
+            known[nodes] = times[first] if first < len(times) else INF
         since = until = INF
-        for time, free in zip(self.times, self.free, strict=True):
+        for at in range(first, len(times)):
+            time = times[at]
             if time >= until:
                 break
-            if free < nodes:
+            if free[at] < nodes:
                 since = until = INF
             elif since == INF:
+                if time > latest:
+                    break
                 since = time
                 until = time + length
+        known[shape] = since
         return since
 
     def take(self, start: float, end: float, nodes: int) -> None:
         """Take `nodes` from `start` until `end`."""
         first = self._cut(start)
         last = len(self.times) if end == INF else self._cut(end)
-        free = self.free
-        for at in range(first, last):
-            free[at] -= nodes
+        self.free[first:last] = [free - nodes for free in self.free[first:last]]
 
     def _cut(self, time: float) -> int:
         """Return where `time` begins an interval; it does so from now on."""

@@ -63,9 +63,10 @@ class Preempt(Model):
     """Running jobs that are stopped for one in the queue."""
 
     mode: Literal["none", "requeue", "cancel"] = Field("none", description="What happens to a job that is preempted.")
-    who: Literal["priority", "tier", "none"] = Field(
+    who: Literal["priority", "tier", "qos", "none"] = Field(
         "priority",
-        description="What has to be strictly higher: the job's priority, or its partition's tier; none: reclaim alone.",
+        description="What has to be strictly higher: the job's priority, its partition's tier, or its qos; none: "
+        "reclaim alone.",
     )
     exempt: Duration = Field("0 s", description="Time for which a job that started is safe (PreemptExemptTime).")  # type: ignore[assignment]
     grace: Duration = Field("0 s", description="Time from the signal to the kill, in which a job may save (GraceTime).")  # type: ignore[assignment]

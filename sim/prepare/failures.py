@@ -394,7 +394,9 @@ def prior(sources: Iterable[Source], share: float, horizon: float, success: floa
     for source in sources:
         if source.detection_race is None:
             continue
-        rate = source.rate / source.units if source.part == "job" else source.rate * share
+        rate = source.rate * share
+        if source.part == "job":
+            rate = source.rate / source.units if source.units else source.rate_of_processes
         if source.blast is not None:
             rate = _of_incidents(source, share)
         elif source.hidden is not None:

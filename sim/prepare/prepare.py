@@ -161,7 +161,12 @@ def _examined(scenario: Scenario) -> Prepared:
         sources=tuple(sources),
         slots_per_node={part: slots_per_node(part, counts) for part in OF_ONE_NODE},
         blast={},
-        jobs=jobs,
+        jobs=tuple(
+            replace(job, tenant=tenant, partition=partition)
+            for job, (tenant, partition) in zip(jobs, fleet.jobs, strict=True)
+        )
+        if fleet.jobs
+        else jobs,
         repair=repair_of(scenario),
         recovery=scenario.recovery,
         scheduler=scenario.scheduler,
@@ -290,6 +295,7 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[Source]) -> Pr
         planned_bandwidth=site.planned_bandwidth(nodes),
         pool_paces=pool_paces(site.cluster, spec.precision, step.plan),
         priority=spec.priority,
+        qos=spec.qos,
     )
 
 

@@ -482,7 +482,9 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
         assert demand.rate is not None
         assert demand.input is not None
         assert demand.output is not None
-        rate, mean_input, mean_output = demand.rate, demand.input.mean, demand.output.mean
+        factors = (1.0,) if demand.profile is None else demand.profile.factors
+        rate = demand.rate * sum(factors) / len(factors)
+        mean_input, mean_output = demand.input.mean, demand.output.mean
     return Requests(mean_input, mean_output, float(spec.batch.longest), spec.hit), float(rate)
 
 
@@ -599,6 +601,7 @@ def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sou
         output=requests.output,
         slack=max(spec.slo.ttft - alone, 0.0),
         limit=spec.slo.tpot,
+        target=spec.slo.attainment,
         rates=rates,
         patience=overload.patience * (1 + overload.retries) if overload is not None and waits else 0.0,
         load=found.failing.weights,
@@ -632,7 +635,8 @@ def _rates(found: PreparedService) -> Rates:
             # Growth in steps of a day at most.
             more = math.ceil(every / len(factors) / DAY)
             factors = tuple(factor for factor in factors for _ in range(more))
-        return Rates(found.rate, every, factors, demand.growth)
+        assert demand.rate is not None
+        return Rates(demand.rate, every, factors, demand.growth)
     times = np.array([request.arrival for request in found.trace])
     length = float(times[-1] - times[0])
     pieces = max(round(length / max(MINUTE, found.horizon / _SLOTS)), 1)
@@ -667,10 +671,15 @@ def _check(found: PreparedService, path: Keys) -> None:
     if alone > spec.slo.ttft:
         rule = f"no load meets it: a mean prompt alone takes {alone * 1e3:,.0f} ms; more tensor ranks would help"
         raise PathError((*path, "slo", "ttft"), rule)
-    if found.load > 1 and spec.overload is None:
-        enough = math.ceil(found.rate / found.carried)
+    most = spec.replicas if spec.scale is None else max(spec.replicas, spec.scale.max)
+    rates = _rates(found)
+    peak = rates.rate * max(rates.factors) * (1 + max(rates.growth, 0.0)) ** (found.horizon / YEAR)
+    if found.trace:
+        peak = rates.rate  # its bursts are for the replay
+    if peak > most * found.carried and spec.overload is None:
+        enough = math.ceil(peak / found.carried)
         rule = (
-            f"{found.rate:,.4g} requests per s are more than the {spec.replicas * found.carried:,.4g} that "
-            f"{spec.replicas:,} replicas carry within the SLO; {enough:,} would, or say overload: reject or queue"
+            f"{peak:,.4g} requests per s are more than the {most * found.carried:,.4g} that "
+            f"{most:,} replicas carry within the SLO; {enough:,} would, or say overload: reject or queue"
         )
         raise PathError((*path, "demand"), rule)

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from sim.input.scenario import Scenario
     from sim.prepare.placement import Site
     from sim.scenario.law_model import LawModel
+    from sim.scenario.model import JobSpec
     from sim.scenario.services import ServiceSpec
     from sim.scenario.streams import AnyArrivals, AnyLimit, AnyStream, Names
 
@@ -82,6 +83,8 @@ class Fleet(NamedTuple):
     tenants: tuple[Tenant, ...] = ()
     partitions: tuple[Partition, ...] = ()
     warnings: tuple[str, ...] = ()
+    jobs: tuple[tuple[int, int], ...] = ()
+    """Tenant and partition of each named job, by position."""
 
     def events(self, length: float, gpus: int) -> float:
         """Return about how many events jobs have in some time [s]: arrival, start, end, and one more for the queue.
@@ -100,17 +103,32 @@ def prepare_streams(scenario: Scenario, site: Site, sources: Sequence[Source]) -
     PathError
         If a name is unknown, a job could never start, a trace cannot be used, or reservations lack limits.
     """
-    for key in ("templates",) if scenario.services else ("tenants", "partitions", "templates"):
+    has_queue = scenario.streams or scenario.services
+    for key in ("templates",) if has_queue else ("tenants", "partitions", "templates"):
         if getattr(scenario, key) and not scenario.streams:
             raise PathError((key,), "are for jobs of streams, and there are no streams")
-    if not scenario.streams and not scenario.services:
+    if not has_queue:
+        for index, job in enumerate(scenario.jobs):
+            for key in ("tenant", "partition", "qos"):
+                if getattr(job, key):
+                    raise PathError(("jobs", index, key), "is for jobs beside streams, and there are no streams")
         return Fleet()
+    for index, job in enumerate(scenario.templates):
+        for key in ("tenant", "partition", "qos", "priority"):
+            if getattr(job, key):
+                raise PathError(("templates", index, key), "is for streams to say, each for its own jobs")
     resolver = _Resolver(scenario, site, sources)
     for index, service in enumerate(scenario.services):
         resolver.service(service, ("services", index))
+    resolver.warnings += _unmoved(scenario, sources)
+    for kind in ("jobs", "streams"):
+        for index, each in enumerate(getattr(scenario, kind)):
+            if each.qos and scenario.scheduler.preempt.who != "qos":
+                raise PathError((kind, index, "qos"), "decides about preemption: needs scheduler.preempt.who: qos")
     streams = tuple(resolver.stream(index, stream) for index, stream in enumerate(scenario.streams))
+    jobs = tuple(resolver.named(index, job) for index, job in enumerate(scenario.jobs))
     tenants = [Tenant(name=name) if own is None else own for name, own in resolver.tenants.items()]
-    return Fleet(streams, tuple(tenants), resolver.partitions, tuple(resolver.warnings))
+    return Fleet(streams, tuple(tenants), resolver.partitions, tuple(resolver.warnings), jobs)
 
 
 class _Resolver:
@@ -174,6 +192,7 @@ class _Resolver:
             detection=self._prior(max(sizes))[1],
             pending=arrivals.pending if isinstance(arrivals, Backlog) else 0,
             chain=stream.chain,
+            qos=stream.qos,
             gpus=sizes,
             rate=mean_rate(arrivals) * stream.load,
             mean_work=gpus * mean_ends,
@@ -184,6 +203,13 @@ class _Resolver:
         if service.partition is not None:
             self._position(service.partition, "partition", (*path, "partition"))
         self._position(service.tenant or "default", "tenant", (*path, "tenant"))
+
+    def named(self, index: int, job: JobSpec) -> tuple[int, int]:
+        """Return the tenant and the partition of a named job."""
+        path: _Path = ("jobs", index)
+        tenants, partitions = (self._names(getattr(job, kind), kind, path) for kind in ("tenant", "partition"))
+        self._check_size(job.gpus, tenants, partitions, (*path, "gpus"))
+        return next(iter(tenants)), next(iter(partitions))
 
     def _trace(self, index: int, stream: JobTrace, placed: PlacedJob | None) -> PreparedStream:
         """Return a stream of recorded jobs."""
@@ -237,6 +263,7 @@ class _Resolver:
             restart=restart,
             detection=self._prior(int(values[-1]))[1],
             chain=stream.chain,
+            qos=stream.qos,
             gpus=sizes,
             rate=len(work) / max(length, 1.0),
             mean_work=float((work * jobs.gpus).mean()),
@@ -449,6 +476,37 @@ class _Resolver:
         """Return the mean share of its work that a job does [-]: half of it where it ends early."""
         outcome = stream.outcome
         return 1 - 0.5 * (outcome.failed + outcome.cancelled) / (outcome.completed + outcome.failed + outcome.cancelled)
+
+
+def _unmoved(scenario: Scenario, sources: Sequence[Source]) -> Iterator[str]:
+    """Yield what does less to jobs of streams than to named ones; refuse what does nothing at all here.
+
+    Raises
+    ------
+    PathError
+        If a source is for named jobs, and there are none.
+    """
+    if len(scenario.checkpoint.tiers) > 1 and any(stream.checkpoint is None for stream in scenario.streams):
+        yield "checkpoint: jobs of streams save to the remote store alone (fidelity: count); others are for named jobs"
+    recovery = scenario.recovery
+    if recovery.use not in ("full-restart", "hot-spare"):
+        yield (
+            f"recovery: jobs of streams restart in place or queue again (fidelity: count); of '{recovery.use}' they "
+            "have the time of a launch and the pools of replacements"
+        )
+    for source in sources:
+        named = [getattr(choice, "name", "") for choice in scenario.failures]
+        path: _Path = ("failures", named.index(source.name)) if source.name in named else ("failures",)
+        if source.part == "job" and source.law is not None and not source.of_processes:
+            rule = f"'{source.name}' strikes named jobs alone, not those of streams"
+            if not scenario.jobs:
+                raise PathError(path, f"{rule}, and there are no others (jobs); give them failures of use: job")
+            yield f"{'.'.join(map(str, path))}: {rule}"
+        elif not source.effect.stops and source.part != "job":
+            yield (
+                f"{'.'.join(map(str, path))}: '{source.name}' does nothing to jobs of streams until it is noticed: no "
+                "slower step, no wrong work; then they stop as for any failure"
+            )
 
 
 def _given(value: Any) -> Any:

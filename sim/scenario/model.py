@@ -513,6 +513,11 @@ class JobSpec(Model):
     priority: int = Field(
         0, ge=-(2**31), lt=2**31, description="Priority beside the jobs of streams; higher goes first."
     )
+    tenant: str | None = Field(None, description="Whose job it is, beside the jobs of streams.")
+    partition: str | None = Field(None, description="Where it queues, beside the jobs of streams; first by default.")
+    qos: int = Field(
+        0, ge=-(10**6), le=10**6, description="Quality of service: see streams; it needs scheduler.preempt.who: qos."
+    )
     deadline: Duration | None = Field(None, description="For p_finish_by: time from arrival to finish.")
     work: AnyWork = Field("horizon", description="A fixed amount, or as much as the horizon holds.")
 

@@ -359,11 +359,27 @@ class StreamBase(Model):
         None, description="From nodes to running at each start; without it, initialize of the recovery."
     )
     chain: Chain | None = Field(None, description="Work longer than a limit, done in several runs.")
+    fidelity: Literal["count", "full"] = Field(
+        "count", description="How a job is simulated: count, in closed form from start to stop; full is for named jobs."
+    )
     tenant: Names | None = Field(None, description="Whose jobs they are: a name, or names by weight.")
     priority: Priorities | None = Field(
         None, description="Priority: a number, or numbers by weight; higher goes first. By default 0, or the trace's."
     )
     partition: Names | None = Field(None, description="Where they queue: a name, or names by weight; first by default.")
+    qos: int = Field(
+        0,
+        ge=-(10**6),
+        le=10**6,
+        description="Quality of service: with scheduler.preempt.who: qos, a higher one may stop jobs of a lower one.",
+    )
+
+    @model_validator(mode="after")
+    def _is_counted(self) -> Self:
+        if self.fidelity == "full":
+            rule = "streams have no full recovery ladder, stores or step model; give the few jobs that need them names"
+            raise RuleError(("fidelity",), f"{rule} (jobs), or say fidelity: count")
+        return self
 
 
 class Generated(StreamBase):

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.policies.planner import Planner, Pool, Quota
-from sim.policies.queue import Ordered, nodes_of
+from sim.policies.claims import Claims
+from sim.policies.queue import Ordered, Pool, Profile, Quota, nodes_of
 from tests.cases import cases
 from tests.pace import SEED, budget
 from tests.planning import Replay, Work, workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pytest
+
+    from sim.policies.planner import Planner
+    from sim.policies.queue import Pending
 
 GPUS = 4
 
@@ -53,10 +59,10 @@ def mixed(seed: int, jobs: int = 50) -> list[Work]:
     return work
 
 
-def mixed_replay(seed: int, keys: dict[str, Any], *, kind: str, **more: Any) -> Replay:
+def mixed_replay(seed: int, keys: dict[str, Any], *, kind: str, work: list[Work] | None = None, **more: Any) -> Replay:
     """Return a replay on a cluster of a kind, on which nodes fail and return, and are drained."""
     generator = np.random.default_rng(seed)
-    work = mixed(seed)
+    work = mixed(seed) if work is None else work
     pools, tiers, quotas = [Pool(8)], (0,), (Quota(), Quota())
     if kind == "partitions":
         pools, tiers = [Pool(5, partitions=(0,)), Pool(5, partitions=(1,))], (1, 1)
@@ -161,6 +167,47 @@ def test_a_pass_that_looks_at_what_is_new_decides_as_one_that_looks_at_all(polic
 def look_at_all(replay: Replay) -> None:
     """Let the next pass look at all jobs."""
     replay.planner._dirty = True
+
+
+@cases(("policy", "kind"), list(itertools.product(("depth 3", "short window"), ("plain", "overlap"))))
+def test_jobs_of_one_shape_are_looked_at_once(policy: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looks for a place for each job starts and stops the same jobs at the same times."""
+
+    def number(planner: Claims, job: Pending) -> None:
+        plain(planner, job)
+        job.shape = (job.serial,)
+
+    plain = Claims._number
+    window = {"use": "slurm", "backfill_cycle": "3 s", "resolution": "0 s", "window": "40 s"}
+    keys = {**POLICIES, "short window": {**window, "order": {"age": {"weight": 0}}}}[policy]
+    for seed in range(budget(5)):
+        for preempt in PREEMPTS:
+            work = [job._replace(limit=60.0 - job.number % 3 * 20) for job in mixed(SEED * 100 + seed)]
+            found = mixed_replay(SEED * 100 + seed, keys | preempt, kind=kind, work=work)
+            with monkeypatch.context() as each:
+                each.setattr(Claims, "_number", number)
+                one_by_one = mixed_replay(SEED * 100 + seed, keys | preempt, kind=kind, work=work)
+            assert found.history == one_by_one.history, (policy, kind, preempt)
+            assert found.preemptions == one_by_one.preemptions
+
+
+def test_the_earliest_window_is_that_of_a_scan() -> None:
+    """Through reservations in any order: what is remembered of earlier questions changes no answer."""
+    generator = np.random.default_rng(SEED)
+    for _ in range(budget(200)):
+        ends = Ordered(nodes_of)
+        for number, end in enumerate(generator.integers(-2, 30, size=12).tolist()):
+            ends.add((float(end), number, int(generator.integers(1, 4))))
+        profile = Profile(0.0, int(generator.integers(0, 3)), ends)
+        assert profile.times[0] == 0.0
+        assert all(a < b for a, b in itertools.pairwise(profile.times))
+        for _ in range(20):
+            nodes, length = int(generator.integers(1, 6)), float(generator.integers(1, 15))
+            starts = (at for at in profile.times if at <= 20.0 and profile.least(at, at + length) >= nodes)
+            start = next(starts, math.inf)
+            assert profile.earliest(nodes, length, 20.0) == start
+            if start < math.inf and generator.random() < 0.5:
+                profile.take(start, start + length, nodes)
 
 
 @cases("policy", POLICIES)

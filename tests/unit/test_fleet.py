@@ -39,10 +39,15 @@ def arrival(number: int, submit: float, gpus: int, work: float, limit: float = I
 
 
 def stream(
-    rows: Sequence[Arrival], interval: float = INF, save: float = 0.0, restore: float = 0.0, **more: Any
+    rows: Sequence[Arrival],
+    interval: float = INF,
+    save: float = 0.0,
+    restore: float = 0.0,
+    drain: float = 0.0,
+    **more: Any,
 ) -> PreparedStream:
     """Return a stream of these jobs, with their checkpoints [s]."""
-    plan = SavePlan(interval, Cost(save), Cost(restore))
+    plan = SavePlan(interval, Cost(save), Cost(restore), drain)
     return PreparedStream("stream", 0, Rows(rows), {row.gpus: plan for row in rows}, **more)
 
 
@@ -151,7 +156,7 @@ def cascade(scheduler: dict[str, Any], *, nodes: int = 8, losses: Sequence[float
     """Return endless jobs of one node below a job of eight that loses its processes."""
     rows = [arrival(number, 0, 1, INF, INF, priority=0) for number in range(400)]
     job = {"name": "large", "gpus": 8, "priority": 1}
-    cause = {"use": "job", "name": "crash", "law": {"use": "exponential", "mean": "1000 d"}}
+    cause = {"use": "job", "name": "crash", "law": {"use": "exponential", "mean": "1e9 d"}}
     return play(
         rows,
         [(time, 0, 0) for time in losses],
@@ -269,6 +274,110 @@ def test_failure_is_charged_to_the_second() -> None:
     assert result.attempts[0].end == 120 + 20 + 200 + 3 * 2
 
 
+CRASH = {"use": "job", "name": "crash", "law": {"use": "fixed", "value": "120 s"}}
+
+
+def test_failures_of_processes_are_charged_to_the_second() -> None:
+    """Each job has lives of its own, which run while its processes do; no node is lost, and neighbours go on."""
+    setup = {"interval": 50.0, "save": 2.0, "restore": 3.0, "restart": 7.0}
+    result = play([arrival(0, 0, 2, 300)], detection={"time": "10 s"}, of_stream=setup, causes=[CRASH])
+    # As if a node failed at 120 s; the next life ends 120 s after the start that follows on detection, at 130 s: it has
+    # worked 100 + 50 + 2 + 50 s and is 6 s into the third interval.
+    assert charged(result)["lost_work", 1, 0] == 2 * (9 + 6)
+    assert charged(result)["detection", 1, 0] == 2 * 20
+    assert charged(result)["productive", 0, 0] == 600
+    assert result.attempts[0].end == 250 + 10 + 10 + 100 + 2
+    # Two jobs share a node, 60 s apart: each fails 120 s after its own start, and the other runs on.
+    shared = play(
+        [arrival(0, 0, 1, 130), arrival(1, 60, 1, 130)], nodes=1, gpus=8, detection={"time": "10 s"}, causes=[CRASH],
+        of_stream={"interval": 50.0},
+    )  # fmt: skip
+    assert [each.end for each in shared.attempts] == [120 + 10 + 30, 60 + 120 + 10 + 30]
+    assert charged(shared)["lost_work", 1, 0] == 2 * 20
+
+
+def test_a_job_keeps_its_own_failures_under_another_policy() -> None:
+    """The k-th job fails after the same time of running, wherever and whenever it starts: keys know no policy."""
+    cause = {"use": "job", "name": "crash", "law": {"use": "exponential", "mean": "200 s"}}
+    rows = [arrival(number, 10.0 * number, 1 + number % 2, 400) for number in range(40)]
+    lost = []
+    for nodes in (4, 80):
+        result = play(rows, nodes=nodes, causes=[cause], horizon="1 d", of_stream={"interval": 100.0})
+        assert len(result.attempts) == 40
+        assert result.fleet is not None
+        lost.append({each.job: each.end - each.start for each in result.attempts})
+        (stops,) = [rows.sum(axis=0) for key, rows in result.fleet.stops.items() if key.account.size == 1]
+    assert lost[0] == pytest.approx(lost[1])
+    # Jobs of one GPU step 20 x 400 s and what they lose, which is E[min(X, 100 s)] in each interval that is begun anew.
+    done, mean = 20 * 400, 200.0
+    expected = done / 100 * math.expm1(100 / mean)
+    assert abs(stops[0] - expected) < 4 * math.sqrt(2 * expected)
+
+
+@cases(
+    ("cause", "said"),
+    [
+        ({"use": "bug", "name": "bug", "rate": "1 per day", "fix": "1 h"}, "'bug' strikes named jobs alone"),
+        (
+            {"use": "loss-spike", "name": "spike", "rate": "1 per day", "detection": "1 h"},
+            "'spike' strikes named jobs alone",
+        ),
+        (
+            {
+                "use": "component",
+                "name": "slow",
+                "part": "node",
+                "rate": "1 per node-day",
+                "effect": {"use": "slow", "factor": 0.5},
+            },
+            "'slow' does nothing to jobs of streams until it is noticed",
+        ),
+    ],
+)
+def test_what_strikes_named_jobs_alone_is_said(cause: dict[str, Any], said: str) -> None:
+    """A source that does nothing to streams is refused without named jobs, and announced beside them."""
+    case = scenario(
+        jobs=[],
+        streams=[{"name": "stream", "arrivals": {"rate": "1 per h"}, "gpus": 2, "work": "horizon"}],
+        failures=[cause],
+        detection={"time": "0 s"},
+    )
+    if cause["use"] == "component":
+        assert [line for line in sim.prepare(sim.parse(case)).warnings if said in line]
+        return
+    with pytest.raises(sim.ScenarioError, match=f"failures.0.*{said}.*and there are no others"):
+        sim.parse(case)
+    named = sim.parse({**case, "jobs": [{"name": "job", "gpus": 2, "step_time": "1 s"}]})
+    assert [line for line in sim.prepare(named).warnings if said in line]
+
+
+@cases(
+    ("time", "lost"),
+    [
+        pytest.param(120.0, 16.0, id="the last save is durable"),
+        pytest.param(114.0, 10.0 + 50.0, id="it is not yet, and the one before is"),
+        pytest.param(60.0, 8.0 + 50.0, id="nothing is durable yet"),
+        pytest.param(103.0, 50.0, id="the job saves"),
+    ],
+)
+def test_a_save_is_durable_when_it_is_written(time: float, lost: float) -> None:
+    """Saves of 2 s every 50 s that are written 15 s later: at 52 s the first has begun to be, at 104 s the second."""
+    setup = {"interval": 50.0, "save": 2.0, "drain": 15.0}
+    result = play([arrival(0, 0, 2, 300)], [(time, 0, 1)], detection={"time": "0 s"}, of_stream=setup)
+    assert charged(result)["lost_work", 1, 0] == pytest.approx(2 * lost)
+    assert charged(result)["productive", 0, 0] == pytest.approx(600)
+
+
+@cases(("grace", "lost"), [pytest.param("10 s", 90.0, id="too short"), pytest.param("20 s", 0.0, id="long enough")])
+def test_a_job_that_is_preempted_has_to_write_its_save(grace: str, lost: float) -> None:
+    """A save of 2 s that takes 15 s to write needs a grace of 17 s."""
+    rows = [arrival(0, 0, 4, 1000), arrival(1, 80, 4, 50, priority=1)]
+    keys = {"use": "fifo", "preempt": {"mode": "requeue", "grace": grace}}
+    result = play(rows, scheduler=keys, of_stream={"save": 2.0, "drain": 15.0})
+    first = next(each for each in result.attempts if each.state == "preempted")
+    assert first.lost == lost
+
+
 def test_requeue_is_charged_to_the_second() -> None:
     """Without a replacement the job gives its nodes back and queues again after the delay."""
     rule = {"use": "fifo", "replacement": "never", "requeue": {"delay": "5 s"}}
@@ -339,6 +448,87 @@ def test_spares_are_shared() -> None:
     result = play(rows, [(100.0, 0, 0), (110.0, 0, 2)], of_stream={"interval": 50.0}, **keys)
     # The first node is back at 300 s, as a spare; the second one at 310 s.
     assert starts(result) == {0: [0.0], 1: [0.0, 310.0]}
+
+
+SAVES = {"tiers": [{"interval": "50 s", "mode": "blocking", "write": "10 s", "restore": "0 s"}]}
+
+
+def test_a_named_job_that_is_preempted_is_counted() -> None:
+    """A job of a stream stops a named one below it: one stop, by demand, via preemption, with what it lost."""
+    job = {"name": "a", "gpus": 2, "step_time": "1 s"}
+    rows = [arrival(0, 170, 4, 10, priority=1)]
+    result = play(rows, jobs=[job], checkpoint=SAVES, scheduler={"use": "fifo", "preempt": {"mode": "requeue"}})
+    fleet = result.fleet
+    assert fleet is not None
+    ((key, found),) = fleet.stops.items()
+    assert (key.account.stream, key.account.size, key.via, key.by) == (1, 2, 1, 4)
+    assert fleet.causes[key.cause] == "demand"
+    assert found.sum(axis=0).tolist() == [1, 2, 2 * 20]
+    assert result.jobs[0].buckets[Bucket.LOST_WORK] == 2 * 20
+
+
+@cases(
+    ("named", "who", "start"),
+    [
+        ({}, "priority", 300.0),
+        ({"priority": 1}, "priority", 10.0),
+        ({"qos": 1}, "qos", 10.0),
+        ({"partition": "high"}, "tier", 10.0),
+        ({"tenant": "b"}, "none", 10.0),
+    ],
+)
+def test_what_a_named_job_may_stop(named: dict[str, Any], who: str, start: float) -> None:
+    """By priority, qos, tier of its partition, or what its tenant has lent: a named job counts as one of a stream."""
+    job = {"name": "a", "gpus": 4, "arrival": "10 s", "work": {"time": "50 s"}, **named}
+    both = {"partitions": [{"name": "low", "tier": 1}, {"name": "high", "tier": 2}]}
+    tenants = {"tenants": [{"name": "a", "nodes": 0}, {"name": "b", "nodes": 4}]} if who == "none" else {}
+    preempt = {"mode": "requeue", "who": who, "reclaim": "any" if who == "none" else "none"}
+    stream = {"name": "stream", "arrivals": {"rate": "1 per h"}, "gpus": 1, "work": "horizon", "tenant": "a"}
+    result = play(
+        [arrival(0, 0, 4, 300)], jobs=[job], checkpoint=SAVES, scheduler={"use": "fifo", "preempt": preempt},
+        **(both if who == "tier" else {}), **tenants, **({"streams": [stream]} if tenants else {}),
+    )  # fmt: skip
+    assert result.jobs[0].start == start
+
+
+def test_a_named_job_that_waits_again_has_the_spares() -> None:
+    """Two nodes of a named job of 3 fail, with an idle node and a hot spare: it starts again with both, at once."""
+    job = {"name": "a", "gpus": 3, "step_time": "1 s"}
+    never = {"recovery": {"use": "ladder", "rungs": [{"name": "requeue", "keeps": "nothing", "launch": "0 s"}]}}
+    result = play(
+        [arrival(0, 2000, 1, 10)], [(100.0, 0, 0), (100.0, 0, 1)], nodes=5, spares={"hot": 1}, jobs=[job],
+        checkpoint=SAVES, **never,
+    )  # fmt: skip
+    waited = result.jobs[0].buckets[[Bucket.QUEUED, Bucket.STARVED, Bucket.RESCHEDULE]].sum()
+    assert waited == 0
+
+
+@cases(
+    ("changes", "said"),
+    [
+        ({"jobs": [{"name": "a", "gpus": 2, "qos": 1}]}, "jobs.0.qos: decides about preemption"),
+        ({"jobs": [{"name": "a", "gpus": 2, "partition": "x"}]}, "jobs.0.partition: .*x"),
+        ({"jobs": [{"name": "a", "gpus": 2, "qos": 1}], "streams": []}, "jobs.0.qos: is for jobs beside streams"),
+        ({"templates": [{"name": "a", "gpus": 2, "priority": 1}]}, "templates.0.priority: is for streams to say"),
+    ],
+)
+def test_keys_of_named_jobs_that_do_nothing(changes: dict[str, Any], said: str) -> None:
+    """What nobody reads is refused in a line."""
+    stream = {"name": "stream", "arrivals": {"rate": "1 per h"}, "gpus": 2, "work": "horizon"}
+    with pytest.raises(sim.ScenarioError, match=said):
+        sim.parse(scenario(**{"jobs": [], "streams": [stream], **changes}))
+
+
+def test_what_counting_leaves_out_is_said() -> None:
+    """A ladder and a second store are for named jobs; full fidelity of a stream is refused in a line."""
+    stream = {"name": "stream", "arrivals": {"rate": "1 per h"}, "gpus": 2, "work": "horizon"}
+    tier = {"interval": "10 min", "mode": "blocking", "write": "0 s", "restore": "0 s"}
+    both = {"tiers": [{**tier, "store": "remote"}, {**tier, "store": "host", "interval": "1 min"}]}
+    ladder = {"use": "ladder", "rungs": [{"name": "requeue", "keeps": "nothing", "launch": "0 s"}]}
+    warnings = sim.prepare(sim.parse(scenario(jobs=[], streams=[stream], checkpoint=both, recovery=ladder))).warnings
+    assert sum("fidelity: count" in line for line in warnings) == 2
+    with pytest.raises(sim.ScenarioError, match=r"streams\.0\.fidelity: streams have no full recovery ladder"):
+        sim.parse(scenario(jobs=[], streams=[{**stream, "fidelity": "full"}]))
 
 
 def test_named_jobs_wait_in_the_same_queue() -> None:

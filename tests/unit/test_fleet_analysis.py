@@ -48,6 +48,7 @@ def prepared() -> Prepared:
     """Return what names of streams, tenants and partitions are read from."""
     named = SimpleNamespace
     found: Any = named(
+        jobs=(),
         streams=(named(name="small"), named(name="large")),
         tenants=(named(name="research"),),
         partitions=(named(name="all"),),

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.policies.planner import Pending, Planner, Pool, Quota
+from sim.policies.planner import Planner
+from sim.policies.queue import Pending, Pool, Quota
 from sim.policies.scheduler import Scheduler
 from tests.cases import cases
 from tests.planning import Replay, Work
@@ -425,6 +426,16 @@ def test_shares_turn_the_order_though_nothing_happens() -> None:
     keys = {"order": {"fair_share": {"weight": 10, "half_life": "100 s", "every": "10 s"}}}
     work = [Work(0, 0, 50, 4, tenant=1), Work(1, 0, 1000, 2), Work(2, 1, 10, 4), Work(3, 2, 10, 2, tenant=1)]
     assert Replay(keys, work, 4, quotas=(Quota(), Quota())).first == {0: 0, 1: 50, 3: 120, 2: 1050}
+
+
+@cases(("tenants", "passes"), [((0, 0), 2), ((0, 1), 11)])
+def test_shares_are_calculated_where_tenants_compete(tenants: tuple[int, int], passes: int) -> None:
+    """Two jobs wait for 100 s: every 10 s their order may change if they are of two tenants, else it cannot."""
+    keys = {"order": {"fair_share": {"weight": 10, "half_life": "100 s", "every": "10 s"}}}
+    work = [Work(0, 0, 100, 4), *(Work(1 + at, 0, 10, 4, tenant=tenant) for at, tenant in enumerate(tenants))]
+    seen: list[float] = []
+    Replay(keys, work, 4, quotas=(Quota(), Quota()), watch=lambda replay: seen.append(replay.now))
+    assert len([time for time in seen if time <= 100.0]) == passes
 
 
 def test_why_nodes_idle() -> None:

@@ -184,7 +184,7 @@ def test_bursts_make_waits_longer_by_orders_of_magnitude() -> None:
 
 
 def test_the_replay_is_stable_below_the_closed_form_and_not_above() -> None:
-    """Where room is reserved, the throughput of a long overload is that of the closed form within 2 %, Poisson or not."""
+    """Where room is reserved, the throughput of a long overload is that of the closed form within 2 %."""
     one = replica(engine="trt-llm")
     requests = Requests(2000.0, 500.0)
     most = largest_rate(one, requests)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import math
 from itertools import pairwise
@@ -22,11 +23,20 @@ from sim.yamlfile import dump
 from tests.cases import cases
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from sim import PreparedService
 
 HOUR = 3600.0
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_replays() -> Iterator[None]:
+    """Let a replay have a fifth of its requests: shares in SLO are to a per mille then."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importlib.import_module("sim.prepare.services"), "_REPLAYED", 4000)
+        yield
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -317,3 +327,159 @@ def test_the_facility_pays_for_hosts_and_cooling() -> None:
     assert described.joules_per_million_tokens is not None
     ratio = 1.5 * (1 + (2600 / 8 - 70) / described.gpu_w)
     assert described.facility_joules_per_million_tokens == pytest.approx(ratio * described.joules_per_million_tokens)
+
+
+# Services by events: what changes how many replicas serve.
+
+
+def replayed(folder: Path, rows: tuple[str, ...], horizon: str = "10 d", **changes: Any) -> dict[str, float]:
+    """Return the sums over the requests of a service of ten nodes with recorded outages: ``node,start,end`` [s].
+
+    Weights are read in 100 s and processes start in 50 s.
+    """
+    prepared, result = ran_by_events(folder, rows, horizon, **changes)
+    assert prepared.services[0].load == pytest.approx(100)
+    return sums_of(result)
+
+
+def ran_by_events(folder: Path, rows: tuple[str, ...], horizon: str, **changes: Any) -> tuple[sim.Prepared, sim.Result]:
+    """Return the scenario and one replication of it."""
+    size = 8 * service(replicas=20, parallelism={"tensor": 8}, overload="reject").replica.weight_bytes
+    recovery = {"bandwidth": f"{size / 100 / 1e9:.12g} GB/s", "start": "50 s"} | changes.pop("recovery", {})
+    whole = {key.lower(): changes.pop(key) for key in list(changes) if key[0].isupper()}
+    asked = {"rate": "50 per s", "input": {"mean": 1155}, "output": {"mean": 211}}
+    content = document(
+        **{"replicas": 10, "parallelism": {"tensor": 8}, "demand": asked, "recovery": recovery, **changes}
+    )
+    content |= {"horizon": horizon, "detection": {"time": "20 s"}, "spares": {"hot": 0, "idle": "serve"}}
+    if rows:
+        (folder / "log.csv").write_text("unit,start,end\n" + "".join(f"{row}\n" for row in rows))
+        content["failures"] = [{"use": "replay", "file": "log.csv"}]
+    else:
+        content["failures"] = []
+    prepared = sim.prepare(sim.parse(content | whole, folder))
+    return prepared, sim.run(prepared, 0)
+
+
+def sums_of(result: sim.Result) -> dict[str, float]:
+    """Return the sums over the requests of the only service."""
+    assert result.fleet is not None
+    return dict(zip(sim.SERVICE_SUMS, result.fleet.services[0].sum(axis=0).tolist(), strict=True))
+
+
+def test_a_replica_is_out_for_detection_weights_and_start(tmp_path: Path) -> None:
+    """On a spare node a replica serves again after 20 + 100 + 50 s, whatever the repair takes."""
+    found = replayed(tmp_path, ("3,1000,500000",))
+    assert found["wanted"] - found["replicas"] == pytest.approx(170)
+    assert found["seconds"] - found["full"] == pytest.approx(170)
+    assert found["stops"] == 1
+
+
+def test_warm_up_is_degraded_time_as_far_as_the_replica_is_busy(tmp_path: Path) -> None:
+    """At 70 % of its speed for 60 s a replica counts as 0.7, and 0.3 of its busy GPU-time is degraded."""
+    warm = {"warm": {"time": "60 s", "speed": "70 %"}}
+    prepared, result = ran_by_events(tmp_path, ("3,1000,500000",), "10 d", recovery=warm)
+    found = sums_of(result)
+    assert found["wanted"] - found["replicas"] == pytest.approx(170 + 0.3 * 60)
+    capacity = prepared.services[0].capacity
+    assert result.cluster[sim.Bucket.DEGRADED] == pytest.approx(8 * 0.3 * 60 * 50 / (9.7 * capacity))
+
+
+@cases("use, out", [("reload", 170.0), ("shadow", 25.0)])
+def test_a_standby_takes_over_where_no_node_is_lost(tmp_path: Path, use: str, out: float) -> None:
+    """After a fault of processes alone a standby serves after 20 + 5 s; else weights are read and processes start."""
+    source = {"use": "component", "name": "process", "part": "node", "rate": "20 per 1000 node-days", "repair": "0 s"}
+    _, result = ran_by_events(tmp_path, (), "30 d", recovery={"use": use}, Failures=[source])
+    found = sums_of(result)
+    assert found["stops"] > 2
+    assert found["wanted"] - found["replicas"] == pytest.approx(out * found["stops"])
+
+
+@cases("use", ["reload", "elastic-experts"])
+def test_what_is_left_of_a_wide_replica_goes_on(tmp_path: Path, use: str) -> None:
+    """Of four nodes three serve 6.5 s after the failure is known; the fourth loads, starts and joins them in 6.5 s."""
+    wide = {"replicas": 3, "parallelism": {"tensor": 8, "pipeline": 4}, "demand": {
+        "rate": "5 per s", "input": {"mean": 1155}, "output": {"mean": 211}}}  # fmt: skip
+    prepared, result = ran_by_events(tmp_path, ("3,1000,500000",), "10 d", recovery={"use": use}, **wide)
+    found = sums_of(result)
+    plan = prepared.services[0]
+    out = 20 + plan.load + 50 if use == "reload" else 20 + 2 * 6.5 + (plan.load + 50) / 4
+    assert found["wanted"] - found["replicas"] == pytest.approx(out)
+
+
+def test_replicas_follow_the_demand_after_a_cold_start(tmp_path: Path) -> None:
+    """Two minutes after each change there are as many as the target asks for; new ones serve 150 s later."""
+    asked = {"rate": "50 per s", "input": {"mean": 1155}, "output": {"mean": 211},
+             "profile": {"every": "1 d", "factors": [0.5, 1.5]}}  # fmt: skip
+    scale = {"target": "80 %", "min": 2, "max": 20, "window": "2 min"}
+    prepared, result = ran_by_events(tmp_path, (), "10 d", demand=asked, scale=scale, overload="queue", replicas=3)
+    found = sums_of(result)
+    low, high = (math.ceil(rate / (0.8 * prepared.services[0].capacity)) for rate in (25, 75))
+    assert (low, high) == (3, 8)
+    # 19 changes after the start, ten of them up.
+    wanted = 10 * 43_200 * (low + high) + 120 * (10 * (low - high) + 9 * (high - low))
+    assert found["wanted"] == pytest.approx(wanted)
+    assert found["wanted"] - found["replicas"] == pytest.approx(10 * (high - low) * 150)
+    assert found["stops"] == found["failed"] == 0
+
+
+def test_a_rolling_upgrade_loses_no_request(tmp_path: Path) -> None:
+    """Each upgrade starts all ten replicas anew, two at a time: ten times 150 s, and nothing is lost or turned away."""
+    found = replayed(tmp_path, (), upgrade={"every": "3 d", "batch": 2})
+    assert found["wanted"] - found["replicas"] == pytest.approx(3 * 10 * 150)
+    assert found["seconds"] - found["full"] == pytest.approx(3 * 5 * 150)
+    assert found["failed"] == found["rejected"] == found["stops"] == 0
+
+
+def test_a_service_preempts_training_to_grow(tmp_path: Path) -> None:
+    """A service of higher priority takes nodes of a stream, and the ledger says that demand did."""
+    stream = {"name": "train", "arrivals": {"use": "backlog", "pending": 2}, "gpus": 8,
+              "work": {"use": "fixed", "value": "2 d"}, "limit": {"factor": 2}}  # fmt: skip
+    asked = {"rate": "50 per s", "input": {"mean": 1155}, "output": {"mean": 211},
+             "profile": {"every": "1 d", "factors": [0.5, 1.5]}}  # fmt: skip
+    tier = {"interval": "1 h", "mode": "blocking", "write": "0 s", "restore": "0 s"}
+    _, result = ran_by_events(
+        tmp_path, (), "10 d", demand=asked, overload="queue", replicas=3, priority=1,
+        scale={"target": "80 %", "min": 2, "max": 20, "window": "2 min"}, Streams=[stream],
+        Scheduler={"preempt": {"mode": "requeue"}}, Recovery={"use": "full-restart", "initialize": "0 s"},
+        Checkpoint={"tiers": [tier]}, Spares={"hot": 0},
+    )  # fmt: skip
+    found = sums_of(result)
+    # Five more replicas ten times, each on a node that a training job had.
+    assert found["wanted"] - found["replicas"] == pytest.approx(10 * 5 * 150)
+    fleet = result.fleet
+    assert fleet is not None
+    demand = fleet.causes.index("demand")
+    mine = (rows for stop, rows in fleet.stops.items() if (stop.cause, stop.via) == (demand, 1))
+    # Now and then a training job ends just then, and its node is free.
+    assert 45 <= sum(float(rows[:, 0].sum()) for rows in mine) <= 50
+
+
+@cases(
+    "changes, rule",
+    [
+        ({"overload": {"patience": "3 s"}}, "overload.patience: is of clients that wait: needs use: queue"),
+        ({"overload": "drop"}, "overload: 'drop' is not a choice (choose from reject, queue)"),
+        ({"scale": {"min": 3, "max": 2}}, "scale.min: is 3, and max is 2"),
+        ({"scale": {"max": 60}}, "replicas: the services, jobs and spares need 32 nodes; the cluster has 22"),
+        ({"failover": "move"}, "failover: 'move' is not a choice (choose from fail, retry, migrate, restore)"),
+        ({"partition": "gold"}, "partition: unknown partition 'gold'"),
+        (
+            {
+                "demand": {
+                    "rate": "240 per s",
+                    "input": {"mean": 1155},
+                    "output": {"mean": 211},
+                    "profile": {"every": "1 d", "factors": [1, 2]},
+                }
+            },
+            "demand: 480 requests per s are more than the 3",
+        ),
+    ],
+)
+def test_mistakes_about_capacity_are_one_line(changes: dict[str, Any], rule: str) -> None:
+    """Each mistake names its place and what is wrong."""
+    with pytest.raises(sim.ScenarioError) as caught:
+        sim.parse(document(**changes))
+    assert len(caught.value.lines) == 1
+    assert f"services.0.{rule}" in caught.value.lines[0]

@@ -204,7 +204,7 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
         ranks = f"tensor {readers.tensor} x data {readers.data} x pipeline {readers.pipeline}"
         reading.append(
             ("prefill pool", f"{readers.replicas:,} of {ranks}: {short_text(readers.prompts_per_s)} prompts a second, "
-             f"{percent_text(readers.balance, 0)} of what the decode pool carries at the TPOT of the SLO; keys and values "
+             f"{percent_text(readers.balance, 0)} of what the decode pool carries within the SLO; keys and values "
              f"pass in {time_text(readers.handover_s)}. Failures below are of the decode pool alone")
         )  # fmt: skip
     if service.speculated_tokens > 1:

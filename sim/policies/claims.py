@@ -1,0 +1,595 @@
+"""Where a job fits, and who has to go for it: free nodes, quotas, the order of the queue, preemption and claims.
+
+The lower half of :mod:`sim.policies.planner`, which decides when these are asked.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from sim.policies.queue import (
+    INF,
+    Lane,
+    Ordered,
+    Pending,
+    Pool,
+    Profile,
+    Quota,
+    RunningClass,
+    Share,
+    next_multiple,
+    nodes_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sim.policies.queue import Place
+    from sim.policies.scheduler import Scheduler
+
+
+class Claims:
+    """Who has which nodes, and who waits for which; parameters as of the planner."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        pools: Sequence[Pool],
+        *,
+        gpus: int = 1,
+        tiers: Sequence[int] = (0,),
+        quotas: Sequence[Quota] = (Quota(),),
+    ) -> None:
+        self.keys = keys = scheduler
+        self.pools = tuple(pools)
+        self.gpus = gpus
+        self.tiers = tuple(tiers)
+        self.quotas = tuple(quotas)
+        self.free = [pool.nodes for pool in pools]
+        self.ends = [Ordered(nodes_of) for _ in pools]
+        self.shares: list[list[list[tuple[float, int, Share]]]] = [[[] for _ in range(gpus)] for _ in pools]
+        """By pool and free GPUs: heaps of (-end, number, share), in which outdated entries stay until they come up."""
+        self.sharing = self.stranded = 0
+        """Shared nodes, and their free GPUs."""
+        self.lanes: dict[tuple[int, int, bool], Lane] = {}
+        self.queued = 0
+        self.running: defaultdict[float, RunningClass] = defaultdict(RunningClass)
+        self.usage = [0] * len(quotas)
+        """GPUs that each tenant has."""
+        self.held = [0] * len(quotas)
+        """GPUs that its waiting gangs hold of its quota."""
+        self.preemptions: list[tuple[Pending, list[Pending]]] = []
+        """Who is to be stopped for whom, by the last pass."""
+        self.total = sum(pool.nodes for pool in pools)
+        # What follows from the keys.
+        self._packs = keys.pack is not None and len({pool.domain for pool in pools}) > 1
+        self._preempts = keys.preempt.mode != "none"
+        self._has_quota = any(quota.nominal < INF for quota in quotas)
+        self._lent = sum(min(quota.lend, quota.nominal) for quota in quotas)
+        self._by_tenant = self._has_quota or keys.order.fair_share.weight > 0
+        self._windows = any(pool.windows for pool in pools)
+        self._of = [
+            sorted(
+                (at for at, pool in enumerate(pools) if partition in pool.partitions),
+                key=lambda at: (not pools[at].windows, len(pools[at].partitions), at),
+            )
+            for partition in range(len(tiers))
+        ]
+        """Pools of each partition; those that others cannot use come first."""
+        self._widest = [
+            max(self._by_domain(self._of[part], self.free).values(), default=0) for part in range(len(tiers))
+        ]
+        # Of the last pass: whether another is due, and what it has reserved.
+        self._dirty = True
+        self._wakes = INF
+        self._deep = False
+        """Whether reservations are kept in profiles, and not as one shadow."""
+        self._shadows = [INF] * len(self.pools)
+        self._extras = [0] * len(self.pools)
+        self._profiles: list[Profile] = []
+        self._serials = itertools.count(1)
+        self._caps: list[tuple[float, int, Pending]] = []
+        self._claimers: dict[Pending, None] = {}
+        self._past = [0.0] * len(quotas)
+        self._past_at = 0.0
+        self._factors = [1.0] * len(quotas)
+        self._factors_until = -INF
+
+    # ----------------------------------------
+    # Where a job fits.
+
+    def _find(self, job: Pending, now: float) -> Place | None:
+        """Return where a job can start now, beside what is reserved; nothing if nowhere."""
+        pools = self._of[job.partition]
+        if not job.nodes:
+            return self._find_share(job, now, pools)
+        if len(pools) == 1:
+            pool = pools[0]
+            return ((pool, job.nodes),) if self._room(job, pool, now) >= job.nodes else None
+        return self._choose(job, pools, {pool: self._room(job, pool, now) for pool in pools}, now)
+
+    def _room(self, job: Pending, pool: int, now: float) -> int:
+        """Return the nodes of a pool that a job could have from now on, for all of its time limit."""
+        free = self.free[pool]
+        end = now + job.limit
+        if self._windows:
+            for start, stop in self.pools[pool].windows:
+                if start < end and now < stop:
+                    self._wakes = min(self._wakes, stop)
+                    return 0
+        shadow = self._shadows[pool]
+        if shadow < INF:
+            if self._deep:
+                fits = self.keys.extra or end <= shadow
+                free = min(free, max(self._profiles[pool].least(now, end), 0)) if fits else 0
+            elif end > shadow:
+                free = min(free, self._extras[pool])
+        return free + job.claim.get(pool, 0) if job.claim else free
+
+    def _choose(self, job: Pending, pools: list[int], rooms: dict[int, int], now: float) -> Place | None:
+        """Return how many nodes of each pool a job takes, of `rooms`; nothing if there are too few in right places."""
+        nodes = job.nodes
+        if sum(rooms.values()) < nodes:
+            return None
+        if self._packs:
+            domains = self._by_domain(pools, rooms)
+            single = min(((room, domain) for domain, room in domains.items() if room >= nodes), default=None)
+            if single is not None:
+                pools = [pool for pool in pools if self.pools[pool].domain == single[1]]
+            elif nodes <= self._widest[job.partition]:
+                if self.keys.need == "required":
+                    return None
+                if now < job.eligible + self.keys.wait:
+                    self._wakes = min(self._wakes, job.eligible + self.keys.wait)
+                    return None
+            if single is None:
+                pools = sorted(
+                    pools, key=lambda pool: (-domains[self.pools[pool].domain], self.pools[pool].domain, pool)
+                )
+        place = []
+        for pool in pools:
+            taken = min(rooms[pool], nodes)
+            if taken > 0:
+                place.append((pool, taken))
+                nodes -= taken
+        return tuple(place)
+
+    def _by_domain(self, pools: Iterable[int], rooms: Any) -> dict[int, int]:
+        """Return the nodes of each domain."""
+        found: dict[int, int] = defaultdict(int)
+        for pool in pools:
+            found[self.pools[pool].domain] += max(rooms[pool], 0)
+        return found
+
+    def _find_share(self, job: Pending, now: float, pools: list[int]) -> Place | None:
+        """Return a node with room for a job below a node, or a free one."""
+        spread = self.keys.share_nodes == "spread"
+        claimed = job.share
+        if claimed is not None and claimed.free >= job.gpus:
+            return claimed
+        fresh = next((((pool, 1),) for pool in pools if self._room(job, pool, now) >= 1), None)
+        if spread and fresh is not None:
+            return fresh
+        if self.stranded >= job.gpus:
+            sizes = range(job.gpus, self.gpus)
+            for free in reversed(sizes) if spread else sizes:
+                for pool in pools:
+                    share = self._latest(pool, free)
+                    if share is not None and self._may_join(job, share, now):
+                        return share
+        return fresh
+
+    def _may_join(self, job: Pending, share: Share, now: float) -> bool:
+        """Return whether a job may keep a shared node for all of its time limit."""
+        end = now + job.limit
+        if self._windows and any(start < end and now < stop for start, stop in self.pools[share.pool].windows):
+            return False
+        shadow = self._shadows[share.pool]
+        if shadow == INF or end <= share.end:
+            return True
+        if self._deep:
+            return self._profiles[share.pool].least(max(share.end, math.nextafter(now, INF)), end) >= 1
+        return end <= shadow or share.end > shadow or self._extras[share.pool] >= 1
+
+    def _latest(self, pool: int, free: int) -> Share | None:
+        """Return the shared node with so many free GPUs that is expected to be in use longest."""
+        heap = self.shares[pool][free]
+        while heap:
+            end, _, share = heap[0]
+            if share.free == free and share.end == -end and share.jobs and share.claimed is None:
+                return share
+            heapq.heappop(heap)
+        return None
+
+    # Preemption and claims.
+
+    def victims(self, job: Pending, now: float) -> list[Pending]:
+        """Return whom to stop so that a job can start: nobody if even all candidates together would not do.
+
+        Candidates are strictly below its class, have run for the exempt time, and have not been preempted too often;
+        with quotas they are of its own tenant, or of one that has borrowed what the job's tenant is entitled to.
+        Because the class is strictly lower and lenders stay within their quota, no two jobs preempt each other in turn.
+        """
+        keys = self.keys.preempt
+        reclaims = keys.reclaim != "none" and self._has_quota and self._is_within_quota(job)
+        if not reclaims and (keys.who == "none" or not self._could_free(job, now)):
+            return []
+        domains: list[int | None] = [None]
+        if self._packs and keys.victims == "reorder" and self.keys.need == "required":
+            domains = list({self.pools[pool].domain: None for pool in self._of[job.partition]})
+        best: list[Pending] = []
+        for domain in domains:
+            chosen = self._lifted(self._candidates(job, now, domain, reclaims=reclaims), job, now)
+            if chosen and keys.victims == "minimal":
+                for victim in chosen[-2::-1]:
+                    self._lift(victim, -1)
+                    if self._would_fit(job, chosen, now):
+                        chosen.remove(victim)
+                    else:
+                        self._lift(victim, 1)
+            elif chosen:
+                for _ in range(keys.reorder):
+                    for victim in chosen:
+                        self._lift(victim, -1)
+                    chosen = self._lifted([chosen[-1], *chosen[:-1]], job, now)
+            for victim in chosen:
+                self._lift(victim, -1)
+            if chosen and (not best or sum(victim.size for victim in chosen) < sum(victim.size for victim in best)):
+                best = chosen
+        return best
+
+    def _could_free(self, job: Pending, now: float) -> bool:
+        """Return whether all candidates of lower classes have enough GPUs; if others will be candidates then, wake."""
+        own = self._class(job)
+        need = job.size - self._count(job) * self.gpus - self.stranded - sum(job.claim.values()) * self.gpus
+        until = INF
+        ready = young = 0
+        for value, group in self.running.items():
+            if value < own:
+                group.settle(now, self.keys.preempt.exempt)
+                ready += group.ready
+                if group.young:
+                    young += group.gpus - group.ready
+                    until = min(until, next(iter(group.young)).start + self.keys.preempt.exempt)
+        if ready + young >= need:
+            self._wakes = min(self._wakes, until)
+        return ready >= need
+
+    def _candidates(self, job: Pending, now: float, domain: int | None, *, reclaims: bool) -> Iterator[Pending]:
+        """Yield whom a job may stop, the first to go first."""
+        keys = self.keys.preempt
+        pools = {pool for pool in self._of[job.partition] if domain in (None, self.pools[pool].domain)}
+
+        def may_go(victim: Pending) -> bool:
+            return (
+                victim.preemptor is None
+                and (keys.most is None or victim.preemptions < keys.most)
+                and (victim.share.pool in pools if victim.share else any(pool in pools for pool, _ in victim.where))
+            )
+
+        for value in sorted(self.running):
+            self.running[value].settle(now, keys.exempt)
+            for victim in self.running[value].in_order(keys.order) if reclaims else ():
+                tenant = victim.tenant
+                borrowed = tenant != job.tenant and self.usage[tenant] > self.quotas[tenant].nominal
+                if borrowed and (keys.reclaim == "any" or victim.priority < job.priority) and may_go(victim):
+                    yield victim
+        if keys.who == "none":
+            return
+        own = self._class(job)
+        for value in sorted(self.running):
+            if value >= own:
+                return
+            for victim in self.running[value].in_order(keys.order):
+                if (not self._has_quota or victim.tenant == job.tenant) and may_go(victim):
+                    yield victim
+
+    def _lifted(self, candidates: Iterable[Pending], job: Pending, now: float) -> list[Pending]:
+        """Count candidates as gone until a job fits, and return them; nobody if it never does."""
+        chosen: list[Pending] = []
+        claimed = sum(job.claim.values())
+        for victim in candidates:
+            chosen.append(victim)
+            self._lift(victim, 1)
+            if self._count(job) + claimed >= job.nodes and self._would_fit(job, chosen, now):
+                return chosen
+        for victim in chosen:
+            self._lift(victim, -1)
+        return []
+
+    def _lift(self, victim: Pending, sign: int) -> None:
+        """Count a running job as gone (1), or as there again (-1)."""
+        self.usage[victim.tenant] -= sign * victim.size
+        share = victim.share
+        if share is None:
+            for pool, nodes in victim.where:
+                self.free[pool] += sign * (nodes - victim.leaving.get(pool, 0))
+            return
+        was_empty = share.lost == len(share.jobs)
+        share.lost += sign
+        share.free += sign * victim.gpus
+        self.free[share.pool] += (share.lost == len(share.jobs)) - was_empty
+
+    def _would_fit(self, job: Pending, gone: list[Pending], now: float) -> bool:
+        if not self._admits(job):
+            return False
+        if not job.nodes:
+            return self._vacated(job, gone, now) is not None or any(
+                self._room(job, pool, now) >= 1 for pool in self._of[job.partition]
+            )
+        return self._find(job, now) is not None
+
+    def _vacated(self, job: Pending, gone: list[Pending], now: float) -> Share | None:
+        """Return a shared node that has room for a job below a node when some of its jobs are gone."""
+        shares = (victim.share for victim in gone if victim.share is not None)
+        for share in shares:
+            fits = share.free >= job.gpus and share.lost < len(share.jobs) and share.claimed in (None, job)
+            if fits and self._may_join(job, share, now):
+                return share
+        return None
+
+    def _take_over(self, job: Pending, now: float, admitted: bool) -> Place | None:
+        """Let a job that is blocked have what jobs behind it have claimed, or name its victims."""
+        if not self._preempts:
+            return None
+        if admitted and self._claimers:
+            place = self._outrank(job, now)
+            if place is not None:
+                return place
+        if job.victims:
+            return None
+        victims = self.victims(job, now)
+        if not victims:
+            return None
+        for victim in victims:
+            self._lift(victim, 1)
+        place = (None if job.nodes else self._vacated(job, victims, now)) or self._find(job, now)
+        for victim in victims:
+            self._lift(victim, -1)
+        self._unclaim(job)
+        if isinstance(place, Share):
+            job.share = place
+            place.claimed = job
+        else:
+            assert place is not None
+            job.target = dict(place)
+        self._claimers[job] = None
+        for victim in victims:
+            victim.preemptor = job
+            victim.preemptions += 1
+            job.victims[victim] = None
+            self._expect(victim, now + self.keys.preempt.grace)
+        self._top_up(job)
+        self.preemptions.append((job, victims))
+        self._dirty = True
+        return None
+
+    def _outrank(self, job: Pending, now: float) -> Place | None:
+        """Return a place on nodes that jobs behind this one in the queue have claimed; nothing if it does not do."""
+        mine, own = self._rank(job.lane, job.entry, now), self._class(job)
+        behind = [
+            other
+            for other in self._claimers
+            # A victim may be ahead in the queue of who stopped it.
+            if self._class(other) <= own and self._rank(other.lane, other.entry, now) > mine
+        ]
+        for other in behind:
+            for pool, nodes in other.claim.items():
+                self.free[pool] += nodes
+            other.claim = {}
+        place = self._find(job, now) if behind else None
+        if place is None:
+            for other in behind:
+                self._top_up(other)
+        else:
+            self._wakes = min(self._wakes, now + self.keys.preempt.exempt)
+        return place
+
+    def _top_up(self, job: Pending) -> None:
+        """Claim free nodes for a job whose victims are stopped."""
+        for pool, nodes in job.target.items():
+            taken = min(nodes - job.claim.get(pool, 0), self.free[pool])
+            if taken > 0:
+                self.free[pool] -= taken
+                job.claim[pool] = job.claim.get(pool, 0) + taken
+
+    def _unclaim(self, job: Pending) -> None:
+        """Free what a job has claimed."""
+        if self._claimers.pop(job, self) is self:
+            return
+        for pool, nodes in job.claim.items():
+            self.free[pool] += nodes
+        if job.share is not None:
+            job.share.claimed = None
+            self._offer(job.share)
+            job.share = None
+        for victim in job.victims:
+            victim.preemptor = None
+        job.claim, job.target, job.victims = {}, {}, {}
+
+    def _expect(self, job: Pending, end: float) -> None:
+        """Note that a running job will end sooner."""
+        end = min(end, job.end)
+        if job.share is not None:
+            job.end = end
+            self._set_end(job.share)
+            return
+        for pool, nodes in job.where:
+            stays = nodes - job.leaving.get(pool, 0)
+            self.ends[pool].remove((self._rounded(job.end), job.serial, stays))
+            self.ends[pool].add((self._rounded(end), job.serial, stays))
+        job.end = end
+
+    # ----------------------------------------
+    # Quotas, order, and books.
+
+    def _admits(self, job: Pending) -> bool:
+        """Return whether a tenant may have so many more GPUs: its own, or those that others lend."""
+        if not self._has_quota:
+            return True
+        wanted = [used + held for used, held in zip(self.usage, self.held, strict=True)]
+        wanted[job.tenant] += self._more(job)
+        quota = self.quotas[job.tenant]
+        if wanted[job.tenant] > quota.nominal + quota.borrow:
+            return False
+        own = (max(quota.nominal - quota.lend, 0.0) if quota.nominal < INF else INF for quota in self.quotas)
+        return sum(max(count - kept, 0.0) for count, kept in zip(wanted, own, strict=True)) <= self._lent
+
+    def _is_within_quota(self, job: Pending) -> bool:
+        quota = self.quotas[job.tenant]
+        return self.usage[job.tenant] + self.held[job.tenant] + self._more(job) <= quota.nominal
+
+    def _hold_claims(self) -> None:
+        """Let waiting gangs hold nothing of the quotas but what those with claims need."""
+        self.held = [0] * len(self.quotas)
+        for job in self._claimers:
+            self.held[job.tenant] += job.size
+
+    def _more(self, job: Pending) -> int:
+        """Return the GPUs by which a job adds to what is held of the quotas."""
+        return 0 if job in self._claimers else job.size
+
+    def _number(self, job: Pending) -> None:
+        job.serial = next(self._serials)
+        job.size = job.nodes * self.gpus or job.gpus
+        job.shape = job.nodes, job.gpus, job.limit, job.partition
+
+    def _class(self, job: Pending) -> float:
+        who = self.keys.preempt.who
+        return self.tiers[job.partition] if who == "tier" else job.qos if who == "qos" else job.priority
+
+    def _count(self, job: Pending) -> int:
+        """Return the free nodes of a job's partition."""
+        pools = self._of[job.partition]
+        return self.free[pools[0]] if len(pools) == 1 else sum(self.free[pool] for pool in pools)
+
+    def _add(self, job: Pending, capped: bool) -> None:
+        order = self.keys.order
+        size = job.size / (self.total * self.gpus)
+        static = order.priority * job.priority
+        static += order.size.weight * (size if order.size.favours == "large" else 1 - size)
+        if order.age.weight and not capped:
+            static -= order.age.weight * job.eligible / order.age.full
+        then = job.limit if order.then == "limit" else 0.0
+        key = (job.partition, job.tenant if self._by_tenant else 0, capped)
+        lane = self.lanes.get(key)
+        if lane is None:
+            lane = self.lanes[key] = Lane(key[0], self.tiers[key[0]], key[1], capped)
+        job.lane = lane
+        job.entry = (-static, then, job.submit, job.number, job.serial, job)
+        lane.add(job.entry)
+        self.queued += 1
+
+    def _leave(self, job: Pending) -> None:
+        """Take a job out of its lane."""
+        assert job.lane is not None
+        job.lane.remove(job.entry)
+        job.lane = None
+        self.queued -= 1
+
+    def _rank(self, lane: Lane | None, entry: tuple[Any, ...], now: float) -> tuple[float, ...]:
+        """Return what jobs of several lanes are ordered by, the first least."""
+        assert lane is not None
+        order = self.keys.order
+        lift = 0.0
+        if order.age.weight:
+            lift = order.age.weight * (1.0 if lane.capped else now / order.age.full)
+        if order.fair_share.weight:
+            lift += order.fair_share.weight * self._factors[lane.tenant]
+        return (-lane.tier, entry[0] - lift, *entry[1:5])
+
+    def _age(self, now: float) -> None:
+        """Move jobs whose age is full, and calculate the shares of tenants anew when that is due."""
+        while self._caps and self._caps[0][0] <= now:
+            *_, job = heapq.heappop(self._caps)
+            if job.lane is not None and not job.lane.capped and now - job.eligible >= self.keys.order.age.full:
+                self._leave(job)
+                self._add(job, capped=True)
+        fair = self.keys.order.fair_share
+        if fair.weight and now >= self._factors_until:
+            self._factors_until = math.floor(now / fair.every) * fair.every + fair.every
+            self._decay(now)
+            used = sum(self._past)
+            weights = sum(quota.weight for quota in self.quotas)
+            if used:
+                self._factors = [
+                    2.0 ** (-(past / used) / (quota.weight / weights))
+                    for past, quota in zip(self._past, self.quotas, strict=True)
+                ]
+
+    def _turn(self, now: float) -> float:
+        """Return when the order of the queue may next change though nothing happens [s]; infinite for never.
+
+        Shares change at each calculation (Slurm's PriorityCalcPeriod), which matters where several tenants wait. Age
+        lifts all alike until that of a job is full; from then on others catch up with it, which is seen at the
+        calculations.
+        """
+        order = self.keys.order
+        waiting = [lane for lane in self.lanes.values() if lane]
+        kinds = {lane.capped for lane in waiting}
+        shares_differ = order.fair_share.weight > 0 and len({lane.tenant for lane in waiting}) > 1
+        if shares_differ or len(kinds) == 2:
+            every = order.fair_share.every
+            return math.floor(now / every) * every + every
+        while self._caps and self._caps[0][-1].lane is None:
+            heapq.heappop(self._caps)
+        return self._caps[0][0] if self._caps and False in kinds else INF
+
+    def _decay(self, now: float) -> None:
+        """Bring the past use of tenants [GPU s] up to `now`; GPUs count from when they are given."""
+        half = self.keys.order.fair_share.half_life
+        left = 2.0 ** (-(now - self._past_at) / half)
+        gain = (1 - left) * half / math.log(2)
+        self._past = [past * left + used * gain for past, used in zip(self._past, self.usage, strict=True)]
+        self._past_at = now
+
+    def _use(self, job: Pending, now: float, sign: int) -> None:
+        if self.keys.order.fair_share.weight:
+            self._decay(now)
+        self.usage[job.tenant] += sign * job.size
+
+    def _into(self, share: Share, job: Pending) -> None:
+        """Add a job to a shared node."""
+        share.jobs[job] = None
+        share.free -= job.gpus
+        self.stranded -= job.gpus
+        job.share = share
+        self._set_end(share)
+
+    def _out_of(self, share: Share, job: Pending) -> None:
+        del share.jobs[job]
+        share.free += job.gpus
+        self.stranded += job.gpus
+        self._set_end(share)
+        if share.jobs:
+            return
+        self.stranded -= self.gpus
+        self.sharing -= 1
+        if share.claimed is not None:
+            share.claimed.share = None
+            share.claimed.target = {share.pool: 1}
+
+    def _set_end(self, share: Share) -> None:
+        """Note when a shared node is expected to be free, and offer what it has left."""
+        end = self._rounded(max([job.end for job in share.jobs], default=0.0))
+        if end != share.end:
+            ends = self.ends[share.pool]
+            if share.end:
+                ends.remove((share.end, -share.number, 1))
+            if share.jobs:
+                ends.add((end, -share.number, 1))
+            share.end = end
+        if share.jobs:
+            self._offer(share)
+
+    def _offer(self, share: Share) -> None:
+        if 0 < share.free < self.gpus:
+            heapq.heappush(self.shares[share.pool][share.free], (-share.end, share.number, share))
+
+    def _rounded(self, time: float) -> float:
+        step = self.keys.resolution
+        return time if not step or time == INF else next_multiple(time, step)
