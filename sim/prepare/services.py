@@ -682,4 +682,10 @@ def _check(found: PreparedService, path: Keys) -> None:
             f"{peak:,.4g} requests per s are more than the {most * found.carried:,.4g} that "
             f"{most:,} replicas carry within the SLO; {enough:,} would, or say overload: reject or queue"
         )
+        if pools is not None and found.fed < found.unfed_batch:
+            enough = math.ceil(peak / float(reading_rate(pools.readers, found.asked)))
+            rule = (
+                f"{peak:,.4g} requests per s are more than the {most * found.carried:,.4g} whose prompts "
+                f"{pools.reading:,} prefill replicas read; {enough:,} would, or say overload: reject or queue"
+            )
         raise PathError((*path, "demand"), rule)

@@ -558,18 +558,20 @@ def traffic(replica: Replica, batch: Amount, requests: Requests) -> tuple[Amount
     """Return the bytes and FLOP of one GPU for one token of each of `batch` sequences, prefills included [B, FLOP]."""
     shape = replica.shape
     own = batch / replica.data
+    yielded = speculated(replica.draft, replica.accept)
     read = replica.weight_bytes + own * replica.cache_bytes(requests.context)
     met = shape.layers * (
         shape.attention_parameters * own / replica.tensor + replica.plain_layer * batch / replica.ranks
     )
     if shape.experts is not None:
         inside = replica.expert_layers * shape.expert / replica.ranks
-        unmet = (1 - shape.experts.active / shape.experts.count) ** (batch / replica.pipeline)
+        looked = batch * (1 + replica.draft) / replica.pipeline
+        unmet = (1 - shape.experts.active / shape.experts.count) ** looked
         read = read - inside * shape.experts.count * unmet * BYTES[replica.weights] / replica.pipeline
         met = met + inside * shape.experts.active * batch
     met = met + shape.embedding * own / replica.tensor
-    tokens = 1 + requests.input * (1 - requests.hit) / requests.output
-    return read, 2 * met * tokens / replica.pipeline
+    tokens = (1 + replica.draft) / yielded + requests.input * (1 - requests.hit) / requests.output
+    return read / yielded, 2 * met * tokens / replica.pipeline
 
 
 def speculated(tokens: int, accept: float) -> float:

@@ -65,7 +65,7 @@ def _service_rows() -> Iterable[str]:
     point = (time.process_time() - start) / 1000
     start = time.process_time()
     served = len(service.replayed(0.7).arrival) / (time.process_time() - start)
-    yield f"a point of the closed form: {1e6 * point:.0f} us (target <= 300); replay: {served:,.0f} requests/s (>= 10,000)"
+    yield f"a point of the closed form: {1e6 * point:.0f} us (<= 300); replay: {served:,.0f} requests/s (>= 10,000)"
     yield f"10,000 replicas, a year: {took:.2f} s (target <= 1 s); prepared in {ready:.2f} s (target <= 2 s)"
 
 

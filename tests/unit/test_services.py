@@ -154,6 +154,10 @@ def test_more_spares_never_serve_less() -> None:
     ({"slo": {"ttft": "20 ms", "tpot": "50 ms"}}, "slo.ttft: no load meets it: a mean prompt alone takes"),
     ({"replicas": 20}, "demand: 240 requests per s are more than the 190.6 that 20 replicas carry within the SLO; 26"),
     ({"parallelism": {"tensor": 3}}, "parallelism: a replica of 3 GPUs neither fills nodes of 8 nor divides one"),
+    ({"replicas": 30, "prefill": {"replicas": 9, "parallelism": {"tensor": 2}}}, "demand: 240 requests per s are more "
+     "than the 92.35 whose prompts 9 prefill replicas read; 24 would"),
+    ({"replicas": 30, "prefill": {"replicas": 9, "parallelism": {"tensor": 1}}}, "prefill.parallelism: does not fit: 73 GB"),
+    ({"replicas": 30, "prefill": {"replicas": 3, "parallelism": {"tensor": 3}}}, "prefill.parallelism: a replica of 3 GPUs"),
     ({"model": "llama3-70"}, "model: "),
     ({"engine": "vlm"}, "engine: "),
     ({"replicas": 60}, "replicas: the services, jobs and spares need 32 nodes; the cluster has 22"),
@@ -294,7 +298,7 @@ def test_readers_take_prompts_from_decoders() -> None:
     assert low.ttft.mean() > float(prefill(found.pools.readers, found.asked.input)) + float(
         handover(found.pools, found.asked)
     )
-    assert high.ttft.mean() > 2 * low.ttft.mean()
+    assert high.ttft.mean() > 5 * low.ttft.mean()
     assert high.tpot.mean() < 1.2 * low.tpot.mean()
 
 

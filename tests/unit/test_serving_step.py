@@ -29,6 +29,7 @@ from sim.steps.serving import (
     speculated,
     time_per_token,
     time_to_first_token,
+    traffic,
 )
 from tests.cases import cases
 
@@ -212,16 +213,19 @@ def test_a_draft_costs_the_work_of_its_tokens_and_reads_weights_once() -> None:
     """One sequence with a perfect free draft of three is four times as fast; many sequences gain nothing."""
     plain = without_overheads(replica())
     drafts = dataclasses.replace(plain, draft=3, accept=1.0)
-    assert float(decode(drafts, 1.0, 0.0).total) == pytest.approx(float(decode(plain, 1.0, 0.0).total) / 4, rel=1e-9)
+    assert float(decode(drafts, 1.0, 5e3).total) == pytest.approx(float(decode(plain, 1.0, 5e3).total) / 4, rel=1e-9)
     assert float(decode(drafts, 4096.0, 0.0).total) == pytest.approx(float(decode(plain, 4096.0, 0.0).total), rel=1e-9)
     refused = dataclasses.replace(drafts, accept=0.0)
     assert (decode(refused, 4096.0, 0.0).total / decode(plain, 4096.0, 0.0).total) == pytest.approx(4, rel=1e-9)
     dear = dataclasses.replace(drafts, draft_cost=0.1)
+    bytes_read, work = traffic(plain, 64.0, CHAT._replace(input=0.0))
+    drafted_read, drafted_work = traffic(refused, 64.0, CHAT._replace(input=0.0))
+    assert (drafted_read, drafted_work) == (bytes_read, pytest.approx(4 * work))
     assert float(decode(dear, 1.0, 0.0).total) == pytest.approx(1.3 * float(decode(drafts, 1.0, 0.0).total), rel=1e-9)
 
 
 def test_prompts_pay_what_decoded_tokens_pay() -> None:
-    """Element-wise passes move 13.5 x 2 h bytes of each token and layer, whether it is decoded or read."""
+    """Ten element-wise passes move 10 x 2 h bytes of each token and layer, whether it is decoded or read."""
     one = without_overheads(replica())
     passes = dataclasses.replace(one, constants=dataclasses.replace(one.constants, touches=10.0))
     each = 80 * 2 * 8192 * 10 / 3.35e12
