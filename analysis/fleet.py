@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sim import FleetResult, Prepared
-    from sim.engine.prepared import ServicePlan
+    from sim import FleetResult, Prepared, ServicePlan
 
     FloatArray = npt.NDArray[np.float64]
 

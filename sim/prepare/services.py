@@ -524,6 +524,7 @@ def _failing(prepared: Prepared, spec: ServiceSpec, made: Replica) -> Failing:
     rates = {True: 0.0, False: 0.0}
     repairs = 0.0
     for source in prepared.sources:
+        rates[False] += source.rate_of_processes
         if source.part == "job" or not source.effect.stops:
             continue
         mtti, _ = prior([source], share, length, success)
