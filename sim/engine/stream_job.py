@@ -64,8 +64,8 @@ class StreamJob(Pending):
 
     __slots__ = (
         "account", "alive", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "flush",
-        "is_exact", "lived", "lives", "notice", "preempted", "queued", "root", "run", "run_at", "save", "saves", "since",
-        "spec", "stages", "stream", "useful", "via", "waited", "why",
+        "is_exact", "lived", "lives", "notice", "preempted", "queued", "root", "run", "run_at", "save", "saves",
+        "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:

@@ -140,12 +140,11 @@ class Claims:
             single = min(((room, domain) for domain, room in domains.items() if room >= nodes), default=None)
             if single is not None:
                 pools = [pool for pool in pools if self.pools[pool].domain == single[1]]
-            elif nodes <= self._widest[job.partition]:
-                if self.keys.need == "required":
-                    return None
-                if now < job.eligible + self.keys.wait:
-                    self._wakes = min(self._wakes, job.eligible + self.keys.wait)
-                    return None
+            elif self.keys.need == "required":
+                return None
+            elif now < job.eligible + self.keys.wait and nodes <= self._widest[job.partition]:
+                self._wakes = min(self._wakes, job.eligible + self.keys.wait)
+                return None
             if single is None:
                 pools = sorted(
                     pools, key=lambda pool: (-domains[self.pools[pool].domain], self.pools[pool].domain, pool)

@@ -333,8 +333,8 @@ def test_a_gang_waits_for_its_domain(keys: dict[str, Any]) -> None:
 
 
 def test_a_gang_that_no_domain_holds_spreads_over_few() -> None:
-    """A gang of 6 nodes takes the emptiest racks of four first."""
-    plan = planner({"pack": "rack", "need": "required"}, *RACKS)
+    """A gang of 6 nodes takes the emptiest racks of four first, and does not wait for one that could hold it."""
+    plan = planner({"pack": "rack", "wait": "1 h"}, *RACKS)
     plan.capacity(-3, 0.0, 0)
     job = Pending(1, 6, 6)
     plan.enqueue(job, 0.0)
