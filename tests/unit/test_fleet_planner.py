@@ -439,7 +439,7 @@ def test_shares_are_calculated_where_tenants_compete(tenants: tuple[int, int], p
 
 
 def test_why_nodes_idle() -> None:
-    """Nobody in the queue; too few nodes for the head; a reservation; GPUs that are free on shared nodes only."""
+    """Nobody in the queue; too few nodes for the head; a reservation; an exempt time."""
     reasons: dict[float, dict[str, int]] = {}
     work = [Work(0, 0, 50, 6), Work(1, 1, 50, 8), Work(2, 2, 90, 4), Work(3, 120, 9, 0, 1)]
 
@@ -451,6 +451,14 @@ def test_why_nodes_idle() -> None:
     assert reasons[1] == {"too_few": 4}
     assert reasons[2] == {"reservation": 4}
     assert reasons[50] == {"too_few": 2}
+    # A lower job on three of four nodes is safe for 20 s; then a third job is kept from the node that is left.
+    first = [Work(0, 0, 50, 3), Work(1, 1, 50, 4, priority=1), Work(2, 2, 90, 1)]
+    keys = {**EASY, "preempt": {"mode": "requeue", "exempt": "20 s"}}
+    Replay(keys, first, 4, watch=watch)
+    assert (reasons[1], reasons[2], reasons[20]) == ({"exempt": 1}, {"reservation": 1}, {})
+    # The lower job alone would not do: one of the same class has another of five nodes.
+    Replay(keys, [first[0], Work(1, 1, 50, 5, priority=1), Work(3, 0, 50, 1, priority=1)], 5, watch=watch)
+    assert reasons[1] == {"too_few": 1}
 
 
 # ----------------------------------------
