@@ -63,7 +63,7 @@ _IDLE_WORDS = {
     "claim": "claimed by a preempting job",
     "quota": "beyond the quota",
     "drain": "being drained",
-    "exempt": "until the exempt time of others is over",
+    "exempt": "during an exempt time",
 }
 """Why healthy GPUs had no job."""
 
