@@ -456,36 +456,6 @@ def largest_rate(replica: Replica, requests: Requests) -> float:
     return float(batch / (requests.output * time_per_token(replica, batch, requests)))
 
 
-def time_to_first_token(replica: Replica, requests: Requests, rate: float, spread: float = 1.0) -> float:
-    """Return the mean time to the first token at Poisson arrivals of `rate` requests a second [s].
-
-    A step reads up to `chunk` tokens of prompts beside decoding, so a prompt keeps the replica for t_p + t_d S_i /
-    chunk: the service of an M/G/1 queue. What follows the wait is half a step, the prompt itself, and the decode part
-    of its step. Infinite where the queue grows for ever.
-
-    Parameters
-    ----------
-    spread
-        Variance of prompt lengths over the square of their mean, c^2 [-].
-
-    References
-    ----------
-    A. Khinchine and F. Pollaczek: mean wait of M/G/1, in any textbook of queueing.
-    """
-    batch = batch_of_load(replica, requests, rate)
-    if math.isinf(batch):
-        return math.inf
-    step = float(decode(replica, batch, requests.context).total)
-    alone = max(float(prefill(replica, requests.input, requests.hit)), least_prefill(replica))
-    steps = float(requests.input * (1 - requests.hit) / replica.engine.chunk)
-    service = alone + step * steps
-    load = rate / replica.data * service
-    if load >= 1:
-        return math.inf
-    wait = load * service * (1 + spread) / (2 * (1 - load))
-    return wait + alone + step * (0.5 + math.ceil(steps))
-
-
 class Pools(NamedTuple):
     """Replicas that read prompts, and others that decode: disaggregated serving.
 

@@ -28,7 +28,6 @@ from sim.steps.serving import (
     reading_rate,
     speculated,
     time_per_token,
-    time_to_first_token,
     traffic,
 )
 from tests.cases import cases
@@ -160,21 +159,6 @@ def test_the_batch_of_a_limit_meets_it() -> None:
     batch = batch_within(one, CHAT, 0.03)
     assert float(time_per_token(one, batch, CHAT)) == pytest.approx(0.03)
     assert batch_within(one, CHAT, 1e-4) == 0.0
-
-
-def test_first_tokens_wait_as_pollaczek_and_khinchine_say() -> None:
-    """Where decoding is free TTFT is the wait of M/G/1 and the prefill; it diverges where prompts fill the replica."""
-    one = without_overheads(replica())
-    brief = Requests(4000.0, 1.0)
-    seconds = float(prefill(one, 4000.0))
-    step = float(decode(one, 0.0, brief.context).total)
-    service = seconds + step * 4000 / 8192
-    rate = 0.5 / service
-    wait = 0.5 * service * (1 + 1) / (2 * (1 - 0.5))
-    found = time_to_first_token(one, brief, rate)
-    # The batch is about one half: its step differs from an empty one's by keys of 2,000 tokens.
-    assert found == pytest.approx(wait + seconds + 1.5 * step, rel=0.01)
-    assert math.isinf(time_to_first_token(one, CHAT, 1e3))
 
 
 def test_pipelines_keep_the_time_and_divide_the_memory() -> None:
