@@ -493,8 +493,9 @@ def test_lanl_has_persistent_bad_nodes(system: str, nodes: int) -> None:
 
 @needs_data
 @pytest.mark.timeout(300)
-def test_independent_set(tmp_path: Path) -> None:
+def test_independent_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """The truth of an independent program lies in the intervals: rates, relapse, incidents, restart, goodput."""
+    monkeypatch.setattr("analysis.logs.workload.REPLICATIONS", 6)
     folder = DATA / "logs" / "synthetic_A"
     names = ("sacct.txt.gz", "node_events.txt.gz", "kernel.log.gz", "train.jsonl.gz")
     request = Request([str(folder / n) for n in names], str(folder / "inventory.csv.gz"), ["America/Chicago"])
