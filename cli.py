@@ -21,6 +21,7 @@ from analysis.commands.options import (
     SeedOption,
     SetOption,
     YesOption,
+    complete_formulas,
     complete_kinds,
 )
 from analysis.commands.scenarios import compare, explain, init, kernels, run, topology
@@ -205,6 +206,10 @@ def layouts(
             "the memory, as check accepts it.",
         ),
     ] = False,
+    csv: Annotated[
+        Path | None,
+        typer.Option("--csv", metavar="FILE", help="Of a service: also write the layouts shown to this file."),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -214,8 +219,10 @@ def layouts(
     from analysis.services import SORTS
 
     if described.services and not described.jobs:
-        _service_layouts(described, job, sort or "gpu", top, as_json=as_json)
+        _service_layouts(described, job, sort or "gpu", top, csv, as_json=as_json)
         return
+    if csv is not None:
+        refuse("--csv: is for layouts of services")
     if sort in SORTS:
         refuse(f"--sort {sort}: is for layouts of services")
     ranked: Literal["goodput", "step"] | None = None if sort is None else "step" if sort == "step" else "goodput"
@@ -238,11 +245,13 @@ def layouts(
     say(render(content) if as_json else format_layouts(content))
 
 
-def _service_layouts(described: Any, name: str | None, sort: str, top: int, *, as_json: bool) -> None:
+def _service_layouts(
+    described: Any, name: str | None, sort: str, top: int, file: Path | None, *, as_json: bool
+) -> None:
     """Print the layouts of a service."""
     import sim
     from analysis.results.run import render
-    from analysis.services import SORTS, describe_service_layouts, format_service_layouts
+    from analysis.services import SORTS, describe_service_layouts, format_service_layouts, service_layouts_csv
     from sim.yamlfile import suggest
 
     if sort not in SORTS:
@@ -258,7 +267,40 @@ def _service_layouts(described: Any, name: str | None, sort: str, top: int, *, a
     if not content.layouts:
         typer.echo("no layout fits", err=True)
         raise typer.Exit(NO)
+    if file is not None:
+        write(file, service_layouts_csv(content).encode(), "--csv")
     say(render(content) if as_json else format_service_layouts(content))
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def formula(
+    context: typer.Context,
+    question: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME [--KEY AMOUNT]...]",
+            help="A question, and its amounts; without amounts, what it needs; without a name, all questions.",
+            autocompletion=complete_formulas,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question on paper: equation, number, source."""
+    from analysis.formula import FormulaError, answered, format_formula, format_formulas, format_question
+    from analysis.results.run import render
+
+    try:
+        if question is None:
+            if as_json:
+                refuse("--json: needs a question and its amounts")
+            say(format_formulas())
+        elif not context.args and not as_json:
+            say(format_question(question))
+        else:
+            found = answered(question, context.args)
+            say(render(found) if as_json else format_formula(found))
+    except FormulaError as error:
+        refuse(str(error))
 
 
 @app.command()

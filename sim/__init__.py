@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         FleetResult,
         added,
     )
-    from sim.engine.prepared import Prepared, PreparedJob
-    from sim.engine.requests import RequestError
+    from sim.engine.prepared import Prepared, PreparedJob, ServicePlan
+    from sim.engine.requests import Request, RequestError, replay
     from sim.engine.result import Attempt, JobResult, Ratio, Result, Span, Timeline
     from sim.input.scenario import Scenario, schema
     from sim.layouts import Candidate, LayoutSearch, NoLayoutError
@@ -72,8 +72,8 @@ import_on_use(
         "compiled.run": "why_events",
         "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS LEVELS OUTCOMES"
         " PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added",
-        "engine.prepared": "Prepared PreparedJob",
-        "engine.requests": "RequestError",
+        "engine.prepared": "Prepared PreparedJob ServicePlan",
+        "engine.requests": "Request RequestError replay",
         "engine.result": "Attempt JobResult Ratio Result Span Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"
         " parse shipped template",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
+from pydantic_core import core_schema
 
 from sim.scenario.fields import Bandwidth, Count, Duration, Fraction, Model, RuleError, rate_of_whole
 from sim.scenario.model import AnyModel
 from sim.scenario.streams import Profile
 from sim.steps.hardware import Precision
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
 
 RequestRate = Annotated[float, *rate_of_whole("a rate of requests", "is of the whole service", "120 per s", "40 per h")]
 
@@ -41,6 +46,21 @@ class BatchLimits(Model):
     chunk: Count | None = Field(None, gt=0, description="Tokens of prompts that one step reads at most.")
     memory: Fraction | None = Field(None, gt=0, description="Share of the device memory that it uses.")
     longest: Count = Field(0, description="Tokens of the longest answer allowed; engines that reserve keep its room.")
+
+
+class PromptPool(Model):
+    """Replicas that read prompts, and hand keys and values to those that decode (disaggregated serving)."""
+
+    replicas: Count = Field(gt=0, description="How many.")
+    parallelism: ServingLayout = Field(description="Ranks of one.")
+
+
+class Speculation(Model):
+    """Tokens that are drafted, and verified together by one step (speculative decoding)."""
+
+    tokens: Count = Field(gt=0, le=64, description="Of a draft.")
+    accept: Fraction = Field(description="Probability that a drafted token is accepted, those before it accepted.")
+    cost: Fraction = Field(0.05, description="Time to draft a token over that of a step.")
 
 
 class Demand(Model):
@@ -155,8 +175,21 @@ class Upgrade(Model):
     batch: Count = Field(1, gt=0, description="Replicas that start anew together.")
 
 
-def _with_use(value: object) -> object:
-    return {"use": value} if isinstance(value, str) else value
+class _OrName:
+    """Annotation of a model with `use`: its name alone stands for the model with nothing else stated."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        def complete(value: object) -> object:
+            return {"use": value} if isinstance(value, str) else value
+
+        return core_schema.no_info_before_validator_function(complete, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        whole = handler(schema)
+        names = handler.resolve_ref_schema(whole)["properties"]["use"]["enum"]
+        return {"anyOf": [{"enum": names}, whole]}
 
 
 class ServiceSpec(Model):
@@ -173,15 +206,19 @@ class ServiceSpec(Model):
     batch: BatchLimits = Field(
         default_factory=lambda: BatchLimits.model_validate({}), description="Limits of the batches."
     )
+    prefill: PromptPool | None = Field(
+        None, description="Replicas that read all prompts, beside those that then decode alone; `run` has none."
+    )
+    speculate: Speculation | None = Field(None, description="Speculative decoding; none without it.")
     hit: Fraction = Field(0.0, lt=1, description="Share of prompts that a prefix cache holds.")
     demand: Demand = Field(description="What is asked of it.")
     slo: Slo = Field(description="Service level objective.")
-    overload: Annotated[Overload, BeforeValidator(_with_use)] | None = Field(
+    overload: Annotated[Overload, _OrName()] | None = Field(
         None,
         description="What happens to requests beyond capacity: reject, or a queue; without it demand must be below "
         "capacity, and what failures leave no room for is turned away.",
     )
-    failover: Annotated[Failover, BeforeValidator(_with_use)] = Field(
+    failover: Annotated[Failover, _OrName()] = Field(
         default_factory=lambda: Failover.model_validate({}), description="What becomes of requests in flight."
     )
     recovery: ServiceRecovery = Field(
@@ -196,7 +233,10 @@ class ServiceSpec(Model):
     def nodes(self, gpus_per_node: int) -> int:
         """Return the nodes that all replicas take, the most where they are scaled; below a node they share one [-]."""
         most = self.replicas if self.scale is None else max(self.replicas, self.scale.max)
-        return -(-most // self.together(gpus_per_node)) * -(-self.parallelism.gpus // gpus_per_node)
+        nodes = -(-most // self.together(gpus_per_node)) * -(-self.parallelism.gpus // gpus_per_node)
+        if self.prefill is not None:
+            nodes += -(-self.prefill.replicas * self.prefill.parallelism.gpus // gpus_per_node)
+        return nodes
 
     def together(self, gpus_per_node: int) -> int:
         """Return the replicas of a node, which fail as one; 1 where a replica takes nodes of its own [-]."""

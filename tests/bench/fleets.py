@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sim
+from sim.steps.serving import time_per_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +25,48 @@ _NO_FAILURES: dict[str, Any] = {
 
 def fleet_rows() -> list[str]:
     """Return the cost of each, and what it may be on a machine of a million bare SimPy timeouts a second."""
-    return [*_log_rows(), "", *_research_rows(), "", *_queue_rows()]
+    return [*_log_rows(), "", *_research_rows(), "", *_queue_rows(), "", *_service_rows()]
+
+
+def _service_rows() -> Iterable[str]:
+    """Simulate a year of 10,000 replicas of a node each at Llama 3's failure rate."""
+    content = {
+        "name": "services",
+        "cluster": {"nodes": 10_200, "gpus_per_node": 8, "accelerator": "h100", "fabric": {"rails": 8, "radix": 16384}},
+        "horizon": "365 d",
+        "services": [
+            {
+                "name": "chat",
+                "model": "llama3-70b",
+                "replicas": 10_000,
+                "parallelism": {"tensor": 8},
+                "demand": {"rate": "100000 per s", "input": {"mean": 1155}, "output": {"mean": 211}},
+                "slo": {"ttft": "2 s", "tpot": "50 ms"},
+            }
+        ],
+        "failures": [{"use": "component", "name": "node", "part": "node", "rate": "3.79 per 1000 node-days"}],
+        "detection": {"time": "1 min"},
+        "spares": {"hot": 200, "idle": "withhold"},
+        "repair": {"time": "1 d"},
+    }
+    start = time.process_time()
+    prepared = sim.prepare(sim.parse(content))
+    ready = time.process_time() - start
+    seconds = []
+    for replication in range(3):
+        start = time.process_time()
+        sim.run(prepared, replication)
+        seconds.append(time.process_time() - start)
+    took = statistics.median(seconds)
+    (service,) = sim.services_of(prepared)
+    start = time.process_time()
+    for batch in range(1, 1001):
+        time_per_token(service.replica, float(batch), service.requests)
+    point = (time.process_time() - start) / 1000
+    start = time.process_time()
+    served = len(service.replayed(0.7).arrival) / (time.process_time() - start)
+    yield f"a point of the closed form: {1e6 * point:.0f} us (<= 300); replay: {served:,.0f} requests/s (>= 10,000)"
+    yield f"10,000 replicas, a year: {took:.2f} s (target <= 1 s); prepared in {ready:.2f} s (target <= 2 s)"
 
 
 PEERS = {
