@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,9 @@ from tests.pace import IS_FULL, SEED
 
 if TYPE_CHECKING:
     import pytest
+
+# Read when numpy is loaded. Matrices of tests are small: threads of BLAS wait for each other for half of the time.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

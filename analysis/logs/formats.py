@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from analysis.logs import files as logs
 from analysis.logs import health, kernel, slurm, training
-from analysis.logs.tables import Clock, Event, Exposure, Life, LogError, Source
+from analysis.logs.tables import Clock, Event, Exposure, Life, LogError, NoModelError, Source
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -113,6 +113,12 @@ _TEXT = (
     ("torchrun", re.escape(training.ROOT)),
 )
 
+_OF_JOBS = frozenset((
+    *("job_id", "jobid", "job_num", "gpu_job_num", "job_name", "user", "submit_time", "arrival_time", "gpu_num"),
+    *("num_gpus", "gpu_workers", "node_num", "state", "status", "duration", "run_time", "queue"),
+))  # fmt: skip
+"""Columns that tables of jobs have, among others."""
+
 
 def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
     """Return what kind of log begins like this.
@@ -121,6 +127,8 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
     ------
     LogError
         If it is none that is known.
+    NoModelError
+        If it is a table of jobs without names of nodes.
     """
     first = next(line for line in head if line.strip())
     names = {name.strip().lower() for name in re.split(r"\|#|[|,;\t]", first)}
@@ -151,6 +159,11 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
     found = _sniff_further(file)
     if found:
         return found
+    if len(names & _OF_JOBS) > 1 and not _role(names, "node", rules):
+        raise NoModelError(
+            f"{file}:1: has jobs but no node names, so no failure model of nodes can be fitted; a stream with `use: "
+            "trace` replays its jobs"
+        )
     raise LogError(
         f"{file}:1: is no log that is known; say what it is, for example --as {Path(file).name}=kernel "
         f"(known are {', '.join(sorted(READERS))})"

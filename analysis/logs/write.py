@@ -14,11 +14,11 @@ import numpy as np
 import sim
 from analysis.amounts import number_of
 from analysis.logs import workload
-from analysis.logs.estimate import FEW
+from analysis.logs.estimate import FEW, LEAST_SIGMA
 from analysis.logs.events import largest
 from analysis.logs.fit import duration, lognormal_law, rate_text
 from analysis.logs.tables import Attempt, Dropped, Event, Exposure, Phase, as_csv, utc
-from sim.units import DAY
+from sim.units import DAY, DURATION, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -365,9 +365,10 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
     software = attribution.software_events if attribution is not None and attribution.software_per_day.value else 0
     if attribution is not None and software:
         heads.append(f"failures.{len(entries)}.rate")
+    repairs = _repair_draws(fitted, entries, np.random.default_rng(1))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(heads)
+    writer.writerow([*heads, *repairs])
     incidents = fitted.document.incidents
     for number, draw in enumerate(fitted.draws):
         parts = used if number == 0 else generator.gamma(used + 0.5)
@@ -384,5 +385,38 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
         if attribution is not None and software:
             factor = 1.0 if number == 0 else float(generator.gamma(software + 0.5)) / software
             row.append(f"{(attribution.software_per_day.value or 0.0) * factor:.4g} per job-day")
-        writer.writerow(row)
+        writer.writerow([*row, *(column[number] for column in repairs.values())])
     return text.getvalue()
+
+
+def _repair_draws(
+    fitted: Fitted, entries: list[dict[str, Any]], generator: np.random.Generator
+) -> dict[str, list[str]]:
+    """Return draws of the repair laws by path, the fit first; sources that have one law have its draws together.
+
+    What the estimates of other repairs from the fitted law would be: of n durations the log of the median is normal
+    with deviation σ/√n, (n - 1) σ*²/σ² is χ² with n - 1 degrees of freedom, and of two laws the first has a binomial
+    number.
+    """
+    document, count = fitted.document, len(fitted.draws) - 1
+    laws = [document.repair, document.incidents.repair, *(cause.repair for cause in document.causes)]
+    found: dict[str, list[str]] = {}
+    for law in (law for law in laws if law is not None):
+        paths = [f"failures.{at}.repair" for at, entry in enumerate(entries) if entry.get("repair") == law.law]
+        parts = law.law.get("parts", [{"weight": 1.0, "law": law.law}])
+        of_first = np.clip(generator.binomial(law.events, parts[0]["weight"], count), 1, law.events - 1) / law.events
+        columns: dict[str, list[str]] = {}
+        for number, part in enumerate(parts):
+            inner = ""
+            if len(parts) > 1:
+                inner = f".parts.{number}.law"
+                shares = [f"{abs(number - share):.4f}" for share in of_first]
+                columns[f".parts.{number}.weight"] = [f"{part['weight']:g}", *shares]
+            median, sigma = parse(part["law"]["median"], DURATION), part["law"]["sigma"]
+            size = max(part["weight"] * law.events, 2.0)
+            medians = median * np.exp(sigma / math.sqrt(size) * generator.standard_normal(count))
+            sigmas = sigma * np.sqrt(generator.chisquare(size - 1, count) / (size - 1))
+            columns[f"{inner}.median"] = [part["law"]["median"], *map(duration, medians.tolist())]
+            columns[f"{inner}.sigma"] = [f"{sigma:g}", *(f"{max(each, LEAST_SIGMA):.4g}" for each in sigmas)]
+        found |= {path + name: column for path in paths for name, column in columns.items()}
+    return found

@@ -760,6 +760,7 @@ def test_no_name_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(check, "simulated", lambda fit, entries, _, progress: simulated(fit, entries, 4, progress))
     monkeypatch.setattr(pipeline, "COSTS", 1)
     monkeypatch.setattr("analysis.logs.fit.DRAWS", 5)
+    monkeypatch.setattr("analysis.logs.workload.REPLICATIONS", 2)
     files = secret_files(tmp_path)
     host, partition = SECRET["host"], SECRET["partition"]
     (slurm := tmp_path / "slurm.conf").write_text(

@@ -23,6 +23,7 @@ from analysis.results.fitted import LivesDocument
 from analysis.results.models import Provenance
 from analysis.study.load import first_look, load_study
 from cli import app
+from sim.units import DURATION, parse
 from tests import log_writers
 from tests.cases import cases
 from tests.log_writers import drawn
@@ -328,6 +329,19 @@ def test_draws_are_joint(outcome: Outcome) -> None:
     assert rows[1][0] == entries[0]["rate"]
     rates, relapse = (np.array([getattr(draw, key) for draw in draws[1:]]) for key in ("mu", "probability"))
     assert np.corrcoef(rates, relapse)[0, 1] < -0.1
+    # Of n repairs the log of the median has the deviation σ/√n, and σ about σ/√2n; laws that are one have one draw.
+    law = next(cause.repair for cause in outcome.document.causes if cause.repair and "median" in cause.repair.law)
+    at = next(at for at, entry in enumerate(entries) if entry.get("repair") == law.law)
+    median, sigma = (
+        [row[paths.index(f"failures.{at}.repair.{name}")] for row in rows[1:]] for name in ("median", "sigma")
+    )
+    assert (median[0], float(sigma[0])) == (law.law["median"], law.law["sigma"])
+    logs = np.log([parse(text, DURATION) for text in median[1:]])
+    spread = law.law["sigma"] / math.sqrt(law.events)
+    # 4 standard errors of the deviation and of the mean of 199 draws, and a quarter for what 1/√2n leaves out.
+    assert logs.std() == pytest.approx(spread, rel=4 / math.sqrt(2 * 199))
+    assert logs.mean() == pytest.approx(math.log(parse(median[0], DURATION)), abs=4 * spread / math.sqrt(199))
+    assert np.std([*map(float, sigma[1:])]) == pytest.approx(spread / math.sqrt(2), rel=0.25)
 
 
 def test_few_events_give_rates_alone(tmp_path: Path) -> None:
@@ -345,8 +359,11 @@ def test_few_events_give_rates_alone(tmp_path: Path) -> None:
 # The command.
 
 
-def test_command(tmp_path: Path) -> None:
-    """The command writes its folder, prints the same as JSON, and refuses what it cannot use in a line."""
+def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command writes its folder, with what it prints in it, and the scenario there runs."""
+    simulated = check.simulated
+    monkeypatch.setattr(check, "simulated", lambda fit, entries, _, progress: simulated(fit, entries, 10, progress))
+    monkeypatch.setattr(pipeline, "COSTS", 2)
     files = log_writers.write(
         tmp_path, nodes_csv=log_writers.inventory(64), events_txt=log_writers.node_events(drawn(1))
     )
@@ -367,6 +384,7 @@ def test_command(tmp_path: Path) -> None:
     [
         (["events.txt", "--nodes", "64"], 2, "events.txt:2: "),
         (["events.txt", "--timezone", "America/Chicgo"], 2, "America/Chicago"),
+        (["jobs.csv"], 1, "jobs.csv:1: has jobs but no node names"),
         (["missing.txt"], 2, "missing.txt: cannot be read"),
         (["events.txt", "--timezone", "UTC"], 1, "give --inventory FILE, or --nodes N"),
         (["events.txt", "--timezone", "UTC", "--nodes", "3"], 2, "--nodes 3: the logs name"),
@@ -382,6 +400,7 @@ def test_command_refuses(
     """Each mistake is one line and its status: 2 for wrong input, 1 where no model can be fitted."""
     monkeypatch.chdir(tmp_path)
     log_writers.write(tmp_path, events_txt=log_writers.node_events(drawn(1)))
+    Path("jobs.csv").write_text("job_id,user,gpu_num,state,submit_time\n1,u,8,COMPLETED,2025-01-01 00:00:00\n")
     done = CliRunner().invoke(app, ["fit", *options, "--out", "out"])
     assert done.exit_code == status, done.output
     assert text in done.output
@@ -474,12 +493,17 @@ def test_lanl_has_persistent_bad_nodes(system: str, nodes: int) -> None:
 
 @needs_data
 @pytest.mark.timeout(300)
-def test_independent_set(tmp_path: Path) -> None:
+def test_independent_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """The truth of an independent program lies in the intervals: rates, relapse, incidents, restart, goodput."""
+    monkeypatch.setattr("analysis.logs.workload.REPLICATIONS", 6)
     folder = DATA / "logs" / "synthetic_A"
     names = ("sacct.txt.gz", "node_events.txt.gz", "kernel.log.gz", "train.jsonl.gz")
     request = Request([str(folder / n) for n in names], str(folder / "inventory.csv.gz"), ["America/Chicago"])
-    document = pipeline.run(request, MADE).document
+    found = pipeline.run(request._replace(simulations=40), MADE)
+    document = found.document
+    for row in csv.DictReader(found.files["draws.csv"].splitlines()):
+        for first in (path for path in row if path.endswith("parts.0.weight")):
+            assert float(row[first]) + float(row[first.replace("0.weight", "1.weight")]) == pytest.approx(1, abs=1e-9)
     truth = json.loads((folder / "truth.json").read_text())
     sample = truth["sample"]
     rates = sample["new_rate_per_1000_up_node_days"]
