@@ -102,7 +102,7 @@ FABRICS: dict[str, type[FabricKind]] = {
 if TYPE_CHECKING:
     AnyFabric: TypeAlias = FabricKind
 else:
-    AnyFabric = Annotated[Union[tuple(FABRICS.values())], OneOf("use")]  # noqa: UP007
+    AnyFabric = Annotated[Union[tuple(FABRICS.values())], OneOf("use", "fabric")]  # noqa: UP007
 
 
 _MOST_GPUS = 10_000_000

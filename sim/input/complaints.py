@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args,
 from pydantic import BaseModel, WithJsonSchema
 
 from sim import yamlfile
-from sim.scenario.fields import RuleError
+from sim.scenario.fields import OneOf, RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -265,7 +265,8 @@ def kinds_at(model: type[BaseModel], data: Data, path: Keys) -> Kinds:
     for step in path:
         if isinstance(step, str) and not is_name:
             holders = _chosen(found, here)
-            parts = [holder.model_fields[step].annotation for holder in holders if step in holder.model_fields]
+            fields = [holder.model_fields[step] for holder in holders if step in holder.model_fields]
+            parts = [part for field in fields for part in (field.annotation, *field.metadata)]
             found = tuple(kind for part in parts for kind in models_in(part))
             is_name = any(get_origin(part) is dict for part in parts)
         else:
@@ -287,6 +288,8 @@ def models_in(annotation: Any) -> Kinds:
     """Return the models that occur in an annotation."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return (annotation,)
+    if isinstance(annotation, OneOf):
+        return tuple(annotation.others.values())
     return tuple(model for part in get_args(annotation) for model in models_in(part))
 
 

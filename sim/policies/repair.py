@@ -169,7 +169,7 @@ class Tiers(Strategy):
     diagnosis: Diagnosis = Field(
         default_factory=lambda: Diagnosis.model_validate({}), description="Which node is blamed."
     )
-    lemons: tuple[Annotated[LemonPolicy, OneOf("use")], ...] = Field(
+    lemons: tuple[Annotated[LemonPolicy, OneOf("use", "lemons")], ...] = Field(
         (), description="Policies by which a node is a lemon; one is enough."
     )
     lemons_go_to: str = Field("retirement", description="What becomes of lemons: retirement, or the name of a tier.")

@@ -6,6 +6,7 @@ as text, so that ``load(dump(x)) == x``.
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
@@ -93,14 +94,25 @@ class OneOf:
 
     pydantic's ``Discriminator`` puts the validators of all of them into the one around them. Here a model is built when
     the key first names it: of some hundred kinds, a scenario names ten. JSON Schema and complaints are the same.
+
+    Parameters
+    ----------
+    key
+        The key that distinguishes them.
+    kind
+        Under which other packages bring more of them (`sim.plugins`); without it, they cannot.
     """
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, kind: str = "") -> None:
         self._key = key
+        self._kind = kind
         self._models: dict[str, type[BaseModel]] = {}
+        self.others: dict[str, type[BaseModel]] = {}
+        """Models of other packages that have been imported, by name."""
 
-    def __get_pydantic_core_schema__(self, source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
-        for model in get_args(source):
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        models = get_args(source) or (source,)
+        for model in models:
             self._models |= dict.fromkeys(get_args(model.model_fields[self._key].annotation), model)
         # The method builds the model first, if need be, which its validator does not.
         choices: dict[Any, Any] = {
@@ -108,10 +120,38 @@ class OneOf:
             for name, model in self._models.items()
         }
         writer = core_schema.plain_serializer_function_ser_schema(_built)
-        return core_schema.tagged_union_schema(choices, self._key, serialization=writer)
+        union = core_schema.tagged_union_schema(choices, self._key) if len(models) > 1 else handler(source)
+        return core_schema.no_info_wrap_validator_function(self._validated, union, serialization=writer)
 
-    def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        choices = {name: _built(model).__pydantic_core_schema__ for name, model in self._models.items()}
+    def _validated(self, value: Any, validate: Any) -> Any:
+        """Return the model of a value, that of another package where none that is built in has the name."""
+        name = value.get(self._key) if isinstance(value, dict) else getattr(value, self._key, None)
+        if self._kind and isinstance(name, str) and name not in self._models:
+            from sim import plugins
+
+            alike = tuple(self._models.values())
+            plugin = plugins.found().get(self._kind, {}).get(name)
+            if plugin is not None:
+                try:
+                    self.others[name] = plugins.load(plugin, alike)
+                except plugins.PluginError as error:
+                    raise RuleError((self._key,), str(error)) from None
+                return self.others[name].model_validate(value)
+            self.others |= plugins.usable(self._kind, alike)[0]  # for the complaint
+        return validate(value)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        if self._kind:
+            from sim import plugins
+
+            others, lines = plugins.usable(self._kind, tuple(self._models.values()))
+            self.others |= others
+            for line in lines:
+                warnings.warn(line, stacklevel=2)
+        models = self._models | self.others
+        if len(set(models.values())) == 1:
+            return handler(schema)
+        choices = {name: _built(model).__pydantic_core_schema__ for name, model in models.items()}
         return handler(core_schema.tagged_union_schema(choices, self._key))
 
 

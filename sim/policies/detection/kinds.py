@@ -107,7 +107,7 @@ class Observers(Detection):
     """
 
     use: Literal["observers"] = "observers"
-    observers: tuple[Annotated[AnyWatcher, OneOf("use")], ...] = Field(
+    observers: tuple[Annotated[AnyWatcher, OneOf("use", "observers")], ...] = Field(
         (),
         description="Who watches, each kind once. What is stated by class (covers, latency) replaces the default of "
         "that class alone.",
