@@ -144,13 +144,15 @@ def usable(kind: str, alike: Sequence[Any]) -> tuple[dict[str, Any], list[str]]:
     return values, lines
 
 
-def modules() -> dict[str, Plugin]:
+def loaded(kind: str) -> dict[str, Any]:
+    """Return what has been imported of a kind, by name."""
+    return {name: value for (of, name), value in _loaded.items() if of == kind and not isinstance(value, PluginError)}
+
+
+def _owners() -> dict[str, Plugin]:
     """Return, by the name of its topmost package or module, each plugin that has been imported."""
-    return {
-        plugin.entry.module.partition(".")[0]: plugin
-        for kind, name in _loaded
-        if (plugin := found()[kind][name]) and not isinstance(_loaded[kind, name], PluginError)
-    }
+    plugins = [found()[kind][name] for (kind, name), value in _loaded.items() if not isinstance(value, PluginError)]
+    return {plugin.entry.module.partition(".")[0]: plugin for plugin in plugins}
 
 
 def used(scenario: Any) -> str:
@@ -161,7 +163,7 @@ def used(scenario: Any) -> str:
 
 def _first(value: Any) -> tuple[Plugin, Any] | None:
     """Return the first model in a value that is of a plugin."""
-    owners = modules() if _loaded else {}
+    owners = _owners()
     return _first_of(owners, value) if owners else None
 
 
@@ -186,7 +188,7 @@ def blame(error: BaseException, scenario: Any = None) -> PluginError | None:
     scenario
         What was simulated; its plugin is to blame where no frame of the error is in one.
     """
-    owners = modules() if _loaded else {}
+    owners = _owners()
     if not owners or isinstance(error, PluginError):
         return None
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # One row per layer, lowest first: packages and modules. Those of a row do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("sim.units", "sim.rng", "sim.quantiles", "sim.lazy"),
+    ("sim.units", "sim.rng", "sim.quantiles", "sim.lazy", "sim.plugins"),
     ("sim.yamlfile", "sim.steps", "sim.formulas"),
     ("sim.scenario",),
     ("sim.catalog",),
@@ -41,6 +41,7 @@ OPEN_TO_ANALYSIS = {
     "sim.formulas",
     "sim.steps",
     "sim.units",
+    "sim.plugins",
     "sim.catalog",
     # A study is a file too: its mistakes are told, and its quantities read, as those of a scenario.
     "sim.yamlfile",

@@ -5,8 +5,9 @@ from typing import Literal
 from pydantic import Field
 
 from sim.policies.contracts import Acquire, Bucket, Restore, Run, Stall
-from sim.policies.recovery.base import RecoveryStrategy
+from sim.policies.recovery.base import RecoveryStrategy, Return, Span
 from sim.scenario.fields import Duration
+from sim.scenario.laws import Fixed
 
 
 class RebootFirst(RecoveryStrategy):
@@ -15,6 +16,11 @@ class RebootFirst(RecoveryStrategy):
     use: Literal["reboot-first"] = "reboot-first"
     restart: Duration = Field("2 min", description="Until processes that were restarted can restore.")
     launch: Duration = Field("10 min", description="Until a job that was launched anew can restore.")
+
+    def _returns(self, hit):
+        """Say for the closed form what comes back after a failure, from where, and after what times."""
+        time = self.launch if hit.takes else self.restart
+        return (Return("hosts", (Span(Fixed.from_seconds(value=time)),), joiners=hit.takes),)
 
     def _start(self, job):
         return Stall(Bucket.INITIALIZE, self.launch), Restore("stores"), Run()

@@ -289,7 +289,7 @@ def models_in(annotation: Any) -> Kinds:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return (annotation,)
     if isinstance(annotation, OneOf):
-        return tuple(annotation.others.values())
+        return annotation.others
     return tuple(model for part in get_args(annotation) for model in models_in(part))
 
 

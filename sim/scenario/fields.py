@@ -107,8 +107,6 @@ class OneOf:
         self._key = key
         self._kind = kind
         self._models: dict[str, type[BaseModel]] = {}
-        self.others: dict[str, type[BaseModel]] = {}
-        """Models of other packages that have been imported, by name."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         models = get_args(source) or (source,)
@@ -133,22 +131,29 @@ class OneOf:
             plugin = plugins.found().get(self._kind, {}).get(name)
             if plugin is not None:
                 try:
-                    self.others[name] = plugins.load(plugin, alike)
+                    model = plugins.load(plugin, alike)
                 except plugins.PluginError as error:
                     raise RuleError((self._key,), str(error)) from None
-                return self.others[name].model_validate(value)
-            self.others |= plugins.usable(self._kind, alike)[0]  # for the complaint
+                return model.model_validate(value)
+            plugins.usable(self._kind, alike)  # for the complaint to name them
         return validate(value)
 
+    @property
+    def others(self) -> tuple[type[BaseModel], ...]:
+        """Models of other packages that have been imported."""
+        from sim import plugins
+
+        return tuple(plugins.loaded(self._kind).values())
+
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        models = self._models
         if self._kind:
             from sim import plugins
 
             others, lines = plugins.usable(self._kind, tuple(self._models.values()))
-            self.others |= others
+            models = models | others
             for line in lines:
                 warnings.warn(line, stacklevel=2)
-        models = self._models | self.others
         if len(set(models.values())) == 1:
             return handler(schema)
         choices = {name: _built(model).__pydantic_core_schema__ for name, model in models.items()}
