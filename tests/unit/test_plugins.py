@@ -85,11 +85,14 @@ def copied(bring: Callable[..., str], *kinds: str) -> None:
 
 
 def scenario(prefix: str) -> list[str]:
-    """Return changes of the quickstart that name a strategy of each kind, with a prefix before its name."""
+    """Return changes of the quickstart that name a strategy of each kind, with a prefix before its name.
+
+    All but the observer, whose name is a key of its random numbers.
+    """
     return [
         f"failures=[{{use: {prefix}component, name: node, part: node, rate: 20 per 1000 node-days}}]",
         f"checkpoint={{use: {prefix}tiers, tiers: [{{interval: 1 h, mode: blocking, write: 30 s, restore: 60 s}}]}}",
-        f"detection={{use: {prefix}observers, observers: [{{use: {prefix}heartbeat}}]}}",
+        f"detection={{use: {prefix}observers, observers: [{{use: heartbeat}}]}}",
         f"recovery={{use: {prefix}hot-spare, initialize: 5 min}}",
         f"repair={{use: {prefix}tiers, tiers: [{{name: visit, time: 1 d}}], "
         f"lemons: [{{use: {prefix}threshold, failures: 3, window: 20 d}}], replacement: 3 d}}",
@@ -99,8 +102,9 @@ def scenario(prefix: str) -> list[str]:
 
 
 STUDY = {
+    "name": "study",
     "scenario": "quickstart",
-    "vary": {"checkpoint.tiers.0.interval": {"use": "my-uniform", "min": "10 min", "max": "1 h"}},
+    "vary": {"repair.time": {"distribution": {"use": "my-uniform", "min": "10 min", "max": "1 h"}}},
     "design": {"use": "my-latin-hypercube", "samples": 4},
     "metrics": ["goodput"],
     "questions": [{"use": "my-best", "metric": "goodput"}],
