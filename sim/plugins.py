@@ -17,10 +17,12 @@ import inspect
 import traceback
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from sim.yamlfile import Data
 
 _PREFIX = "ettrick."
 
@@ -71,11 +73,11 @@ def found() -> dict[str, dict[str, Plugin]]:
     return kinds
 
 
-_loaded: dict[tuple[str, str], Any] = {}
+_loaded: dict[tuple[str, str], Data] = {}
 """What has been imported, or the error that says why it cannot be used, by kind and name."""
 
 
-def load(plugin: Plugin, alike: Sequence[Any]) -> Any:
+def load(plugin: Plugin, alike: Sequence[Data]) -> Data:
     """Return what an entry point names.
 
     Parameters
@@ -106,7 +108,7 @@ def load(plugin: Plugin, alike: Sequence[Any]) -> Any:
     return _loaded[key]
 
 
-def _check(value: Any, name: str, alike: Sequence[Any]) -> None:
+def _check(value: Data, name: str, alike: Sequence[Data]) -> None:
     """Refuse what lacks something that all have that are built in."""
     if not all(isinstance(model, type) for model in alike):
         if not callable(value):
@@ -127,14 +129,14 @@ def _check(value: Any, name: str, alike: Sequence[Any]) -> None:
         raise PluginError(f"it lacks {', '.join(lacking)}")
 
 
-def _names(model: Any) -> tuple[str, ...]:
+def _names(model: Data) -> tuple[str, ...]:
     field = model.model_fields.get("use")
     return get_args(field.annotation) if field is not None else ()
 
 
-def usable(kind: str, alike: Sequence[Any]) -> tuple[dict[str, Any], list[str]]:
+def usable(kind: str, alike: Sequence[Data]) -> tuple[dict[str, Data], list[str]]:
     """Return all of a kind that can be used, by name, and a line about each that cannot."""
-    values: dict[str, Any] = {}
+    values: dict[str, Data] = {}
     lines = []
     for name, plugin in found().get(kind, {}).items():
         try:
@@ -144,7 +146,7 @@ def usable(kind: str, alike: Sequence[Any]) -> tuple[dict[str, Any], list[str]]:
     return values, lines
 
 
-def loaded(kind: str) -> dict[str, Any]:
+def loaded(kind: str) -> dict[str, Data]:
     """Return what has been imported of a kind, by name."""
     return {name: value for (of, name), value in _loaded.items() if of == kind and not isinstance(value, PluginError)}
 
@@ -155,19 +157,19 @@ def _owners() -> dict[str, Plugin]:
     return {plugin.entry.module.partition(".")[0]: plugin for plugin in plugins}
 
 
-def used(scenario: Any) -> str:
+def used(scenario: Data) -> str:
     """Return the first strategy in a model that another package brings, with its key; nothing if there is none."""
     found_first = _first(scenario)
     return f"{found_first[0].kind}.use: {found_first[1].use}" if found_first is not None else ""
 
 
-def _first(value: Any) -> tuple[Plugin, Any] | None:
+def _first(value: Data) -> tuple[Plugin, Data] | None:
     """Return the first model in a value that is of a plugin."""
     owners = _owners()
     return _first_of(owners, value) if owners else None
 
 
-def _first_of(owners: dict[str, Plugin], value: Any) -> tuple[Plugin, Any] | None:
+def _first_of(owners: dict[str, Plugin], value: Data) -> tuple[Plugin, Data] | None:
     if hasattr(value, "model_fields_set"):
         plugin = owners.get(type(value).__module__.partition(".")[0])
         if plugin is not None and hasattr(value, "use"):
@@ -178,7 +180,7 @@ def _first_of(owners: dict[str, Plugin], value: Any) -> tuple[Plugin, Any] | Non
     return None
 
 
-def blame(error: BaseException, scenario: Any = None) -> PluginError | None:
+def blame(error: BaseException, scenario: Data = None) -> PluginError | None:
     """Return an error as one line about the plugin that raised it, or that gave what raised it; ``None`` if none did.
 
     Parameters

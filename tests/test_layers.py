@@ -17,8 +17,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # One row per layer, lowest first: packages and modules. Those of a row do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("sim.units", "sim.rng", "sim.quantiles", "sim.lazy", "sim.plugins"),
+    ("sim.units", "sim.rng", "sim.quantiles", "sim.lazy"),
     ("sim.yamlfile", "sim.steps", "sim.formulas"),
+    ("sim.plugins",),
     ("sim.scenario",),
     ("sim.catalog",),
     ("sim.policies",),

@@ -267,7 +267,8 @@ def kinds_at(model: type[BaseModel], data: Data, path: Keys) -> Kinds:
             holders = _chosen(found, here)
             fields = [holder.model_fields[step] for holder in holders if step in holder.model_fields]
             parts = [part for field in fields for part in (field.annotation, *field.metadata)]
-            found = tuple(kind for part in parts for kind in models_in(part))
+            within = here[step] if yamlfile.has(here, step) else None
+            found = tuple(kind for part in parts for kind in models_in(part, within))
             is_name = any(get_origin(part) is dict for part in parts)
         else:
             is_name = False
@@ -284,13 +285,13 @@ def _chosen(kinds: Kinds, value: Data) -> Kinds:
     return tuple(kind for kind, name in named if name in tag_of(kind)[1]) or kinds
 
 
-def models_in(annotation: Any) -> Kinds:
-    """Return the models that occur in an annotation."""
+def models_in(annotation: Any, value: Data = None) -> Kinds:
+    """Return the models that occur in an annotation, with those of other packages that a value names."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return (annotation,)
     if isinstance(annotation, OneOf):
-        return annotation.others
-    return tuple(model for part in get_args(annotation) for model in models_in(part))
+        return annotation.others(value)
+    return tuple(model for part in get_args(annotation) for model in models_in(part, value))
 
 
 def field_at(model: type[BaseModel], data: Data, path: Keys) -> FieldInfo | None:

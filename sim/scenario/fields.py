@@ -6,6 +6,7 @@ as text, so that ``load(dump(x)) == x``.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
 
@@ -121,28 +122,38 @@ class OneOf:
         union = core_schema.tagged_union_schema(choices, self._key) if len(models) > 1 else handler(source)
         return core_schema.no_info_wrap_validator_function(self._validated, union, serialization=writer)
 
-    def _validated(self, value: Any, validate: Any) -> Any:
+    def _validated(self, value: Data, validate: Data) -> Data:
         """Return the model of a value, that of another package where none that is built in has the name."""
-        name = value.get(self._key) if isinstance(value, dict) else getattr(value, self._key, None)
-        if self._kind and isinstance(name, str) and name not in self._models:
-            from sim import plugins
-
-            alike = tuple(self._models.values())
-            plugin = plugins.found().get(self._kind, {}).get(name)
-            if plugin is not None:
-                try:
-                    model = plugins.load(plugin, alike)
-                except plugins.PluginError as error:
-                    raise RuleError((self._key,), str(error)) from None
-                return model.model_validate(value)
-            plugins.usable(self._kind, alike)  # for the complaint to name them
-        return validate(value)
-
-    @property
-    def others(self) -> tuple[type[BaseModel], ...]:
-        """Models of other packages that have been imported."""
         from sim import plugins
 
+        try:
+            model = self._brought(value)
+        except plugins.PluginError as error:
+            raise RuleError((self._key,), str(error)) from None
+        return validate(value) if model is None else model.model_validate(value)
+
+    def _brought(self, value: Data) -> type[BaseModel] | None:
+        """Return the model of another package that a value names, if none that is built in has the name."""
+        name = value.get(self._key) if isinstance(value, dict) else getattr(value, self._key, None)
+        if not self._kind or not isinstance(name, str) or name in self._models:
+            return None
+        from sim import plugins
+
+        alike = tuple(self._models.values())
+        plugin = plugins.found().get(self._kind, {}).get(name)
+        if plugin is None:
+            plugins.usable(self._kind, alike)  # for the complaint to name them
+            return None
+        model: type[BaseModel] = plugins.load(plugin, alike)
+        return model
+
+    def others(self, value: Data) -> tuple[type[BaseModel], ...]:
+        """Return the models of other packages that have been imported, with those that a value names, or its items."""
+        from sim import plugins
+
+        for item in value if isinstance(value, list) else [value]:
+            with contextlib.suppress(plugins.PluginError):
+                self._brought(item)
         return tuple(plugins.loaded(self._kind).values())
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

@@ -232,6 +232,23 @@ def test_nothing_is_looked_for_before_it_is_asked_for(bring: Callable[..., str])
     assert other in sys.modules
 
 
+def test_its_keys_are_checked_like_those_of_what_is_built_in(bring: Callable[..., str]) -> None:
+    """What was written for another choice is dropped; an unknown key and a wrong value are named with their place."""
+    source = RECOVERY.format(body="pass").replace('= "mine"', '= "mine"\n    launch: Duration')
+    bring("recovery", "mine", f"from sim.scenario.fields import Duration{source}", "Mine")
+    sim.load("quickstart", ["recovery.use=mine", "recovery.launch=3 min"])
+    for change, rule in {
+        "{use: mine, lauch: 3 min}": "recovery.lauch: unknown key 'lauch'; did you mean 'launch'?",
+        "{use: mine, launch: 3}": "recovery.launch: '3' needs a unit",
+        "{use: mine}": "recovery.launch: is missing",
+        "{use: min, launch: 3 s}": "recovery.use: 'min' is not a choice; did you mean 'mine'?",
+    }.items():
+        with pytest.raises(sim.ScenarioError) as refused:
+            sim.load("quickstart", [f"recovery={change}"])
+        (line,) = refused.value.lines
+        assert rule in line
+
+
 def test_machine_code_leaves_it_to_events(bring: Callable[..., str]) -> None:
     """What derives from a strategy that machine code knows may do something else."""
     copied(bring, "recovery", "lemons", "observers")
