@@ -300,7 +300,8 @@ DESIGNS: Mapping[str, type[Design]] = {
 if TYPE_CHECKING:
     AnyDesign = Design
 else:
-    AnyDesign = Annotated[Union[tuple(DESIGNS.values())], OneOf("use", "design")]  # noqa: UP007
+    _KINDS = tuple(DESIGNS.values())
+    AnyDesign = Annotated[Union[_KINDS], OneOf("use", "design", _KINDS)]  # noqa: UP007
 
 
 def _check_written(axis: Axis, name: str, content: Any, at: tuple[str | int, ...]) -> None:

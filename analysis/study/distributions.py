@@ -247,7 +247,8 @@ DISTRIBUTIONS: Mapping[str, type[Distribution]] = {
 if TYPE_CHECKING:
     AnyDistribution = Distribution
 else:
-    AnyDistribution = Annotated[Union[tuple(DISTRIBUTIONS.values())], OneOf("use", "vary")]  # noqa: UP007
+    _KINDS = tuple(DISTRIBUTIONS.values())
+    AnyDistribution = Annotated[Union[_KINDS], OneOf("use", "vary", _KINDS)]  # noqa: UP007
 
 
 def _normal(u: float) -> float:

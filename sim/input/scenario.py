@@ -103,7 +103,7 @@ else:
 
     def _one_of(field: str) -> Any:
         models = tuple(dict.fromkeys(REGISTRIES[field].values()))
-        return Annotated[Union[models], OneOf("use", field)]  # noqa: UP007
+        return Annotated[Union[models], OneOf("use", field, models)]  # noqa: UP007
 
     AnySource, AnyCheckpoint, AnyDetection, AnyRecovery, AnyRepair = map(_one_of, tuple(REGISTRIES)[:5])
     AnyScheduler = Scheduler

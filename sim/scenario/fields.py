@@ -7,6 +7,7 @@ as text, so that ``load(dump(x)) == x``.
 from __future__ import annotations
 
 import contextlib
+import functools
 import warnings
 from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
 
@@ -102,24 +103,29 @@ class OneOf:
         The key that distinguishes them.
     kind
         Under which other packages bring more of them (`sim.plugins`); without it, they cannot.
+    models
+        The models of the union, which have to be stated with a kind: who looks for more may come before the validator.
     """
 
-    def __init__(self, key: str, kind: str = "") -> None:
+    def __init__(self, key: str, kind: str = "", models: tuple[type[BaseModel], ...] = ()) -> None:
         self._key = key
         self._kind = kind
-        self._models: dict[str, type[BaseModel]] = {}
+        self._built_in = models
+
+    @functools.cached_property
+    def _models(self) -> dict[str, type[BaseModel]]:
+        """The models that are built in, by name."""
+        return {name: model for model in self._built_in for name in get_args(model.model_fields[self._key].annotation)}
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        models = get_args(source) or (source,)
-        for model in models:
-            self._models |= dict.fromkeys(get_args(model.model_fields[self._key].annotation), model)
+        self._built_in = self._built_in or get_args(source)
         # The method builds the model first, if need be, which its validator does not.
         choices: dict[Any, Any] = {
             name: core_schema.no_info_plain_validator_function(model.model_validate)
             for name, model in self._models.items()
         }
         writer = core_schema.plain_serializer_function_ser_schema(_built)
-        union = core_schema.tagged_union_schema(choices, self._key) if len(models) > 1 else handler(source)
+        union = core_schema.tagged_union_schema(choices, self._key) if len(self._built_in) > 1 else handler(source)
         return core_schema.no_info_wrap_validator_function(self._validated, union, serialization=writer)
 
     def _validated(self, value: Data, validate: Data) -> Data:

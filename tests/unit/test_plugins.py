@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
 import sim
+from analysis.page.build import report_of
 from analysis.study.model import Study, study_schema
 from analysis.sweep.task import model_digest
+from cli import app
 from sim import plugins
 from sim.compiled.lowering import uncovered
 
@@ -274,6 +278,28 @@ def test_a_sweep_of_another_version_of_a_plugin_is_another_sweep(bring: Callable
     assert len(set(digests)) == 3
 
 
+def test_reports_have_its_chapters_and_formats(bring: Callable[..., str], tmp_path: Path) -> None:
+    """A section at the end, one that raises is warned of and left out, and a format goes by the ending of the file."""
+    result = CliRunner().invoke(
+        app, ["run", "quickstart", "--replications", "2", "--quiet", "--out", str(tmp_path / "r")]
+    )
+    assert result.exit_code == 0, result.output
+    plain = len(report_of(tmp_path / "r").sections)
+    chapter = (
+        "from analysis.page.model import Section\ndef mine(data):\n    return Section('mine', 'Mine', ('by hand',))\n"
+    )
+    bring("chapters", "mine", chapter, "mine")
+    broken = bring("chapters", "broken", "def mine(data):\n    return data.nothing\n", "mine")
+    bring("formats", "txt", "def write(report):\n    return report.sections[-1].title.encode()\n", "write")
+    with pytest.warns(UserWarning, match=f"chapters 'broken' of {broken} 0.1: AttributeError"):
+        sections = report_of(tmp_path / "r").sections
+    assert (len(sections), sections[-1].key) == (plain + 1, "mine")
+    with warnings.catch_warnings(action="ignore"):
+        written = CliRunner().invoke(app, ["report", str(tmp_path / "r"), "--out", str(tmp_path / "r.txt")])
+    assert written.exit_code == 0, written.output
+    assert (tmp_path / "r.txt").read_text() == "Mine"
+
+
 @pytest.mark.timeout(300)
 def test_the_example_is_installed_and_runs(tmp_path: Path) -> None:
     """The package of less than 80 lines is built, passes its harness, and runs by the command, as any other."""
@@ -289,7 +315,7 @@ def test_the_example_is_installed_and_runs(tmp_path: Path) -> None:
         return done.stdout
 
     assert "1 passed" in answer("-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE), "-n0")
-    run = ["run", "quickstart", "--replications", "2", "--set", "recovery={use: reboot-first}"]
+    run = ["run", "quickstart", "--replications", "2", "--set", "recovery.use=reboot-first"]
     assert "goodput" in answer("-c", "import cli; cli.app()", *run)
     assert "(ettrick-reboot-first 0.1.0)" in answer("-c", "import cli; cli.app()", "list", "recovery")
     lines = [line for path in EXAMPLE.iterdir() if path.is_file() for line in path.read_text().splitlines()]

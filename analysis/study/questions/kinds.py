@@ -27,4 +27,5 @@ QUESTIONS: Mapping[str, type[Question]] = {
 if TYPE_CHECKING:
     AnyQuestion = Question
 else:
-    AnyQuestion = Annotated[Union[tuple(QUESTIONS.values())], OneOf("use", "questions")]  # noqa: UP007
+    _KINDS = tuple(QUESTIONS.values())
+    AnyQuestion = Annotated[Union[_KINDS], OneOf("use", "questions", _KINDS)]  # noqa: UP007
