@@ -56,7 +56,7 @@ class Gang(StreamJob):
         self.from_busy = 0.0
         """Reading of `Service.busy` up to which it has been charged for being slower [s]."""
         self.stuck_from = math.nan
-        """Reading of `Service.routed` at which it failed, while nobody knows of it."""
+        """Reading of `Service.routed` at which it failed, while that is undetected."""
         self.failed_at = self.flight = self.tpot = self.attained = 0.0
         """When it last failed [s], with how many requests, their time per token [s] and share in SLO."""
 
@@ -88,7 +88,7 @@ class Service:
         self.heads = 0
         """Replicas that serve."""
         self.stuck = 0
-        """Replicas that have failed and still get requests, because nobody knows of it."""
+        """Replicas that have failed and still get requests, because that is undetected."""
         self.held_gpus = 0.0
         """GPUs of the gangs that serve; `fast_gpus` those of slower ones in part."""
         self.fast_gpus = 0.0
