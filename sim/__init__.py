@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         shipped,
         template,
     )
+    from sim.plugins import PluginError
     from sim.policies.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
     from sim.prepare.explained import RecoverySummary, recovery_summary
     from sim.prepare.placement import Placement, placement
@@ -79,6 +80,7 @@ import_on_use(
         " parse shipped template",
         "input.scenario": "Scenario schema",
         "layouts": "Candidate LayoutSearch NoLayoutError",
+        "plugins": "PluginError",
         "policies.contracts": "Bucket CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE",
         "prepare.explained": "RecoverySummary recovery_summary",
         "prepare.placement": "Placement placement",

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sim import catalog, yamlfile
+from sim import catalog, plugins, yamlfile
 from sim.catalog import steps
 from sim.cluster import FABRICS, ClusterSpec
 from sim.cluster.spec import NODES_OR_POOLS
-from sim.failures import SOURCES, Replay
+from sim.failures import SOURCES, Incident, Maintenance, Replay
 from sim.failures.bundle import Bundle
 from sim.input import complaints, presets
 from sim.input.complaints import kinds_at, tag_of
@@ -272,7 +272,8 @@ def _about_detection(lines: list[str], document: Document, data: Table) -> list[
     A preset brings it: while the name of the recovery is wrong, it is unknown whether it is missing.
     """
     missing = complaints.line(document, ("detection",), "is missing")
-    if "recovery" in data and value_at(data, ("recovery", "use"), "") not in tuple(REGISTRIES["recovery"]):
+    known = complaints.names_of(kinds_at(Scenario, data, ("recovery",)))
+    if "recovery" in data and value_at(data, ("recovery", "use"), "") not in known:
         return [line for line in lines if not line.startswith(missing)]
     hint = "; a recovery preset would bring it)"
     return [line.removesuffix(")") + hint if line.startswith(missing) else line for line in lines]
@@ -365,7 +366,7 @@ def _missing_files(reader: BaseModel, path: Keys) -> list[tuple[Keys, str]]:
 
 def _unknown_parts(source: Data, path: Keys, counts: Mapping[str, int]) -> list[tuple[Keys, str]]:
     """Return path and rule of each part that a source names and the cluster does not have."""
-    known = {**counts, "cluster": 1} if source.use in ("incident", "maintenance") else counts
+    known = {**counts, "cluster": 1} if isinstance(source, Incident | Maintenance) else counts
     part = getattr(source, "part", None)
     rate = getattr(source, "rate", None)
     if part is not None and part not in known:
@@ -485,7 +486,7 @@ def inventory() -> dict[str, dict[str, str]]:
         "repair (repair.use)": REPAIRS,
         "lemon policies (repair.lemons.use)": LEMONS,
     }
-    listing = {
+    listing: dict[str, dict[str, str]] = {
         "scenarios": {name: _described(path) for name, path in shipped("scenarios").items()},
         "studies": {name: _described(path) for name, path in shipped("scenarios/studies").items()},
         "topologies": {name: f"{_comment(path)} ({_source(path)})" for name, path in shipped("topologies").items()},
@@ -505,8 +506,32 @@ def inventory() -> dict[str, dict[str, str]]:
         },
     }
     for kind, models in strategies.items():
-        listing[kind] = {name: (model.__doc__ or "").strip().split("\n", 1)[0] for name, model in models.items()}
+        listing[kind] = {name: _first_line(model) for name, model in models.items()}
+    headings = {kind.removesuffix(".use)").rpartition(" (")[2].rpartition(".")[2]: kind for kind in strategies}
+    for key, brought in plugins.found().items():
+        built_in = REGISTRIES.get(key, strategies.get(headings.get(key, ""), {}))
+        listing.setdefault(headings.get(key, f"plugins (ettrick.{key})"), {}).update(
+            {
+                name: _of_plugin(plugin, tuple(built_in.values()))
+                for name, plugin in brought.items()
+                if name not in built_in
+            }
+        )
     return listing
+
+
+def _of_plugin(plugin: plugins.Plugin, alike: tuple[Data, ...]) -> str:
+    """Return a line about what another package brings, with that, or why it cannot be used."""
+    try:
+        said = _first_line(plugins.load(plugin, alike)) if alike else plugin.entry.value
+    except plugins.PluginError as error:
+        return str(error)
+    return f"{said} ({plugin.package})"
+
+
+def _first_line(value: Data) -> str:
+    """Return the first line about a strategy."""
+    return (value.__doc__ or "").strip().split("\n", 1)[0]
 
 
 def _basis(chip: Accelerator) -> str:

@@ -8,6 +8,7 @@ import pickle
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sim import plugins
 from sim.engine.simulation import simulate
 from sim.failures import draw_trace
 from sim.failures.effects import CRASH
@@ -109,6 +110,8 @@ def run(
     ------
     WorkError
         If more are.
+    PluginError
+        If a strategy of another package raises an error, or gives a plan that cannot be followed.
     """
     check_work(prepared.expected_events, most_events)
     if prepared.engine == "compiled" and not keeps_log and not keeps_timeline:
@@ -118,8 +121,14 @@ def run(
         # Both engines give the same: what outgrows the arrays is simulated by events.
         with contextlib.suppress(TooLargeError):
             return simulate_compiled(prepared, replication, failures)
-    failures = trace(prepared, replication) if failures is None else failures
-    return simulate(prepared, replication, failures, keeps_log=keeps_log, keeps_timeline=keeps_timeline)
+    try:
+        failures = trace(prepared, replication) if failures is None else failures
+        return simulate(prepared, replication, failures, keeps_log=keeps_log, keeps_timeline=keeps_timeline)
+    except Exception as error:
+        blamed = plugins.blame(error, prepared.scenario)
+        if blamed is None:
+            raise
+        raise blamed from error
 
 
 # Scenarios that differ in policies alone have the same failures: they are drawn once.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import pickle
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ from sim.policies.contracts import (
     Run,
     Stall,
 )
-from sim.policies.recovery.base import Hit
+from sim.policies.recovery.base import Hit, check_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -223,34 +222,18 @@ def _views(
 
 
 def _check_plan(plan: Plan, job: JobView) -> None:
-    """A plan ends once, restores once before it runs, and takes the nodes that it needs."""
-    assert isinstance(plan[-1], Run | Requeue), "a plan ends in running or in giving up"
-    assert not any(isinstance(step, Run | Requeue) for step in plan[:-1]), "nothing follows the end"
-    owed = job.nodes_missing > 0
+    """A plan can be followed, and does not read stores for a job whose nodes are still there."""
+    check_plan(plan, job)
+    assert "stores" not in _restores(plan), "the nodes are still there"
+
+
+def _restores(plan: Plan) -> list[str]:
+    """Return what is left for each restore of a plan, with those of ways out and of replicas that rejoin."""
+    found: list[str] = []
     for step in plan:
-        if isinstance(step, Evict):
-            assert 1 <= step.nodes <= job.nodes
-            owed = True
-        elif isinstance(step, Background):
-            owed = False
-            assert not any(isinstance(inner, Run | Requeue | Restore | Background) for inner in step.steps)
-            assert any(isinstance(inner, Acquire) for inner in step.steps)
-            _check_plan(step.then, job._replace(nodes_missing=0))
-        elif isinstance(step, Acquire):
-            owed = False
-            assert step.pools
-            assert (step.timeout < math.inf) == bool(step.otherwise), "who stops waiting has a way out"
-            if step.otherwise:
-                # The way out is a plan of its own, with the nodes still missing; whole replicas are others' business.
-                _check_plan(step.otherwise, job if step.unit == "node" else job._replace(nodes_missing=0))
-        elif isinstance(step, Run):
-            assert not owed, "it would run without its nodes"
-            assert 0 < step.fraction <= 1
-    if isinstance(plan[-1], Run):
-        restores = [step.keeps for step in plan if isinstance(step, Restore)]
-        assert len(restores) == 1
-        assert restores[0] != "stores", "the nodes are still there"
-    assert all(time >= 0 for time in times_of(plan))
+        inner = step.then if isinstance(step, Background) else step.otherwise if isinstance(step, Acquire) else ()
+        found += [step.keeps] if isinstance(step, Restore) else _restores(inner)
+    return found
 
 
 def times_of(plan: Plan) -> list[float]:

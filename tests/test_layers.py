@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("sim.units", "sim.rng", "sim.quantiles", "sim.lazy"),
     ("sim.yamlfile", "sim.steps", "sim.formulas"),
+    ("sim.plugins",),
     ("sim.scenario",),
     ("sim.catalog",),
     ("sim.policies",),
@@ -41,6 +42,7 @@ OPEN_TO_ANALYSIS = {
     "sim.formulas",
     "sim.steps",
     "sim.units",
+    "sim.plugins",
     "sim.catalog",
     # A study is a file too: its mistakes are told, and its quantities read, as those of a scenario.
     "sim.yamlfile",

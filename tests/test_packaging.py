@@ -102,6 +102,21 @@ def test_quickstart_runs_from_an_empty_folder(installed: Path, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
+def test_folders_of_the_user_do_not_get_in_the_way(wheel: Path, tmp_path: Path) -> None:
+    """The command runs in a folder that has a ``sim``, an ``analysis`` and a ``cli.py`` of its own."""
+    target, work = tmp_path / "target", tmp_path / "work"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(target)]
+    subprocess.run([*install, str(wheel)], check=True)
+    for name in ("sim/__init__.py", "analysis/__init__.py", "cli.py"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text("raise SystemExit('the code of the user')\n")
+    for command in ([str(target / "bin" / "ettrick")], ["-P", "-c", "import cli; cli.app()"]):
+        answer = run_python(target, work, *command, "run", "quickstart", "--replications", "2", "--quiet")
+        assert answer.returncode == 0, answer.stderr
+        assert "goodput" in answer.stdout
+    assert "the code of the user" in run_python(target, work, "-c", "import sim").stderr
+
+
 def test_shipped_files_go_by_name_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
     """To load, to extend, and as a cluster, without the repository."""
     (tmp_path / "mine.yaml").write_text("extends: quickstart\ncluster: h100-100k\n")

@@ -43,12 +43,14 @@ def report(
     """
     from analysis.page.build import FORMATS
     from analysis.page.report_data import ReportError, damage_in_a_line
+    from sim import plugins
 
     ending = out.suffix.lower().removeprefix(".") if out is not None else ""
     kind = format_ or ending or "html"
-    if kind not in FORMATS or (out is not None and not ending and format_ is None):
-        refuse(f"--out {out}: must end in .{', .'.join(list(FORMATS)[:-1])} or .{list(FORMATS)[-1]}, or give --format")
-    if ending in FORMATS and ending != kind:
+    formats = dict(FORMATS) if kind in FORMATS else FORMATS | plugins.usable("formats", tuple(FORMATS.values()))[0]
+    if kind not in formats or (out is not None and not ending and format_ is None):
+        refuse(f"--out {out}: must end in .{', .'.join(list(formats)[:-1])} or .{list(formats)[-1]}, or give --format")
+    if ending in formats and ending != kind:
         refuse(f"--format {kind}: --out {out} is to end in .{kind} then, not in .{ending}")
     target = folder / f"report.{kind}" if out is None else out
     if os.path.isdir(folder):  # noqa: PTH112  (else what is wrong with it is reported below)
@@ -56,7 +58,7 @@ def report(
     made = _made(folder, quiet=quiet)
     try:
         with damage_in_a_line(folder):
-            content = FORMATS[kind](made)
+            content = formats[kind](made)
     except ReportError as error:
         refuse(str(error))
     write(target, content)

@@ -217,7 +217,7 @@ _WORDS = (
 
 
 class Commands(TyperGroup):
-    """A group of commands, of which wrong values of options, and help that cannot be printed, are one line."""
+    """A group of commands: wrong values of options, errors of plugins, and help that cannot be printed are one line."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the command line does, or end with one line about a standard output that takes nothing."""
@@ -239,6 +239,13 @@ class Commands(TyperGroup):
             if type(error) is not typer.BadParameter or not options:  # what is missing has words of its own
                 raise
             refuse(f"{max(options, key=len)}: {_in_words(error.message)}")
+        except Exception as error:
+            from sim import plugins
+
+            found = error if isinstance(error, plugins.PluginError) else plugins.blame(error)
+            if found is None:
+                raise
+            refuse(str(found))
 
 
 def _in_words(message: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +33,7 @@ from analysis.page.formats import html, markdown, slides
 from analysis.page.model import Report, plain
 from analysis.page.report_data import ReportData, read_results
 from analysis.results.fitted import FitDocument, LivesDocument
+from sim import plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -273,8 +275,23 @@ def report_of(folder: Path, progress: Callable[[int, int | None], None] | None =
         made.append(make(report_data))
         done += 1
         count(total, total)
+    made += _chapters_of_plugins(report_data)
     sections = tuple(_described(section, report_data) for section in made if section is not None)
     return Report(_title(report_data), first_screen, sections, explorer_data(report_data), footer(report_data))
+
+
+def _chapters_of_plugins(report_data: ReportData) -> list[Section | None]:
+    """Return the sections that other packages add at the end; what cannot be made is warned of, and left out."""
+    makers, complaints = plugins.usable("chapters", SECTIONS)
+    made = []
+    for make in makers.values():
+        try:
+            made.append(make(report_data))
+        except Exception as error:
+            complaints.append(str(plugins.blame(error) or error))
+    for complaint in complaints:
+        warnings.warn(complaint, stacklevel=2)
+    return made
 
 
 _OF_ONE = frozenset({

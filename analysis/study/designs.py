@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 from pydantic import Field
 
 from analysis.study.amounts import Point
-from sim.scenario.fields import RuleError, Strategy
+from sim.scenario.fields import OneOf, RuleError, Strategy
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -300,7 +300,8 @@ DESIGNS: Mapping[str, type[Design]] = {
 if TYPE_CHECKING:
     AnyDesign = Design
 else:
-    AnyDesign = Annotated[Union[tuple(DESIGNS.values())], Field(discriminator="use")]  # noqa: UP007
+    _KINDS = tuple(DESIGNS.values())
+    AnyDesign = Annotated[Union[_KINDS], OneOf("use", "design", _KINDS)]  # noqa: UP007
 
 
 def _check_written(axis: Axis, name: str, content: Any, at: tuple[str | int, ...]) -> None:

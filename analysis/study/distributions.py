@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 from pydantic import Field, model_validator
 
 from analysis.study.amounts import Amounts, amounts_of, rounded
-from sim.scenario.fields import Model, RuleError
+from sim.scenario.fields import Model, OneOf, RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -247,7 +247,8 @@ DISTRIBUTIONS: Mapping[str, type[Distribution]] = {
 if TYPE_CHECKING:
     AnyDistribution = Distribution
 else:
-    AnyDistribution = Annotated[Union[tuple(DISTRIBUTIONS.values())], Field(discriminator="use")]  # noqa: UP007
+    _KINDS = tuple(DISTRIBUTIONS.values())
+    AnyDistribution = Annotated[Union[_KINDS], OneOf("use", "vary", _KINDS)]  # noqa: UP007
 
 
 def _normal(u: float) -> float:

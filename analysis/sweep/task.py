@@ -19,7 +19,7 @@ import sim
 from analysis.metrics import ratios, time_shares
 from analysis.statistics.differences import ControlVariates
 from analysis.study.inputs import Inputs, names_files
-from sim import units
+from sim import plugins, units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,7 +124,8 @@ def blocks(first: int, count: int) -> list[tuple[int, int]]:
 @functools.cache
 def model_digest() -> str:
     """Return a digest of all that an outcome depends on but its scenario: those of two versions are never mixed."""
-    return source_digest(Path(units.__file__).parent, Path(__file__).parents[1])
+    own, others = source_digest(Path(units.__file__).parent, Path(__file__).parents[1]), plugins.digest()
+    return hashlib.blake2b(f"{own} {others}".encode(), digest_size=16).hexdigest() if others else own
 
 
 def source_digest(simulator: Path, package: Path) -> str:

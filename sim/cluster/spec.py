@@ -102,7 +102,8 @@ FABRICS: dict[str, type[FabricKind]] = {
 if TYPE_CHECKING:
     AnyFabric: TypeAlias = FabricKind
 else:
-    AnyFabric = Annotated[Union[tuple(FABRICS.values())], OneOf("use")]  # noqa: UP007
+    _KINDS = tuple(FABRICS.values())
+    AnyFabric = Annotated[Union[_KINDS], OneOf("use", "fabric", _KINDS)]  # noqa: UP007
 
 
 _MOST_GPUS = 10_000_000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from sim import rng
+from sim import plugins, rng
 from sim.compiled import state
 from sim.compiled.ladders import LOST, REBOOTED
 from sim.engine.nodes import POOLS, Place
@@ -63,6 +63,9 @@ def uncovered(prepared: Prepared) -> str:
 
 def _uncovered(prepared: Prepared) -> Iterator[str]:
     recovery, scheduler = prepared.recovery, prepared.scheduler
+    strange = plugins.used(prepared.scenario)
+    if strange:
+        yield f"{strange}, of another package"
     if prepared.has_queue:
         yield "streams" if prepared.streams else "services"
     if len(prepared.jobs) > 1:

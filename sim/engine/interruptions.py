@@ -6,9 +6,10 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from sim import rng
+from sim import plugins, rng
 from sim.engine.kernel import Order
 from sim.policies.contracts import OF_ONE_RANK, Background, Bucket, ClusterView, FailureView, JobView, Requeue, Save
+from sim.policies.recovery.base import check_plan
 from sim.scenario.laws import draw
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Interruptions:
         self.kernel = jobs.kernel
         self.cluster = jobs.cluster
         self.recovery = jobs.prepared.recovery
+        self.is_of_plugin = bool(plugins.used(self.recovery))
 
     def hit(self, groups: list[Group], failure: Failure, now: float, latency: float) -> None:
         """Let a failure hit groups; they know of it after `latency` [s]."""
@@ -135,12 +137,11 @@ class Interruptions:
             # Nothing has failed that the strategy would have to know of.
             plan = (Requeue(draw(source.away, failure.mark, "away")),)
         else:
-            plan, job.memory = self.recovery.plan(
-                view,
-                self.job_view(job, now, failure.mark),
-                ClusterView(cluster.spare.count, cluster.idle.count),
-                job.memory,
-            )
+            job_view = self.job_view(job, now, failure.mark)
+            counts = ClusterView(cluster.spare.count, cluster.idle.count)
+            plan, job.memory = self.recovery.plan(view, job_view, counts, job.memory)
+            if self.is_of_plugin:
+                check_plan(plan, job_view)
         if (group.replaced or group.ended) and not any(type(step) is Background for step in plan):
             # All replicas restore together: who lost its state gets it back like the others.
             group.replaced = []

@@ -16,6 +16,7 @@ from sim.engine.ledger import Account
 from sim.engine.progress import Paces, Restores, Steps, Stores
 from sim.policies.checkpoint import Ladder
 from sim.policies.contracts import Acquire, Background, Bucket, Evict, QueuedJob, Requeue, Restore, Run, Save, Stall
+from sim.policies.recovery.base import check_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -642,8 +643,12 @@ class Queue:
             job.homes = [self.cluster.packed_by[node] for node in job.nodes]
         if math.isnan(job.start):
             job.start = now
-        view = self.jobs.interruptions.start_view(job, now)
-        self.jobs.follow(main, self.jobs.prepared.recovery.start(view), now)
+        interruptions = self.jobs.interruptions
+        view = interruptions.start_view(job, now)
+        plan = self.jobs.prepared.recovery.start(view)
+        if interruptions.is_of_plugin:
+            check_plan(plan, view)
+        self.jobs.follow(main, plan, now)
         job.starts += 1
 
     def finish(self, job: Job, now: float, *, finished: bool) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args,
 from pydantic import BaseModel, WithJsonSchema
 
 from sim import yamlfile
-from sim.scenario.fields import RuleError
+from sim.scenario.fields import OneOf, RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -265,8 +265,10 @@ def kinds_at(model: type[BaseModel], data: Data, path: Keys) -> Kinds:
     for step in path:
         if isinstance(step, str) and not is_name:
             holders = _chosen(found, here)
-            parts = [holder.model_fields[step].annotation for holder in holders if step in holder.model_fields]
-            found = tuple(kind for part in parts for kind in models_in(part))
+            fields = [holder.model_fields[step] for holder in holders if step in holder.model_fields]
+            parts = [part for field in fields for part in (field.annotation, *field.metadata)]
+            within = here[step] if yamlfile.has(here, step) else None
+            found = tuple(kind for part in parts for kind in models_in(part, within))
             is_name = any(get_origin(part) is dict for part in parts)
         else:
             is_name = False
@@ -283,11 +285,13 @@ def _chosen(kinds: Kinds, value: Data) -> Kinds:
     return tuple(kind for kind, name in named if name in tag_of(kind)[1]) or kinds
 
 
-def models_in(annotation: Any) -> Kinds:
-    """Return the models that occur in an annotation."""
+def models_in(annotation: Any, value: Data = None) -> Kinds:
+    """Return the models that occur in an annotation, with those of other packages that a value names."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return (annotation,)
-    return tuple(model for part in get_args(annotation) for model in models_in(part))
+    if isinstance(annotation, OneOf):
+        return annotation.others(value)
+    return tuple(model for part in get_args(annotation) for model in models_in(part, value))
 
 
 def field_at(model: type[BaseModel], data: Data, path: Keys) -> FieldInfo | None:

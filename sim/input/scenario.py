@@ -101,11 +101,12 @@ if TYPE_CHECKING:
     AnyScheduler: TypeAlias = Scheduler
 else:
 
-    def _one_of(kinds: Mapping[str, type[BaseModel]]) -> Any:
-        models = tuple(dict.fromkeys(kinds.values()))
-        return models[0] if len(models) == 1 else Annotated[Union[models], OneOf("use")]  # noqa: UP007
+    def _one_of(field: str) -> Any:
+        models = tuple(dict.fromkeys(REGISTRIES[field].values()))
+        return Annotated[Union[models], OneOf("use", field, models)]  # noqa: UP007
 
-    AnySource, AnyCheckpoint, AnyDetection, AnyRecovery, AnyRepair, AnyScheduler = map(_one_of, REGISTRIES.values())
+    AnySource, AnyCheckpoint, AnyDetection, AnyRecovery, AnyRepair = map(_one_of, tuple(REGISTRIES)[:5])
+    AnyScheduler = Scheduler
 
 
 class Scenario(Model):
@@ -212,7 +213,7 @@ def schema() -> Table:
     for field, kinds in REGISTRIES.items():
         if len(kinds) > 1 and field not in DEFAULTS:
             for kind in kinds.values():
-                part = content["$defs"][kind.__name__]
+                part = _definition(content, kind)
                 part["required"] = ["use", *(key for key in part.get("required", []) if key != "use")]
     _add_presets(content)
     file_name = {"type": "string"}
@@ -239,11 +240,19 @@ def schema() -> Table:
     return {"$schema": "http://json-schema.org/draft-07/schema#", **content}
 
 
+def _definition(content: Table, kind: type[BaseModel]) -> Table:
+    """Return the part of a schema about a model, whose name is a long one if another has the same."""
+    definitions: Table = content["$defs"]
+    long = f"{kind.__module__}__{kind.__qualname__}".replace(".", "__")
+    found: Table = definitions.get(long) or definitions[kind.__name__]
+    return found
+
+
 def _add_presets(content: Table) -> None:
     """Part the names of presets from those of their strategies: a preset needs nothing else."""
     choices = content["properties"]["recovery"]
     for kind in dict.fromkeys(REGISTRIES["recovery"].values()):
-        part = content["$defs"][kind.__name__]
+        part = _definition(content, kind)
         names = part["properties"]["use"].pop("enum", None)
         if names is not None:
             own = part["properties"]["use"]["const"] = part["properties"]["use"]["default"]

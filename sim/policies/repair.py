@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, get_args
 
 from pydantic import Field, model_validator
 
@@ -169,7 +169,7 @@ class Tiers(Strategy):
     diagnosis: Diagnosis = Field(
         default_factory=lambda: Diagnosis.model_validate({}), description="Which node is blamed."
     )
-    lemons: tuple[Annotated[LemonPolicy, OneOf("use")], ...] = Field(
+    lemons: tuple[Annotated[LemonPolicy, OneOf("use", "lemons", get_args(LemonPolicy))], ...] = Field(
         (), description="Policies by which a node is a lemon; one is enough."
     )
     lemons_go_to: str = Field("retirement", description="What becomes of lemons: retirement, or the name of a tier.")

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from sim import plugins
 from sim.policies.contracts import FAULTS
 from sim.policies.recovery import RECOVERIES, Ladder
 from sim.policies.recovery.phases import Members, mean
@@ -165,15 +166,17 @@ def recovery_summary(prepared: Prepared, index: int) -> RecoverySummary:
     All factors are in them.
     """
     job, recovery = prepared.jobs[index], prepared.recovery
-    name = next(name for name, kind in RECOVERIES.items() if isinstance(recovery, kind))
+    built_in = (name for name, kind in RECOVERIES.items() if isinstance(recovery, kind))
+    name = recovery.use if plugins.used(recovery) else next(built_in)
+    stages = STAGES.get(name, {})
     ladder = recovery if isinstance(recovery, Ladder) else None
-    explained = {"use", "scale", "rungs", "exhausted", "no_progress", "gives_up", *STAGES[name]}
+    explained = {"use", "scale", "rungs", "exhausted", "no_progress", "gives_up", *stages}
     return RecoverySummary(
         strategy=name,
         summary=(type(recovery).__doc__ or "").strip().split("\n", 1)[0],
         classes=_classes(prepared, job),
         rungs=tuple(_rung_times(rung, job, ladder.scale) for rung in ladder.rungs) if ladder else (),
-        stages=tuple(_stages(recovery, STAGES[name], job)),
+        stages=tuple(_stages(recovery, stages, job)),
         human=_escalation(ladder) if ladder else None,
         settings=recovery.model_dump(mode="json", exclude_defaults=True, exclude=explained),
     )

@@ -6,6 +6,9 @@ as text, so that ``load(dump(x)) == x``.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import warnings
 from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
@@ -93,25 +96,84 @@ class OneOf:
 
     pydantic's ``Discriminator`` puts the validators of all of them into the one around them. Here a model is built when
     the key first names it: of some hundred kinds, a scenario names ten. JSON Schema and complaints are the same.
+
+    Parameters
+    ----------
+    key
+        The key that distinguishes them.
+    kind
+        Under which other packages bring more of them (`sim.plugins`); without it, they cannot.
+    models
+        The models of the union, which have to be stated with a kind: who looks for more may come before the validator.
     """
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, kind: str = "", models: tuple[type[BaseModel], ...] = ()) -> None:
         self._key = key
-        self._models: dict[str, type[BaseModel]] = {}
+        self._kind = kind
+        self._built_in = models
 
-    def __get_pydantic_core_schema__(self, source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
-        for model in get_args(source):
-            self._models |= dict.fromkeys(get_args(model.model_fields[self._key].annotation), model)
+    @functools.cached_property
+    def _models(self) -> dict[str, type[BaseModel]]:
+        """The models that are built in, by name."""
+        return {name: model for model in self._built_in for name in get_args(model.model_fields[self._key].annotation)}
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        self._built_in = self._built_in or get_args(source)
         # The method builds the model first, if need be, which its validator does not.
         choices: dict[Any, Any] = {
             name: core_schema.no_info_plain_validator_function(model.model_validate)
             for name, model in self._models.items()
         }
         writer = core_schema.plain_serializer_function_ser_schema(_built)
-        return core_schema.tagged_union_schema(choices, self._key, serialization=writer)
+        union = core_schema.tagged_union_schema(choices, self._key) if len(self._built_in) > 1 else handler(source)
+        return core_schema.no_info_wrap_validator_function(self._validated, union, serialization=writer)
 
-    def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        choices = {name: _built(model).__pydantic_core_schema__ for name, model in self._models.items()}
+    def _validated(self, value: Data, validate: Data) -> Data:
+        """Return the model of a value, that of another package where none that is built in has the name."""
+        from sim import plugins
+
+        try:
+            model = self._brought(value)
+        except plugins.PluginError as error:
+            raise RuleError((self._key,), str(error)) from None
+        return validate(value) if model is None else model.model_validate(value)
+
+    def _brought(self, value: Data) -> type[BaseModel] | None:
+        """Return the model of another package that a value names, if none that is built in has the name."""
+        name = value.get(self._key) if isinstance(value, dict) else getattr(value, self._key, None)
+        if not self._kind or not isinstance(name, str) or name in self._models:
+            return None
+        from sim import plugins
+
+        alike = tuple(self._models.values())
+        plugin = plugins.found().get(self._kind, {}).get(name)
+        if plugin is None:
+            plugins.usable(self._kind, alike)  # for the complaint to name them
+            return None
+        model: type[BaseModel] = plugins.load(plugin, alike)
+        return model
+
+    def others(self, value: Data) -> tuple[type[BaseModel], ...]:
+        """Return the models of other packages that have been imported, with those that a value names, or its items."""
+        from sim import plugins
+
+        for item in value if isinstance(value, list) else [value]:
+            with contextlib.suppress(plugins.PluginError):
+                self._brought(item)
+        return tuple(plugins.loaded(self._kind).values())
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        models = self._models
+        if self._kind:
+            from sim import plugins
+
+            others, lines = plugins.usable(self._kind, tuple(self._models.values()))
+            models = models | others
+            for line in lines:
+                warnings.warn(line, stacklevel=2)
+        if len(set(models.values())) == 1:
+            return handler(schema)
+        choices = {name: _built(model).__pydantic_core_schema__ for name, model in models.items()}
         return handler(core_schema.tagged_union_schema(choices, self._key))
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Union
 
-from pydantic import Field
-
 from analysis.study.questions.along import Crossover, Threshold, Trend
 from analysis.study.questions.best import Best, Compare, Pareto
 from analysis.study.questions.sensitivity import Sensitivity
+from sim.scenario.fields import OneOf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,4 +27,5 @@ QUESTIONS: Mapping[str, type[Question]] = {
 if TYPE_CHECKING:
     AnyQuestion = Question
 else:
-    AnyQuestion = Annotated[Union[tuple(QUESTIONS.values())], Field(discriminator="use")]  # noqa: UP007
+    _KINDS = tuple(QUESTIONS.values())
+    AnyQuestion = Annotated[Union[_KINDS], OneOf("use", "questions", _KINDS)]  # noqa: UP007

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field, field_validator
 
@@ -107,7 +107,7 @@ class Observers(Detection):
     """
 
     use: Literal["observers"] = "observers"
-    observers: tuple[Annotated[AnyWatcher, OneOf("use")], ...] = Field(
+    observers: tuple[Annotated[AnyWatcher, OneOf("use", "observers", get_args(AnyWatcher))], ...] = Field(
         (),
         description="Who watches, each kind once. What is stated by class (covers, latency) replaces the default of "
         "that class alone.",

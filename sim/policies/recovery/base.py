@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, get_args
 
 import numpy as np
 from pydantic import Field
 
 from sim.formulas.arrays import Expansion, decay
-from sim.policies.contracts import Acquire, Background, Bucket, Evict, Requeue, Restore, Run, Stall
+from sim.policies.contracts import Acquire, Background, Bucket, Evict, Requeue, Restore, Run, Stall, Step
 from sim.policies.recovery.phases import longest, rule_of_longest
 from sim.scenario.fields import Strategy
 from sim.scenario.laws import Fixed, draw
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sim.formulas.arrays import Number
-    from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Keeps, Memory, Plan, Step
+    from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Keeps, Memory, Plan
     from sim.policies.recovery.phases import Held, Members
     from sim.scenario.law_model import LawModel
 
@@ -43,6 +43,53 @@ def _scaled_step(step: Step, factor: float) -> Step:
     if isinstance(step, Background):
         return Background(scaled(step.steps, factor), scaled(step.then, factor))
     return step
+
+
+def check_plan(plan: Plan, job: JobView) -> None:
+    """Refuse a plan that cannot be followed; the engine asks it of strategies of other packages.
+
+    It ends once, in running or in the queue, restores once before it runs, and takes the nodes that are missing.
+
+    Raises
+    ------
+    ValueError
+        With what is wrong with the plan.
+    """
+    if not isinstance(plan, tuple) or not all(isinstance(step, get_args(Step)) for step in plan):
+        raise ValueError("a plan is a tuple of steps of sim.policies.contracts")
+    if (
+        not plan
+        or not isinstance(plan[-1], Run | Requeue)
+        or any(isinstance(step, Run | Requeue) for step in plan[:-1])
+    ):
+        raise ValueError("a plan ends, once, in Run or Requeue")
+    owed = job.nodes_missing > 0
+    for step in plan:
+        if isinstance(step, Evict):
+            owed = True
+            if not 1 <= step.nodes <= job.nodes:
+                raise ValueError(f"a plan evicts {step.nodes} of {job.nodes} nodes")
+        elif isinstance(step, Background):
+            owed = False
+            if any(isinstance(inner, Run | Requeue | Restore | Background) for inner in step.steps):
+                raise ValueError("steps in the background neither restore nor run")
+            if not any(isinstance(inner, Acquire) for inner in step.steps):
+                raise ValueError("steps in the background acquire nodes")
+            check_plan(step.then, job._replace(nodes_missing=0))
+        elif isinstance(step, Acquire):
+            owed = False
+            if not step.pools or (step.timeout < math.inf) != bool(step.otherwise):
+                raise ValueError("a plan that acquires nodes names pools, and with a timeout a way out")
+            if step.otherwise:
+                # A way out has the nodes still missing; whole replicas are the business of others.
+                check_plan(step.otherwise, job if step.unit == "node" else job._replace(nodes_missing=0))
+        elif isinstance(step, Run) and (owed or not 0 < step.fraction <= 1):
+            raise ValueError("a plan runs without the nodes that are missing" if owed else "a plan runs at no speed")
+        for each in (step, *(step.steps if isinstance(step, Background) else ())):
+            if not all(getattr(each, name, 0.0) >= 0 for name in ("seconds", "timeout", "delay")):
+                raise ValueError("a time of a plan is below zero")
+    if isinstance(plan[-1], Run) and sum(isinstance(step, Restore) for step in plan) != 1:
+        raise ValueError("a plan that runs restores once")
 
 
 class Absence(NamedTuple):
