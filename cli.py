@@ -71,6 +71,7 @@ for command in (
     studies.optimize,
     documents.report,
     documents.plot,
+    documents.explore,
     logs.fit,
     logs.track,
     validate,
