@@ -306,9 +306,7 @@ class Explorer:
             drawn = [html.inline_svg(picture, "wide"), html.inline_svg(picture, "narrow", NARROW)]
         return {
             "ettr": shown("ettr", [content.metrics["ettr"].mean]).worded(content.metrics["ettr"]),
-            "shares": {
-                name: [_label(name), percent_text(share), share] for name, (_, share) in run.beside(content).items()
-            },
+            "shares": _shown({name: share for name, (_, share) in run.beside(content).items()}),
             "title": picture.title,
             "picture": "".join(each.markup for each in drawn),
             "metrics": [row[:3] for row in run.goodput(content).rows],
@@ -319,11 +317,8 @@ class Explorer:
 
     def _replicated(self, prepared: Prepared, check: Callable[[], None], start: float) -> Ensemble:
         """Return as many replications as there is time for."""
-        ready = (
-            replace(prepared, engine="events")
-            if self.compiling or not self._is_covered
-            else sim.with_engine(replace(prepared, engine="compiled"), REPLICATIONS)
-        )
+        is_compiled = self._is_covered and not self.compiling and not sim.why_events(prepared, 10**9)
+        ready = replace(prepared, engine="compiled" if is_compiled else "events")
         found = Gathering(ready, keeps=True)
         for index in range(REPLICATIONS):
             if index >= FEWEST and time.perf_counter() - start > PATIENCE:
@@ -348,9 +343,9 @@ class Explorer:
         choices = {"as it is": base}
         for knob in moved:
             stop = knob.stops[places[knob.name]]
-            choices[f"{knob.title} {stop.text}"] = base | stop.values
+            choices[f"{knob.title} {stop.text}"] = {**base, **stop.values}
         if len(moved) > 1:
-            choices["all of these"] = self.setting(query).values
+            choices["all of these"] = {**self.setting(query).values}
         content = {
             "name": f"explore-{self.base.name}",
             "question": "What is each change worth alone, and what are all of them together?",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from xml.etree.ElementTree import Element
 
+    from jinja2 import Environment
     from markupsafe import Markup
 
     from analysis.page.model import FirstScreen, Report, Words
@@ -267,7 +268,7 @@ def explore_page(title: str, question: str, knobs: list[dict[str, Any]]) -> str:
     )
 
 
-def _environment() -> Any:
+def _environment() -> Environment:
     """Return what fills the templates."""
     import jinja2
 
