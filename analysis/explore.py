@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import shlex
+import sys
 import tempfile
 import threading
 import time
@@ -195,7 +196,7 @@ class Explorer:
                 f"{name}: explore is for jobs that are simulated in full; of streams and services: "
                 "ettrick run, compare --vary, or a study"
             )
-        self._prepared = functools.lru_cache(maxsize=256)(self._prepare)
+        self._prepared = functools.lru_cache(maxsize=64)(self._prepare)
         self._simulating = threading.Lock()
         self._newest: dict[str, int] = {}
         self.compiling = True
@@ -273,8 +274,15 @@ class Explorer:
 
         return check
 
-    def closed(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """Return what the closed form says of a setting."""
+    def closed(self, query: Mapping[str, str], check: Callable[[], None]) -> dict[str, Any]:
+        """Return what the closed form says of a setting.
+
+        Raises
+        ------
+        StaleError
+            If somebody has moved on.
+        """
+        check()
         setting = self.setting(query)
         formula, job = sim.closed_form(setting.prepared), setting.prepared.jobs[0]
         return {
@@ -303,12 +311,12 @@ class Explorer:
             has_chance = not replays_a_log(setting.prepared)
             picture = run.waterfall_of(content.time_shares, run.change_intervals(found.results) if has_chance else {})
             check()
-            drawn = [html.inline_svg(picture, "wide"), html.inline_svg(picture, "narrow", NARROW)]
+            drawn = html.inline_svg(picture._replace(title=""), "picture", NARROW)
         return {
             "ettr": shown("ettr", [content.metrics["ettr"].mean]).worded(content.metrics["ettr"]),
             "shares": _shown({name: share for name, (_, share) in run.beside(content).items()}),
             "title": picture.title,
-            "picture": "".join(each.markup for each in drawn),
+            "picture": drawn.markup,
             "metrics": [row[:3] for row in run.goodput(content).rows],
             "how": f"{number_of(content.replications, 'replication')} in {time.perf_counter() - start:.2f} s by "
             f"{'machine code' if found.prepared.engine == 'compiled' else 'events'}",
@@ -415,6 +423,11 @@ class Server(ThreadingHTTPServer):
         self.explorer, self.token = explorer, secrets.token_urlsafe(24)
         self.page = _page(explorer)
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that has left."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
     @property
     def address(self) -> str:
         """Where the page is."""
@@ -442,7 +455,7 @@ class _Handler(BaseHTTPRequestHandler):
             if wanted == "":
                 return self._send(self.server.page, "text/html")
             if wanted == "closed":
-                return self._send(json.dumps(explorer.closed(query)), "application/json")
+                return self._send(json.dumps(explorer.closed(query, check)), "application/json")
             if wanted == "simulated":
                 return self._send(json.dumps(explorer.simulate(query, check)), "application/json")
             if wanted == "study":
@@ -467,8 +480,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Disposition", f'attachment; filename="{name}"')
         for header, value in _HEADERS.items():
             self.send_header(header, value)
-        self.end_headers()
         with contextlib.suppress(ConnectionError):  # who has moved on does not listen
+            self.end_headers()
             self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:

@@ -9,6 +9,7 @@
   const inputs = new Map();
   let number = 0;
   let timer = 0;
+  let going = new AbortController();
   let closed = {};
   let simulated = {};
 
@@ -23,12 +24,16 @@
 
   async function ask(what, mine) {
     try {
-      const found = await (await fetch(`${what}?${query()}`)).json();
+      const found = await (await fetch(`${what}?${query()}`, { signal: going.signal })).json();
       return mine === number && !found.stale ? found : null; // what is late is dropped
     } catch {
       if (mine === number) complain("The program that shows this page has ended.");
       return null;
     }
+  }
+
+  function busy(is) {
+    for (const name of ["picture", "metrics"]) part(name).setAttribute("aria-busy", is);
   }
 
   function complain(text) {
@@ -53,8 +58,9 @@
   }
 
   function show() {
-    part("closed-ettr").textContent = closed.ettr ? `ETTR ${closed.ettr} by the closed form` : "No closed form";
-    part("sim-ettr").textContent = simulated.ettr ? `; ${simulated.ettr} simulated.` : "; it is being simulated.";
+    const formulaSays = closed.ettr ? `ETTR ${closed.ettr} by the closed form` : "No closed form";
+    part("answer").textContent = closed.error ? "It cannot run like this."
+      : `${formulaSays}; ${simulated.ettr ? `${simulated.ettr} simulated.` : "it is being simulated …"}`;
     part("facts").textContent = `${closed.why ? `${closed.why}. ` : ""}${closed.facts ?? ""}`;
     part("how").textContent = simulated.how ? `${simulated.how}${simulated.compiling ? "; machine code is being compiled" : ""}.` : "";
     part("command").textContent = closed.command ?? "";
@@ -73,9 +79,8 @@
     simulated = found;
     part("picture").innerHTML = found.picture;
     part("picture").setAttribute("aria-label", found.title);
-    part("picture-title").textContent = found.title;
     fill("metrics", found.metrics.map(([name, ...cells]) => [cell("th", name), ...cells.map((text) => cell("td", text))]));
-    part("sim").setAttribute("aria-busy", "false");
+    busy("false");
     document.body.dataset.simulated = mine;
     show();
     if (found.compiling) timer = setTimeout(simulate, AGAIN, mine);
@@ -85,7 +90,9 @@
     number += 1;
     const mine = number;
     clearTimeout(timer);
-    part("sim").setAttribute("aria-busy", "true");
+    going.abort();
+    going = new AbortController();
+    busy("true");
     for (const knob of knobs) {
       const input = inputs.get(knob.name);
       const text = knob.stops[input.value];
@@ -102,12 +109,11 @@
     const found = await ask("closed", mine);
     if (!found) return;
     complain(found.error ?? "");
-    if (found.error) return;
     closed = found;
-    simulated = { ...simulated, ettr: "" };
+    simulated = {};
     document.body.dataset.closed = mine;
     show();
-    timer = setTimeout(simulate, REST, mine);
+    if (!found.error) timer = setTimeout(simulate, REST, mine);
   }
 
   for (const knob of knobs) {
