@@ -101,7 +101,8 @@ def _knobs(scenario: Scenario, prepared: Prepared) -> Iterable[Knob]:
         yield Knob("gpus", "GPUs of the job", stops, fits.index(1))
     yield from _intervals(scenario, prepared)
     for name, title in (("detection", "Detection time"), ("recovery", "Restart time"), ("repair", "Repair time")):
-        yield _factors(name, title, {f"{name}.scale": _times(getattr(scenario, name))})
+        if hasattr(getattr(scenario, name), "scale"):
+            yield _factors(name, title, {f"{name}.scale": _times(getattr(scenario, name))})
     size = prepared.units.needed if prepared.units is not None else 1
     hot = scenario.spares.hot
     counts = sorted({hot, *(size * count for count in _SPARES)})
@@ -241,13 +242,17 @@ class Explorer:
             If the scenario cannot be so.
         """
         values: dict[str, Any] = {}
-        for name, knob in self.knobs.items():
-            place = int(query.get(name, knob.start))
-            if place != knob.start:
-                values |= knob.stops[place].values
+        for name, place in self._places(query).items():
+            if place != self.knobs[name].start:
+                values |= self.knobs[name].stops[place].values
         texts = _texts(values)
         words = [word for text in (*self.overrides, *texts) for word in ("--set", text)]
         return Setting(shlex.join(["ettrick", "run", self.name, *words]), values, self._prepared(texts))
+
+    def _places(self, query: Mapping[str, str]) -> dict[str, int]:
+        """Return where each slider is; what is no position of it is the nearest one."""
+        places = {name: int(query.get(name, knob.start)) for name, knob in self.knobs.items()}
+        return {name: min(max(place, 0), len(self.knobs[name].stops) - 1) for name, place in places.items()}
 
     def compile(self) -> None:
         """Make machine code, where it can simulate the scenario."""
@@ -343,7 +348,7 @@ class Explorer:
         ExploreError
             If none was moved.
         """
-        places = {name: int(query.get(name, knob.start)) for name, knob in self.knobs.items()}
+        places = self._places(query)
         moved = [knob for name, knob in self.knobs.items() if places[name] != knob.start]
         if not moved:
             raise ExploreError("no slider was moved: there is nothing to compare")
@@ -354,17 +359,19 @@ class Explorer:
             choices[f"{knob.title} {stop.text}"] = {**base, **stop.values}
         if len(moved) > 1:
             choices["all of these"] = {**self.setting(query).values}
+        stated = dict(_assigned(text) for text in self.overrides)
         content = {
             "name": f"explore-{self.base.name}",
             "question": "What is each change worth alone, and what are all of them together?",
             "scenario": self.name if self.name in sim.shipped("scenarios") else str(sim.find(self.name).absolute()),
-            "set": dict(_assigned(text) for text in self.overrides),
+            "seed": stated.pop("seed", None),  # a study has one for all of its points
+            "set": stated,
             "vary": {"setting": {"choices": choices}},
             "metrics": ["ettr"],
             "replications": REPLICATIONS,
             "questions": [{"use": "best"}],
         }
-        return sim.dump({key: value for key, value in content.items() if value})
+        return sim.dump({key: value for key, value in content.items() if value not in (None, {})})
 
     def report(self, query: Mapping[str, str]) -> bytes:
         """Return the report of a run of a setting, as `ettrick report` would write it."""
