@@ -180,11 +180,11 @@ def explore(
         refuse(f"--port {port}: {error.strerror}; without it, a port that is free is taken")
     if explorer.formula.ettr is None:
         warn([f"no closed form ({'; '.join(explorer.formula.reasons)}): sliders are followed by the simulation alone"])
-    threading.Thread(target=explorer.compile, daemon=True).start()
-    say(f"{server.address}\nThe simulation loop is made ready behind it. Ctrl-C ends it.")
-    if open_:
-        webbrowser.open(server.address)
     with server, contextlib.suppress(KeyboardInterrupt), ending_tidily():
+        threading.Thread(target=explorer.compile, daemon=True).start()
+        say(f"{server.address}\nThe simulation loop is made ready behind it. Ctrl-C ends it.")
+        if open_:
+            webbrowser.open(server.address)
         server.serve_forever(poll_interval=0.1)
 
 
