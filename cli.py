@@ -21,6 +21,7 @@ from analysis.commands.options import (
     SeedOption,
     SetOption,
     YesOption,
+    complete_formulas,
     complete_kinds,
 )
 from analysis.commands.scenarios import compare, explain, init, kernels, run, topology
@@ -260,6 +261,37 @@ def _service_layouts(described: Any, name: str | None, sort: str, top: int, *, a
         typer.echo("no layout fits", err=True)
         raise typer.Exit(NO)
     say(render(content) if as_json else format_service_layouts(content))
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def formula(
+    context: typer.Context,
+    question: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME [--KEY AMOUNT]...]",
+            help="A question, and its amounts; without amounts, what it needs; without a name, all questions.",
+            autocompletion=complete_formulas,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question on paper: equation, number, source."""
+    from analysis.formula import FormulaError, answered, format_formula, format_formulas, format_question
+    from analysis.results.run import render
+
+    try:
+        if question is None:
+            if as_json:
+                refuse("--json: needs a question and its amounts")
+            say(format_formulas())
+        elif not context.args and not as_json:
+            say(format_question(question))
+        else:
+            found = answered(question, context.args)
+            say(render(found) if as_json else format_formula(found))
+    except FormulaError as error:
+        refuse(str(error))
 
 
 @app.command()

@@ -578,6 +578,14 @@ def prepared(loaded: Loaded) -> list[Variant]:
     return [_without_advice(variant) if variant.name in bare else variant for variant in found]
 
 
+def resolved_files(scenarios: Mapping[str, Scenario]) -> dict[str, str]:
+    """Return the files of the variants, in their order: names of variants may hold what names of files cannot."""
+    return {
+        f"variant-{number}.resolved.yaml": sim.dump(scenario.dump())
+        for number, scenario in enumerate(scenarios.values(), start=1)
+    }
+
+
 def _without_advice(variant: Variant) -> Variant:
     lines = tuple(line for line in variant.prepared.warnings if not line.endswith(_ADD_THEM))
     return Variant(variant.name, replace(variant.prepared, warnings=lines))

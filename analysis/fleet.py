@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sim import FleetResult, Prepared
+    from sim import FleetResult, Prepared, ServicePlan
     from sim.scenario.streams import Arrival
 
     FloatArray = npt.NDArray[np.float64]
@@ -47,7 +47,7 @@ SLICED = ("ettr", "ettr_no_queue", "ettr_above_90", *WEIGHTED, "preemptions", "s
 
 OF_SERVICES = (
     "slo_attainment", "served_share", "slo_goodput", "capacity_availability", "capacity_share", "all_serving",
-    "minutes_below_demand", "failed_share", "busy_share", "tokens_per_s_user",
+    "minutes_below_demand", "failed_share", "missed_windows", "error_budget", "busy_share", "tokens_per_s_user",
 )  # fmt: skip
 """Metrics of services; with several of them also of each: ``slo_attainment@service=chat``."""
 
@@ -244,6 +244,8 @@ def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict
             "all_serving": Ratio(sums["full"], seconds),
             "minutes_below_demand": Ratio(sums["below"] / MINUTE, 1),
             "failed_share": Ratio(sums["failed"], offered),
+            "missed_windows": _missed(plan, fleet, windows),
+            "error_budget": Ratio(offered - sums["in_slo"], (1 - plan.target) * offered),
             "busy_share": Ratio(sums["busy"], sums["busy"] + sums["idle"]),
             "tokens_per_s_user": Ratio(sums["served"] * plan.output, sums["user"]),
         }
@@ -295,6 +297,13 @@ def _of_jobs(by: str, group: str, jobs: Mapping[str, float], held: float, stops:
         ratio = Ratio(jobs[f"{name}_{weight}"], jobs[f"{counted}_{weight}"])
         found[Slice(name, by, group, weight).name] = ratio  # type: ignore[arg-type]
     return found
+
+
+def _missed(plan: ServicePlan, fleet: FleetResult, windows: slice) -> Ratio:
+    """Return how many windows of a service attain less than is asked for, of those with requests."""
+    offered, in_slo = (fleet.service_sum(plan.index, name)[windows] for name in ("offered", "in_slo"))
+    asked = offered > 0
+    return Ratio(float(np.count_nonzero(in_slo[asked] < plan.target * offered[asked])), float(np.count_nonzero(asked)))
 
 
 # How sure: replications, else batches of one run.

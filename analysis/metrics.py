@@ -431,6 +431,13 @@ _OWN = (
            "share", "requests that were in flight when their replica failed, or reached it before that was known, and "
            "were not taken over / requests offered",
            better="lower", needs=(_SERVICES,), of="service", is_plural=True),
+    Metric("missed_windows", "windows below the objective", "the share of windows below the objective", "share",
+           "windows in which fewer requests are in SLO than `slo.attainment` asks for / windows with requests; their "
+           "width, such as a day, is `windows` of the scenario, without it a 120th of the horizon",
+           better="lower", needs=(_SERVICES,), of="service", is_plural=True),
+    Metric("error_budget", "error budget used", "the part of the error budget that is used", "count",
+           "requests not in SLO / (1 − `slo.attainment`) of those offered: above 1 the objective is missed",
+           better="lower", needs=(_SERVICES,), of="service"),
     Metric("busy_share", "busy share of the replicas", "the share of the replicas' time with work", "share",
            "GPU-time of replicas that serve, as far as they are used / that GPU-time; the rest is `headroom`",
            needs=(_SERVICES,), of="service"),

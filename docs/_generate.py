@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import inspect
+import io
 import json
 import re
 import runpy
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
 import sim
+from analysis import api
+from analysis.formula import answered, format_formula, formulas
 from analysis.metrics import METRICS, TIME_SHARE
 from analysis.page.glossary import terms
 from sim import catalog, units
@@ -25,6 +32,12 @@ PAGE = Path(__file__).parent / "reference" / "scenario.md"
 METRICS_PAGE = PAGE.with_name("metrics.md")
 
 GLOSSARY_PAGE = PAGE.with_name("glossary.md")
+
+API_PAGE = PAGE.with_name("api.md")
+
+NOTEBOOK = PAGE.parents[1] / "tutorial" / "what-if-from-python.ipynb"
+
+FORMULAS_PAGE = PAGE.with_name("formulas.md")
 
 Node: TypeAlias = dict[str, Any]
 
@@ -348,7 +361,148 @@ def glossary() -> str:
     return _GLOSSARY_HEAD + "".join(rows)
 
 
+_FORMULAS_HEAD = """\
+# Formulas
+
+<!-- Written by docs/_generate.py from analysis/formula.yaml. Change the questions there, then run `make docs`. -->
+
+`ettrick formula` answers a question on paper: the equation, the number with its unit, what is assumed, and the source.
+`ettrick formula NAME` alone says what a question needs. Amounts are written as in a scenario, with or without quotes;
+an MTBF may be a rate too, such as `6.5 per 1000 node-days`. `--json` prints [a document](json.md#what-formula-prints).
+What the equations leave out, a simulation has: [the mathematics of goodput](../explanation/mathematics.md).
+"""
+
+
+def formulas_reference() -> str:
+    """Return the page of formulas: each question with an answer to the amounts of its examples."""
+    lines = [_FORMULAS_HEAD]
+    for name, entry in formulas().items():
+        rows = [row for row in entry.inputs if not row.default or row.takes == "parts"]
+        words = [word for row in rows for word in (f"--{row.name}", *row.example.split())]
+        answer = format_formula(answered(name, words))
+        lines.append(f"## {name}\n\n```console\n$ ettrick formula {name} {' '.join(words)}\n{answer}\n```\n")
+    return "\n".join(lines)
+
+
+_API_HEAD = """\
+# Python API
+
+<!-- Written by docs/_generate.py from the docstrings of analysis/api.py. Change them there, then run `make docs`. -->
+
+What commands do, as functions with typed results: `from analysis import api as ettrick`. [What if, from
+Python](../tutorial/what-if-from-python.md) goes through it. A mistake in what is given raises a `ValueError`, whose
+text is that of the command: one line for each mistake.
+
+**What is stable.** Ettrick follows [semantic versioning](https://semver.org/). The names on this page, their
+parameters with their order and defaults, the columns of tables, and the keys of [documents](json.md) change
+incompatibly with a major version only, and before 1.0 with a minor one; the changelog names each change, and what is to
+go warns for one minor version before. Parameters with a default, columns, keys and pictures may be added at any time.
+All other modules are internal. The numbers of a scenario are no part of this: the changelog lists those that moved
+under *Numbers*.
+"""
+
+
+def api_reference() -> str:
+    """Return the page of the public API, from its docstrings."""
+    lines = [_API_HEAD]
+    for name in ("load", "prepare", "run", "simulate", "compare", "sweep", "fit", "report", "Results", "Plot"):
+        value = getattr(api, name)
+        if inspect.isclass(value):
+            lines.append(f"## {name}\n\n{_docstring(value)}")
+            methods = [(key, each) for key, each in vars(value).items() if key[0] != "_" and inspect.isfunction(each)]
+            lines += [f"```python\n{name}.{key}{_signature(each)}\n```\n\n{_docstring(each)}" for key, each in methods]
+        else:
+            lines.append(f"## {name}\n\n```python\n{name}{_signature(value)}\n```\n\n{_docstring(value)}")
+    return "\n".join(lines)
+
+
+def _signature(function: Any) -> str:
+    """Return a signature without the quotes of annotations that are not evaluated."""
+    return (
+        re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(function)))
+        .replace("(self, ", "(")
+        .replace("(self", "(")
+    )
+
+
+def _docstring(value: Any) -> str:
+    """Return a NumPy docstring as Markdown: sections as bold words, entries as lists."""
+    text = re.sub(r":doc:`/([\w-]+)/([\w-]+)`", r"[\2](../\1/\2.md)", inspect.getdoc(value) or "").replace("``", "`")
+    said, *sections = re.split(r"\n\n(\w+)\n-+\n", f"\n{text}")
+    found = [said.strip()]
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
+        entries = re.split(r"\n(?=\S)", body.strip())
+        if title == "References":
+            found.append(f"**{title}** {body.strip()}")
+            continue
+        rows = []
+        for entry in entries:
+            head, _, rest = entry.partition("\n")
+            name, colon, kind = head.partition(" : ")
+            label = f"`{name}` ({kind})" if colon else f"`{name}`" if title == "Raises" else name
+            rows.append(f"* {label}: {' '.join(rest.split())}")
+        found.append(f"**{title}**\n\n" + "\n".join(rows))
+    return "\n\n".join(found) + "\n"
+
+
+def notebook(page: str) -> dict[str, Any]:
+    """Return a page as a notebook: each block of Python is run, in a folder that goes away.
+
+    Outputs are those that Jupyter would show: text, and HTML or SVG where a value draws itself.
+    """
+    space: dict[str, Any] = {}
+    cells: list[dict[str, Any]] = []
+    page = re.sub(r" The same as a notebook:\n[^\n]*", "", page)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for part in re.split(r"(```\w+\n.*?^```\n)", page, flags=re.DOTALL | re.MULTILINE):
+            kind, _, body = part.removesuffix("```\n").partition("\n")
+            if kind == "```python":
+                more = {"execution_count": None, "outputs": _outputs(body, space)}
+                cells.append({"cell_type": "code", "metadata": {}, "source": body.rstrip(), **more})
+            elif kind != "```text" and part.strip():
+                cells.append({"cell_type": "markdown", "metadata": {}, "source": part.strip()})
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 4}
+
+
+def with_outputs(page: str, made: dict[str, Any]) -> str:
+    """Return a page with what its cells print in the block of text behind each."""
+    texts = iter([
+        "".join(output.get("text") or output["data"]["text/plain"] + "\n" for output in cell["outputs"])
+        for cell in made["cells"]
+        if cell["cell_type"] == "code"
+    ])  # fmt: skip
+    shown = r"(^```python\n.*?^```\n)(\n```text\n.*?^```\n)?"
+    flags = re.DOTALL | re.MULTILINE
+    return re.sub(shown, lambda match: f"{match[1]}\n```text\n{next(texts)}```\n", page, flags=flags)
+
+
+def _outputs(source: str, space: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what a cell prints, and its value."""
+    tree = ast.parse(source)
+    last = ast.Expression(tree.body.pop().value) if isinstance(tree.body[-1], ast.Expr) else None
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(tree, "<cell>", "exec"), space)
+        value = None if last is None else eval(compile(last, "<cell>", "eval"), space)
+    found: list[dict[str, Any]] = []
+    if printed.getvalue():
+        found.append({"output_type": "stream", "name": "stdout", "text": printed.getvalue()})
+    if value is not None:
+        data = {"text/plain": repr(value)}
+        for kind, method in (("text/html", "_repr_html_"), ("image/svg+xml", "_repr_svg_")):
+            if hasattr(value, method):
+                data[kind] = getattr(value, method)()
+        found.append({"output_type": "execute_result", "data": data, "execution_count": None, "metadata": {}})
+    return found
+
+
 if __name__ == "__main__":
+    source = NOTEBOOK.with_suffix(".md").read_text(encoding="utf-8")
+    made = notebook(source)
+    NOTEBOOK.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    NOTEBOOK.with_suffix(".md").write_text(with_outputs(source, made), encoding="utf-8")
+    API_PAGE.write_text(api_reference(), encoding="utf-8")
+    FORMULAS_PAGE.write_text(formulas_reference(), encoding="utf-8")
     GLOSSARY_PAGE.write_text(glossary(), encoding="utf-8")
     METRICS_PAGE.write_text(metrics_reference(METRICS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     PAGE.write_text(scenario_reference(), encoding="utf-8")

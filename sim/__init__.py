@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         FleetResult,
         added,
     )
-    from sim.engine.prepared import Prepared, PreparedJob
+    from sim.engine.prepared import Prepared, PreparedJob, ServicePlan
     from sim.engine.requests import RequestError
     from sim.engine.result import Attempt, JobResult, Ratio, Result, Span, Timeline
     from sim.input.scenario import Scenario, schema
@@ -72,7 +72,7 @@ import_on_use(
         "compiled.run": "why_events",
         "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS LEVELS OUTCOMES"
         " PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added",
-        "engine.prepared": "Prepared PreparedJob",
+        "engine.prepared": "Prepared PreparedJob ServicePlan",
         "engine.requests": "RequestError",
         "engine.result": "Attempt JobResult Ratio Result Span Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"

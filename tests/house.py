@@ -46,12 +46,12 @@ def measures() -> list[Measure]:
     tests = {path: text for path, text in texts.items() if path.startswith("tests/")}
     simulator = "\n".join(text for path, text in product.items() if path.startswith("sim/"))
     return [
-        Measure("product files", len(product), 270, 290),
-        Measure("product code lines", sum(code_lines(text) for text in product.values()), 40_000, 66_000),
-        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 102_000),
+        Measure("product files", len(product), 270, 300),
+        Measure("product code lines", sum(code_lines(text) for text in product.values()), 40_000, 71_000),
+        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 108_000),
         Measure("longest product file", max(text.count("\n") for text in product.values()), 900, 1700),
-        Measure("tests files", len(tests), 190, 215),
-        Measure("tests lines", sum(text.count("\n") for text in tests.values()), 50_000, 76_000),
+        Measure("tests files", len(tests), 190, 220),
+        Measure("tests lines", sum(text.count("\n") for text in tests.values()), 50_000, 77_000),
         Measure("Any in sim/", len(re.findall(r"\bAny\b", simulator)), 120, 120),
         Measure(
             "x: Any = scenario...",

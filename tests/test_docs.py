@@ -179,6 +179,7 @@ def test_every_page_of_the_tutorial_and_the_how_tos_runs_something() -> None:
     """The pattern that finds commands finds some on each page that is made of them."""
     found = {path.stem for path in pages_with_commands()}
     wanted = {path.stem for folder in ("tutorial", "howto") for path in (DOCS / folder).glob("*.md")}
+    wanted -= {path.stem for path in (DOCS / "tutorial").glob("*.ipynb")}  # run as notebooks, below
     assert wanted
     assert wanted <= found
 
@@ -194,6 +195,29 @@ def test_glossary_is_current() -> None:
     names = re.findall(r"^\| \*\*(.+?)\*\*", module.glossary(), re.MULTILINE)
     assert names == sorted(names, key=str.casefold)
     assert module.GLOSSARY_PAGE.read_text(encoding="utf-8") == module.glossary()
+
+
+@pytest.mark.nightly
+def test_notebook_shows_what_its_page_does() -> None:
+    """Each block of Python of the page runs, and page and notebook show what comes of it, but for numbers."""
+    module = generator()
+    page, kept = module.NOTEBOOK.with_suffix(".md").read_text(encoding="utf-8"), json.loads(module.NOTEBOOK.read_text())
+    made = module.notebook(page)
+    assert [skeleton(row) for row in module.with_outputs(page, made).splitlines()] == [
+        skeleton(row) for row in page.splitlines()
+    ]
+    assert [cell["source"] for cell in kept["cells"]] == [cell["source"] for cell in made["cells"]]
+    ours, theirs = ([cell.get("outputs", []) for cell in each["cells"]] for each in (made, kept))
+    assert [[sorted(found.get("data", found)) for found in row] for row in ours] == [
+        [sorted(found.get("data", found)) for found in row] for row in theirs
+    ]
+
+
+def test_pages_of_formulas_and_of_the_api_are_current() -> None:
+    """The committed pages are what docs/_generate.py writes (make docs); their commands run as those of all pages."""
+    module = generator()
+    assert module.API_PAGE.read_text(encoding="utf-8") == module.api_reference()
+    assert module.FORMULAS_PAGE.read_text(encoding="utf-8") == module.formulas_reference()
 
 
 def test_reference_of_results_is_current() -> None:
@@ -226,9 +250,13 @@ def test_metrics_page_names_every_metric_and_no_other() -> None:
     """The tables have a row for each metric and each count of the document."""
     named = rows("metrics.md")
     fleet = sim.prepare(sim.load(sim.find("fleet-64-nodes"), ["horizon=1 d", "warmup=0 d"]))
+    service = sim.prepare(sim.load(sim.find("serve-llama3-70b"), ["horizon=1 d"]))
     contents = [
         *documents(),
-        document.plain(document.document(runs.replicate(fleet, 2, processes=1), command="test")),
+        *(
+            document.plain(document.document(runs.replicate(prepared, 2, processes=1), command="test"))
+            for prepared in (fleet, service)
+        ),
     ]
     metrics = {name for content in contents for name in content["metrics"]}
     summary = {name for content in contents for entry in content["metrics"].values() for name in entry}

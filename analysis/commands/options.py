@@ -28,6 +28,13 @@ def complete_kinds(incomplete: str) -> list[str]:
     return _begins(kinds(), incomplete)
 
 
+def complete_formulas(incomplete: str) -> list[str]:
+    """Return names of questions that a formula answers."""
+    from analysis.formula import formulas
+
+    return _begins(formulas(), incomplete)
+
+
 def complete_clusters(incomplete: str) -> list[str]:
     """Return names of topologies and of scenarios, whose clusters do as well."""
     import sim

@@ -341,7 +341,7 @@ def compare(
         instead_of=base if base in loaded.cannot_run else None,
     )
     text = render(content)
-    complaint = keep.write(text, _resolved(loaded.scenarios), stale=["variant-*.resolved.yaml"])
+    complaint = keep.write(text, variants.resolved_files(loaded.scenarios), stale=["variant-*.resolved.yaml"])
     say(text if as_json else compare_text.format_comparison(content))
     if complaint is not None:
         refuse(complaint)
@@ -375,16 +375,6 @@ def _refuse_others(keep: OutputFolder, scenarios: Mapping[str, Scenario], asked:
         lambda found: found["replications"],
         asked,
     )
-
-
-def _resolved(scenarios: Mapping[str, Scenario]) -> dict[str, str]:
-    """Return the files of the variants, in their order: names of variants may hold what names of files cannot."""
-    from sim import dump
-
-    return {
-        f"variant-{number}.resolved.yaml": dump(scenario.dump())
-        for number, scenario in enumerate(scenarios.values(), start=1)
-    }
 
 
 # The command that shows what a scenario rests on: ettrick explain.

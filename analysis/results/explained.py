@@ -674,12 +674,33 @@ class ServiceLayoutsDocument(Document):
     layouts: list[ServiceLayoutRow] = Field(description="The Pareto set, fastest for the user first.")
 
 
+class FormulaResult(Part):
+    """A number that an equation gives."""
+
+    value: Number = Field(description="In `unit`; null where it is not finite.")
+    unit: Literal["s", "share", "count", "1/d"] = Field(description="Seconds, a share, a number, or of a day.")
+    meaning: str = Field(description="What it is.")
+
+
+class FormulaDocument(Document):
+    """`ettrick formula NAME --json` prints this document."""
+
+    formula: str = Field(description="Name of the question.")
+    question: str = Field(description="In words.")
+    equation: str = Field(description="In the symbols of its source.")
+    inputs: Numbers = Field(description="By option, in SI; null where it is infinite.")
+    results: dict[str, FormulaResult] = Field(description="By name.")
+    assumptions: Texts = Field(description="What has to hold.")
+    reference: str = Field(description="Its source.")
+
+
 DOCUMENTS: dict[str, type[Document]] = {
     **models.DOCUMENTS,
     "explain": ExplainDocument,
     "worth": WorthDocument,
     "layouts": LayoutsDocument,
     "fit": FitDocument,
+    "formula": FormulaDocument,
     "kernels": KernelsDocument,
     "lives": LivesDocument,
     "service_layouts": ServiceLayoutsDocument,

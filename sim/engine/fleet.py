@@ -178,7 +178,7 @@ class Fleet(Queue):
         account = self.tally.account(stream.index, size_class(spec.gpus), spec.tenant, spec.priority, spec.partition)
         job = StreamJob(self.number, spec, stream, account, nodes)
         for info in self.own[stream.index]:
-            self._begin_life(job, info, 0, 0.0)
+            self.begin_life(job, info, 0, 0.0)
         self.number += 1
         self.open += 1
         self.alive[job] = None
@@ -458,7 +458,7 @@ class Fleet(Queue):
         job.epoch += 1
         if job.lives:
             job.alive = stages[0][1] if stages and stages[0][0] == _STARVED else now
-            self.kernel.at(job.alive + job.lives[0][0] - job.lived, Order.FAILURE, self._on_own, (job, job.epoch))
+            self.kernel.at(job.alive + job.lives[0][0] - job.lived, Order.FAILURE, self.on_own, (job, job.epoch))
         end = ready + self._wall(job, spec.ends - job.durable)
         outcome: str = spec.outcome
         if stream.chain is not None:
@@ -688,21 +688,21 @@ class Fleet(Queue):
         self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
         return now + job.flush if saves else now
 
-    def _begin_life(self, job: StreamJob, info: SourceInfo, number: int, since: float) -> None:
+    def begin_life(self, job: StreamJob, info: SourceInfo, number: int, since: float) -> None:
         """Let life `number` of a job and a source begin when the processes of the job have run `since` [s]."""
         law = info.source.law
         assert law is not None
         life = law.ppf_one(Failure(info, job.spec.number, number).mark("life"))
         heappush(job.lives, (since + life, info.index, number, info))
 
-    def _on_own(self, call: Call) -> None:
+    def on_own(self, call: Call) -> None:
         """Let the processes of a job fail; no node does, so it goes on in place."""
         job, epoch = call.argument
         if epoch != job.epoch:
             return
         now = self.kernel.now
         due, _, number, info = heappop(job.lives)
-        self._begin_life(job, info, number + 1, due)
+        self.begin_life(job, info, number + 1, due)
         failure = Failure(info, job.spec.number, number)
         counts = self.failures.counts
         counts.candidates += 1

@@ -265,6 +265,8 @@ class ServicePlan:
         Wait with which a request is still in SLO [s].
     limit
         Time per token of the SLO [s].
+    target
+        Share of requests that have to be in SLO [-].
     rates
         What is asked.
     patience
@@ -302,6 +304,7 @@ class ServicePlan:
     output: float
     slack: float
     limit: float
+    target: float
     rates: Rates
     patience: float
     load: float

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sim.engine.fleet_result import DIRECT, SERVICE_SUMS, size_class
 from sim.engine.kernel import Order
+from sim.engine.lives import SourceInfo
 from sim.engine.stream_job import StreamJob
 from sim.policies.contracts import Bucket
 from sim.scenario.streams import Arrival
@@ -56,7 +57,7 @@ class Gang(StreamJob):
         self.from_busy = 0.0
         """Reading of `Service.busy` up to which it has been charged for being slower [s]."""
         self.stuck_from = math.nan
-        """Reading of `Service.routed` at which it failed, while nobody knows of it."""
+        """Reading of `Service.routed` at which it failed, while that is undetected."""
         self.failed_at = self.flight = self.tpot = self.attained = 0.0
         """When it last failed [s], with how many requests, their time per token [s] and share in SLO."""
 
@@ -78,6 +79,13 @@ class Service:
         """Gangs in the queue."""
         self.slow: dict[Gang, None] = {}
         """Gangs that serve at less than their capacity."""
+        jobs = fleet.jobs
+        self.own = [
+            SourceInfo(source, index, jobs.prepared, jobs.replication, plan.name)
+            for index, source in enumerate(jobs.prepared.sources)
+            if source.of_processes
+        ]
+        """Sources of failures of processes, which strike a gang and no node."""
         self.wanted = plan.replicas
         """Replicas that there should be."""
         self.steps = len(plan.batch) - 1
@@ -88,7 +96,7 @@ class Service:
         self.heads = 0
         """Replicas that serve."""
         self.stuck = 0
-        """Replicas that have failed and still get requests, because nobody knows of it."""
+        """Replicas that have failed and still get requests, because that is undetected."""
         self.held_gpus = 0.0
         """GPUs of the gangs that serve; `fast_gpus` those of slower ones in part."""
         self.fast_gpus = 0.0
@@ -217,6 +225,8 @@ class Service:
     def _submit(self, replicas: int, now: float) -> None:
         """Let one more gang wait for nodes."""
         gang = Gang(self, self.number, replicas, now)
+        for info in self.own:
+            self.fleet.begin_life(gang, info, 0, 0.0)
         self.number += 1
         self.fleet.number += 1
         self.gangs[gang] = None
@@ -234,21 +244,22 @@ class Service:
             gang.epoch += 1
             gang.run_at = now
             self._serve_with(gang, 1.0, now)
+            self._live(gang, now)
             return
         if ready > now:
             stages.append((Bucket.STARVED, ready))
         ready = max(ready, now) + plan.load
         stages.append((Bucket.RESTORE, ready))
-        self._rise(gang, ready + plan.start)
+        self._rise(gang, now, ready + plan.start)
 
     def _resume(self, gang: Gang, now: float) -> None:
         """Let a standby, or the nodes that are left, serve after the interruption."""
         gang.stages.clear()
         gang.is_cold = False
-        self._rise(gang, now + self.plan.interruption)
+        self._rise(gang, now, now + self.plan.interruption)
 
-    def _rise(self, gang: Gang, at: float) -> None:
-        gang.epoch += 1
+    def _rise(self, gang: Gang, now: float, at: float) -> None:
+        gang.stand_still(now)
         gang.stages.append((Bucket.INITIALIZE, at))
         gang.run_at = at
         self.kernel.at(at, Order.PHASE, self._on_up, (gang, gang.epoch))
@@ -259,6 +270,7 @@ class Service:
             return
         now, plan = self.kernel.now, self.plan
         self.fleet.charge(gang, now)
+        self._live(gang, now)
         if gang.lacks:
             self._serve_with(gang, 1 - gang.lacks / gang.nodes, now)
             self._refill(gang, now)
@@ -271,6 +283,13 @@ class Service:
             gang.is_upgrading = False
             self.restarting -= 1
             self._renew(now)
+
+    def _live(self, gang: Gang, now: float) -> None:
+        """Let the processes of a gang run, until one of its own lives ends."""
+        if gang.lives:
+            gang.alive = now
+            due = now + gang.lives[0][0] - gang.lived
+            self.kernel.at(due, Order.FAILURE, self.fleet.on_own, (gang, gang.epoch))
 
     def _on_warm(self, call: Call) -> None:
         gang, epoch = call.argument
@@ -331,6 +350,7 @@ class Service:
         """Let a gang stop serving of which all know before: it takes no more requests, and ends those that it has."""
         if gang.is_serving:
             self._stop_serving(gang, now)
+            gang.stand_still(now)
         gang.run_at = math.inf
         self._forget(gang, now)
 

@@ -409,6 +409,7 @@ def _failing(prepared: Prepared, spec: ServiceSpec, made: Replica) -> Failing:
     rates = {True: 0.0, False: 0.0}
     repairs = 0.0
     for source in prepared.sources:
+        rates[False] += source.rate_of_processes
         if source.part == "job" or not source.effect.stops:
             continue
         mtti, _ = prior([source], share, length, success)
@@ -486,6 +487,7 @@ def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sou
         output=requests.output,
         slack=max(spec.slo.ttft - alone, 0.0),
         limit=spec.slo.tpot,
+        target=spec.slo.attainment,
         rates=rates,
         patience=overload.patience * (1 + overload.retries) if overload is not None and waits else 0.0,
         load=found.failing.weights,

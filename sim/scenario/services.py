@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
+from pydantic_core import core_schema
 
 from sim.scenario.fields import Bandwidth, Count, Duration, Fraction, Model, RuleError, rate_of_whole
 from sim.scenario.model import AnyModel
 from sim.scenario.streams import Profile
 from sim.steps.hardware import Precision
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
 
 RequestRate = Annotated[float, *rate_of_whole("a rate of requests", "is of the whole service", "120 per s", "40 per h")]
 
@@ -155,8 +160,21 @@ class Upgrade(Model):
     batch: Count = Field(1, gt=0, description="Replicas that start anew together.")
 
 
-def _with_use(value: object) -> object:
-    return {"use": value} if isinstance(value, str) else value
+class _OrName:
+    """Annotation of a model with `use`: its name alone stands for the model with nothing else stated."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        def complete(value: object) -> object:
+            return {"use": value} if isinstance(value, str) else value
+
+        return core_schema.no_info_before_validator_function(complete, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        whole = handler(schema)
+        names = handler.resolve_ref_schema(whole)["properties"]["use"]["enum"]
+        return {"anyOf": [{"enum": names}, whole]}
 
 
 class ServiceSpec(Model):
@@ -176,12 +194,12 @@ class ServiceSpec(Model):
     hit: Fraction = Field(0.0, lt=1, description="Share of prompts that a prefix cache holds.")
     demand: Demand = Field(description="What is asked of it.")
     slo: Slo = Field(description="Service level objective.")
-    overload: Annotated[Overload, BeforeValidator(_with_use)] | None = Field(
+    overload: Annotated[Overload, _OrName()] | None = Field(
         None,
         description="What happens to requests beyond capacity: reject, or a queue; without it demand must be below "
         "capacity, and what failures leave no room for is turned away.",
     )
-    failover: Annotated[Failover, BeforeValidator(_with_use)] = Field(
+    failover: Annotated[Failover, _OrName()] = Field(
         default_factory=lambda: Failover.model_validate({}), description="What becomes of requests in flight."
     )
     recovery: ServiceRecovery = Field(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 from itertools import pairwise
@@ -19,11 +20,20 @@ from sim.yamlfile import dump
 from tests.cases import cases
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from sim import PreparedService
 
 HOUR = 3600.0
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_replays() -> Iterator[None]:
+    """Let a replay have a fifth of its requests: shares in SLO are to a per mille then."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importlib.import_module("sim.prepare.services"), "_REPLAYED", 4000)
+        yield
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -317,6 +327,19 @@ def test_a_standby_takes_over_where_no_node_is_lost(tmp_path: Path, use: str, ou
     found = sums_of(result)
     assert found["stops"] > 2
     assert found["wanted"] - found["replicas"] == pytest.approx(out * found["stops"])
+
+
+def test_failures_of_processes_strike_replicas_and_no_node(tmp_path: Path) -> None:
+    """A source of `use: job` stops a replica, which starts in place; no node goes to repair."""
+    source = {"use": "job", "name": "software", "rate": "0.1 per day"}
+    prepared, result = ran_by_events(tmp_path, (), "100 d", Failures=[source])
+    found = sums_of(result)
+    # 100 expected, within what chance allows once in a thousand.
+    assert 67 < found["stops"] < 135
+    assert found["wanted"] - found["replicas"] == pytest.approx(170 * found["stops"], rel=0.02)
+    assert result.cluster[sim.Bucket.REPAIR] == 0
+    service = sim.services_of(sim.examine(prepared.scenario))[0]
+    assert service.failing.restart == pytest.approx(0.1 / 86_400)
 
 
 @cases("use", ["reload", "elastic-experts"])

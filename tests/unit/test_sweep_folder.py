@@ -737,8 +737,8 @@ def moved(path: Path, target: Path) -> LoadedStudy:
 @pytest.mark.parametrize("name", sorted(SIMULATED))
 def test_a_folder_can_be_played_again_anywhere(tmp_path: Path, path: Path, name: str) -> None:
     """Of every shipped scenario: what is in the folder alone gives the same scenarios and the same keys."""
-    vary = {"checkpoint.tiers.0.interval": {"choices": ["20 min", "1 h"]}}
-    loaded = study(tmp_path, vary=vary, scenario=name, set={"horizon": "20 d"}, seed=5)
+    vary = {"horizon": {"choices": ["20 d", "10 d"]}}
+    loaded = study(tmp_path, vary=vary, scenario=name, set={"windows": "5 d"}, seed=5)
     start(path, loaded)
     again = moved(path, tmp_path / "elsewhere")
     assert again.digest == loaded.digest

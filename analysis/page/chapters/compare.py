@@ -358,7 +358,7 @@ _LEAST_SHARE = 5e-5
 
 """A share that rounds to 0.01 %; what is less in all variants is not shown."""
 
-_BESIDE = ("goodput", "tokens_per_day", "cost_per_token", "cost", "interruptions")
+_BESIDE = ("slo_attainment", "goodput", "tokens_per_day", "cost_per_token", "cost", "interruptions")
 
 """Metrics beside the headline of the first table, in its order."""
 

@@ -1,0 +1,592 @@
+"""The public Python API: what commands do, as functions with typed results.
+
+Everything else may change from one release to the next. Modules are imported when a function needs them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import html
+import importlib
+import json
+import shlex
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from analysis.page.model import Report
+    from analysis.results.fitted import FitDocument
+    from analysis.results.models import CompareDocument, Document, RunDocument, SweepDocument
+    from sim import Prepared, Result, Scenario
+
+__all__ = ["Plot", "Results", "compare", "fit", "load", "prepare", "report", "run", "simulate", "sweep"]
+
+DocumentT = TypeVar("DocumentT", bound="Document")
+
+_STATISTICS = ("mean", "mean_low95", "mean_high95", "std", "p05", "p50", "p95")
+
+_SHOWN = 40
+
+"""Rows of a table in a notebook at most."""
+
+
+def load(scenario: str | Path, changes: Mapping[str, Any] | Iterable[str] = ()) -> Scenario:
+    """Read a scenario.
+
+    Parameters
+    ----------
+    scenario : str or Path
+        A file, or the name of one that comes with Ettrick.
+    changes : mapping or iterable of str
+        What to replace, as ``--set`` does: ``{"spares.hot": 4, "horizon": "90 d"}`` or ``["spares.hot=4"]``.
+
+    Returns
+    -------
+    Scenario
+        All that the file says, checked; times [s], sizes [B].
+
+    Raises
+    ------
+    ValueError
+        With one line for each mistake: file, place, rule, nearest valid value.
+    """
+    import sim
+
+    return sim.load(sim.find(str(scenario)), _texts(changes))
+
+
+def prepare(scenario: str | Path | Scenario) -> Prepared:
+    """Work out once what all replications of a scenario share.
+
+    Parameters
+    ----------
+    scenario : str, Path or Scenario
+        As for `load`, or what it returned.
+
+    Returns
+    -------
+    Prepared
+        What `run` and `simulate` take; its ``warnings`` say what a valid scenario costs more than it need.
+
+    Raises
+    ------
+    ValueError
+        If the scenario does not fit together, or a job not into the memory of its GPUs.
+    """
+    import sim
+
+    return sim.prepare(load(scenario) if isinstance(scenario, str | Path) else scenario)
+
+
+def run(prepared: Prepared, replication: int = 0) -> Result:
+    """Simulate one replication.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        From `prepare`.
+    replication : int
+        Which one, from 0 [-]; each can be run alone, and is the same every time.
+
+    Returns
+    -------
+    Result
+        GPU-time by bucket and cause [GPU s], counts of events, and the jobs.
+
+    Raises
+    ------
+    ValueError
+        If more than 10⁸ events are expected.
+    """
+    import sim
+
+    return sim.run(prepared, replication)
+
+
+def simulate(
+    scenario: str | Path | Scenario | Prepared,
+    replications: int | None = None,
+    *,
+    precision: str | None = None,
+    metric: str = "ettr",
+    processes: int = 1,
+) -> Results[RunDocument]:
+    """Simulate a scenario: what ``ettrick run`` finds.
+
+    Parameters
+    ----------
+    scenario : str, Path, Scenario or Prepared
+        As for `load`, or what `load` or `prepare` returned.
+    replications : int, optional
+        How many [-]; 32 if not given, or 8 of streams of jobs.
+    precision : str, optional
+        Replicate until the half-width of the 95 % interval of `metric` is this: ``"0.1pt"`` or ``"2%"``.
+    metric : str
+        What `precision` is about.
+    processes : int
+        Worker processes at most [-]; 0 for one per core. With more than one, a script needs the guard ``if __name__ ==
+        "__main__":``. The numbers do not depend on it.
+
+    Returns
+    -------
+    Results of RunDocument
+        A row for each metric.
+
+    Raises
+    ------
+    ValueError
+        As for `load` and `prepare`, or if `precision` or `metric` makes no sense here.
+
+    References
+    ----------
+    The intervals are explained in :doc:`/explanation/how-sure`.
+    """
+    from analysis import runs
+    from analysis.results.run import document
+    from sim import Prepared, dump
+
+    prepared = scenario if isinstance(scenario, Prepared) else prepare(scenario)
+    count = replications if replications is not None else 8 if prepared.scenario.streams else 32
+    _check_count(count, 1)
+    wanted = runs.Precision.parse(precision) if precision is not None else None
+    found = runs.replicate(prepared, count, precision=wanted, metric=metric, processes=processes)
+    name = "scenario.resolved.yaml"
+    content = document(found, command=f"ettrick run {name} --replications {len(found.rows)}")
+    return _in_memory("run", content, {name: dump(prepared.scenario.dump())})
+
+
+def compare(
+    scenarios: str | Sequence[str],
+    vary: Mapping[str, Sequence[Any]] | Iterable[str] = (),
+    changes: Mapping[str, Any] | Iterable[str] = (),
+    replications: int = 32,
+    *,
+    processes: int = 1,
+) -> Results[CompareDocument]:
+    """Simulate variants on the same failures: what ``ettrick compare`` finds.
+
+    Parameters
+    ----------
+    scenarios : str or sequence of str
+        Files, or names of scenarios that come with Ettrick.
+    vary : mapping or iterable of str
+        Values of each key: ``{"spares.hot": [0, 4, 16]}`` or ``["spares.hot=0,4,16"]``; all combinations are variants.
+    changes : mapping or iterable of str
+        What to replace in all variants, as for `load`.
+    replications : int
+        How many of each variant [-], at least 2.
+    processes : int
+        As for `simulate`.
+
+    Returns
+    -------
+    Results of CompareDocument
+        A row for each variant and metric, with the difference to the first variant and its 95 % interval.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to compare, or fewer than two variants can run.
+    """
+    from analysis import compare as variants
+    from analysis.compare import compare as compare_variants
+
+    _check_count(replications, 2)
+    names = [scenarios] if isinstance(scenarios, str) else [str(name) for name in scenarios]
+    if isinstance(vary, Mapping):
+        vary = [f"{key}={','.join(map(_text, values))}" for key, values in vary.items()]
+    wishes = variants.recipes(names, list(vary), _texts(changes))
+    loaded = variants.load_variants(wishes)
+    ready = variants.prepared(loaded)
+    if len(ready) < 2:
+        raise ValueError("; ".join(f"{name}: cannot run: {line}" for name, line in loaded.cannot_run.items()))
+    found = compare_variants(ready, replications, processes=processes)
+    files = variants.resolved_files(loaded.scenarios)
+    content = variants.compare_document(
+        found,
+        loaded.cannot_run,
+        command=f"ettrick compare {' '.join(files)} --replications {replications}",
+        varied=[text.partition("=")[0].strip() for text in wishes[0].varied],
+        instead_of=wishes[0].name if wishes[0].name in loaded.cannot_run else None,
+    )
+    return _in_memory("compare", content, files)
+
+
+def sweep(
+    study: str | Path,
+    changes: Mapping[str, Any] | Iterable[str] = (),
+    replications: int | None = None,
+    *,
+    out: str | Path | None = None,
+    processes: int = 1,
+) -> Results[SweepDocument]:
+    """Simulate all points of a study and answer its questions: what ``ettrick sweep`` finds.
+
+    Parameters
+    ----------
+    study : str or Path
+        A file, or the name of a study that comes with Ettrick.
+    changes : mapping or iterable of str
+        What to replace in the study, as for `load`.
+    replications : int, optional
+        How many of each point [-]; if not given, what the study says.
+    out : str or Path, optional
+        Folder in which everything is kept; the same call again simulates only what is missing there.
+    processes : int
+        As for `simulate`.
+
+    Returns
+    -------
+    Results of SweepDocument
+        A row for each combination of values and metric.
+
+    Raises
+    ------
+    ValueError
+        With one line for each mistake of the study, or if the folder holds something else.
+    """
+    import sim
+    from analysis.page.chapters.answers import sentences_of
+    from analysis.study import load as studies
+    from analysis.sweep import command
+    from analysis.sweep.workers import Where
+
+    if replications is not None:
+        _check_count(replications, 2)
+    texts = tuple(_texts(changes))
+    loaded = studies.load_study(studies.find_study(str(study)), texts, replications=replications)
+    mistakes = studies.first_look(loaded) or studies.against_metrics(loaded)
+    if mistakes:
+        raise sim.ScenarioError(mistakes)
+    folder = Path(tempfile.mkdtemp(prefix="ettrick-")) if out is None else Path(out)
+    line = ["ettrick", "sweep", str(study), *(word for text in texts for word in ("--set", text))]
+    where = Where("serial") if processes == 1 else Where("process", processes)
+    with contextlib.ExitStack() as stack:
+        if out is None:  # a folder of our own goes away with the results
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        with command.workplace(loaded, where, lambda _done, _total: None, out=folder) as place:
+            content, _ = command.run_sweep(place, shlex.join(line), sentences_of)
+        copy = functools.partial(shutil.copytree, folder, dirs_exist_ok=True)
+        found = Results("sweep", content, copy, folder)
+        weakref.finalize(found, stack.pop_all().close)
+    return found
+
+
+def fit(
+    logs: str | Path | Sequence[str | Path],
+    *,
+    inventory: str | Path = "",
+    nodes: int | None = None,
+    timezone: Sequence[str] = (),
+    kinds: Mapping[str, str] | None = None,
+    name: str = "fitted",
+) -> Results[FitDocument]:
+    """Fit a failure model to operational logs: what ``ettrick fit`` finds.
+
+    Parameters
+    ----------
+    logs : str, Path or sequence
+        Files, plain or gzip.
+    inventory : str or Path
+        CSV of all nodes: ``node, gpus, rack, in_service, out_of_service``.
+    nodes : int, optional
+        How many nodes there are [-], where there is no inventory.
+    timezone : sequence of str
+        Of local times, as ``America/Chicago``; of one file, ``FILE=ZONE``.
+    kinds : mapping, optional
+        What a file is, by file, where it is not recognised.
+    name : str
+        Name of the cluster.
+
+    Returns
+    -------
+    Results of FitDocument
+        A row for each cause: outages per 1000 node-days up and the 95 % interval. `Results.save` writes
+        ``failures.yaml`` and ``scenario.yaml``.
+
+    Raises
+    ------
+    ValueError
+        If a file cannot be read, or no model can be fitted.
+    """
+    from analysis.logs import pipeline
+    from analysis.results.run import provenance
+
+    files = [str(path) for path in ([logs] if isinstance(logs, str | Path) else logs)]
+    request = pipeline.Request(files, str(inventory), list(timezone), dict(kinds or {}), nodes, name=name)
+    found = pipeline.run(request, provenance(shlex.join(["ettrick", "fit", *files])))
+    return _in_memory("fit", found.document, found.files)
+
+
+def report(results: Results[Any] | str | Path, path: str | Path) -> Path:
+    """Write a report of results: what ``ettrick report`` writes.
+
+    Parameters
+    ----------
+    results : Results, str or Path
+        What a function returned, or a folder that `Results.save` or a command with ``--out`` wrote.
+    path : str or Path
+        The report; ends in ``.html``, ``.md`` or ``.pptx``.
+
+    Returns
+    -------
+    Path
+        The report.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds no results, or the ending is none of these.
+    OSError
+        If the file cannot be written.
+    """
+    from analysis.page.build import FORMATS
+
+    target = Path(path)
+    kind = target.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise ValueError(f"{target}: must end in .{', .'.join(list(FORMATS)[:-1])} or .{list(FORMATS)[-1]}")
+    made = results._report() if isinstance(results, Results) else _report_of(Path(results))
+    target.write_bytes(FORMATS[kind](made))
+    return target
+
+
+@dataclass(frozen=True, repr=False)
+class Plot:
+    """A picture of results, a matplotlib figure with a title; a notebook shows it."""
+
+    title: str
+    figure: Any
+
+    def save(self, path: str | Path) -> Path:
+        """Write the picture to a file that ends in ``.svg``, ``.png`` or ``.pdf``, and return its path."""
+        from analysis.page import charts
+
+        target = Path(path)
+        if target.suffix.lower() not in charts.SUFFIXES:
+            raise ValueError(f"{target}: must end in {', '.join(charts.SUFFIXES)}")
+        target.write_bytes(charts.render(self.figure, target.suffix.lower()))
+        return target
+
+    def __repr__(self) -> str:
+        return f"Plot({self.title!r})"
+
+    def _repr_svg_(self) -> str:
+        from analysis.page import charts
+
+        return charts.render(self.figure, ".svg").decode()
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Results(Generic[DocumentT]):
+    """What a function found: a typed document, the same as JSON, as a table, as pictures.
+
+    Attributes
+    ----------
+    kind : str
+        ``run``, ``compare``, ``sweep`` or ``fit``.
+    document : RunDocument, CompareDocument, SweepDocument or FitDocument
+        Frozen, with the keys of :doc:`/reference/json`; times [s], GPU-time [GPU s], shares [-].
+    """
+
+    kind: str
+    document: DocumentT
+    _write: Callable[[Path], object]
+    _folder: Path | None = None
+    _made: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Return the document as JSON: what the command prints with ``--json``."""
+        from analysis.results.run import render
+
+        return render(self.document)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document as plain Python data, as JSON would give it back."""
+        found: dict[str, Any] = json.loads(self.to_json())
+        return found
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return the results as a long table: lists of one length by column.
+
+        A column says which ``job``, ``variant``, axis or ``cause`` a row is of, then ``metric``. Units are those of
+        :doc:`/reference/metrics`: times [s], shares [-]; ``None`` where the data do not support a number.
+        """
+        rows = list(_ROWS[self.kind](self.document))
+        return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+    def to_dataframe(self) -> Any:
+        """Return `to_columns` as a pandas data frame.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError:
+            raise ImportError("to_dataframe needs pandas (pip install pandas); to_columns does not") from None
+        return pandas.DataFrame(self.to_columns())
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the results to a folder, as a command with ``--out`` does, and return its path.
+
+        Raises
+        ------
+        FileExistsError
+            If there is something in the folder, unless it may be overwritten.
+        """
+        target = Path(folder)
+        if target.exists() and not overwrite and any(target.iterdir()):
+            raise FileExistsError(f"{target}: is not empty; choose another folder, or overwrite=True")
+        self._write(target)
+        return target
+
+    def plots(self) -> dict[str, str]:
+        """Return the titles of all pictures of the report, by name."""
+        return {name: picture.title for name, picture in self._report().pictures.items()}
+
+    def plot(self, name: str | None = None) -> Plot:
+        """Return a picture of the report by name; without one, the first.
+
+        Raises
+        ------
+        ValueError
+            If there is no such picture; with the nearest name.
+        """
+        from analysis.page import charts
+        from sim.yamlfile import suggest
+
+        pictures = self._report().pictures
+        chosen = next(iter(pictures), "") if name is None else name
+        if chosen not in pictures:
+            raise ValueError(f"there is no picture '{chosen}'{suggest(chosen, pictures, most=len(pictures))}")
+        return Plot(pictures[chosen].title, charts.draw(pictures[chosen].chart))
+
+    def _report(self) -> Report:
+        if "report" not in self._made:
+            if self._folder is not None:
+                self._made["report"] = _report_of(self._folder)
+            else:
+                with tempfile.TemporaryDirectory(prefix="ettrick-") as passing:
+                    self._write(Path(passing) / self.kind)
+                    self._made["report"] = _report_of(Path(passing) / self.kind)
+        made: Report = self._made["report"]
+        return made
+
+    def __repr__(self) -> str:
+        rows = len(next(iter(self.to_columns().values()), ()))
+        return f"Results(kind={self.kind!r}, rows={rows})"
+
+    def _repr_html_(self) -> str:
+        columns = self.to_columns()
+        heads = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+        rows = list(zip(*columns.values(), strict=True))
+        body = "".join("<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>" for row in rows[:_SHOWN])
+        more = f"<p>{len(rows) - _SHOWN:,} more rows</p>" if len(rows) > _SHOWN else ""
+        return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    return html.escape(text)
+
+
+def _report_of(folder: Path) -> Report:
+    from analysis.page.build import report_of
+    from analysis.page.report_data import ReportError, damage_in_a_line
+
+    try:
+        with damage_in_a_line(folder):
+            return report_of(folder)
+    except ReportError as error:
+        raise ReportError(f"{folder}: {error}") from None
+
+
+def _in_memory(kind: str, content: DocumentT, files: Mapping[str, str]) -> Results[DocumentT]:
+    """Return results whose folder is written when somebody asks for it."""
+
+    def write(folder: Path) -> None:
+        from analysis.results.files import write_folder
+        from analysis.results.run import render
+
+        complaint = write_folder(folder, {**files, f"{kind}.json": render(content) + "\n"})
+        if complaint is not None:
+            raise OSError(f"{folder}: {complaint}")
+
+    return Results(kind, content, write)
+
+
+# Rows of tables.
+
+
+def _statistics(found: Any) -> dict[str, float | None]:
+    low, high = (found and found.mean_ci95) or (None, None)
+    values = (found and found.mean, low, high, *(found and getattr(found, name) for name in _STATISTICS[3:]))
+    return dict(zip(_STATISTICS, values, strict=True))
+
+
+def _run_rows(found: RunDocument) -> Iterator[dict[str, Any]]:
+    for job, metrics in {"": found.metrics, **{name: row.metrics for name, row in found.per_job.items()}}.items():
+        if not job or len(found.per_job) > 1:
+            for name, summary in metrics.items():
+                yield {"job": job, "metric": name, **_statistics(summary)}
+
+
+def _compare_rows(found: CompareDocument) -> Iterator[dict[str, Any]]:
+    for variant, row in found.variants.items():
+        for name, summary in row.metrics.items():
+            apart = row.difference.get(name)
+            low, high = apart.ci95 if apart is not None else (None, None)
+            more = {"difference": apart and apart.mean, "difference_low95": low, "difference_high95": high}
+            yield {"variant": variant, "metric": name, **_statistics(summary), **more}
+
+
+def _sweep_rows(found: SweepDocument) -> Iterator[dict[str, Any]]:
+    for cell in found.cells:
+        for name in found.metrics:
+            yield {**cell.values, "metric": name, **_statistics(cell.metrics.get(name))}
+
+
+def _fit_rows(found: FitDocument) -> Iterator[dict[str, Any]]:
+    for row in found.causes:
+        rate = {"rate": row.rate.value, "rate_low95": row.rate.low, "rate_high95": row.rate.high}
+        yield {"cause": row.name, "fault": row.fault, "events": row.events, **rate, "method": row.method}
+
+
+_ROWS: dict[str, Callable[[Any], Iterator[dict[str, Any]]]] = {
+    "run": _run_rows,
+    "compare": _compare_rows,
+    "sweep": _sweep_rows,
+    "fit": _fit_rows,
+}
+
+
+# Arguments.
+
+
+def _texts(changes: Mapping[str, Any] | Iterable[str]) -> list[str]:
+    """Return changes as ``--set`` takes them."""
+    if isinstance(changes, str):
+        raise TypeError(f"changes: a mapping or a list of texts, such as [{changes!r}], not one text")
+    if isinstance(changes, Mapping):
+        return [f"{key}={_text(value)}" for key, value in changes.items()]
+    return list(changes)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _check_count(count: int, least: int) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or count < least:
+        raise ValueError(f"replications: must be a whole number from {least}, got {count!r}")

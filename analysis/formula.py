@@ -1,0 +1,496 @@
+"""Questions that fit on paper: an equation of `sim.formulas`, amounts as a scenario has them, an answer with units."""
+
+from __future__ import annotations
+
+import functools
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from analysis.amounts import percent_text, scaled_form, short_text, time_text
+from analysis.results.explained import FormulaDocument, FormulaResult
+from analysis.results.models import FORMAT
+from sim import units, yamlfile
+from sim.formulas import arrays, goodput, nodes, queues
+from sim.units import DAY, YEAR, UnitError
+from sim.yamlfile import suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sim.formulas.arrays import FloatArray
+
+
+class Kind(NamedTuple):
+    """What kind of amount an option takes: how it is read, what is possible, and what to show who wrote another."""
+
+    words: str
+    read: Callable[[str], float]
+    least: float = 0.0
+    most: float = math.inf
+    is_open: bool = False
+
+    def of(self, text: str) -> float:
+        """Return the amount [SI]; raise a UnitError that is one rule."""
+        value = self.read(text)
+        if not math.isfinite(value):
+            raise UnitError("must be finite")
+        if value < self.least or value > self.most or (self.is_open and value in (self.least, self.most)):
+            if self.most < math.inf:
+                raise UnitError(f"must be above {self.least:g} and below {self.most:g}, got '{text}'")
+            raise UnitError(f"must be {'above' if self.is_open else 'at least'} {self.least:g}, got '{text}'")
+        return value
+
+
+def _mtbf(text: str) -> float:
+    """Return a mean time between failures [s], also of a rate."""
+    if not ("per" in text.split() or "/" in text or text.endswith("FIT")):
+        return _time(text)
+    rate = units.parse_rate(text).per_second
+    return 1.0 / rate if rate > 0 else math.inf
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UnitError(f"{text!r} is not a number") from None
+
+
+def _time(text: str) -> float:
+    return units.parse(0 if text == "0" else text, units.DURATION)  # nothing needs no unit
+
+
+def _share(text: str) -> float:
+    return units.parse(text, units.FRACTION)
+
+
+KINDS = {
+    "mtbf": Kind("time or rate", _mtbf, is_open=True),
+    "time": Kind("time above 0", _time, is_open=True),
+    "span": Kind("time", _time),
+    "parts": Kind("whole number from 1", units.parse_count, 1),
+    "count": Kind("whole number", units.parse_count),
+    "share": Kind("share", _share, 0.0, 1.0, is_open=True),
+    "factor": Kind("number from 1", _number, 1),
+}
+
+Unit = Literal["s", "share", "count", "1/d"]
+
+
+class Input(NamedTuple):
+    """An amount of a question: its option, its symbol, one of `KINDS`, what it is, and an example.
+
+    Without a default it must be given.
+    """
+
+    name: str
+    symbol: str
+    takes: str
+    meaning: str
+    example: str
+    default: float | None = None
+
+
+class Found(NamedTuple):
+    """A result: its key in the JSON document, what it is, its value [unit], NaN where there is none."""
+
+    name: str
+    meaning: str
+    value: float
+    unit: Unit
+
+
+class Formula(NamedTuple):
+    """A question: in words, its equation, its amounts, what it assumes, and where it is from."""
+
+    question: str
+    equation: str
+    inputs: tuple[Input, ...]
+    assumptions: tuple[str, ...]
+    reference: str
+
+
+@functools.cache
+def formulas() -> dict[str, Formula]:
+    """Return the questions by name."""
+    table: Any = yamlfile.load(Path(__file__).with_suffix(".yaml")).data
+    return {
+        name: Formula(
+            entry["question"],
+            entry["equation"].rstrip(),
+            tuple(Input(key, **{**table["inputs"].get(key, {}), **own}) for key, own in entry["inputs"].items()),
+            tuple(table["assumptions"].get(text, text) for text in entry["assumptions"]),
+            entry["reference"],
+        )
+        for name, entry in table["questions"].items()
+    }
+
+
+class FormulaError(ValueError):
+    """A question that is not known, or an amount that cannot be used: one line."""
+
+
+def answered(name: str, texts: Sequence[str]) -> FormulaDocument:
+    """Return the answer to a question.
+
+    Parameters
+    ----------
+    name
+        One of `formulas`.
+    texts
+        Amounts as on a command line: ``--mtbf``, ``3``, ``h``, or ``--mtbf=3h``; what follows an option is its amount.
+
+    Raises
+    ------
+    FormulaError
+        If there is no such question, or an amount is missing, unknown, given twice, or cannot be used.
+    """
+    formula = known(name)
+    inputs = {entry.name: entry for entry in formula.inputs}
+    given: dict[str, float] = {}
+    for option, text in _amounts(name, texts):
+        entry = inputs.get(option)
+        if entry is None:
+            raise FormulaError(f"formula {name}: has no --{option}{suggest(option, inputs)}")
+        if option in given:
+            raise FormulaError(f"formula {name}: --{option} is given twice")
+        try:
+            given[option] = KINDS[entry.takes].of(text)
+        except UnitError as error:
+            offer = "" if "(" in str(error) or ";" in str(error) else f"; {_such_as(entry)}"
+            raise FormulaError(f"--{option}: {error}{offer}") from None
+    for entry in formula.inputs:
+        if entry.name not in given:
+            if entry.default is None:
+                raise FormulaError(f"formula {name}: --{entry.name} is missing: {entry.meaning}, {_such_as(entry)}")
+            given[entry.name] = entry.default
+    try:
+        results = _ANSWERS[name](**{option.replace("-", "_"): value for option, value in given.items()})
+    except (ValueError, ArithmeticError) as error:
+        raise FormulaError(f"formula {name}: {error}") from None
+    return FormulaDocument(
+        format=FORMAT,
+        formula=name,
+        question=formula.question,
+        equation=formula.equation,
+        inputs={entry.name: given[entry.name] for entry in formula.inputs},
+        results={row.name: FormulaResult(value=row.value, unit=row.unit, meaning=row.meaning) for row in results},
+        assumptions=list(formula.assumptions),
+        reference=formula.reference,
+    )
+
+
+def _such_as(entry: Input) -> str:
+    return f"a {KINDS[entry.takes].words} such as {entry.example}"
+
+
+def known(name: str) -> Formula:
+    """Return a question, or raise a FormulaError with the nearest name."""
+    questions = formulas()
+    if name not in questions:
+        raise FormulaError(f"formula: there is no question '{name}'{suggest(name, questions, most=len(questions))}")
+    return questions[name]
+
+
+def _amounts(name: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return options with their amounts, of which the parts may stand apart."""
+    rows: list[tuple[str, list[str]]] = []
+    for text in texts:
+        if text.startswith("--"):
+            option, sign, amount = text[2:].partition("=")
+            rows.append((option, [amount] if sign else []))
+        elif rows:
+            rows[-1][1].append(text)
+        else:
+            raise FormulaError(f"formula {name}: '{text}' belongs to no option, such as --{known(name).inputs[0].name}")
+    return [(option, " ".join(parts)) for option, parts in rows]
+
+
+# ----------------------------------------
+# As text.
+
+
+def format_formulas() -> str:
+    """Return all questions, a line each."""
+    return "\n".join(line.strip() for line in _columns([(name, row.question) for name, row in formulas().items()]))
+
+
+def format_question(name: str) -> str:
+    """Return what a question needs, and what it rests on."""
+    formula = known(name)
+    rows = []
+    for entry in formula.inputs:
+        default = "" if entry.default is None else f"; {_shown(entry, entry.default)} if not given"
+        rows.append((f"--{entry.name}", entry.symbol, f"{entry.meaning}, such as {entry.example}{default}"))
+    return "\n".join([*_head(formula), *_columns(rows), "", *_foot(formula)])
+
+
+def format_formula(found: FormulaDocument) -> str:
+    """Return the answer to a question."""
+    formula = known(found.formula)
+    rows = [
+        (f"--{entry.name}", entry.symbol, f"{_shown(entry, found.inputs[entry.name])}, {entry.meaning}")
+        for entry in formula.inputs
+    ]
+    results = [(row.meaning, value_text(row)) for row in found.results.values()]
+    return "\n".join([*_head(formula), *_columns(rows), "", *_columns(results), "", *_foot(formula)])
+
+
+def value_text(row: FormulaResult) -> str:
+    """Return a result with its unit."""
+    if row.value is None:
+        return _time_text(None) if row.unit == "s" else "-"
+    if row.unit == "share":
+        # As many digits as tell it from 0 and from 1.
+        rest = min(row.value, 1.0 - row.value)
+        return percent_text(row.value, 2 if rest <= 0 else min(max(2, 1 - math.floor(math.log10(100 * rest))), 10))
+    if row.unit == "s":
+        return _time_text(row.value)
+    return f"{short_text(row.value)} per day" if row.unit == "1/d" else short_text(row.value)
+
+
+def _time_text(seconds: float | None) -> str:
+    # A document has no infinity.
+    if seconds is None or math.isinf(seconds):
+        return "never"
+    return scaled_form(units.DURATION, seconds).brief(seconds)
+
+
+def _shown(entry: Input, value: float | None) -> str:
+    if value is None or entry.takes in ("mtbf", "time", "span"):
+        return _time_text(value)
+    return percent_text(value, 6).rstrip(" %0").rstrip(".") + " %" if entry.takes == "share" else f"{value:,.12g}"
+
+
+def _head(formula: Formula) -> list[str]:
+    return [formula.question, "", *(f"  {line}" for line in formula.equation.splitlines()), ""]
+
+
+def _foot(formula: Formula) -> list[str]:
+    return [*(f"assumes  {text}" for text in formula.assumptions), f"source   {formula.reference}"]
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+# ----------------------------------------
+# The questions, each with what works it out. Amounts are in SI.
+
+
+def _best(write: float, mtti: float, restart: float, downtime: float, drain: float = 0.0) -> tuple[float, float]:
+    """Return the best time between saves [s], and the ETTR with it [-]."""
+    # A free save is best made all the time.
+    interval = max(goodput.optimal_interval(write, mtti), drain, 1e-9 * mtti)
+    return interval, goodput.efficiency(interval, write, mtti, restart, downtime, drain)
+
+
+def _checkpoint_interval(write: float, mtti: float, restart: float, downtime: float) -> list[Found]:
+    rows = []
+    for name, label, rule in (
+        ("young", "Young", goodput.young_interval),
+        ("daly", "Daly", goodput.daly_interval),
+        ("exact", "exact optimum", goodput.optimal_interval),
+    ):
+        interval = rule(write, mtti)
+        ettr = goodput.efficiency(interval, write, mtti, restart, downtime)
+        rows += [Found(name, label, interval, "s"), Found(f"{name}_ettr", f"ETTR at {label}", ettr, "share")]
+    return rows
+
+
+def _async_interval(drain: float, write: float, mtti: float, restart: float, downtime: float) -> list[Found]:
+    interval, ettr = _best(write, mtti, restart, downtime, drain)
+    alone = goodput.optimal_interval(write, mtti)
+    _, blocking = _best(write + drain, mtti, restart, downtime)
+    return [
+        Found("interval", "best time between saves", interval, "s"),
+        Found("ettr", "ETTR with it", ettr, "share"),
+        Found("interval_without_drain", "the best if saves were durable at once", alone, "s"),
+        Found("ettr_blocking", "ETTR if the drain blocked the job too, at its best", blocking, "share"),
+    ]
+
+
+def _mtti(mtbf: float, parts: float, other: float, over: float) -> list[Found]:
+    rate = parts / mtbf + 1.0 / other
+    return [
+        Found("mtti", "mean time to interrupt of the job", 1.0 / rate, "s"),
+        Found("per_day", "interruptions", rate * DAY, "1/d"),
+        Found("none", f"probability of none in {time_text(over)}", math.exp(-rate * over), "share"),
+    ]
+
+
+def _ettr(interval: float, write: float, mtti: float, restart: float, downtime: float, drain: float) -> list[Found]:
+    shares = goodput.expected_shares(interval, write, mtti, restart, downtime, drain)
+    first = goodput.first_order_efficiency(interval, write, mtti, restart + downtime + drain)
+    labels = {"productive": "ETTR, productive", "checkpoint_stall": "blocked in saves", "lost_work": "lost work"}
+    rows = [Found(name, labels.get(name, name), value, "share") for name, value in shares.items()]
+    return [*rows, Found("first_order", "ETTR to the first order", first, "share")]
+
+
+def _two_level(
+    local_write: float, remote_write: float, remote_share: float, mtti: float, restart: float, remote_restart: float,
+    downtime: float,
+) -> list[Found]:  # fmt: skip
+    from scipy.optimize import minimize
+
+    rate, far = 1.0 / mtti, remote_restart or restart
+    classes = (
+        goodput.FailureClass(1.0 - remote_share, downtime, math.exp(-rate * restart), store=0),
+        goodput.FailureClass(remote_share, downtime, math.exp(-rate * far), store=1),
+    )
+
+    def ettr(local: float, remote: float) -> float:
+        stores = (goodput.Store(local, local_write), goodput.Store(remote, remote_write))
+        return arrays.real(goodput.shares_of_classes(rate, classes, stores).productive)
+
+    def cost(at: FloatArray) -> float:
+        # Where one kind of save is not worth it, its interval grows without end.
+        local, remote = np.exp(np.minimum(at, math.log(1e6 * mtti)))
+        return -ettr(float(local), float(remote))
+
+    start = np.log(
+        [
+            goodput.young_interval(local_write, mtti / (1.0 - remote_share)),
+            goodput.young_interval(remote_write, mtti / remote_share),
+        ]
+    )
+    found = minimize(cost, start, method="Nelder-Mead", options={"xatol": 1e-5, "fatol": 1e-12})
+    local, remote = map(math.exp, found.x)
+    alone = goodput.optimal_interval(remote_write, mtti)
+    # All failures go back to the one store, the slower restart of the few included.
+    survival = (1.0 - remote_share) * classes[0].survival + remote_share * classes[1].survival
+    one = goodput.FailureClass(1.0, downtime, survival)
+    single = arrays.real(goodput.shares_of_classes(rate, [one], [goodput.Store(alone, remote_write)]).productive)
+    return [
+        Found("local_interval", "between local saves", local, "s"),
+        Found("remote_interval", "between remote saves", remote, "s"),
+        Found("ettr", "ETTR with both", ettr(local, remote), "share"),
+        Found("remote_alone_interval", "between remote saves without local ones", alone, "s"),
+        Found("remote_alone_ettr", "ETTR with these alone", single, "share"),
+    ]
+
+
+def _mtbf_needed(ettr: float, parts: float, write: float, restart: float, downtime: float) -> list[Found]:
+    from scipy.optimize import brentq
+
+    def short(log_mtti: float) -> float:
+        return _best(write, math.exp(log_mtti), restart, downtime)[1] - ettr
+
+    if write == restart == downtime == 0:
+        raise ValueError("a failure costs nothing without a write, a restart and a downtime: any MTBF does")
+    mtti = math.exp(brentq(short, math.log(1e-6), math.log(1e30), xtol=1e-12))
+    interval, reached = _best(write, mtti, restart, downtime)
+    return [
+        Found("mtbf", "MTBF that each part needs", mtti * parts, "s"),
+        Found("mtti", "MTTI of the job with it", mtti, "s"),
+        Found("interval", "best time between saves with it", interval, "s"),
+        Found("ettr", "ETTR with it", reached, "share"),
+    ]
+
+
+def _spares(needed: float, mtbf: float, repair: float, probability: float, dispersion: float) -> list[Found]:
+    down = nodes.steady_unavailability(mtbf, repair)
+    spares = nodes.spares_needed(int(needed), down, probability, dispersion)
+    correlation = (dispersion - 1.0) / max(needed - 1.0, 1.0)
+    law = nodes.missing_nodes_pmf(int(needed) + spares, down, 1.0 + (needed + spares - 1.0) * correlation)
+    return [
+        Found("spares", "spares", spares, "count"),
+        Found("enough", "probability that they are enough", arrays.enough_probability(law, spares), "share"),
+        Found("unavailability", "share of time for which a node is down", down, "share"),
+        Found("down", "mean number of nodes down", (needed + spares) * down, "count"),
+    ]
+
+
+def _k_of_n(parts: float, needed: float, mtbf: float, repair: float, dispersion: float) -> list[Found]:
+    if needed > parts:
+        raise ValueError(f"--needed {needed:g} is more than --parts {parts:g}")
+    down = nodes.steady_unavailability(mtbf, repair)
+    law, extra = nodes.missing_nodes_pmf(int(parts), down, dispersion), int(parts - needed)
+    enough, short = arrays.enough_probability(law, extra), float(arrays.exceedance(law)[extra])
+    return [
+        Found("available", "share of time with enough", enough, "share"),
+        Found("short_per_year", "time without enough in a year", short * YEAR, "s"),
+        Found("missing", "mean number missing", arrays.expected_shortfall(law, extra), "count"),
+        Found("unavailability", "share of time for which a part is down", down, "share"),
+    ]
+
+
+def _n_plus_k(groups: float, size: float, mtbf: float, repair: float, reload: float, probability: float) -> list[Found]:
+    # A group is up while all of its nodes are, and its pause after a failure is over.
+    alone = 1.0 - (1.0 - nodes.steady_unavailability(mtbf, repair)) ** size * math.exp(-size * reload / mtbf)
+    extra = nodes.spares_needed(int(groups), alone, probability)
+    rows = [
+        Found("extra", "groups beyond those needed, k", extra, "count"),
+        Found("unavailability", "share of time for which a group is down", alone, "share"),
+    ]
+    for k in range(max(extra - 1, 0), extra + 1):
+        enough = arrays.enough_probability(nodes.missing_nodes_pmf(int(groups) + k, alone), k)
+        rows.append(
+            Found("enough" if k == extra else "enough_with_one_less", f"probability with k = {k}", enough, "share")
+        )
+    return rows
+
+
+def _shortage(needed: float, spares: float, mtbf: float, repair: float, downtime: float) -> list[Found]:
+    found = nodes.starvation(mtbf, repair, int(needed), int(spares), downtime=downtime)
+    return [
+        Found("share", "share of time in which the job waits for nodes", found.share, "share"),
+        Found("per_year", "that is, of a year", found.share * YEAR, "s"),
+        Found("no_spare", "probability that a failure of the running job finds no spare", found.probability, "share"),
+        Found("wait", "mean wait of a failure, those without one included", found.wait, "s"),
+    ]
+
+
+def _pool_empty(parts: float, mtbf: float, repair: float, spares: float) -> list[Found]:
+    offered = parts / mtbf * repair
+    return [
+        Found("empty", "probability that no spare is left", queues.pool_empty(offered, int(spares)), "share"),
+        Found("offered", "mean number in repair", offered, "count"),
+        Found("per_day", "nodes lost", parts / mtbf * DAY, "1/d"),
+    ]
+
+
+def _rate_interval(events: float, time: float, parts: float) -> list[Found]:
+    from analysis.logs.estimate import rate
+
+    exposure = time * parts
+    found = rate(events, exposure)
+    rows = [
+        Found(f"rate{end}", f"events of a part{words}", value * DAY, "1/d")
+        for end, words, value in (("", "", found.value), ("_low", ", low", found.low), ("_high", ", high", found.high))
+    ]
+    return rows + [
+        Found(f"mtbf{end}", f"MTBF of a part{words}", 1.0 / value if value > 0 else math.inf, "s")
+        for end, words, value in (("", "", found.value), ("_low", ", low", found.high), ("_high", ", high", found.low))
+    ]
+
+
+def _gang_saturation(slots: float, small: float) -> list[Found]:
+    rate, occupancy = queues.gang_saturation(int(slots), small)
+    return [
+        Found("occupancy", "share of slots in use at saturation", occupancy, "share"),
+        Found("rate", "jobs that arrive in a mean run time, at most", rate, "count"),
+    ]
+
+
+_ANSWERS: dict[str, Callable[..., list[Found]]] = {
+    "checkpoint-interval": _checkpoint_interval,
+    "async-interval": _async_interval,
+    "mtti": _mtti,
+    "ettr": _ettr,
+    "two-level": _two_level,
+    "mtbf-needed": _mtbf_needed,
+    "spares": _spares,
+    "k-of-n": _k_of_n,
+    "n-plus-k": _n_plus_k,
+    "shortage": _shortage,
+    "pool-empty": _pool_empty,
+    "rate-interval": _rate_interval,
+    "gang-saturation": _gang_saturation,
+}
