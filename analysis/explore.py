@@ -296,7 +296,6 @@ class Explorer:
             "shares": _shown(formula.shares),
             "facts": f"MTTI {time_text(job.mtti)}, detection {time_text(job.detection_mean)} on average.",
             "command": setting.command,
-            "moved": bool(setting.values),
         }
 
     def simulate(self, query: Mapping[str, str], check: Callable[[], None]) -> dict[str, Any]:
@@ -471,8 +470,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return self._send(explorer.report(query), "text/html")
         except StaleError:
             return self._send('{"stale": true}', "application/json")
-        except (sim.ScenarioError, sim.PathError, sim.WorkError, ExploreError, ValueError, IndexError) as error:
-            line = str(error).splitlines()[0] if str(error) else "no such setting"
+        except ValueError as error:  # a setting that cannot be, or no setting
+            line = str(error).splitlines()[0]
             return self._send(json.dumps({"error": line}), "application/json", status=HTTPStatus.UNPROCESSABLE_ENTITY)
         return self._send("404: no such page", status=HTTPStatus.NOT_FOUND)
 
