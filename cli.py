@@ -207,6 +207,10 @@ def layouts(
             "the memory, as check accepts it.",
         ),
     ] = False,
+    csv: Annotated[
+        Path | None,
+        typer.Option("--csv", metavar="FILE", help="Of a service: also write the layouts shown to this file."),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -216,8 +220,10 @@ def layouts(
     from analysis.services import SORTS
 
     if described.services and not described.jobs:
-        _service_layouts(described, job, sort or "gpu", top, as_json=as_json)
+        _service_layouts(described, job, sort or "gpu", top, csv, as_json=as_json)
         return
+    if csv is not None:
+        refuse("--csv: is for layouts of services")
     if sort in SORTS:
         refuse(f"--sort {sort}: is for layouts of services")
     ranked: Literal["goodput", "step"] | None = None if sort is None else "step" if sort == "step" else "goodput"
@@ -240,11 +246,13 @@ def layouts(
     say(render(content) if as_json else format_layouts(content))
 
 
-def _service_layouts(described: Any, name: str | None, sort: str, top: int, *, as_json: bool) -> None:
+def _service_layouts(
+    described: Any, name: str | None, sort: str, top: int, file: Path | None, *, as_json: bool
+) -> None:
     """Print the layouts of a service."""
     import sim
     from analysis.results.run import render
-    from analysis.services import SORTS, describe_service_layouts, format_service_layouts
+    from analysis.services import SORTS, describe_service_layouts, format_service_layouts, service_layouts_csv
     from sim.yamlfile import suggest
 
     if sort not in SORTS:
@@ -260,6 +268,8 @@ def _service_layouts(described: Any, name: str | None, sort: str, top: int, *, a
     if not content.layouts:
         typer.echo("no layout fits", err=True)
         raise typer.Exit(NO)
+    if file is not None:
+        write(file, service_layouts_csv(content).encode(), "--csv")
     say(render(content) if as_json else format_service_layouts(content))
 
 

@@ -318,11 +318,15 @@ def fit(
         If a file cannot be read, or no model can be fitted.
     """
     from analysis.logs import pipeline
+    from analysis.logs.tables import LogError
+    from analysis.results.fitted import LivesDocument
     from analysis.results.run import provenance
 
     files = [str(path) for path in ([logs] if isinstance(logs, str | Path) else logs)]
     request = pipeline.Request(files, str(inventory), list(timezone), dict(kinds or {}), nodes, name=name)
     found = pipeline.run(request, provenance(shlex.join(["ettrick", "fit", *files])))
+    if isinstance(found.document, LivesDocument):
+        raise LogError(f"{files[0]}: holds lives of parts; fit them with: ettrick fit")
     return _in_memory("fit", found.document, found.files)
 
 

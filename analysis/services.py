@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
@@ -11,6 +13,7 @@ import numpy as np
 from analysis.amounts import amount_text, empty_table, range_text, text_or_dash
 from analysis.results.explained import (
     ExplainedService,
+    Readers,
     ServiceAmounts,
     ServiceLayoutRow,
     ServiceLayoutsDocument,
@@ -20,13 +23,14 @@ from analysis.results.explained import (
 from analysis.results.models import FORMAT
 from analysis.terminal import Page, console
 from sim.scenario.services import ServingLayout
-from sim.steps.serving import cache_room, decode, power, prefill, time_per_token
+from sim.steps.serving import cache_room, decode, handover, power, prefill, reading_rate, speculated, time_per_token
 from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sim import PreparedService
+    from sim.steps.serving import Pools
 
 Sort = Literal["gpu", "power", "money"]
 
@@ -66,14 +70,16 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
         cache_room_bytes=cache_room(made),
         cache_bytes_per_token=float(made.cache_bytes(requests.context)) / requests.context,
         admission=made.engine.admission,
-        prefill_s=float(prefill(made, requests.input, requests.hit)),
+        readers=None if found.pools is None else _readers(found.pools, found),
+        speculated_tokens=speculated(made.draft, made.accept),
+        prefill_s=float(prefill(found.reader or made, found.asked.input, found.asked.hit)),
         input_tokens=requests.input,
         output_tokens=requests.output,
         tpot_terms_s={
             **{name: float(value) for name, value in terms.items()},
             "prefills": total - sum(map(float, terms.values())),
         },
-        largest=_amounts(found, found.largest, price),
+        largest=_amounts(found, found.fed, price),
         within_slo=_amounts(found, found.within, price),
         at_demand=_amounts(found, found.in_flight, price) if math.isfinite(found.in_flight) else None,
         demand_per_s=found.rate,
@@ -89,6 +95,21 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
     )
 
 
+def _readers(pools: Pools, found: PreparedService) -> Readers:
+    made, asked = pools.readers, found.asked
+    carried = float(pools.reading * reading_rate(made, asked))
+    return Readers(
+        replicas=int(pools.reading),
+        tensor=made.tensor,
+        data=made.data,
+        pipeline=made.pipeline,
+        prompts_per_s=carried,
+        busy=found.rate / carried,
+        balance=carried / (found.spec.replicas * found.unfed),
+        handover_s=float(handover(pools, asked)),
+    )
+
+
 def _sigma(found: PreparedService) -> float:
     """Return the standard deviation of the logarithm of times [-]."""
     sigma = found.replica.constants.sigma
@@ -99,25 +120,42 @@ def _sigma(found: PreparedService) -> float:
 
 def _amounts(found: PreparedService, batch: float, price: float | None) -> ServiceAmounts:
     """Return what a replica does at a batch."""
-    made = found.replica
+    made, output = found.replica, found.requests.output
+    gpus = found.gpus / found.spec.replicas
     time = float(time_per_token(made, batch, found.requests))
-    rate = batch / time / made.gpus
+    rate = batch / time / gpus
     spread = math.exp(_BAND90 * _sigma(found))
-    try:
-        drawn: float | None = float(power(made, batch, found.requests))
-    except ValueError:
-        drawn = None
+    drawn = _drawn(found, batch, batch / (time * output))
+    facility = None if drawn is None or found.host is None else (drawn + found.host) * found.pue
     return ServiceAmounts(
         batch=batch,
         tpot_s=time,
         tpot_s_band90=(time / spread, time * spread),
         tokens_per_gpu_s=rate,
         tokens_per_s_user=1 / time,
-        requests_per_s=rate * made.gpus / found.requests.output,
+        requests_per_s=rate * gpus / output,
         gpu_w=drawn,
         joules_per_million_tokens=None if drawn is None else 1e6 * drawn / rate,
+        facility_joules_per_million_tokens=None if facility is None else 1e6 * facility / rate,
         money_per_million_tokens=None if price is None else 1e6 * price / HOUR / rate,
     )
+
+
+def _drawn(found: PreparedService, batch: float, rate: float) -> float | None:
+    """Return what a GPU draws when a replica serves `rate` requests a second [W], readers of prompts among them."""
+    made, pools = found.replica, found.pools
+    try:
+        drawn = float(power(made, batch, found.requests))
+    except ValueError:
+        return None
+    if pools is None or made.chip.power is None:
+        return drawn
+    # A prefill draws the power of the board; a reader without work the intercept of the law.
+    least = made.constants.power[made.chip.generation][0]
+    busy = min(rate * float(pools.decoding) / float(pools.reading * reading_rate(pools.readers, found.asked)), 1.0)
+    reader = made.chip.power * (least + (1 - least) * busy)
+    readers = found.gpus - found.spec.replicas * made.gpus
+    return drawn + (reader - drawn) * readers / found.gpus
 
 
 def _tail(found: PreparedService) -> ServiceTail:
@@ -167,24 +205,23 @@ def describe_service_layouts(
 
     Of each layout that the GPUs of the service are enough for, batches of powers of the square root of two.
     """
-    gpus = found.spec.replicas * found.replica.gpus
+    gpus = found.gpus
     rows, fitting = [], 0
-    for layout in _layouts(found, gpus):
-        replicas = gpus // layout.gpus
-        other = found.with_layout(layout, replicas)
-        if other.largest < 1:
-            continue
+    for other in _sized(found, gpus):
         fitting += 1
-        share = other.standing().share
-        for batch in {*np.geomspace(1, other.largest, max(2, 1 + round(2 * math.log2(max(other.largest, 2)))))}:
+        share, pools, layout = other.standing().share, other.pools, other.spec.parallelism
+        most = other.fed if pools is not None else other.largest
+        for batch in {*np.geomspace(1, most, max(2, 1 + round(2 * math.log2(max(most, 2)))))}:
             amounts = _amounts(other, float(batch), price)
             rows.append(
                 ServiceLayoutRow(
                     tensor=layout.tensor,
                     data=layout.data,
                     pipeline=layout.pipeline,
-                    replicas=replicas,
-                    is_own=layout == found.spec.parallelism,
+                    replicas=other.spec.replicas,
+                    prefill_replicas=None if pools is None else int(pools.reading),
+                    prefill_gpus=None if pools is None else pools.readers.gpus,
+                    is_own=layout == found.spec.parallelism and other.spec.prefill == found.spec.prefill,
                     is_within_slo=amounts.tpot_s <= found.spec.slo.tpot,
                     amounts=amounts,
                     tokens_per_mw_s=None if amounts.gpu_w is None else amounts.tokens_per_gpu_s / amounts.gpu_w * 1e6,
@@ -211,6 +248,40 @@ def describe_service_layouts(
     )
 
 
+def _sized(found: PreparedService, gpus: int) -> Iterator[PreparedService]:
+    """Yield the service in every layout that fits; one with readers also with others, and without.
+
+    Of readers the layout counts whose GPUs read most prompts while a mean one meets the TTFT of the SLO, and their
+    number is what balances decoders at a batch of the SLO, at half of that and at a quarter.
+    """
+    fitting = [
+        other for each in _layouts(found, gpus) if (other := found.with_layout(each, gpus // each.gpus)).largest >= 1
+    ]
+    yield from fitting
+    if found.pools is None:
+        return
+    asked = found.asked
+
+    def read(one: PreparedService) -> float:
+        alone = float(prefill(one.replica, asked.input, asked.hit)) / one.replica.data
+        return float(reading_rate(one.replica, asked)) / one.replica.gpus if alone < found.spec.slo.ttft else 0.0
+
+    readers = max(fitting, key=read)
+    each = readers.spec.parallelism
+    for other in fitting:
+        decodes = other.with_layout(other.spec.parallelism, 1, (each, 1))
+        for part in (1.0, 0.5, 0.25):
+            batch = part * decodes.unfed_batch
+            if batch < 1:
+                continue
+            rate = batch / float(asked.output * time_per_token(decodes.replica, batch, decodes.requests))
+            ratio = rate / float(reading_rate(readers.replica, asked))
+            count = int(gpus / (other.replica.gpus + ratio * each.gpus))
+            reading = max((gpus - count * other.replica.gpus) // each.gpus, 0)
+            if count and reading:
+                yield found.with_layout(other.spec.parallelism, count, (each, reading))
+
+
 def _layouts(found: PreparedService, gpus: int) -> Iterator[ServingLayout]:
     """Yield layouts of whole nodes or even parts of one; data ranks only where they share experts."""
     each = found.gpus_per_node
@@ -233,6 +304,21 @@ def _yield(row: ServiceLayoutRow, sort: Sort) -> float:
     return row.tokens_per_gpu_s_after_failures
 
 
+def service_layouts_csv(content: ServiceLayoutsDocument) -> str:
+    """Return layouts of a service as CSV, with the names of the document; units are in the names."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    for place, row in enumerate(content.layouts):
+        own = row.model_dump()
+        flat = {**{name: value for name, value in own.items() if name != "amounts"}, **own["amounts"]}
+        low, high = flat.pop("tpot_s_band90")
+        flat |= {"tpot_s_low": low, "tpot_s_high": high}
+        if not place:
+            out.writerow(flat)
+        out.writerow(flat.values())
+    return text.getvalue()
+
+
 def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None = None) -> str:
     """Return layouts of a service as text for standard output, `width` columns wide (that of the terminal)."""
     page = Page()
@@ -248,7 +334,9 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
         each = row.amounts
         table.add_row(
             f"{row.tensor} x {row.data} x {row.pipeline}{' *' if row.is_own else ''}",
-            f"{row.replicas:,}",
+            f"{row.replicas:,}"
+            if row.prefill_replicas is None
+            else f"{row.replicas:,} + {row.prefill_replicas:,} of {row.prefill_gpus}",
             f"{each.batch:,.0f}",
             f"{each.tpot_s * 1e3:,.1f}{'' if row.is_within_slo else ' +'}",
             range_text(each.tpot_s_band90, lambda end: f"{1e3 * end:,.0f}"),
@@ -260,5 +348,8 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
         )
     out.print()
     out.print(table)
-    out.print("  * the scenario's own layout; + beyond the TPOT of the SLO", highlight=False)
+    text = "  * the scenario's own layout; + beyond the TPOT of the SLO"
+    if any(row.prefill_replicas is not None for row in content.layouts):
+        text += "; n + m of g: m prefill replicas of g GPUs"
+    out.print(text, highlight=False)
     return page.text().rstrip()

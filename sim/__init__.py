@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         added,
     )
     from sim.engine.prepared import Prepared, PreparedJob, ServicePlan
-    from sim.engine.requests import RequestError
+    from sim.engine.requests import Request, RequestError, replay
     from sim.engine.result import Attempt, JobResult, Ratio, Result, Span, Timeline
     from sim.input.scenario import Scenario, schema
     from sim.layouts import Candidate, LayoutSearch, NoLayoutError
@@ -73,7 +73,7 @@ import_on_use(
         "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS LEVELS OUTCOMES"
         " PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added",
         "engine.prepared": "Prepared PreparedJob ServicePlan",
-        "engine.requests": "RequestError",
+        "engine.requests": "Request RequestError replay",
         "engine.result": "Attempt JobResult Ratio Result Span Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"
         " parse shipped template",

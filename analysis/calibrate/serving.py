@@ -19,9 +19,12 @@ from analysis.calibrate.rows import default_folder
 from analysis.terminal import console
 from sim import catalog
 from sim.steps.serving import (
+    Pools,
     Replica,
     Requests,
+    decode,
     largest_batch,
+    pooled_in_flight,
     time_per_token,
     traffic,
 )
@@ -52,6 +55,7 @@ _MODELS = {
     "gpt-oss-120b": "gpt-oss-120b",
     "Qwen3.5-397B-A17B": "qwen3.5-397b-a17b",
     "llama2-70b": "llama2-70b",
+    "mixtral-8x7b": "mixtral-8x7b",
 }
 _ENGINES = {"trtllm": "trt-llm", "vllm": "vllm", "sglang": "sglang"}
 _PRECISIONS: Mapping[str, Precision] = {"": "bf16", "bf16": "bf16", "fp8": "fp8", "fp4": "nvfp4"}
@@ -89,18 +93,7 @@ def read(path: Path) -> tuple[list[Rows], Counter[str]]:
             groups[key].append(row)
     found = []
     for (model, gpu, precision, engine, gpus, own_), rows in groups.items():
-        weights = _PRECISIONS[precision]
-        replica = Replica(
-            catalog.models()[_MODELS[model]],
-            catalog.accelerators()[gpu.lower()],
-            catalog.engines()[_ENGINES[engine]],
-            catalog.serving_constants(),
-            weights,
-            _cache(engine, weights),
-            tensor=int(gpus) // int(own_),
-            data=int(own_),
-            domain=72 if gpu.startswith("GB") else 8,
-        )
+        replica = _replica(model, gpu, engine, _PRECISIONS[precision], int(gpus) // int(own_), int(own_))
         scale = np.array([_FILLED if row["source"] == "inferencex" else 1.0 for row in rows])
         group = Rows(
             f"{model} {gpu} {precision or 'bf16'} {engine}",
@@ -122,6 +115,21 @@ def kinds(groups: Iterable[Rows]) -> tuple[list[Rows], list[Rows]]:
         group for group in groups if group.replica.shape.experts is None and group.replica.engine.title != "SGLang"
     ]
     return dense, [group for group in groups if group.replica.shape.experts is not None]
+
+
+def _replica(model: str, gpu: str, engine: str, weights: Precision, tensor: int, data: int = 1) -> Replica:
+    """Return a replica by the names of the tables."""
+    return Replica(
+        catalog.models()[_MODELS[model]],
+        catalog.accelerators()[gpu.lower()],
+        catalog.engines()[_ENGINES[engine]],
+        catalog.serving_constants(),
+        weights,
+        _cache(engine, weights),
+        tensor=tensor,
+        data=data,
+        domain=72 if gpu.startswith("GB") else 8,
+    )
 
 
 def _reason(row: Record) -> str:
@@ -284,15 +292,7 @@ def offline(data: Path, numbers: Mapping[Key, float]) -> dict[str, Array]:
             or "PP" in row["layout"].replace("PP1", "")
         ):
             continue
-        replica = Replica(
-            catalog.models()[_MODELS[row["model"]]],
-            chip,
-            catalog.engines()["trt-llm"],
-            catalog.serving_constants(),
-            precision,
-            _cache("trtllm", precision),
-            tensor=int(row["gpus"]),
-        )
+        replica = _replica(row["model"], row["gpu"], "trtllm", precision, int(row["gpus"]))
         replica = with_numbers(replica, numbers)
         requests = Requests(float(row["isl"]), float(row["osl"]))
         batch = largest_batch(replica, requests)
@@ -301,6 +301,113 @@ def offline(data: Path, numbers: Mapping[Key, float]) -> dict[str, Array]:
         rate = batch / float(time_per_token(replica, batch, requests))
         found[row["model"]].append(rate / float(row["output_tokens_per_s"]) - 1)
     return {name: np.array(values) for name, values in found.items()}
+
+
+def disaggregated(data: Path) -> tuple[Array, int]:
+    """Return the errors of times per token with prompts read elsewhere, by the catalog [-], and the rows not used.
+
+    No row of them is fitted. Where a row does not say how many workers there are, nothing is known of the batch.
+    """
+    found, rows = [], _records(data / "served_disagg.csv")
+    for row in rows:
+        if row["suspect"] == "1" or not row["decode_num_workers"] or not row["concurrency"]:
+            continue
+        sides = []
+        for side in ("prefill", "decode"):
+            ranks = int(row[f"{side}_tp_size"]), int(row[f"{side}_attention_dp_size"])
+            sides.append(_replica(row["model"], row["gpu"], row["backend"], _PRECISIONS[row["precision"]], *ranks))
+        pools = Pools(sides[0], sides[1], float(row["prefill_num_workers"]), float(row["decode_num_workers"]))
+        filled = _FILLED if row["source"] == "inferencex" else 1.0
+        requests = Requests(float(row["isl"]) * filled, float(row["osl"]) * filled)
+        batch = pooled_in_flight(pools, requests, float(row["concurrency"]))
+        found.append(float(decode(pools.decoders, batch, requests.context).total) / float(row["tpot_ms"]) * 1e3 - 1)
+    return np.array(found), len(rows) - len(found)
+
+
+class Measured(NamedTuple):
+    """A system of MLPerf Inference: a replica as we think that it ran, and its tokens a second by scenario."""
+
+    accelerator: str
+    release: str
+    model: str
+    replica: Replica
+    requests: Requests
+    replicas: float
+    tokens_per_s: dict[str, float]
+    tpot_s: dict[str, float]
+
+
+_MLPERF = {"H100-SXM-80GB": "H100", "H200-SXM-141GB": "H200", "B200-SXM-180GB": "B200"}
+
+_QUESTION = 294.0
+"""Mean tokens of a prompt of MLPerf's chat models; not in its logs: assumed [-]."""
+
+
+def mlperf(data: Path) -> list[Measured]:
+    """Return systems of one node whose GPUs are fitted; runs that are in the table twice count once.
+
+    How replicas were laid out is not in the table: the tensor ranks are those with most tokens a second offline.
+    """
+    systems: dict[tuple[str, ...], dict[str, Record]] = defaultdict(dict)
+    for row in _records(data / "mlperf_inference_llm.csv"):
+        model = row["model"].removesuffix("-99.9").removesuffix("-99")
+        if row["accelerator"] in _MLPERF and row["nodes"] == "1" and model in _MODELS and row["tokens_per_s"]:
+            key = (row["release"], row["submitter"], row["system"], row["accelerator"], model)
+            systems[key].setdefault(row["scenario"], row)
+    found = []
+    for (release, _, _, accelerator, model), rows in systems.items():
+        if "Offline" not in rows:
+            continue
+        offline_row, gpu = rows["Offline"], _MLPERF[accelerator]
+        rates = {scenario: float(row["tokens_per_s"]) for scenario, row in rows.items()}
+        requests = Requests(_QUESTION, rates["Offline"] / float(offline_row["samples_per_s"]))
+        gpus = int(offline_row["accelerators"])
+        weights: Precision = "nvfp4" if gpu == "B200" else "fp8"
+        sizes = [_replica(model, gpu, "trtllm", weights, ranks) for ranks in (1, 2, 4, 8) if ranks <= gpus]
+        best = max(
+            (each for each in sizes if largest_batch(each, requests) >= 1), key=lambda each: _most(each, requests)
+        )
+        times = {scenario: float(row["tpot_mean_s"]) for scenario, row in rows.items() if row["tpot_mean_s"]}
+        found.append(Measured(gpu, release, model, best, requests, gpus / best.gpus, rates, times))
+    return found
+
+
+def _most(replica: Replica, requests: Requests) -> float:
+    """Return the output tokens a second of a GPU at the largest batch [1/s]."""
+    batch = largest_batch(replica, requests)
+    return batch / float(time_per_token(replica, batch, requests)) / replica.gpus
+
+
+def mlperf_errors(systems: Iterable[Measured]) -> Array:
+    """Return the errors of offline throughput; the stacks of these systems are tuned, and newer by release [-]."""
+    return np.array(
+        [
+            _most(each.replica, each.requests) * each.replica.gpus * each.replicas / each.tokens_per_s["Offline"] - 1
+            for each in systems
+        ]
+    )
+
+
+def node_powers(data: Path) -> Array:
+    """Return the errors of metered power of a node of eight H200, at its throughput [-]; power limits aside."""
+    found = []
+    chip = catalog.accelerators()["h200"]
+    assert chip.node is not None
+    assert chip.power is not None
+    for row in _records(data / "mlperf_inference_power.csv"):
+        model = row["model"].removesuffix("-99")
+        if model not in _MODELS:
+            continue
+        replica = _replica(model, "H200", "trtllm", "fp8", 1)
+        requests = Requests(_QUESTION, _QUESTION)
+        batch = largest_batch(replica, requests)
+        moved, done = traffic(replica, batch, requests)
+        seconds = batch * int(row["accelerators"]) / float(row["tokens_per_s"])
+        a, b, c = replica.constants.power[chip.generation]
+        share = a + b * moved / seconds / chip.memory_bandwidth + c * done / seconds / chip.peak["fp8"]
+        drawn = chip.node.idle + chip.node.gpus * chip.power * (min(float(share), 1.0) - 0.1)
+        found.append(drawn / float(row["mean_node_W"]) - 1)
+    return np.array(found)
 
 
 def _records(path: Path) -> list[Record]:
@@ -379,9 +486,16 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
     unseen = left_out(dense, lambda group: group.name, _DENSE, {})
     unmet = left_out(experts, lambda group: group.family, _EXPERTS, numbers)
     throughput = offline(data, everything)
+    apart, unknown = disaggregated(data)
+    out.print(f"disaggregated, not used: {unknown} rows: they do not say how many workers there are")
     table = empty_table("not shown to the fit", "rows", "mean error", "bias", "worst")
     for name, found in (*unseen.items(), *unmet.items()):
         table.add_row(name, *error_cells(found))
+    systems = mlperf(data)
+    for kind in sorted({(each.model, each.accelerator, each.release) for each in systems}):
+        same = [each for each in systems if (each.model, each.accelerator, each.release) == kind]
+        table.add_row(f"MLPerf {' '.join(kind)}, offline tokens/s", *error_cells(mlperf_errors(same)))
+    table.add_row("power of a node, limited", *error_cells(node_powers(data)))
     for name, found in throughput.items():
         table.add_row(f"{name}, offline tokens/s", *error_cells(found))
     out.print(table)
@@ -391,6 +505,7 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
         ("TPOT, experts, fitted", errors(experts, everything), 0.25),
         ("TPOT, experts, worst model left out", max(unmet.values(), key=mape), 0.35),
         ("offline tokens/s, TensorRT-LLM", np.concatenate(list(throughput.values())), 0.15),
+        ("TPOT, disaggregated, not fitted", apart, 0.30),
         ("power of GPUs, fitted", np.concatenate(list(drawn.values())), 0.09),
     ]
     table = empty_table("mean error", "ours", "asked", "result")

@@ -178,9 +178,6 @@ def read_nvrx(log: Log) -> None:
                     log.tables.phases.append(Phase(job, cycle, phase, begin, end, file=log.file, line=line))
 
 
-_OFFSET = re.compile(r"Z$|[+-]\d\d:?\d\d$")
-
-
 def read_cycles(log: Log) -> None:
     """Read cycle_info of ft_launcher: which nodes ran between two restarts of one job."""
     for line, entry in log.documents():

@@ -434,6 +434,9 @@ class ServiceAmounts(Part):
     requests_per_s: Real = Field(description="Of a replica [1/s].")
     gpu_w: Number = Field(description="What a GPU draws [W]; null where not known.")
     joules_per_million_tokens: Number = Field(description="Of the GPUs [J]; null where power is not known.")
+    facility_joules_per_million_tokens: Number = Field(
+        None, description="With hosts and PUE [J]; null where the power of a node is not known."
+    )
     money_per_million_tokens: Number = Field(description="At the price of a GPU-hour; null without one.")
 
 
@@ -459,6 +462,19 @@ class SpareRow(Part):
     served_share: Real = Field(description="Share of requests that find capacity within the SLO.")
 
 
+class Readers(Part):
+    """Replicas that read the prompts of a service."""
+
+    replicas: Count = Field(description="How many.")
+    tensor: Count = Field(description="Ranks that share the attention of a sequence.")
+    data: Count = Field(description="Ranks with sequences of their own.")
+    pipeline: Count = Field(description="Stages.")
+    prompts_per_s: Real = Field(description="What they read together [1/s].")
+    busy: Real = Field(description="Stated demand over that.")
+    balance: Real = Field(description="What they read over what decoders carry within the TPOT of the SLO; 1 is even.")
+    handover_s: Real = Field(description="Until keys and values of a mean prompt have passed to a decoder [s].")
+
+
 class ExplainedService(Part):
     """A service."""
 
@@ -476,6 +492,8 @@ class ExplainedService(Part):
     cache_room_bytes: Real = Field(description="For keys and values, of a GPU [B].")
     cache_bytes_per_token: Real = Field(description="Of a GPU [B].")
     admission: str = Field(description="on-demand or reserve.")
+    readers: Readers | None = Field(None, description="Replicas that read prompts; null where all do.")
+    speculated_tokens: Real = Field(1.0, description="Tokens of a step, by speculative decoding.")
     prefill_s: Real = Field(description="Of a mean prompt [s].")
     input_tokens: Real = Field(description="Of a mean request.")
     output_tokens: Real = Field(description="Of a mean request.")
@@ -654,6 +672,8 @@ class ServiceLayoutRow(Part):
     data: Count = Field(description="Ranks with sequences of their own.")
     pipeline: Count = Field(description="Stages.")
     replicas: Count = Field(description="That the GPUs of the service are enough for.")
+    prefill_replicas: Count | None = Field(None, description="Further replicas that read prompts; null without.")
+    prefill_gpus: Count | None = Field(None, description="GPUs of one of them.")
     is_own: bool = Field(description="Whether the layout is the scenario's own.")
     is_within_slo: bool = Field(description="Whether the mean TPOT is within the SLO.")
     amounts: ServiceAmounts = Field(description="What a replica does.")

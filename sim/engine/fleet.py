@@ -186,8 +186,8 @@ class Fleet(Queue):
 
     def _enqueue(self, job: StreamJob, now: float) -> None:
         """Let a job wait for nodes; it has waited since it was `queued`."""
-        if job.spec.limit == job.spec.work:
-            job.limit = self._left(job)
+        if job.is_exact and job.durable > 0:
+            job.limit = min(self._left(job), self._longest(job))
         self.enqueue(job, now)
 
     def enqueue(self, job: StreamJob, now: float) -> None:
@@ -473,11 +473,16 @@ class Fleet(Queue):
             self.kernel.at(end, Order.PHASE, self._on_end, (job, job.epoch, outcome))
 
     def _kill(self, job: StreamJob) -> float:
-        """Return when a job is killed at its limit [s]; one that is exact has room for all delays."""
-        scheduler, limit = self.scheduler, job.spec.limit
-        if scheduler.at_limit != "kill" or limit == job.spec.work or job.stream.chain is not None:
+        """Return when a job is killed at its limit [s]; an exact one has room for all delays that its partition has."""
+        if self.scheduler.at_limit != "kill" or job.stream.chain is not None:
             return math.inf
-        return job.began + limit + scheduler.overtime
+        return job.began + (self._longest(job) if job.is_exact else job.spec.limit) + self.scheduler.overtime
+
+    def _longest(self, job: StreamJob) -> float:
+        """Return how long a job may run, by its partition and its chain [s]."""
+        chain, partitions = job.stream.chain, self.jobs.prepared.partitions
+        longest = partitions[job.partition].limit if partitions else None
+        return min(longest or math.inf, math.inf if chain is None else chain.limit)
 
     def _wall(self, job: StreamJob, work: float) -> float:
         """Return how long a job runs for some work, saves between included [s]; it is over before the last save."""

@@ -46,7 +46,7 @@ ROOTS = ("drain", "demand", "reclaim", "limit")
 """Root causes behind `NO_FAILURE` and the failure sources: a node is drained, a job of a higher class arrived, a tenant
 takes back what it lent, the time limit of a job was over."""
 
-IDLE = ("no_queue", "too_few", "wrong_places", "reservation", "claim", "quota", "drain")
+IDLE = ("no_queue", "too_few", "wrong_places", "reservation", "claim", "quota", "drain", "exempt")
 """Why healthy GPUs are `unallocated`: the causes of that bucket."""
 
 DIRECT, PREEMPTION = 0, 1

@@ -194,6 +194,8 @@ class PreparedStream:
         Where it is not, all are submitted at 0 and there is no end of them.
     chain
         Limit and notice of work that is done in several runs.
+    exact
+        Whether the limit of a job is what it takes, whatever delays it.
     gpus
         Sizes of its jobs and how likely each is [-]; of a trace, how frequent.
     rate
@@ -212,6 +214,7 @@ class PreparedStream:
     detection: float = 0.0
     pending: int = 0
     chain: Chain | None = None
+    exact: bool = False
     qos: int = 0
     gpus: Mapping[int, float] = field(default_factory=dict)
     rate: float = 0.0

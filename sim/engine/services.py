@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from sim.engine.kernel import Call
     from sim.engine.prepared import ServicePlan
 
-_PLACE = {name: place for place, name in enumerate(SERVICE_SUMS)}
-
 (
     _SECONDS, _OFFERED, _SERVED, _IN_SLO, _REJECTED, _FAILED, _MOVED, _IN_FLIGHT, _TOKENS_LOST, _RECOMPUTED, _CAPACITY,
     _BELOW, _WAITED, _USER, _REPLICAS, _WANTED, _FULL, _STOPS, _BUSY, _IDLE,

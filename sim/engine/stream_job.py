@@ -64,8 +64,8 @@ class StreamJob(Pending):
 
     __slots__ = (
         "account", "alive", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "flush",
-        "lived", "lives", "notice", "preempted", "queued", "root", "run", "run_at", "save", "saves", "since", "spec",
-        "stages", "stream", "useful", "via", "waited", "why",
+        "is_exact", "lived", "lives", "notice", "preempted", "queued", "root", "run", "run_at", "save", "saves",
+        "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
@@ -104,6 +104,8 @@ class StreamJob(Pending):
         """How long a save stops it [s]."""
         self.flush = self.save + self.saves.drain
         """How long it takes to make its progress durable before it stops [s]."""
+        self.is_exact = stream.exact or spec.limit == spec.work
+        """Whether its limit is what it takes, whatever delays it, and no estimate."""
         self.run = 0.0
         """How long it has held nodes [s]."""
         self.useful = 0.0

@@ -140,12 +140,11 @@ class Claims:
             single = min(((room, domain) for domain, room in domains.items() if room >= nodes), default=None)
             if single is not None:
                 pools = [pool for pool in pools if self.pools[pool].domain == single[1]]
-            elif nodes <= self._widest[job.partition]:
-                if self.keys.need == "required":
-                    return None
-                if now < job.eligible + self.keys.wait:
-                    self._wakes = min(self._wakes, job.eligible + self.keys.wait)
-                    return None
+            elif self.keys.need == "required":
+                return None
+            elif now < job.eligible + self.keys.wait and nodes <= self._widest[job.partition]:
+                self._wakes = min(self._wakes, job.eligible + self.keys.wait)
+                return None
             if single is None:
                 pools = sorted(
                     pools, key=lambda pool: (-domains[self.pools[pool].domain], self.pools[pool].domain, pool)
@@ -216,7 +215,7 @@ class Claims:
         """
         keys = self.keys.preempt
         reclaims = keys.reclaim != "none" and self._has_quota and self._is_within_quota(job)
-        if not reclaims and (keys.who == "none" or not self._could_free(job, now)):
+        if not reclaims and (keys.who == "none" or self._could_free(job, now) > now):
             return []
         domains: list[int | None] = [None]
         if self._packs and keys.victims == "reorder" and self.keys.need == "required":
@@ -242,8 +241,11 @@ class Claims:
                 best = chosen
         return best
 
-    def _could_free(self, job: Pending, now: float) -> bool:
-        """Return whether all candidates of lower classes have enough GPUs; if others will be candidates then, wake."""
+    def _could_free(self, job: Pending, now: float) -> float:
+        """Return since when all candidates of lower classes have enough GPUs; where that is ahead, wake then.
+
+        It is ``now``, infinite for never, or when the next of those who are exempt still are so no longer.
+        """
         own = self._class(job)
         need = job.size - self._count(job) * self.gpus - self.stranded - sum(job.claim.values()) * self.gpus
         until = INF
@@ -255,9 +257,10 @@ class Claims:
                 if group.young:
                     young += group.gpus - group.ready
                     until = min(until, next(iter(group.young)).start + self.keys.preempt.exempt)
-        if ready + young >= need:
-            self._wakes = min(self._wakes, until)
-        return ready >= need
+        if ready + young < need:
+            return INF
+        self._wakes = min(self._wakes, until)
+        return now if ready >= need else until
 
     def _candidates(self, job: Pending, now: float, domain: int | None, *, reclaims: bool) -> Iterator[Pending]:
         """Yield whom a job may stop, the first to go first."""

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from sim.policies.queue import Lane, Pending, Place, Pool
     from sim.policies.scheduler import Scheduler
 
+_TOO_FEW = ("too_few", "exempt")
+"""Reasons of idle nodes that a reservation takes the place of, once it keeps a job from them."""
+
 
 class Planner(Claims):
     """The state of the scheduler of one cluster.
@@ -269,7 +272,7 @@ class Planner(Claims):
                     lanes.remove(lane)
                 continue
             if self._why == "no_queue":
-                self._why = self._blocked_by(job, admitted)
+                self._why = self._blocked_by(job, now, admitted)
             self._heads.append(job)
             if admitted or job.victims or job.claim:
                 self.held[job.tenant] += self._more(job)
@@ -359,8 +362,8 @@ class Planner(Claims):
                     refused.clear()  # the node that it has may have room for others
                 continue
             if self._why == "no_queue":
-                self._why = self._blocked_by(job, admitted)
-            elif was_blocked and self._why == "too_few" and admitted and self._count(job) >= max(job.nodes, 1):
+                self._why = self._blocked_by(job, now, admitted)
+            elif was_blocked and self._why in _TOO_FEW and admitted and self._count(job) >= max(job.nodes, 1):
                 self._why = "reservation"
             self._tail = job.entry
             reserves = admitted and self._left[job.partition] > 0
@@ -412,7 +415,7 @@ class Planner(Claims):
                 outlasts = not (self._deep or self.sharing) and now + limit > self._shadows[pool]
                 if size > self._most() or (outlasts and size > max(self._extras[pool], 0) * self.gpus):
                     self._tests -= len(block)
-                    if self._why == "too_few" and size <= self._most():
+                    if self._why in _TOO_FEW and size <= self._most():
                         self._why = "reservation"
                     if self._tests <= 0:
                         return
@@ -448,10 +451,12 @@ class Planner(Claims):
         for other in self._claimers:
             self._top_up(other)
 
-    def _blocked_by(self, job: Pending, admitted: bool) -> str:
+    def _blocked_by(self, job: Pending, now: float, admitted: bool) -> str:
         """Return why nodes idle, from the first job that cannot start."""
         if not admitted:
             return "quota"
+        if self._preempts and self.keys.preempt.who != "none" and now < self._could_free(job, now) < INF:
+            return "exempt"
         free = self._count(job)
         if free >= max(job.nodes, 1):
             return "drain" if self._windows else "wrong_places"

@@ -107,7 +107,9 @@ class Scheduler(Strategy):
         "spread over them, and a lost node is replaced from its own domain first.",
     )
     need: Literal["preferred", "required"] = Field(
-        "preferred", description="Whether a job of a stream that fits into a domain has to be in a single one."
+        "preferred",
+        description="Whether jobs of streams, and jobs beside them, wait for a single domain for the time `wait`, or "
+        "without end (required).",
     )
     wait: Duration = Field("0 s", description="Time that a job waits for its preferred domain before it spreads.")  # type: ignore[assignment]
     share_nodes: Literal["best-fit", "spread"] = Field(

@@ -376,6 +376,11 @@ class Site:
         """Its failure domains; cables wait until they are asked for."""
         return topology_of(self.cluster)
 
+    def serving(self, domain_of: Sequence[int]) -> list[int]:
+        """Return the nodes that are not hot spares at the start, where jobs are packed into domains."""
+        nodes = range(self.counts["node"])
+        return sorted(set(nodes).difference(spread(nodes, self.spares, domain_of)))
+
     @property
     def room(self) -> int:
         """Nodes that one job could have [-]."""
@@ -411,13 +416,11 @@ class Site:
 
     def _nodes(self, hosts: int) -> NDArray[np.int64]:
         """Return the node of each host of a job that starts here, (hosts,)."""
-        nodes = self.counts["node"]
         if self.units is not None:
             taken = [node for unit in self.units.nodes for node in unit[: self.units.needed]]
         elif self.pack is not None:
             domain_of = self.topology.domains[self.pack].tolist()
-            spares = set(spread(range(nodes), self.spares, domain_of))
-            taken = gather([node for node in range(nodes) if node not in spares], hosts, domain_of)
+            taken = gather(self.serving(domain_of), hosts, domain_of)
         else:
             taken = list(range(hosts))
         return np.asarray(taken[:hosts], dtype=np.int64)

@@ -19,17 +19,21 @@ from sim.prepare.failures import prior
 from sim.prepare.placement import Latest, Site, chip_of
 from sim.prepare.step import DoesNotFitError
 from sim.scenario.fields import PathError
+from sim.scenario.services import PromptPool
 from sim.scenario.streams import Cost
 from sim.steps.serving import (
     BYTES,
+    Pools,
     Replica,
     Requests,
     batch_of_load,
     batch_within,
     cache_room,
     decode,
+    handover,
     largest_batch,
     prefill,
+    reading_rate,
     time_per_token,
 )
 from sim.units import DAY, MINUTE, YEAR
@@ -64,6 +68,9 @@ _SLOTS = 20_000
 
 _CURVES: Latest[tuple[tuple[float, float], ...]] = Latest(32)
 """Attainment by load of the replicas that were looked at last."""
+
+_IDLE_GPU = 0.1
+"""What a GPU without work draws over the power of its board; assumed [-]."""
 
 _WARMED = 0.1
 """Share of the requests of a replay that come before it is as full as it will be [-]."""
@@ -100,7 +107,11 @@ class PreparedService:
     replica
         A replica.
     requests
-        Mean request.
+        Mean request of such a replica: with readers its prompts are all in the cache.
+    asked
+        Mean request of the service.
+    reader
+        A replica that reads prompts, where others than `replica` do.
     rate
         Requests of the whole service [1/s].
     trace
@@ -115,11 +126,17 @@ class PreparedService:
         Of all random numbers.
     horizon
         Time that is simulated [s].
+    host
+        What the host of a node draws, by GPU [W]; ``None`` where the power of a node is not known.
+    pue
+        Power of the facility over that of nodes [-].
     """
 
     spec: ServiceSpec
     replica: Replica
     requests: Requests
+    asked: Requests
+    reader: Replica | None
     rate: float
     trace: tuple[Request, ...]
     gpus_per_node: int
@@ -127,6 +144,8 @@ class PreparedService:
     failing: Failing
     seed: int
     horizon: float
+    host: float | None
+    pue: float
 
     @property
     def groups(self) -> int:
@@ -140,8 +159,45 @@ class PreparedService:
 
     @cached_property
     def within(self) -> float:
-        """Sequences in flight at which the mean time per token is that of the SLO; 0 where not even one is [-]."""
+        """Sequences in flight at which the mean time per token is that of the SLO; 0 where not even one is [-].
+
+        Readers may feed fewer.
+        """
+        return min(self.unfed_batch, self.fed)
+
+    @cached_property
+    def unfed_batch(self) -> float:
+        """What :attr:`within` is where readers feed any number [-]."""
         return batch_within(self.replica, self.requests, self.spec.slo.tpot)
+
+    @property
+    def unfed(self) -> float:
+        """Requests that a replica carries at that batch [1/s]."""
+        batch = self.unfed_batch
+        return batch / float(self.requests.output * time_per_token(self.replica, batch, self.requests))
+
+    @property
+    def fed(self) -> float:
+        """Sequences in flight of a replica when all readers are busy, at most those with room [-]."""
+        pools = self.pools
+        if pools is None:
+            return self.largest
+        rate = float(reading_rate(pools.readers, self.asked) * pools.reading / pools.decoding)
+        return min(batch_of_load(self.replica, self.requests, rate), self.largest)
+
+    @property
+    def pools(self) -> Pools | None:
+        """Readers and decoders; ``None`` where replicas read their own prompts."""
+        if self.reader is None or self.spec.prefill is None:
+            return None
+        return Pools(self.reader, self.replica, self.spec.prefill.replicas, self.spec.replicas)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of all replicas [-]."""
+        pools = self.pools
+        readers = 0 if pools is None else int(pools.reading) * pools.readers.gpus
+        return self.spec.replicas * self.replica.gpus + readers
 
     @cached_property
     def carried(self) -> float:
@@ -163,7 +219,8 @@ class PreparedService:
     def attainment(self) -> tuple[tuple[float, float], ...]:
         """Load and share of requests in SLO, by replay at `LOADS` [-]."""
         spec, slo = self.spec, self.spec.slo
-        own = (spec.name, spec.batch, spec.hit, slo, self.seed, spec.replicas if self.trace else 0)
+        count = spec.replicas if self.trace or spec.prefill is not None else 0
+        own = (spec.name, spec.batch, spec.hit, slo, self.seed, count, self.reader, spec.prefill)
         key = (repr(self.replica), repr(spec.demand), *map(repr, own))
         return _CURVES.get(
             key, lambda: tuple((load, self.settled(load).attainment(slo.ttft, slo.tpot)) for load in LOADS)
@@ -222,7 +279,15 @@ class PreparedService:
             assert demand.input is not None
             assert demand.output is not None
             requests = _drawn(self.seed, self.spec.name, rate, demand.input, demand.output)
-        return replay(self.replica, requests, self.spec.batch.longest, self.spec.hit)
+        served = replay(self.replica, requests, self.spec.batch.longest, float(self.requests.hit))
+        pools = self.pools
+        if pools is None:
+            return served
+        # One reader has another share of the same requests: in the same order, with time stretched to its own rate.
+        scale = float(pools.reading / pools.decoding)
+        prompts = [request._replace(arrival=request.arrival * scale, output=1) for request in requests]
+        read = replay(pools.readers, prompts, hit=self.spec.hit).ttft + float(handover(pools, self.asked))
+        return replace(served, first=served.first + read, last=served.last + read)
 
     def settled(self, load: float) -> Served:
         """Return what :meth:`replayed` does at a load [-], without the requests that fill the replica first."""
@@ -231,10 +296,13 @@ class PreparedService:
         kept = {name: getattr(served, name)[first:] for name in ("arrival", "output", "first", "last")}
         return replace(served, **kept)
 
-    def with_layout(self, layout: ServingLayout, replicas: int) -> PreparedService:
-        """Return the service with replicas of other sizes, as many as GPUs allow."""
-        spec = self.spec.model_copy(update={"parallelism": layout, "replicas": replicas})
-        other = replace(self.replica, tensor=layout.tensor, data=layout.data, pipeline=layout.pipeline)
+    def with_layout(
+        self, layout: ServingLayout, replicas: int, readers: tuple[ServingLayout, int] | None = None
+    ) -> PreparedService:
+        """Return the service with replicas of other sizes, as many as GPUs allow, and with readers or without."""
+        pool = None if readers is None else PromptPool(replicas=readers[1], parallelism=readers[0])
+        spec = self.spec.model_copy(update={"parallelism": layout, "replicas": replicas, "prefill": pool})
+        other = _sized(self.replica, layout)
         before = max(-(-self.replica.gpus // self.gpus_per_node), 1)
         ratio = max(-(-layout.gpus // self.gpus_per_node), 1) / before
         weights = _weights_time(spec, other, self.gpus_per_node)
@@ -244,7 +312,13 @@ class PreparedService:
             load=self.failing.load - self.failing.weights + weights,
             weights=weights,
         )
-        return replace(self, spec=spec, replica=other, failing=failing)
+        reader = None if readers is None else _sized(self.replica, readers[0])
+        asked = self.asked if reader is None else self.asked._replace(hit=1.0)
+        return replace(self, spec=spec, replica=other, requests=asked, reader=reader, failing=failing)
+
+
+def _sized(replica: Replica, layout: ServingLayout) -> Replica:
+    return replace(replica, tensor=layout.tensor, data=layout.data, pipeline=layout.pipeline)
 
 
 def _unfailing(groups: int) -> Standing:
@@ -288,6 +362,20 @@ def services_of(prepared: Prepared) -> tuple[PreparedService, ...]:
     return _last[1]
 
 
+def check_pools(services: Sequence[PreparedService]) -> None:
+    """Refuse to run disaggregated services: replicas of one kind are simulated.
+
+    Raises
+    ------
+    PathError
+        At the first of them.
+    """
+    for index, service in enumerate(services):
+        if service.reader is not None:
+            rule = "is for explain and layouts; run simulates replicas that read their own prompts: leave it out"
+            raise PathError(("services", index, "prefill"), rule)
+
+
 def _service(prepared: Prepared, index: int) -> PreparedService:
     scenario, spec = prepared.scenario, prepared.scenario.services[index]
     path: Keys = ("services", index)
@@ -307,10 +395,19 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
         )
         raise PathError((*path, "replicas"), rule)
     idle = prepared.nodes - needed - scenario.spares.total if scenario.spares.idle == "serve" else 0
+    reader = None
+    if spec.prefill is not None:
+        _check_size(site, spec.prefill.parallelism, (*path, "prefill", "parallelism"))
+        reader = _sized(made, spec.prefill.parallelism)
+        if cache_room(reader) <= 0:
+            rule = f"does not fit: {reader.weight_bytes / 1e9:,.0f} GB of weights a GPU; more tensor ranks would help"
+            raise DoesNotFitError((*path, "prefill", "parallelism"), rule)
     found = PreparedService(
         spec,
         made,
+        requests if reader is None else requests._replace(hit=1.0),
         requests,
+        reader,
         rate,
         trace,
         site.gpus_per_node,
@@ -318,9 +415,19 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
         _failing(prepared, spec, made),
         scenario.seed,
         prepared.warmup + prepared.horizon,
+        _host(prepared, made),
+        prepared.upkeep.facility.pue if prepared.upkeep.facility is not None else 1.0,
     )
     _check(found, path)
     return found
+
+
+def _host(prepared: Prepared, made: Replica) -> float | None:
+    """Return what a host draws, by GPU: a node without work less its GPUs, at a tenth of their power each [W]."""
+    facility = prepared.upkeep.facility
+    if facility is None or made.chip.power is None:
+        return None
+    return max(facility.node.idle / facility.node.gpus - _IDLE_GPU * made.chip.power, 0.0)
 
 
 def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
@@ -337,9 +444,8 @@ def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
     own = {name: value for name in ("sequences", "chunk", "memory") if (value := getattr(spec.batch, name)) is not None}
     engine = replace(engine, **own)
     weights = spec.precision
-    if site.gpus_per_node % layout.gpus and layout.gpus % site.gpus_per_node:
-        rule = f"a replica of {layout.gpus} GPUs neither fills nodes of {site.gpus_per_node} nor divides one"
-        raise PathError((*path, "parallelism"), rule)
+    _check_size(site, layout, (*path, "parallelism"))
+    speculate = spec.speculate
     default: Precision = "fp8" if engine.narrow_cache and BYTES[weights] < BYTES["bf16"] else "bf16"
     return Replica(
         shapes[spec.model] if isinstance(spec.model, str) else spec.model.shape(),
@@ -353,7 +459,16 @@ def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
         layout.pipeline,
         domain=max(site.domain, 1),
         network=max(site.levels.values()) * site.nics_per_gpu,
+        draft=0 if speculate is None else speculate.tokens,
+        accept=0.0 if speculate is None else speculate.accept,
+        draft_cost=0.0 if speculate is None else speculate.cost,
     )
+
+
+def _check_size(site: Site, layout: ServingLayout, path: Keys) -> None:
+    if site.gpus_per_node % layout.gpus and layout.gpus % site.gpus_per_node:
+        rule = f"a replica of {layout.gpus} GPUs neither fills nodes of {site.gpus_per_node} nor divides one"
+        raise PathError(path, rule)
 
 
 def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float]:
@@ -550,8 +665,10 @@ def _check(found: PreparedService, path: Keys) -> None:
         rule = f"no batch meets it: one sequence alone takes {best * 1e3:.1f} ms a token; more tensor ranks would help"
         raise PathError((*path, "slo", "tpot"), rule)
     # Of several ranks of data-parallel attention, all help with a prompt that is alone.
-    alone = float(prefill(made, found.requests.input, spec.hit)) / made.data
+    reader, pools = found.reader or made, found.pools
+    alone = float(prefill(reader, found.asked.input, spec.hit)) / reader.data
     alone += float(decode(made, 1.0, found.requests.context).total)
+    alone += 0.0 if pools is None else float(handover(pools, found.asked))
     if alone > spec.slo.ttft:
         rule = f"no load meets it: a mean prompt alone takes {alone * 1e3:,.0f} ms; more tensor ranks would help"
         raise PathError((*path, "slo", "ttft"), rule)
@@ -566,4 +683,10 @@ def _check(found: PreparedService, path: Keys) -> None:
             f"{peak:,.4g} requests per s are more than the {most * found.carried:,.4g} that "
             f"{most:,} replicas carry within the SLO; {enough:,} would, or say overload: reject or queue"
         )
+        if pools is not None and found.fed < found.unfed_batch:
+            enough = math.ceil(peak / float(reading_rate(pools.readers, found.asked)))
+            rule = (
+                f"{peak:,.4g} requests per s are more than the {most * found.carried:,.4g} whose prompts "
+                f"{pools.reading:,} prefill replicas read; {enough:,} would, or say overload: reject or queue"
+            )
         raise PathError((*path, "demand"), rule)

@@ -192,6 +192,7 @@ class _Resolver:
             detection=self._prior(max(sizes))[1],
             pending=arrivals.pending if isinstance(arrivals, Backlog) else 0,
             chain=stream.chain,
+            exact=stream.limit == "exact",
             qos=stream.qos,
             gpus=sizes,
             rate=mean_rate(arrivals) * stream.load,
@@ -269,6 +270,7 @@ class _Resolver:
             restart=restart,
             detection=self._prior(int(values[-1]))[1],
             chain=stream.chain,
+            exact=stream.limit == "exact",
             qos=stream.qos,
             gpus=sizes,
             rate=len(work) / max(length, 1.0),
@@ -391,7 +393,7 @@ class _Resolver:
     def _check_size(
         self, gpus: int, tenants: Mapping[int, float], partitions: Mapping[int, float], path: _Path, place: str = ""
     ) -> None:
-        """Refuse a job that is larger than the cluster, its partition or its quota."""
+        """Refuse a job that is larger than the cluster, its partition, the domain that it needs, or its quota."""
         per_node, total = self.site.gpus_per_node, self.site.counts["node"]
         nodes, spares = ceil(gpus / per_node), self.scenario.spares.total
         if nodes > total - spares:
@@ -405,6 +407,10 @@ class _Resolver:
             if nodes * per_node > most:
                 rule = f"a job of {gpus} GPUs could never start: partition '{partition.name}' has {most} GPUs"
                 raise PathError(path, f"{place}{rule}; at most: {most}")
+            if self.scenario.scheduler.need == "required" and nodes > self._widest[position]:
+                most, pack = self._widest[position] * per_node, self.scenario.scheduler.pack
+                rule = f"a job of {gpus} GPUs could never start: a {pack} has room for {most} GPUs"
+                raise PathError(path, f"{place}{rule}, and scheduler.need is required; at most: {most}")
         names = list(self.tenants)
         for position in tenants:
             tenant = self.tenants[names[position]]
@@ -414,6 +420,19 @@ class _Resolver:
             if nodes * per_node > most:
                 rule = f"a job of {gpus} GPUs could never start: tenant '{tenant.name}' may use {most} GPUs"
                 raise PathError(path, f"{place}{rule}, with all that it may borrow; at most: {most}")
+
+    @functools.cached_property
+    def _widest(self) -> list[int]:
+        """Nodes of the largest domain of each partition, without hot spares [-]."""
+        domain_of = self.site.topology.domains[_given(self.site.pack)]
+        serving = np.isin(np.arange(len(domain_of)), self.site.serving(domain_of.tolist()))
+        found = []
+        for partition in self.partitions:
+            count = np.zeros(len(domain_of), dtype=np.int64)
+            for first, last in partition.nodes or ((0, len(domain_of) - 1),):
+                np.add.at(count, domain_of[first : last + 1], serving[first : last + 1])
+            found.append(int(count.max()))
+        return found
 
     def _quota(self, tenant: Tenant) -> int:
         """Return the nodes that a tenant may use at most [-]."""

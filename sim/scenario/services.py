@@ -48,6 +48,21 @@ class BatchLimits(Model):
     longest: Count = Field(0, description="Tokens of the longest answer allowed; engines that reserve keep its room.")
 
 
+class PromptPool(Model):
+    """Replicas that read prompts, and hand keys and values to those that decode (disaggregated serving)."""
+
+    replicas: Count = Field(gt=0, description="How many.")
+    parallelism: ServingLayout = Field(description="Ranks of one.")
+
+
+class Speculation(Model):
+    """Tokens that are drafted, and verified together by one step (speculative decoding)."""
+
+    tokens: Count = Field(gt=0, le=64, description="Of a draft.")
+    accept: Fraction = Field(description="Probability that a drafted token is accepted, those before it accepted.")
+    cost: Fraction = Field(0.05, description="Time to draft a token over that of a step.")
+
+
 class Demand(Model):
     """What is asked of the service: Poisson arrivals with laws of lengths, or a trace of requests."""
 
@@ -191,6 +206,10 @@ class ServiceSpec(Model):
     batch: BatchLimits = Field(
         default_factory=lambda: BatchLimits.model_validate({}), description="Limits of the batches."
     )
+    prefill: PromptPool | None = Field(
+        None, description="Replicas that read all prompts, beside those that then decode alone; `run` has none."
+    )
+    speculate: Speculation | None = Field(None, description="Speculative decoding; none without it.")
     hit: Fraction = Field(0.0, lt=1, description="Share of prompts that a prefix cache holds.")
     demand: Demand = Field(description="What is asked of it.")
     slo: Slo = Field(description="Service level objective.")
@@ -214,7 +233,10 @@ class ServiceSpec(Model):
     def nodes(self, gpus_per_node: int) -> int:
         """Return the nodes that all replicas take, the most where they are scaled; below a node they share one [-]."""
         most = self.replicas if self.scale is None else max(self.replicas, self.scale.max)
-        return -(-most // self.together(gpus_per_node)) * -(-self.parallelism.gpus // gpus_per_node)
+        nodes = -(-most // self.together(gpus_per_node)) * -(-self.parallelism.gpus // gpus_per_node)
+        if self.prefill is not None:
+            nodes += -(-self.prefill.replicas * self.prefill.parallelism.gpus // gpus_per_node)
+        return nodes
 
     def together(self, gpus_per_node: int) -> int:
         """Return the replicas of a node, which fail as one; 1 where a replica takes nodes of its own [-]."""

@@ -49,6 +49,8 @@ class Engine:
         ``reserve`` keeps room for the prompt and the longest answer, and never evicts.
     memory
         Share of the device memory that it uses [-].
+    is_of_free
+        Whether `memory` is a share of what weights and `reserved` leave free, not of all.
     reserved
         Memory of a GPU that holds neither weights nor keys and values: activations, graphs, communicators [B].
     sequences
@@ -66,6 +68,7 @@ class Engine:
     sequence: float
     admission: Literal["on-demand", "reserve"]
     memory: float
+    is_of_free: bool
     reserved: float
     sequences: int
     chunk: int
@@ -143,6 +146,9 @@ class Replica:
         Bandwidth of a GPU's share of NICs, one direction [B/s].
     factor
         Measured over modelled time of this engine on this hardware [-].
+    draft, accept, draft_cost
+        Tokens that are drafted for a step to verify, the probability that one is accepted, and the time to draft one
+        over that of the step [-].
     """
 
     shape: ModelShape
@@ -157,6 +163,9 @@ class Replica:
     domain: int = 8
     network: float = 50e9
     factor: float = 1.0
+    draft: int = 0
+    accept: float = 0.0
+    draft_cost: float = 0.0
 
     @property
     def gpus(self) -> int:
@@ -277,12 +286,14 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
     Notes
     -----
     Of E experts of a layer, `top` of which a token meets, B tokens meet E (1 - (1 - top / E)^B): only these are read.
-    With p stages, B / p sequences are in each, and a token passes p of them.
+    With p stages, B / p sequences are in each, and a token passes p of them. A step that verifies a draft of gamma
+    tokens does the work of gamma + 1 for each sequence, reads keys and values once, and yields :func:`speculated`.
     """
     shape, constants, chip = replica.shape, replica.constants, replica.chip
     stages = replica.pipeline
     layers = shape.layers
-    batch = batch / stages
+    sequences = batch / stages / replica.data
+    batch = batch / stages * (1 + replica.draft)
     own = batch / replica.data
     read, peak = replica.bandwidth, replica.peak
     attention = layers * shape.attention_parameters / replica.tensor
@@ -299,19 +310,25 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
             2 * inside * shape.experts.active * batch / (peak * constants.expert_gemm),
         )
     seen = shape.attended(context)
-    cache = own * replica.cache_bytes(context) * stages / read
+    cache = sequences * replica.cache_bytes(context) * stages / read
     if shape.latent is not None:
         # Every head multiplies with the same latent keys: 2 (2 r + rotary) FLOP of a head, token and layer.
         low = shape.latent
         work = 2 * shape.heads * (2 * low.kv_rank + low.rotary) * layers * seen / replica.tensor
         cache = np.maximum(cache, own * work / (constants.latent * chip.peak["bf16"]))
-    elementwise = own * layers * 2 * shape.hidden * constants.touches / chip.memory_bandwidth
+    elementwise = _elementwise(replica, own)
     collectives = _collectives(replica, own) * layers + (stages - 1) * 2 * own * shape.hidden / replica.network
     launches = layers * replica.engine.launch + replica.expert_layers * constants.expert_launch + constants.step
-    scale = replica.factor
+    scale = replica.factor * (1 + replica.draft * replica.draft_cost) / speculated(replica.draft, replica.accept)
     # Each stage has its share of the layers, so p stages take the time of all layers; the host works for every stage.
-    host = own * stages * replica.engine.sequence
+    host = sequences * stages * replica.engine.sequence
     return Step(*(scale * part for part in (weights, experts, cache, elementwise, collectives, launches, host)))
+
+
+def _elementwise(replica: Replica, tokens: Amount) -> Amount:
+    """Return the time of the element-wise passes of some tokens, decoded or of a prompt, through all layers [s]."""
+    moved = tokens * replica.shape.layers * 2 * replica.shape.hidden * replica.constants.touches
+    return moved / replica.chip.memory_bandwidth
 
 
 def _collectives(replica: Replica, tokens: Amount) -> Amount:
@@ -349,7 +366,7 @@ def prefill(replica: Replica, tokens: Amount, hit: Amount = 0.0) -> Amount:
         work = work + 2 * new * met / (t * replica.peak * constants.expert_gemm)
     # The half of the scores that is not masked, of the new tokens with all before them.
     scores = shape.attention_width * layers * new * shape.scored(tokens) / t
-    work = work + scores / (constants.attention * chip.peak["bf16"])
+    work = work + scores / (constants.attention * chip.peak["bf16"]) + _elementwise(replica, new)
     return replica.factor * (work + layers * (_collectives(replica, new) - _collectives(replica, 0.0)))
 
 
@@ -374,7 +391,10 @@ def time_per_token(replica: Replica, batch: Amount, requests: Requests, *, inter
 def cache_room(replica: Replica) -> float:
     """Return the room for keys, values and states on one GPU [B]; negative where the weights do not fit."""
     engine = replica.engine
-    return engine.memory * replica.chip.memory - replica.weight_bytes - engine.reserved
+    taken = replica.weight_bytes + engine.reserved
+    if engine.is_of_free:
+        return engine.memory * (replica.chip.memory - taken)
+    return engine.memory * replica.chip.memory - taken
 
 
 def largest_batch(replica: Replica, requests: Requests) -> float:
@@ -436,34 +456,52 @@ def largest_rate(replica: Replica, requests: Requests) -> float:
     return float(batch / (requests.output * time_per_token(replica, batch, requests)))
 
 
-def time_to_first_token(replica: Replica, requests: Requests, rate: float, spread: float = 1.0) -> float:
-    """Return the mean time to the first token at Poisson arrivals of `rate` requests a second [s].
-
-    A step reads up to `chunk` tokens of prompts beside decoding, so a prompt keeps the replica for t_p + t_d S_i /
-    chunk: the service of an M/G/1 queue. What follows the wait is half a step, the prompt itself, and the decode part
-    of its step. Infinite where the queue grows for ever.
+class Pools(NamedTuple):
+    """Replicas that read prompts, and others that decode: disaggregated serving.
 
     Parameters
     ----------
-    spread
-        Variance of prompt lengths over the square of their mean, c^2 [-].
-
-    References
-    ----------
-    A. Khinchine and F. Pollaczek: mean wait of M/G/1, in any textbook of queueing.
+    readers, decoders
+        A replica of each pool.
+    reading, decoding
+        How many there are [-].
     """
-    batch = batch_of_load(replica, requests, rate)
-    if math.isinf(batch):
-        return math.inf
-    step = float(decode(replica, batch, requests.context).total)
-    alone = max(float(prefill(replica, requests.input, requests.hit)), least_prefill(replica))
-    steps = float(requests.input * (1 - requests.hit) / replica.engine.chunk)
-    service = alone + step * steps
-    load = rate / replica.data * service
-    if load >= 1:
-        return math.inf
-    wait = load * service * (1 + spread) / (2 * (1 - load))
-    return wait + alone + step * (0.5 + math.ceil(steps))
+
+    readers: Replica
+    decoders: Replica
+    reading: Amount
+    decoding: Amount
+
+
+def reading_rate(replica: Replica, requests: Requests) -> Amount:
+    """Return the prompts a second of a replica that does nothing else [1/s]."""
+    alone = np.maximum(prefill(replica, requests.input, requests.hit), least_prefill(replica))
+    return replica.data * replica.pipeline / alone
+
+
+def handover(pools: Pools, requests: Requests) -> Amount:
+    """Return the time in which keys and values of a prompt pass to a decoder, by the NICs of the smaller side [s]."""
+    kept = pools.readers.cache_bytes(requests.input) * pools.readers.tensor * pools.readers.pipeline
+    ranks = [each.tensor * each.pipeline for each in (pools.readers, pools.decoders)]
+    return kept / (pools.readers.constants.network * pools.readers.network * min(ranks))
+
+
+def pooled_in_flight(pools: Pools, requests: Requests, clients: Amount) -> Amount:
+    """Return the sequences in flight of one decoder when `clients` ask again as soon as they are answered [-].
+
+    By Little's law x requests a second have x S_o t_d in decoders and x (t_p + hand-over) in readers; what remains of
+    the clients waits for a reader, where these are the bottleneck.
+    """
+    least = np.maximum(prefill(pools.readers, requests.input, requests.hit), least_prefill(pools.readers))
+    most = pools.reading * reading_rate(pools.readers, requests)
+    before = least + handover(pools, requests)
+    low, high = np.zeros_like(clients / pools.decoding), clients / pools.decoding
+    for _ in range(40):
+        batch = (low + high) / 2
+        rate = pools.decoding * batch / (requests.output * decode(pools.decoders, batch, requests.context).total)
+        fits = (rate <= most) & (pools.decoding * batch + rate * before <= clients)
+        low, high = np.where(fits, batch, low), np.where(fits, high, batch)
+    return low
 
 
 def power(replica: Replica, batch: Amount, requests: Requests) -> Amount:
@@ -490,18 +528,20 @@ def traffic(replica: Replica, batch: Amount, requests: Requests) -> tuple[Amount
     """Return the bytes and FLOP of one GPU for one token of each of `batch` sequences, prefills included [B, FLOP]."""
     shape = replica.shape
     own = batch / replica.data
+    yielded = speculated(replica.draft, replica.accept)
     read = replica.weight_bytes + own * replica.cache_bytes(requests.context)
     met = shape.layers * (
         shape.attention_parameters * own / replica.tensor + replica.plain_layer * batch / replica.ranks
     )
     if shape.experts is not None:
         inside = replica.expert_layers * shape.expert / replica.ranks
-        unmet = (1 - shape.experts.active / shape.experts.count) ** (batch / replica.pipeline)
+        looked = batch * (1 + replica.draft) / replica.pipeline
+        unmet = (1 - shape.experts.active / shape.experts.count) ** looked
         read = read - inside * shape.experts.count * unmet * BYTES[replica.weights] / replica.pipeline
         met = met + inside * shape.experts.active * batch
     met = met + shape.embedding * own / replica.tensor
-    tokens = 1 + requests.input * (1 - requests.hit) / requests.output
-    return read, 2 * met * tokens / replica.pipeline
+    tokens = (1 + replica.draft) / yielded + requests.input * (1 - requests.hit) / requests.output
+    return read / yielded, 2 * met * tokens / replica.pipeline
 
 
 def speculated(tokens: int, accept: float) -> float:

@@ -71,6 +71,7 @@ def mixed_replay(seed: int, keys: dict[str, Any], *, kind: str, work: list[Work]
     elif kind == "racks":
         pools = [Pool(4, domain=rack, windows=((100.0, 130.0),) if rack == 1 else ()) for rack in range(3)]
         keys = {**keys, "pack": "rack", "need": "required" if seed % 2 else "preferred", "wait": "0 s"}
+        work = [job._replace(nodes=min(job.nodes, 4)) for job in work] if seed % 2 else work
     elif kind == "quotas":
         quotas = (Quota(16), Quota(16, borrow=8, lend=8))
     if len(tiers) == 1:

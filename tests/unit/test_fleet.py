@@ -205,8 +205,7 @@ def test_cascade(scheduler: dict[str, Any], nodes: int, delay: float, victims: i
     [
         pytest.param("youngest", {2}, id="the youngest is the one that does"),
         pytest.param("smallest", {2}, id="the smaller ones are not needed"),
-        pytest.param("oldest", {0, 1, 2}, id="no"),
-    ][:2],
+    ],
 )
 def test_one_victim_is_enough(order: str, victims: set[int]) -> None:
     """Of jobs of 2, 4 and 8 nodes, one of 8 that preempts stops the last alone."""
@@ -422,6 +421,38 @@ def test_time_limit(limit: float, rule: dict[str, Any], state: str, end: float) 
     start = {"restart": 7.0} if limit == 100.0 else {}
     result = play([arrival(0, 0, 1, 100, limit)], scheduler={"use": "fifo", **rule}, of_stream=start)
     assert [(each.state, each.end) for each in result.attempts] == [(state, end)]
+
+
+@cases(
+    ("exact", "changes", "state", "end"),
+    [
+        pytest.param(False, {}, "timeout", 107.0, id="an estimate that was right kills"),
+        pytest.param(True, {}, "completed", 130.0, id="exact"),
+        pytest.param(True, {"partitions": [{"name": "p", "limit": "2 min"}]}, "timeout", 120.0, id="longest in p"),
+    ],
+)
+def test_a_failure_within_the_limit(exact: bool, changes: dict[str, Any], state: str, end: float) -> None:
+    """Who loses a node and goes on in place runs longer: an exact limit has room for that, up to the partition's."""
+    setup = {"restart": 7.0, "exact": exact}
+    rows = [arrival(0, 0, 1, 100, 107)]
+    result = play(rows, [(20.0, 0, 0)], detection={"time": "3 s"}, of_stream=setup, **changes)
+    assert [(each.state, each.end) for each in result.attempts] == [(state, end)]
+
+
+@cases(
+    ("work", "limit", "partition", "start"),
+    [pytest.param(100, 107, "9 d", 116.0, id="left"), pytest.param(300, 60, "1 min", 119.0, id="of the partition")],
+)
+def test_an_exact_limit_after_a_stop_is_what_is_left(work: float, limit: float, partition: str, start: float) -> None:
+    """A reservation counts on what a job that has saved 50 s still takes, and on the longest run of its partition."""
+    setup = {"restart": 7.0, "exact": True, "interval": 50.0}
+    rows = [arrival(0, 0, 2, work, limit), arrival(1, 61, 3, 5, 12), arrival(2, 62, 1, 53, 60)]
+    scheduler = {**EASY, "replacement": "never"}
+    only = [{"name": "p", "limit": partition}]
+    result = play(rows, [(59.0, 0, 0, 70.0)], nodes=3, scheduler=scheduler, of_stream=setup, partitions=only)
+    # From 59 s on it runs on the two nodes that are left; the third returns at 70 s, too late for 60 s beside it.
+    assert starts(result)[1] == [start]
+    assert starts(result)[2] == [start + 12]
 
 
 @cases(

@@ -333,8 +333,8 @@ def test_a_gang_waits_for_its_domain(keys: dict[str, Any]) -> None:
 
 
 def test_a_gang_that_no_domain_holds_spreads_over_few() -> None:
-    """A gang of 6 nodes takes the emptiest racks of four first."""
-    plan = planner({"pack": "rack", "need": "required"}, *RACKS)
+    """A gang of 6 nodes takes the emptiest racks of four first, and does not wait for one that could hold it."""
+    plan = planner({"pack": "rack", "wait": "1 h"}, *RACKS)
     plan.capacity(-3, 0.0, 0)
     job = Pending(1, 6, 6)
     plan.enqueue(job, 0.0)
@@ -439,7 +439,7 @@ def test_shares_are_calculated_where_tenants_compete(tenants: tuple[int, int], p
 
 
 def test_why_nodes_idle() -> None:
-    """Nobody in the queue; too few nodes for the head; a reservation; GPUs that are free on shared nodes only."""
+    """Nobody in the queue; too few nodes for the head; a reservation; an exempt time."""
     reasons: dict[float, dict[str, int]] = {}
     work = [Work(0, 0, 50, 6), Work(1, 1, 50, 8), Work(2, 2, 90, 4), Work(3, 120, 9, 0, 1)]
 
@@ -451,6 +451,14 @@ def test_why_nodes_idle() -> None:
     assert reasons[1] == {"too_few": 4}
     assert reasons[2] == {"reservation": 4}
     assert reasons[50] == {"too_few": 2}
+    # A lower job on three of four nodes is safe for 20 s; then a third job is kept from the node that is left.
+    first = [Work(0, 0, 50, 3), Work(1, 1, 50, 4, priority=1), Work(2, 2, 90, 1)]
+    keys = {**EASY, "preempt": {"mode": "requeue", "exempt": "20 s"}}
+    Replay(keys, first, 4, watch=watch)
+    assert (reasons[1], reasons[2], reasons[20]) == ({"exempt": 1}, {"reservation": 1}, {})
+    # The lower job alone would not do: one of the same class has another of five nodes.
+    Replay(keys, [first[0], Work(1, 1, 50, 5, priority=1), Work(3, 0, 50, 1, priority=1)], 5, watch=watch)
+    assert reasons[1] == {"too_few": 1}
 
 
 # ----------------------------------------

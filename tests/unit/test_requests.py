@@ -181,3 +181,18 @@ def test_bursts_make_waits_longer_by_orders_of_magnitude() -> None:
     even = poisson(len(rows) / rows[-1].arrival, len(rows), 1, 1)
     calm = [plain._replace(input=row.input, output=row.output) for plain, row in zip(even, rows, strict=True)]
     assert replay(one, rows).ttft.mean() > 10 * replay(one, calm).ttft.mean()
+
+
+def test_the_replay_is_stable_below_the_closed_form_and_not_above() -> None:
+    """Where room is reserved, the throughput of a long overload is that of the closed form within 2 %."""
+    one = replica(engine="trt-llm")
+    requests = Requests(2000.0, 500.0)
+    most = largest_rate(one, requests)
+    below, above = (replay(one, poisson(load * most, 6000, 2000, 500), longest=500) for load in (0.95, 1.3))
+    # Below, the wait settles; above, it grows by what is too much: (1 - 1 / 1.3) of the time that has passed.
+    half = slice(3000, 6000)
+    assert below.ttft[half].mean() < 10 * below.ttft[1000:3000].mean() + 1
+    grown = np.polyfit(above.arrival[half], above.ttft[half], 1)[0]
+    assert grown == pytest.approx(0.3, abs=0.03)
+    ends = np.sort(above.last)
+    assert 3000 / (ends[4500] - ends[1500]) == pytest.approx(most, rel=0.02)

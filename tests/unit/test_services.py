@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import json
 import math
@@ -13,9 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 import sim
+from analysis.services import describe_service
 from cli import app
 from sim.formulas.nodes import groups_with_spares
-from sim.steps.serving import time_per_token
+from sim.scenario.services import ServingLayout
+from sim.steps.serving import decode, handover, prefill, reading_rate, time_per_token
 from sim.yamlfile import dump
 from tests.cases import cases
 
@@ -149,8 +152,14 @@ def test_more_spares_never_serve_less() -> None:
     ({"model": "llama3-405b", "parallelism": {"tensor": 1}, "replicas": 8}, "parallelism: does not fit: "),
     ({"slo": {"ttft": "2 s", "tpot": "5 ms"}}, "slo.tpot: no batch meets it: one sequence alone takes"),
     ({"slo": {"ttft": "20 ms", "tpot": "50 ms"}}, "slo.ttft: no load meets it: a mean prompt alone takes"),
-    ({"replicas": 20}, "demand: 240 requests per s are more than the 185.8 that 20 replicas carry within the SLO; 26"),
+    ({"replicas": 20}, "demand: 240 requests per s are more than the 190.6 that 20 replicas carry within the SLO; 26"),
     ({"parallelism": {"tensor": 3}}, "parallelism: a replica of 3 GPUs neither fills nodes of 8 nor divides one"),
+    ({"replicas": 30, "prefill": {"replicas": 9, "parallelism": {"tensor": 2}}}, "demand: 240 requests per s are more "
+     "than the 92.36 whose prompts 9 prefill replicas read; 24 would"),
+    ({"replicas": 30, "prefill": {"replicas": 9, "parallelism": {"tensor": 1}}},
+     "prefill.parallelism: does not fit: 73 GB"),
+    ({"replicas": 30, "prefill": {"replicas": 3, "parallelism": {"tensor": 3}}},
+     "prefill.parallelism: a replica of 3 GPUs"),
     ({"model": "llama3-70"}, "model: "),
     ({"engine": "vlm"}, "engine: "),
     ({"replicas": 60}, "replicas: the services, jobs and spares need 32 nodes; the cluster has 22"),
@@ -261,6 +270,69 @@ def test_check_accepts_a_file(tmp_path: Path) -> None:
     """A scenario of services alone is valid, written as YAML."""
     (tmp_path / "serve.yaml").write_text(dump(document()))
     assert ran("check", str(tmp_path / "serve.yaml"))[0] == 0
+
+
+POOLED = {"prefill": {"replicas": 26, "parallelism": {"tensor": 2}}}
+
+
+def pooled(**changes: Any) -> PreparedService:
+    """Return the service with readers of prompts, on a cluster that has room for them."""
+    content = document(**POOLED | changes)
+    content["cluster"]["nodes"] = 30
+    with pytest.raises(sim.ScenarioError, match="run simulates replicas that read their own prompts"):
+        sim.parse(content)
+    content["services"][0].pop("prefill")
+    plain = sim.services_of(sim.examine(sim.parse(content)))[0]
+    return plain.with_layout(plain.spec.parallelism, 40, (ServingLayout(tensor=2), 26))
+
+
+def test_readers_take_prompts_from_decoders() -> None:
+    """With readers TPOT is that of decode alone, they bound what decoders get, and TTFT holds their queue."""
+    found, plain = pooled(), service()
+    assert found.pools is not None
+    assert float(time_per_token(found.replica, 64.0, found.requests)) == pytest.approx(
+        float(decode(plain.replica, 64.0, plain.requests.context).total)
+    )
+    read = float(reading_rate(found.pools.readers, found.asked)) * 26
+    assert found.carried * 40 == pytest.approx(read, rel=1e-6)
+    assert found.within < found.unfed_batch
+    low, high = (found.settled(load) for load in (0.3, 0.95))
+    assert low.ttft.mean() > float(prefill(found.pools.readers, found.asked.input)) + float(
+        handover(found.pools, found.asked)
+    )
+    assert high.ttft.mean() > 5 * low.ttft.mean()
+    assert high.tpot.mean() < 1.2 * low.tpot.mean()
+
+
+def test_layouts_weigh_pools(tmp_path: Path) -> None:
+    """Layouts of a service with readers are of all its GPUs, no row is beaten in both ways; --csv has what is shown."""
+    content = document(**POOLED)
+    content["cluster"]["nodes"] = 30
+    file, table = tmp_path / "pools.yaml", tmp_path / "layouts.csv"
+    file.write_text(dump(content))
+    result = CliRunner().invoke(app, ["layouts", str(file), "--json", "--csv", str(table)])
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["layouts"]
+    assert any(row["prefill_replicas"] for row in rows)
+    for row in rows:
+        ranks = row["tensor"] * row["data"] * row["pipeline"]
+        assert row["replicas"] * ranks + (row["prefill_replicas"] or 0) * (row["prefill_gpus"] or 0) <= 212
+    for left, right in pairwise(rows):
+        assert left["amounts"]["tokens_per_s_user"] >= right["amounts"]["tokens_per_s_user"]
+        assert left["tokens_per_gpu_s_after_failures"] <= right["tokens_per_gpu_s_after_failures"]
+    with table.open(encoding="utf-8") as text:
+        written = list(csv.DictReader(text))
+    assert [float(row["tpot_s"]) for row in written] == [row["amounts"]["tpot_s"] for row in rows]
+
+
+def test_the_facility_pays_for_hosts_and_cooling() -> None:
+    """Energy per token of the facility is that of GPUs and hosts, 2.6 kW a node less 8 x 70 W, times PUE."""
+    content = document() | {"power": {"pue": 1.5}}
+    described = describe_service(sim.services_of(sim.examine(sim.parse(content)))[0], None).within_slo
+    assert described.gpu_w is not None
+    assert described.joules_per_million_tokens is not None
+    ratio = 1.5 * (1 + (2600 / 8 - 70) / described.gpu_w)
+    assert described.facility_joules_per_million_tokens == pytest.approx(ratio * described.joules_per_million_tokens)
 
 
 # Services by events: what changes how many replicas serve.

@@ -12,19 +12,23 @@ import pytest
 from analysis.calibrate import serving as calibrate
 from sim import catalog
 from sim.steps.serving import (
+    Pools,
     Replica,
     Requests,
     batch_of_load,
     batch_within,
     cache_room,
     decode,
+    handover,
     largest_batch,
     largest_rate,
+    pooled_in_flight,
     power,
     prefill,
+    reading_rate,
     speculated,
     time_per_token,
-    time_to_first_token,
+    traffic,
 )
 from tests.cases import cases
 
@@ -157,21 +161,6 @@ def test_the_batch_of_a_limit_meets_it() -> None:
     assert batch_within(one, CHAT, 1e-4) == 0.0
 
 
-def test_first_tokens_wait_as_pollaczek_and_khinchine_say() -> None:
-    """Where decoding is free TTFT is the wait of M/G/1 and the prefill; it diverges where prompts fill the replica."""
-    one = without_overheads(replica())
-    brief = Requests(4000.0, 1.0)
-    seconds = float(prefill(one, 4000.0))
-    step = float(decode(one, 0.0, brief.context).total)
-    service = seconds + step * 4000 / 8192
-    rate = 0.5 / service
-    wait = 0.5 * service * (1 + 1) / (2 * (1 - 0.5))
-    found = time_to_first_token(one, brief, rate)
-    # The batch is about one half: its step differs from an empty one's by keys of 2,000 tokens.
-    assert found == pytest.approx(wait + seconds + 1.5 * step, rel=0.01)
-    assert math.isinf(time_to_first_token(one, CHAT, 1e3))
-
-
 def test_pipelines_keep_the_time_and_divide_the_memory() -> None:
     """Two stages take the time of one for the same batch of a stage, and hold half of weights and cache each."""
     one, two = without_overheads(replica()), without_overheads(replica(pipeline=2, network=1e18))
@@ -204,6 +193,62 @@ def test_drafts_yield_a_geometric_sum() -> None:
     assert speculated(3, 1.0) == 4.0
 
 
+def test_a_draft_costs_the_work_of_its_tokens_and_reads_weights_once() -> None:
+    """One sequence with a perfect free draft of three is four times as fast; many sequences gain nothing."""
+    plain = without_overheads(replica())
+    drafts = dataclasses.replace(plain, draft=3, accept=1.0)
+    assert float(decode(drafts, 1.0, 5e3).total) == pytest.approx(float(decode(plain, 1.0, 5e3).total) / 4, rel=1e-9)
+    assert float(decode(drafts, 4096.0, 0.0).total) == pytest.approx(float(decode(plain, 4096.0, 0.0).total), rel=1e-9)
+    refused = dataclasses.replace(drafts, accept=0.0)
+    assert (decode(refused, 4096.0, 0.0).total / decode(plain, 4096.0, 0.0).total) == pytest.approx(4, rel=1e-9)
+    dear = dataclasses.replace(drafts, draft_cost=0.1)
+    bytes_read, work = traffic(plain, 64.0, CHAT._replace(input=0.0))
+    drafted_read, drafted_work = traffic(refused, 64.0, CHAT._replace(input=0.0))
+    assert (drafted_read, drafted_work) == (bytes_read, pytest.approx(4 * work))
+    assert float(decode(dear, 1.0, 0.0).total) == pytest.approx(1.3 * float(decode(drafts, 1.0, 0.0).total), rel=1e-9)
+
+
+def test_prompts_pay_what_decoded_tokens_pay() -> None:
+    """Ten element-wise passes move 10 x 2 h bytes of each token and layer, whether it is decoded or read."""
+    one = without_overheads(replica())
+    passes = dataclasses.replace(one, constants=dataclasses.replace(one.constants, touches=10.0))
+    each = 80 * 2 * 8192 * 10 / 3.35e12
+    assert float(decode(passes, 1.0, 0.0).total - decode(one, 1.0, 0.0).total) == pytest.approx(each)
+    assert float(prefill(passes, 500.0) - prefill(one, 500.0)) == pytest.approx(500 * each)
+
+
+def test_a_share_of_what_is_free_is_of_what_weights_leave() -> None:
+    """TensorRT-LLM takes 0.9 of the memory beside weights, vLLM 0.92 of all of it less the weights."""
+    free, whole = replica(engine="trt-llm"), replica()
+    taken = free.weight_bytes + 3e9
+    assert cache_room(free) == pytest.approx(0.9 * (80e9 - taken))
+    assert cache_room(whole) == pytest.approx(0.92 * 80e9 - taken)
+
+
+def pools(reading: float = 2.0, decoding: float = 4.0) -> Pools:
+    """Return readers of two GPUs and decoders of four."""
+    return Pools(replica(tensor=2), replica(), reading, decoding)
+
+
+def test_pools_obey_little() -> None:
+    """Clients are in decoders or in readers; where readers are the bottleneck decoders get what these read."""
+    many = pools(reading=100.0)
+    batch = float(pooled_in_flight(many, CHAT, 64.0))
+    step = float(decode(many.decoders, batch, CHAT.context).total)
+    rate = 4 * batch / (211 * step)
+    before = float(prefill(many.readers, 1155.0) + handover(many, CHAT))
+    assert 4 * batch + rate * before == pytest.approx(64.0, rel=1e-6)
+    few = pools(reading=1.0)
+    batch = float(pooled_in_flight(few, CHAT, 2000.0))
+    step = float(decode(few.decoders, batch, CHAT.context).total)
+    assert 4 * batch / (211 * step) == pytest.approx(float(reading_rate(few.readers, CHAT)), rel=1e-6)
+
+
+def test_keys_and_values_pass_over_the_smaller_side() -> None:
+    """1,155 tokens of 328 KB pass over two NICs of 50 GB/s at 0.85."""
+    assert float(handover(pools(), CHAT)) == pytest.approx(1155 * 327_680 / (2 * 0.85 * 50e9))
+
+
 def test_what_does_not_fit_has_no_batch() -> None:
     """Llama 3.1 405B at 8 bits does not fit on four GPUs of 80 GB."""
     assert cache_room(replica("llama3-405b")) < 0
@@ -227,3 +272,5 @@ def test_published_steps_are_met() -> None:
         for group in dense
     ]
     assert np.concatenate(blind).mean() > found["dense"] + 0.1
+    assert np.abs(np.concatenate(list(calibrate.offline(DATA, {}).values()))).mean() < 0.15
+    assert np.abs(calibrate.disaggregated(DATA)[0]).mean() < 0.30

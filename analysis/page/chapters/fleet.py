@@ -63,6 +63,7 @@ _IDLE_WORDS = {
     "claim": "claimed by a preempting job",
     "quota": "beyond the quota",
     "drain": "being drained",
+    "exempt": "during an exempt time",
 }
 """Why healthy GPUs had no job."""
 

@@ -199,6 +199,16 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
 
     layout = f"tensor {service.tensor} x data {service.data} x pipeline {service.pipeline}"
     band = range_text(service.within_slo.tpot_s_band90, time_text)
+    reading, readers = [], service.readers
+    if readers is not None:
+        ranks = f"tensor {readers.tensor} x data {readers.data} x pipeline {readers.pipeline}"
+        reading.append(
+            ("prefill pool", f"{readers.replicas:,} of {ranks}: {short_text(readers.prompts_per_s)} prompts a second, "
+             f"{percent_text(readers.balance, 0)} of what the decode pool carries within the SLO; keys and values "
+             f"pass in {time_text(readers.handover_s)}. Failures below are of the decode pool alone")
+        )  # fmt: skip
+    if service.speculated_tokens > 1:
+        reading.append(("speculation", f"{service.speculated_tokens:,.2f} tokens a step"))
     yield labels(
         f"Service {name}",
         [
@@ -209,6 +219,7 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
              f"{service.cache_room_bytes / 1e9:,.1f} GB, {service.cache_bytes_per_token / 1e3:,.1f} kB a token"),
             ("mean request", f"{service.input_tokens:,.0f} tokens in, {service.output_tokens:,.0f} out; prefill "
              f"{time_text(service.prefill_s)}"),
+            *reading,
             ("demand", f"{short_text(service.demand_per_s)} requests/s, {percent_text(service.load, 0)} of what all "
              "replicas carry at the mean TPOT of the SLO"),
             ("TPOT at the SLO", f"{time_text(service.within_slo.tpot_s)} ({band} with 90 %)"),
@@ -218,6 +229,7 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
         (label, f"{each.batch:,.0f}", f"{each.tpot_s * 1e3:,.1f}", f"{each.tokens_per_s_user:,.0f}",
          f"{each.tokens_per_gpu_s:,.0f}", text_or_dash(each.gpu_w, "{:,.0f}".format),
          text_or_dash(each.joules_per_million_tokens, amount_text),
+         text_or_dash(each.facility_joules_per_million_tokens, amount_text),
          text_or_dash(each.money_per_million_tokens, "{:,.2f}".format))
         for label, each in (
             ("largest, by room", service.largest), ("within the SLO", service.within_slo),
@@ -226,7 +238,7 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
         if each is not None
     ]  # fmt: skip
     heads = ("batch", "requests\nin flight", "TPOT\nms", "tokens/s\na user", "tokens/s\na GPU", "GPU\nW",
-             "J per\nM tokens", "money per\nM tokens")  # fmt: skip
+             "J per\nM tokens", "facility\nJ", "money per\nM tokens")  # fmt: skip
     yield Section("batches", "Batches of a replica", (), (grid("", heads, rows),))
     total = sum(service.tpot_terms_s.values())
     rows_of_terms = [

@@ -107,6 +107,23 @@ CASES = [
         {4: "streams:", 5: f"  - {{{STREAM}, gpus: §64}}\npartitions: [{{name: p, nodes: 0-3}}]"},
         "partition 'p' has 32 GPUs; at most: 32",
     ),
+    *(
+        bad(
+            f"larger than the domain that it needs: {name}",
+            {
+                2: "cluster: {nodes: 16, rack: {nodes: 8}}",
+                4: "streams:",
+                5: f"  - {{{STREAM}, gpus: §64{where}}}",
+                12: f"spares: {{hot: {hot}}}\nscheduler: {{use: easy, pack: rack, need: required}}{more}",
+            },
+            f"streams.0.gpus: a job of 64 GPUs could never start: a rack has room for {room} GPUs",
+            f"scheduler.need is required; at most: {room}",
+        )
+        for name, hot, where, more, room in (
+            ("hot spares", 2, "", "", 56),
+            ("partition", 0, ", partition: p", "\npartitions: [{name: p, nodes: 4-12}]", 40),
+        )
+    ),
     bad(
         "cycle above the limit of a partition",
         {
