@@ -72,6 +72,7 @@ for command in (
     studies.optimize,
     documents.report,
     documents.plot,
+    documents.explore,
     logs.fit,
     logs.track,
     validate,

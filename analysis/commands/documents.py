@@ -1,7 +1,8 @@
-"""Commands that make documents of results: report, plot."""
+"""Commands that show results: report, plot, explore."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from pathlib import Path
@@ -9,8 +10,28 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from analysis.commands.options import JsonOption, OverwriteOption, ProcessesOption, QuietOption
-from analysis.commands.terminal import OutputFolder, command_line, end, refuse, refuse_to_write, say, write
+from analysis.commands.options import (
+    JsonOption,
+    OverwriteOption,
+    ProcessesOption,
+    QuietOption,
+    ScenarioArgument,
+    SeedOption,
+    SetOption,
+)
+from analysis.commands.terminal import (
+    OutputFolder,
+    changes,
+    command_line,
+    end,
+    ending_tidily,
+    mistakes_in_lines,
+    refuse,
+    refuse_to_write,
+    say,
+    warn,
+    write,
+)
 
 if TYPE_CHECKING:
     from analysis.page.model import Report
@@ -126,6 +147,47 @@ def _made(folder: Path, *, quiet: bool) -> Report:
             return report_of(folder, progress)
     except ReportError as error:
         refuse(f"{folder}: {error}")
+
+
+# The command that shows a scenario to be changed: ettrick explore.
+
+
+def explore(
+    scenario: ScenarioArgument,
+    set_: SetOption = None,
+    seed: SeedOption = None,
+    port: Annotated[
+        int, typer.Option(metavar="N", help="Port of the page; without it, one that is free.", min=0, max=65535)
+    ] = 0,
+    open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+) -> None:
+    """Explore a scenario in a browser: sliders, closed form, simulation.
+
+    The page is for this machine alone, and Ctrl-C ends it.
+    """
+    import threading
+    import webbrowser
+
+    import sim
+    from analysis.explore import ExploreError, Explorer, Server
+
+    with mistakes_in_lines(scenario, "scenario"):
+        try:
+            explorer = Explorer(scenario, sim.template(scenario), changes(set_, seed))
+        except ExploreError as error:
+            refuse(str(error))
+    try:
+        server = Server(explorer, port)
+    except OSError as error:
+        refuse(f"--port {port}: {error.strerror}; without it, a port that is free is taken")
+    if explorer.formula.ettr is None:
+        warn([f"no closed form ({'; '.join(explorer.formula.reasons)}): sliders are followed by the simulation alone"])
+    with server, contextlib.suppress(KeyboardInterrupt), ending_tidily():
+        threading.Thread(target=explorer.compile, daemon=True).start()
+        say(f"{server.address}\nThe simulation loop is made ready behind it. Ctrl-C ends it.")
+        if open_:
+            webbrowser.open(server.address)
+        server.serve_forever(poll_interval=0.1)
 
 
 # The command that holds Ettrick against what others found: ettrick validate.

@@ -421,8 +421,12 @@ def _amounts(document: RunDocument, account: Account) -> tuple[str, ...]:
 
 
 def waterfall(focus: Focus) -> Waterfall:
+    """Return the way from all requested GPU-time to what was productive, of the results."""
+    return waterfall_of(focus.document.time_shares, _intervals(focus))
+
+
+def waterfall_of(shares: Mapping[str, float], intervals: Mapping[str, tuple[float, float]]) -> Waterfall:
     """Return the way from all requested GPU-time to what was productive, in percent, the largest loss first."""
-    shares, intervals = focus.document.time_shares, _intervals(focus)
     losses = sorted((name for name in JOB_BUCKETS if name != "productive" and shares[name]), key=lambda n: -shares[n])
     changes = tuple(Change(bucket_label(name), -100 * shares[name], intervals.get(name)) for name in losses)
     title = f"{PERCENT.value(shares['productive'])} of the requested GPU-time became training"
@@ -438,7 +442,11 @@ def _intervals(focus: Focus) -> dict[str, tuple[float, float]]:
     """
     if focus.document.replications != focus.replications or replays_a_log(focus.prepared):
         return {}
-    results = focus.ensemble.results
+    return change_intervals(focus.ensemble.results)
+
+
+def change_intervals(results: Sequence[Result]) -> dict[str, tuple[float, float]]:
+    """Return the 95 % intervals of the changes [%] by bucket, where they have a width."""
     bases = [sum(job.requested for job in result.jobs) for result in results]
     amounts = np.array([np.sum([job.buckets for job in result.jobs], axis=0) for result in results])
     found = {}

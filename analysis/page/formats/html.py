@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from xml.etree.ElementTree import Element
 
+    from jinja2 import Environment
     from markupsafe import Markup
 
     from analysis.page.model import FirstScreen, Report, Words
@@ -205,15 +206,7 @@ def write(report: Report) -> bytes:
     report
         What it says.
     """
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_PAGE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = _environment()
     terms = dict(report.first_screen.glossary)
     environment.filters |= {
         "tabulated": table_of,
@@ -246,6 +239,46 @@ def write(report: Report) -> bytes:
         long_answer=_LONG_ANSWER,
     )
     return page.encode().translate(None, CONTROLS)
+
+
+def explore_page(title: str, question: str, knobs: list[dict[str, Any]]) -> str:
+    """Return the page of `ettrick explore`, which has its pictures from the program that shows it.
+
+    Parameters
+    ----------
+    title, question
+        The scenario, and what it is about.
+    knobs
+        Sliders: ``name``, ``title``, ``worth``, the texts of their ``stops``, and where they ``start``.
+    """
+    scripts = [_part(name) for name in ("page.js", "explore.js")]
+    return (
+        _environment()
+        .get_template("explore.html")
+        .render(
+            title=title,
+            question=question,
+            knobs=knobs,
+            data=_safe(_script_json(knobs)),
+            paints=paints(()),
+            style=_safe(_part("style.css")),
+            scripts=[_safe(script) for script in scripts],
+            hashes=[_hash(script) for script in scripts],
+        )
+    )
+
+
+def _environment() -> Environment:
+    """Return what fills the templates."""
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_PAGE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def _drawn(report: Report) -> dict[str, Inline]:

@@ -1,0 +1,515 @@
+"""A page on this machine with sliders for what matters in a scenario: closed form at once, simulation behind it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import secrets
+import shlex
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+import sim
+from analysis.amounts import number_of, percent_text, points_text, shown, time_text
+from analysis.metrics import RESTART, bucket_label
+from analysis.page.build import report_of
+from analysis.page.chapters import run
+from analysis.page.charts import NARROW
+from analysis.page.formats import html
+from analysis.results.run import document, render, replays_a_log
+from analysis.runs import Gathering, replicate
+from sim import catalog, units, yamlfile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from analysis.runs import Ensemble
+    from sim import Prepared, Scenario, Template
+
+# What can be moved: positions of a slider, and what each replaces in the scenario.
+
+_FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2, 2.5, 3, 4, 5, 7, 10)
+
+_SIZES = (1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8, 1, 5 / 4, 3 / 2, 2, 3, 4)
+
+_MINUTES = (0.25, 0.5, 1, 2, 3, 4, 5, 7, 10, 12, 15, 20, 25, 30, 40, 50, 60, 90, 120, 180, 240, 360)
+
+_SPARES = (0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96, 128, 192, 256, 384, 512)
+
+
+class Stop(NamedTuple):
+    """A position of a slider: its number, what is read there, and the values of the scenario by path."""
+
+    number: float
+    text: str
+    values: Mapping[str, Any]
+
+
+class Knob(NamedTuple):
+    """A slider.
+
+    Parameters
+    ----------
+    name, title
+        Its key, and what it is called.
+    stops
+        Its positions, in order.
+    start
+        The position of the scenario.
+    worth
+        By how much ETTR changes if its number grows by a tenth, or by one where a tenth is less [-]; ``None`` without
+        a closed form.
+    """
+
+    name: str
+    title: str
+    stops: Sequence[Stop]
+    start: int
+    worth: float | None = None
+
+
+def _knobs(scenario: Scenario, prepared: Prepared) -> Iterable[Knob]:
+    """Yield the sliders of a scenario; some of their positions may be impossible."""
+    rates = {
+        f"failures.{index}.scale": _times(entry)
+        for index, entry in enumerate(scenario.failures)
+        if hasattr(entry, "scale") and not getattr(entry, "planned", False)
+    }
+    if rates:
+        yield _factors("rate", "Failure rate", rates)
+    if len(scenario.jobs) == 1:
+        job = scenario.jobs[0]
+        base = {"jobs.0.gpus": prepared.jobs[0].gpus}
+        if job.parallelism is not None:
+            base["jobs.0.parallelism.data"] = job.parallelism.data
+        fits = [size for size in _SIZES if all(number * size == int(number * size) for number in base.values())]
+        stops = [
+            Stop(base["jobs.0.gpus"] * size, f"{base['jobs.0.gpus'] * size:,.0f}",
+                 {path: int(number * size) for path, number in base.items()})
+            for size in fits
+        ]  # fmt: skip
+        yield Knob("gpus", "GPUs of the job", stops, fits.index(1))
+    yield from _intervals(scenario, prepared)
+    for name, title in (("detection", "Detection time"), ("recovery", "Restart time"), ("repair", "Repair time")):
+        if hasattr(getattr(scenario, name), "scale"):
+            yield _factors(name, title, {f"{name}.scale": _times(getattr(scenario, name))})
+    size = prepared.units.needed if prepared.units is not None else 1
+    hot = scenario.spares.hot
+    counts = sorted({hot, *(size * count for count in _SPARES)})
+    stops = [Stop(count, f"{count:,} nodes", {"spares.hot": count}) for count in counts]
+    yield Knob("spares", "Hot spares", stops, counts.index(hot))
+
+
+def _times(entry: Any) -> Callable[[float], Any]:
+    """Return what makes the scale of a part of the scenario from a factor; a bundle may have one for each cause."""
+    if not isinstance(entry.scale, dict):
+        return lambda factor: round(entry.scale * factor, 9)
+    scales = {cause: entry.scale.get(cause, 1.0) for cause in catalog.causes(entry.use)}
+    return lambda factor: {cause: round(scale * factor, 9) for cause, scale in scales.items()}
+
+
+def _factors(name: str, title: str, paths: Mapping[str, Callable[[float], Any]]) -> Knob:
+    stops = [
+        Stop(factor, f"\N{MULTIPLICATION SIGN} {factor:g}", {path: scale(factor) for path, scale in paths.items()})
+        for factor in _FACTORS
+    ]
+    return Knob(name, title, stops, _FACTORS.index(1))
+
+
+def _intervals(scenario: Scenario, prepared: Prepared) -> Iterable[Knob]:
+    """Yield a slider for each store that is written to at intervals; a rule becomes the interval that it chose."""
+    checkpoint: Any = prepared.jobs[0].checkpoint
+    spacing = {rung.store: rung.interval for rung in getattr(checkpoint, "rungs", ())}
+    for index, tier in enumerate(scenario.checkpoint.tiers):
+        if tier.interval is None:
+            continue
+        ruled = tier.interval.isalpha()
+        seconds = spacing.get(tier.store, getattr(checkpoint, "interval", None)) if ruled else None
+        base = seconds if seconds is not None else units.parse(tier.interval, units.DURATION)
+        numbers = sorted({60.0 * minutes for minutes in _MINUTES if abs(60 * minutes / base - 1) > 0.02} | {base})
+        path = f"checkpoint.tiers.{index}.interval"
+        stops = [Stop(number, time_text(number), {path: units.show(number, units.DURATION)}) for number in numbers]
+        if ruled:
+            stops[numbers.index(base)] = Stop(base, f"{time_text(base)} ({tier.interval})", {path: tier.interval})
+        yield Knob(f"interval{index}", f"Checkpoint interval, {tier.store}", stops, numbers.index(base))
+
+
+# ----------------------------------------
+# One scenario that is explored.
+
+REPLICATIONS, FEWEST, PATIENCE = 32, 8, 0.7
+
+"""Replications of a setting; as many of them as fit into a time [s], the fewest at least."""
+
+
+class ExploreError(ValueError):
+    """A scenario that has nothing to be explored; the message is one line."""
+
+
+class StaleError(Exception):
+    """Somebody has moved on."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The scenario with sliders at some positions: what that changes, and what came of it."""
+
+    command: str
+    values: Mapping[str, Any]
+    prepared: Prepared
+
+
+class Explorer:
+    """What the page asks for.
+
+    Parameters
+    ----------
+    name
+        The scenario as it was named.
+    template
+        The scenario as it was read.
+    overrides
+        What replaces values of it, ``a.b=c``.
+
+    Raises
+    ------
+    ExploreError
+        If the scenario is a fleet.
+    ScenarioError
+        If there are mistakes in it.
+    """
+
+    def __init__(self, name: str, template: Template, overrides: Sequence[str]) -> None:
+        self.name, self.overrides, self._template = name, tuple(overrides), template
+        self.scenario = template.scenario(overrides)
+        if self.scenario.streams or self.scenario.services or not self.scenario.jobs:
+            raise ExploreError(
+                f"{name}: explore is for jobs that are simulated in full; of streams and services: "
+                "ettrick run, compare --vary, or a study"
+            )
+        self._prepared = functools.lru_cache(maxsize=64)(self._prepare)
+        self._simulating = threading.Lock()
+        self._newest: dict[str, int] = {}
+        self.compiling = True
+        self.base = self._prepared(())
+        self.formula = sim.closed_form(self.base)
+        found = [self._possible(knob) for knob in _knobs(self.scenario, self.base)]
+        self.knobs = {knob.name: knob for knob in found if len(knob.stops) > 1}
+        if self.formula.ettr is not None:
+            order = sorted(self.knobs.values(), key=lambda knob: -abs(knob.worth or 0.0))
+            self.knobs = {knob.name: knob for knob in order}
+
+    def _prepare(self, texts: tuple[str, ...]) -> Prepared:
+        return sim.prepare(self._template.scenario((*self.overrides, *texts)))
+
+    def _possible(self, knob: Knob) -> Knob:
+        """Return a slider with the positions that the scenario can have, and what it is worth."""
+        start, stops = knob.stops[knob.start], []
+        for stop in knob.stops:
+            try:
+                if stop is not start and knob.name in ("gpus", "spares"):
+                    self._prepared(_texts(stop.values))
+            except (sim.ScenarioError, sim.PathError):
+                continue
+            stops.append(stop)
+        place = stops.index(start)
+        worth = None
+        if self.formula.ettr is not None and len(stops) > 1:
+            low, high = stops[max(place - 1, 0)], stops[min(place + 1, len(stops) - 1)]
+            ends = [self.formula if end is start else sim.closed_form(self._prepared(_texts(end.values)))
+                    for end in (low, high)]  # fmt: skip
+            if ends[0].ettr is not None and ends[1].ettr is not None:
+                tenth = max(0.1 * start.number, 1.0) if knob.name == "spares" else 0.1 * start.number
+                worth = (ends[1].ettr - ends[0].ettr) / (high.number - low.number) * tenth
+        return knob._replace(stops=stops, start=place, worth=worth)
+
+    def setting(self, query: Mapping[str, str]) -> Setting:
+        """Return what the sliders of a query make of the scenario; those that are not named stay.
+
+        Raises
+        ------
+        ScenarioError
+            If the scenario cannot be so.
+        """
+        values: dict[str, Any] = {}
+        for name, place in self._places(query).items():
+            if place != self.knobs[name].start:
+                values |= self.knobs[name].stops[place].values
+        texts = _texts(values)
+        words = [word for text in (*self.overrides, *texts) for word in ("--set", text)]
+        return Setting(shlex.join(["ettrick", "run", self.name, *words]), values, self._prepared(texts))
+
+    def _places(self, query: Mapping[str, str]) -> dict[str, int]:
+        """Return where each slider is; what is no position of it is the nearest one."""
+        places = {name: int(query.get(name, knob.start)) for name, knob in self.knobs.items()}
+        return {name: min(max(place, 0), len(self.knobs[name].stops) - 1) for name, place in places.items()}
+
+    def compile(self) -> None:
+        """Make machine code, where it can simulate the scenario."""
+        try:
+            if self._is_covered:
+                sim.with_engine(replace(self.base, engine="compiled"), 1)
+            html.inline_svg(run.waterfall_of(dict.fromkeys(sim.JOB_BUCKETS, 0.0), {}), "")  # the first takes seconds
+        finally:
+            self.compiling = False
+
+    @functools.cached_property
+    def _is_covered(self) -> bool:
+        """Whether machine code may simulate the scenario, and can."""
+        return self.base.engine != "events" and not sim.why_events(replace(self.base, engine="compiled"), 1)
+
+    def newest(self, query: Mapping[str, str]) -> Callable[[], None]:
+        """Return what raises `StaleError` once the same page has asked for something newer than this."""
+        page, number = query.get("page", ""), int(query.get("n", 0))
+        self._newest[page] = max(number, self._newest.get(page, 0))
+
+        def check() -> None:
+            if number < self._newest[page]:
+                raise StaleError
+
+        return check
+
+    def closed(self, query: Mapping[str, str], check: Callable[[], None]) -> dict[str, Any]:
+        """Return what the closed form says of a setting.
+
+        Raises
+        ------
+        StaleError
+            If somebody has moved on.
+        """
+        check()
+        setting = self.setting(query)
+        formula, job = sim.closed_form(setting.prepared), setting.prepared.jobs[0]
+        return {
+            "ettr": None if formula.ettr is None else percent_text(formula.ettr),
+            "why": "; ".join(formula.reasons),
+            "shares": _shown(formula.shares),
+            "facts": f"MTTI {time_text(job.mtti)}, detection {time_text(job.detection_mean)} on average.",
+            "command": setting.command,
+        }
+
+    def simulate(self, query: Mapping[str, str], check: Callable[[], None]) -> dict[str, Any]:
+        """Return what the simulation says of a setting, with its pictures.
+
+        Raises
+        ------
+        StaleError
+            If somebody has moved on.
+        """
+        setting = self.setting(query)
+        with self._simulating:
+            check()
+            start = time.perf_counter()
+            found = self._replicated(setting.prepared, check, start)
+            content = document(found, command="")
+            has_chance = not replays_a_log(setting.prepared)
+            picture = run.waterfall_of(content.time_shares, run.change_intervals(found.results) if has_chance else {})
+            check()
+            drawn = html.inline_svg(picture._replace(title=""), "picture", NARROW)
+        return {
+            "ettr": shown("ettr", [content.metrics["ettr"].mean]).worded(content.metrics["ettr"]),
+            "shares": _shown({name: share for name, (_, share) in run.beside(content).items()}),
+            "title": picture.title,
+            "picture": drawn.markup,
+            "metrics": [row[:3] for row in run.goodput(content).rows],
+            "how": f"{number_of(content.replications, 'replication')} in {time.perf_counter() - start:.2f} s by "
+            f"{'machine code' if found.prepared.engine == 'compiled' else 'events'}",
+            "compiling": self.compiling,
+        }
+
+    def _replicated(self, prepared: Prepared, check: Callable[[], None], start: float) -> Ensemble:
+        """Return as many replications as there is time for."""
+        is_compiled = self._is_covered and not self.compiling and not sim.why_events(prepared, 10**9)
+        ready = replace(prepared, engine="compiled" if is_compiled else "events")
+        found = Gathering(ready, keeps=True)
+        for index in range(REPLICATIONS):
+            if index >= FEWEST and time.perf_counter() - start > PATIENCE:
+                break
+            found.add(sim.run(ready, index))
+            check()
+        return found.ensemble()
+
+    def study(self, query: Mapping[str, str]) -> str:
+        """Return a study: the scenario as it is, each slider that was moved alone, and all of them.
+
+        Raises
+        ------
+        ExploreError
+            If none was moved.
+        """
+        places = self._places(query)
+        moved = [knob for name, knob in self.knobs.items() if places[name] != knob.start]
+        if not moved:
+            raise ExploreError("no slider was moved: there is nothing to compare")
+        base = {path: value for knob in moved for path, value in knob.stops[knob.start].values.items()}
+        choices = {"as it is": base}
+        for knob in moved:
+            stop = knob.stops[places[knob.name]]
+            choices[f"{knob.title} {stop.text}"] = {**base, **stop.values}
+        if len(moved) > 1:
+            choices["all of these"] = {**self.setting(query).values}
+        stated = dict(_assigned(text) for text in self.overrides)
+        content = {
+            "name": f"explore-{self.base.name}",
+            "question": "What is each change worth alone, and what are all of them together?",
+            "scenario": self.name if self.name in sim.shipped("scenarios") else str(sim.find(self.name).absolute()),
+            "seed": stated.pop("seed", None),  # a study has one for all of its points
+            "set": stated,
+            "vary": {"setting": {"choices": choices}},
+            "metrics": ["ettr"],
+            "replications": REPLICATIONS,
+            "questions": [{"use": "best"}],
+        }
+        return sim.dump({key: value for key, value in content.items() if value not in (None, {})})
+
+    def report(self, query: Mapping[str, str]) -> bytes:
+        """Return the report of a run of a setting, as `ettrick report` would write it."""
+        setting = self.setting(query)
+        with self._simulating, tempfile.TemporaryDirectory(prefix="ettrick-") as name:
+            found = replicate(setting.prepared, REPLICATIONS, processes=1)
+            folder = Path(name)
+            (folder / "run.json").write_text(render(document(found, command=setting.command)), encoding="utf-8")
+            (folder / "scenario.resolved.yaml").write_text(sim.dump(setting.prepared.scenario.dump()), encoding="utf-8")
+            return html.write(report_of(folder))
+
+
+def _texts(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return values by path as texts ``a.b=c``."""
+    return tuple(f"{path}={value if isinstance(value, str) else json.dumps(value)}" for path, value in values.items())
+
+
+def _assigned(text: str) -> tuple[str, Any]:
+    """Return the path and the value of a text ``a.b=c``."""
+    path, _, value = text.partition("=")
+    found = yamlfile.parse(value, yamlfile.Mark("--set"))
+    return path.strip(), None if found is None else found.content
+
+
+def _shown(shares: Mapping[str, float]) -> dict[str, tuple[str, str, float]]:
+    """Return by bucket its name, and its share in words and as a number."""
+    names = {"restart": " + ".join(map(bucket_label, RESTART))}
+    return {name: (names.get(name) or bucket_label(name), percent_text(share), share) for name, share in shares.items()}
+
+
+# ----------------------------------------
+# The server: one page, for who has its address.
+
+
+class Server(ThreadingHTTPServer):
+    """Answers on this machine alone, whoever knows the token.
+
+    Parameters
+    ----------
+    explorer
+        What is asked.
+    port
+        0 for one that is free.
+
+    Raises
+    ------
+    OSError
+        If the port is taken.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = os.name == "posix"
+
+    def __init__(self, explorer: Explorer, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.explorer, self.token = explorer, secrets.token_urlsafe(24)
+        self.page = _page(explorer)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that has left."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+    @property
+    def address(self) -> str:
+        """Where the page is."""
+        return f"http://127.0.0.1:{self.server_port}/{self.token}/"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # a head and a body would wait for each other, 40 ms
+
+    def do_GET(self) -> None:
+        """Answer, or refuse who does not belong here."""
+        address = urlsplit(self.path)
+        token, _, wanted = address.path.removeprefix("/").partition("/")
+        hosts = [f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")]
+        if self.headers.get("Host") not in hosts:
+            return self._send("403: this address is for a browser on this machine", status=HTTPStatus.FORBIDDEN)
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            return self._send("403: open the whole address that was printed", status=HTTPStatus.FORBIDDEN)
+        query = dict(parse_qsl(address.query))
+        explorer = self.server.explorer
+        try:
+            check = explorer.newest(query)
+            if wanted == "":
+                return self._send(self.server.page, "text/html")
+            if wanted == "closed":
+                return self._send(json.dumps(explorer.closed(query, check)), "application/json")
+            if wanted == "simulated":
+                return self._send(json.dumps(explorer.simulate(query, check)), "application/json")
+            if wanted == "study":
+                return self._send(explorer.study(query), "application/yaml", f"explore-{explorer.base.name}.yaml")
+            if wanted == "report":
+                return self._send(explorer.report(query), "text/html")
+        except StaleError:
+            return self._send('{"stale": true}', "application/json")
+        except ValueError as error:  # a setting that cannot be, or no setting
+            line = str(error).splitlines()[0]
+            return self._send(json.dumps({"error": line}), "application/json", status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return self._send("404: no such page", status=HTTPStatus.NOT_FOUND)
+
+    def _send(
+        self, content: str | bytes, kind: str = "text/plain", name: str = "", status: HTTPStatus = HTTPStatus.OK
+    ) -> None:
+        body = content.encode() if isinstance(content, str) else content
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        if name:
+            self.send_header("Content-Disposition", f'attachment; filename="{name}"')
+        for header, value in _HEADERS.items():
+            self.send_header(header, value)
+        with contextlib.suppress(ConnectionError):  # who has moved on does not listen
+            self.end_headers()
+            self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing of single requests."""
+
+
+_HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+
+
+def _page(explorer: Explorer) -> str:
+    """Return the page."""
+    knobs = [
+        {
+            "name": knob.name,
+            "title": knob.title,
+            "stops": [stop.text for stop in knob.stops],
+            "start": knob.start,
+            "worth": ""
+            if knob.worth is None
+            else f"{points_text(knob.worth)} of ETTR for "
+            + ("one more" if knob.name == "spares" and knob.stops[knob.start].number < 10 else "10 % more"),
+        }
+        for knob in explorer.knobs.values()
+    ]
+    return html.explore_page(explorer.base.name, explorer.scenario.description, knobs)
