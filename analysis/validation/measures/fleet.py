@@ -465,5 +465,6 @@ def cascade(
     if of == "delay":
         waited = job.buckets[[sim.Bucket.RESCHEDULE, sim.Bucket.QUEUED]].sum() / job.gpus
         return Estimate(float(waited) / losses)
-    found = sum(float(rows[:, 0].sum()) for rows in result.fleet.stops.values())
+    preempted = (rows for key, rows in result.fleet.stops.items() if key.via == sim.PREEMPTION)
+    found = sum(float(rows[:, 0].sum()) for rows in preempted)
     return Estimate(found / losses)
