@@ -116,7 +116,7 @@ def simulate(
     replications: int | None = None,
     *,
     precision: str | None = None,
-    metric: str = "ettr",
+    metric: str | None = None,
     processes: int = 1,
 ) -> Results[RunDocument]:
     """Simulate a scenario: what ``ettrick run`` finds.
@@ -129,8 +129,8 @@ def simulate(
         How many [-]; 32 if not given, or 8 of streams of jobs.
     precision : str, optional
         Replicate until the half-width of the 95 % interval of `metric` is this: ``"0.1pt"`` or ``"2%"``.
-    metric : str
-        What `precision` is about.
+    metric : str, optional
+        What `precision` is about; ``ettr`` if not given, or ``slo_attainment`` of services alone.
     processes : int
         Worker processes at most [-]; 0 for one per core. With more than one, a script needs the guard ``if __name__ ==
         "__main__":``. The numbers do not depend on it.

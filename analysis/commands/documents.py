@@ -161,7 +161,7 @@ def explore(
     ] = 0,
     open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
 ) -> None:
-    """Explore a scenario in a browser: sliders, closed form, simulation.
+    """Explore a scenario in a browser, with sliders.
 
     The page is for this machine alone, and Ctrl-C ends it.
     """

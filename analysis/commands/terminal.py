@@ -240,9 +240,8 @@ class Commands(TyperGroup):
                 raise
             refuse(f"{max(options, key=len)}: {_in_words(error.message)}")
         except Exception as error:
-            from sim import plugins
-
-            found = error if isinstance(error, plugins.PluginError) else plugins.blame(error)
+            plugins = sys.modules.get("sim.plugins")  # without it no plugin has been loaded
+            found = plugins and (error if isinstance(error, plugins.PluginError) else plugins.blame(error))
             if found is None:
                 raise
             refuse(str(found))

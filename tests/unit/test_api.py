@@ -211,7 +211,6 @@ def test_fit_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (lambda small, _: api.simulate(small, 0), "replications: must be a whole number from 1, got 0"),
         (lambda small, _: api.simulate(small, 2.5), "replications: must be a whole number from 1, got 2.5"),
         (lambda small, _: api.simulate(small, 2, precision="1"), "'1' is not a precision: write 0.1pt"),
-        (lambda small, _: api.simulate("serve-llama3-70b"), "services: services are not simulated yet"),
         (lambda small, _: api.compare(str(small)), "nothing to compare with"),
         (lambda small, _: api.compare(str(small), {"seed": [1, 2]}, replications=1), "replications: must be a whole"),
         (lambda small, _: api.sweep("spares"), "spares: no such file, and no study of this name"),

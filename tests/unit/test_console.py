@@ -321,7 +321,7 @@ def completed(*words: str) -> list[str]:
 @cases(
     ("words", "wanted"),
     [
-        (("ettrick", "expl"), ["explain"]),
+        (("ettrick", "expla"), ["explain"]),
         (("ettrick", "run", "--prec"), ["--precision"]),
         (("ettrick", "run", "quick"), ["quickstart"]),
         (("ettrick", "sweep", "spares-"), ["spares-and-repair", "spares-to-finish"]),

@@ -53,6 +53,7 @@ def prepared() -> Prepared:
     named = SimpleNamespace
     found: Any = named(
         jobs=(),
+        services=(),
         streams=(named(name="small"), named(name="large")),
         tenants=(named(name="research"),),
         partitions=(named(name="all"),),

@@ -482,7 +482,15 @@ def ideal(plan: StepPlan) -> dict[str, object]:
     """Return the ideal links of the kinds of groups that a job has."""
     work = plan.work
     links = ideal_links(work, plan.machine.chip.scale_up, 50e9, 8)
-    sizes = (work.tensor, work.context, work.expert, work.pipeline, work.data_ranks, work.expert > 1 and 2)
+    sizes = (
+        work.tensor,
+        work.context,
+        work.expert,
+        work.pipeline,
+        work.data_ranks,
+        work.expert > 1 and 2,
+        work.ulysses,
+    )
     return {name: link for (name, link), size in zip(links._asdict().items(), sizes, strict=True) if size > 1}
 
 
