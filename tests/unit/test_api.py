@@ -41,7 +41,7 @@ SURFACE = {
     "report": "(results: 'Results[Any] | str | Path', path: 'str | Path') -> 'Path'",
     "run": "(prepared: 'Prepared', replication: 'int' = 0) -> 'Result'",
     "simulate": "(scenario: 'str | Path | Scenario | Prepared', replications: 'int | None' = None, *, "
-    "precision: 'str | None' = None, metric: 'str' = 'ettr', processes: 'int' = 1) -> 'Results[RunDocument]'",
+    "precision: 'str | None' = None, metric: 'str | None' = None, processes: 'int' = 1) -> 'Results[RunDocument]'",
     "sweep": f"(study: 'str | Path', {CHANGES}, replications: 'int | None' = None, *, "
     "out: 'str | Path | None' = None, processes: 'int' = 1) -> 'Results[SweepDocument]'",
 }
