@@ -198,11 +198,12 @@ def compare(
     """
     from analysis import compare as variants
     from analysis.compare import compare as compare_variants
+    from sim.yamlfile import value_text
 
     _check_count(replications, 2)
     names = [scenarios] if isinstance(scenarios, str) else [str(name) for name in scenarios]
     if isinstance(vary, Mapping):
-        vary = [f"{key}={','.join(map(_text, values))}" for key, values in vary.items()]
+        vary = [f"{key}={','.join(map(value_text, values))}" for key, values in vary.items()]
     wishes = variants.recipes(names, list(vary), _texts(changes))
     loaded = variants.load_variants(wishes)
     ready = variants.prepared(loaded)
@@ -583,12 +584,10 @@ def _texts(changes: Mapping[str, Any] | Iterable[str]) -> list[str]:
     if isinstance(changes, str):
         raise TypeError(f"changes: a mapping or a list of texts, such as [{changes!r}], not one text")
     if isinstance(changes, Mapping):
-        return [f"{key}={_text(value)}" for key, value in changes.items()]
+        from sim.yamlfile import value_text
+
+        return [f"{key}={value_text(value)}" for key, value in changes.items()]
     return list(changes)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _check_count(count: int, least: int) -> None:

@@ -385,7 +385,7 @@ class Explorer:
 
 def _texts(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return values by path as texts ``a.b=c``."""
-    return tuple(f"{path}={value if isinstance(value, str) else json.dumps(value)}" for path, value in values.items())
+    return tuple(f"{path}={yamlfile.value_text(value)}" for path, value in values.items())
 
 
 def _assigned(text: str) -> tuple[str, Any]:

@@ -457,7 +457,7 @@ def _pool_empty(parts: float, mtbf: float, repair: float, spares: float) -> list
 
 
 def _rate_interval(events: float, time: float, parts: float) -> list[Found]:
-    from analysis.logs.estimate import rate
+    from analysis.statistics.estimates import rate
 
     exposure = time * parts
     found = rate(events, exposure)

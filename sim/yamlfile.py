@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import json
 import logging
 import os
 import re
@@ -504,6 +505,11 @@ def extend(
     """
     reader = _Reader(frozenset(shorthand), locate, known)
     return _document(reader.read(path, (), (), None), reader.files)
+
+
+def value_text(value: object) -> str:
+    """Return a value as `assign` reads it behind the ``=``: a text as it is, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def assign(

@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import sim
+from analysis.logs.slurm_conf import ranges
 from sim import Bucket
 
 if TYPE_CHECKING:
@@ -191,11 +192,7 @@ def _nodes_of(result: Result, attempt: Attempt, count: int, nodes: int) -> tuple
 
 def _host_list(nodes: Sequence[int], names: Sequence[str]) -> str:
     """Return names of nodes, in order, as Slurm writes them: node[001-016,018]."""
-    digits = [names[node].removeprefix("node") for node in nodes]
-    starts = [at for at, node in enumerate(nodes) if not at or nodes[at - 1] != node - 1]
-    ends = [*(at - 1 for at in starts[1:]), len(nodes) - 1]
-    ranges = (digits[a] if a == b else f"{digits[a]}-{digits[b]}" for a, b in zip(starts, ends, strict=True))
-    return f"node[{','.join(ranges)}]"
+    return f"node[{ranges(nodes, lambda node: names[node].removeprefix('node'))}]"
 
 
 def _steps(prepared: Prepared, result: Result, index: int) -> Iterator[tuple[float, dict[str, object]]]:

@@ -111,8 +111,6 @@ _GPUS = re.compile(r"gres/gpu=(\d+)")
 
 _TYPED_GPUS = re.compile(r"gres/gpu:[^=,]+=(\d+)")
 
-_STEP = re.compile(r"^\d+(?:[_+]\S+)?\.\S+$")
-
 
 def read_sacct(log: Log) -> None:
     """Read job records of sacct -P; records whose names hold line breaks are joined."""

@@ -21,7 +21,7 @@ from sim import catalog
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _GPUS = re.compile(r"(?:^|,)gpu(?::([A-Za-z][\w.-]*))?(?::(\d+))?(?:\([^)]*\))?(?=,|$)", re.IGNORECASE)
 
@@ -196,12 +196,12 @@ class Site(NamedTuple):
         return found
 
 
-def ranges(numbers: Sequence[int]) -> str:
-    """Return ascending numbers of nodes as a scenario states them: ``0-31,64``."""
+def ranges(numbers: Sequence[int], name: Callable[[int], str] = str) -> str:
+    """Return ascending numbers of nodes as a scenario states them, ``0-31,64``, or in digits of their own."""
     parts = []
     for _, group in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
         mine = [number for _, number in group]
-        parts.append(f"{mine[0]}-{mine[-1]}" if len(mine) > 1 else f"{mine[0]}")
+        parts.append(f"{name(mine[0])}-{name(mine[-1])}" if len(mine) > 1 else name(mine[0]))
     return ",".join(parts)
 
 
