@@ -119,9 +119,24 @@ class Answer(NamedTuple):
     stderr: str
 
 
-DEAR = """check-ettrick compare-recovery-strategies describe-your-cluster describe-your-failures describe-your-job
-    describe-your-service find-the-best find-what-to-improve find-which-input-matters fit-your-logs
-    from-your-logs-to-an-answer make-a-report run-on-a-cluster start-a-scenario write-a-scenario write-a-study""".split()
+DEAR = (
+    "check-ettrick",
+    "compare-recovery-strategies",
+    "describe-your-cluster",
+    "describe-your-failures",
+    "describe-your-job",
+    "describe-your-service",
+    "find-the-best",
+    "find-what-to-improve",
+    "find-which-input-matters",
+    "fit-your-logs",
+    "from-your-logs-to-an-answer",
+    "make-a-report",
+    "run-on-a-cluster",
+    "start-a-scenario",
+    "write-a-scenario",
+    "write-a-study",
+)
 
 """Pages whose commands take more than some seconds."""
 
