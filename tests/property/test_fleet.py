@@ -8,9 +8,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
-from typing import Any
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 import sim
 from sim.engine.fleet import Fleet
@@ -18,6 +16,9 @@ from sim.scenario.streams import Arrival, Chain
 from tests.harness import scenario
 from tests.pace import SEED, budget
 from tests.unit.test_fleet import INF, arrival, stream
+
+if TYPE_CHECKING:
+    import pytest
 
 HORIZON = 1500.0
 
