@@ -220,11 +220,15 @@ class Lowered:
         row["idle_hazard"], row["interrupts"] = source.idle_hazard, source.interrupts
         row["always"] = source.interrupts >= 1 and source.idle_hazard >= 1
         row["by_course"] = source.repair is None and source.recorded is None and not row["of_job"]
-        row["mends_nothing"] = source.recorded is not None
+        row["mends_nothing"] = source.recorded is not None or source.alarm
         row["fault"], row["reboots"] = _CLASSES.index(source.fault), source.damage == "reboot"
         row["ends_rank"] = source.fault in OF_ONE_RANK
         row["planned"], row["bucket"] = source.planned, source.down_bucket
         row["saves"], row["notice"], row["defer"] = source.saves or source.effect.saves, source.notice, source.defer
+        row["recall"], row["alarm"] = source.recall, source.alarm
+        if source.recall and source.lead is not None:
+            row["foreseen"] = self.need(index, self.new_purpose(), "foreseen")
+            row["lead"], row["lead_purpose"] = self.law(source.lead), self.need(index, self.new_purpose(), "lead")
         row["detection"] = (race.fixed or 0.0) if race is not None and race.fixed is not None else 0.0
         row["repair"], row["repair_law"] = 0.0, -1
         row["away"] = row["store_out"] = row["human"] = row["relapse_after"] = row["onset"] = row["life"] = -1

@@ -280,8 +280,10 @@ class Failures:
         self.jobs.hit([group], failure, self.kernel.now, self.detect(failure))
 
     def detect(self, failure: Failure) -> float:
-        """Return how long it takes until a job knows of a failure [s]."""
+        """Return how long it takes until a job knows of a failure [s]; one that is foreseen is known at once."""
         detection = failure.info.detection
+        if failure.is_foreseen:
+            return 0.0
         return detection if isinstance(detection, float) else detection(failure.mark)
 
     def count(self, *, hits: bool, outside: bool, masked: bool, degraded: bool = False) -> None:
@@ -316,6 +318,11 @@ class Failures:
             if wronged:
                 self.tell(failure, [], 0.0, wronged)
             return
+        source = failure.info.source
+        if source.recall or failure.is_found:
+            self.counts.false_alarms += source.alarm
+            self.counts.true_alarms += failure.is_foreseen and not source.alarm
+            self.counts.missed += not failure.is_foreseen
         # What is noticed late, because the node goes on meanwhile, is known when it stops.
         latency = self.detect(failure) if inside and failure.info.stops else 0.0
         self.repair.take(failure, nodes, outside, latency, until)

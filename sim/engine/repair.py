@@ -152,8 +152,8 @@ class Repair:
         residue = source.residue
         if residue is None and not self.failures.is_any_unwell:
             return
-        if source.recorded is not None or source.rollout is not None:
-            return  # maintenance mends nothing, and for a log it is unknown
+        if source.recorded is not None or source.rollout is not None or source.alarm:
+            return  # maintenance and false alarms mend nothing, and for a log it is unknown
         if not failure.info.divisor and not failure.info.apart:
             return  # it is the shared part that was repaired
         for node in nodes:
@@ -189,7 +189,7 @@ class Repair:
     def diagnose(self, node: int, failure: Failure, group: Group | Allocation, now: float) -> int:
         """Decide who is blamed for a failure of a node; return how many nodes the group loses."""
         holds = self.cluster.group[node] is group
-        verdict = self.strategy.diagnose(failure.mark) if holds else "right"
+        verdict = self.strategy.diagnose(failure.mark) if holds and not failure.is_foreseen else "right"
         if verdict == "right":
             if holds:
                 self.cluster.send_to_repair(node, failure.info.cause, now)

@@ -18,6 +18,7 @@ from sim.failures import SOURCES
 from sim.failures.bundle import Bundle
 from sim.policies.checkpoint import CHECKPOINTS, Tiers
 from sim.policies.detection import DETECTIONS
+from sim.failures.health import Health
 from sim.policies.recovery import RECOVERIES
 from sim.policies.repair import REPAIRS
 from sim.policies.scheduler import SCHEDULERS, Scheduler
@@ -131,6 +132,7 @@ class Scenario(Model):
     failures: tuple[AnySource, ...] = Field((), description="Failure sources.")
     checkpoint: AnyCheckpoint = Field(description="Checkpointing: where progress is saved, and how often.")
     detection: AnyDetection = Field(description="Failure detection: when the job knows of a failure.")
+    health: Health | None = Field(None, description="Who looks for bad nodes before they fail, and how often wrongly.")
     recovery: AnyRecovery = Field(description="How a job recovers.")
     spares: Spares = Field(default_factory=lambda: Spares.model_validate({}), description="Nodes kept ready.")
     repair: AnyRepair | None = Field(

@@ -11,18 +11,21 @@ from sim import catalog
 from sim.cluster import FABRIC_PARTS, FatTree
 from sim.failures import Replay
 from sim.failures.bundle import Bundle
-from sim.failures.source import OF_ONE_NODE
+from sim.failures.health import FALSE_ALARM
+from sim.failures.source import KNOWN, OF_ONE_NODE, Source
 from sim.policies.detection.race import DetectionRace
 from sim.policies.repair import Simple
 from sim.prepare.placement import Latest
 from sim.scenario.fields import PathError, RuleError
+from sim.scenario.laws import Exponential
 from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sim.cluster import ClusterSpec
-    from sim.failures import Maintenance, Rollout, Source
+    from sim.failures import Maintenance, Rollout
+    from sim.failures.health import Health
     from sim.failures.parts import Cause
     from sim.failures.source import RepairFrom
     from sim.input.scenario import AnyRecovery, AnyRepair, AnySource, Scenario
@@ -76,12 +79,19 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         fault, kind = source.fault, source.effect.use
         return _NOTICING.get((described, fault, kind), lambda: detection.detection_race(fault, kind))
 
+    def checked(source: Source, race: DetectionRace | None) -> DetectionRace | None:
+        checks = scenario.health.checks if scenario.health is not None else None
+        return race if checks is None else checks.watched(source, race)
+
+    health = scenario.health
     found = [
         replace(
             source,
+            recall=health.prediction.of_failures(source) if health is not None and health.prediction is not None else 0,
+            lead=health.prediction.lead if health is not None and health.prediction is not None else None,
             repair=source.repair.scaled(repair.scale) if source.repair is not None else repair.single_time,
             repair_from=_repair_from(source, scenario.failures[index]),
-            detection_race=notice(source),
+            detection_race=checked(source, notice(source)),
         )
         for source, index in zip(sources, origins, strict=True)
     ]
@@ -89,7 +99,45 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         if source.detection_race is None and source.effect.use == "spike":
             rule = f"'{source.name}': a loss spike stays undetected here; give it a detection time"
             raise PathError(("failures", index, "detection"), rule)
+    if health is not None:
+        found += _false_alarms(health, found, scenario, counts["node"], repair)
     return found, merged
+
+
+def _false_alarms(
+    health: Health, sources: Sequence[Source], scenario: Scenario, nodes: int, repair: AnyRepair
+) -> list[Source]:
+    """Return the source of what false alarms drain; none where there are none."""
+    rate = health.false_alarms.per_second * nodes if health.false_alarms is not None else 0.0
+    length = scenario.warmup + scenario.horizon
+    if health.prediction is not None:
+        covered = [source for source in sources if health.prediction.of_failures(source)]
+        changes = [source.tempo.mean(length) if source.tempo is not None else 1.0 for source in covered]
+        seen = math.fsum(source.rate * source.interrupts * change for source, change in zip(covered, changes, strict=True))
+        rate += health.prediction.false_alarms(seen, nodes)
+    if any(source.name == FALSE_ALARM for source in sources):
+        raise PathError(("health",), f"'{FALSE_ALARM}' is the cause of what it costs, and also one of failures")
+    if not rate:
+        return []
+    if health.test is None and not repair.is_stated:
+        rule = "drains healthy nodes: say how long they are away (test: 2 h), or give the scenario a repair"
+        raise PathError(("health",), rule)
+    return [
+        Source(
+            FALSE_ALARM,
+            part="node",
+            units=nodes,
+            law=Exponential.from_seconds(mean=nodes / rate),
+            repair=health.test.scaled(repair.scale) if health.test is not None else repair.single_time,
+            repair_from="scenario",
+            detection_race=DetectionRace.by(KNOWN),
+            fault="planned",
+            saves=True,
+            recall=1.0,
+            alarm=True,
+            slots_per_node=1,
+        )
+    ]
 
 
 def repair_of(scenario: Scenario) -> AnyRepair:
