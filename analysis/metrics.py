@@ -147,6 +147,11 @@ _TENANTS = Need(lambda prepared: len(prepared.tenants) > 1, "it takes several te
 _STREAMS = Need(lambda prepared: bool(prepared.streams), "only jobs of streams have it: give the scenario streams")
 
 
+_ALARMS = Need(
+    lambda prepared: any(source.recall or source.checked[0] for source in prepared.sources),
+    "nobody gives alarms: give the scenario health.prediction, health.false_alarms or health.checks",
+)
+
 _SERVICES = Need(lambda prepared: bool(prepared.services), "only services have it: give the scenario one")
 
 
@@ -349,6 +354,16 @@ _OWN = (
     Metric("cost", "cost per run", "the cost per run", "currency",
            "cost of a replication. Needs `cost`",
            better="lower", needs=(_PRICES,), of="cluster"),
+    Metric("false_alarms_per_day", "false alarms per day", "the healthy nodes drained in a day", "1/d",
+           "healthy nodes that are drained, of jobs or not / days of the accounting window",
+           better="lower", counted="false alarms a day", needs=(_ALARMS,), is_plural=True, of="cluster"),
+    Metric("alarm_precision", "precision of alarms", "the share of drained nodes that were bad", "share",
+           "nodes drained before a failure / all nodes drained by an alarm",
+           detail="seen", needs=(_ALARMS,), of="cluster"),
+    Metric("alarm_recall", "recall of alarms", "the share of failures that were seen coming", "share",
+           "nodes drained before a failure / these and the failures of the same causes without an alarm; of nodes "
+           "that are not down already",
+           detail="seen", needs=(_ALARMS,), of="cluster"),
     Metric("occupancy", "occupancy", "the share of working GPUs that jobs have", "share",
            "GPU-time of jobs / GPU-time in working order",
            detail="allocated / healthy", needs=(_STREAMS,), of="cluster"),
@@ -770,6 +785,11 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     if result.fleet is not None:
         _add_fleet(pooled, fleet_ratios(prepared, result.fleet))
     pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)
+    if _ALARMS.has(prepared):
+        right, wrong, missed = (result.counts[name] for name in ("true_alarms", "false_alarms", "missed"))
+        pooled["false_alarms_per_day"] = Ratio(wrong, _seconds(result) / DAY)
+        pooled["alarm_precision"] = Ratio(right, right + wrong)
+        pooled["alarm_recall"] = Ratio(right, right + missed)
     if result.unit_seconds:
         pooled["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)
     return pooled | spending(prepared, result)

@@ -101,6 +101,7 @@ def _uncovered_of_source(source: Source) -> str:
         "hazards that depend on the version of the software": source.thinned,
         "variety between its units": later and bool(source.variety),
         "tempo": later and source.tempo is not None,
+        "faults that health.checks find": source.checked[0] > 0,
         "size": blast is not None and blast.size is not None and blast.spread is None,
     }
     return next((name for name, is_so in checks.items() if is_so), "")

@@ -183,11 +183,23 @@ class Failures:
         due = life.due + self.life(life.source, life.slot, life.round + 1)
         return Life(life.node, life.source, life.slot, life.round + 1, due)
 
-    def occur(self, info: SourceInfo, slot: int, number: int, until: float = math.nan, *, waited: bool = False) -> None:
-        """Let a candidate come true: drop it, or let its fault take effect. One that `waited` has done so enough."""
+    def occur(
+        self,
+        info: SourceInfo,
+        slot: int,
+        number: int,
+        until: float = math.nan,
+        *,
+        waited: bool = False,
+        is_found: bool = False,
+    ) -> None:
+        """Let a candidate come true: drop it, or let its fault take effect.
+
+        One that `waited` has done so enough; one that a check `is_found` by drains its node.
+        """
         counts = self.counts
         counts.candidates += 1
-        failure = Failure(info, slot, number)
+        failure = Failure(info, slot, number, is_found)
         if info.of_job:
             self.strike_job(failure)
             return
@@ -204,14 +216,14 @@ class Failures:
             self._drop(failure, inside, until)
             return
         counts.faults += 1
-        if not info.always and info.source.interrupts < 1 and failure.mark("interrupts") >= info.source.interrupts:
+        if not (info.always or is_found) and info.source.interrupts < 1 and failure.mark("interrupts") >= info.source.interrupts:
             counts.harmless += 1
             self.renew(failure)
             return
         if info.of_fabric:
             self.fabric.fail(failure, until)
             return
-        if not info.stops and (inside or outside):
+        if not info.stops and not is_found and (inside or outside):
             # The nodes go on, in their way, until somebody notices.
             self.silent.begin(failure, nodes)
             return
@@ -319,7 +331,7 @@ class Failures:
                 self.tell(failure, [], 0.0, wronged)
             return
         source = failure.info.source
-        if source.recall or failure.is_found:
+        if source.recall or source.checked[0]:
             self.counts.false_alarms += source.alarm
             self.counts.true_alarms += failure.is_foreseen and not source.alarm
             self.counts.missed += not failure.is_foreseen

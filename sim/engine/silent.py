@@ -270,6 +270,8 @@ class HiddenFaults:
             waiting = (node for node, lives in self.open.items() if any(life.source == info.index for life in lives))
             having = np.flatnonzero(hidden_at_start(info.source, *info.prefix)).tolist()
             self.dormant[info.index] = set(having).difference(waiting)
+            for node in self.dormant[info.index]:
+                self._look(Life(node, info.index, node, 0, math.inf), self.kernel.now)
             if hidden.onset is None:
                 continue
             key = self.keys[info.index] = rng.stream(*info.prefix, "onset", info.source.name)
@@ -315,18 +317,39 @@ class HiddenFaults:
         """Let a hidden fault strike after `seconds` of its clock."""
         self.open.setdefault(life.node, []).append(life)
         info = self.failures.infos[life.source]
+        self._look(life, now)
         if info.source.clock == "busy":
             self.failures.lives.begin(life, seconds, now)
         elif now + seconds < self.failures.end:
             self.kernel.at(now + seconds, Order.FAILURE, self._on_due, (life, life.token))
+
+    def _look(self, life: Life, now: float) -> None:
+        """Arrange when a check of the nodes finds a fault, if one ever does: with the next one anywhere ahead."""
+        info = self.failures.infos[life.source]
+        share, every = info.source.checked
+        failure = Failure(info, life.slot, life.round)
+        if share and (share >= 1 or failure.mark("check finds") < share):
+            self.kernel.at(now + failure.mark("check") * every, Order.FAILURE, self._on_found, life)
+
+    def _on_found(self, call: Call) -> None:
+        """Drain a node whose fault a check has found before it struck, unless it is in repair or cured."""
+        life: Life = call.argument
+        node = life.node
+        if self.failures.cluster.outages[node]:
+            return
+        if life in self.open.get(node, ()):
+            self.failures.lives.void(life)
+            self.strike(life, is_found=True)
+        elif node in self.dormant.get(life.source, ()):
+            self.failures.occur(self.failures.infos[life.source], life.slot, life.round, is_found=True)
 
     def _on_due(self, call: Call) -> None:
         life, token = call.argument
         if life.token == token:
             self.strike(life)
 
-    def strike(self, life: Life) -> None:
-        """Let a hidden fault make its node fail."""
+    def strike(self, life: Life, *, is_found: bool = False) -> None:
+        """Let a hidden fault make its node fail, or be drained because the fault is found."""
         now = self.kernel.now
         node = life.node
         if self.failures.cluster.outages[node]:
@@ -337,11 +360,11 @@ class HiddenFaults:
         mine.remove(life)
         if life.round >= RELAPSE:
             self.failures.counts.relapses += 1
-            self.failures.occur(info, life.slot, life.round)
+            self.failures.occur(info, life.slot, life.round, is_found=is_found)
             return
         following = Life(node, life.source, life.slot, life.round + 1, 0.0)
         self._begin(following, self.failures.life(life.source, life.slot, life.round + 1), now)
-        self.failures.occur(info, life.slot, life.round)
+        self.failures.occur(info, life.slot, life.round, is_found=is_found)
 
     def resume(self, node: int, now: float) -> None:
         """Let hidden faults that came due while their node was down strike some time after its return."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
@@ -102,32 +103,26 @@ class Prediction(Model):
         return rate * (self.recall or 0.0) * (1 - self.precision) / self.precision
 
 
-class Check(Model):
-    """A test of nodes that look healthy, for faults that have not shown yet."""
+class Checks(Model):
+    """Tests of all nodes again and again: a fault that one finds has waited anything up to the time between two."""
 
+    every: Duration = Field(gt=0, description="Time between two checks.")
     time: Duration = Field("0 s", description="How long the job stands still for it.")  # type: ignore[assignment]
     coverage: Fraction = Field(1.0, description="Share of the faults that it finds; the others it never finds.")
     faults: tuple[Fault, ...] | None = Field(
         None, description="Classes of faults that it looks for; without it, all of single nodes."
     )
 
-    def share(self, source: Source) -> float:
-        """Return the share of the faults of a source that it finds [-]."""
-        return self.coverage if _is_of_nodes(source, self.faults) else 0.0
-
-
-class PeriodicCheck(Check):
-    """A check of all nodes again and again: a fault that it finds waits anything up to the next one."""
-
-    every: Duration = Field(gt=0, description="Time between two checks.")
-
-    def watched(self, source: Source, race: DetectionRace | None) -> DetectionRace | None:
-        """Return who notices a fault that does not stop its node, with the check among them."""
-        share = self.share(source)
+    def watched(self, source: Source) -> Source:
+        """Return a source whose faults are looked for: hidden ones, and those that do not stop their node."""
+        share, race = self.coverage if _is_of_nodes(source, self.faults) else 0.0, source.detection_race
+        if share and (source.hidden is not None or source.residue is not None):
+            source = replace(source, checked=(share, self.every))
         if source.effect.stops or not share:
-            return race
+            return source
         found = Observer(CHECK, share, Uniform.from_seconds(low=0.0, high=self.every))
-        return DetectionRace((found,)) if race is None else DetectionRace((*race.observers, found), race.human)
+        race = DetectionRace((found,)) if race is None else DetectionRace((*race.observers, found), race.human)
+        return replace(source, detection_race=race)
 
 
 class Health(Model):
@@ -140,8 +135,13 @@ class Health(Model):
     test: Law | None = Field(
         None, description="How long a healthy node that was drained is away; without it, as the scenario's repair."
     )
-    checks: PeriodicCheck | None = Field(None, description="Checks of all nodes again and again.")
-    preflight: Check | None = Field(None, description="A check of each node before it joins a job.")
+    checks: Checks | None = Field(None, description="Checks of all nodes again and again.")
+
+    def watched(self, source: Source) -> Source:
+        """Return a source as those see it who look for bad nodes."""
+        if self.prediction is not None and (recall := self.prediction.of_failures(source)):
+            source = replace(source, recall=recall, lead=self.prediction.lead)
+        return source if self.checks is None else self.checks.watched(source)
 
     @model_validator(mode="after")
     def _rate_is_per_node(self) -> Self:

@@ -215,6 +215,8 @@ class Source:
         Rows of a log.
     recall, lead
         Share of its failures whose signs are seen [-], and the law of the time from there to the failure.
+    checked
+        Share of its hidden faults that checks find [-], and the time between two checks [s].
     alarm
         Whether its failures are none: healthy nodes that are drained.
     events
@@ -259,6 +261,7 @@ class Source:
     recorded: Recorded | None = None
     recall: float = 0.0
     lead: LawModel | None = None
+    checked: tuple[float, float] = (0.0, 0.0)
     alarm: bool = False
     events: int | None = None
 

@@ -79,19 +79,13 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         fault, kind = source.fault, source.effect.use
         return _NOTICING.get((described, fault, kind), lambda: detection.detection_race(fault, kind))
 
-    def checked(source: Source, race: DetectionRace | None) -> DetectionRace | None:
-        checks = scenario.health.checks if scenario.health is not None else None
-        return race if checks is None else checks.watched(source, race)
 
-    health = scenario.health
     found = [
         replace(
             source,
-            recall=health.prediction.of_failures(source) if health is not None and health.prediction is not None else 0,
-            lead=health.prediction.lead if health is not None and health.prediction is not None else None,
             repair=source.repair.scaled(repair.scale) if source.repair is not None else repair.single_time,
             repair_from=_repair_from(source, scenario.failures[index]),
-            detection_race=checked(source, notice(source)),
+            detection_race=notice(source),
         )
         for source, index in zip(sources, origins, strict=True)
     ]
@@ -99,8 +93,9 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         if source.detection_race is None and source.effect.use == "spike":
             rule = f"'{source.name}': a loss spike stays undetected here; give it a detection time"
             raise PathError(("failures", index, "detection"), rule)
-    if health is not None:
-        found += _false_alarms(health, found, scenario, counts["node"], repair)
+    if scenario.health is not None:
+        found = [scenario.health.watched(source) for source in found]
+        found += _false_alarms(scenario.health, found, scenario, counts["node"], repair)
     return found, merged
 
 
@@ -111,7 +106,7 @@ def _false_alarms(
     rate = health.false_alarms.per_second * nodes if health.false_alarms is not None else 0.0
     length = scenario.warmup + scenario.horizon
     if health.prediction is not None:
-        covered = [source for source in sources if health.prediction.of_failures(source)]
+        covered = [source for source in sources if source.recall]
         changes = [source.tempo.mean(length) if source.tempo is not None else 1.0 for source in covered]
         seen = math.fsum(source.rate * source.interrupts * change for source, change in zip(covered, changes, strict=True))
         rate += health.prediction.false_alarms(seen, nodes)
@@ -455,8 +450,16 @@ def prior(sources: Iterable[Source], share: float, horizon: float, success: floa
         if source.tempo is not None:
             rate *= source.tempo.mean(horizon)
         total += rate
-        detection += rate * (source.detection_race.mean_value if source.effect.stops else 0.0)
+        detection += rate * (1 - source.recall) * (source.detection_race.mean_value if source.effect.stops else 0.0)
     return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
+
+
+def unforeseen(sources: Iterable[Source]) -> list[Source]:
+    """Return sources without the failures that show signs: the others alone take work away."""
+    return [
+        replace(source, interrupts=source.interrupts * (1 - source.recall)) if source.recall else source
+        for source in sources
+    ]
 
 
 def expected_events(scenario: Scenario, sources: Iterable[Source], share: float) -> float:

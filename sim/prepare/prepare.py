@@ -15,11 +15,12 @@ import numpy as np
 from sim import catalog, steps
 from sim.cluster import FABRIC_PARTS
 from sim.engine.prepared import Prepared, PreparedJob, Reserve
+from sim.failures.health import CHECK
 from sim.failures.source import OF_ONE_NODE, Domains, slots_per_node
 from sim.policies.checkpoint import Pause
 from sim.policies.recovery import Ladder as LadderOfRungs
 from sim.prepare.cost import upkeep_of
-from sim.prepare.failures import build_sources, expected_events, failure_warnings, prior, repair_of
+from sim.prepare.failures import build_sources, expected_events, failure_warnings, prior, repair_of, unforeseen
 from sim.prepare.placement import Site, layout_warnings, seats, surplus_nodes, whole_units
 from sim.prepare.services import plan_of, services_of
 from sim.prepare.step import (
@@ -31,7 +32,7 @@ from sim.prepare.step import (
 )
 from sim.prepare.streams import prepare_streams
 from sim.scenario.fields import PathError, RuleError
-from sim.scenario.model import Work
+from sim.scenario.model import PeriodicWork, Work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,7 +142,7 @@ def _examined(scenario: Scenario) -> Prepared:
     withheld = surplus if scenario.spares.idle == "withhold" else 0
     if units is not None and withheld:
         units = units._replace(nodes=units.nodes[: -(withheld // len(units.nodes[0]))])
-    placed = [PlacedJob(site, spec, index) for index, spec in enumerate(scenario.jobs)]
+    placed = [PlacedJob(site, _with_checks(scenario, spec), index) for index, spec in enumerate(scenario.jobs)]
     jobs = tuple(_job(scenario, each, sources) for each in placed)
     slow = [source.name for source in sources if source.effect.speed < 1]
     fleet = prepare_streams(scenario, site, sources)
@@ -190,6 +191,24 @@ def _examined(scenario: Scenario) -> Prepared:
             *fleet.warnings,
         ),
     )
+
+
+def _with_checks(scenario: Scenario, spec: JobSpec) -> JobSpec:
+    """Return a job that stands still while its nodes are checked.
+
+    Raises
+    ------
+    PathError
+        If there are jobs of streams or services, of which nothing of the kind is simulated.
+    """
+    checks = scenario.health.checks if scenario.health is not None else None
+    if checks is None or not checks.time:
+        return spec
+    if scenario.streams or scenario.services:
+        rule = "stops named jobs; streams and services have no periodic work: leave it out (checks in the background)"
+        raise PathError(("health", "checks", "time"), rule)
+    work = PeriodicWork(name=CHECK, every=f"{checks.every!r} s", time=f"{checks.time!r} s")
+    return spec.model_copy(update={"periodic": (*spec.periodic, work)})
 
 
 def _reserves(scenario: Scenario) -> dict[str, Reserve]:
@@ -270,7 +289,9 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[Source]) -> Pr
         )
     step = placed.step(scenario.horizon)
     success = repair_of(scenario).success
-    mtti, detection_mean = prior(sources, nodes / total, scenario.warmup + scenario.horizon, success)
+    length = scenario.warmup + scenario.horizon
+    mtti, detection_mean = prior(sources, nodes / total, length, success)
+    rare = mtti if scenario.health is None else prior(unforeseen(sources), nodes / total, length, success)[0]
     replicas, order = seats(spec, placed.index, scenario.recovery, scenario.checkpoint, each)
     return PreparedJob(
         name=spec.name,
@@ -284,7 +305,7 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[Source]) -> Pr
         target=_target(spec, step.time),
         arrival=spec.arrival,
         deadline=spec.deadline,
-        checkpoint=checkpoint_of(scenario.checkpoint, placed, mtti, step.time, nodes, replicas),
+        checkpoint=checkpoint_of(scenario.checkpoint, placed, rare, step.time, nodes, replicas),
         mtti=mtti,
         detection_mean=detection_mean,
         mfu=step.mfu,
