@@ -148,7 +148,7 @@ _STREAMS = Need(lambda prepared: bool(prepared.streams), "only jobs of streams h
 
 
 _ALARMS = Need(
-    lambda prepared: any(source.recall or source.checked[0] for source in prepared.sources),
+    lambda prepared: any(source.is_watched for source in prepared.sources),
     "nobody gives alarms: give the scenario health.prediction, health.false_alarms or health.checks",
 )
 

@@ -177,6 +177,7 @@ def _drawn_from(source: Source, *, stationary: bool) -> Source:
         recall=0.0,
         lead=None,
         checked=(0.0, 0.0),
+        preflight=0.0,
         events=None,
     )
     return plain if stationary else replace(plain, repair=None, effect=CRASH)

@@ -18,7 +18,7 @@ from sim.failures.trace import life_key
 from sim.failures.variety import fleet_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sim.engine.job import Group, Job
     from sim.engine.jobs import Jobs
@@ -209,14 +209,18 @@ class Failures:
             self._drop(failure, inside, until)  # nobody gets any of these nodes: nothing happens to them
             return
         # The common case first: a fault of one node, which can be hit where it is.
-        is_hit = waited or inside[0][0].exposed == "both" if inside else info.always or not outside
+        is_hit = waited or inside[0][0].exposed == "both" if inside else info.always or is_found or not outside
         if not (is_hit or self._is_exposed(info, inside, outside, failure)) or (
-            not info.always and self._is_thinned(info, nodes, failure)
+            not (info.always or is_found) and self._is_thinned(info, nodes, failure)
         ):
             self._drop(failure, inside, until)
             return
         counts.faults += 1
-        if not (info.always or is_found) and info.source.interrupts < 1 and failure.mark("interrupts") >= info.source.interrupts:
+        if (
+            not (info.always or is_found)
+            and info.source.interrupts < 1
+            and failure.mark("interrupts") >= info.source.interrupts
+        ):
             counts.harmless += 1
             self.renew(failure)
             return
@@ -331,7 +335,7 @@ class Failures:
                 self.tell(failure, [], 0.0, wronged)
             return
         source = failure.info.source
-        if source.recall or source.checked[0]:
+        if source.is_watched and source.effect.stops:
             self.counts.false_alarms += source.alarm
             self.counts.true_alarms += failure.is_foreseen and not source.alarm
             self.counts.missed += not failure.is_foreseen
@@ -457,6 +461,10 @@ class Failures:
     def is_any_unwell(self) -> bool:
         """Whether any node has a hidden or a silent fault that a repair may remove."""
         return bool(self.hidden.open or self.silent.of_node or any(self.hidden.dormant.values()))
+
+    def found_before(self, node: int) -> list[Callable[[], None]]:
+        """Return what a check of a node before it joins a job finds: each, when called, drains the node."""
+        return [*self.hidden.found_before(node), *self.silent.found_before(node)]
 
     def cure(self, node: int) -> None:
         """Let a node have neither hidden nor silent faults any more."""

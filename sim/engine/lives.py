@@ -272,6 +272,12 @@ class Failure:
         return self.is_found or (recall > 0 and (recall >= 1 or self.mark("foreseen") < recall))
 
     @property
+    def is_found_before(self) -> bool:
+        """Whether a check of its node, before that joins a job, finds what is wrong."""
+        share = self.info.source.preflight
+        return share > 0 and (share >= 1 or self.mark("preflight") < share)
+
+    @property
     def notice(self) -> float:
         """Time from the moment when somebody knows to the stop [s]: a job that can save by then does; -1 for none."""
         source = self.info.source

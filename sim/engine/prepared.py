@@ -358,6 +358,8 @@ class Prepared:
     packed_by: tuple[int, ...] = ()
     withheld: int = 0
     warnings: tuple[str, ...] = ()
+    preflight: float | None = None
+    """How long a job stands still while nodes that join it are checked [s]; without it nobody checks them."""
     upkeep: Upkeep = Upkeep()
     expected_events: float = 0.0
     """Events of one replication, about: see `sim.prepare.failures.expected_events`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from sim.policies.checkpoint.stores import whole
 from sim.scenario.laws import draw
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sim.engine.failures import Failures
     from sim.engine.job import Job
@@ -159,12 +160,19 @@ class SilentFaults:
             for job in self._settle(fault.nodes, self.kernel.now):
                 self.failures.jobs.respeed(job, self.kernel.now)
 
+    def found_before(self, node: int) -> list[Callable[[], None]]:
+        """Return what a check of a node before it joins a job finds."""
+        faults = self.of_node.get(node, ())
+        return [functools.partial(self._notice, fault) for fault in faults if fault.failure.is_found_before]
+
     def _on_noticed(self, call: Call) -> None:
+        self._notice(call.argument)
+
+    def _notice(self, fault: SilentFault) -> None:
         """Stop the nodes that still have the fault, and the jobs whose work it made wrong.
 
         From now on it is a failure like others. Of nodes that are in repair for something else nothing more is asked.
         """
-        fault: SilentFault = call.argument
         nodes = fault.nodes
         was_open = fault.is_open
         if was_open:
@@ -332,8 +340,10 @@ class HiddenFaults:
             self.kernel.at(now + failure.mark("check") * every, Order.FAILURE, self._on_found, life)
 
     def _on_found(self, call: Call) -> None:
+        self._find(call.argument)
+
+    def _find(self, life: Life) -> None:
         """Drain a node whose fault a check has found before it struck, unless it is in repair or cured."""
-        life: Life = call.argument
         node = life.node
         if self.failures.cluster.outages[node]:
             return
@@ -342,6 +352,16 @@ class HiddenFaults:
             self.strike(life, is_found=True)
         elif node in self.dormant.get(life.source, ()):
             self.failures.occur(self.failures.infos[life.source], life.slot, life.round, is_found=True)
+
+    def found_before(self, node: int) -> list[Callable[[], None]]:
+        """Return what a check of a node before it joins a job finds."""
+        lives = [*self.open.get(node, ())]
+        for source, nodes in self.dormant.items():
+            if node in nodes:
+                lives.append(Life(node, source, node, 0, math.inf))
+        infos = self.failures.infos
+        found = (life for life in lives if Failure(infos[life.source], life.slot, life.round).is_found_before)
+        return [functools.partial(self._find, life) for life in found]
 
     def _on_due(self, call: Call) -> None:
         life, token = call.argument

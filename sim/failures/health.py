@@ -103,22 +103,34 @@ class Prediction(Model):
         return rate * (self.recall or 0.0) * (1 - self.precision) / self.precision
 
 
-class Checks(Model):
-    """Tests of all nodes again and again: a fault that one finds has waited anything up to the time between two."""
+class Preflight(Model):
+    """A test of each node before it joins a job, for faults that have not shown yet."""
 
-    every: Duration = Field(gt=0, description="Time between two checks.")
-    time: Duration = Field("0 s", description="How long the job stands still for it.")  # type: ignore[assignment]
+    time: Duration = Field("0 s", description="How long a job stands still for it.")  # type: ignore[assignment]
     coverage: Fraction = Field(1.0, description="Share of the faults that it finds; the others it never finds.")
     faults: tuple[Fault, ...] | None = Field(
         None, description="Classes of faults that it looks for; without it, all of single nodes."
     )
 
+    def share(self, source: Source) -> float:
+        """Return the share of the faults of a source that it finds [-]: of hidden ones, and those that stop nobody."""
+        is_there_before = source.hidden is not None or source.residue is not None or not source.effect.stops
+        return self.coverage if is_there_before and _is_of_nodes(source, self.faults) else 0.0
+
+
+class Checks(Preflight):
+    """Such tests of all nodes again and again: a fault that is found has waited anything up to the time between two."""
+
+    every: Duration = Field(gt=0, description="Time between two checks.")
+
     def watched(self, source: Source) -> Source:
-        """Return a source whose faults are looked for: hidden ones, and those that do not stop their node."""
-        share, race = self.coverage if _is_of_nodes(source, self.faults) else 0.0, source.detection_race
-        if share and (source.hidden is not None or source.residue is not None):
+        """Return a source whose faults are looked for."""
+        share, race = self.share(source), source.detection_race
+        if not share:
+            return source
+        if source.hidden is not None or source.residue is not None:
             source = replace(source, checked=(share, self.every))
-        if source.effect.stops or not share:
+        if source.effect.stops:
             return source
         found = Observer(CHECK, share, Uniform.from_seconds(low=0.0, high=self.every))
         race = DetectionRace((found,)) if race is None else DetectionRace((*race.observers, found), race.human)
@@ -135,12 +147,15 @@ class Health(Model):
     test: Law | None = Field(
         None, description="How long a healthy node that was drained is away; without it, as the scenario's repair."
     )
+    preflight: Preflight | None = Field(None, description="Checks of nodes before they join a job.")
     checks: Checks | None = Field(None, description="Checks of all nodes again and again.")
 
     def watched(self, source: Source) -> Source:
         """Return a source as those see it who look for bad nodes."""
         if self.prediction is not None and (recall := self.prediction.of_failures(source)):
             source = replace(source, recall=recall, lead=self.prediction.lead)
+        if self.preflight is not None:
+            source = replace(source, preflight=self.preflight.share(source))
         return source if self.checks is None else self.checks.watched(source)
 
     @model_validator(mode="after")

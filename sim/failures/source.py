@@ -217,6 +217,8 @@ class Source:
         Share of its failures whose signs are seen [-], and the law of the time from there to the failure.
     checked
         Share of its hidden faults that checks find [-], and the time between two checks [s].
+    preflight
+        Share of its hidden and silent faults that a check before a job finds [-].
     alarm
         Whether its failures are none: healthy nodes that are drained.
     events
@@ -262,6 +264,7 @@ class Source:
     recall: float = 0.0
     lead: LawModel | None = None
     checked: tuple[float, float] = (0.0, 0.0)
+    preflight: float = 0.0
     alarm: bool = False
     events: int | None = None
 
@@ -289,6 +292,11 @@ class Source:
         if self.residue is not None and self.residue.probability:
             rate /= 1 - self.residue.probability
         return rate / self.ceiling
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody may take its nodes out before they fail."""
+        return self.recall > 0 or self.checked[0] > 0 or self.preflight > 0
 
     @property
     def down_bucket(self) -> Bucket:

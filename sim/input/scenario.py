@@ -16,9 +16,9 @@ from sim import catalog, units
 from sim.cluster import ClusterSpec
 from sim.failures import SOURCES
 from sim.failures.bundle import Bundle
+from sim.failures.health import Health
 from sim.policies.checkpoint import CHECKPOINTS, Tiers
 from sim.policies.detection import DETECTIONS
-from sim.failures.health import Health
 from sim.policies.recovery import RECOVERIES
 from sim.policies.repair import REPAIRS
 from sim.policies.scheduler import SCHEDULERS, Scheduler

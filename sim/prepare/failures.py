@@ -79,7 +79,6 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         fault, kind = source.fault, source.effect.use
         return _NOTICING.get((described, fault, kind), lambda: detection.detection_race(fault, kind))
 
-
     found = [
         replace(
             source,
@@ -106,10 +105,12 @@ def _false_alarms(
     rate = health.false_alarms.per_second * nodes if health.false_alarms is not None else 0.0
     length = scenario.warmup + scenario.horizon
     if health.prediction is not None:
-        covered = [source for source in sources if source.recall]
-        changes = [source.tempo.mean(length) if source.tempo is not None else 1.0 for source in covered]
-        seen = math.fsum(source.rate * source.interrupts * change for source, change in zip(covered, changes, strict=True))
-        rate += health.prediction.false_alarms(seen, nodes)
+        showing = math.fsum(
+            source.rate * source.interrupts * (source.tempo.mean(length) if source.tempo is not None else 1.0)
+            for source in sources
+            if source.recall
+        )
+        rate += health.prediction.false_alarms(showing, nodes)
     if any(source.name == FALSE_ALARM for source in sources):
         raise PathError(("health",), f"'{FALSE_ALARM}' is the cause of what it costs, and also one of failures")
     if not rate:

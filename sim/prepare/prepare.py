@@ -175,6 +175,7 @@ def _examined(scenario: Scenario) -> Prepared:
         counts=counts,
         capacity=relative_capacity(scenario.cluster, _precision(scenario)),
         withheld=withheld,
+        preflight=_preflight(scenario),
         upkeep=upkeep_of(scenario, site, sources),
         engine=scenario.engine or "auto",
         expected_events=expected_events(scenario, sources, held)
@@ -209,6 +210,16 @@ def _with_checks(scenario: Scenario, spec: JobSpec) -> JobSpec:
         raise PathError(("health", "checks", "time"), rule)
     work = PeriodicWork(name=CHECK, every=f"{checks.every!r} s", time=f"{checks.time!r} s")
     return spec.model_copy(update={"periodic": (*spec.periodic, work)})
+
+
+def _preflight(scenario: Scenario) -> float | None:
+    """Return how long nodes are checked before they join a job [s]; ``None`` where nobody does."""
+    check = scenario.health.preflight if scenario.health is not None else None
+    if check is None:
+        return None
+    if scenario.streams or scenario.services:
+        raise PathError(("health", "preflight"), "is for named jobs: those of streams and services are not checked")
+    return check.time
 
 
 def _reserves(scenario: Scenario) -> dict[str, Reserve]:

@@ -495,7 +495,9 @@ class _Resolver:
         for gpus in sizes:
             nodes = ceil(gpus / self.site.gpus_per_node)
             try:
-                checkpoint = self.scenario.checkpoint.build(self._prior(gpus, unforeseen(self.sources))[0], step, nodes=nodes, size=size)
+                checkpoint = self.scenario.checkpoint.build(
+                    self._prior(gpus, unforeseen(self.sources))[0], step, nodes=nodes, size=size
+                )
             except RuleError as error:
                 rule = f"{error.rule}; for '{stream.name}', or give streams.{path[1]} a checkpoint of its own"
                 raise PathError(("checkpoint", *error.at), rule) from None
