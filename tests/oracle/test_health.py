@@ -15,7 +15,7 @@ from sim.formulas.goodput import efficiency, predicted_efficiency, young_interva
 from sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import play, prepared
-from tests.intervals import Z, close, student
+from tests.intervals import Z, student
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -207,7 +207,7 @@ def test_the_best_time_between_checks_is_like_youngs() -> None:
 
 
 def test_a_check_before_the_job_keeps_bad_nodes_out() -> None:
-    """Found nodes are replaced before the job steps, and it starts later by two checks: of its nodes, of the new one."""
+    """Found nodes are replaced before the job steps, and it starts later by a check of all and of the new ones."""
     hidden = {"use": "defect", "name": "bad", "share": 0.5, "exact": True, "law": law(0.05)}
     changes = {"failures": [hidden], "horizon": "1 d", "spares": {"hot": 4}, "cluster": CLUSTER}
     open_, checked = (
