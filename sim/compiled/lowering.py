@@ -76,6 +76,8 @@ def _uncovered(prepared: Prepared) -> Iterator[str]:
         yield "checkpoint.tiers: corrupt, copies that cannot be read"
     if prepared.network is not None:
         yield "cluster.fabric: it decides who fails, or how fast jobs step"
+    if prepared.parts:
+        yield "parts: repairs wait for them"
     if prepared.preflight is not None:
         yield "health.preflight: nodes are checked before they join a job"
     if prepared.units is not None:

@@ -703,7 +703,8 @@ def predicted_efficiency(interval: Values, write: Values, missed: Values, alarms
     whole = -np.expm1(-rate * (tau + b))
     ahead = (-np.expm1(-rate * tau) / rate - tau * (1.0 - whole)) / whole
     kept = tau * (1.0 - whole) / whole + share * (1.0 - cut) / again * ahead
-    found: Values = plain(kept * rate / (1.0 + share * cut / again + np.expm1(rate * u)))
+    with np.errstate(over="ignore"):  # a restart that never ends leaves nothing
+        found: Values = plain(kept * rate / (1.0 + share * cut / again + np.expm1(rate * u)))
     return found
 
 

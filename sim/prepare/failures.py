@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sim import catalog
 from sim.cluster import FABRIC_PARTS, FatTree
+from sim.engine.prepared import PartPlan
 from sim.failures import Replay
 from sim.failures.bundle import Bundle
 from sim.failures.health import FALSE_ALARM
@@ -134,6 +135,47 @@ def _false_alarms(
             slots_per_node=1,
         )
     ]
+
+
+def parts_of(scenario: Scenario, sources: Sequence[Source]) -> dict[str, PartPlan]:
+    """Return the stocks of parts, each with the sources whose repairs wait for it.
+
+    Raises
+    ------
+    PathError
+        If a stock is of no use, or not possible.
+    """
+    names = [source.name for source in sources]
+    parts = {cause.name: getattr(cause, "part", "") for choice in scenario.failures for cause in causes_of(choice)}
+    tiers = [tier.name for tier in getattr(scenario.repair, "tiers", ())]
+    found: dict[str, PartPlan] = {}
+    for name, stock in scenario.parts.items():
+        path = ("parts", name)
+        chosen = stock.causes or tuple(cause for cause, part in parts.items() if part == name)
+        if not chosen:
+            rule = catalog.unknown("part", name, sorted(set(parts.values()) - {"", "job"}))
+            raise PathError(path, f"{rule}, or say whose repairs need it: causes: [...]")
+        for place, cause in enumerate(chosen):
+            at = (*path, "causes", place) if stock.causes else path
+            if cause not in names:
+                raise PathError(at, catalog.unknown("cause", cause, names))
+            source = sources[names.index(cause)]
+            if source.part == "job" or source.recorded is not None or source.rollout is not None or source.alarm:
+                raise PathError(at, f"'{cause}' has no repair that could wait for a part")
+            other = next((other for other, plan in found.items() if names.index(cause) in plan.sources), None)
+            if other is not None:
+                raise PathError(at, f"repairs of '{cause}' wait for the part '{other}' already; they can need one only")
+        if stock.tier and stock.tier not in tiers:
+            rule = catalog.unknown("tier", stock.tier, tiers) if tiers else "needs repair with tiers"
+            raise PathError((*path, "tier"), rule)
+        for key in ("price", "holding"):
+            if getattr(stock, key) is not None and scenario.cost is None:
+                raise PathError((*path, key), "is part of the cost: give the scenario the section cost")
+        if scenario.initial == "stationary":
+            raise PathError(path, "repairs that wait have no stationary state that is known; use a warmup instead")
+        tier = tiers.index(stock.tier) if stock.tier else len(tiers) - 1
+        found[name] = PartPlan(stock, frozenset(names.index(cause) for cause in chosen), tier)
+    return found
 
 
 def repair_of(scenario: Scenario) -> AnyRepair:

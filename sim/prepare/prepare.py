@@ -20,7 +20,15 @@ from sim.failures.source import OF_ONE_NODE, Domains, slots_per_node
 from sim.policies.checkpoint import Pause
 from sim.policies.recovery import Ladder as LadderOfRungs
 from sim.prepare.cost import upkeep_of
-from sim.prepare.failures import build_sources, expected_events, failure_warnings, prior, repair_of, unforeseen
+from sim.prepare.failures import (
+    build_sources,
+    expected_events,
+    failure_warnings,
+    parts_of,
+    prior,
+    repair_of,
+    unforeseen,
+)
 from sim.prepare.placement import Site, layout_warnings, seats, surplus_nodes, whole_units
 from sim.prepare.services import plan_of, services_of
 from sim.prepare.step import (
@@ -175,6 +183,7 @@ def _examined(scenario: Scenario) -> Prepared:
         counts=counts,
         capacity=relative_capacity(scenario.cluster, _precision(scenario)),
         withheld=withheld,
+        parts=parts_of(scenario, sources),
         preflight=_preflight(scenario),
         upkeep=upkeep_of(scenario, site, sources),
         engine=scenario.engine or "auto",

@@ -332,7 +332,8 @@ _HEADLINE = {
     "goodput": ("  = ", "share of the arithmetic that was asked for which became training"),
 } | dict.fromkeys(
     ("cluster_goodput", "tokens_per_day", "time_to_work", "p_finish_by", "mtti", "interruptions",
-     "false_alarms_per_day", "alarm_precision", "alarm_recall", "energy", "cost", "cost_per_token"), ("", ""),
+     "false_alarms_per_day", "alarm_precision", "alarm_recall", "fill_rate", "stock_outs", "parts_wait", "energy",
+     "cost", "cost_per_token"), ("", ""),
 )  # fmt: skip
 
 """Metrics that a run is judged by: what says that one is the product of others, and what it is."""
