@@ -58,7 +58,7 @@ def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Wai
     if any(source.saves or source.recall for source in prepared.sources):
         yield "stops that are announced cost what failures cost: nothing is saved before"
     if prepared.parts:
-        yield "no repair waits for a part"
+        yield "waits for parts in their long run, as if nodes that wait broke parts too"
     if any(source.away is not None for source in prepared.sources):
         yield "the time that a preempted job is away is left out"
     if any(job.checkpoint.pauses for job in prepared.jobs):
@@ -357,7 +357,6 @@ def availability(prepared: Prepared) -> dict[str, float]:
     if (
         any(source.idle_hazard != 1 or source.clock == "busy" or source.renews == "never" for source in takers)
         or any(source.variety or source.tempo is not None for source in takers)
-        or prepared.parts
         or any(tier.crews for tier in getattr(repair, "tiers", ()))
         or not all(_takes_a_unit(prepared, source) for source in shared)
     ):

@@ -335,7 +335,7 @@ class Failures:
                 self.tell(failure, [], 0.0, wronged)
             return
         source = failure.info.source
-        if source.is_watched and source.effect.stops:
+        if source.is_watched:
             self.counts.false_alarms += source.alarm
             self.counts.true_alarms += failure.is_foreseen and not source.alarm
             self.counts.missed += not failure.is_foreseen

@@ -163,10 +163,10 @@ class PreparedJob:
 
 
 class PartPlan(NamedTuple):
-    """A stock of parts, and which repairs need one: of which sources by index, at which tier [-1 for all]."""
+    """A stock of parts, and which repairs need one: of which causes, at which tier [-1 for all]."""
 
     stock: Stock
-    sources: frozenset[int]
+    causes: frozenset[str]
     tier: int
 
 

@@ -59,7 +59,6 @@ class Shelf:
     def __init__(self, name: str, plan: PartPlan, kernel: Kernel, seed: int, replication: int) -> None:
         self.name = name
         self.rule = plan.stock
-        self.sources = plan.sources
         self.tier = plan.tier
         self.kernel = kernel
         self.key = functools.partial(rng.stream, seed, replication, "parts", name)
@@ -149,8 +148,8 @@ class Repair:
     ) -> None:
         self.strategy = strategy = prepared.repair
         self.shelves = [Shelf(name, plan, kernel, prepared.seed, replication) for name, plan in prepared.parts.items()]
-        self.shelf_of = {source: shelf for shelf in self.shelves for source in shelf.sources}
-        """Whose parts the repairs of a source need, by index."""
+        self.shelf_of = {cause: shelf for shelf in self.shelves for cause in prepared.parts[shelf.name].causes}
+        """Which shelf the repairs of a cause need."""
         self.kernel = kernel
         self.cluster = cluster
         self.counts = counts
@@ -207,7 +206,7 @@ class Repair:
         self, failure: Failure, nodes: Sequence[int], outside: Sequence[int], known: float, seconds: float
     ) -> None:
         """Take nodes down for a repair of so many `seconds` from the time when it is `known`, and its part there."""
-        shelf = self.shelf_of.get(failure.info.index)
+        shelf = self.shelf_of.get(failure.info.source.name)
         if shelf is None or not shelf.is_needed(failure, nodes[0]):
             self.take_out(failure, nodes, outside, known + seconds)
             return
@@ -372,7 +371,7 @@ class Repair:
         patient = Patient(node, failure, course, is_wrong)
         if course.retires:
             self._retire(patient, now)
-        elif self.crews or failure.info.index in self.shelf_of:
+        elif self.crews or source.name in self.shelf_of:
             self._next(patient, now)
         else:
             self._all_at_once(patient, now)
@@ -410,7 +409,7 @@ class Repair:
             self._done(patient, now)
             return
         visit = visits[patient.visit]
-        shelf = self.shelf_of.get(patient.failure.info.index)
+        shelf = self.shelf_of.get(patient.failure.info.source.name)
         if shelf is not None and visit.tier == shelf.tier and not patient.has_part:
             patient.has_part = True
             if shelf.is_needed(patient.failure, patient.node):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, model_validator
 
@@ -16,6 +16,7 @@ from sim.scenario.laws import Law, Uniform
 
 if TYPE_CHECKING:
     from sim.failures.source import Source
+    from sim.yamlfile import Data
 
 FALSE_ALARM = "false_alarm"
 
@@ -66,7 +67,7 @@ class Prediction(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _with_preset(cls, value: Any) -> Any:
+    def _with_preset(cls, value: Data) -> Data:
         """Fill in what a preset says and the scenario does not."""
         name = value.get("preset") if isinstance(value, dict) else None
         if not isinstance(name, str) or not name:

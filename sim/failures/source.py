@@ -295,8 +295,8 @@ class Source:
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody may take its nodes out before they fail."""
-        return self.recall > 0 or self.checked[0] > 0 or self.preflight > 0
+        """Whether somebody may take its nodes out before they stop."""
+        return self.effect.stops and max(self.recall, self.checked[0], self.preflight) > 0
 
     @property
     def down_bucket(self) -> Bucket:

@@ -162,7 +162,7 @@ def parts_of(scenario: Scenario, sources: Sequence[Source]) -> dict[str, PartPla
             source = sources[names.index(cause)]
             if source.part == "job" or source.recorded is not None or source.rollout is not None or source.alarm:
                 raise PathError(at, f"'{cause}' has no repair that could wait for a part")
-            other = next((other for other, plan in found.items() if names.index(cause) in plan.sources), None)
+            other = next((other for other, plan in found.items() if cause in plan.causes), None)
             if other is not None:
                 raise PathError(at, f"repairs of '{cause}' wait for the part '{other}' already; they can need one only")
         if stock.tier and stock.tier not in tiers:
@@ -174,7 +174,7 @@ def parts_of(scenario: Scenario, sources: Sequence[Source]) -> dict[str, PartPla
         if scenario.initial == "stationary":
             raise PathError(path, "repairs that wait have no stationary state that is known; use a warmup instead")
         tier = tiers.index(stock.tier) if stock.tier else len(tiers) - 1
-        found[name] = PartPlan(stock, frozenset(names.index(cause) for cause in chosen), tier)
+        found[name] = PartPlan(stock, frozenset(chosen), tier)
     return found
 
 
