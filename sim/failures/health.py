@@ -54,7 +54,7 @@ class Score(Model):
 class Prediction(Model):
     """Signs of failures to come: the job saves, and the node is drained before it fails."""
 
-    preset: str = Field("", description="Name of a published predictor, which fills in what is not stated.")
+    preset: str | None = Field(None, description="Name of a published predictor, which fills in what is not stated.")
     recall: Fraction | None = Field(None, description="Share of the failures whose signs are seen.")
     precision: Fraction | None = Field(
         None, description="Share of the alarms that a failure follows: with recall it says how many are false."

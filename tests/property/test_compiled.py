@@ -303,6 +303,8 @@ def test_the_process_of_airesim_agrees() -> None:
         (["recovery.use=torchrun-elastic"], "recovery.use"),
         (["scheduler.pack=leaf"], "scheduler.pack"),
         (["checkpoint.tiers.0.corrupt=2 %"], "checkpoint.tiers"),
+        (["health.preflight.time=1 min"], "health.preflight"),
+        (["parts.any={stock: 1, lead: 1 d, causes: [faulty_gpu]}"], "parts"),
         (["failures.0={use: component, name: slow, part: node, rate: 1 per node-year, effect: hang, "
           "tempo: {trend: {exponent: 2, reference: 30 d}}, renews: at_return}"], "tempo"),
     ],
