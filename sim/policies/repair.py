@@ -311,10 +311,10 @@ class Tiers(Strategy):
 
 
 class Returns(Model):
-    """Broken parts that the vendor repairs: they come back to the stock, and nothing is bought for them."""
+    """Broken parts that the vendor repairs: they return to the stock, and nothing is bought for them."""
 
     time: Law = Field(description="From the fault to the return of the part.")
-    repaired: Fraction = Field(1.0, description="Share of the parts that come back; the others are scrap.")
+    repaired: Fraction = Field(1.0, description="Share of the parts that return; the others are scrap.")
 
 
 class Stock(Model):
