@@ -241,6 +241,7 @@ class Counts:
     evicted: int = 0
     wrong_blames: int = 0
     retired: int = 0
+    retired_sound: int = 0
     true_alarms: int = 0
     false_alarms: int = 0
     missed: int = 0

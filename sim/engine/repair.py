@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sim import rng
 from sim.engine.kernel import Order
+from sim.engine.lives import RELAPSE
 from sim.engine.nodes import Level, Place
 from sim.engine.result import PartUse
 from sim.policies.contracts import BLAME_DRAWS, Bucket, Course, Evict, NodeView
@@ -475,6 +476,8 @@ class Repair:
     def _retire(self, patient: Patient, now: float) -> None:
         """Give a node up; a new one may come."""
         self.counts.retired += 1
+        is_lemon = bool(self.failures.hidden.open.get(patient.node)) or patient.failure.round >= RELAPSE
+        self.counts.retired_sound += not is_lemon
         law = self.strategy.replacement
         if law is not None:
             seconds = draw(law, patient.failure.mark, "replacement") * self.strategy.scale

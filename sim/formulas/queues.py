@@ -166,9 +166,8 @@ class Shelf(NamedTuple):
 def base_stock(demand: float, lead: float, stock: int) -> Shelf:
     r"""Return what a stock of parts comes to that is ordered one by one, as each is taken.
 
-    Parts on order have the Poisson law N with mean ``D L``, whatever the law of lead times that are independent of one
-    another; a repair finds its part with ``P(N <= S - 1)``, ``E(N - S)^+`` of them wait, and each does so for that
-    number over D on average (Little).
+    Parts on order have the Poisson law N with mean ``D L``, whatever the law of independent lead times; a repair finds
+    its part with ``P(N <= S - 1)``, ``E(N - S)^+`` of them wait, and each for that number over D (Little).
 
     Parameters
     ----------
@@ -182,7 +181,7 @@ def base_stock(demand: float, lead: float, stock: int) -> Shelf:
     Returns
     -------
     Shelf
-        Fill rate [-], repairs that wait [-], parts on the shelf [-], mean wait of a repair, those without included [s].
+        Each a float.
 
     Raises
     ------

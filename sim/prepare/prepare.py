@@ -150,7 +150,11 @@ def _examined(scenario: Scenario) -> Prepared:
     withheld = surplus if scenario.spares.idle == "withhold" else 0
     if units is not None and withheld:
         units = units._replace(nodes=units.nodes[: -(withheld // len(units.nodes[0]))])
-    placed = [PlacedJob(site, _with_checks(scenario, spec), index) for index, spec in enumerate(scenario.jobs)]
+    pauses, preflight = _checks(scenario)
+    placed = [
+        PlacedJob(site, spec.model_copy(update={"periodic": (*spec.periodic, *pauses)}) if pauses else spec, index)
+        for index, spec in enumerate(scenario.jobs)
+    ]
     jobs = tuple(_job(scenario, each, sources) for each in placed)
     slow = [source.name for source in sources if source.effect.speed < 1]
     fleet = prepare_streams(scenario, site, sources)
@@ -184,7 +188,7 @@ def _examined(scenario: Scenario) -> Prepared:
         capacity=relative_capacity(scenario.cluster, _precision(scenario)),
         withheld=withheld,
         parts=parts_of(scenario, sources),
-        preflight=_preflight(scenario),
+        preflight=preflight,
         upkeep=upkeep_of(scenario, site, sources),
         engine=scenario.engine or "auto",
         expected_events=expected_events(scenario, sources, held)
@@ -203,32 +207,23 @@ def _examined(scenario: Scenario) -> Prepared:
     )
 
 
-def _with_checks(scenario: Scenario, spec: JobSpec) -> JobSpec:
-    """Return a job that stands still while its nodes are checked.
+def _checks(scenario: Scenario) -> tuple[tuple[PeriodicWork, ...], float | None]:
+    """Return why jobs stand still for checks of their nodes, and how long those of new ones are [s], if there are any.
 
     Raises
     ------
     PathError
-        If there are jobs of streams or services, of which nothing of the kind is simulated.
+        If there are streams or services: nothing of the kind is simulated of their jobs.
     """
-    checks = scenario.health.checks if scenario.health is not None else None
-    if checks is None or not checks.time:
-        return spec
-    if scenario.streams or scenario.services:
-        rule = "stops named jobs; streams and services have no periodic work: leave it out (checks in the background)"
-        raise PathError(("health", "checks", "time"), rule)
-    work = PeriodicWork(name=CHECK, every=f"{checks.every!r} s", time=f"{checks.time!r} s")
-    return spec.model_copy(update={"periodic": (*spec.periodic, work)})
-
-
-def _preflight(scenario: Scenario) -> float | None:
-    """Return how long nodes are checked before they join a job [s]; ``None`` where nobody does."""
-    check = scenario.health.preflight if scenario.health is not None else None
-    if check is None:
-        return None
-    if scenario.streams or scenario.services:
-        raise PathError(("health", "preflight"), "is for named jobs: those of streams and services are not checked")
-    return check.time
+    health = scenario.health
+    checks, preflight = (health.checks, health.preflight) if health is not None else (None, None)
+    work = None
+    if checks is not None and checks.time:
+        work = PeriodicWork(name=CHECK, every=f"{checks.every!r} s", time=f"{checks.time!r} s")
+    if (work or preflight) is not None and (scenario.streams or scenario.services):
+        path = ("health", "preflight") if preflight is not None else ("health", "checks", "time")
+        raise PathError(path, "is for named jobs: those of streams and services do not stop for checks")
+    return (work,) if work else (), preflight.time if preflight is not None else None
 
 
 def _reserves(scenario: Scenario) -> dict[str, Reserve]:

@@ -158,8 +158,13 @@ def test_false_alarms_are_blames_to_lemon_policies() -> None:
         "replacement": "1 min",
     }
     one = case({"false_alarms": "1 per 5 node-days"}, failures=[], repair=repair)
-    wrong, retired, failures = totals(one, 2, "false_alarms", "retired", "failures")
+    wrong, retired, failures, sound = totals(one, 2, "false_alarms", "retired", "failures", "retired_sound")
     assert failures == wrong > 200
+    assert retired == sound, "no node has anything"
+    lies = {**repair, "tiers": [{"name": "reset", "time": "1 min", "fixes": 0}]}
+    hidden = {"use": "defect", "name": "bad", "share": 0.5, "exact": True, "law": law(2)}
+    bad, good = totals(case({}, failures=[hidden], repair=lies), 2, "retired", "retired_sound")
+    assert (bad, good) == (2 * 12 // 2, 0), "all that have it, and no other"
     # Each second alarm of a node, whose successor begins anew; at the end up to one of each node is open.
     assert 0 <= wrong - 2 * retired <= 2 * 12
 

@@ -241,7 +241,11 @@ PREDICTION = "prediction: {recall: 70 %, lead: 5 min"
 HEALTH = [
     health("precision of 0", f"{PREDICTION}, precision: §0}}", "precision: must be above 0, such as 1 %"),
     health("coverage above 1", "checks: {every: 1 d, coverage: §120 %}", "health.checks.coverage: '120 %' is above 1"),
-    health("no precision", "prediction: §{recall: 70 %, lead: 5 min}", "health.prediction: give recall and precision, or a score, or a preset"),
+    health(
+        "no precision",
+        "prediction: §{recall: 70 %, lead: 5 min}",
+        "health.prediction: give recall and precision, or a score, or a preset",
+    ),
     health(
         "two ways of saying it",
         "prediction: {recall: 70 %, lead: 5 min, score: §{threshold: 3, separation: 3, every: 1 h}}",
