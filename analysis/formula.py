@@ -479,6 +479,49 @@ def _gang_saturation(slots: float, small: float) -> list[Found]:
     ]
 
 
+def _prediction(mtti: float, recall: float, precision: float, write: float, restart: float) -> list[Found]:
+    from scipy.optimize import brentq, minimize_scalar
+
+    def best(precision: float) -> tuple[float, float]:
+        missed, alarms = (1 - recall) / mtti, recall / mtti / precision
+        start = goodput.young_interval(write, mtti / (1 - recall))
+        found = minimize_scalar(
+            lambda log: -goodput.predicted_efficiency(math.exp(log), write, missed, alarms, restart),
+            bounds=(math.log(start) - 5, math.log(start) + 5),
+            method="bounded",
+        )
+        return math.exp(found.x), -found.fun
+
+    interval, ettr = best(precision)
+    _, alone = _best(write, mtti, restart, 0.0)
+    pays = best(1.0)[1] > alone
+    # So many false alarms that nothing is left: fifty in the time of a save and a restart.
+    none = math.log(min(recall * (write + restart) / mtti / 50, 0.5))
+    least = brentq(lambda log: best(math.exp(log))[1] - alone, none, 0.0) if pays else math.inf
+    return [
+        Found("interval", "best time between saves", interval, "s"),
+        Found("ettr", "ETTR with it", ettr, "share"),
+        Found("ettr_alone", "ETTR without the prediction, at its best", alone, "share"),
+        Found("least_precision", "precision from which on it pays", math.exp(least) if pays else math.nan, "share"),
+        Found("false_per_day", "false alarms", recall / mtti * (1 / precision - 1) * DAY, "1/d"),
+    ]
+
+
+def _stock(parts: float, mtbf: float, lead: float, stock: float, ratio: float) -> list[Found]:
+    demand = parts / mtbf
+    shelf = queues.base_stock(demand, lead, int(stock))
+    best = queues.best_stock(demand, lead, ratio)
+    return [
+        Found("fill_rate", "share of repairs that find their part", shelf.fill_rate, "share"),
+        Found("wait", "mean wait of a repair, those without one included", shelf.wait, "s"),
+        Found("waiting", "mean number of repairs that wait", shelf.waiting, "count"),
+        Found("on_hand", "mean number of parts on the shelf", shelf.on_hand, "count"),
+        Found("per_day", "parts taken", demand * DAY, "1/d"),
+        Found("best_stock", "stock of least cost", best, "count"),
+        Found("best_fill_rate", "its fill rate", queues.base_stock(demand, lead, best).fill_rate, "share"),
+    ]
+
+
 _ANSWERS: dict[str, Callable[..., list[Found]]] = {
     "checkpoint-interval": _checkpoint_interval,
     "async-interval": _async_interval,
@@ -493,4 +536,6 @@ _ANSWERS: dict[str, Callable[..., list[Found]]] = {
     "pool-empty": _pool_empty,
     "rate-interval": _rate_interval,
     "gang-saturation": _gang_saturation,
+    "prediction": _prediction,
+    "stock": _stock,
 }

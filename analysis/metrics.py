@@ -147,6 +147,13 @@ _TENANTS = Need(lambda prepared: len(prepared.tenants) > 1, "it takes several te
 _STREAMS = Need(lambda prepared: bool(prepared.streams), "only jobs of streams have it: give the scenario streams")
 
 
+_ALARMS = Need(
+    lambda prepared: any(source.is_watched for source in prepared.sources),
+    "nobody gives alarms: give the scenario health.prediction, health.false_alarms or health.checks",
+)
+
+_PARTS = Need(lambda prepared: bool(prepared.parts), "no repair waits for a part: give the scenario parts")
+
 _SERVICES = Need(lambda prepared: bool(prepared.services), "only services have it: give the scenario one")
 
 
@@ -349,6 +356,26 @@ _OWN = (
     Metric("cost", "cost per run", "the cost per run", "currency",
            "cost of a replication. Needs `cost`",
            better="lower", needs=(_PRICES,), of="cluster"),
+    Metric("false_alarms_per_day", "false alarms per day", "the healthy nodes drained in a day", "1/d",
+           "healthy nodes that are drained, of jobs or not / days of the accounting window",
+           better="lower", counted="false alarms a day", needs=(_ALARMS,), is_plural=True, of="cluster"),
+    Metric("alarm_precision", "precision of alarms", "the share of drained nodes that were bad", "share",
+           "nodes drained before a failure / all nodes drained by an alarm",
+           detail="seen", needs=(_ALARMS,), of="cluster"),
+    Metric("alarm_recall", "recall of alarms", "the share of failures that were seen coming", "share",
+           "nodes drained before a failure / these and the failures of the same causes without an alarm; of nodes "
+           "that are not down already",
+           detail="seen", needs=(_ALARMS,), of="cluster"),
+    Metric("fill_rate", "fill rate of parts", "the share of repairs that find their part on the shelf", "share",
+           "repairs that find their part on the shelf / repairs that need one, over all stocks of parts",
+           detail="on the shelf", needs=(_PARTS,), of="cluster"),
+    Metric("stock_outs", "stock-outs", "the number of repairs that wait for a part", "count",
+           "repairs that find no part on the shelf",
+           better="lower", needs=(_PARTS,), of="cluster", is_plural=True),
+    Metric("parts_wait", "node-hours that wait for parts", "the node-hours that wait for a part", "count",
+           "hours of nodes out of service from the fault to the part that their repair needs; of a stop of a run that "
+           "still waits, up to its end",
+           better="lower", needs=(_PARTS,), of="cluster", is_plural=True),
     Metric("occupancy", "occupancy", "the share of working GPUs that jobs have", "share",
            "GPU-time of jobs / GPU-time in working order",
            detail="allocated / healthy", needs=(_STREAMS,), of="cluster"),
@@ -678,7 +705,7 @@ def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
     energy = _energy(prepared, result)
     years = _seconds(result) / YEAR
     gpu_years = result.owned / YEAR
-    return {
+    found = {
         "capex": (cost.capex or 0.0) * gpu_years / (cost.years or 1.0),
         "energy": (cost.energy or 0.0) * (energy.total if energy is not None else 0.0) / _KWH,
         "storage": (cost.storage or 0.0) * years,
@@ -686,6 +713,13 @@ def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
         "labour": (cost.labour or 0.0) * sum(repairs.values()),
         "rent": (cost.gpu_hour or 0.0) * result.owned / HOUR,
     }
+    if prepared.parts:
+        found["parts"] = math.fsum(
+            (prepared.parts[name].stock.price or 0.0) * use.bought
+            + (prepared.parts[name].stock.holding or 0.0) * use.part_seconds / YEAR
+            for name, use in result.parts.items()
+        )
+    return found
 
 
 # From what a replication counted to metrics.
@@ -770,6 +804,16 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     if result.fleet is not None:
         _add_fleet(pooled, fleet_ratios(prepared, result.fleet))
     pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)
+    if _ALARMS.has(prepared):
+        right, wrong, missed = (result.counts[name] for name in ("true_alarms", "false_alarms", "missed"))
+        pooled["false_alarms_per_day"] = Ratio(wrong, _seconds(result) / DAY)
+        pooled["alarm_precision"] = Ratio(right, right + wrong)
+        pooled["alarm_recall"] = Ratio(right, right + missed)
+    if prepared.parts:
+        asked, waited = (sum(use[place] for use in result.parts.values()) for place in (0, 1))
+        pooled["fill_rate"] = Ratio(asked - waited, asked)
+        pooled["stock_outs"] = Ratio(waited, 1)
+        pooled["parts_wait"] = Ratio(math.fsum(use.node_seconds for use in result.parts.values()) / HOUR, 1)
     if result.unit_seconds:
         pooled["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)
     return pooled | spending(prepared, result)

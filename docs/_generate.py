@@ -50,6 +50,7 @@ _CATALOG = (
     "topologies",
     "failure bundles (failures.use)",
     "recovery presets (recovery.use)",
+    "predictors (health.prediction.preset)",
     "models (jobs.model)",
     "accelerators (cluster.accelerator)",
 )
@@ -105,7 +106,8 @@ class _Page:
         self._table(rows)
         for name, node in top.items():
             if name != "templates":  # they are jobs
-                self._part(name, node)
+                entry = node.get("additionalProperties")  # of a mapping of names
+                self._part(name, entry if isinstance(entry, dict) else node)
         self._laws()
         self._phases()
         self._schedulers()

@@ -500,6 +500,9 @@ def inventory() -> dict[str, dict[str, str]]:
         "schedulers (scheduler.use)": {
             name: f"{row['title']} ({row['source']})" for name, row in catalog.schedulers().items()
         },
+        "predictors (health.prediction.preset)": {
+            name: f"{row['title']} ({row['source']})" for name, row in catalog.predictors().items()
+        },
         "models (jobs.model)": {name: f"{row.title} ({row.source})" for name, row in catalog.models().items()},
         "accelerators (cluster.accelerator)": {
             name: f"{row.title}, {_basis(row)} ({row.source})" for name, row in catalog.accelerators().items()

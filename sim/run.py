@@ -174,6 +174,10 @@ def _drawn_from(source: Source, *, stationary: bool) -> Source:
         store_out=None,
         residue=None,
         tier="",
+        recall=0.0,
+        lead=None,
+        checked=(0.0, 0.0),
+        preflight=0.0,
         events=None,
     )
     return plain if stationary else replace(plain, repair=None, effect=CRASH)

@@ -978,7 +978,22 @@ def scenarios(
         data["warmup"] = draw(seconds(0, horizon / 3))
     if draw(st.booleans()):
         data["windows"] = draw(seconds(horizon / 9, horizon * 1.2))
+    if maybe(draw, 4):
+        data["health"] = draw(_health(horizon))
     return data
+
+
+@st.composite
+def _health(draw: Draw, horizon: float) -> dict[str, Any]:
+    """Return who looks for bad nodes before they fail, and how often wrongly."""
+    share = st.sampled_from((0.3, 0.9, 1))
+    parts: dict[str, Any] = {
+        "prediction": {"recall": draw(share), "precision": draw(share), "lead": draw(times(200))},
+        "false_alarms": f"{2 / horizon!r} per s",
+        "preflight": {"time": draw(moments(0, 200)), "coverage": draw(share)},
+        "checks": {"every": draw(seconds(100, horizon)), "time": draw(moments(0, 5)), "coverage": draw(share)},
+    }
+    return {"test": draw(times(horizon / 20)), **{key: value for key, value in parts.items() if draw(st.booleans())}}
 
 
 PICKS = ("lowest", "longest-idle", "random", "fewest-failures", "best-score")

@@ -238,6 +238,7 @@ class Cost(Part):
     repair: Number = Field(None, description="Parts of repairs.")
     labour: Number = Field(None, description="Labour of repairs.")
     rent: Number = Field(None, description="GPU-hours at a price.")
+    parts: Number = Field(None, description="Parts bought for stock, and held there.")
     total: Real = Field(description="All of it, the mean of the metric `cost`.")
     repairs: Numbers = Field(description="Repairs that began, by class of part.")
 

@@ -10,6 +10,7 @@ import numpy as np
 from sim.engine.prepared import Reserve
 from sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
 from sim.formulas.nodes import domain_law, expected_pace, gives_up, missing_nodes_pmf, starvation
+from sim.formulas.queues import base_stock
 from sim.policies.contracts import OF_ONE_RANK, Pace
 from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import QUEUE, Hit
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sim.failures import Source
     from sim.policies.recovery.base import RecoveryStrategy, Wait
     from sim.policies.recovery.ladder import Rung
+    from sim.policies.repair import Stock
 
 _RARE = 1e-4
 
@@ -203,7 +205,28 @@ def repairs_by_cause(prepared: Prepared) -> dict[str, tuple[float, float]] | Non
         if source.repair is None or source.recorded is not None:
             return None
         found[source.name] = 1 / interrupts(prepared, [source], 1)[0], source.repair.mean_value
+    for plan in prepared.parts.values():
+        names = [name for name in found if name in plan.causes]
+        wait = _wait_for_part(plan.stock, prepared.nodes * sum(found[name][0] for name in names))
+        found |= {name: (found[name][0], found[name][1] + wait) for name in names}
     return found
+
+
+def _wait_for_part(stock: Stock, repairs: float) -> float:
+    """Return the mean wait for a part in the long run [s], of `repairs` [1/s] of which a share needs one.
+
+    What is on the shelf and on its way is anything from above the reorder point to the stock, each as often (G. Hadley,
+    T. M. Whitin, Analysis of Inventory Systems, 1963): exact where lead times are constant.
+    """
+    lead = stock.lead.mean_value + (stock.deliveries or 0.0) / 2
+    if stock.returns is not None:
+        back = stock.returns.repaired
+        lead = back * stock.returns.time.mean_value + (1 - back) * lead
+    demand = repairs * stock.share
+    levels = range(stock.least + 1, stock.stock + 1)
+    if not demand * lead:
+        return 0.0
+    return stock.share * sum(base_stock(demand, lead, level).wait for level in levels) / len(levels)
 
 
 def lives_and_repairs(prepared: Prepared) -> tuple[float, float] | None:

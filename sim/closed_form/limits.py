@@ -55,8 +55,10 @@ def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Wai
             yield "the store whose checkpoints are newest on average is read, though another may have a newer one"
     if any(rung.corrupt for job in prepared.jobs for rung in job.checkpoint.rungs):
         yield "every checkpoint can be read"
-    if any(source.saves for source in prepared.sources):
+    if any(source.saves or source.recall for source in prepared.sources):
         yield "stops that are announced cost what failures cost: nothing is saved before"
+    if prepared.parts:
+        yield "waits for parts in their long run, as if nodes that wait broke parts too"
     if any(source.away is not None for source in prepared.sources):
         yield "the time that a preempted job is away is left out"
     if any(job.checkpoint.pauses for job in prepared.jobs):

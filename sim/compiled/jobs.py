@@ -77,6 +77,7 @@ from sim.compiled.state import (
     Time,
     draw,
     mark,
+    notice_of,
     schedule,
 )
 from sim.engine.nodes import Place
@@ -640,7 +641,7 @@ def hit(s: Scalars, failure: Failure, now: float, latency: float) -> None:
         return
     is_saving = s.saved_at > now
     # A save that is cut off by somebody who waits for one begins again.
-    s.saves = origin.saves and (is_running or is_saving) and s.stall + s.drain <= origin.notice
+    s.saves = (is_running or is_saving) and s.stall + s.drain <= notice_of(s, failure)
     is_leaving = is_saving and s.fail_source >= 0 and s.origins[s.fail_source].away >= 0
     stop(s, now)
     reboot(s, origin)

@@ -94,6 +94,7 @@ from sim.compiled.state import (
     Scalars,
     draw,
     draw_at,
+    is_foreseen,
     life_of,
     mark,
     schedule,
@@ -332,6 +333,8 @@ def drop(s: Scalars, failure: Failure, inside: int, until: float) -> None:
 def detect(s: Scalars, failure: Failure) -> float:
     """Return how long it takes until the job knows of a failure [s]; see `sim.policies.detection.race`."""
     origin = s.origins[failure.source]
+    if is_foreseen(s, failure):
+        return 0.0
     if not math.isnan(origin.detection):
         return origin.detection
     best = math.inf
@@ -367,6 +370,10 @@ def strike(s: Scalars, failure: Failure, until: float, first: int, count: int, i
         elif size:
             renew_at_return(s, failure, first if count == 0 else s.member[first])
         return
+    if origin.recall > 0:
+        s.false_alarms += origin.alarm
+        s.true_alarms += is_foreseen(s, failure) and not origin.alarm
+        s.missed += not is_foreseen(s, failure)
     latency = detect(s, failure) if inside else 0.0
     suspects = s.suspects
     if suspects + inside > s.suspects_room:
@@ -568,6 +575,7 @@ def warm_up(s: Scalars) -> None:
     settle_nodes(s, s.now)
     s.candidates = s.suppressed = s.faults = s.harmless = s.failures = s.masked = s.outside = s.hits = 0
     s.relapses = s.repairs = s.false_repairs = s.unblamed = s.evicted = s.wrong_blames = 0
+    s.true_alarms = s.false_alarms = s.missed = 0
     for cause in range(s.causes):
         s.begun[cause] = 0
     for count in range(s.node_count + 1):

@@ -76,6 +76,10 @@ def _uncovered(prepared: Prepared) -> Iterator[str]:
         yield "checkpoint.tiers: corrupt, copies that cannot be read"
     if prepared.network is not None:
         yield "cluster.fabric: it decides who fails, or how fast jobs step"
+    if prepared.parts:
+        yield "parts: repairs wait for them"
+    if prepared.preflight is not None:
+        yield "health.preflight: nodes are checked before they join a job"
     if prepared.units is not None:
         yield "spares.unit: nodes are used in whole units"
     if scheduler.pack is not None:
@@ -101,6 +105,7 @@ def _uncovered_of_source(source: Source) -> str:
         "hazards that depend on the version of the software": source.thinned,
         "variety between its units": later and bool(source.variety),
         "tempo": later and source.tempo is not None,
+        "faults that health.checks find": source.checked[0] > 0,
         "size": blast is not None and blast.size is not None and blast.spread is None,
     }
     return next((name for name, is_so in checks.items() if is_so), "")
@@ -220,11 +225,15 @@ class Lowered:
         row["idle_hazard"], row["interrupts"] = source.idle_hazard, source.interrupts
         row["always"] = source.interrupts >= 1 and source.idle_hazard >= 1
         row["by_course"] = source.repair is None and source.recorded is None and not row["of_job"]
-        row["mends_nothing"] = source.recorded is not None
+        row["mends_nothing"] = source.recorded is not None or source.alarm
         row["fault"], row["reboots"] = _CLASSES.index(source.fault), source.damage == "reboot"
         row["ends_rank"] = source.fault in OF_ONE_RANK
         row["planned"], row["bucket"] = source.planned, source.down_bucket
         row["saves"], row["notice"], row["defer"] = source.saves or source.effect.saves, source.notice, source.defer
+        row["recall"], row["alarm"] = source.recall, source.alarm
+        if source.recall and source.lead is not None:
+            row["foreseen"] = self.need(index, self.new_purpose(), "foreseen")
+            row["lead"], row["lead_purpose"] = self.law(source.lead), self.need(index, self.new_purpose(), "lead")
         row["detection"] = (race.fixed or 0.0) if race is not None and race.fixed is not None else 0.0
         row["repair"], row["repair_law"] = 0.0, -1
         row["away"] = row["store_out"] = row["human"] = row["relapse_after"] = row["onset"] = row["life"] = -1

@@ -31,6 +31,7 @@ from sim.compiled.state import (
     Scalars,
     draw,
     draw_at,
+    is_foreseen,
     life_of,
     mark,
     mark_at,
@@ -790,7 +791,7 @@ def diagnose(s: Scalars, index: int, failure: Failure, now: float) -> int:
     node = s.nodes[index]
     cause = failure.source + 1
     is_found, is_other = True, False
-    if node.in_job:
+    if node.in_job and not is_foreseen(s, failure):
         if s.diagnosis_finds < 1 and mark(s, failure, DIAGNOSIS) >= s.diagnosis_finds:
             is_found = False
         elif s.blames_other > 0 and mark(s, failure, BLAME) < s.blames_other:

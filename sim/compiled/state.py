@@ -335,6 +335,9 @@ class Scalars:
     unblamed: int
     evicted: int
     wrong_blames: int
+    true_alarms: int
+    false_alarms: int
+    missed: int
 
 
 class Node:
@@ -410,6 +413,11 @@ class Origin:
     bucket: int
     saves: bool
     notice: float
+    recall: float
+    foreseen: int
+    lead: int
+    lead_purpose: int
+    alarm: bool
     defer: bool
     away: int
     store_out: int
@@ -767,6 +775,20 @@ def mark_at(s: Scalars, failure: Failure, purpose: int, node: int) -> float:
 def draw(s: Scalars, law: int, failure: Failure, purpose: int) -> float:
     """Return a time of a law [s]."""
     return quantile(s.laws, law, mark(s, failure, purpose))
+
+
+def is_foreseen(s: Scalars, failure: Failure) -> bool:
+    """Return whether it is known which node it is before that fails, or seems to."""
+    origin = s.origins[failure.source]
+    return origin.recall > 0 and (origin.recall >= 1 or mark(s, failure, origin.foreseen) < origin.recall)
+
+
+def notice_of(s: Scalars, failure: Failure) -> float:
+    """Return the time from the moment when somebody knows of a failure to the stop [s]; -1 if nobody does before."""
+    origin = s.origins[failure.source]
+    if origin.saves:
+        return origin.notice
+    return draw(s, origin.lead, failure, origin.lead_purpose) if is_foreseen(s, failure) else -1.0
 
 
 def draw_at(s: Scalars, law: int, failure: Failure, purpose: int, node: int) -> float:

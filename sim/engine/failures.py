@@ -18,7 +18,7 @@ from sim.failures.trace import life_key
 from sim.failures.variety import fleet_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sim.engine.job import Group, Job
     from sim.engine.jobs import Jobs
@@ -183,11 +183,23 @@ class Failures:
         due = life.due + self.life(life.source, life.slot, life.round + 1)
         return Life(life.node, life.source, life.slot, life.round + 1, due)
 
-    def occur(self, info: SourceInfo, slot: int, number: int, until: float = math.nan, *, waited: bool = False) -> None:
-        """Let a candidate come true: drop it, or let its fault take effect. One that `waited` has done so enough."""
+    def occur(
+        self,
+        info: SourceInfo,
+        slot: int,
+        number: int,
+        until: float = math.nan,
+        *,
+        waited: bool = False,
+        is_found: bool = False,
+    ) -> None:
+        """Let a candidate come true: drop it, or let its fault take effect.
+
+        One that `waited` has done so enough; one that a check `is_found` by drains its node.
+        """
         counts = self.counts
         counts.candidates += 1
-        failure = Failure(info, slot, number)
+        failure = Failure(info, slot, number, is_found)
         if info.of_job:
             self.strike_job(failure)
             return
@@ -197,21 +209,25 @@ class Failures:
             self._drop(failure, inside, until)  # nobody gets any of these nodes: nothing happens to them
             return
         # The common case first: a fault of one node, which can be hit where it is.
-        is_hit = waited or inside[0][0].exposed == "both" if inside else info.always or not outside
+        is_hit = waited or inside[0][0].exposed == "both" if inside else info.always or is_found or not outside
         if not (is_hit or self._is_exposed(info, inside, outside, failure)) or (
-            not info.always and self._is_thinned(info, nodes, failure)
+            not (info.always or is_found) and self._is_thinned(info, nodes, failure)
         ):
             self._drop(failure, inside, until)
             return
         counts.faults += 1
-        if not info.always and info.source.interrupts < 1 and failure.mark("interrupts") >= info.source.interrupts:
+        if (
+            not (info.always or is_found)
+            and info.source.interrupts < 1
+            and failure.mark("interrupts") >= info.source.interrupts
+        ):
             counts.harmless += 1
             self.renew(failure)
             return
         if info.of_fabric:
             self.fabric.fail(failure, until)
             return
-        if not info.stops and (inside or outside):
+        if not info.stops and not is_found and (inside or outside):
             # The nodes go on, in their way, until somebody notices.
             self.silent.begin(failure, nodes)
             return
@@ -280,8 +296,10 @@ class Failures:
         self.jobs.hit([group], failure, self.kernel.now, self.detect(failure))
 
     def detect(self, failure: Failure) -> float:
-        """Return how long it takes until a job knows of a failure [s]."""
+        """Return how long it takes until a job knows of a failure [s]; one that is foreseen is known at once."""
         detection = failure.info.detection
+        if failure.is_foreseen:
+            return 0.0
         return detection if isinstance(detection, float) else detection(failure.mark)
 
     def count(self, *, hits: bool, outside: bool, masked: bool, degraded: bool = False) -> None:
@@ -316,6 +334,11 @@ class Failures:
             if wronged:
                 self.tell(failure, [], 0.0, wronged)
             return
+        source = failure.info.source
+        if source.is_watched:
+            self.counts.false_alarms += source.alarm
+            self.counts.true_alarms += failure.is_foreseen and not source.alarm
+            self.counts.missed += not failure.is_foreseen
         # What is noticed late, because the node goes on meanwhile, is known when it stops.
         latency = self.detect(failure) if inside and failure.info.stops else 0.0
         self.repair.take(failure, nodes, outside, latency, until)
@@ -438,6 +461,10 @@ class Failures:
     def is_any_unwell(self) -> bool:
         """Whether any node has a hidden or a silent fault that a repair may remove."""
         return bool(self.hidden.open or self.silent.of_node or any(self.hidden.dormant.values()))
+
+    def found_before(self, node: int) -> list[Callable[[], None]]:
+        """Return what a check of a node before it joins a job finds: each, when called, drains the node."""
+        return [*self.hidden.found_before(node), *self.silent.found_before(node)]
 
     def cure(self, node: int) -> None:
         """Let a node have neither hidden nor silent faults any more."""

@@ -129,6 +129,8 @@ class Group:
     """Positions whose processes ended and whose node is still there, until a plan has answered that."""
     replaced: list[int] = field(default_factory=list)
     """Positions that lost their node to another one at once, until a plan has answered that."""
+    joined: list[int] = field(default_factory=list)
+    """Nodes that have joined and that nobody has checked yet."""
     cause: int = 0
     """Index of the cause that waiting is charged to."""
     incident: int = 0

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _TIMED = (Stall, Restore, Save)
 
+_AFTER_JOINING = (Stall, Restore, Run, Background)
+
 
 class Jobs:
     """Moves groups of jobs from phase to phase. Every phase is charged when it is left.
@@ -74,6 +76,7 @@ class Jobs:
         self.hit: Callable[[list[Any], Failure, float, float], None] = self.interruptions.hit
         self.replicas = Replicas(self)
         self.replacements = Replacements(self)
+        self.preflight = Preflight(self)
         self.paces = Paces(self)
         self.respeed, self.repace, self.expect_finish = self.paces.respeed, self.paces.repace, self.paces.expect_finish
         self.stores = Stores(self)
@@ -265,6 +268,10 @@ class Jobs:
         """Carry out the steps of the plan until one has to wait."""
         while group.step < len(group.plan):
             step = group.plan[group.step]
+            if group.joined and type(step) in _AFTER_JOINING:
+                if self.preflight.check(group, now):
+                    return
+                continue
             group.step += 1
             if self.handlers[type(step)](group, step, now):
                 return
@@ -511,6 +518,8 @@ class Replacements:
                 return False
             alone = pool in ("warm", "cold") and self._get_ready(group, pool, now)
             self.cluster.seat(group, missing.pop(), node, now)
+            if self.jobs.preflight.time is not None:
+                group.joined.append(node)
             if alone and (step.fill or len(missing) > may_miss):
                 group.step -= 1
                 return True
@@ -573,6 +582,40 @@ class Replacements:
             now = self.kernel.now
             self.jobs.stop(group, now)
             self.jobs.follow(group, step.otherwise, now)
+
+
+# ----------------------------------------
+# Checks of nodes before they join a job.
+
+
+class Preflight:
+    """Lets a job stand still while nodes that have joined it are checked, and drains those that are found to be bad."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+        self.time = jobs.prepared.preflight
+
+    def check(self, group: Group, now: float) -> bool:
+        """Check the nodes that have joined a group; return whether that takes time.
+
+        Those that are found leave at once, and others are taken for them when the check is over.
+        """
+        assert self.time is not None
+        cluster = self.jobs.cluster
+        nodes, group.joined = group.joined, []
+        for node in nodes:
+            faults = self.jobs.failures.found_before(node)
+            if faults and cluster.group[node] is group and not cluster.outages[node]:
+                cluster.set_aside(node, now)
+                faults[0]()
+        if group.missing:
+            again = next((step for step in group.plan if type(step) is Acquire), Acquire())
+            group.plan = (*group.plan[: group.step], again, *group.plan[group.step :])
+        if not self.time:
+            return False
+        self.jobs.wait(group, [(Bucket.INITIALIZE, now + self.time)], now, exposed="nodes")
+        self.jobs.kernel.at(now + self.time, Order.PHASE, self.jobs.on_phase_end, (group, group.epoch))
+        return True
 
 
 # ----------------------------------------
@@ -639,6 +682,8 @@ class Queue:
         main.missing = []
         nodes = self.cluster.take_many(len(missing), now)
         self.cluster.seat_many(main, missing, nodes, now)
+        if self.jobs.preflight.time is not None:
+            main.joined = nodes
         if self.cluster.packed_by:
             job.homes = [self.cluster.packed_by[node] for node in job.nodes]
         if math.isnan(job.start):

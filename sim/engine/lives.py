@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sim import rng
 from sim.engine.kernel import Order
 from sim.failures.spread import Victims
-from sim.scenario.laws import Fixed
+from sim.scenario.laws import Fixed, draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -241,6 +241,10 @@ class Counts:
     evicted: int = 0
     wrong_blames: int = 0
     retired: int = 0
+    retired_sound: int = 0
+    true_alarms: int = 0
+    false_alarms: int = 0
+    missed: int = 0
 
     def clear(self) -> None:
         """Begin to count anew."""
@@ -259,6 +263,31 @@ class Failure:
     info: SourceInfo
     slot: int
     round: int
+    is_found: bool = False
+    """Whether a check has found the fault before it struck."""
+
+    @property
+    def is_foreseen(self) -> bool:
+        """Whether it is known which node it is before that fails, or seems to."""
+        recall = self.info.source.recall
+        return self.is_found or (recall > 0 and (recall >= 1 or self.mark("foreseen") < recall))
+
+    @property
+    def is_found_before(self) -> bool:
+        """Whether a check of its node, before that joins a job, finds what is wrong."""
+        share = self.info.source.preflight
+        return share > 0 and (share >= 1 or self.mark("preflight") < share)
+
+    @property
+    def notice(self) -> float:
+        """Time from the moment when somebody knows to the stop [s]: a job that can save by then does; -1 for none."""
+        source = self.info.source
+        if self.info.saves or self.is_found:
+            return source.notice
+        if not self.is_foreseen:
+            return -1.0
+        assert source.lead is not None, "what shows signs says how long before"
+        return draw(source.lead, self.mark, "lead")
 
     def mark(self, purpose: str) -> float:
         """Return the uniform number of this failure for `purpose`."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sim.input.scenario import AnyRecovery, AnyRepair, AnyScheduler, Scenario
     from sim.policies.checkpoint import Ladder, Periodic
     from sim.policies.queue import Pool
+    from sim.policies.repair import Stock
     from sim.scenario.model import CostSpec
     from sim.scenario.streams import Arrival, Chain, Cost, Partition, Tenant
     from sim.steps import StepPlan
@@ -159,6 +160,14 @@ class PreparedJob:
     def tokens_per_second(self) -> float:
         """Tokens of a healthy second [1/s]; 0 if unknown."""
         return self.tokens / self.step_time if self.step_time > 0 else 0.0
+
+
+class PartPlan(NamedTuple):
+    """A stock of parts, and which repairs need one: of which causes, at which tier [-1 for all]."""
+
+    stock: Stock
+    causes: frozenset[str]
+    tier: int
 
 
 class SavePlan(NamedTuple):
@@ -358,6 +367,10 @@ class Prepared:
     packed_by: tuple[int, ...] = ()
     withheld: int = 0
     warnings: tuple[str, ...] = ()
+    parts: Mapping[str, PartPlan] = field(default_factory=dict)
+    """Stock of parts by class; empty where no repair waits for any."""
+    preflight: float | None = None
+    """How long a job stands still while nodes that join it are checked [s]; without it nobody checks them."""
     upkeep: Upkeep = Upkeep()
     expected_events: float = 0.0
     """Events of one replication, about: see `sim.prepare.failures.expected_events`."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sim import rng
 from sim.engine.kernel import Order
-from sim.engine.nodes import Place
+from sim.engine.lives import RELAPSE
+from sim.engine.nodes import Level, Place
+from sim.engine.result import PartUse
 from sim.policies.contracts import BLAME_DRAWS, Bucket, Course, Evict, NodeView
 from sim.scenario.laws import draw
 
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from sim.engine.kernel import Call, Kernel
     from sim.engine.lives import Counts, Failure
     from sim.engine.nodes import Cluster
-    from sim.engine.prepared import Prepared
+    from sim.engine.prepared import PartPlan, Prepared
     from sim.engine.stream_job import Allocation
     from sim.policies.contracts import Memory
 
@@ -36,6 +40,8 @@ class Patient:
     is_wrong: bool
     """Whether it was blamed for a failure of another node."""
     visit: int = 0
+    has_part: bool = False
+    """Whether it has got the part that its repair needs, if any."""
 
 
 class _Crews:
@@ -48,6 +54,80 @@ class _Crews:
         self.waiting: deque[Patient] = deque()
 
 
+class Shelf:
+    """A stock of parts: who needs one takes it or waits in line; orders, vendor returns and deliveries fill it up."""
+
+    def __init__(self, name: str, plan: PartPlan, kernel: Kernel, seed: int, replication: int) -> None:
+        self.name = name
+        self.rule = plan.stock
+        self.tier = plan.tier
+        self.kernel = kernel
+        self.key = functools.partial(rng.stream, seed, replication, "parts", name)
+        self.on_order = 0
+        self.orders = self.demands = 0
+        self.asked = self.waited = self.bought = 0
+        self.shelf = Level()
+        self.shelf.count = plan.stock.stock
+        self.nodes = Level()
+        """Nodes that wait."""
+        self.line: deque[tuple[int, Callable[[float], None]]] = deque()
+
+    def is_needed(self, failure: Failure, node: int) -> bool:
+        """Return whether the repair of a failure needs a part."""
+        return self.rule.share >= 1 or failure.mark_at(node, "part") < self.rule.share
+
+    def take(self, nodes: int, begin: Callable[[float], None]) -> None:
+        """Give a part to the repair of so many `nodes`, which begins with it, and order what is missing."""
+        now = self.kernel.now
+        self.asked += 1
+        if self.shelf.count:
+            self.shelf.change(-1, now)
+            begin(now)
+        else:
+            self.waited += 1
+            self.nodes.change(nodes, now)
+            self.line.append((nodes, begin))
+        returns = self.rule.returns
+        if returns is not None and self._draw("returns", self.demands) < returns.repaired:
+            self.on_order += 1
+            seconds = returns.time.ppf_one(self._draw("return time", self.demands))
+            self.kernel.at(now + seconds, Order.RETURN, self._on_arrival, 1)
+        self.demands += 1
+        if self.shelf.count + self.on_order - len(self.line) <= self.rule.least:
+            self._order(now)
+
+    def _order(self, now: float) -> None:
+        """Order up to the stock; what arrives between two deliveries comes with the next."""
+        count = self.rule.stock - (self.shelf.count + self.on_order - len(self.line))
+        arrival = now + self.rule.lead.ppf_one(self._draw("lead", self.orders))
+        if self.rule.deliveries is not None:
+            arrival = math.ceil(arrival / self.rule.deliveries) * self.rule.deliveries
+        self.orders += 1
+        self.bought += count
+        self.on_order += count
+        self.kernel.at(arrival, Order.RETURN, self._on_arrival, count)
+
+    def _on_arrival(self, call: Call) -> None:
+        now = self.kernel.now
+        self.on_order -= call.argument
+        self.shelf.change(call.argument, now)
+        while self.line and self.shelf.count:
+            nodes, begin = self.line.popleft()
+            self.nodes.change(-nodes, now)
+            self.shelf.change(-1, now)
+            begin(now)
+
+    def _draw(self, purpose: str, number: int) -> float:
+        """Return a uniform number of an order, or of a part that is asked for."""
+        return rng.uniform_one(self.key(purpose), 0, number)
+
+    def collect(self, now: float) -> PartUse:
+        """Return what has become of the stock since the last time, and begin anew."""
+        found = PartUse(self.asked, self.waited, self.bought, self.nodes.collect(now), self.shelf.collect(now))
+        self.asked = self.waited = self.bought = 0
+        return found
+
+
 class Repair:
     """Takes nodes down, sends them through the courses that the repair strategy gives them, and brings them back.
 
@@ -58,9 +138,19 @@ class Repair:
     jobs: Jobs
 
     def __init__(
-        self, prepared: Prepared, kernel: Kernel, cluster: Cluster, counts: Counts, *, keeps_log: bool
+        self,
+        prepared: Prepared,
+        replication: int,
+        kernel: Kernel,
+        cluster: Cluster,
+        counts: Counts,
+        *,
+        keeps_log: bool,
     ) -> None:
         self.strategy = strategy = prepared.repair
+        self.shelves = [Shelf(name, plan, kernel, prepared.seed, replication) for name, plan in prepared.parts.items()]
+        self.shelf_of = {cause: shelf for shelf in self.shelves for cause in prepared.parts[shelf.name].causes}
+        """Which shelf the repairs of a cause need."""
         self.kernel = kernel
         self.cluster = cluster
         self.counts = counts
@@ -102,19 +192,34 @@ class Repair:
                     info.repair if isinstance(info.repair, float) else info.repair(failure.mark_at(node, "repair"))
                 )
                 if seconds > 0:
-                    self.take_out(failure, (node,), outside, now + latency + seconds)
+                    self._take_out(failure, (node,), outside, now + latency, seconds)
                 else:
                     self.mend(failure, (node,), now)
         else:
             seconds = info.repair if isinstance(info.repair, float) else info.repair(failure.mark("repair"))
             if seconds > 0:
-                self.take_out(failure, nodes, outside, now + latency + seconds)
+                self._take_out(failure, nodes, outside, now + latency, seconds)
             else:
                 self.mend(failure, nodes, now)
                 self.failures.renew(failure)
 
+    def _take_out(
+        self, failure: Failure, nodes: Sequence[int], outside: Sequence[int], known: float, seconds: float
+    ) -> None:
+        """Take nodes down for a repair of so many `seconds` from the time when it is `known`, and its part there."""
+        shelf = self.shelf_of.get(failure.info.source.name)
+        if shelf is None or not shelf.is_needed(failure, nodes[0]):
+            self.take_out(failure, nodes, outside, known + seconds)
+            return
+        self.take_out(failure, nodes, outside, math.inf)
+
+        def begin(now: float) -> None:
+            self.kernel.at(max(known, now) + seconds, Order.RETURN, self.on_end, (nodes, failure))
+
+        shelf.take(len(nodes), begin)
+
     def take_out(self, failure: Failure, nodes: Sequence[int], outside: Sequence[int], end: float) -> None:
-        """Take nodes down until `end` [s]."""
+        """Take nodes down until `end` [s]; for ever if that is infinite."""
         now = self.kernel.now
         info = failure.info
         self.begun[info.cause] += 1
@@ -122,7 +227,8 @@ class Repair:
             self.take_down(node, now, info.cause)
             if node in outside:
                 self.cluster.send_to_repair(node, info.cause, now, info.bucket)
-        self.kernel.at(end, Order.RETURN, self.on_end, (nodes, failure))
+        if end < math.inf:
+            self.kernel.at(end, Order.RETURN, self.on_end, (nodes, failure))
 
     def take_down(self, node: int, now: float, cause: int) -> None:
         """Open an outage of a node."""
@@ -152,8 +258,8 @@ class Repair:
         residue = source.residue
         if residue is None and not self.failures.is_any_unwell:
             return
-        if source.recorded is not None or source.rollout is not None:
-            return  # maintenance mends nothing, and for a log it is unknown
+        if source.recorded is not None or source.rollout is not None or source.alarm:
+            return  # maintenance and false alarms mend nothing, and for a log it is unknown
         if not failure.info.divisor and not failure.info.apart:
             return  # it is the shared part that was repaired
         for node in nodes:
@@ -189,7 +295,7 @@ class Repair:
     def diagnose(self, node: int, failure: Failure, group: Group | Allocation, now: float) -> int:
         """Decide who is blamed for a failure of a node; return how many nodes the group loses."""
         holds = self.cluster.group[node] is group
-        verdict = self.strategy.diagnose(failure.mark) if holds else "right"
+        verdict = self.strategy.diagnose(failure.mark) if holds and not failure.is_foreseen else "right"
         if verdict == "right":
             if holds:
                 self.cluster.send_to_repair(node, failure.info.cause, now)
@@ -266,7 +372,7 @@ class Repair:
         patient = Patient(node, failure, course, is_wrong)
         if course.retires:
             self._retire(patient, now)
-        elif self.crews:
+        elif self.crews or source.name in self.shelf_of:
             self._next(patient, now)
         else:
             self._all_at_once(patient, now)
@@ -304,6 +410,12 @@ class Repair:
             self._done(patient, now)
             return
         visit = visits[patient.visit]
+        shelf = self.shelf_of.get(patient.failure.info.source.name)
+        if shelf is not None and visit.tier == shelf.tier and not patient.has_part:
+            patient.has_part = True
+            if shelf.is_needed(patient.failure, patient.node):
+                shelf.take(1, lambda now: self._next(patient, now))
+                return
         crews = self.crews.get(visit.tier)
         if crews is not None:
             if crews.free == 0:
@@ -364,6 +476,8 @@ class Repair:
     def _retire(self, patient: Patient, now: float) -> None:
         """Give a node up; a new one may come."""
         self.counts.retired += 1
+        is_lemon = bool(self.failures.hidden.open.get(patient.node)) or patient.failure.round >= RELAPSE
+        self.counts.retired_sound += not is_lemon
         law = self.strategy.replacement
         if law is not None:
             seconds = draw(law, patient.failure.mark, "replacement") * self.strategy.scale

@@ -141,6 +141,16 @@ class JobResult:
         return 0.0 if np.isnan(self.start) else self.end - self.start
 
 
+class PartUse(NamedTuple):
+    """What became of a stock of parts: asked for, not on the shelf then, bought [-]; nodes that waited, shelf [s]."""
+
+    asked: int
+    waited: int
+    bought: int
+    node_seconds: float
+    part_seconds: float
+
+
 @dataclass(frozen=True)
 class Result:
     """One replication.
@@ -170,6 +180,8 @@ class Result:
         Events of the kernel.
     down_times, unit_down_times
         For how long how many nodes were down, and how many units that are used as wholes were not of use [s].
+    parts
+        What became of each stock of parts, in the accounting window.
     outages
         When each node was down, if that was asked for.
     timeline
@@ -196,6 +208,7 @@ class Result:
     repairs: Mapping[int, int] = field(default_factory=dict)
     down_times: Mapping[int, float] = field(default_factory=dict)
     unit_down_times: Mapping[int, float] = field(default_factory=dict)
+    parts: Mapping[str, PartUse] = field(default_factory=dict)
     outages: tuple[Outage, ...] = ()
     timeline: Timeline | None = None
     fleet: FleetResult | None = None

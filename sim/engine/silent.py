@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from sim.policies.checkpoint.stores import whole
 from sim.scenario.laws import draw
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sim.engine.failures import Failures
     from sim.engine.job import Job
@@ -159,12 +160,19 @@ class SilentFaults:
             for job in self._settle(fault.nodes, self.kernel.now):
                 self.failures.jobs.respeed(job, self.kernel.now)
 
+    def found_before(self, node: int) -> list[Callable[[], None]]:
+        """Return what a check of a node before it joins a job finds."""
+        faults = self.of_node.get(node, ())
+        return [functools.partial(self._notice, fault) for fault in faults if fault.failure.is_found_before]
+
     def _on_noticed(self, call: Call) -> None:
+        self._notice(call.argument)
+
+    def _notice(self, fault: SilentFault) -> None:
         """Stop the nodes that still have the fault, and the jobs whose work it made wrong.
 
         From now on it is a failure like others. Of nodes that are in repair for something else nothing more is asked.
         """
-        fault: SilentFault = call.argument
         nodes = fault.nodes
         was_open = fault.is_open
         if was_open:
@@ -270,6 +278,8 @@ class HiddenFaults:
             waiting = (node for node, lives in self.open.items() if any(life.source == info.index for life in lives))
             having = np.flatnonzero(hidden_at_start(info.source, *info.prefix)).tolist()
             self.dormant[info.index] = set(having).difference(waiting)
+            for node in self.dormant[info.index]:
+                self._look(Life(node, info.index, node, 0, math.inf), self.kernel.now)
             if hidden.onset is None:
                 continue
             key = self.keys[info.index] = rng.stream(*info.prefix, "onset", info.source.name)
@@ -315,18 +325,51 @@ class HiddenFaults:
         """Let a hidden fault strike after `seconds` of its clock."""
         self.open.setdefault(life.node, []).append(life)
         info = self.failures.infos[life.source]
+        self._look(life, now)
         if info.source.clock == "busy":
             self.failures.lives.begin(life, seconds, now)
         elif now + seconds < self.failures.end:
             self.kernel.at(now + seconds, Order.FAILURE, self._on_due, (life, life.token))
+
+    def _look(self, life: Life, now: float) -> None:
+        """Arrange when a check of the nodes finds a fault, if one ever does: with the next one anywhere ahead."""
+        info = self.failures.infos[life.source]
+        share, every = info.source.checked
+        failure = Failure(info, life.slot, life.round)
+        if share and (share >= 1 or failure.mark("check finds") < share):
+            self.kernel.at(now + failure.mark("check") * every, Order.FAILURE, self._on_found, life)
+
+    def _on_found(self, call: Call) -> None:
+        self._find(call.argument)
+
+    def _find(self, life: Life) -> None:
+        """Drain a node whose fault a check has found before it struck, unless it is in repair or cured."""
+        node = life.node
+        if self.failures.cluster.outages[node]:
+            return
+        if life in self.open.get(node, ()):
+            self.failures.lives.void(life)
+            self.strike(life, is_found=True)
+        elif node in self.dormant.get(life.source, ()):
+            self.failures.occur(self.failures.infos[life.source], life.slot, life.round, is_found=True)
+
+    def found_before(self, node: int) -> list[Callable[[], None]]:
+        """Return what a check of a node before it joins a job finds."""
+        lives = [*self.open.get(node, ())]
+        for source, nodes in self.dormant.items():
+            if node in nodes:
+                lives.append(Life(node, source, node, 0, math.inf))
+        infos = self.failures.infos
+        found = (life for life in lives if Failure(infos[life.source], life.slot, life.round).is_found_before)
+        return [functools.partial(self._find, life) for life in found]
 
     def _on_due(self, call: Call) -> None:
         life, token = call.argument
         if life.token == token:
             self.strike(life)
 
-    def strike(self, life: Life) -> None:
-        """Let a hidden fault make its node fail."""
+    def strike(self, life: Life, *, is_found: bool = False) -> None:
+        """Let a hidden fault make its node fail, or be drained because the fault is found."""
         now = self.kernel.now
         node = life.node
         if self.failures.cluster.outages[node]:
@@ -337,11 +380,11 @@ class HiddenFaults:
         mine.remove(life)
         if life.round >= RELAPSE:
             self.failures.counts.relapses += 1
-            self.failures.occur(info, life.slot, life.round)
+            self.failures.occur(info, life.slot, life.round, is_found=is_found)
             return
         following = Life(node, life.source, life.slot, life.round + 1, 0.0)
         self._begin(following, self.failures.life(life.source, life.slot, life.round + 1), now)
-        self.failures.occur(info, life.slot, life.round)
+        self.failures.occur(info, life.slot, life.round, is_found=is_found)
 
     def resume(self, node: int, now: float) -> None:
         """Let hidden faults that came due while their node was down strike some time after its return."""

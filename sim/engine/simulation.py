@@ -56,7 +56,7 @@ class Simulation:
         lives = Lives(kernel)
         self.cluster = cluster = Cluster(prepared, self.outside, lives)
         self.counts = Counts()
-        self.repair = repair = Repair(prepared, kernel, cluster, self.counts, keeps_log=keeps_log)
+        self.repair = repair = Repair(prepared, replication, kernel, cluster, self.counts, keeps_log=keeps_log)
         self.failures = Failures(prepared, replication, kernel, cluster, lives, repair, self.counts, trace)
         self.jobs = Jobs(prepared, replication, kernel, cluster, self.failures, repair, self.recorder, self.stop)
         repair.failures = self.failures
@@ -137,6 +137,8 @@ class Simulation:
         self.cluster.units_whole.collect(self.kernel.now)
         self.cluster.units_whole.times.clear()
         self.counts.clear()
+        for shelf in self.repair.shelves:
+            shelf.collect(self.kernel.now)
         self.repair.begun[:] = [0] * len(self.repair.begun)
         self.cluster.down_times.clear()
         self.outside.tables.clear()
@@ -246,6 +248,7 @@ class Simulation:
             whole_unit_seconds=self.cluster.units_whole.collect(end),
             counts=self._counts(),
             repairs={cause: number for cause, number in enumerate(self.repair.begun) if number},
+            parts={shelf.name: shelf.collect(end) for shelf in self.repair.shelves},
             down_times=dict(self.cluster.down_times),
             unit_down_times={
                 units - whole: seconds for whole, seconds in self.cluster.units_whole.times.items() if units

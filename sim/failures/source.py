@@ -213,6 +213,14 @@ class Source:
         Hazard at which candidates are drawn, relative to the stated one [-], and whether some of them are dropped.
     recorded
         Rows of a log.
+    recall, lead
+        Share of its failures whose signs are seen [-], and the law of the time from there to the failure.
+    checked
+        Share of its hidden faults that checks find [-], and the time between two checks [s].
+    preflight
+        Share of its hidden and silent faults that a check before a job finds [-].
+    alarm
+        Whether its failures are none: healthy nodes that are drained.
     events
         Number of observed events on which the rate rests; the width of its uncertainty follows from it.
     """
@@ -253,6 +261,11 @@ class Source:
     ceiling: float = 1.0
     thinned: bool = False
     recorded: Recorded | None = None
+    recall: float = 0.0
+    lead: LawModel | None = None
+    checked: tuple[float, float] = (0.0, 0.0)
+    preflight: float = 0.0
+    alarm: bool = False
     events: int | None = None
 
     @property
@@ -281,9 +294,14 @@ class Source:
         return rate / self.ceiling
 
     @property
+    def is_watched(self) -> bool:
+        """Whether somebody may take its nodes out before they stop."""
+        return self.effect.stops and max(self.recall, self.checked[0], self.preflight) > 0
+
+    @property
     def down_bucket(self) -> Bucket:
         """Where the time of a node outside jobs goes that this cause has taken down."""
-        return Bucket.MAINTENANCE if self.planned else Bucket.REPAIR
+        return Bucket.MAINTENANCE if self.planned else Bucket.QUALIFICATION if self.alarm else Bucket.REPAIR
 
     @property
     def all_known_ahead(self) -> bool:

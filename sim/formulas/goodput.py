@@ -647,6 +647,67 @@ def _check(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store
             raise ValueError(f"drain must not exceed interval (one save would overtake the next), got {store}")
 
 
+# Failures of which some show signs: the job saves first. Some signs are false.
+
+
+def predicted_efficiency(interval: Values, write: Values, missed: Values, alarms: Values, restart: Values) -> Values:
+    r"""Return the share of productive time of a job that saves and restarts at each alarm.
+
+    Failures without signs strike at a rate mu, alarms at a rate nu, Lambda = mu + nu. At an alarm the job saves, which
+    takes `write` as any save and begins again at each alarm meanwhile, and then restarts; a failure loses all since the
+    newest save. Failures and alarms strike restarts too. From one end of a restart to the next,
+
+    .. math::
+
+        E = \frac{\tau k + (\nu / \Lambda) s a}
+                 {1 / \Lambda + (\nu / \Lambda) m + (e^{\Lambda u} - 1) / \Lambda}, \quad
+        k = \frac{1}{e^{\Lambda (\tau + b)} - 1}, \quad
+        a = \frac{(1 - e^{-\Lambda \tau}) / \Lambda - \tau e^{-\Lambda (\tau + b)}}{1 - e^{-\Lambda (\tau + b)}}
+
+    with q = exp(-Lambda b), s = q / (1 - (1 - q) nu / Lambda) the chance that such a save succeeds, and
+    m = (1 - q) / (Lambda (1 - (1 - q) nu / Lambda)) its mean time. Of a recall r and a precision p of failures at a
+    rate lambda, mu = (1 - r) lambda and nu = r lambda / p; to the first order the best interval is
+    ``sqrt(2 b / mu)``.
+
+    Parameters
+    ----------
+    interval : float or (n,) array
+        Computing time between saves, tau [s].
+    write : float or (n,) array
+        Blocking time of one save, b [s].
+    missed, alarms : float or (n,) array
+        Failures without signs, mu, and alarms, nu; together above zero [1/s].
+    restart : float or (n,) array
+        Restart, u [s].
+
+    Returns
+    -------
+    float or (n,) array
+        Productive share of the job's time [-].
+
+    Raises
+    ------
+    ValueError
+        If an amount is negative, or nothing ever stops the job.
+
+    References
+    ----------
+    First order: G. Aupy, Y. Robert, F. Vivien, D. Zaidouni, "Checkpointing algorithms and fault prediction", Journal of
+    Parallel and Distributed Computing 74 (2014); there the job goes on after an alarm, and here its node is drained.
+    """
+    tau, b, u = positive("interval", interval), non_negative("write", write), non_negative("restart", restart)
+    nu = non_negative("alarms", alarms)
+    rate = positive("missed + alarms", non_negative("missed", missed) + nu)
+    share, cut = nu / rate, -np.expm1(-rate * b)
+    again = 1.0 - cut * share
+    whole = -np.expm1(-rate * (tau + b))
+    ahead = (-np.expm1(-rate * tau) / rate - tau * (1.0 - whole)) / whole
+    kept = tau * (1.0 - whole) / whole + share * (1.0 - cut) / again * ahead
+    with np.errstate(over="ignore"):  # a restart that never ends leaves nothing
+        found: Values = plain(kept * rate / (1.0 + share * cut / again + np.expm1(rate * u)))
+    return found
+
+
 # Where the time that is not productive goes, by cause: to the first and second order in the failure rate, and exact.
 #
 # To the first order each cause c costs, of each second, its rate times what one of its failures costs,

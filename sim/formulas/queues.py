@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from sim.formulas.arrays import inside, non_negative, positive, whole
 from sim.formulas.nodes import repairs_pmf
@@ -113,3 +114,70 @@ def pool_empty(offered: float, spares: int) -> float:
     """
     count = int(whole("spares", spares, 0))
     return max(1.0 - float(repairs_pmf(offered, count - 1).sum()), 0.0) if count else 1.0
+
+
+class Shelf(NamedTuple):
+    """What a stock of parts comes to: fill rate, repairs that wait, parts on the shelf [-], mean wait [s]."""
+
+    fill_rate: float
+    waiting: float
+    on_hand: float
+    wait: float
+
+
+def base_stock(demand: float, lead: float, stock: int) -> Shelf:
+    r"""Return what a stock of parts comes to that is ordered one by one, as each is taken.
+
+    Parts on order have the Poisson law N with mean ``D L``, whatever the law of independent lead times; a repair finds
+    its part with ``P(N <= S - 1)``, ``E(N - S)^+`` of them wait, and each for that number over D (Little).
+
+    Parameters
+    ----------
+    demand : float
+        Parts that are asked for in unit time, D [1/s].
+    lead : float
+        Mean lead time, L [s].
+    stock : int
+        Parts on the shelf where none is on order, S [-].
+
+    Returns
+    -------
+    Shelf
+        Each a float.
+
+    Raises
+    ------
+    ValueError
+        If `demand` or `lead` is not above zero, or `stock` is no whole number from 0.
+
+    References
+    ----------
+    C. Palm, Ericsson Technics (1938), for the law; G. J. Feeney, C. C. Sherbrooke, "The (s-1, s) inventory policy under
+    compound Poisson demand", Management Science 12 (1966).
+    """
+    offered = float(positive("demand", demand)) * float(positive("lead", lead))
+    count = int(whole("stock", stock, 0))
+    law = repairs_pmf(offered, max(count, 1))
+    on_hand = float(sum((count - number) * chance for number, chance in enumerate(law[: count + 1])))
+    waiting = max(offered - count + on_hand, 0.0)
+    return Shelf(float(law[:count].sum()), waiting, on_hand, waiting / demand)
+
+
+def best_stock(demand: float, lead: float, ratio: float) -> int:
+    r"""Return the stock of least cost: the smallest S with ``P(N <= S) >= b / (b + h)``, N as in `base_stock` [-].
+
+    A part on the shelf costs h for a time, a node that waits for one b = `ratio` h (the newsvendor's critical ratio).
+
+    Raises
+    ------
+    ValueError
+        As `base_stock`, or if `ratio` is not above zero.
+
+    References
+    ----------
+    K. J. Arrow, T. Harris, J. Marschak, "Optimal inventory policy", Econometrica 19 (1951).
+    """
+    critical, stock = 1 / (1 + 1 / float(positive("ratio", ratio))), 0
+    while base_stock(demand, lead, stock + 1).fill_rate < critical:
+        stock += 1
+    return stock

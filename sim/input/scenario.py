@@ -16,10 +16,11 @@ from sim import catalog, units
 from sim.cluster import ClusterSpec
 from sim.failures import SOURCES
 from sim.failures.bundle import Bundle
+from sim.failures.health import Health
 from sim.policies.checkpoint import CHECKPOINTS, Tiers
 from sim.policies.detection import DETECTIONS
 from sim.policies.recovery import RECOVERIES
-from sim.policies.repair import REPAIRS
+from sim.policies.repair import REPAIRS, Stock
 from sim.policies.scheduler import SCHEDULERS, Scheduler
 from sim.scenario.fields import Duration, Model, OneOf, RuleError
 from sim.scenario.model import CostSpec, JobSpec, PowerSpec, Spares
@@ -48,7 +49,7 @@ DEFAULTS = {
 
 """Strategy of a field, by its path, when the file names none."""
 
-_MAY_BE_EMPTY = ("jobs", "streams", "templates", "tenants", "partitions", "services")
+_MAY_BE_EMPTY = ("jobs", "streams", "templates", "tenants", "partitions", "services", "parts")
 
 """Keys that are written down only where there is something in them."""
 
@@ -131,12 +132,14 @@ class Scenario(Model):
     failures: tuple[AnySource, ...] = Field((), description="Failure sources.")
     checkpoint: AnyCheckpoint = Field(description="Checkpointing: where progress is saved, and how often.")
     detection: AnyDetection = Field(description="Failure detection: when the job knows of a failure.")
+    health: Health | None = Field(None, description="Who looks for bad nodes before they fail, and how often wrongly.")
     recovery: AnyRecovery = Field(description="How a job recovers.")
     spares: Spares = Field(default_factory=lambda: Spares.model_validate({}), description="Nodes kept ready.")
     repair: AnyRepair | None = Field(
         None,
         description="How nodes return to service; without it every source that takes nodes needs a repair of its own.",
     )
+    parts: dict[str, Stock] = Field(default_factory=dict, description="Stock of spare parts by class: gpu, psu, ...")
     scheduler: AnyScheduler = Field(
         default_factory=lambda: Scheduler.model_validate({}), description="How queued jobs get nodes."
     )

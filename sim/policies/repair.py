@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, get_args
 from pydantic import Field, model_validator
 
 from sim.policies.contracts import Course, Visit
-from sim.scenario.fields import Duration, Fraction, Model, OneOf, RuleError, Strategy
+from sim.scenario.fields import Count, Duration, Fraction, Model, OneOf, RuleError, Strategy
 from sim.scenario.laws import Fixed, Law, draw
+from sim.scenario.model import Money
 from sim.units import DAY
 
 if TYPE_CHECKING:
@@ -304,6 +305,51 @@ class Tiers(Strategy):
         if not self.lemons:
             return 0.0
         return self.lemons[0].score(memory[0] if memory else None)
+
+
+# Parts that repairs wait for.
+
+
+class Returns(Model):
+    """Broken parts that the vendor repairs: they return to the stock, and nothing is bought for them."""
+
+    time: Law = Field(description="From the fault to the return of the part.")
+    repaired: Fraction = Field(1.0, description="Share of the parts that return; the others are scrap.")
+
+
+class Stock(Model):
+    """Spare parts of one class: each repair that needs one takes it from the shelf, or waits in line for one."""
+
+    stock: Count = Field(description="Parts on the shelf at the start; orders fill up to it.")
+    lead: Law = Field(description="From an order to its arrival.")
+    reorder: int | None = Field(
+        None,
+        description="An order is placed when what is on the shelf and on its way, less who waits, is so little. "
+        "Without it, one below stock: each part is ordered as it is taken.",
+    )
+    deliveries: Duration | None = Field(
+        None, gt=0, description="Time between two deliveries, the first after one: what arrives waits for the next."
+    )
+    causes: tuple[str, ...] | None = Field(
+        None, description="Causes whose repairs need such a part; without it, those of parts of this class."
+    )
+    share: Fraction = Field(1.0, description="Share of these repairs that need one; the others never wait.")
+    tier: str = Field("", description="With tiers of repair, the one that needs it; without it, the last.")
+    returns: Returns | None = Field(None, description="What the vendor does with broken parts.")
+    price: Money | None = Field(None, description="Price of a part that is bought; it needs the section cost.")
+    holding: Money | None = Field(None, description="Price of a part on the shelf for a year, likewise.")
+
+    @property
+    def least(self) -> int:
+        """Parts at which an order is placed [-]."""
+        return self.stock - 1 if self.reorder is None else self.reorder
+
+    @model_validator(mode="after")
+    def _orders_are_possible(self) -> Self:
+        if not -1 <= self.least < self.stock:
+            rule = f"must be at least -1 and below stock ({self.stock}), such as {self.stock - 1}, not {self.reorder}"
+            raise RuleError(("reorder",), rule)
+        return self
 
 
 REPAIRS = {"simple": Simple, "tiers": Tiers}

@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING
 
 from sim import catalog
 from sim.cluster import FABRIC_PARTS, FatTree
+from sim.engine.prepared import PartPlan
 from sim.failures import Replay
 from sim.failures.bundle import Bundle
-from sim.failures.source import OF_ONE_NODE
+from sim.failures.health import FALSE_ALARM
+from sim.failures.source import KNOWN, OF_ONE_NODE, Source
 from sim.policies.detection.race import DetectionRace
 from sim.policies.repair import Simple
 from sim.prepare.placement import Latest
 from sim.scenario.fields import PathError, RuleError
+from sim.scenario.laws import Exponential
 from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sim.cluster import ClusterSpec
-    from sim.failures import Maintenance, Rollout, Source
+    from sim.failures import Maintenance, Rollout
+    from sim.failures.health import Health
     from sim.failures.parts import Cause
     from sim.failures.source import RepairFrom
     from sim.input.scenario import AnyRecovery, AnyRepair, AnySource, Scenario
@@ -89,7 +93,89 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         if source.detection_race is None and source.effect.use == "spike":
             rule = f"'{source.name}': a loss spike stays undetected here; give it a detection time"
             raise PathError(("failures", index, "detection"), rule)
+    if scenario.health is not None:
+        found = [scenario.health.watched(source) for source in found]
+        found += _false_alarms(scenario.health, found, scenario, counts["node"], repair)
     return found, merged
+
+
+def _false_alarms(
+    health: Health, sources: Sequence[Source], scenario: Scenario, nodes: int, repair: AnyRepair
+) -> list[Source]:
+    """Return the source of what false alarms drain; none where there are none."""
+    rate = health.false_alarms.per_second * nodes if health.false_alarms is not None else 0.0
+    length = scenario.warmup + scenario.horizon
+    if health.prediction is not None:
+        showing = math.fsum(
+            source.rate * source.interrupts * (source.tempo.mean(length) if source.tempo is not None else 1.0)
+            for source in sources
+            if source.recall
+        )
+        rate += health.prediction.false_alarms(showing, nodes)
+    if any(source.name == FALSE_ALARM for source in sources):
+        raise PathError(("health",), f"'{FALSE_ALARM}' is the cause of what it costs, and also one of failures")
+    if not rate:
+        return []
+    if health.test is None and not repair.is_stated:
+        rule = "drains healthy nodes: say how long they are away (test: 2 h), or give the scenario a repair"
+        raise PathError(("health",), rule)
+    return [
+        Source(
+            FALSE_ALARM,
+            part="node",
+            units=nodes,
+            law=Exponential.from_seconds(mean=nodes / rate),
+            repair=health.test.scaled(repair.scale) if health.test is not None else repair.single_time,
+            repair_from="scenario",
+            detection_race=DetectionRace.by(KNOWN),
+            fault="planned",
+            saves=True,
+            recall=1.0,
+            alarm=True,
+            slots_per_node=1,
+        )
+    ]
+
+
+def parts_of(scenario: Scenario, sources: Sequence[Source]) -> dict[str, PartPlan]:
+    """Return the stocks of parts, each with the sources whose repairs wait for it.
+
+    Raises
+    ------
+    PathError
+        If a stock is of no use, or not possible.
+    """
+    names = [source.name for source in sources]
+    parts = {cause.name: getattr(cause, "part", "") for choice in scenario.failures for cause in causes_of(choice)}
+    tiers = [tier.name for tier in getattr(scenario.repair, "tiers", ())]
+    found: dict[str, PartPlan] = {}
+    for name, stock in scenario.parts.items():
+        path = ("parts", name)
+        chosen = stock.causes or tuple(cause for cause, part in parts.items() if part == name)
+        if not chosen:
+            rule = catalog.unknown("part", name, sorted(set(parts.values()) - {"", "job"}))
+            raise PathError(path, f"{rule}, or say whose repairs need it: causes: [...]")
+        for place, cause in enumerate(chosen):
+            at = (*path, "causes", place) if stock.causes else path
+            if cause not in names:
+                raise PathError(at, catalog.unknown("cause", cause, names))
+            source = sources[names.index(cause)]
+            if source.part == "job" or source.recorded is not None or source.rollout is not None or source.alarm:
+                raise PathError(at, f"'{cause}' has no repair that could wait for a part")
+            other = next((other for other, plan in found.items() if cause in plan.causes), None)
+            if other is not None:
+                raise PathError(at, f"repairs of '{cause}' wait for the part '{other}' already; they can need one only")
+        if stock.tier and stock.tier not in tiers:
+            rule = catalog.unknown("tier", stock.tier, tiers) if tiers else "needs repair with tiers"
+            raise PathError((*path, "tier"), rule)
+        for key in ("price", "holding"):
+            if getattr(stock, key) is not None and scenario.cost is None:
+                raise PathError((*path, key), "is part of the cost: give the scenario the section cost")
+        if scenario.initial == "stationary":
+            raise PathError(path, "repairs that wait have no stationary state that is known; use a warmup instead")
+        tier = tiers.index(stock.tier) if stock.tier else len(tiers) - 1
+        found[name] = PartPlan(stock, frozenset(chosen), tier)
+    return found
 
 
 def repair_of(scenario: Scenario) -> AnyRepair:
@@ -407,8 +493,16 @@ def prior(sources: Iterable[Source], share: float, horizon: float, success: floa
         if source.tempo is not None:
             rate *= source.tempo.mean(horizon)
         total += rate
-        detection += rate * (source.detection_race.mean_value if source.effect.stops else 0.0)
+        detection += rate * (1 - source.recall) * (source.detection_race.mean_value if source.effect.stops else 0.0)
     return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
+
+
+def unforeseen(sources: Iterable[Source]) -> list[Source]:
+    """Return sources without the failures that show signs: the others alone take work away."""
+    return [
+        replace(source, interrupts=source.interrupts * (1 - source.recall)) if source.recall else source
+        for source in sources
+    ]
 
 
 def expected_events(scenario: Scenario, sources: Iterable[Source], share: float) -> float:

@@ -15,11 +15,20 @@ import numpy as np
 from sim import catalog, steps
 from sim.cluster import FABRIC_PARTS
 from sim.engine.prepared import Prepared, PreparedJob, Reserve
+from sim.failures.health import CHECK
 from sim.failures.source import OF_ONE_NODE, Domains, slots_per_node
 from sim.policies.checkpoint import Pause
 from sim.policies.recovery import Ladder as LadderOfRungs
 from sim.prepare.cost import upkeep_of
-from sim.prepare.failures import build_sources, expected_events, failure_warnings, prior, repair_of
+from sim.prepare.failures import (
+    build_sources,
+    expected_events,
+    failure_warnings,
+    parts_of,
+    prior,
+    repair_of,
+    unforeseen,
+)
 from sim.prepare.placement import Site, layout_warnings, seats, surplus_nodes, whole_units
 from sim.prepare.services import plan_of, services_of
 from sim.prepare.step import (
@@ -31,7 +40,7 @@ from sim.prepare.step import (
 )
 from sim.prepare.streams import prepare_streams
 from sim.scenario.fields import PathError, RuleError
-from sim.scenario.model import Work
+from sim.scenario.model import PeriodicWork, Work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,7 +150,11 @@ def _examined(scenario: Scenario) -> Prepared:
     withheld = surplus if scenario.spares.idle == "withhold" else 0
     if units is not None and withheld:
         units = units._replace(nodes=units.nodes[: -(withheld // len(units.nodes[0]))])
-    placed = [PlacedJob(site, spec, index) for index, spec in enumerate(scenario.jobs)]
+    pauses, preflight = _checks(scenario)
+    placed = [
+        PlacedJob(site, spec.model_copy(update={"periodic": (*spec.periodic, *pauses)}) if pauses else spec, index)
+        for index, spec in enumerate(scenario.jobs)
+    ]
     jobs = tuple(_job(scenario, each, sources) for each in placed)
     slow = [source.name for source in sources if source.effect.speed < 1]
     fleet = prepare_streams(scenario, site, sources)
@@ -174,6 +187,8 @@ def _examined(scenario: Scenario) -> Prepared:
         counts=counts,
         capacity=relative_capacity(scenario.cluster, _precision(scenario)),
         withheld=withheld,
+        parts=parts_of(scenario, sources),
+        preflight=preflight,
         upkeep=upkeep_of(scenario, site, sources),
         engine=scenario.engine or "auto",
         expected_events=expected_events(scenario, sources, held)
@@ -190,6 +205,25 @@ def _examined(scenario: Scenario) -> Prepared:
             *fleet.warnings,
         ),
     )
+
+
+def _checks(scenario: Scenario) -> tuple[tuple[PeriodicWork, ...], float | None]:
+    """Return why jobs stand still for checks of their nodes, and how long those of new ones are [s], if there are any.
+
+    Raises
+    ------
+    PathError
+        If there are streams or services: nothing of the kind is simulated of their jobs.
+    """
+    health = scenario.health
+    checks, preflight = (health.checks, health.preflight) if health is not None else (None, None)
+    work = None
+    if checks is not None and checks.time:
+        work = PeriodicWork(name=CHECK, every=f"{checks.every!r} s", time=f"{checks.time!r} s")
+    if (work or preflight) is not None and (scenario.streams or scenario.services):
+        path = ("health", "preflight") if preflight is not None else ("health", "checks", "time")
+        raise PathError(path, "is for named jobs: those of streams and services do not stop for checks")
+    return (work,) if work else (), preflight.time if preflight is not None else None
 
 
 def _reserves(scenario: Scenario) -> dict[str, Reserve]:
@@ -270,7 +304,9 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[Source]) -> Pr
         )
     step = placed.step(scenario.horizon)
     success = repair_of(scenario).success
-    mtti, detection_mean = prior(sources, nodes / total, scenario.warmup + scenario.horizon, success)
+    length = scenario.warmup + scenario.horizon
+    mtti, detection_mean = prior(sources, nodes / total, length, success)
+    rare = mtti if scenario.health is None else prior(unforeseen(sources), nodes / total, length, success)[0]
     replicas, order = seats(spec, placed.index, scenario.recovery, scenario.checkpoint, each)
     return PreparedJob(
         name=spec.name,
@@ -284,7 +320,7 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[Source]) -> Pr
         target=_target(spec, step.time),
         arrival=spec.arrival,
         deadline=spec.deadline,
-        checkpoint=checkpoint_of(scenario.checkpoint, placed, mtti, step.time, nodes, replicas),
+        checkpoint=checkpoint_of(scenario.checkpoint, placed, rare, step.time, nodes, replicas),
         mtti=mtti,
         detection_mean=detection_mean,
         mfu=step.mfu,

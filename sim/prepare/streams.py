@@ -30,7 +30,7 @@ from sim.failures.replay import TraceError
 from sim.input.job_trace import Jobs, read_jobs
 from sim.policies.recovery import Ladder
 from sim.policies.recovery.phases import Members, mean
-from sim.prepare.failures import prior, repair_of
+from sim.prepare.failures import prior, repair_of, unforeseen
 from sim.prepare.placement import Latest
 from sim.prepare.step import PlacedJob
 from sim.scenario.fields import PathError, RuleError
@@ -495,7 +495,9 @@ class _Resolver:
         for gpus in sizes:
             nodes = ceil(gpus / self.site.gpus_per_node)
             try:
-                checkpoint = self.scenario.checkpoint.build(self._prior(gpus)[0], step, nodes=nodes, size=size)
+                checkpoint = self.scenario.checkpoint.build(
+                    self._prior(gpus, unforeseen(self.sources))[0], step, nodes=nodes, size=size
+                )
             except RuleError as error:
                 rule = f"{error.rule}; for '{stream.name}', or give streams.{path[1]} a checkpoint of its own"
                 raise PathError(("checkpoint", *error.at), rule) from None

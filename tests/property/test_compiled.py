@@ -45,6 +45,7 @@ def covered(draw: st.DrawFn) -> Scenario:
         key: value for key, value in data["repair"].items() if "lemons" not in key and key != "replacement"
     }
     data["scheduler"] = {"pick": draw(st.sampled_from(("lowest", "longest-idle", "random", "fewest-failures")))}
+    data.get("health", {}).pop("preflight", None)
     nodes = data["jobs"][0]["gpus"] // data["cluster"]["gpus_per_node"]
     if draw(st.booleans()):
         data["checkpoint"] = {"tiers": draw(_stores(nodes)), "size": "500 GB"}
@@ -302,6 +303,8 @@ def test_the_process_of_airesim_agrees() -> None:
         (["recovery.use=torchrun-elastic"], "recovery.use"),
         (["scheduler.pack=leaf"], "scheduler.pack"),
         (["checkpoint.tiers.0.corrupt=2 %"], "checkpoint.tiers"),
+        (["health.preflight.time=1 min"], "health.preflight"),
+        (["parts.any={stock: 1, lead: 1 d, causes: [faulty_gpu]}"], "parts"),
         (["failures.0={use: component, name: slow, part: node, rate: 1 per node-year, effect: hang, "
           "tempo: {trend: {exponent: 2, reference: 30 d}}, renews: at_return}"], "tempo"),
     ],

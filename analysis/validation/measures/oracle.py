@@ -14,8 +14,9 @@ import sim
 from analysis.validation.lab import bare, estimate, seconds
 from sim import Bucket
 from sim.formulas.elastic import elastic_shares
-from sim.formulas.goodput import expected_shares
+from sim.formulas.goodput import expected_shares, predicted_efficiency
 from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
+from sim.formulas.queues import base_stock
 from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -142,6 +143,41 @@ def waiting_share(
     down = missing_nodes_pmf(nodes, steady_unavailability(life, repair))
     expected = float(down[spares + 1 :].sum())
     return estimate(_shares(lab.results(lab.scenario(data), replications), "waiting"), expected)
+
+
+def predicted_share(
+    lab: Lab, replications: int, *, case: str, recall: float, precision: float, interval: float, write: float
+) -> Estimate:
+    """Return the productive share of a job of ten nodes with predictions, and that of theory.
+
+    A failure in 3 h, restarts of 5 min; times in seconds.
+    """
+    rate, restart = 1 / (3 * HOUR), 300.0
+    data = bare(case, horizon="30 d", **_nodes(case, 12, rate=f"{rate * DAY / 10!r} per node-day"))
+    data |= {
+        "jobs": [{"name": f"{case} job", "gpus": 10}],
+        "spares": {"hot": 2},
+        "checkpoint": {
+            "tiers": [{"interval": seconds(interval), "mode": "blocking", "write": seconds(write), "restore": "0 s"}]
+        },
+        "recovery": {"use": "hot-spare", "initialize": seconds(restart)},
+        "health": {"prediction": {"recall": recall, "precision": precision, "lead": "10 min"}, "test": "1 s"},
+    }
+    expected = predicted_efficiency(interval, write, (1 - recall) * rate, recall * rate / precision, restart)
+    return estimate(_shares(lab.results(lab.scenario(data), replications), "productive"), expected)
+
+
+def fill_rate(lab: Lab, replications: int, *, case: str, demand: float, lead: float, stock: int) -> Estimate:
+    """Return the share of repairs that find their part on the shelf, and that of Palm's theorem.
+
+    Parts are asked for `demand` times a day, and ordered one by one with an exponential lead time [days].
+    """
+    nodes = 1024
+    data = bare(case, horizon="200 d", warmup="50 d", **_nodes(case, nodes, rate=f"{demand / nodes!r} per node-day"))
+    law = {"use": "exponential", "mean": seconds(lead * DAY)}
+    data |= {"repair": {"time": "1 h"}, "parts": {"node": {"stock": stock, "lead": law}}}
+    uses = [result.parts["node"] for result in lab.results(lab.scenario(data), replications)]
+    return estimate([1 - use.waited / use.asked for use in uses], base_stock(demand, lead, stock).fill_rate)
 
 
 def nodes_down(

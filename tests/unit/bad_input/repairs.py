@@ -22,6 +22,16 @@ def tiers(name: str, keys: str, *fragments: str) -> Bad:
     return bad(name, {13: f"repair: {{use: tiers, {keys}}}"}, *fragments)
 
 
+def health(name: str, keys: str, *fragments: str) -> Bad:
+    """Return a scenario whose alarms or checks are bad."""
+    return bad(f"health: {name}", {13: f"repair: {{time: 1 d}}\nhealth: {{{keys}}}"}, *fragments)
+
+
+def parts(name: str, keys: str, *fragments: str) -> Bad:
+    """Return a scenario whose stock of parts is bad."""
+    return bad(f"parts: {name}", {13: f"repair: {{time: 1 d}}\nparts: {{{keys}}}"}, *fragments)
+
+
 def planned(name: str, keys: str, *fragments: str) -> Bad:
     """Return a scenario with bad maintenance."""
     return bad(name, {7: f"  - {{use: maintenance, name: firmware, {keys}}}"}, *fragments)
@@ -226,4 +236,47 @@ STATIONARY = [
     ),
 ]
 
-CASES = [*REPAIRS, *PLANNED, *SPARES, *STATIONARY]
+PREDICTION = "prediction: {recall: 70 %, lead: 5 min"
+
+HEALTH = [
+    health("precision of 0", f"{PREDICTION}, precision: §0}}", "precision: must be above 0, such as 1 %"),
+    health("coverage above 1", "checks: {every: 1 d, coverage: §120 %}", "health.checks.coverage: '120 %' is above 1"),
+    health(
+        "no precision",
+        "prediction: §{recall: 70 %, lead: 5 min}",
+        "health.prediction: give recall and precision, or a score, or a preset",
+    ),
+    health(
+        "two ways of saying it",
+        "prediction: {recall: 70 %, lead: 5 min, score: §{threshold: 3, separation: 3, every: 1 h}}",
+        "health.prediction.score: says recall and precision itself",
+    ),
+    health("unknown predictor", "prediction: {preset: §blue-water}", "did you mean 'blue-waters'?"),
+    health("alarms of GPUs", "false_alarms: §1 per gpu-day", "health.false_alarms: is per node, not per gpu"),
+    bad(
+        "false alarms without a repair",
+        {7: f"  - {{use: component, name: node, {RATE}, repair: 1 d}}", 13: "health: §{false_alarms: 1 per node-day}"},
+        "health: drains healthy nodes: say how long they are away (test: 2 h)",
+    ),
+]
+
+PARTS = [
+    parts("lead alone", "node: §{lead: 14 d}", "parts.node.stock: is missing"),
+    parts("unknown part", "nodes: §{stock: 2, lead: 14 d}", "parts.nodes: unknown part 'nodes'; did you mean 'node'?"),
+    parts(
+        "unknown cause",
+        "psu: {stock: 2, lead: 14 d, causes: [§nod]}",
+        "parts.psu.causes.0: unknown cause 'nod'; did you mean 'node'?",
+    ),
+    parts(
+        "two parts",
+        "node: {stock: 2, lead: 14 d}, psu: {stock: 2, lead: 14 d, causes: [§node]}",
+        "repairs of 'node' wait for the part 'node' already",
+    ),
+    parts("late order", "node: {stock: 2, lead: 14 d, reorder: §2}", "parts.node.reorder: must be", "such as 1, not 2"),
+    parts("price of nothing", "node: {stock: 2, lead: 1 d, price: §5}", "parts.node.price: is part of the cost"),
+    parts("tier of none", "node: {stock: 2, lead: 1 d, tier: §swap}", "parts.node.tier: needs repair with tiers"),
+    parts("negative stock", "node: {stock: §-1, lead: 1 d}", "parts.node.stock: "),
+]
+
+CASES = [*REPAIRS, *PLANNED, *SPARES, *STATIONARY, *HEALTH, *PARTS]

@@ -1,0 +1,177 @@
+"""Health checks and predictions: who takes nodes out before they fail, and how often that is wrong."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
+
+from pydantic import Field, model_validator
+
+from sim import catalog
+from sim.failures.effects import Fault
+from sim.policies.detection.race import DetectionRace, Observer
+from sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError
+from sim.scenario.laws import Law, Uniform
+
+if TYPE_CHECKING:
+    from sim.failures.source import Source
+    from sim.yamlfile import Data
+
+FALSE_ALARM = "false_alarm"
+
+"""The cause of what false alarms cost."""
+
+CHECK = "health-check"
+
+"""The observer that a periodic check is."""
+
+
+class Score(Model):
+    """A score of each node, taken again and again: an alarm is given above a threshold.
+
+    The score of a healthy node is normal with a mean of 0 and a deviation of 1; with signs of a failure the mean is
+    `separation` (the equal-variance binormal model of an ROC curve: Green and Swets, Signal Detection Theory and
+    Psychophysics, 1966). With Phi the normal distribution, the recall is Phi(separation - threshold), and a healthy
+    node gives a false alarm with Phi(-threshold) at each score.
+    """
+
+    threshold: float = Field(ge=-10, le=10, description="Score above which an alarm is given, in deviations.")
+    separation: float = Field(gt=0, le=20, description="Mean score of a node that is about to fail, in deviations.")
+    every: Duration = Field(gt=0, description="Time between two scores of a node.")
+
+    @property
+    def recall(self) -> float:
+        """Share of the failures whose signs are seen [-]."""
+        return _normal(self.separation - self.threshold)
+
+    @property
+    def false_alarms(self) -> float:
+        """False alarms of a node [1/s]."""
+        return _normal(-self.threshold) / self.every
+
+
+class Prediction(Model):
+    """Signs of failures to come: the job saves, and the node is drained before it fails."""
+
+    preset: str | None = Field(None, description="Name of a published predictor, which fills in what is not stated.")
+    recall: Fraction | None = Field(None, description="Share of the failures whose signs are seen.")
+    precision: Fraction | None = Field(
+        None, description="Share of the alarms that a failure follows: with recall it says how many are false."
+    )
+    score: Score | None = Field(None, description="In place of recall and precision: a score with a threshold.")
+    lead: Law = Field(description="From the sign to the failure; a job saves if a save takes no longer.")
+    faults: tuple[Fault, ...] | None = Field(
+        None, description="Classes of faults that show signs; without it, all that stop single nodes."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_preset(cls, value: Data) -> Data:
+        """Fill in what a preset says and the scenario does not."""
+        name = value.get("preset") if isinstance(value, dict) else None
+        if not isinstance(name, str) or not name:
+            return value
+        known = catalog.predictors()
+        if name not in known:
+            raise RuleError(("preset",), catalog.unknown("predictor", name, known))
+        keys = known[name]["keys"]
+        given = {key: content for key, content in keys.items() if "score" not in value or key == "lead"}
+        return {**given, **value}
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.score is not None and (self.recall is not None or self.precision is not None):
+            raise RuleError(("score",), "says recall and precision itself: leave those out, or the score")
+        if self.score is None and (self.recall is None or self.precision is None):
+            raise RuleError((), "give recall and precision, or a score, or a preset")
+        if self.precision == 0:
+            rule = "must be above 0, such as 1 %: at 0 there would be no end of false alarms; if it predicts nothing, "
+            raise RuleError(("precision",), rule + "say recall: 0 and how many false_alarms there are")
+        return self
+
+    def of_failures(self, source: Source) -> float:
+        """Return the share of the failures of a source whose signs are seen [-]."""
+        if not _is_of_nodes(source, self.faults) or not source.effect.stops:
+            return 0.0
+        return self.score.recall if self.score is not None else self.recall or 0.0
+
+    def false_alarms(self, rate: float, nodes: int) -> float:
+        """Return the false alarms of all `nodes`, beside failures that show signs at a `rate` [1/s]."""
+        if self.score is not None:
+            return self.score.false_alarms * nodes
+        assert self.precision is not None
+        return rate * (self.recall or 0.0) * (1 - self.precision) / self.precision
+
+
+class Preflight(Model):
+    """A test of each node before it joins a job, for faults that have not shown yet."""
+
+    time: Duration = Field("0 s", description="How long a job stands still for it.")  # type: ignore[assignment]
+    coverage: Fraction = Field(1.0, description="Share of the faults that it finds; the others it never finds.")
+    faults: tuple[Fault, ...] | None = Field(
+        None, description="Classes of faults that it looks for; without it, all of single nodes."
+    )
+
+    def share(self, source: Source) -> float:
+        """Return the share of the faults of a source that it finds [-]: of hidden ones, and those that stop nobody."""
+        is_there_before = source.hidden is not None or source.residue is not None or not source.effect.stops
+        return self.coverage if is_there_before and _is_of_nodes(source, self.faults) else 0.0
+
+
+class Checks(Preflight):
+    """Such tests of all nodes again and again: a fault that is found has waited anything up to the time between two."""
+
+    every: Duration = Field(gt=0, description="Time between two checks.")
+
+    def watched(self, source: Source) -> Source:
+        """Return a source whose faults are looked for."""
+        share, race = self.share(source), source.detection_race
+        if not share:
+            return source
+        if source.hidden is not None or source.residue is not None:
+            source = replace(source, checked=(share, self.every))
+        if source.effect.stops:
+            return source
+        found = Observer(CHECK, share, Uniform.from_seconds(low=0.0, high=self.every))
+        race = DetectionRace((found,)) if race is None else DetectionRace((*race.observers, found), race.human)
+        return replace(source, detection_race=race)
+
+
+class Health(Model):
+    """Who looks for nodes that are about to fail, or have failed unseen, and how often that is wrong."""
+
+    prediction: Prediction | None = Field(None, description="Signs of failures to come.")
+    false_alarms: Rate | None = Field(
+        None, description="Healthy nodes that somebody drains, beside the false alarms of the prediction."
+    )
+    test: Law | None = Field(
+        None, description="How long a healthy node that was drained is away; without it, as the scenario's repair."
+    )
+    preflight: Preflight | None = Field(None, description="Checks of nodes before they join a job.")
+    checks: Checks | None = Field(None, description="Checks of all nodes again and again.")
+
+    def watched(self, source: Source) -> Source:
+        """Return a source as those see it who look for bad nodes."""
+        if self.prediction is not None and (recall := self.prediction.of_failures(source)):
+            source = replace(source, recall=recall, lead=self.prediction.lead)
+        if self.preflight is not None:
+            source = replace(source, preflight=self.preflight.share(source))
+        return source if self.checks is None else self.checks.watched(source)
+
+    @model_validator(mode="after")
+    def _rate_is_per_node(self) -> Self:
+        if self.false_alarms is not None and self.false_alarms.of not in ("", "node"):
+            raise RuleError(("false_alarms",), f"is per node, not per {self.false_alarms.of}: 1 per 1000 node-days")
+        return self
+
+
+def _is_of_nodes(source: Source, faults: tuple[Fault, ...] | None) -> bool:
+    """Return whether a source strikes single nodes unplanned, with faults of some classes."""
+    is_single = bool(source.slots_per_node) and not source.planned and not source.of_fabric
+    return is_single and (faults is None or source.fault in faults)
+
+
+def _normal(x: float) -> float:
+    """Return the standard normal distribution function [-]."""
+    return 0.5 * math.erfc(-x / math.sqrt(2))
