@@ -74,6 +74,8 @@ def _uncovered(prepared: Prepared) -> Iterator[str]:
         yield f"recovery.use: {recovery.use}"
     if any(rung.corrupt for rung in prepared.jobs[0].checkpoint.rungs):
         yield "checkpoint.tiers: corrupt, copies that cannot be read"
+    if any(rung.save_share for rung in prepared.jobs[0].checkpoint.rungs):
+        yield "checkpoint.tiers: shares: all, saves that are in each other's way"
     if prepared.network is not None:
         yield "cluster.fabric: it decides who fails, or how fast jobs step"
     if prepared.units is not None:

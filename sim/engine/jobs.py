@@ -13,7 +13,8 @@ from sim.engine.interruptions import Interruptions
 from sim.engine.job import Group, Job
 from sim.engine.kernel import Order
 from sim.engine.ledger import Account
-from sim.engine.progress import Paces, Restores, Steps, Stores
+from sim.engine.progress import Paces, Restores, Steps
+from sim.engine.stores import Stores
 from sim.policies.checkpoint import Ladder
 from sim.policies.contracts import Acquire, Background, Bucket, Evict, QueuedJob, Requeue, Restore, Run, Save, Stall
 from sim.policies.recovery.base import check_plan
@@ -145,6 +146,12 @@ class Jobs:
         if stalled < 0.0:
             stalled = 0.0  # a rounding error
         job.account.step(stepped * pace.rate, degraded, stalled * share, cause, at_risk)
+        if stalled and self.stores.transfers:
+            late, why = self.stores.late(group, stalled)
+            if late:
+                stalls = job.account.table[Bucket.CHECKPOINT_STALL]
+                stalls[0] -= late * share
+                stalls[why] += late * share
         if paused:
             job.account.table[Bucket.AUXILIARY][0] += paused * share
         job.running_seconds += seconds
@@ -231,7 +238,7 @@ class Jobs:
         if group.waiting is not None:
             group.waiting = None
             self.replacements.forget(group)
-        if self.stores.readings:
+        if self.stores.transfers:
             self.stores.forget(group, now)
 
     # ---------------------------------------------------------------------------------------------- plans
@@ -251,7 +258,7 @@ class Jobs:
                 if type(step) is Save:
                     saves = True
                     job.unsaved = job.state
-                    job.saved_at = now + job.checkpoint.save_time()
+                    job.saved_at = math.inf if self.stores.save_share else now + job.checkpoint.save_time()
                     job.state = job.checkpoint.saved(job.state)
                 elif type(step) is Evict:
                     job.lost.update(self.repair.evicted(group, step))
@@ -284,7 +291,7 @@ class Jobs:
         job = group.job
         stores = self.stores
         if stores.is_shared and stores.shares(job, step):
-            return stores.restore(group, step, now)  # type: ignore[arg-type]
+            return stores.carry_out(group, step, now)  # type: ignore[arg-type]
         exposed = step.exposed
         segments: list[tuple[int, float]] = []
         end = now
@@ -312,7 +319,7 @@ class Jobs:
         if not segments:
             return False
         self.wait(group, segments, now, exposed=exposed)
-        if exposed == "both" and isinstance(following, Run) and group is job.main:
+        if exposed == "both" and isinstance(following, Run) and group is job.main and not stores.save_share:
             # Nothing is decided when the waiting ends: no event, settle() turns it into running.
             group.run_at = end
             group.run_step = following
@@ -378,6 +385,8 @@ class Jobs:
         group.attempt = 0
         group.run_at = math.inf
         group.running = True
+        if self.stores.save_share:
+            self.stores.begin_run(job, self.kernel.now)
 
 
 # ----------------------------------------

@@ -139,6 +139,11 @@ class Hidden:
     onset: LawModel | None = None
 
 
+CONTENTION = "store-contention"
+
+"""Cause of the time by which saves take longer because several jobs save at once."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A population of units that fail for one cause.
@@ -291,3 +296,8 @@ class Source:
         if self.recorded is not None:
             return True
         return self.clock == "wall" and self.renews != "at_return" and self.hidden is None and self.fix is None
+
+
+def condition(name: str) -> Source:
+    """Return a cause that never fails anything, and that time is charged to all the same, such as `CONTENTION`."""
+    return Source(name, "job", 0, None, planned=True, fault="planned")

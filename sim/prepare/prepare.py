@@ -15,7 +15,7 @@ import numpy as np
 from sim import catalog, steps
 from sim.cluster import FABRIC_PARTS
 from sim.engine.prepared import Prepared, PreparedJob, Reserve
-from sim.failures.source import OF_ONE_NODE, Domains, slots_per_node
+from sim.failures.source import CONTENTION, OF_ONE_NODE, Domains, condition, slots_per_node
 from sim.policies.checkpoint import Pause
 from sim.policies.recovery import Ladder as LadderOfRungs
 from sim.prepare.cost import upkeep_of
@@ -144,6 +144,7 @@ def _examined(scenario: Scenario) -> Prepared:
     placed = [PlacedJob(site, spec, index) for index, spec in enumerate(scenario.jobs)]
     jobs = tuple(_job(scenario, each, sources) for each in placed)
     slow = [source.name for source in sources if source.effect.speed < 1]
+    sources += _conditions(sources, jobs)
     fleet = prepare_streams(scenario, site, sources)
     held = 1.0 if fleet.streams or scenario.services else sum(job.nodes for job in jobs) / counts["node"]
     return Prepared(
@@ -190,6 +191,21 @@ def _examined(scenario: Scenario) -> Prepared:
             *fleet.warnings,
         ),
     )
+
+
+def _conditions(sources: Sequence[Source], jobs: Sequence[PreparedJob]) -> list[Source]:
+    """Return the causes of lost time that are no failures.
+
+    Raises
+    ------
+    PathError
+        If a failure has the name of one.
+    """
+    found = [CONTENTION] if any(rung.save_share for job in jobs for rung in job.checkpoint.rungs) else []
+    for name in found:
+        if any(source.name == name for source in sources):
+            raise PathError(("failures",), f"'{name}' is what time is charged to that no failure took: rename the cause")
+    return [condition(name) for name in found]
 
 
 def _reserves(scenario: Scenario) -> dict[str, Reserve]:

@@ -36,7 +36,7 @@ class _Finite(Watch):
         assert min(self.cluster.outages) >= 0
         for job in self.jobs.all:
             assert not any(group.exposed in ("both", "nodes") and group.deferred for group in (job.main, *job.away))
-        readings = self.jobs.stores.readings
+        readings = self.jobs.stores.transfers
         assert len({reading.group for reading in readings}) == len(readings)
         assert not any(reading.group.running for reading in readings)
         assert sum(reading.speed * reading.whole for reading in readings) <= 1 + 1e-9

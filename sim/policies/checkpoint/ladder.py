@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -228,12 +228,16 @@ class Ladder:
         Periodic work.
     nodes, replicas
         Positions of the job, and the replicas that they form in order [-].
+    late
+        How long the present save to the remote store takes from the end of its stall, if longer than its drain because
+        others save too [s]: the next one waits for it.
     """
 
     rungs: tuple[Rung, ...]
     pauses: tuple[Pause, ...] = ()
     nodes: int = 1
     replicas: int = 1
+    late: float = 0.0
     _grids: dict[float, Grid] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -302,6 +306,8 @@ class Ladder:
         grid = self._grids.get(pace.step)
         if grid is None:
             periods = [rung.period(pace.step) for rung in self.stores]
+            if self.late:
+                periods[0] = self.stores[0]._replace(drain=self.late).period(pace.step)
             periods += [pause.period(pace.step) for pause in self.pauses]
             grid = Grid.of(periods, [*(rung.stall for rung in self.stores), *(pause.seconds for pause in self.pauses)])
             # Paces repeat; those of nodes that are slow by chance do not.
@@ -446,6 +452,60 @@ class Ladder:
     def save_time(self) -> float:
         """Return how long it takes to save to the remote store and wait until that is durable [s]."""
         return self.stall + self.drain
+
+    # Saves whose time the engine knows, because others are in their way.
+
+    def staggered(self, part: float, step: float) -> LadderState:
+        """Return the state of a job that has done nothing yet, and whose first save comes a `part` of a period early.
+
+        It is a whole number of steps of `step` [s] early.
+        """
+        early = part * self.stores[0].period(step)
+        early -= in_flight(early, step)
+        return self.begin._replace(since=(early, *self.begin.since[1:]))
+
+    def until_save(self, state: LadderState, pace: Pace) -> float:
+        """Return the time [s] until the next stop for a save to the remote store begins."""
+        grid = self.grid(pace)
+        firsts = self._firsts(state, grid)
+        return state.stall_left + before(grid, firsts, firsts[0])
+
+    def at_save(self, state: LadderState, pace: Pace) -> LadderState:
+        """Return the state at the begin of that stop, which rounding may have missed; without one, the save is taken."""
+        grid = self.grid(pace)
+        if 0 in state.due or state.since[0] < grid.periods[0] / 2:
+            return state
+        due = [0]
+        for index in range(1, grid.series):
+            if state.since[index] >= grid.periods[index] * (1 - TIE):
+                due.append(index)
+        since = [grid.periods[index] if index in due else last for index, last in enumerate(state.since)]
+        return state._replace(since=tuple(since), due=tuple(due), stall_left=sum(grid.stalls[index] for index in due))
+
+    def others(self, state: LadderState, pace: Pace) -> float:
+        """Return how much of a stop follows the save to the remote store [s]."""
+        stalls = self.grid(pace).stalls
+        return sum(stalls[index] for index in state.due if index)
+
+    def taken(self, state: LadderState, pace: Pace) -> LadderState:
+        """Return the state at the end of a stop, when checkpoints are taken."""
+        return self.advance(state._replace(stall_left=0.0), pace, 0.0)[0] if state.due else state
+
+    def retimed(self, state: LadderState, left: float) -> LadderState:
+        """Return the state with the remote checkpoint on its way complete in `left` [s]."""
+        remote, *others = state.shelves
+        if left <= 0:
+            return state._replace(shelves=(waited(remote, remote.drain_left, self._limits[0]), *others))
+        return state._replace(shelves=(remote._replace(drain_left=left), *others))
+
+    def waiting(self, state: LadderState, left: float) -> Ladder:
+        """Return this with a next save that waits for the one on its way, which is complete in `left` [s]."""
+        late = state.since[0] + left
+        return replace(self, late=late if late > self.drain * (1 + TIE) else 0.0)
+
+    def saves_remotely(self, state: LadderState) -> bool:
+        """Return whether a save to the remote store is on its way."""
+        return state.shelves[0].draining > 0 if self.drain else 0 in state.due
 
     def sound(self, state: LadderState) -> float:
         """Return the work that a checkpoint holds which was begun before now [s]; a save is, once its stop has."""
