@@ -55,6 +55,8 @@ def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Wai
             yield "the store whose checkpoints are newest on average is read, though another may have a newer one"
     if any(rung.corrupt for job in prepared.jobs for rung in job.checkpoint.rungs):
         yield "every checkpoint can be read"
+    if any(rung.save_share for job in prepared.jobs for rung in job.checkpoint.rungs) and len(prepared.jobs) > 1:
+        yield "no save is in the way of another"
     if any(source.saves for source in prepared.sources):
         yield "stops that are announced cost what failures cost: nothing is saved before"
     if any(source.away is not None for source in prepared.sources):
@@ -492,6 +494,12 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
     length = min(prepared.horizon - job.arrival, job.target / productive if productive > 0 else math.inf)
     if length > 0:
         yield "the first start", min(shares.get("restart", 0.0) * job.mtti / length, 1.0)
+    remote = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
+    if remote.save_share and not remote.drain:
+        # Saves at random times: those of the others keep the store busy for so much of the time.
+        busy = sum(_busy(other) for other in prepared.jobs if other is not job)
+        late = remote.stall * busy / (1 - busy) if busy < 1 else math.inf
+        yield "saving while others save", _part(productive * late / remote.period(job.step_time))
     if len(job.checkpoint.rungs) == 1 and job.checkpoint.rungs[0].corrupt:
         # With several stores another one may have a checkpoint that is nearly as new.
         (rung,) = job.checkpoint.rungs
@@ -499,6 +507,12 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
         lost = min(rate * again * rung.period(job.step_time) * productive, 1.0)
         yield "going back behind checkpoints that cannot be read", lost
     yield from _climbs(prepared, job, shares)
+
+
+def _busy(job: PreparedJob) -> float:
+    """Return the part of the time for which the saves of a job keep the shared store busy [-]."""
+    remote = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
+    return remote.transfer[1] / remote.save_share / (remote.period(job.step_time) + remote.stall)
 
 
 def _climbs(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) -> Iterator[tuple[str, float]]:

@@ -1,4 +1,4 @@
-"""The store outside the nodes, which jobs that restore from it share, and those that save to it where the scenario says.
+"""The store outside the nodes: jobs that restore from it share it, and those that save where the scenario says so.
 
 It gives everybody the same, and what somebody cannot use to the others (max-min fairness); all saves together have no
 more than their share of it. While it is out nobody saves, and where saves share it nobody reads either.
@@ -49,7 +49,10 @@ class Stores:
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
         self.kernel = jobs.kernel
-        self.save_share = max((rung.save_share for job in jobs.all for rung in job.checkpoint.rungs), default=0.0)
+        checkpoints = [job.checkpoint for job in jobs.all]
+        self.save_share = max(
+            [each.stores[0].save_share for each in checkpoints if isinstance(each, Ladder)], default=0
+        )
         """Share of the store that saves have together [-]; 0 where they are in nobody's way."""
         self.is_shared = len(jobs.all) > 1 or self.save_share > 0
         """Whether somebody else may read or write at the same time."""
@@ -80,7 +83,7 @@ class Stores:
         return restoration.store == "remote" and restoration.seconds > 0 and job.checkpoint.transfer[1] > 0
 
     def carry_out(self, group: Group, step: Restore | Save, now: float) -> bool:
-        """Let a group restore or save: first what it does not share, such as waiting and reading in, then the transfer."""
+        """Let a group restore or save: first what it does not share, such as reading in, then the transfer."""
         job = group.job
         saves = type(step) is Save
         bucket = Bucket.CHECKPOINT_STALL if saves else Bucket.RESTORE
@@ -99,7 +102,8 @@ class Stores:
         mine = [transfer for transfer in self.transfers if transfer.group is group]
         if mine:
             self._advance(now)
-            self.cut |= {group.job.index: transfer.left for transfer in mine if not transfer.is_step}
+            if not mine[0].is_step:
+                self.cut[group.job.index] = mine[0].left
             self.transfers = [transfer for transfer in self.transfers if transfer.group is not group]
             self._share(now)
 
@@ -181,25 +185,27 @@ class Stores:
 
     def begin_run(self, job: Job, now: float) -> None:
         """Expect the next save of a job that begins to step; one that was interrupted, and is not void, goes on."""
-        job.checkpoint = job.spec.checkpoint
         checkpoint, state = _saving(job)
         if job.work == 0 and checkpoint.stores[0].staggers:
             job.state = checkpoint.staggered(job.index / len(self.jobs.all), job.spec.step_time)
         left = self.cut.pop(job.index, 0.0)
         if left and checkpoint.saves_remotely(state):
             self._begin(_Transfer(job.main, *checkpoint.transfer, saves=True, is_step=False, left=left), now)
-        self.expect(job, now)
+        else:
+            self.expect(job, now)
 
     def expect(self, job: Job, now: float) -> None:
-        """Say when a job that steps, and is charged up to `now`, stops for its next save."""
+        """Say when a job that steps, and is charged up to `now`, stops for its next save; one waits for the other."""
         checkpoint, state = _saving(job)
+        if any(transfer.group is job.main for transfer in self.transfers):
+            return
         due = self.due[job.index] = now + checkpoint.until_save(state, job.pace)
         self.kernel.at(due, Order.PHASE, self._on_due, (job, due))
 
     def late(self, group: Group, seconds: float) -> tuple[float, int]:
         """Return how much of a blocking save is longer than it would be alone [s], and why."""
         for transfer in self.transfers:
-            if transfer.group is group and not transfer.is_step and not group.job.checkpoint.drain:
+            if transfer.group is group and not transfer.is_step and not _saving(group.job)[0].drain:
                 cause = self.contention if transfer.speed else self.out_cause
                 return seconds * max(1.0 - transfer.speed * self._alone(transfer), 0.0), cause
         return 0.0, 0
@@ -211,13 +217,12 @@ class Stores:
         del self.due[job.index]
         now = self.kernel.now
         self.jobs.settle(job.main, now)
-        if any(transfer.group is job.main for transfer in self.transfers):
-            return  # by a rounding error too early: it is expected anew when the save is complete
-        job.checkpoint = job.spec.checkpoint
         checkpoint, state = _saving(job)
         job.state = state = checkpoint.at_save(state, job.pace)
         if checkpoint.drain and state.stall_left > 0:
             self.kernel.at(now + state.stall_left, Order.PHASE, self._on_copied, (job, job.main.epoch))
+            if job.stops_at < math.inf:
+                self.jobs.expect_finish(job.main, now)
         else:
             self._save(job, now)
 
@@ -244,8 +249,6 @@ class Stores:
         checkpoint, state = _saving(job)
         if checkpoint.drain:
             job.state = checkpoint.retimed(state, left)
-            job.checkpoint = checkpoint.waiting(state, left)
-            self.expect(job, now)
         else:
             job.state = state._replace(stall_left=left + checkpoint.others(state, job.pace))
         if job.stops_at < math.inf:

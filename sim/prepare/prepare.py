@@ -204,7 +204,9 @@ def _conditions(sources: Sequence[Source], jobs: Sequence[PreparedJob]) -> list[
     found = [CONTENTION] if any(rung.save_share for job in jobs for rung in job.checkpoint.rungs) else []
     for name in found:
         if any(source.name == name for source in sources):
-            raise PathError(("failures",), f"'{name}' is what time is charged to that no failure took: rename the cause")
+            raise PathError(
+                ("failures",), f"'{name}' is what time is charged to that no failure took: rename the cause"
+            )
     return [condition(name) for name in found]
 
 

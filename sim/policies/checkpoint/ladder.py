@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +39,10 @@ from sim.policies.contracts import Damage, Pace, Restoration
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+
+_NEVER = 1e15
+
+"""Stepping after which a series is due that somebody else begins [s]: longer than anything that is simulated."""
 
 # Which checkpoint a restore reads: the newest of which every shard is left, from the quickest stores that hold it.
 
@@ -228,16 +232,12 @@ class Ladder:
         Periodic work.
     nodes, replicas
         Positions of the job, and the replicas that they form in order [-].
-    late
-        How long the present save to the remote store takes from the end of its stall, if longer than its drain because
-        others save too [s]: the next one waits for it.
     """
 
     rungs: tuple[Rung, ...]
     pauses: tuple[Pause, ...] = ()
     nodes: int = 1
     replicas: int = 1
-    late: float = 0.0
     _grids: dict[float, Grid] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -306,8 +306,6 @@ class Ladder:
         grid = self._grids.get(pace.step)
         if grid is None:
             periods = [rung.period(pace.step) for rung in self.stores]
-            if self.late:
-                periods[0] = self.stores[0]._replace(drain=self.late).period(pace.step)
             periods += [pause.period(pace.step) for pause in self.pauses]
             grid = Grid.of(periods, [*(rung.stall for rung in self.stores), *(pause.seconds for pause in self.pauses)])
             # Paces repeat; those of nodes that are slow by chance do not.
@@ -315,10 +313,15 @@ class Ladder:
                 self._grids[pace.step] = grid
         return grid
 
+    def _running_grid(self, pace: Pace) -> Grid:
+        """Return the series that stop the job by themselves at some pace."""
+        grid = self.grid(pace)
+        return Grid.of((_NEVER, *grid.periods[1:]), (0.0, *grid.stalls[1:])) if self._shares else grid
+
     def advance(self, state: LadderState, pace: Pace, seconds: float) -> tuple[LadderState, float, float]:
         """Return the state after `seconds` [s] of RUNNING, and how many were stepping and periodic work [s]."""
         left = state.stall_left
-        grid = self.grid(pace)
+        grid = self._running_grid(pace)
         if seconds < left:
             shelves = tuple(map(waited, state.shelves, (seconds,) * len(state.shelves), self._limits))
             later = LadderState(state.work, state.since, shelves, state.due, left - seconds)
@@ -376,7 +379,7 @@ class Ladder:
 
     def time_to(self, state: LadderState, pace: Pace, work: float) -> float:
         """Return the time [s] until `work` [s] more healthy seconds have been done; the last stop is not awaited."""
-        grid = self.grid(pace)
+        grid = self._running_grid(pace)
         return state.stall_left + before(grid, self._firsts(state, grid), work / pace.rate)
 
     def restore(
@@ -453,7 +456,12 @@ class Ladder:
         """Return how long it takes to save to the remote store and wait until that is durable [s]."""
         return self.stall + self.drain
 
-    # Saves whose time the engine knows, because others are in their way.
+    # Saves that others are in the way of: the engine says when they begin and end.
+
+    @property
+    def _shares(self) -> bool:
+        """Whether the engine begins saves to the remote store, and no closed form does."""
+        return self.stores[0].save_share > 0
 
     def staggered(self, part: float, step: float) -> LadderState:
         """Return the state of a job that has done nothing yet, and whose first save comes a `part` of a period early.
@@ -465,22 +473,22 @@ class Ladder:
         return self.begin._replace(since=(early, *self.begin.since[1:]))
 
     def until_save(self, state: LadderState, pace: Pace) -> float:
-        """Return the time [s] until the next stop for a save to the remote store begins."""
-        grid = self.grid(pace)
-        firsts = self._firsts(state, grid)
-        return state.stall_left + before(grid, firsts, firsts[0])
+        """Return the time [s] until the next stop for a save to the remote store begins: it comes between two steps."""
+        since = 0.0 if 0 in state.due else state.since[0]
+        after_steps = whole(since / pace.step) * pace.step if pace.step > 0 else since
+        first = max(self.grid(pace).periods[0], after_steps) - since
+        held = self._running_grid(pace)
+        return state.stall_left + before(held, self._firsts(state, held), first)
 
     def at_save(self, state: LadderState, pace: Pace) -> LadderState:
-        """Return the state at the begin of that stop, which rounding may have missed; without one, the save is taken."""
+        """Return the state when that stop begins, together with all others that are due."""
         grid = self.grid(pace)
-        if 0 in state.due or state.since[0] < grid.periods[0] / 2:
-            return state
-        due = [0]
-        for index in range(1, grid.series):
-            if state.since[index] >= grid.periods[index] * (1 - TIE):
-                due.append(index)
-        since = [grid.periods[index] if index in due else last for index, last in enumerate(state.since)]
-        return state._replace(since=tuple(since), due=tuple(due), stall_left=sum(grid.stalls[index] for index in due))
+        due, left = state.due, state.stall_left
+        if not due:
+            due = tuple(i for i in range(1, grid.series) if state.since[i] >= grid.periods[i] * (1 - TIE))
+            left = sum(grid.stalls[index] for index in due)
+        since = tuple(grid.periods[index] if index in (0, *due) else last for index, last in enumerate(state.since))
+        return state._replace(since=since, due=(0, *due), stall_left=left + self.stall)
 
     def others(self, state: LadderState, pace: Pace) -> float:
         """Return how much of a stop follows the save to the remote store [s]."""
@@ -497,11 +505,6 @@ class Ladder:
         if left <= 0:
             return state._replace(shelves=(waited(remote, remote.drain_left, self._limits[0]), *others))
         return state._replace(shelves=(remote._replace(drain_left=left), *others))
-
-    def waiting(self, state: LadderState, left: float) -> Ladder:
-        """Return this with a next save that waits for the one on its way, which is complete in `left` [s]."""
-        late = state.since[0] + left
-        return replace(self, late=late if late > self.drain * (1 + TIE) else 0.0)
 
     def saves_remotely(self, state: LadderState) -> bool:
         """Return whether a save to the remote store is on its way."""
