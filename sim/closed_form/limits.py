@@ -63,6 +63,10 @@ def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Wai
         yield "the time that a preempted job is away is left out"
     if any(job.checkpoint.pauses for job in prepared.jobs):
         yield "no periodic work"
+    if len({level.pace for level in prepared.upkeep.levels}) > 1:
+        yield "failures at any time of the day and of the year: jobs step at the mean pace that power and heat allow"
+    if prepared.upkeep.ramp < math.inf:
+        yield "power rises at once"
     if len(prepared.jobs) > 1 or any(job.arrival for job in prepared.jobs):
         yield "no job waits for another"
     if any(math.isfinite(job.target) for job in prepared.jobs):
@@ -491,6 +495,10 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
     if not math.isfinite(job.mtti):
         return
     rate = 1 / job.mtti
+    facility = prepared.upkeep.facility
+    if facility is not None and prepared.upkeep.ramp < math.inf:
+        risen = job.nodes * (facility.node.training - facility.node.idle) * facility.pue
+        yield "waiting for the power to rise", _part(rate * risen / prepared.upkeep.ramp)
     length = min(prepared.horizon - job.arrival, job.target / productive if productive > 0 else math.inf)
     if length > 0:
         yield "the first start", min(shares.get("restart", 0.0) * job.mtti / length, 1.0)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sim.engine.kernel import Call, Kernel
     from sim.engine.lives import Failure
     from sim.engine.nodes import Cluster
+    from sim.engine.power import Power
     from sim.engine.prepared import Prepared
     from sim.engine.repair import Repair
     from sim.engine.result import Recorder
@@ -78,7 +79,12 @@ class Jobs:
         self.paces = Paces(self)
         self.respeed, self.repace, self.expect_finish = self.paces.respeed, self.paces.repace, self.paces.expect_finish
         self.stores = Stores(self)
-        self.steps = Steps()
+        self.power: Power | None = None
+        """The power of the site, where that changes in time."""
+        self.ramps = prepared.upkeep.ramp < math.inf
+        self.begins_by_event = self.ramps or self.stores.save_share > 0
+        """Whether something is decided when a job begins to step."""
+        self.steps: Steps = Steps()
         self.restores = Restores(self)
         self.roll_back = self.restores.roll_back
         self.fleet: Fleet | None = None
@@ -228,6 +234,7 @@ class Jobs:
         self.settle(group, now)
         group.epoch += 1
         group.run_at = math.inf
+        group.has_power = False
         job = group.job
         if group is job.main:
             job.finish_at = math.inf
@@ -319,7 +326,7 @@ class Jobs:
         if not segments:
             return False
         self.wait(group, segments, now, exposed=exposed)
-        if exposed == "both" and isinstance(following, Run) and group is job.main and not stores.save_share:
+        if exposed == "both" and isinstance(following, Run) and group is job.main and not self.begins_by_event:
             # Nothing is decided when the waiting ends: no event, settle() turns it into running.
             group.run_at = end
             group.run_step = following
@@ -360,6 +367,14 @@ class Jobs:
         job = group.job
         if group is not job.main:
             return False
+        if self.ramps and not group.has_power:
+            assert self.power is not None
+            group.has_power = True
+            group.step -= 1
+            end = self.power.ramp(job, now)
+            self.wait(group, [(Bucket.INITIALIZE, end)], now, exposed="both")
+            self.kernel.at(end, Order.PHASE, self.on_phase_end, (group, group.epoch))
+            return True
         self._begin_run(group, step)
         if group.exposed != "both":
             self.expose(group, now, "both")

@@ -139,9 +139,9 @@ class Hidden:
     onset: LawModel | None = None
 
 
-CONTENTION = "store-contention"
+CONTENTION, CAP, HEAT = "store-contention", "power-cap", "heat"
 
-"""Cause of the time by which saves take longer because several jobs save at once."""
+"""Causes of lost time that are no failures: saves of several jobs at once, caps of power, lower clocks on hot days."""
 
 
 @dataclass(frozen=True)

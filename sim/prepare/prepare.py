@@ -36,7 +36,7 @@ from sim.scenario.model import Work
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.engine.prepared import ServicePlan
+    from sim.engine.prepared import ServicePlan, Upkeep
     from sim.failures import Source
     from sim.input.scenario import AnyCheckpoint, Scenario
     from sim.policies.checkpoint import Ladder, Periodic
@@ -144,7 +144,9 @@ def _examined(scenario: Scenario) -> Prepared:
     placed = [PlacedJob(site, spec, index) for index, spec in enumerate(scenario.jobs)]
     jobs = tuple(_job(scenario, each, sources) for each in placed)
     slow = [source.name for source in sources if source.effect.speed < 1]
-    sources += _conditions(sources, jobs)
+    upkeep = upkeep_of(scenario, site, sources)
+    sources += _conditions(sources, jobs, upkeep)
+    upkeep = replace(upkeep, repaired=(*upkeep.repaired, *("" for _ in sources[len(upkeep.repaired) :])))
     fleet = prepare_streams(scenario, site, sources)
     held = 1.0 if fleet.streams or scenario.services else sum(job.nodes for job in jobs) / counts["node"]
     return Prepared(
@@ -175,7 +177,7 @@ def _examined(scenario: Scenario) -> Prepared:
         counts=counts,
         capacity=relative_capacity(scenario.cluster, _precision(scenario)),
         withheld=withheld,
-        upkeep=upkeep_of(scenario, site, sources),
+        upkeep=upkeep,
         engine=scenario.engine or "auto",
         expected_events=expected_events(scenario, sources, held)
         + fleet.events(scenario.warmup + scenario.horizon, counts["gpu"]),
@@ -193,7 +195,7 @@ def _examined(scenario: Scenario) -> Prepared:
     )
 
 
-def _conditions(sources: Sequence[Source], jobs: Sequence[PreparedJob]) -> list[Source]:
+def _conditions(sources: Sequence[Source], jobs: Sequence[PreparedJob], upkeep: Upkeep) -> list[Source]:
     """Return the causes of lost time that are no failures.
 
     Raises
@@ -202,6 +204,7 @@ def _conditions(sources: Sequence[Source], jobs: Sequence[PreparedJob]) -> list[
         If a failure has the name of one.
     """
     found = [CONTENTION] if any(rung.save_share for job in jobs for rung in job.checkpoint.rungs) else []
+    found += sorted({level.cause for level in upkeep.levels if level.cause})
     for name in found:
         if any(source.name == name for source in sources):
             raise PathError(
