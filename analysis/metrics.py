@@ -334,7 +334,7 @@ _OWN = (
            counted="tokens for each GPU and day", needs=(_TOKENS,), is_plural=True, of="cluster"),
     Metric("tokens_per_mw_day", "tokens per MW-day", "training speed for each megawatt", "1/d",
            "tokens that survived / days of the megawatts that the facility is built for: (all nodes in training, "
-           "spares too + switches + storage) × PUE. Needs the power of a node",
+           "spares too + switches + storage) × PUE, or `power.cap`. Needs the power of a node",
            counted="tokens for each megawatt and day", needs=(_POWER, _TOKENS), is_plural=True, of="cluster"),
     Metric("steps_per_day", "steps per day", "training speed", "1/d",
            "optimizer steps that survived / days from arrival to end, of all jobs together as for tokens. A step "
@@ -619,14 +619,15 @@ def _endowment(prepared: Prepared, result: Result) -> dict[str, float]:
 def provisioned(prepared: Prepared) -> float | None:
     """Return the power that the facility has to be built for [W]; ``None`` if it is not known what a node draws.
 
-    ``P = (N P_training + P_network + P_storage) x PUE``: all nodes train at once, spares among them.
+    ``P = (N P_training + P_network + P_storage) x PUE``, or its cap: all nodes train at once, spares among them.
     """
     facility = prepared.upkeep.facility
     if facility is None:
         return None
-    return facility_energy(
+    full = facility_energy(
         prepared.nodes * facility.node.training, facility.network, facility.storage, facility.pue
     ).total
+    return min(full, prepared.upkeep.cap)
 
 
 def _has_tokens(prepared: Prepared) -> list[bool]:

@@ -113,6 +113,8 @@ class Upkeep:
         What holds of its power over time, one level after another; empty where nothing is said of that.
     ramp
         How fast the power of the facility may change [W/s]; infinite for at once.
+    cap
+        What the facility may draw at all times [W]; infinite without a cap.
     cost
         Its prices, if there are any.
     repaired
@@ -124,6 +126,7 @@ class Upkeep:
     repaired: tuple[str, ...] = ()
     levels: tuple[Level, ...] = ()
     ramp: float = math.inf
+    cap: float = math.inf
 
     @property
     def is_steady(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sim import catalog, units
@@ -49,9 +50,10 @@ def upkeep_of(scenario: Scenario, site: Site, sources: Iterable[Source]) -> Upke
     if node is not None:
         switches = sum(site.counts.get(part, 0) for part in _SWITCHES)
         facility = Facility(node, switches, power.switch, power.storage, power.pue)
-    levels, ramp = _levels(scenario, site, facility), (power.ramp_per_minute or math.inf) / units.MINUTE
+    ramp, cap = (power.ramp_per_minute or math.inf) / units.MINUTE, power.cap or math.inf
+    upkeep = Upkeep(facility, levels=_levels(scenario, site, facility), ramp=ramp, cap=cap)
     if cost is None:
-        return Upkeep(facility, levels=levels, ramp=ramp)
+        return upkeep
     if cost.energy is not None and facility is None:
         rule = "needs to know what a node draws, and the catalog does not: give power.idle and power.training"
         raise PathError(("cost", "energy"), rule)
@@ -65,7 +67,26 @@ def upkeep_of(scenario: Scenario, site: Site, sources: Iterable[Source]) -> Upke
     of_gpus = {
         cause.name for choice in scenario.failures for cause in causes_of(choice) if getattr(cause, "part", "") == "gpu"
     }
-    return Upkeep(facility, cost, tuple(_mended(source, of_gpus) for source in sources), levels, ramp)
+    return replace(upkeep, cost=cost, repaired=tuple(_mended(source, of_gpus) for source in sources))
+
+
+def power_warnings(scenario: Scenario, upkeep: Upkeep) -> Iterator[str]:
+    """Yield what to know of a power that slows jobs down, one line each."""
+    paces = [level.pace for level in upkeep.levels]
+    if min(paces, default=1.0) < 1:
+        mean, node = upkeep.mean(lambda level: level.pace, scenario.horizon), upkeep.facility
+        found = f"power: jobs step at {100 * mean:.4g} % of their pace on average, at {100 * min(paces):.3g} % at worst"
+        if any(level.share < 1 for level in upkeep.levels) and node is not None:
+            stated = scenario.power is not None and scenario.power.exponent is not None
+            found += (
+                "" if stated else "; under a cap as boards of H100 do, which is assumed for others (power.exponent)"
+            )
+        yield found
+    if not upkeep.is_steady and (scenario.streams or scenario.services):
+        yield (
+            "power: caps, heat and ramps slow named jobs only; jobs of streams and services keep full clocks, and all "
+            "energy is counted as if there were no cap, at the mean price and carbon intensity"
+        )
 
 
 _MOST_LEVELS = 100_000

@@ -18,7 +18,7 @@ from sim.engine.prepared import Prepared, PreparedJob, Reserve
 from sim.failures.source import CONTENTION, OF_ONE_NODE, Domains, condition, slots_per_node
 from sim.policies.checkpoint import Pause
 from sim.policies.recovery import Ladder as LadderOfRungs
-from sim.prepare.cost import upkeep_of
+from sim.prepare.cost import power_warnings, upkeep_of
 from sim.prepare.failures import build_sources, expected_events, failure_warnings, prior, repair_of
 from sim.prepare.placement import Site, layout_warnings, seats, surplus_nodes, whole_units
 from sim.prepare.services import plan_of, services_of
@@ -191,6 +191,7 @@ def _examined(scenario: Scenario) -> Prepared:
             *(line for each, job in zip(placed, jobs, strict=True) for line in step_warnings(each, job, slow)),
             *_idle_warnings(scenario, surplus),
             *fleet.warnings,
+            *power_warnings(scenario, upkeep),
         ),
     )
 

@@ -331,8 +331,8 @@ _HEADLINE = {
     "program_goodput": ("  x ", "share of the arithmetic that the GPUs could do which a healthy step uses"),
     "goodput": ("  = ", "share of the arithmetic that was asked for which became training"),
 } | dict.fromkeys(
-    ("cluster_goodput", "tokens_per_day", "time_to_work", "p_finish_by", "mtti", "interruptions", "energy", "cost",
-     "cost_per_token"), ("", ""),
+    ("cluster_goodput", "tokens_per_day", "time_to_work", "p_finish_by", "mtti", "interruptions", "energy", "carbon",
+     "cost", "cost_per_token"), ("", ""),
 )  # fmt: skip
 
 """Metrics that a run is judged by: what says that one is the product of others, and what it is."""
