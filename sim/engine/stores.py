@@ -186,8 +186,8 @@ class Stores:
     def begin_run(self, job: Job, now: float) -> None:
         """Expect the next save of a job that begins to step; one that was interrupted, and is not void, goes on."""
         checkpoint, state = _saving(job)
-        if job.work == 0 and checkpoint.stores[0].staggers:
-            job.state = checkpoint.staggered(job.index / len(self.jobs.all), job.spec.step_time)
+        if state.since[0] == 0 and checkpoint.stores[0].staggers:
+            job.state = state = checkpoint.staggered(state, job.index / len(self.jobs.all), job.pace)
         left = self.cut.pop(job.index, 0.0)
         if left and checkpoint.saves_remotely(state):
             self._begin(_Transfer(job.main, *checkpoint.transfer, saves=True, is_step=False, left=left), now)

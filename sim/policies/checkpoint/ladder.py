@@ -463,14 +463,10 @@ class Ladder:
         """Whether the engine begins saves to the remote store, and no closed form does."""
         return self.stores[0].save_share > 0
 
-    def staggered(self, part: float, step: float) -> LadderState:
-        """Return the state of a job that has done nothing yet, and whose first save comes a `part` of a period early.
-
-        It is a whole number of steps of `step` [s] early.
-        """
-        early = part * self.stores[0].period(step)
-        early -= in_flight(early, step)
-        return self.begin._replace(since=(early, *self.begin.since[1:]))
+    def staggered(self, state: LadderState, part: float, pace: Pace) -> LadderState:
+        """Return the state with a next save to the remote store that comes a `part` of a period early, in whole steps."""
+        early = part * self.grid(pace).periods[0]
+        return state._replace(since=(early - in_flight(early, pace.step), *state.since[1:]))
 
     def until_save(self, state: LadderState, pace: Pace) -> float:
         """Return the time [s] until the next stop for a save to the remote store begins: it comes between two steps."""

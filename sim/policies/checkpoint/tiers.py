@@ -112,8 +112,8 @@ class Tier(Model):
     )
     stagger: bool = Field(
         False,
-        description="Whether the first save of the k-th of n jobs comes k/n of an interval early, so that jobs which "
-        "start together do not save together; for shares: all.",
+        description="Whether the first save after each start of the k-th of n jobs comes k/n of an interval early, so "
+        "that jobs which start together do not save together; for shares: all.",
     )
     network: Bandwidth | None = Field(
         None,
