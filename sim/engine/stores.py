@@ -68,8 +68,8 @@ class Stores:
         self.cut: dict[int, float] = {}
         """What was left of a periodic save when its job stopped to step [-]."""
         if self.save_share:
-            names = [source.name for source in jobs.prepared.sources]
-            self.contention = names.index(CONTENTION) + 1
+            names = ["", *(source.name for source in jobs.prepared.sources)]
+            self.contention = names.index(CONTENTION) if CONTENTION in names else 0
 
     def shares(self, job: Job, step: object) -> bool:
         """Return whether a step of a plan is a restore, or a save, that has to share its store."""

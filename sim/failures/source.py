@@ -261,6 +261,11 @@ class Source:
     events: int | None = None
 
     @property
+    def is_condition(self) -> bool:
+        """Whether it never fails anything, and time is charged to it all the same."""
+        return self.law is None and self.name in (CONTENTION, CAP, HEAT)
+
+    @property
     def of_processes(self) -> bool:
         """Whether it makes the processes of jobs fail, of those of streams too; a bug or a spike does not."""
         return self.part == "job" and self.law is not None and self.effect.stops and self.fix is None and not self.away

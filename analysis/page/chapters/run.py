@@ -1242,7 +1242,8 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
     first = prepared.jobs[0] if prepared.jobs else None
     is_hit = first is not None and first.mtti < math.inf
     expected = f", one interruption in {time_text(first.mtti)} expected" if first is not None and is_hit else ""
-    yield "failures", number_of(len(prepared.sources), "cause") + expected
+    causes = sum(not source.is_condition for source in prepared.sources)
+    yield "failures", number_of(causes, "cause") + expected
     if repairs_text(prepared):
         yield "repair", repairs_text(prepared)
     stores = [] if first is None else [_checkpoints(first)]
