@@ -238,7 +238,7 @@ def documents() -> list[dict[str, Any]]:
     """Return documents of runs that have every metric between them."""
     found = []
     for name, overrides in (
-        ("llama3-405b-54d", ["horizon=1 d", "windows=12 h", "cost={gpu_hour: 2.5}"]),
+        ("llama3-405b-54d", ["horizon=1 d", "windows=12 h", "cost={gpu_hour: 2.5}", "power.carbon.intensity=400"]),
         ("quickstart", ["horizon=2 d", "jobs.0.work={time: 1 d}", "jobs.0.deadline=36 h", "spares.unit=node"]),
     ):
         prepared = sim.prepare(sim.load(sim.find(name), overrides))

@@ -504,9 +504,10 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
         yield "the first start", min(shares.get("restart", 0.0) * job.mtti / length, 1.0)
     remote = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
     if remote.save_share and not remote.drain:
-        # Saves at random times: those of the others keep the store busy for so much of the time.
         busy = sum(_busy(other) for other in prepared.jobs if other is not job)
-        late = remote.stall * busy / (1 - busy) if busy < 1 else math.inf
+        # At random times those of the others keep the store busy so much of the time; jobs that begin together meet.
+        apart = remote.stall * busy / (1 - busy) if busy < 1 else math.inf
+        late = apart if remote.staggers else max(apart, remote.stall * (len(prepared.jobs) - 1))
         yield "saving while others save", _part(productive * late / remote.period(job.step_time))
     if len(job.checkpoint.rungs) == 1 and job.checkpoint.rungs[0].corrupt:
         # With several stores another one may have a checkpoint that is nearly as new.

@@ -328,6 +328,7 @@ RICH: dict[str, Any] = {
         }
     ],
     "cost": {"gpu_hour": 2, "currency": "EUR"},
+    "power": {"carbon": {"intensity": 400}},
     "spares": {"hot": 4, "unit": "rack"},
 }
 

@@ -464,7 +464,7 @@ class Ladder:
         return self.stores[0].save_share > 0
 
     def staggered(self, state: LadderState, part: float, pace: Pace) -> LadderState:
-        """Return the state with a next save to the remote store that comes a `part` of a period early, in whole steps."""
+        """Return the state with a next save to the remote store a `part` of a period early, in whole steps."""
         early = part * self.grid(pace).periods[0]
         return state._replace(since=(early - in_flight(early, pace.step), *state.since[1:]))
 
