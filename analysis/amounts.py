@@ -25,6 +25,8 @@ _TIMES = (("d", DAY, 2.0), ("h", HOUR, 1.0), ("min", MINUTE, 1.0), ("s", 1.0, 0.
 
 _ENERGIES = (("GWh", 3.6e12), ("MWh", 3.6e9), ("kWh", 3.6e6), ("J", 1.0))
 
+_MASSES = (("kt", 1e6), ("t", 1e3), ("kg", 1.0), ("g", 1e-3))
+
 _DIGITS = 3
 
 """Digits of a number without an interval."""
@@ -178,6 +180,8 @@ def form_of(metric: str, values: Iterable[float], currency: str = "") -> Form:
         return PERCENT
     size = 1e-6 if unit.endswith("per token") else 1.0
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0) / size
+    if unit.startswith("kg"):
+        return _mass_form(largest, size)
     if unit.startswith(("s", "J")):
         return scaled_form(units.DURATION if unit == "s" else units.ENERGY, largest, size)._replace(least=0.0)
     prefix, factor = next(((prefix, factor) for prefix, factor in _LARGE if largest >= factor), ("", 1.0))
@@ -194,6 +198,12 @@ def scaled_form(dimension: Dimension, largest: float, scale: float = 1.0) -> For
     return Form(unit, size * scale)
 
 
+def _mass_form(largest: float, scale: float = 1.0) -> Form:
+    """Return how masses up to some size [kg] are written; `scale` is what one kilogram of them stands for."""
+    unit, size = next((unit, size) for unit, size in _MASSES if largest >= size or unit == "g")
+    return Form(unit, size * scale, 0.0)
+
+
 def people_form(metric: str, values: Iterable[float], currency: str = "") -> Form:
     """Return how a metric is written for people, given some of its values [SI]; its unit also says of what."""
     kept = [abs(value) for value in values if math.isfinite(value)]
@@ -205,7 +215,7 @@ def people_form(metric: str, values: Iterable[float], currency: str = "") -> For
         return money_form(largest, currency)
     if unit == "currency per token":
         return Form(f"{currency} for a million tokens", 1e-6, 0.0)
-    if unit == "J per token":
+    if unit in ("J per token", "kg per token"):
         return form._replace(unit=f"{form.unit} for a million tokens")
     if unit in ("1/d", "1/s"):
         return _scaled(METRICS[metric].counted, largest, 1.0, _TOKEN_WORDS)
@@ -553,7 +563,8 @@ def cell_forms(metric: str, currency: str = "") -> CellForms:
     size = 1e-6 if unit.endswith("per token") else 1.0
 
     def energy(value: float) -> str:
-        form = scaled_form(units.ENERGY, abs(value) / size, size)
+        largest = abs(value) / size
+        form = _mass_form(largest, size) if unit.startswith("kg") else scaled_form(units.ENERGY, largest, size)
         return f"{short_text(value / form.size)} {form.unit}"
 
     def money(value: float) -> str:

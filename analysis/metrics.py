@@ -142,6 +142,11 @@ _POWER = Need(
     "it is not known what a node draws: give power.idle and power.training",
 )
 
+_CARBON = Need(
+    lambda prepared: any(level.carbon for level in prepared.upkeep.levels),
+    "what a kWh emits is not known: give power.carbon",
+)
+
 _TENANTS = Need(lambda prepared: len(prepared.tenants) > 1, "it takes several tenants: give jobs of streams tenants")
 
 _STREAMS = Need(lambda prepared: bool(prepared.streams), "only jobs of streams have it: give the scenario streams")
@@ -195,7 +200,9 @@ _DEADLINE = Need(
     lambda prepared: any(plan.deadline is not None for plan in prepared.jobs), "no job has a deadline: give it one"
 )
 
-Unit = Literal["share", "count", "s", "J", "J per token", "currency", "currency per token", "1/d", "1/s"]
+Unit = Literal[
+    "share", "count", "s", "J", "J per token", "kg", "kg per token", "currency", "currency per token", "1/d", "1/s"
+]
 
 
 class Metric(NamedTuple):
@@ -334,7 +341,7 @@ _OWN = (
            counted="tokens for each GPU and day", needs=(_TOKENS,), is_plural=True, of="cluster"),
     Metric("tokens_per_mw_day", "tokens per MW-day", "training speed for each megawatt", "1/d",
            "tokens that survived / days of the megawatts that the facility is built for: (all nodes in training, "
-           "spares too + switches + storage) × PUE. Needs the power of a node",
+           "spares too + switches + storage) × PUE, or `power.cap`. Needs the power of a node",
            counted="tokens for each megawatt and day", needs=(_POWER, _TOKENS), is_plural=True, of="cluster"),
     Metric("steps_per_day", "steps per day", "training speed", "1/d",
            "optimizer steps that survived / days from arrival to end, of all jobs together as for tokens. A step "
@@ -353,6 +360,12 @@ _OWN = (
     Metric("energy_per_token", "energy of a million tokens", "the energy of training", "J per token",
            "energy / tokens that survived",
            better="lower", needs=(_POWER, _TOKENS), of="cluster"),
+    Metric("carbon", "CO2 per run", "the CO2 per run", "kg",
+           "Σ energy of the facility × carbon intensity of the grid at that time. Needs `power.carbon`",
+           better="lower", needs=(_POWER, _CARBON), of="cluster"),
+    Metric("carbon_per_token", "CO2 of a million tokens", "the CO2 of training", "kg per token",
+           "CO2 / tokens that survived",
+           better="lower", needs=(_POWER, _CARBON, _TOKENS), of="cluster"),
     Metric("cost", "cost per run", "the cost per run", "currency",
            "cost of a replication. Needs `cost`",
            better="lower", needs=(_PRICES,), of="cluster"),
@@ -552,7 +565,8 @@ def spending(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     """Return what a replication took as metrics of the whole cluster; nothing that is not known.
 
     ``energy`` [J] and ``cost`` are those of the facility in the accounting window, idle nodes and repairs included;
-    ``energy_per_token`` [J] and ``cost_per_token`` are over the tokens that survived, of all jobs;
+    ``carbon`` [kg of CO2] is that of this energy; these three ``_per_token`` are over the tokens that survived, of all
+    jobs;
     ``tokens_per_gpu_day`` and ``tokens_per_mw_day`` are these tokens over what is there to make them, used or not: the
     GPUs, and the power that the facility is built for.
     """
@@ -609,6 +623,12 @@ def _amounts(prepared: Prepared, result: Result) -> dict[str, float]:
     energy = _energy(prepared, result)
     if energy is not None:
         amounts["energy"] = energy.total
+        if _CARBON.has(prepared):
+            amounts["carbon"] = (
+                result.drawn.carbon
+                if result.drawn is not None
+                else energy.total * prepared.upkeep.mean(lambda level: level.carbon, _seconds(result))
+            )
     if prepared.upkeep.cost is not None:
         amounts["cost"] = math.fsum(_cost(prepared, result).values())
     return amounts
@@ -626,14 +646,15 @@ def _endowment(prepared: Prepared, result: Result) -> dict[str, float]:
 def provisioned(prepared: Prepared) -> float | None:
     """Return the power that the facility has to be built for [W]; ``None`` if it is not known what a node draws.
 
-    ``P = (N P_training + P_network + P_storage) x PUE``: all nodes train at once, spares among them.
+    ``P = (N P_training + P_network + P_storage) x PUE``, or its cap: all nodes train at once, spares among them.
     """
     facility = prepared.upkeep.facility
     if facility is None:
         return None
-    return facility_energy(
+    full = facility_energy(
         prepared.nodes * facility.node.training, facility.network, facility.storage, facility.pue
     ).total
+    return min(full, prepared.upkeep.cap)
 
 
 def _has_tokens(prepared: Prepared) -> list[bool]:
@@ -675,6 +696,8 @@ def _of_nodes(prepared: Prepared, result: Result) -> dict[str, float]:
     """Return the energy of the nodes by bucket of the cluster [J]."""
     facility = prepared.upkeep.facility
     assert facility is not None
+    if result.drawn is not None:
+        return dict(zip(CLUSTER_BUCKETS, result.drawn.nodes.tolist(), strict=True))
     return energy_by_bucket(dict(zip(CLUSTER_BUCKETS, result.cluster.tolist(), strict=True)), facility.node)
 
 
@@ -703,11 +726,16 @@ def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
     assert cost is not None
     repairs = _repairs(prepared, result)
     energy = _energy(prepared, result)
+    priced = energy.total if energy is not None else 0.0
+    if result.drawn is not None:
+        priced = result.drawn.priced
+    elif prepared.upkeep.levels:
+        priced *= prepared.upkeep.mean(lambda level: level.price, _seconds(result))
     years = _seconds(result) / YEAR
     gpu_years = result.owned / YEAR
     found = {
         "capex": (cost.capex or 0.0) * gpu_years / (cost.years or 1.0),
-        "energy": (cost.energy or 0.0) * (energy.total if energy is not None else 0.0) / _KWH,
+        "energy": (cost.energy or 0.0) * priced / _KWH,
         "storage": (cost.storage or 0.0) * years,
         "repair": math.fsum(cost.repair.get(part, 0.0) * number for part, number in repairs.items()),
         "labour": (cost.labour or 0.0) * sum(repairs.values()),

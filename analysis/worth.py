@@ -193,6 +193,8 @@ def _causes(prepared: Prepared, held: Scenario) -> list[Change]:
     stated = {entry.name for entry in entries if entry.use not in _KEPT}
     found = []
     for source in prepared.sources:
+        if source.is_condition:
+            continue
         if source.name in stated:
             rest = [_unaware(entry, source.name) for entry in entries if getattr(entry, "name", "") != source.name]
             changed = _ready(held.model_copy(update={"failures": tuple(rest)}), prepared)

@@ -254,7 +254,10 @@ def documents() -> list[dict[str, Any]]:
     watched = ["health.false_alarms=1 per node-day", "parts.any={stock: 9, lead: 1 d, causes: [faulty_gpu]}"]
     found = []
     for name, overrides in (
-        ("llama3-405b-54d", ["horizon=1 d", "windows=12 h", "cost={gpu_hour: 2.5}", *watched]),
+        (
+            "llama3-405b-54d",
+            ["horizon=1 d", "windows=12 h", "cost={gpu_hour: 2.5}", "power.carbon.intensity=400", *watched],
+        ),
         ("quickstart", ["horizon=2 d", "jobs.0.work={time: 1 d}", "jobs.0.deadline=36 h", "spares.unit=node"]),
     ):
         prepared = sim.prepare(sim.load(sim.find(name), overrides))

@@ -409,11 +409,11 @@ def energy_content(tally: Tally) -> dict[str, Any] | None:
             "measured": node.measured,
             "source": node.source,
         },
-        "assumptions": _assumptions(facility, tally.cluster),
+        "assumptions": _assumptions(tally.prepared, facility, tally.cluster),
     }
 
 
-def _assumptions(facility: Facility, cluster: Any) -> list[str]:
+def _assumptions(prepared: Prepared, facility: Facility, cluster: Any) -> list[str]:
     """Return what the energy rests on that nobody has measured."""
     lines = [] if facility.node.measured else [f"power of a node: estimate ({facility.node.source})"]
     spent = dict(zip(CLUSTER_BUCKETS, cluster.tolist(), strict=True))
@@ -422,6 +422,12 @@ def _assumptions(facility: Facility, cluster: Any) -> list[str]:
         if buckets and not state.measured:
             lines.append(f"nodes in {', '.join(buckets)}: {_worded(state)} ({state.basis})")
     lines.append(f"facility: PUE {facility.pue:g}, {facility.switches:,} switches of {facility.switch:g} W")
+    if any(level.share < 1 for level in prepared.upkeep.levels):
+        lines.append(
+            "pace under a cap: derived from boards of H100 at 500 of 700 W, assumed for others (power.exponent)"
+        )
+    if any(level.cause == "heat" for level in prepared.upkeep.levels):
+        lines.append("heat: pace that each degree takes, and from which temperature on (power.ambient)")
     if not facility.storage:
         lines.append("storage: not counted, for power.storage is 0 W")
     return lines

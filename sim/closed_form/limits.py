@@ -55,6 +55,8 @@ def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Wai
             yield "the store whose checkpoints are newest on average is read, though another may have a newer one"
     if any(rung.corrupt for job in prepared.jobs for rung in job.checkpoint.rungs):
         yield "every checkpoint can be read"
+    if any(rung.save_share for job in prepared.jobs for rung in job.checkpoint.rungs) and len(prepared.jobs) > 1:
+        yield "no save is in the way of another"
     if any(source.saves or source.recall for source in prepared.sources):
         yield "stops that are announced cost what failures cost: nothing is saved before"
     if prepared.parts:
@@ -63,6 +65,10 @@ def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Wai
         yield "the time that a preempted job is away is left out"
     if any(job.checkpoint.pauses for job in prepared.jobs):
         yield "no periodic work"
+    if len({level.pace for level in prepared.upkeep.levels}) > 1:
+        yield "failures at any time of the day and of the year: jobs step at the mean pace that power and heat allow"
+    if prepared.upkeep.ramp < math.inf:
+        yield "power rises at once"
     if len(prepared.jobs) > 1 or any(job.arrival for job in prepared.jobs):
         yield "no job waits for another"
     if any(math.isfinite(job.target) for job in prepared.jobs):
@@ -511,9 +517,20 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
     if not math.isfinite(job.mtti):
         return
     rate = 1 / job.mtti
+    facility = prepared.upkeep.facility
+    if facility is not None and prepared.upkeep.ramp < math.inf:
+        risen = job.nodes * (facility.node.training - facility.node.idle) * facility.pue
+        yield "waiting for the power to rise", _part(rate * risen / prepared.upkeep.ramp)
     length = min(prepared.horizon - job.arrival, job.target / productive if productive > 0 else math.inf)
     if length > 0:
         yield "the first start", min(shares.get("restart", 0.0) * job.mtti / length, 1.0)
+    remote = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
+    if remote.save_share and not remote.drain:
+        busy = sum(_busy(other) for other in prepared.jobs if other is not job)
+        # At random times those of the others keep the store busy so much of the time; jobs that begin together meet.
+        apart = remote.stall * busy / (1 - busy) if busy < 1 else math.inf
+        late = apart if remote.staggers else max(apart, remote.stall * (len(prepared.jobs) - 1))
+        yield "saving while others save", _part(productive * late / remote.period(job.step_time))
     if len(job.checkpoint.rungs) == 1 and job.checkpoint.rungs[0].corrupt:
         # With several stores another one may have a checkpoint that is nearly as new.
         (rung,) = job.checkpoint.rungs
@@ -521,6 +538,12 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
         lost = min(rate * again * rung.period(job.step_time) * productive, 1.0)
         yield "going back behind checkpoints that cannot be read", lost
     yield from _climbs(prepared, job, shares)
+
+
+def _busy(job: PreparedJob) -> float:
+    """Return the part of the time for which the saves of a job keep the shared store busy [-]."""
+    remote = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
+    return remote.transfer[1] / remote.save_share / (remote.period(job.step_time) + remote.stall)
 
 
 def _climbs(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) -> Iterator[tuple[str, float]]:

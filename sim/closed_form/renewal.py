@@ -452,7 +452,22 @@ def job_shares(
 
 
 def _formula(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], dict[str, float]] | None:
-    """Return the formula that describes the recovery, if one does."""
+    """Return the formula that describes the recovery, if one does, at the mean pace that power allows."""
+    formula = _at_full_clocks(prepared, renewal)
+    pace = prepared.upkeep.mean(lambda level: level.pace, prepared.horizon) if prepared.upkeep.levels else 1.0
+    if formula is None or pace == 1.0:
+        return formula
+
+    def slower(job: PreparedJob) -> dict[str, float]:
+        shares = formula(job)
+        lost = shares["productive"] * (1 - pace)
+        return {**shares, "productive": shares["productive"] - lost, "degraded": shares.get("degraded", 0.0) + lost}
+
+    return slower
+
+
+def _at_full_clocks(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], dict[str, float]] | None:
+    """Return the formula that describes the recovery, if one does, of jobs that nothing slows."""
     if renewal.applies:
         return narrow_form(prepared, renewal.shares) if prepared.recovery.narrows_on else renewal.shares
     one = prepared.jobs[0]

@@ -74,6 +74,10 @@ def _uncovered(prepared: Prepared) -> Iterator[str]:
         yield f"recovery.use: {recovery.use}"
     if any(rung.corrupt for rung in prepared.jobs[0].checkpoint.rungs):
         yield "checkpoint.tiers: corrupt, copies that cannot be read"
+    if any(rung.save_share for rung in prepared.jobs[0].checkpoint.rungs):
+        yield "checkpoint.tiers: shares: all, saves that are in each other's way"
+    if not prepared.upkeep.is_steady:
+        yield "power: what the site may draw, or what that costs, changes in time"
     if prepared.network is not None:
         yield "cluster.fabric: it decides who fails, or how fast jobs step"
     if prepared.parts:

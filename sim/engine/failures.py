@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sim.engine.kernel import Call, Kernel
     from sim.engine.lives import Lives
     from sim.engine.nodes import Cluster
+    from sim.engine.power import Power
     from sim.engine.prepared import Prepared
     from sim.engine.repair import Repair
     from sim.engine.stream_job import Allocation
@@ -44,6 +45,7 @@ class Failures:
     """
 
     jobs: Jobs
+    power: Power | None = None
 
     def __init__(
         self,
@@ -480,11 +482,14 @@ class Failures:
 
     def may_slow(self, job: Job) -> bool:
         """Return whether a job is slow, or may have become so."""
-        return job.speed != 1.0 or job.footprint is not None or bool(self.silent.of_node)
+        throttled = self.power is not None and self.power.throttle[0] < 1.0
+        return job.speed != 1.0 or job.footprint is not None or bool(self.silent.of_node) or throttled
 
     def slowest(self, job: Job) -> tuple[float, int]:
-        """Return the pace that the network and the nodes of a job allow [-], and the cause."""
+        """Return the pace that the network, the nodes and the power of a job allow [-], and the cause."""
         network = self.fabric.pace(job)
+        if self.power is not None:
+            network = min(network, self.power.throttle, key=itemgetter(0))
         if not self.silent.of_node:
             return network if network[0] <= 1.0 else (1.0, 0)
         # Ties go to the fabric; a synchronous job waits for the slowest of all.

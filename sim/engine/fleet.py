@@ -715,8 +715,8 @@ class Fleet(Queue):
         counts.failures += 1
         counts.hits += 1
         if info.source.store_out is not None:
-            stores = self.jobs.stores
-            stores.back = max(stores.back, now + draw(info.source.store_out, failure.mark, "store_out"))
+            out = draw(info.source.store_out, failure.mark, "store_out")
+            self.jobs.stores.go_out(now + out, info.cause, now)
         latency = self.failures.detect(failure)
         if job.nodes:
             self._hit(job.allocation, failure, now, latency)

@@ -46,8 +46,7 @@ class Interruptions:
                 job.merged += 1
         store_out = failure.info.source.store_out
         if store_out is not None:
-            stores = self.jobs.stores
-            stores.back = max(stores.back, now + draw(store_out, failure.mark, "store_out"))
+            self.jobs.stores.go_out(now + draw(store_out, failure.mark, "store_out"), cause, now)
         for group in groups:
             self._hit_group(group, failure, now, latency)
 

@@ -163,6 +163,8 @@ class Group:
     """When nodes that had to be got ready are there [s]."""
     called: bool = False
     """Whether the plan has called upon nodes that had to be got ready."""
+    has_power: bool = False
+    """Whether the power of the site has risen, or rises, for it to step."""
     deferred: list[tuple[int, int, int, float]] = field(default_factory=list)
     """Candidates that wait until its nodes are exposed again: source, slot, round, end."""
     attempt: int = 0

@@ -13,7 +13,8 @@ from sim.engine.interruptions import Interruptions
 from sim.engine.job import Group, Job
 from sim.engine.kernel import Order
 from sim.engine.ledger import Account
-from sim.engine.progress import Paces, Restores, Steps, Stores
+from sim.engine.progress import Paces, Restores, Steps
+from sim.engine.stores import Stores
 from sim.policies.checkpoint import Ladder
 from sim.policies.contracts import Acquire, Background, Bucket, Evict, QueuedJob, Requeue, Restore, Run, Save, Stall
 from sim.policies.recovery.base import check_plan
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sim.engine.kernel import Call, Kernel
     from sim.engine.lives import Failure
     from sim.engine.nodes import Cluster
+    from sim.engine.power import Power
     from sim.engine.prepared import Prepared
     from sim.engine.repair import Repair
     from sim.engine.result import Recorder
@@ -80,7 +82,12 @@ class Jobs:
         self.paces = Paces(self)
         self.respeed, self.repace, self.expect_finish = self.paces.respeed, self.paces.repace, self.paces.expect_finish
         self.stores = Stores(self)
-        self.steps = Steps()
+        self.power: Power | None = None
+        """The power of the site, where that changes in time."""
+        self.ramps = prepared.upkeep.ramp < math.inf
+        self.begins_by_event = self.ramps or self.stores.save_share > 0
+        """Whether something is decided when a job begins to step."""
+        self.steps: Steps = Steps()
         self.restores = Restores(self)
         self.roll_back = self.restores.roll_back
         self.fleet: Fleet | None = None
@@ -148,6 +155,12 @@ class Jobs:
         if stalled < 0.0:
             stalled = 0.0  # a rounding error
         job.account.step(stepped * pace.rate, degraded, stalled * share, cause, at_risk)
+        if stalled and self.stores.transfers:
+            late, why = self.stores.late(group, stalled)
+            if late:
+                stalls = job.account.table[Bucket.CHECKPOINT_STALL]
+                stalls[0] -= late * share
+                stalls[why] += late * share
         if paused:
             job.account.table[Bucket.AUXILIARY][0] += paused * share
         job.running_seconds += seconds
@@ -224,6 +237,7 @@ class Jobs:
         self.settle(group, now)
         group.epoch += 1
         group.run_at = math.inf
+        group.has_power = False
         job = group.job
         if group is job.main:
             job.finish_at = math.inf
@@ -234,7 +248,7 @@ class Jobs:
         if group.waiting is not None:
             group.waiting = None
             self.replacements.forget(group)
-        if self.stores.readings:
+        if self.stores.transfers:
             self.stores.forget(group, now)
 
     # ---------------------------------------------------------------------------------------------- plans
@@ -254,7 +268,7 @@ class Jobs:
                 if type(step) is Save:
                     saves = True
                     job.unsaved = job.state
-                    job.saved_at = now + job.checkpoint.save_time()
+                    job.saved_at = math.inf if self.stores.save_share else now + job.checkpoint.save_time()
                     job.state = job.checkpoint.saved(job.state)
                 elif type(step) is Evict:
                     job.lost.update(self.repair.evicted(group, step))
@@ -291,7 +305,7 @@ class Jobs:
         job = group.job
         stores = self.stores
         if stores.is_shared and stores.shares(job, step):
-            return stores.restore(group, step, now)  # type: ignore[arg-type]
+            return stores.carry_out(group, step, now)  # type: ignore[arg-type]
         exposed = step.exposed
         segments: list[tuple[int, float]] = []
         end = now
@@ -319,7 +333,7 @@ class Jobs:
         if not segments:
             return False
         self.wait(group, segments, now, exposed=exposed)
-        if exposed == "both" and isinstance(following, Run) and group is job.main:
+        if exposed == "both" and isinstance(following, Run) and group is job.main and not self.begins_by_event:
             # Nothing is decided when the waiting ends: no event, settle() turns it into running.
             group.run_at = end
             group.run_step = following
@@ -360,6 +374,14 @@ class Jobs:
         job = group.job
         if group is not job.main:
             return False
+        if self.ramps and not group.has_power:
+            assert self.power is not None
+            group.has_power = True
+            group.step -= 1
+            end = self.power.ramp(job, now)
+            self.wait(group, [(Bucket.INITIALIZE, end)], now, exposed="both")
+            self.kernel.at(end, Order.PHASE, self.on_phase_end, (group, group.epoch))
+            return True
         self._begin_run(group, step)
         if group.exposed != "both":
             self.expose(group, now, "both")
@@ -385,6 +407,8 @@ class Jobs:
         group.attempt = 0
         group.run_at = math.inf
         group.running = True
+        if self.stores.save_share:
+            self.stores.begin_run(job, self.kernel.now)
 
 
 # ----------------------------------------

@@ -75,6 +75,33 @@ class Network(NamedTuple):
     paths: Paths | None = None
 
 
+class Level(NamedTuple):
+    """What holds of the power of a site from some time on.
+
+    Attributes
+    ----------
+    start
+        From when on [s after the warm-up].
+    pace
+        Pace of jobs, relative to full clocks [-].
+    cause
+        What lowers it; empty for nothing.
+    share
+        Utilisation that caps leave nodes [-].
+    carbon
+        What a joule emits [kg of CO2 for a J].
+    price
+        What multiplies the price of energy [-].
+    """
+
+    start: float
+    pace: float = 1.0
+    cause: str = ""
+    share: float = 1.0
+    carbon: float = 0.0
+    price: float = 1.0
+
+
 @dataclass(frozen=True)
 class Upkeep:
     """What the cluster draws and costs.
@@ -83,6 +110,12 @@ class Upkeep:
     ----------
     facility
         What draws power; ``None`` where it is not known what a node does.
+    levels
+        What holds of its power over time, one level after another; empty where nothing is said of that.
+    ramp
+        How fast the power of the facility may change [W/s]; infinite for at once.
+    cap
+        What the facility may draw at all times [W]; infinite without a cap.
     cost
         Its prices, if there are any.
     repaired
@@ -92,6 +125,19 @@ class Upkeep:
     facility: Facility | None = None
     cost: CostSpec | None = None
     repaired: tuple[str, ...] = ()
+    levels: tuple[Level, ...] = ()
+    ramp: float = math.inf
+    cap: float = math.inf
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether its power slows no job down and means the same at all times."""
+        return self.ramp == math.inf and all(level[1:] == (1.0, "", 1.0, *self.levels[0][4:]) for level in self.levels)
+
+    def mean(self, what: Callable[[Level], float], end: float) -> float:
+        """Return the mean of something over the levels up to an end [s after the warm-up]."""
+        edges = [*(min(level.start, end) for level in self.levels), end]
+        return math.fsum(what(level) * (edges[i + 1] - edges[i]) for i, level in enumerate(self.levels)) / end
 
 
 @dataclass(frozen=True)

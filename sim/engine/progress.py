@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.engine.kernel import Order
-from sim.policies.contracts import Bucket, Damage, Restore
+from sim.policies.contracts import Damage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +49,7 @@ class Paces:
             job.speed, job.slow_cause = found
             job.set_pace(job.fraction)
             self.jobs.steps.change(job)
-            if job.stops_at < math.inf:
-                self.expect_finish(group, now)
+            self._look_again(job, now)
 
     def respeed(self, job: Job, now: float) -> None:
         """Let a job step at the pace that its nodes have now."""
@@ -59,12 +57,18 @@ class Paces:
         self.jobs.settle(group, now)
         if group.running:
             self.set(job, job.fraction)
-            if job.stops_at < math.inf:
-                self.expect_finish(group, now)
+            self._look_again(job, now)
         elif group.run_at < math.inf and job.stops_at < math.inf:
             assert group.run_step is not None
             self.set(job, group.run_step.fraction)
             self.expect_finish(group, group.run_at)
+
+    def _look_again(self, job: Job, now: float) -> None:
+        """Say when a job whose pace has changed saves next, and ends."""
+        if self.jobs.stores.save_share:
+            self.jobs.stores.expect(job, now)
+        if job.stops_at < math.inf:
+            self.expect_finish(job.main, now)
 
     def expect_finish(self, group: Group, start: float) -> None:
         """Say when a job with a fixed amount of work ends if it steps from `start` on undisturbed.
@@ -238,110 +242,3 @@ class Restores:
         """Return how long a restore that would begin `now` [s] waits for the store that it reads [s]."""
         back = self.jobs.stores.back
         return back - now if back > now and job.restoration.store == "remote" and job.work > 0 else 0.0
-
-
-# ----------------------------------------
-# Restores of several jobs that read one store at the same time and share its bandwidth.
-
-_DONE = 1e-9
-
-"""Part of a restore that rounding may leave [-]."""
-
-
-@dataclass(slots=True, eq=False)
-class _Reading:
-    """One restore: how much of it is left, and how fast it goes."""
-
-    group: Group
-    alone: float
-    """What the nodes need at their own bandwidth [s]."""
-    whole: float
-    """What the store needs if nobody else reads [s]."""
-    left: float = 1.0
-    speed: float = 0.0
-
-
-class Stores:
-    """Lets restores from the remote store share its bandwidth, each as fast as its own nodes can at most.
-
-    The store gives everybody the same, and what somebody cannot use to the others (max-min fairness).
-    """
-
-    def __init__(self, jobs: Jobs) -> None:
-        self.jobs = jobs
-        self.kernel = jobs.kernel
-        self.is_shared = len(jobs.all) > 1
-        """Whether somebody else may read at the same time."""
-        self.back = -math.inf
-        """When the stores outside the nodes can be read again [s]."""
-        self.readings: list[_Reading] = []
-        self.since = 0.0
-        self.epoch = 0
-
-    def shares(self, job: Job, step: object) -> bool:
-        """Return whether a step of a plan is a restore that has to share its store."""
-        if not self.is_shared or type(step) is not Restore:
-            return False
-        restoration = job.restoration
-        return restoration.store == "remote" and restoration.seconds > 0 and job.checkpoint.transfer[1] > 0
-
-    def restore(self, group: Group, step: Restore, now: float) -> bool:
-        """Let a group restore: first what it does not share, waiting and reading in, then the transfer."""
-        job = group.job
-        self.jobs.wait(group, [(Bucket.RESTORE, math.inf)], now, exposed=step.exposed)
-        before = self.jobs.restores.begin(job, now) - max(job.checkpoint.transfer)
-        if before > 0:
-            self.kernel.at(now + before, Order.PHASE, self._on_ready, (group, group.epoch))
-        else:
-            self._begin(group, now)
-        return True
-
-    def forget(self, group: Group, now: float) -> None:
-        """Let a group read no longer."""
-        if any(reading.group is group for reading in self.readings):
-            self._advance(now)
-            self.readings = [reading for reading in self.readings if reading.group is not group]
-            self._share(now)
-
-    def _on_ready(self, call: Call) -> None:
-        group, epoch = call.argument
-        if epoch == group.epoch:
-            self._begin(group, self.kernel.now)
-
-    def _begin(self, group: Group, now: float) -> None:
-        self._advance(now)
-        self.readings.append(_Reading(group, *group.job.checkpoint.transfer))
-        self._share(now)
-
-    def _advance(self, now: float) -> None:
-        """Take off what has been read since the speeds last changed."""
-        for reading in self.readings:
-            reading.left = max(reading.left - reading.speed * (now - self.since), 0.0)
-        self.since = now
-
-    def _share(self, now: float) -> None:
-        """Give everybody a speed, the least demanding first, and wait for the first who is done."""
-        self.epoch += 1
-        free = 1.0
-        ordered = sorted(self.readings, key=lambda reading: reading.whole / max(reading.alone, reading.whole * _DONE))
-        for index, reading in enumerate(ordered):
-            fair = free / (len(ordered) - index)
-            reading.speed = min(fair / reading.whole, 1 / reading.alone if reading.alone > 0 else math.inf)
-            free -= reading.speed * reading.whole
-        if ordered:
-            end = now + min(reading.left / reading.speed for reading in ordered)
-            self.kernel.at(end, Order.PHASE, self._on_end, self.epoch)
-
-    def _on_end(self, call: Call) -> None:
-        """Let those go on that have read everything."""
-        if call.argument != self.epoch:
-            return
-        now = self.kernel.now
-        self._advance(now)
-        done = [reading for reading in self.readings if reading.left <= _DONE]
-        self.readings = [reading for reading in self.readings if reading.left > _DONE]
-        self._share(now)
-        for reading in done:
-            group = reading.group
-            self.jobs.settle(group, now)
-            self.jobs.proceed(group, now)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sim.engine.fleet_result import FleetResult
     from sim.engine.job import Group, Job
     from sim.engine.lives import Failure
+    from sim.engine.power import Drawn
 
 _SCHEDULING = [Bucket.QUEUED, Bucket.STARVED, Bucket.RESCHEDULE]
 
@@ -190,6 +191,8 @@ class Result:
         What the streams of jobs came to; ``None`` without any.
     attempts
         When each job of a stream had its nodes, by end, if that was asked for.
+    drawn
+        What was drawn, where that means different things at different times; else it follows from `cluster`.
     """
 
     replication: int
@@ -213,6 +216,7 @@ class Result:
     timeline: Timeline | None = None
     fleet: FleetResult | None = None
     attempts: tuple[Attempt, ...] = ()
+    drawn: Drawn | None = None
 
 
 # ----------------------------------------

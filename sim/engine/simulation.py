@@ -14,11 +14,14 @@ from sim.engine.kernel import Kernel, Order
 from sim.engine.ledger import Account
 from sim.engine.lives import Counts, Lives
 from sim.engine.nodes import Cluster
+from sim.engine.power import Power
 from sim.engine.repair import Repair
 from sim.engine.result import JobResult, Outage, Recorder, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
 
     from sim.engine.kernel import Call
     from sim.engine.prepared import Prepared
@@ -67,6 +70,8 @@ class Simulation:
         self.is_open = True
         self.events = 0
         self._rank_nodes()
+        self.power = None if prepared.upkeep.is_steady else Power(self)
+        self.failures.power = self.jobs.power = self.power
         if self.fleet is not None and keeps_log:
             self.fleet.log = []
         self.failures.start(trace)
@@ -98,8 +103,28 @@ class Simulation:
         if self.fleet is not None:
             self.fleet.close(now)
         self.down_node_seconds += self.cluster.settle(now)
+        if self.power is not None:
+            self.power.read(now)
         self.edges.append(now)
         self.is_open = False
+
+    def settle(self, now: float) -> None:
+        """Charge everything up to `now`."""
+        for job in self.jobs.all:
+            if not job.finished:
+                self.jobs.settle(job.main, now)
+                for group in job.away:
+                    self.jobs.settle(group, now)
+        if self.fleet is not None:
+            self.fleet.settle(now)
+        self.down_node_seconds += self.cluster.settle(now)
+
+    def charged(self) -> NDArray[np.float64]:
+        """Return the GPU-seconds of the cluster that are charged so far by bucket, those of streams left out."""
+        total: NDArray[np.float64] = self.outside.totals().sum(axis=(0, 2))
+        for job in self.jobs.all:
+            total += job.account.totals().sum(axis=(0, 2)) - np.asarray(job.account.absent)
+        return total
 
     def _rank_nodes(self) -> None:
         """Let pools give out nodes as the scheduler picks them, where that is not by number."""
@@ -151,15 +176,9 @@ class Simulation:
 
     def _on_window(self, call: Call) -> None:
         edge: float = call.argument
+        self.settle(edge)
         for job in self.jobs.all:
-            if not job.finished:
-                self.jobs.settle(job.main, edge)
-                for group in job.away:
-                    self.jobs.settle(group, edge)
             job.account.open_window()
-        if self.fleet is not None:
-            self.fleet.settle(edge)
-        self.down_node_seconds += self.cluster.settle(edge)
         self.outside.open_window()
         self.edges.append(edge)
         self._next_window()
@@ -258,6 +277,7 @@ class Simulation:
             fleet=fleet,
             attempts=tuple(self.fleet.log or ()) if self.fleet is not None else (),
             events=self.events,
+            drawn=self.power.drawn if self.power is not None and self.fleet is None else None,
         )
 
 

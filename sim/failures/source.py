@@ -139,6 +139,11 @@ class Hidden:
     onset: LawModel | None = None
 
 
+CONTENTION, CAP, HEAT = "store-contention", "power-cap", "heat"
+
+"""Causes of lost time that are no failures: saves of several jobs at once, caps of power, lower clocks on hot days."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A population of units that fail for one cause.
@@ -269,6 +274,11 @@ class Source:
     events: int | None = None
 
     @property
+    def is_condition(self) -> bool:
+        """Whether it never fails anything, and time is charged to it all the same."""
+        return self.law is None and self.name in (CONTENTION, CAP, HEAT)
+
+    @property
     def of_processes(self) -> bool:
         """Whether it makes the processes of jobs fail, of those of streams too; a bug or a spike does not."""
         return self.part == "job" and self.law is not None and self.effect.stops and self.fix is None and not self.away
@@ -309,3 +319,8 @@ class Source:
         if self.recorded is not None:
             return True
         return self.clock == "wall" and self.renews != "at_return" and self.hidden is None and self.fix is None
+
+
+def condition(name: str) -> Source:
+    """Return a cause that never fails anything, and that time is charged to all the same, such as `CONTENTION`."""
+    return Source(name, "job", 0, None, planned=True, fault="planned")

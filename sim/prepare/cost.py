@@ -1,23 +1,28 @@
-"""From a scenario to what its cluster draws and costs."""
+"""From a scenario to what its cluster draws, may draw, and costs."""
 
 from __future__ import annotations
 
+import bisect
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sim import catalog
-from sim.engine.prepared import Upkeep
+from sim import catalog, units
+from sim.engine.prepared import Level, Upkeep
+from sim.failures.source import CAP, HEAT
 from sim.prepare.failures import causes_of
 from sim.scenario.fields import PathError
 from sim.scenario.model import PowerSpec
 from sim.steps.hardware import NodePower
-from sim.steps.power import Facility
+from sim.steps.power import Facility, capped_pace, capped_share, facility_energy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from sim.failures import Source
     from sim.input.scenario import Scenario
     from sim.prepare.placement import Site
+    from sim.scenario.streams import Profile
 
 _SWITCHES = ("leaf", "spine", "core")
 
@@ -37,15 +42,18 @@ def upkeep_of(scenario: Scenario, site: Site, sources: Iterable[Source]) -> Upke
     Raises
     ------
     PathError
-        If a price is for a part that is not there, or something that a price needs is not known.
+        If a price is for a part that is not there, something that a price or a cap needs is not known, a cap is below
+        what idle nodes draw, or a curtailment is not within the horizon.
     """
     power, cost = scenario.power or PowerSpec.model_validate({}), scenario.cost
     facility, node = None, _node(power, _listed(site), site.gpus_per_node)
     if node is not None:
         switches = sum(site.counts.get(part, 0) for part in _SWITCHES)
         facility = Facility(node, switches, power.switch, power.storage, power.pue)
+    ramp, cap = (power.ramp_per_minute or math.inf) / units.MINUTE, power.cap or math.inf
+    upkeep = Upkeep(facility, levels=_levels(scenario, site, facility), ramp=ramp, cap=cap)
     if cost is None:
-        return Upkeep(facility)
+        return upkeep
     if cost.energy is not None and facility is None:
         rule = "needs to know what a node draws, and the catalog does not: give power.idle and power.training"
         raise PathError(("cost", "energy"), rule)
@@ -59,7 +67,154 @@ def upkeep_of(scenario: Scenario, site: Site, sources: Iterable[Source]) -> Upke
     of_gpus = {
         cause.name for choice in scenario.failures for cause in causes_of(choice) if getattr(cause, "part", "") == "gpu"
     }
-    return Upkeep(facility, cost, tuple(_mended(source, of_gpus) for source in sources))
+    return replace(upkeep, cost=cost, repaired=tuple(_mended(source, of_gpus) for source in sources))
+
+
+def power_warnings(scenario: Scenario, upkeep: Upkeep) -> Iterator[str]:
+    """Yield what to know of a power that slows jobs down, one line each."""
+    paces = [level.pace for level in upkeep.levels]
+    if min(paces, default=1.0) < 1:
+        mean, node = upkeep.mean(lambda level: level.pace, scenario.horizon), upkeep.facility
+        found = f"power: jobs step at {100 * mean:.4g} % of their pace on average, at {100 * min(paces):.3g} % at worst"
+        if any(level.share < 1 for level in upkeep.levels) and node is not None:
+            stated = scenario.power is not None and scenario.power.exponent is not None
+            found += (
+                "" if stated else "; under a cap as boards of H100 do, which is assumed for others (power.exponent)"
+            )
+        yield found
+    if not upkeep.is_steady and (scenario.streams or scenario.services):
+        yield (
+            "power: caps, heat and ramps slow named jobs only; jobs of streams and services keep full clocks, and all "
+            "energy is counted as if there were no cap, at the mean price and carbon intensity"
+        )
+
+
+_MOST_LEVELS = 100_000
+
+"""Changes of power in a horizon; more are a slip of the pen."""
+
+
+def _levels(scenario: Scenario, site: Site, facility: Facility | None) -> tuple[Level, ...]:
+    """Return what holds of the power over time: one level, or none, where nothing changes."""
+    power, cost, end = scenario.power, scenario.cost, scenario.horizon
+    prices = cost.energy_profile if cost is not None else None
+    if power is None and prices is None:
+        return ()
+    power = power or PowerSpec.model_validate({})
+    stated = {name for name in ("cap", "rack_cap", "curtail", "ramp_per_minute", "carbon") if getattr(power, name)}
+    if stated and facility is None:
+        rule = "needs to know what a node draws, and the catalog does not: give power.idle and power.training"
+        raise PathError(("power", min(stated)), rule)
+    if not stated and power.ambient is None and prices is None:
+        return ()
+    ambient, carbon = power.ambient, power.carbon
+    edges = {0.0}
+    for index, window in enumerate(power.curtail):
+        if window.start >= end:
+            rule = f"is {units.show(window.start, units.DURATION)}, and the horizon ends before; give less than "
+            raise PathError(("power", "curtail", index, "start"), rule + units.show(end, units.DURATION))
+        for start in _starts(window.start, window.every, end):
+            edges |= {start, min(start + window.time, end)}
+    profiles = [prices, carbon.profile if carbon else None, *((ambient.day, ambient.season) if ambient else ())]
+    for profile in profiles:
+        edges |= set(_edges(profile, end)) if profile is not None else set()
+    if len(edges) > _MOST_LEVELS:
+        rule = f"changes {len(edges):,} times within the horizon; at most {_MOST_LEVELS:,}: give longer parts"
+        raise PathError(("power",) if power != PowerSpec.model_validate({}) else ("cost", "energy_profile"), rule)
+    shares = {cap: _share(scenario, site, facility, cap, at) for cap, at in _caps(power)}
+    exponent = _exponent(power, site, facility)
+    found: list[Level] = []
+    for start in sorted(edges - {end}):
+        caps = [power.cap, *(each.cap for each in power.curtail if _is_on(each.start, each.time, each.every, start))]
+        share = min((shares[cap] for cap in caps if cap is not None), default=1.0)
+        share = min(share, shares.get(None, 1.0))
+        pace, cause = capped_pace(share, exponent), CAP if share < 1 else ""
+        if ambient is not None:
+            degrees = ambient.temperature * _factor(ambient.day, start) * _factor(ambient.season, start)
+            cooler = 1.0 - ambient.slope * max(degrees - ambient.above, 0.0)
+            if cooler < pace:
+                pace, cause = cooler, HEAT
+        grams = carbon.intensity * _factor(carbon.profile, start) if carbon is not None else 0.0
+        level = Level(start, pace, cause, share, grams / 1000 / units.ENERGY.units["kWh"], _factor(prices, start))
+        if not found or level[1:] != found[-1][1:]:
+            found.append(level)
+    return tuple(found)
+
+
+def _starts(start: float, every: float | None, end: float) -> Iterator[float]:
+    """Yield when something begins that may come again [s], before an end."""
+    if every is None:
+        yield start
+        return
+    for count in range(min(math.ceil((end - start) / every), _MOST_LEVELS)):
+        yield start + count * every
+
+
+def _is_on(start: float, time: float, every: float | None, now: float) -> bool:
+    """Return whether it is on at a time at which it may begin or end [s]."""
+    since = now - start
+    if every is not None and since >= 0:
+        starts = list(_starts(start, every, now + every))
+        since = now - starts[bisect.bisect_right(starts, now) - 1]
+    return 0 <= since < time
+
+
+def _edges(profile: Profile, end: float) -> Iterator[float]:
+    """Yield when a profile changes [s], before an end."""
+    parts = len(profile.factors)
+    for count in range(min(math.ceil(end / profile.every * parts), _MOST_LEVELS + 1)):
+        yield count * profile.every / parts
+
+
+def _factor(profile: Profile | None, now: float) -> float:
+    """Return the factor of a profile from a time on [-]."""
+    if profile is None:
+        return 1.0
+    parts = len(profile.factors)
+    return profile.factors[math.floor(now / profile.every * parts + 1e-9) % parts]
+
+
+def _caps(power: PowerSpec) -> Iterator[tuple[float | None, tuple[str | int, ...]]]:
+    """Yield the caps of the facility [W], and where each stands; that of racks is ``None``."""
+    if power.cap is not None:
+        yield power.cap, ("power", "cap")
+    if power.rack_cap is not None:
+        yield None, ("power", "rack_cap")
+    for index, window in enumerate(power.curtail):
+        yield window.cap, ("power", "curtail", index, "cap")
+
+
+def _share(
+    scenario: Scenario, site: Site, facility: Facility | None, cap: float | None, at: tuple[str | int, ...]
+) -> float:
+    """Return the utilisation that a cap leaves the nodes of jobs [-], those of streams and services all."""
+    assert facility is not None, "caps need it"
+    node, power = facility.node, scenario.power
+    if cap is None:
+        assert power is not None
+        assert power.rack_cap is not None
+        cap, stepping = power.rack_cap, float(min(scenario.cluster.rack.nodes, site.counts["node"]))
+        share, least = capped_share(cap, node, stepping), stepping * node.idle
+    else:
+        nodes = site.counts["node"]
+        asked = sum(job.gpus for job in scenario.jobs) / site.gpus_per_node
+        stepping = nodes if scenario.streams or scenario.services else min(asked, nodes)
+        other = facility.network + facility.storage
+        share = capped_share(cap / facility.pue, node, stepping, nodes - stepping, other)
+        least = facility_energy(nodes * node.idle, facility.network, facility.storage, facility.pue).total
+    if share <= 0:
+        rule = f"is {units.show(cap, units.POWER)}, and with all nodes idle it takes {least / 1e3:,.6g} kW; give more"
+        raise PathError(at, rule)
+    return share
+
+
+def _exponent(power: PowerSpec, site: Site, facility: Facility | None) -> float:
+    """Return the exponent of the pace under a cap [-]; of several accelerators that of the slowest, as all wait."""
+    if power.exponent is not None or facility is None:
+        return power.exponent or 1.0
+    return max(
+        (chip.node.exponent for chip in site.chips or () if chip.node is not None), default=facility.node.exponent
+    )
 
 
 def _mended(source: Source, of_gpus: set[str]) -> str:

@@ -16,10 +16,10 @@ from sim import catalog, steps
 from sim.cluster import FABRIC_PARTS
 from sim.engine.prepared import Prepared, PreparedJob, Reserve
 from sim.failures.health import CHECK
-from sim.failures.source import OF_ONE_NODE, Domains, slots_per_node
+from sim.failures.source import CONTENTION, OF_ONE_NODE, Domains, condition, slots_per_node
 from sim.policies.checkpoint import Pause
 from sim.policies.recovery import Ladder as LadderOfRungs
-from sim.prepare.cost import upkeep_of
+from sim.prepare.cost import power_warnings, upkeep_of
 from sim.prepare.failures import (
     build_sources,
     expected_events,
@@ -45,7 +45,7 @@ from sim.scenario.model import PeriodicWork, Work
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.engine.prepared import ServicePlan
+    from sim.engine.prepared import ServicePlan, Upkeep
     from sim.failures import Source
     from sim.input.scenario import AnyCheckpoint, Scenario
     from sim.policies.checkpoint import Ladder, Periodic
@@ -157,6 +157,9 @@ def _examined(scenario: Scenario) -> Prepared:
     ]
     jobs = tuple(_job(scenario, each, sources) for each in placed)
     slow = [source.name for source in sources if source.effect.speed < 1]
+    upkeep = upkeep_of(scenario, site, sources)
+    sources += _conditions(sources, jobs, upkeep)
+    upkeep = replace(upkeep, repaired=(*upkeep.repaired, *("" for _ in sources[len(upkeep.repaired) :])))
     fleet = prepare_streams(scenario, site, sources)
     held = 1.0 if fleet.streams or scenario.services else sum(job.nodes for job in jobs) / counts["node"]
     return Prepared(
@@ -189,7 +192,7 @@ def _examined(scenario: Scenario) -> Prepared:
         withheld=withheld,
         parts=parts_of(scenario, sources),
         preflight=preflight,
-        upkeep=upkeep_of(scenario, site, sources),
+        upkeep=upkeep,
         engine=scenario.engine or "auto",
         expected_events=expected_events(scenario, sources, held)
         + fleet.events(scenario.warmup + scenario.horizon, counts["gpu"]),
@@ -203,6 +206,7 @@ def _examined(scenario: Scenario) -> Prepared:
             *(line for each, job in zip(placed, jobs, strict=True) for line in step_warnings(each, job, slow)),
             *_idle_warnings(scenario, surplus),
             *fleet.warnings,
+            *power_warnings(scenario, upkeep),
         ),
     )
 
@@ -224,6 +228,24 @@ def _checks(scenario: Scenario) -> tuple[tuple[PeriodicWork, ...], float | None]
         path = ("health", "preflight") if preflight is not None else ("health", "checks", "time")
         raise PathError(path, "is for named jobs: those of streams and services do not stop for checks")
     return (work,) if work else (), preflight.time if preflight is not None else None
+
+
+def _conditions(sources: Sequence[Source], jobs: Sequence[PreparedJob], upkeep: Upkeep) -> list[Source]:
+    """Return the causes of lost time that are no failures.
+
+    Raises
+    ------
+    PathError
+        If a failure has the name of one.
+    """
+    found = [CONTENTION] if any(rung.save_share for job in jobs for rung in job.checkpoint.rungs) else []
+    found += sorted({level.cause for level in upkeep.levels if level.cause})
+    for name in found:
+        if any(source.name == name for source in sources):
+            raise PathError(
+                ("failures",), f"'{name}' is what time is charged to that no failure took: rename the cause"
+            )
+    return [condition(name) for name in found]
 
 
 def _reserves(scenario: Scenario) -> dict[str, Reserve]:

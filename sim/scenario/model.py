@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema,
 
 from sim import units
 from sim.scenario.fields import Bandwidth, Count, Duration, Flops, Fraction, Model, Power, RuleError, Size
+from sim.scenario.streams import Profile
 from sim.steps.hardware import Precision
 from sim.steps.shape import Experts, LatentAttention, ModelShape, StateSpace
 from sim.steps.workload import (
@@ -193,14 +194,74 @@ _OWNED = ("capex", "years", "energy", "storage", "repair", "labour")
 """Keys that say what owning costs."""
 
 
+class Curtailment(Model):
+    """A time in which the facility may draw less."""
+
+    start: Duration = Field(description="From when on, after the start.")
+    time: Duration = Field(gt=0, description="For how long.")
+    cap: Power = Field(gt=0, description="What the facility may draw meanwhile.")
+    every: Duration | None = Field(None, gt=0, description="After which time it comes again; without it, it does not.")
+
+    @model_validator(mode="after")
+    def _has_an_end(self) -> Self:
+        if self.every is not None and self.time >= self.every:
+            raise RuleError(("time",), "is no shorter than every: then it never ends; give power.cap")
+        return self
+
+
+class Ambient(Model):
+    """Temperature around the GPUs: above some of it their clocks are lower."""
+
+    temperature: float = Field(gt=-60, lt=80, description="Mean [°C].")
+    day: Profile | None = Field(None, description="What multiplies it in the course of a day.")
+    season: Profile | None = Field(None, description="What multiplies it in the course of a year, beside that.")
+    above: float = Field(25.0, gt=-60, lt=80, description="Up to which temperature clocks are full [°C]; assumed.")
+    slope: Fraction = Field(
+        "0.2 %",  # type: ignore[assignment]
+        description="Pace that each degree above it takes; assumed: 1 to 2 % of a hot day of 5 to 10 degrees.",
+    )
+
+    @model_validator(mode="after")
+    def _leaves_pace(self) -> Self:
+        hottest = self.temperature
+        for profile in (self.day, self.season):
+            hottest *= max(profile.factors) if profile is not None else 1.0
+        if self.slope * (hottest - self.above) >= 1:
+            rule = f"leaves no pace at {hottest:.3g} °C; at most {100 / (hottest - self.above):.3g} %"
+            raise RuleError(("slope",), rule)
+        return self
+
+
+class Carbon(Model):
+    """What a kWh of the grid emits."""
+
+    intensity: float = Field(ge=0, le=1e5, description="Mean carbon intensity [g of CO2 for a kWh].")
+    profile: Profile | None = Field(None, description="What multiplies it, hour by hour for example.")
+
+
 class PowerSpec(Model):
-    """What the cluster draws; what is not said is taken from the catalog of accelerators."""
+    """What the cluster draws, and may draw; what is not said is taken from the catalog of accelerators."""
 
     pue: float = Field(1.2, ge=1, le=10, description="Power usage effectiveness (PUE): facility power over IT power.")
     switch: Power = Field("690 W", le=1e9, description="What one switch of the fabric draws.")  # type: ignore[assignment]
     storage: Power = Field("0 W", le=1e12, description="What all storage draws.")  # type: ignore[assignment]
     idle: Power | None = Field(None, description="What a node draws without work; omitted: that of the catalog.")
     training: Power | None = Field(None, description="What a node draws in training; omitted: that of the catalog.")
+    cap: Power | None = Field(None, gt=0, description="What the facility may draw: clocks are lowered to stay below.")
+    rack_cap: Power | None = Field(None, gt=0, description="What the nodes of a rack may draw.")
+    curtail: tuple[Curtailment, ...] = Field((), description="Times in which the facility may draw less.")
+    exponent: float | None = Field(
+        None,
+        gt=0,
+        le=3,
+        description="Pace under a cap: the share of a node's range of power, idle to training, to this power; omitted: "
+        "that of the catalog.",
+    )
+    ramp_per_minute: Power | None = Field(
+        None, gt=0, description="How fast the facility's power may rise or fall: jobs that start wait for it."
+    )
+    ambient: Ambient | None = Field(None, description="Temperature around the GPUs.")
+    carbon: Carbon | None = Field(None, description="What a kWh emits.")
 
     @model_validator(mode="after")
     def _idle_is_less(self) -> Self:
@@ -217,6 +278,7 @@ class CostSpec(Model):
     capex: Money | None = Field(None, description="Owned: price of the cluster for each of its GPUs.")
     years: float | None = Field(None, gt=0, le=1000, description="Owned: over which the price is spread evenly.")
     energy: Money | None = Field(None, description="Owned: price of a kWh of the facility's energy.")
+    energy_profile: Profile | None = Field(None, description="Owned: what multiplies that price, hour by hour.")
     storage: Money | None = Field(None, description="Owned: price of all storage for a year.")
     repair: dict[str, Money] = Field(
         default_factory=dict, description="Owned: price of a repair by class of part: gpu, node, nic, leaf, ..."
@@ -233,6 +295,8 @@ class CostSpec(Model):
         if self.gpu_hour is not None and owned:
             message = f"is what rented GPUs cost, and {', '.join(owned)} what owned ones do: give one way, not both"
             raise RuleError(("gpu_hour",), message)
+        if self.energy_profile is not None and self.energy is None:
+            raise RuleError(("energy_profile",), "multiplies the price of a kWh: give energy too")
         missing = [name for name in ("capex", "years") if getattr(self, name) is None]
         if self.gpu_hour is None and missing:
             raise ValueError(

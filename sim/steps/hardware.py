@@ -33,6 +33,8 @@ class NodePower:
         Whether somebody put a meter on it; else it is an estimate from the boards' power.
     source
         Who says so.
+    exponent
+        Power of the share of its range of power, from idle to training, that its pace under a cap follows [-].
     """
 
     idle: float
@@ -40,6 +42,7 @@ class NodePower:
     gpus: int
     measured: bool
     source: str
+    exponent: float = 0.57
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,10 +137,10 @@ def node_power(node: NodePower, utilisation: float | None) -> float:
     return node.idle + utilisation * (node.training - node.idle)
 
 
-def energy_by_bucket(gpu_seconds: Mapping[str, float], node: NodePower) -> dict[str, float]:
+def energy_by_bucket(gpu_seconds: Mapping[str, float], node: NodePower, share: float = 1.0) -> dict[str, float]:
     """Return the energy of the nodes by bucket of the ledger [J].
 
-    ``E_b = t_b / g x P(u_b)``.
+    ``E_b = t_b / g x P(min(u_b, x))``.
 
     Parameters
     ----------
@@ -148,11 +148,51 @@ def energy_by_bucket(gpu_seconds: Mapping[str, float], node: NodePower) -> dict[
         Time t of the GPUs by bucket [GPU s].
     node
         A node of g GPUs; of a node with fewer a GPU has as large a part in the power of the host.
+    share
+        Utilisation x that a cap leaves [-].
     """
-    return {
-        bucket: seconds / node.gpus * node_power(node, STATES[STATE_OF_BUCKET[bucket]].utilisation)
-        for bucket, seconds in gpu_seconds.items()
-    }
+    found = {}
+    for bucket, seconds in gpu_seconds.items():
+        used = STATES[STATE_OF_BUCKET[bucket]].utilisation
+        found[bucket] = seconds / node.gpus * node_power(node, used if used is None else min(used, share))
+    return found
+
+
+def capped_share(cap: float, node: NodePower, stepping: float, idle: float = 0.0, other: float = 0.0) -> float:
+    """Return the utilisation that a cap leaves each of the nodes that step [-]; at most 1, below 0 if none can be idle.
+
+    ``x = (P_cap - P_other - (n + m) P_idle) / (n (P_training - P_idle))``.
+
+    Parameters
+    ----------
+    cap, other
+        The cap, and what draws beside the nodes below it [W].
+    node
+        A node.
+    stepping, idle
+        Nodes n that step, and m that do not [-].
+    """
+    room = stepping * (node.training - node.idle)
+    left = cap - other - (stepping + idle) * node.idle
+    if room <= 0:
+        return 1.0 if left >= 0 else -1.0
+    return min(left / room, 1.0)
+
+
+def capped_pace(share: float, exponent: float) -> float:
+    """Return the pace of a step at a utilisation that a cap leaves, relative to no cap [-].
+
+    ``p = x^e``: the clock follows the dynamic power f V² with V rising with f, and what waits for memory or for the
+    network does not follow the clock. With e = 1/3 all of a step would follow a clock with V in proportion to f.
+
+    Parameters
+    ----------
+    share
+        Utilisation x, above 0 [-].
+    exponent
+        `NodePower.exponent` e [-].
+    """
+    return float(min(share, 1.0) ** exponent)
 
 
 def facility_energy(nodes: float, network: float, storage: float, pue: float) -> FacilityEnergy:

@@ -36,10 +36,12 @@ class _Finite(Watch):
         assert min(self.cluster.outages) >= 0
         for job in self.jobs.all:
             assert not any(group.exposed in ("both", "nodes") and group.deferred for group in (job.main, *job.away))
-        readings = self.jobs.stores.readings
-        assert len({reading.group for reading in readings}) == len(readings)
-        assert not any(reading.group.running for reading in readings)
-        assert sum(reading.speed * reading.whole for reading in readings) <= 1 + 1e-9
+        stores = self.jobs.stores
+        assert len({each.group for each in stores.transfers}) == len(stores.transfers)
+        assert all(each.group.running != each.is_step for each in stores.transfers)
+        assert sum(each.speed * each.whole for each in stores.transfers) <= 1 + 1e-9
+        saving = sum(each.speed * each.whole for each in stores.transfers if each.saves)
+        assert saving <= (stores.save_share or 0) + 1e-9
 
 
 @st.composite
@@ -50,6 +52,8 @@ def _tiers(draw: Draw, nodes: int) -> list[dict[str, Any]]:
         found[0] |= {"aggregate": draw(st.sampled_from(("15 MB/s", "90 MB/s"))), "read_in": draw(moments(1, 20))}
         if draw(st.booleans()):
             found[0]["node_bandwidth"] = "10 MB/s"
+        if draw(st.booleans()):
+            found[0] |= {"shares": "all", "stagger": draw(st.booleans()), "save_share": "60 %"}
         del found[0]["write"], found[0]["restore"]
     for store in STORES:
         if maybe(draw, 2):

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import sim
+from sim.failures.source import CONTENTION
 from sim.policies.contracts import Acquire, Background, Bucket, Restore, Run, Stall
 from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds, trace
@@ -620,3 +621,128 @@ def test_of_outages_of_two_jobs_the_one_that_ends_later_counts() -> None:
     """Both strike before anybody reads: the second, of 100 s only, does not bring the store back at 1110 s."""
     one = shared_case(storage("300 s"), storage("100 s", "second"), checkpoint={"tiers": [REMOTE]})
     assert restoring(one, [(1000, 0, 0), (1010, 1, 1)]) == pytest.approx([270 + 20.0, 260 + 20.0], abs=SHARED_EXACT)
+
+
+# ----------------------------------------
+# Saves that share the store (shares: all): 1 GB at 50 MB/s takes 20 s.
+
+SAVES: dict[str, Any] = {"interval": "400 s", "mode": "blocking", "aggregate": "50 MB/s", "shares": "all"}
+
+
+def saving_case(*sources: dict[str, Any], sizes: Sequence[int] = (2, 2, 2), **changes: Any) -> sim.Prepared:
+    """Return jobs that do nothing but step and save until something strikes them."""
+    tier = {**SAVES, **changes.pop("tier", {})}
+    base = {"checkpoint": {"size": "1 GB", "tiers": [tier]}, "recovery": {"use": "full-restart", "initialize": "0 s"}}
+    return shared_case(*sources, sizes=sizes, **{**base, "horizon": "9200 s", **changes})
+
+
+def stalls(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = (), job: int = 0) -> dict[str, float]:
+    """Return how long a job has stood still for saves, by cause [s]."""
+    table = losses(one, play(one, rows), job)
+    return {cause: found for (bucket, cause), found in table.items() if bucket == "checkpoint_stall"}
+
+
+@cases("jobs", [1, 2, 3, 5])
+@cases("stagger", [False, True])
+def test_jobs_that_save_together_take_so_many_times_as_long(jobs: int, stagger: bool) -> None:
+    """Saves of S bytes, n at a time to a store of B, take n S/B each, staggered ones S/B: the rest is contention.
+
+    The horizon is 20 cycles of the saves that meet, whose number is 21 or fewer where they do not.
+    """
+    alone = 20.0
+    cycle = 400 + alone * (1 if stagger else jobs)
+    one = saving_case(sizes=(2,) * jobs, tier={"stagger": stagger}, horizon=f"{20 * cycle:g} s")
+    for job in range(jobs):
+        found = stalls(one, job=job)
+        assert found["no_failure"] == pytest.approx(20 * alone, abs=SHARED_EXACT)
+        late = 0.0 if stagger else 20 * alone * (jobs - 1)
+        assert found.get(CONTENTION, 0.0) == pytest.approx(late, abs=SHARED_EXACT)
+
+
+@cases("sizes", [(1,), (2, 1), (4, 4), (8, 1, 4)])
+@cases("share", ["100 %", "40 %"])
+def test_a_save_is_bounded_by_its_nodes_and_by_the_share_of_saves(sizes: tuple[int, ...], share: str) -> None:
+    """A node writes 12.5 MB/s: everybody's first save, at the same time, by filling the share evenly (max-min)."""
+    one = saving_case(sizes=sizes, tier={"node_bandwidth": "12.5 MB/s", "save_share": share}, horizon="800 s")
+    free = 50e6 * float(share.split()[0]) / 100
+    left = dict(enumerate(1e9 for _ in sizes))
+    expected: dict[int, float] = {}
+    now = 0.0
+    while left:
+        speeds: dict[int, float] = {}
+        rest, capped = free, set(left)
+        for job in sorted(left, key=lambda job: sizes[job]):
+            speeds[job] = min(12.5e6 * sizes[job], rest / len(capped))
+            rest -= speeds[job]
+            capped.discard(job)
+        step = min(left[job] / speeds[job] for job in left)
+        now += step
+        left = {job: size - speeds[job] * step for job, size in left.items()}
+        expected |= {job: now for job, size in left.items() if size < 1e-3}
+        left = {job: size for job, size in left.items() if size >= 1e-3}
+    for job, time in expected.items():
+        assert sum(stalls(one, job=job).values()) == pytest.approx(time, abs=1e-5)
+
+
+@cases("tier", [{}, {"mode": "async", "stall": "3 s"}, {"mode": "async"}], ids=["blocking", "copied", "async"])
+@cases("more", [{}, {"step_time": "7 s"}, {"periodic": [{"name": "evaluation", "every": "330 s", "time": "17 s"}]}])
+@cases("tiers", [[], [HOST]], ids=["alone", "beside memory"])
+def test_with_nobody_else_it_makes_no_difference(tier: dict[str, Any], more: dict[str, Any], tiers: list[Any]) -> None:
+    """A job that has the store for itself is what the closed form between its failures says, saves by saves."""
+    generator = np.random.default_rng(7)
+    rows = [(float(at), 0, 0) for at in np.sort(generator.uniform(100, 9000, size=6))]
+    found = []
+    for shares in ("restores", "all"):
+        stores = [*tiers, {**SAVES, **tier, "shares": shares, "save_share": "70 %"}]
+        one = saving_case(
+            sizes=(2,), checkpoint={"size": "1 GB", "tiers": stores}, jobs=[{"name": "job", "gpus": 2} | more]
+        )
+        result = play(one, rows)
+        table = losses(one, result)
+        found.append({**table, ("work", ""): result.jobs[0].work})
+    assert found[0].keys() == found[1].keys()
+    assert [found[1][key] for key in found[0]] == pytest.approx(list(found[0].values()), abs=SHARED_EXACT)
+
+
+def test_a_save_that_meets_an_outage_is_late() -> None:
+    """Job 0 takes the store away at 405 s for 100 s; job 1, 5 s into its save, has 15 s left at 505 s.
+
+    Both had half the store until then, so 17.5 s are left; the outage's time is the outage's, that at half speed
+    contention's. Job 0, which had saved nothing, begins anew.
+    """
+    one = saving_case(storage("100 s"), sizes=(2, 2), horizon="700 s")
+    assert stalls(one, [(405, 0, 0)], job=1) == pytest.approx(
+        {"no_failure": 20.0, CONTENTION: 2.5, "storage": 100.0}, abs=SHARED_EXACT
+    )
+    result = play(one, [(405, 0, 0)])
+    assert seconds(result, 1)["productive"] == pytest.approx(700 - 122.5, abs=SHARED_EXACT)
+
+
+def test_a_failure_takes_what_a_late_save_has_not_made_durable() -> None:
+    """Async, two jobs: both saves take 40 s from 400 s on. Job 1 fails at 430 s and has nothing; alone it had 400 s."""
+    for sizes, lost in (((2, 2), 430.0), ((2,), 30.0)):
+        one = saving_case(software(), sizes=sizes, tier={"mode": "async"}, horizon="1000 s")
+        last = len(sizes) - 1
+        found = losses(one, play(one, [(430, 0, last)]), last)
+        assert found["lost_work", "software"] == pytest.approx(lost, abs=SHARED_EXACT)
+
+
+def test_the_next_save_waits_for_a_late_one() -> None:
+    """Four jobs drain 200 s each, and so save every 200 s at most: all together they take 800 s."""
+    tier = {"mode": "async", "interval": "100 s", "aggregate": "5 MB/s"}
+    one = saving_case(software(), sizes=(2,) * 4, tier=tier, horizon="5000 s")
+    # Saves are taken at 200, 1000, 1800 s, ... and durable 800 s later.
+    for at, lost in ((999, 999.0), (1001, 801.0), (1799, 1599.0), (1801, 801.0)):
+        assert losses(one, play(one, [(at, 0, 2)]), 2)["lost_work", "software"] == pytest.approx(lost, abs=1e-5), at
+
+
+def test_a_job_that_is_told_to_stop_shares_the_store_too() -> None:
+    """Job 0 saves from 390 s on, before it is preempted, and job 1 from 400 s: 10 s alone, 20 s of half the store.
+
+    Job 1 has 10 s left then, and its next save comes at 830 s.
+    """
+    one = saving_case(preemption("500 s", notice="1 min"), sizes=(2, 2), horizon="800 s")
+    found = losses(one, play(one, [(390, 0, 0)]), 0)
+    assert found["checkpoint_stall", "preempted"] == pytest.approx(30.0, abs=SHARED_EXACT)
+    assert not any(bucket == "lost_work" for bucket, _ in found)
+    assert stalls(one, [(390, 0, 0)], job=1) == pytest.approx({"no_failure": 20.0, CONTENTION: 10.0}, abs=SHARED_EXACT)

@@ -329,6 +329,7 @@ RICH: dict[str, Any] = {
         }
     ],
     "cost": {"gpu_hour": 2, "currency": "EUR"},
+    "power": {"carbon": {"intensity": 400}},
     "spares": {"hot": 4, "unit": "rack"},
     "health": {"prediction": {"preset": "blue-waters"}, "test": "2 h"},
     "parts": {"node": {"stock": 50, "lead": "5 d"}},

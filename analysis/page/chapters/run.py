@@ -333,7 +333,7 @@ _HEADLINE = {
 } | dict.fromkeys(
     ("cluster_goodput", "tokens_per_day", "time_to_work", "p_finish_by", "mtti", "interruptions",
      "false_alarms_per_day", "alarm_precision", "alarm_recall", "fill_rate", "stock_outs", "parts_wait", "energy",
-     "cost", "cost_per_token"), ("", ""),
+     "carbon", "cost", "cost_per_token"), ("", ""),
 )  # fmt: skip
 
 """Metrics that a run is judged by: what says that one is the product of others, and what it is."""
@@ -1243,7 +1243,8 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
     first = prepared.jobs[0] if prepared.jobs else None
     is_hit = first is not None and first.mtti < math.inf
     expected = f", one interruption in {time_text(first.mtti)} expected" if first is not None and is_hit else ""
-    yield "failures", number_of(len(prepared.sources), "cause") + expected
+    causes = sum(not source.is_condition for source in prepared.sources)
+    yield "failures", number_of(causes, "cause") + expected
     if repairs_text(prepared):
         yield "repair", repairs_text(prepared)
     stores = [] if first is None else [_checkpoints(first)]

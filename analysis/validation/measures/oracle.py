@@ -74,6 +74,50 @@ def job_share(
     return estimate(_shares(lab.results(lab.scenario(data), replications), share), theory[share])
 
 
+def shared_save_share(
+    lab: Lab, replications: int, *, case: str, share: str, jobs: int, mtti: float, interval: float, restart: float
+) -> Estimate:
+    """Return a share of up to four jobs that save 1 TB each to a store of 100 GB/s, and that of renewal theory.
+
+    Their rack fails, so that they start again and save together: each of n saves takes n times as long. In seconds.
+    """
+    write = 10.0
+    tier = {"interval": seconds(interval), "mode": "blocking", "aggregate": "100 GB/s", "shares": "all"}
+    data = bare(
+        case,
+        horizon=seconds(300 * mtti),
+        **_nodes(case, jobs, law={"use": "exponential", "mean": seconds(mtti)}),
+        jobs=[{"name": f"{case} {number}", "gpus": 1} for number in range(jobs)],
+        checkpoint={"size": "1 TB", "tiers": [tier]},
+        recovery={"use": "hot-spare", "initialize": seconds(restart)},
+    )
+    data["failures"][0] |= {"part": "rack", "repair": "0 s"}
+    theory = expected_shares(interval, jobs * write, mtti, restart + jobs * write)
+    return estimate(_shares(lab.results(lab.scenario(data), replications), share), theory[share])
+
+
+def mean_pace(
+    lab: Lab, replications: int, *, case: str, mtti: float, interval: float, write: float, restart: float
+) -> Estimate:
+    """Return the productive share of a job whose clocks fall on hot days, and that of theory at the mean pace.
+
+    Failures do not care for the pace, and the time between saves is time. Times in seconds.
+    """
+    tier = {"interval": seconds(interval), "mode": "blocking", "write": seconds(write), "restore": "0 s"}
+    hot = {"every": "7 h", "factors": [1.0, 1.5, 2.0]}
+    data = bare(
+        case,
+        horizon=seconds(300 * mtti),
+        failures=[{"use": "job", "name": f"{case} job", "law": {"use": "exponential", "mean": seconds(mtti)}}],
+        checkpoint={"tiers": [tier]},
+        recovery={"use": "hot-spare", "initialize": seconds(restart)},
+        power={"ambient": {"temperature": 20, "day": hot, "above": 25, "slope": "1 %"}},
+    )
+    pace = float(np.mean([1.0, 0.95, 0.85]))  # at 20, 30 and 40 degrees
+    theory = expected_shares(interval, write, mtti, restart)["productive"] * pace
+    return estimate(_shares(lab.results(lab.scenario(data), replications), "productive"), theory)
+
+
 def elastic_share(
     lab: Lab,
     replications: int,

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+_NEVER = 1e15
+
+"""Stepping after which a series is due that somebody else begins [s]: longer than anything that is simulated."""
+
 # Which checkpoint a restore reads: the newest of which every shard is left, from the quickest stores that hold it.
 
 
@@ -309,10 +313,15 @@ class Ladder:
                 self._grids[pace.step] = grid
         return grid
 
+    def _running_grid(self, pace: Pace) -> Grid:
+        """Return the series that stop the job by themselves at some pace."""
+        grid = self.grid(pace)
+        return Grid.of((_NEVER, *grid.periods[1:]), (0.0, *grid.stalls[1:])) if self._shares else grid
+
     def advance(self, state: LadderState, pace: Pace, seconds: float) -> tuple[LadderState, float, float]:
         """Return the state after `seconds` [s] of RUNNING, and how many were stepping and periodic work [s]."""
         left = state.stall_left
-        grid = self.grid(pace)
+        grid = self._running_grid(pace)
         if seconds < left:
             shelves = tuple(map(waited, state.shelves, (seconds,) * len(state.shelves), self._limits))
             later = LadderState(state.work, state.since, shelves, state.due, left - seconds)
@@ -370,7 +379,7 @@ class Ladder:
 
     def time_to(self, state: LadderState, pace: Pace, work: float) -> float:
         """Return the time [s] until `work` [s] more healthy seconds have been done; the last stop is not awaited."""
-        grid = self.grid(pace)
+        grid = self._running_grid(pace)
         return state.stall_left + before(grid, self._firsts(state, grid), work / pace.rate)
 
     def restore(
@@ -446,6 +455,56 @@ class Ladder:
     def save_time(self) -> float:
         """Return how long it takes to save to the remote store and wait until that is durable [s]."""
         return self.stall + self.drain
+
+    # Saves that others are in the way of: the engine says when they begin and end.
+
+    @property
+    def _shares(self) -> bool:
+        """Whether the engine begins saves to the remote store, and no closed form does."""
+        return self.stores[0].save_share > 0
+
+    def staggered(self, state: LadderState, part: float, pace: Pace) -> LadderState:
+        """Return the state with a next save to the remote store a `part` of a period early, in whole steps."""
+        early = part * self.grid(pace).periods[0]
+        return state._replace(since=(early - in_flight(early, pace.step), *state.since[1:]))
+
+    def until_save(self, state: LadderState, pace: Pace) -> float:
+        """Return the time [s] until the next stop for a save to the remote store begins: it comes between two steps."""
+        since = 0.0 if 0 in state.due else state.since[0]
+        after_steps = whole(since / pace.step) * pace.step if pace.step > 0 else since
+        first = max(self.grid(pace).periods[0], after_steps) - since
+        held = self._running_grid(pace)
+        return state.stall_left + before(held, self._firsts(state, held), first)
+
+    def at_save(self, state: LadderState, pace: Pace) -> LadderState:
+        """Return the state when that stop begins, together with all others that are due."""
+        grid = self.grid(pace)
+        due, left = state.due, state.stall_left
+        if not due:
+            due = tuple(i for i in range(1, grid.series) if state.since[i] >= grid.periods[i] * (1 - TIE))
+            left = sum(grid.stalls[index] for index in due)
+        since = tuple(grid.periods[index] if index in (0, *due) else last for index, last in enumerate(state.since))
+        return state._replace(since=since, due=(0, *due), stall_left=left + self.stall)
+
+    def others(self, state: LadderState, pace: Pace) -> float:
+        """Return how much of a stop follows the save to the remote store [s]."""
+        stalls = self.grid(pace).stalls
+        return sum(stalls[index] for index in state.due if index)
+
+    def taken(self, state: LadderState, pace: Pace) -> LadderState:
+        """Return the state at the end of a stop, when checkpoints are taken."""
+        return self.advance(state._replace(stall_left=0.0), pace, 0.0)[0] if state.due else state
+
+    def retimed(self, state: LadderState, left: float) -> LadderState:
+        """Return the state with the remote checkpoint on its way complete in `left` [s]."""
+        remote, *others = state.shelves
+        if left <= 0:
+            return state._replace(shelves=(waited(remote, remote.drain_left, self._limits[0]), *others))
+        return state._replace(shelves=(remote._replace(drain_left=left), *others))
+
+    def saves_remotely(self, state: LadderState) -> bool:
+        """Return whether a save to the remote store is on its way."""
+        return state.shelves[0].draining > 0 if self.drain else 0 in state.due
 
     def sound(self, state: LadderState) -> float:
         """Return the work that a checkpoint holds which was begun before now [s]; a save is, once its stop has."""

@@ -249,6 +249,10 @@ class Rung(NamedTuple):
     transfer
         Of the remote store's load, what the nodes take to read at their own bandwidth, and what the store takes to give
         it at its aggregate [s]; the longer counts. Zero where no bandwidth is known.
+    save_share
+        Share of the aggregate that the saves of all jobs have together [-]; 0 where each has what is stated.
+    staggers
+        Whether the first saves of the jobs are spread over an interval.
     """
 
     store: StoreName
@@ -264,6 +268,8 @@ class Rung(NamedTuple):
     jump: int = 1
     every_replica: bool = False
     transfer: tuple[float, float] = (0.0, 0.0)
+    save_share: float = 0.0
+    staggers: bool = False
 
     @property
     def keeps_all(self) -> bool:

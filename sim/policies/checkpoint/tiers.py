@@ -58,6 +58,8 @@ _ONLY_FOR: dict[str, tuple[StoreName, ...]] = {
     "network": ("peer-host",),
     "aggregate": ("remote",),
     "save_share": ("remote",),
+    "shares": ("remote",),
+    "stagger": ("remote",),
 }
 
 """Stores that a field makes sense for; the others are for all."""
@@ -103,6 +105,16 @@ class Tier(Model):
         None, gt=0, description="What the remote store can take or give in all, however many nodes there are."
     )
     save_share: Fraction = Field("100 %", gt=0, description="Share of the aggregate that saves may use.")  # type: ignore[assignment]
+    shares: Literal["restores", "all"] = Field(
+        "restores",
+        description="What jobs share the aggregate for: restores alone, where each save has what is stated; or all, "
+        "saves too, which an outage of the store stops as well.",
+    )
+    stagger: bool = Field(
+        False,
+        description="Whether the first save after each start of the k-th of n jobs comes k/n of an interval early, so "
+        "that jobs which start together do not save together; for shares: all.",
+    )
     network: Bandwidth | None = Field(
         None,
         gt=0,
@@ -145,6 +157,10 @@ class Tier(Model):
         for name, stores in _ONLY_FOR.items():
             if self.store not in stores and getattr(self, name) != self._default(name):
                 raise RuleError((name,), f"is for store: {', '.join(stores)}; this one is {self.store}")
+        if self.shares == "all" and self.aggregate is None:
+            raise RuleError(("aggregate",), "is missing: shares: all needs what the store takes, such as 100 GB/s")
+        if self.stagger and self.shares != "all":
+            raise RuleError(("stagger",), "is for saves that are in each other's way: needs shares: all")
         if self.store != "peer" and self.interval is None:
             raise RuleError(("interval",), "is missing: say how much stepping there is between saves")
         if self.mode == "blocking" and self.stall:
@@ -230,6 +246,8 @@ class Tier(Model):
             jump=self.jump,
             every_replica=self.every_replica,
             transfer=transfer,
+            save_share=self.save_share if self.shares == "all" else 0.0,
+            staggers=self.stagger,
         )
 
     def _spacing(self, mtti: float, step: float, stall: float) -> float:
@@ -331,7 +349,7 @@ class Tiers(Strategy):
         rungs = tuple(self._rung(index, mtti, step, nodes, replicas, size) for index in range(len(self.tiers)))
         first = rungs[0]
         is_plain = len(rungs) == 1 and first.retain is None and not first.corrupt and not first.skips and not periodic
-        if is_plain:
+        if is_plain and not first.save_share:
             return Periodic(first.interval, first.stall, first.drain, first.load, first.transfer)
         return Ladder(rungs, tuple(periodic), nodes, replicas)
 

@@ -106,4 +106,46 @@ POWER = [
     power("unknown key", "{§puee: 1.1}", "power.puee: unknown key 'puee'; did you mean 'pue'?"),
 ]
 
-CASES = [*WAYS, *PRICES, *NEEDS, *POWER]
+_DAY = "every: 1 d, factors: [1, 2]"
+
+OVER_TIME = [
+    power("a cap below idle", "{cap: §50 kW}", "power.cap: is 50 kW, and with all nodes idle it takes"),
+    power(
+        "a rack below idle", "{rack_cap: §5 kW}", "power.rack_cap: is 5 kW, and with all nodes idle it takes 10.4 kW"
+    ),
+    power("no cap", "{cap: §0 W}", "power.cap: must be above 0, not '0 W'"),
+    power(
+        "a curtailment below idle",
+        "{curtail: [{start: 1 h, time: 1 h, cap: §50 kW}]}",
+        "power.curtail.0.cap: is 50 kW, and with all nodes idle it takes",
+    ),
+    power(
+        "a curtailment after the end",
+        "{curtail: [{start: §900 d, time: 1 h, cap: 90 MW}]}",
+        "power.curtail.0.start: is 900 d, and the horizon ends before; give less than",
+    ),
+    power(
+        "a curtailment without end",
+        "{curtail: [{start: 1 h, time: §1 d, every: 1 d, cap: 90 MW}]}",
+        "power.curtail.0.time: is no shorter than every: then it never ends; give power.cap",
+    ),
+    power("no ramp", "{ramp_per_minute: §0 W}", "power.ramp_per_minute: must be above 0, not '0 W'"),
+    power(
+        "no pace left",
+        f"{{ambient: {{temperature: 20, day: {{{_DAY}}}, slope: §10 %}}}}",
+        "power.ambient.slope: leaves no pace at 40 °C; at most 6.67 %",
+    ),
+    power(
+        "a profile of seconds",
+        "§{carbon: {intensity: 400, profile: {every: 1 s, factors: [1, 2]}}}",
+        "within the horizon; at most 100,000: give longer parts",
+    ),
+    power("unknown nodes", "{cap: §9 MW}", "power.cap: needs to know what a node draws", changes={2: UNKNOWN}),
+    cost(
+        "a profile of no price",
+        f"{{{OWNED}, energy_profile: §{{{_DAY}}}}}",
+        "cost.energy_profile: multiplies the price of a kWh: give energy too",
+    ),
+]
+
+CASES = [*WAYS, *PRICES, *NEEDS, *POWER, *OVER_TIME]

@@ -9,6 +9,21 @@ LADDER = "recovery: {use: ladder, rungs: "
 NARROW = "recovery: {use: narrow, tensor: 8, launch: 1 min, "
 
 CASES = [
+    bad(
+        "a shared store without bandwidth",
+        {10: "  tiers: [§{interval: 1 h, write: 1 s, restore: 1 s, shares: all}]"},
+        "checkpoint.tiers.0.aggregate: is missing: shares: all needs what the store takes, such as 100 GB/s",
+    ),
+    bad(
+        "staggered for nothing",
+        {10: "  tiers: [{interval: 1 h, aggregate: 1 TB/s, stagger: §true}]"},
+        "checkpoint.tiers.0.stagger: is for saves that are in each other's way: needs shares: all",
+    ),
+    bad(
+        "no bandwidth at all",
+        {10: "  tiers: [{interval: 1 h, shares: all, aggregate: §0 GB/s}]"},
+        "checkpoint.tiers.0.aggregate: must be above 0, not '0 GB/s'",
+    ),
     bad("no tier", {10: "  tiers: §[]"}, "checkpoint.tiers: must have at least 1 item, and has 0"),
     bad(
         "one store twice",

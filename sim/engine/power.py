@@ -1,0 +1,106 @@
+"""The power of the site: caps and heat that lower the pace of jobs as time goes on, ramps, and what is drawn when."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sim.engine.kernel import Order
+from sim.policies.contracts import CLUSTER_BUCKETS, Bucket
+from sim.steps.power import energy_by_bucket
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sim.engine.job import Job
+    from sim.engine.kernel import Call
+    from sim.engine.simulation import Simulation
+
+
+class Drawn(NamedTuple):
+    """What a replication drew while that meant different things at different times.
+
+    Attributes
+    ----------
+    nodes : (buckets,) float64
+        Energy of the nodes by bucket of the cluster [J].
+    carbon
+        What the energy of the facility emitted [kg of CO2].
+    priced
+        That energy, each joule times what then multiplied its price [J].
+    """
+
+    nodes: NDArray[np.float64]
+    carbon: float
+    priced: float
+
+
+class Power:
+    """Lets a site go from level to level, and meters it where each level ends.
+
+    A job that starts waits until the power of the facility has risen as far as it needs, one after another. What it
+    draws on the way up, and what has to be burnt on the way down when it stops, are two triangles: together the
+    difference of power times the length of a ramp.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        prepared = simulation.prepared
+        self.simulation = simulation
+        self.upkeep = prepared.upkeep
+        self.level = self.upkeep.levels[0] if self.upkeep.levels else None
+        causes = {source.name: index + 1 for index, source in enumerate(prepared.sources)}
+        self.causes = [causes.get(level.cause, 0) for level in self.upkeep.levels]
+        self.throttle = (self.level.pace, self.causes[0]) if self.level is not None else (1.0, 0)
+        """Pace that caps and heat allow [-], and which of them."""
+        self.free_at = -math.inf
+        """When the last ramp is over that was asked for [s]."""
+        self.ramped = 0.0
+        """Energy of ramps that has not been metered [J]."""
+        self.since = prepared.warmup
+        self.charged = np.zeros(len(Bucket))
+        """GPU-seconds by bucket up to the last reading [GPU s]."""
+        self.drawn = Drawn(np.zeros(len(Bucket)), 0.0, 0.0)
+        for index, level in enumerate(self.upkeep.levels[1:], 1):
+            if prepared.warmup + level.start < simulation.end:
+                simulation.kernel.at(prepared.warmup + level.start, Order.BOUNDARY, self._on_level, index)
+
+    def ramp(self, job: Job, now: float) -> float:
+        """Return when the power has risen for a job that is ready to step [s]."""
+        facility = self.upkeep.facility
+        assert facility is not None, "a ramp needs it"
+        share = self.level.share if self.level is not None else 1.0
+        risen = job.main.replicas * job.nodes_per_replica * share * (facility.node.training - facility.node.idle)
+        seconds = risen * facility.pue / self.upkeep.ramp
+        self.ramped += risen * seconds
+        self.free_at = max(self.free_at, now) + seconds
+        return self.free_at
+
+    def _on_level(self, call: Call) -> None:
+        """Go to the next level: meter what was drawn, and let every job step as fast as it may now."""
+        now, simulation = self.simulation.kernel.now, self.simulation
+        simulation.settle(now)
+        self.read(now)
+        index: int = call.argument
+        level = self.level = self.upkeep.levels[index]
+        self.throttle = (level.pace, self.causes[index])
+        for job in simulation.jobs.all:
+            if job.arrival <= now and math.isnan(job.end):
+                simulation.jobs.repace(job, now)
+
+    def read(self, now: float) -> None:
+        """Meter what was drawn at this level; all is charged up to `now`."""
+        level, facility = self.level, self.upkeep.facility
+        if level is None or facility is None or self.simulation.fleet is not None:
+            return
+        total = self.simulation.charged()
+        gpu_seconds = dict(zip(CLUSTER_BUCKETS, (total - self.charged).tolist(), strict=True))
+        nodes = np.array(list(energy_by_bucket(gpu_seconds, facility.node, level.share).values()))
+        nodes[Bucket.INITIALIZE] += self.ramped
+        whole = (float(nodes.sum()) + (facility.network + facility.storage) * (now - self.since)) * facility.pue
+        before = self.drawn
+        self.drawn = Drawn(
+            before.nodes + nodes, before.carbon + whole * level.carbon, before.priced + whole * level.price
+        )
+        self.charged, self.since, self.ramped = total, now, 0.0

@@ -1,0 +1,283 @@
+"""The store outside the nodes: jobs that restore from it share it, and those that save where the scenario says so.
+
+It gives everybody the same, and what somebody cannot use to the others (max-min fairness); all saves together have no
+more than their share of it. While it is out nobody saves, and where saves share it nobody reads either.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sim.engine.kernel import Order
+from sim.failures.source import CONTENTION
+from sim.policies.checkpoint import Ladder, LadderState
+from sim.policies.contracts import Bucket, Restore, Save
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sim.engine.job import Group, Job
+    from sim.engine.jobs import Jobs
+    from sim.engine.kernel import Call
+
+_DONE = 1e-9
+
+"""Part of a transfer that rounding may leave [-]."""
+
+
+@dataclass(slots=True, eq=False)
+class _Transfer:
+    """One restore or save: how much of it is left, and how fast it goes."""
+
+    group: Group
+    alone: float
+    """What the nodes need at their own bandwidth [s]."""
+    whole: float
+    """What the store needs if there is nobody else [s]."""
+    saves: bool = False
+    is_step: bool = True
+    """Whether it is a step of a plan, and not a periodic save."""
+    left: float = 1.0
+    speed: float = 0.0
+
+
+class Stores:
+    """Lets transfers to and from the remote store share its bandwidth, each as fast as its own nodes can at most."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+        self.kernel = jobs.kernel
+        checkpoints = [job.checkpoint for job in jobs.all]
+        self.save_share = max(
+            [each.stores[0].save_share for each in checkpoints if isinstance(each, Ladder)], default=0
+        )
+        """Share of the store that saves have together [-]; 0 where they are in nobody's way."""
+        self.is_shared = len(jobs.all) > 1 or self.save_share > 0
+        """Whether somebody else may read or write at the same time."""
+        self.back = -math.inf
+        """When the stores outside the nodes can be read again [s]."""
+        self.out_cause = 0
+        """What has taken them away last."""
+        self.transfers: list[_Transfer] = []
+        self.since = 0.0
+        self.epoch = 0
+        self.due: dict[int, float] = {}
+        """When each job stops for its next save [s]."""
+        self.cut: dict[int, float] = {}
+        """What was left of a periodic save when its job stopped to step [-]."""
+        if self.save_share:
+            names = ["", *(source.name for source in jobs.prepared.sources)]
+            self.contention = names.index(CONTENTION) if CONTENTION in names else 0
+
+    def shares(self, job: Job, step: object) -> bool:
+        """Return whether a step of a plan is a restore, or a save, that has to share its store."""
+        if not self.is_shared:
+            return False
+        if type(step) is Save:
+            return self.save_share > 0
+        if type(step) is not Restore:
+            return False
+        restoration = job.restoration
+        return restoration.store == "remote" and restoration.seconds > 0 and job.checkpoint.transfer[1] > 0
+
+    def carry_out(self, group: Group, step: Restore | Save, now: float) -> bool:
+        """Let a group restore or save: first what it does not share, such as reading in, then the transfer."""
+        job = group.job
+        saves = type(step) is Save
+        bucket = Bucket.CHECKPOINT_STALL if saves else Bucket.RESTORE
+        self.jobs.wait(group, [(bucket, math.inf)], now, exposed=step.exposed)
+        seconds = job.checkpoint.save_time() if saves else self.jobs.restores.begin(job, now)
+        transfer = _Transfer(group, *job.checkpoint.transfer, saves)
+        before = seconds - self._alone(transfer)
+        if before > 0:
+            self.kernel.at(now + before, Order.PHASE, self._on_ready, (transfer, group.epoch))
+        else:
+            self._begin(transfer, now)
+        return True
+
+    def forget(self, group: Group, now: float) -> None:
+        """Let a group read and write no longer; a periodic save that a step of a plan interrupts goes on after it."""
+        mine = [transfer for transfer in self.transfers if transfer.group is group]
+        if mine:
+            self._advance(now)
+            if not mine[0].is_step:
+                self.cut[group.job.index] = mine[0].left
+            self.transfers = [transfer for transfer in self.transfers if transfer.group is not group]
+            self._share(now)
+
+    def go_out(self, until: float, cause: int, now: float) -> None:
+        """Take the stores away."""
+        if until <= self.back:
+            return
+        if self.save_share:
+            self._advance(now)
+        self.back, self.out_cause = until, cause
+        if self.save_share:
+            self._share(now)
+
+    def _alone(self, transfer: _Transfer) -> float:
+        """Return how long a transfer takes if there is nobody else [s]."""
+        return max(transfer.alone, transfer.whole / self.save_share if transfer.saves else transfer.whole)
+
+    def _on_ready(self, call: Call) -> None:
+        transfer, epoch = call.argument
+        if epoch == transfer.group.epoch:
+            self._begin(transfer, self.kernel.now)
+
+    def _begin(self, transfer: _Transfer, now: float) -> None:
+        self._advance(now)
+        self.transfers.append(transfer)
+        self._share(now)
+
+    def _advance(self, now: float) -> None:
+        """Take off what has been transferred since the speeds last changed."""
+        for transfer in self.transfers:
+            if not transfer.is_step:
+                self.jobs.settle(transfer.group, now)
+            transfer.left = max(transfer.left - transfer.speed * (now - self.since), 0.0)
+        self.since = now
+
+    def _share(self, now: float) -> None:
+        """Give everybody a speed, and wait for the first who is done."""
+        self.epoch += 1
+        if not self.transfers:
+            return
+        if self.save_share and now < self.back:
+            for transfer in self.transfers:
+                transfer.speed = 0.0
+            end = self.back
+        else:
+            _fill(self.transfers, 1.0)
+            saves = [transfer for transfer in self.transfers if transfer.saves]
+            used = sum(transfer.speed * transfer.whole for transfer in saves)
+            if used > self.save_share:
+                _fill(saves, self.save_share)
+                used = sum(transfer.speed * transfer.whole for transfer in saves)
+                _fill([transfer for transfer in self.transfers if not transfer.saves], 1.0 - used)
+            end = now + min(transfer.left / transfer.speed for transfer in self.transfers)
+        self.kernel.at(end, Order.PHASE, self._on_end, self.epoch)
+        for transfer in self.transfers:
+            if not transfer.is_step:
+                self._retime(transfer, now)
+
+    def _on_end(self, call: Call) -> None:
+        """Let those go on that are done."""
+        if call.argument != self.epoch:
+            return
+        now = self.kernel.now
+        self._advance(now)
+        done = [transfer for transfer in self.transfers if transfer.left <= _DONE]
+        self.transfers = [transfer for transfer in self.transfers if transfer.left > _DONE]
+        self._share(now)
+        for transfer in done:
+            group = transfer.group
+            if not transfer.is_step:
+                self._complete(group.job, now)
+                continue
+            self.jobs.settle(group, now)
+            if transfer.saves:
+                group.job.saved_at = now
+            self.jobs.proceed(group, now)
+
+    # ------------------------------------------------------------------------------------------- periodic saves
+
+    def begin_run(self, job: Job, now: float) -> None:
+        """Expect the next save of a job that begins to step; one that was interrupted, and is not void, goes on."""
+        checkpoint, state = _saving(job)
+        if state.since[0] == 0 and checkpoint.stores[0].staggers:
+            job.state = state = checkpoint.staggered(state, job.index / len(self.jobs.all), job.pace)
+        left = self.cut.pop(job.index, 0.0)
+        if left and checkpoint.saves_remotely(state):
+            self._begin(_Transfer(job.main, *checkpoint.transfer, saves=True, is_step=False, left=left), now)
+        else:
+            self.expect(job, now)
+
+    def expect(self, job: Job, now: float) -> None:
+        """Say when a job that steps, and is charged up to `now`, stops for its next save; one waits for the other."""
+        checkpoint, state = _saving(job)
+        if any(transfer.group is job.main for transfer in self.transfers):
+            return
+        due = self.due[job.index] = now + checkpoint.until_save(state, job.pace)
+        self.kernel.at(due, Order.PHASE, self._on_due, (job, due))
+
+    def late(self, group: Group, seconds: float) -> tuple[float, int]:
+        """Return how much of a blocking save is longer than it would be alone [s], and why."""
+        for transfer in self.transfers:
+            if transfer.group is group and not transfer.is_step and not _saving(group.job)[0].drain:
+                cause = self.contention if transfer.speed else self.out_cause
+                return seconds * max(1.0 - transfer.speed * self._alone(transfer), 0.0), cause
+        return 0.0, 0
+
+    def _on_due(self, call: Call) -> None:
+        job, due = call.argument
+        if self.due.get(job.index) != due or not job.main.running:
+            return
+        del self.due[job.index]
+        now = self.kernel.now
+        self.jobs.settle(job.main, now)
+        checkpoint, state = _saving(job)
+        job.state = state = checkpoint.at_save(state, job.pace)
+        if checkpoint.drain and state.stall_left > 0:
+            self.kernel.at(now + state.stall_left, Order.PHASE, self._on_copied, (job, job.main.epoch))
+            if job.stops_at < math.inf:
+                self.jobs.expect_finish(job.main, now)
+        else:
+            self._save(job, now)
+
+    def _on_copied(self, call: Call) -> None:
+        job, epoch = call.argument
+        if epoch == job.main.epoch:
+            self.jobs.settle(job.main, self.kernel.now)
+            self._save(job, self.kernel.now)
+
+    def _save(self, job: Job, now: float) -> None:
+        """Let a periodic save of a job begin to write."""
+        checkpoint, state = _saving(job)
+        if checkpoint.drain:
+            job.state = checkpoint.taken(state, job.pace)
+        self._begin(_Transfer(job.main, *job.checkpoint.transfer, saves=True, is_step=False), now)
+
+    def _retime(self, transfer: _Transfer, now: float) -> None:
+        """Tell a job when its save is complete, as things are."""
+        job = transfer.group.job
+        if transfer.speed:
+            left = transfer.left / transfer.speed
+        else:
+            left = self.back - now + transfer.left * self._alone(transfer)
+        checkpoint, state = _saving(job)
+        if checkpoint.drain:
+            job.state = checkpoint.retimed(state, left)
+        else:
+            job.state = state._replace(stall_left=left + checkpoint.others(state, job.pace))
+        if job.stops_at < math.inf:
+            self.jobs.expect_finish(transfer.group, now)
+
+    def _complete(self, job: Job, now: float) -> None:
+        """Let a periodic save be complete, and wait for the next."""
+        checkpoint, state = _saving(job)
+        if checkpoint.drain:
+            job.state = checkpoint.retimed(state, 0.0)
+        else:
+            left = checkpoint.others(state, job.pace)
+            job.state = state._replace(stall_left=left) if left else checkpoint.taken(state, job.pace)
+        self.expect(job, now)
+        if job.stops_at < math.inf:
+            self.jobs.expect_finish(job.main, now)
+
+
+def _saving(job: Job) -> tuple[Ladder, LadderState]:
+    """Return how a job saves whose saves are shared, and where it is in that."""
+    assert isinstance(job.checkpoint, Ladder)
+    assert isinstance(job.state, LadderState)
+    return job.checkpoint, job.state
+
+
+def _fill(transfers: Sequence[_Transfer], free: float) -> None:
+    """Share out what is `free` of the store [-], the least demanding first."""
+    ordered = sorted(transfers, key=lambda each: each.whole / max(each.alone, each.whole * _DONE))
+    for index, transfer in enumerate(ordered):
+        fair = free / (len(ordered) - index)
+        transfer.speed = min(fair / transfer.whole, 1 / transfer.alone if transfer.alone > 0 else math.inf)
+        free -= transfer.speed * transfer.whole
