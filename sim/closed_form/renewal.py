@@ -456,7 +456,7 @@ def _formula(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], di
     if renewal.applies:
         return narrow_form(prepared, renewal.shares) if prepared.recovery.narrows_on else renewal.shares
     one = prepared.jobs[0]
-    absence = prepared.recovery.absence_for(one.gpus, one.nodes, one.replicas)
+    absence = prepared.recovery.absence_for(one.gpus, one.nodes, one.parts)
     return None if absence is None else elastic_form(prepared)
 
 

@@ -67,6 +67,7 @@ def elastic_shares(
     step: float = 0.0,
     fewest: int = 1,
     others: float = math.inf,
+    breach: float | None = None,
 ) -> dict[str, float]:
     r"""Return where the time of an elastic job goes [-].
 
@@ -103,6 +104,8 @@ def elastic_shares(
         Fewest groups that may go on [-].
     others
         Mean time between the failures that send no group away, N [s]; may be infinite.
+    breach
+        Probability that a failure leaves groups that may not go on [-]; without it, that of fewer than `fewest`.
 
     Returns
     -------
@@ -113,7 +116,7 @@ def elastic_shares(
     ------
     ValueError
         If a time is negative or not finite, `interval`, `mtti` or `others` is not positive, `drain` exceeds `interval`,
-        or `fewest` is not from 1 to `groups`.
+        `fewest` is not from 1 to `groups`, or `breach` no probability.
 
     References
     ----------
@@ -130,7 +133,10 @@ def elastic_shares(
     if not 1 <= fewest <= groups:
         raise ValueError(f"fewest is a number of groups, from 1 to {groups}, not {fewest}")
     away = absence + wait
-    breach = _breach(groups, fewest, gamma, away, downtime)
+    if breach is None:
+        breach = _breach(groups, fewest, gamma, away, downtime)
+    elif not 0 <= breach <= 1:
+        raise ValueError(f"breach is a probability, from 0 to 1, not {breach}")
     # Those failures after which too few are left are restarts of all, and no longer absences of one.
     leaving = gamma * (1.0 - breach)
     place = share_in_place(leaving, away, downtime)

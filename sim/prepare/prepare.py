@@ -271,12 +271,13 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[Source]) -> Pr
     step = placed.step(scenario.horizon)
     success = repair_of(scenario).success
     mtti, detection_mean = prior(sources, nodes / total, scenario.warmup + scenario.horizon, success)
-    replicas, order = seats(spec, placed.index, scenario.recovery, scenario.checkpoint, each)
+    replicas, stages, order = seats(spec, placed.index, scenario.recovery, scenario.checkpoint, each)
     return PreparedJob(
         name=spec.name,
         gpus=spec.gpus,
         nodes=nodes,
         replicas=replicas,
+        stages=stages,
         seats=order,
         nodes_per_domain=max(spec.parallelism.tensor // each, 1) if spec.parallelism is not None else 1,
         step_time=step.time,
