@@ -133,6 +133,7 @@ def elastic_shares(
     if not 1 <= fewest <= groups:
         raise ValueError(f"fewest is a number of groups, from 1 to {groups}, not {fewest}")
     away = absence + wait
+    is_counted = breach is None
     if breach is None:
         breach = _breach(groups, fewest, gamma, away, downtime)
     elif not 0 <= breach <= 1:
@@ -146,8 +147,13 @@ def elastic_shares(
     # The first of those away is back when the others have waited for a part of an absence.
     idle = breaches / restarts * away / (groups - fewest + 1) if restarts > 0 else 0.0
     pause = restart + idle
-    up, known, again = _around_restarts(restarts, rate + groups * gamma, pause, downtime)
-    empty = (again * idle / pause if pause > 0 else 0.0) * (fewest - 1) / groups
+    if is_counted:
+        up, known, again = _around_restarts(restarts, rate + groups * gamma, pause, downtime)
+        empty = (again * idle / pause if pause > 0 else 0.0) * (fewest - 1) / groups
+    else:
+        # Others that leave do not start the wait over: it is for those that are one too many.
+        up, known, again = _around_restarts(restarts, rate + groups * gamma, restart, downtime, idle)
+        empty = up * restarts * idle * (fewest - 1) / groups
     # Work is at risk while the groups stand still too, so that restarts come sooner in the time in which they step.
     apart = float(stepping) / float(restarts) if restarts > 0 else math.inf
     # Where no replica ever steps, it does not matter how that time would be spent.
@@ -190,8 +196,10 @@ def _while_in_place(
     return stepping, detection, 1.0 - (cuts / math.expm1(cuts) if 0 < cuts < 700 else float(cuts == 0))
 
 
-def _around_restarts(rate: float, failures: float, pause: float, downtime: float) -> tuple[float, float, float]:
-    """Return the shares of time outside restarts, in detection, and in restarts [-].
+def _around_restarts(
+    rate: float, failures: float, pause: float, downtime: float, idle: float = 0.0
+) -> tuple[float, float, float]:
+    """Return the shares of time outside restarts, in detection, and in restarts with the `idle` time before them [-].
 
     Restarts come at `rate`, and `failures` [1/s] start one over: it takes ``(exp(f u) - 1) / f``, and a detection for
     each of ``exp(f u)`` failures.
@@ -199,7 +207,7 @@ def _around_restarts(rate: float, failures: float, pause: float, downtime: float
     if rate == 0:
         return 1.0, 0.0, 0.0
     tries = math.exp(min(failures * pause, 700.0))
-    known, again = rate * tries * downtime, rate * (tries - 1.0) / failures
+    known, again = rate * tries * downtime, rate * ((tries - 1.0) / failures + idle)
     cycle = 1.0 + known + again
     return 1.0 / cycle, known / cycle, again / cycle
 

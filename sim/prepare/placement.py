@@ -545,8 +545,7 @@ def seats(
         store = "a store of checkpoints" if checkpoint.by_replica else f"recovery '{recovery.use}'"
         raise PathError(("jobs", index), f"{store} works by replica: give the job parallelism with its data width")
     if recovery.reroutes and spec.lacks:
-        key = "redundancy" if isinstance(recovery, Redundant) else "reroute"
-        raise PathError(("recovery", key), f"needs the step-time model, and job '{spec.name}' lacks {spec.lacks}")
+        raise PathError(("recovery", "reroute"), f"needs the step-time model, and job '{spec.name}' lacks {spec.lacks}")
     layout = layout_of(spec.parallelism, gpus_per_node)
     groups = layout.failure_groups
     if isinstance(recovery, Narrow) and recovery.tensor != spec.parallelism.tensor:

@@ -33,7 +33,8 @@ class Redundant(Leaving):
     templates   all that is left, in other pipelines   1 - k / N                       a stage in all replicas
     ==========  =====================================  ==============================  ==========================
 
-    with :math:`h = m + p - 1`, of m microbatches and p stages.
+    with :math:`h = m + p - 1`, of m microbatches and p stages; without the step-time model no bubble is counted, and
+    peers go on at 1 - k' / R.
 
     References
     ----------
@@ -62,11 +63,6 @@ class Redundant(Leaving):
         if self.redundancy != "next-stage" and self.slowdown != 1:
             raise RuleError(("slowdown",), f"is for redundancy: next-stage; this one is {self.redundancy}")
         return self
-
-    @property
-    def reroutes(self) -> bool:
-        """Whether the others do the work of lost stages in bubbles, which takes the model of steps."""
-        return self.redundancy == "peers"
 
     def lacks(self, replicas: int, stages: int) -> str:
         """Return what a job of so many replicas and stages lacks for the redundancy; nothing if it can be."""
@@ -139,9 +135,10 @@ class Redundant(Leaving):
 
     def _rerouted(self, lost: int, replicas: int, work: Workload | None) -> float:
         """Return the pace with so many of a stage away [-]; replicas that share nodes leave together."""
+        if work is None:
+            return 1 - lost / replicas
         from sim.steps import rerouted_pace
 
-        assert work is not None, "only of a job with a plan"
         return rerouted_pace(work.microbatches, work.pipeline, work.data, lost * (work.data // replicas))
 
     @property
