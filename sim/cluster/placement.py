@@ -138,12 +138,12 @@ class Layout:
         """Number of sets of replicas of which each can leave alone [-]."""
         return int(self.group_of_host.max()) + 1
 
-
     @cached_property
     def stage_of_host(self) -> NDArray[np.int64]:
         """The first pipeline stage that each host holds ranks of, (hosts,) [-]."""
         ranks = np.arange(self.parallelism.gpus, dtype=np.int64)
-        return self.coordinates(ranks)["pipeline"].reshape(-1, self.gpus_per_node).min(axis=1)
+        found: NDArray[np.int64] = self.coordinates(ranks)["pipeline"].reshape(-1, self.gpus_per_node).min(axis=1)
+        return found
 
 
 def positions(layout: Layout, *, by_stage: bool = False) -> NDArray[np.int64]:

@@ -560,8 +560,10 @@ def seats(
     if isinstance(recovery, Redundant):
         counts = np.unique(np.stack((layout.group_of_host, layout.stage_of_host)), axis=1, return_counts=True)[1]
         stages, order = len(counts) // groups, positions(layout, by_stage=True)
-        lacking = "" if (counts == counts[0]).all() else "stages on as many nodes each; nearest: order with pipeline last"
-        if lacking := lacking or recovery.lacks(groups, stages):
+        lacking = recovery.lacks(groups, stages)
+        if (counts != counts[0]).any():
+            lacking = "stages on as many nodes each; nearest: an order with pipeline last"
+        if lacking:
             raise PathError(("recovery", "redundancy"), f"{recovery.redundancy} needs {lacking} (job '{spec.name}')")
     is_plain = bool((order == np.arange(layout.hosts)).all())
     return groups, stages, () if is_plain else tuple(order.tolist())

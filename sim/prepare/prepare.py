@@ -18,6 +18,7 @@ from sim.engine.prepared import Prepared, PreparedJob, Reserve
 from sim.failures.source import OF_ONE_NODE, Domains, slots_per_node
 from sim.policies.checkpoint import Pause
 from sim.policies.recovery import Ladder as LadderOfRungs
+from sim.policies.recovery import Redundant
 from sim.prepare.cost import upkeep_of
 from sim.prepare.failures import build_sources, expected_events, failure_warnings, prior, repair_of
 from sim.prepare.placement import Site, layout_warnings, seats, surplus_nodes, whole_units
@@ -183,6 +184,7 @@ def _examined(scenario: Scenario) -> Prepared:
         partitions=fleet.partitions,
         warnings=(
             *_preset_warnings(scenario),
+            *_redundancy_warnings(scenario, jobs),
             *failure_warnings(scenario, sources),
             *(line for each in placed for line in layout_warnings(site, each.index, each.spec)),
             *(line for each, job in zip(placed, jobs, strict=True) for line in step_warnings(each, job, slow)),
@@ -334,6 +336,19 @@ def _target(spec: JobSpec, step_time: float) -> float:
     assert spec.work.tokens is not None
     assert spec.batch is not None
     return spec.work.tokens / spec.batch.tokens * step_time
+
+
+def _redundancy_warnings(scenario: Scenario, jobs: tuple[PreparedJob, ...]) -> tuple[str, ...]:
+    """Return what is not known of peers that do the work of a lost stage."""
+    recovery = scenario.recovery
+    if not isinstance(recovery, Redundant) or recovery.redundancy != "peers":
+        return ()
+    rule = "is without the step-time model, so that no bubble takes work of peers that are lost"
+    return tuple(
+        f"job '{job.name}' {rule}; it lacks {spec.lacks}"
+        for job, spec in zip(jobs, scenario.jobs, strict=True)
+        if job.plan is None
+    )
 
 
 def _preset_warnings(scenario: Scenario) -> tuple[str, ...]:

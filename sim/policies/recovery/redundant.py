@@ -46,9 +46,9 @@ class Redundant(Leaving):
 
     use: Literal["redundant"] = "redundant"
     redundancy: Literal["pairs", "next-stage", "peers", "templates"] = Field(
-        description="Who does the work of a stage that lost a node. pairs: its replica, as everything is done twice, by "
-        "replicas half of the job apart; next-stage: the stage before it, which holds a copy; peers: the same stage of "
-        "other replicas, in bubbles of the pipeline first; templates: all that is left, in pipelines of fewer nodes."
+        description="Who does the work of a stage that lost a node. pairs: its copy, as replicas half of the job apart "
+        "do the same; next-stage: the stage before it, which computes for it too; peers: the same stage of other "
+        "replicas, in bubbles of the pipeline first; templates: all that is left, in pipelines of fewer nodes."
     )
     overhead: Fraction = Field("0 %", lt=1, description="Share of the pace that redundancy takes when nothing fails.")  # type: ignore[assignment]
     slowdown: float = Field(
