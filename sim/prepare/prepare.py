@@ -35,7 +35,7 @@ from sim.scenario.fields import PathError, RuleError
 from sim.scenario.model import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sim.engine.prepared import ServicePlan
     from sim.failures import Source
@@ -185,6 +185,7 @@ def _examined(scenario: Scenario) -> Prepared:
         warnings=(
             *_preset_warnings(scenario),
             *_redundancy_warnings(scenario, jobs),
+            *_copy_warnings(scenario),
             *failure_warnings(scenario, sources),
             *(line for each in placed for line in layout_warnings(site, each.index, each.spec)),
             *(line for each, job in zip(placed, jobs, strict=True) for line in step_warnings(each, job, slow)),
@@ -349,6 +350,21 @@ def _redundancy_warnings(scenario: Scenario, jobs: tuple[PreparedJob, ...]) -> t
         for job, spec in zip(jobs, scenario.jobs, strict=True)
         if job.plan is None
     )
+
+
+def _copy_warnings(scenario: Scenario) -> Iterator[str]:
+    """Yield which jobs hold a part of their state but once, although a recovery takes it from others."""
+    has_peer = any(tier.store == "peer" for tier in scenario.checkpoint.tiers)
+    if not has_peer and not isinstance(scenario.recovery, Redundant):
+        return
+    for spec in scenario.jobs:
+        ranks = spec.execution.shard_ranks
+        if spec.model is None or spec.execution.sharding == "none" or ranks is not None or spec.parallelism is None:
+            continue
+        yield (
+            f"job '{spec.name}' divides its state among all replicas (execution.sharding: {spec.execution.sharding}), "
+            "so that no other one holds what a node loses; a copy is taken to be there all the same"
+        )
 
 
 def _preset_warnings(scenario: Scenario) -> tuple[str, ...]:
