@@ -84,6 +84,8 @@ pictures: .venv/.stamp ## draw the pictures of README and of the documentation a
 	$(BIN)/ettrick plot build/pictures/llama3 where-the-time-goes --out docs/howto/images/where-the-time-goes.svg
 	$(BIN)/ettrick sweep recovery-at-scale --out build/pictures/recovery --quiet > /dev/null
 	$(BIN)/ettrick plot build/pictures/recovery the-answer --out docs/howto/images/recovery-at-scale.svg
+	$(BIN)/ettrick sweep redundancy-or-restart --out build/pictures/redundancy --quiet > /dev/null
+	$(BIN)/ettrick plot build/pictures/redundancy the-answer --out docs/howto/images/redundancy-or-restart.svg
 	$(BIN)/python docs/pictures/recovery.py docs/explanation/images
 	$(BIN)/python docs/pictures/mathematics.py docs/explanation/images
 	$(BIN)/python docs/pictures/queues.py docs/explanation/images/queues.svg

@@ -14,7 +14,7 @@ import logging
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -610,8 +610,13 @@ def suggest(word: str, choices: Iterable[str], most: int = 12) -> str:
         return ""
     near = nearest(word, names)
     offer = f"; did you mean '{near}'?" if near else ""
+    return f"{offer} (choose from {listed(names, most)})"
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Return names in a row, up to `most` of them, and how many more there are."""
     more = f", ... {len(names) - most} more" if len(names) > most else ""
-    return f"{offer} (choose from {', '.join(names[:most])}{more})"
+    return f"{', '.join(names[:most])}{more}"
 
 
 class _Reader:

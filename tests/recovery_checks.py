@@ -86,7 +86,9 @@ def _cluster_that_fails_often(parameters: dict[str, Any]) -> dict[str, Any]:
 def _buckets_of_start(case: sim.Prepared) -> set[str]:
     """Return the buckets that a start of a job fills."""
     view = JobView("job", 0.0, 8, 0, 4, 4, live=False, attempt=0, mark=lambda purpose: 0.5, gpus=8)
-    return {step.bucket.name.lower() for step in case.recovery.start(view) if isinstance(step, Stall)}
+    start = case.recovery.start(view)
+    slow = {"degraded"} if isinstance(start[-1], Run) and start[-1].fraction < 1 else set()
+    return slow | {step.bucket.name.lower() for step in start if isinstance(step, Stall)}
 
 
 def check_plans(strategy: Any, jobs: int = 60, failures: int = 12) -> None:

@@ -12,7 +12,7 @@ from sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
 from sim.formulas.nodes import domain_law, expected_pace, gives_up, missing_nodes_pmf, starvation
 from sim.formulas.queues import base_stock
 from sim.policies.contracts import OF_ONE_RANK, Pace
-from sim.policies.recovery import Ladder
+from sim.policies.recovery import Ladder, Redundant
 from sim.policies.recovery.base import QUEUE, Hit
 from sim.prepare.failures import prior
 from sim.steps import Impairment, rerouted_pace
@@ -54,15 +54,21 @@ def _elastic(
     wait
         Mean time until there is a node for one that failed [s].
     """
-    periodic, times = job.checkpoint, recovery.absence_for(job.gpus, job.nodes, job.replicas)
+    periodic, times = job.checkpoint, recovery.absence_for(job.gpus, job.nodes, job.parts)
     assert times is not None, "of a recovery that has absences"
     mtti = job.mtti / leaving if leaving > 0 else math.inf
     away = taking * times.away + (1 - taking) * times.in_place
+    absent = 1 - share_in_place(1 / (mtti * job.parts), away + wait, job.detection_mean)
+    redundant = recovery if isinstance(recovery, Redundant) else None
+    pace, breach, fewest = 1.0, None, times.fewest
+    if redundant is not None:
+        breach, needed = redundant.breach(absent, job.replicas, job.stages)
+        pace, fewest = 1 - redundant.overhead, job.parts - needed
     found = elastic_shares(
-        periodic.stepping(Pace(1.0, job.step_time)),
+        periodic.stepping(Pace(pace, job.step_time / pace)),
         periodic.stall,
         mtti,
-        job.replicas,
+        job.parts,
         stall=times.stall,
         absence=away,
         wait=wait,
@@ -70,14 +76,20 @@ def _elastic(
         restart=times.restart + periodic.load,
         downtime=job.detection_mean,
         drain=periodic.drain,
-        step=job.step_time,
-        fewest=times.fewest,
+        step=job.step_time / pace,
+        fewest=fewest,
         others=job.mtti / (1 - leaving) if leaving < 1 else math.inf,
+        breach=breach,
     )
-    if (job.keeps_batch or recovery.reroutes) and job.plan is not None:
-        rate = 1 / (mtti * job.replicas)
-        absent = 1 - share_in_place(rate, away + wait, job.detection_mean)
+    kept = 1.0
+    if redundant is not None:
+        # What the whole job does, over the stages that are there: while it steps, and not in the stall of an absence.
+        work = job.plan.work if job.plan is not None else None
+        meanwhile = 1 - share_in_place(1 / (mtti * job.parts), max(away + wait - times.stall, 0.0))
+        kept = pace * redundant.mean_pace(meanwhile, job.replicas, job.stages, work) / (1 - meanwhile)
+    elif (job.keeps_batch or recovery.reroutes) and job.plan is not None:
         kept = _kept(job, absent, times.fewest, reroutes=recovery.reroutes)
+    if kept != 1:
         found["degraded"] = (1 - kept) * found["productive"]
         found["productive"] *= kept
     return found

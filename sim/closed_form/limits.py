@@ -128,7 +128,7 @@ def _of_repairs(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | No
     recovery, one = prepared.recovery, prepared.jobs[0]
     repaired = [source for source in prepared.sources if takes_nodes(source)]
     if recovery.elastic:
-        absence = recovery.absence_for(one.gpus, one.nodes, one.replicas)
+        absence = recovery.absence_for(one.gpus, one.nodes, one.parts)
         if absence is not None and not absence.is_fixed:
             yield "stalls and absences are as long as their means"
         if any(source.repair is None or source.recorded is not None for source in repaired):

@@ -471,7 +471,7 @@ def _at_full_clocks(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJ
     if renewal.applies:
         return narrow_form(prepared, renewal.shares) if prepared.recovery.narrows_on else renewal.shares
     one = prepared.jobs[0]
-    absence = prepared.recovery.absence_for(one.gpus, one.nodes, one.replicas)
+    absence = prepared.recovery.absence_for(one.gpus, one.nodes, one.parts)
     return None if absence is None else elastic_form(prepared)
 
 

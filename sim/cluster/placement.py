@@ -138,11 +138,19 @@ class Layout:
         """Number of sets of replicas of which each can leave alone [-]."""
         return int(self.group_of_host.max()) + 1
 
+    @cached_property
+    def stage_of_host(self) -> NDArray[np.int64]:
+        """The first pipeline stage that each host holds ranks of, (hosts,) [-]."""
+        ranks = np.arange(self.parallelism.gpus, dtype=np.int64)
+        found: NDArray[np.int64] = self.coordinates(ranks)["pipeline"].reshape(-1, self.gpus_per_node).min(axis=1)
+        return found
 
-def positions(layout: Layout) -> NDArray[np.int64]:
-    """Return the position of each host in its job, (hosts,), where failure groups stand one after another [-]."""
+
+def positions(layout: Layout, *, by_stage: bool = False) -> NDArray[np.int64]:
+    """Return the position of each host in its job, (hosts,): failure groups one after another, or their stages [-]."""
     found = np.empty(layout.hosts, dtype=np.int64)
-    found[np.argsort(layout.group_of_host, kind="stable")] = np.arange(layout.hosts)
+    keys = (layout.stage_of_host, layout.group_of_host) if by_stage else (layout.group_of_host,)
+    found[np.lexsort(keys)] = np.arange(layout.hosts)
     return found
 
 

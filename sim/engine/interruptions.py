@@ -128,8 +128,11 @@ class Interruptions:
             positions = (*group.missing, *group.replaced, *group.ended)
         if group.missing:
             job.lost.update(group.missing)
-        replicas_lost = len({position // width for position in positions}) if job.replicas > 1 else int(bool(positions))
+        parts = {position // width for position in positions}
+        replicas_lost = len(parts) if job.replicas > 1 else int(bool(positions))
         view = FailureView(source.name, source.planned, lost, replicas_lost, failure.mark, source.fault)
+        if job.redundant is not None:
+            view = view._replace(lost=tuple(sorted(parts)))
         cluster = self.cluster
         plan: Plan
         if source.away is not None:
@@ -275,4 +278,5 @@ class Interruptions:
             (job.spec.seats[0] if job.spec.seats else 0) in job.lost,
             narrowed,
             job.starts,
+            *((job.spec.stages, job.gone) if job.redundant is not None else ()),
         )

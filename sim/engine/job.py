@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sim.engine.prepared import Network, PreparedJob
     from sim.engine.silent import SilentFault
     from sim.policies.contracts import CheckpointStrategy, Exposure, Memory, Progress
+    from sim.policies.recovery import Redundant
 
 
 class Footprint:
@@ -201,10 +202,13 @@ class Job:
     account: Account
     reroutes: bool
     """Whether other replicas do the work of those that are away, stage by stage."""
+    redundant: Redundant | None
+    """The recovery, if stages leave alone and what is redundant does their work."""
     network: InitVar[Network | None]
     name: str = field(init=False)
     gpus: int = field(init=False)
     replicas: int = field(init=False)
+    """Sets of replicas that can leave alone, or stages of them."""
     nodes_needed: int = field(init=False)
     nodes_per_replica: int = field(init=False)
     target: float = field(init=False)
@@ -288,15 +292,15 @@ class Job:
     def __post_init__(self, network: Network | None) -> None:
         spec = self.spec
         self.name, self.gpus, self.nodes_needed, self.target = spec.name, spec.gpus, spec.nodes, spec.target
-        self.replicas = self.paced_replicas = spec.replicas
-        self.nodes_per_replica = spec.nodes // spec.replicas
+        self.replicas = self.paced_replicas = spec.parts
+        self.nodes_per_replica = spec.nodes // spec.parts
         self.stops_at = spec.target
         plan, communication = spec.plan, spec.communication
         self.waits = plan is not None and plan.uses_network if communication is None else communication > 0
         self.rank_of = sorted(range(len(spec.seats)), key=spec.seats.__getitem__)
         self.footprint = Footprint(network) if network is not None else None
         self.nodes = [-1] * spec.nodes
-        self.main = Group(self, spec.replicas, self.arrival, missing=list(range(spec.nodes - 1, -1, -1)))
+        self.main = Group(self, spec.parts, self.arrival, missing=list(range(spec.nodes - 1, -1, -1)))
         self.checkpoint = spec.checkpoint
         self.state = self.unsaved = spec.checkpoint.begin
         self.restoration = Restoration(self.state, 0.0)
@@ -307,8 +311,12 @@ class Job:
         spec = self.spec
         share = self.main.replicas / self.replicas
         self.evenness = 1.0
-        keeps = spec.keeps_batch or self.reroutes
-        if keeps and spec.plan is not None and share < 1:
+        redundant = self.redundant
+        keeps = spec.keeps_batch or self.reroutes or redundant is not None
+        if redundant is not None:
+            work = spec.plan.work if spec.plan is not None else None
+            self.evenness = redundant.pace(self.gone, spec.replicas, spec.stages, work) / share
+        elif keeps and spec.plan is not None and share < 1:
             work = spec.plan.work
             missing = (self.replicas - self.main.replicas) * (work.data // self.replicas)
             if self.reroutes:
@@ -342,6 +350,18 @@ class Job:
         if pace is None:
             pace = self.known_paces[state] = self.spec.plan.pace(state)
         return pace
+
+    @property
+    def gone(self) -> tuple[int, ...]:
+        """Numbers of the replicas, or stages, that are away."""
+        return tuple(group.first // self.nodes_per_replica for group in self.away)
+
+    def suffices(self, step: Acquire) -> bool:
+        """Return whether enough replicas are whole for a step that waits for some."""
+        if step.unit == "replica":
+            return self.main.replicas >= step.wanted
+        assert self.redundant is not None, "the others wait for replicas or nodes"
+        return self.redundant.stands(self.gone, self.spec.replicas, self.spec.stages)
 
     @property
     def at_risk(self) -> float:

@@ -17,6 +17,7 @@ from sim.engine.progress import Paces, Restores, Steps
 from sim.engine.stores import Stores
 from sim.policies.checkpoint import Ladder
 from sim.policies.contracts import Acquire, Background, Bucket, Evict, QueuedJob, Requeue, Restore, Run, Save, Stall
+from sim.policies.recovery import Redundant
 from sim.policies.recovery.base import check_plan
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 _TIMED = (Stall, Restore, Save)
 
 _AFTER_JOINING = (Stall, Restore, Run, Background)
+
+_ROUNDING = 1e-9
+
+"""Share of a GPU-time that is nothing but rounding [-]."""
 
 
 class Jobs:
@@ -68,9 +73,13 @@ class Jobs:
         self.gpus_per_node = cluster.gpus_per_node
         causes = len(prepared.sources) + 1
         reroutes = prepared.recovery.reroutes
+        redundant = prepared.recovery if isinstance(prepared.recovery, Redundant) else None
+        # Of each second of work so much goes into what is done for redundancy.
+        extra = redundant.overhead / (1 - redundant.overhead) if redundant is not None else 0.0
+        accounts = (Account(causes, job.gpus, job.gpus * extra) for job in prepared.jobs)
         self.all = [
-            Job(index, job, prepared.warmup + job.arrival, Account(causes, job.gpus), reroutes, prepared.network)
-            for index, job in enumerate(prepared.jobs)
+            Job(index, job, prepared.warmup + job.arrival, account, reroutes, redundant, prepared.network)
+            for index, (job, account) in enumerate(zip(prepared.jobs, accounts, strict=True))
         ]
         self.reaching_back = {job.index for job in self.all if self._reaches_back(job)}
         """Jobs that may go back beyond their newest copy outside the nodes."""
@@ -149,6 +158,10 @@ class Jobs:
         job.state, stepped, paused = job.checkpoint.advance(job.state, pace, seconds)
         pace_of_nodes = job.fraction * job.speed * job.evenness
         degraded = stepped * (1.0 - pace_of_nodes) * share if pace_of_nodes != 1.0 else 0.0
+        if job.account.overhead:
+            degraded -= stepped * pace.rate * job.account.overhead
+            if abs(degraded) < _ROUNDING * stepped * share:
+                degraded = 0.0
         cause = job.slow_cause if job.speed < 1.0 else group.cause
         at_risk = job.work if job.index in self.reaching_back else job.at_risk if job.taints else job.state.at_risk
         stalled = seconds - stepped - paused
@@ -392,7 +405,8 @@ class Jobs:
     def _begin_run(self, group: Group, step: Run) -> None:
         """Close the incident; from now on the group steps."""
         job = group.job
-        if step.fraction != job.fraction or group.replicas != job.paced_replicas or self.failures.may_slow(job):
+        is_other = step.fraction != job.fraction or group.replicas != job.paced_replicas or job.spec.stages > 1
+        if is_other or self.failures.may_slow(job):
             self.paces.set(job, step.fraction)
         self.failures.silent.taint(job)
         job.live = True
@@ -456,7 +470,7 @@ class Replicas:
             main.running = False
             main.cause = cause
             self.jobs.follow(main, group.then or (Run(),), now)
-        elif main.waiting is not None and main.waiting.unit == "replica" and main.replicas >= main.waiting.wanted:
+        elif main.waiting is not None and main.waiting.unit != "node" and job.suffices(main.waiting):
             main.waiting = None
             main.epoch += 1
             self.jobs.proceed(main, now)
@@ -519,7 +533,7 @@ class Replacements:
             group.waiting = step._replace(wanted=may_miss)
             self.waiting.append(group)
         else:
-            if group.replicas >= step.wanted:
+            if group.job.suffices(step):
                 return False
             group.waiting = step
         self.jobs.wait(group, [(Bucket.STARVED, math.inf)], now, exposed=step.exposed)

@@ -40,11 +40,13 @@ class Account:
     rollback takes it out of the window in which it was earned.
     """
 
-    __slots__ = ("absent", "causes", "gpus", "risk", "table", "tables")
+    __slots__ = ("absent", "causes", "gpus", "overhead", "risk", "table", "tables")
 
-    def __init__(self, causes: int, gpus: float) -> None:
+    def __init__(self, causes: int, gpus: float, overhead: float = 0.0) -> None:
         self.causes = causes
         self.gpus = gpus
+        self.overhead = overhead
+        """GPU-time that redundancy takes of each second of work, without any failure [GPU s/s]."""
         self.risk: list[RiskPiece] = []
         self.absent = [0.0] * BUCKETS
         """GPU-seconds that were charged but belong to nodes that the job did not hold, by bucket [GPU s]."""
@@ -65,7 +67,7 @@ class Account:
         work
             Healthy seconds of work done [s].
         degraded
-            GPU time lost to a pace below the healthy one [GPU s].
+            GPU time lost to a pace below the healthy one [GPU s]; what redundancy takes is beside it.
         stalled
             GPU time in the stalls of saves [GPU s].
         cause
@@ -78,6 +80,8 @@ class Account:
         table[2][0] += stalled
         if degraded:
             table[1][cause] += degraded
+        if self.overhead:
+            table[1][0] += work * self.overhead
         risk = self.risk
         if risk:
             last = risk[-1]
@@ -120,6 +124,9 @@ class Account:
             table[0][0] -= lost * self.gpus
             table[1][piece.cause] -= degraded
             table[3][cause] += lost * self.gpus + degraded
+            if self.overhead:
+                table[1][0] -= lost * self.overhead
+                table[3][cause] += lost * self.overhead
             if part < 1.0:
                 piece.work -= lost
                 piece.degraded -= degraded

@@ -162,6 +162,8 @@ class PreparedJob:
         Position of each host, in the order of ranks; empty where they follow the ranks.
     nodes_per_domain
         Nodes of a tensor group, at least one.
+    stages
+        Parts of a set of replicas of which each leaves alone [-]: one, or its stages.
     communication
         Share of a healthy step that waits for communication between nodes [-], where the scenario states it.
     plan
@@ -192,6 +194,7 @@ class PreparedJob:
     tokens: int
     seats: tuple[int, ...] = ()
     nodes_per_domain: int = 1
+    stages: int = 1
     communication: float | None = None
     plan: StepPlan | None = None
     is_measured: bool = False
@@ -201,6 +204,11 @@ class PreparedJob:
     qos: int = 0
     tenant: int = 0
     partition: int = 0
+
+    @property
+    def parts(self) -> int:
+        """How many parts can leave alone [-]."""
+        return self.replicas * self.stages
 
     @property
     def tokens_per_second(self) -> float:

@@ -67,6 +67,7 @@ def elastic_shares(
     step: float = 0.0,
     fewest: int = 1,
     others: float = math.inf,
+    breach: float | None = None,
 ) -> dict[str, float]:
     r"""Return where the time of an elastic job goes [-].
 
@@ -103,6 +104,8 @@ def elastic_shares(
         Fewest groups that may go on [-].
     others
         Mean time between the failures that send no group away, N [s]; may be infinite.
+    breach
+        Probability that a failure leaves groups that may not go on [-]; without it, that of fewer than `fewest`.
 
     Returns
     -------
@@ -113,7 +116,7 @@ def elastic_shares(
     ------
     ValueError
         If a time is negative or not finite, `interval`, `mtti` or `others` is not positive, `drain` exceeds `interval`,
-        or `fewest` is not from 1 to `groups`.
+        `fewest` is not from 1 to `groups`, or `breach` no probability.
 
     References
     ----------
@@ -130,7 +133,11 @@ def elastic_shares(
     if not 1 <= fewest <= groups:
         raise ValueError(f"fewest is a number of groups, from 1 to {groups}, not {fewest}")
     away = absence + wait
-    breach = _breach(groups, fewest, gamma, away, downtime)
+    is_counted = breach is None
+    if breach is None:
+        breach = _breach(groups, fewest, gamma, away, downtime)
+    elif not 0 <= breach <= 1:
+        raise ValueError(f"breach is a probability, from 0 to 1, not {breach}")
     # Those failures after which too few are left are restarts of all, and no longer absences of one.
     leaving = gamma * (1.0 - breach)
     place = share_in_place(leaving, away, downtime)
@@ -140,8 +147,13 @@ def elastic_shares(
     # The first of those away is back when the others have waited for a part of an absence.
     idle = breaches / restarts * away / (groups - fewest + 1) if restarts > 0 else 0.0
     pause = restart + idle
-    up, known, again = _around_restarts(restarts, rate + groups * gamma, pause, downtime)
-    empty = (again * idle / pause if pause > 0 else 0.0) * (fewest - 1) / groups
+    if is_counted:
+        up, known, again = _around_restarts(restarts, rate + groups * gamma, pause, downtime)
+        empty = (again * idle / pause if pause > 0 else 0.0) * (fewest - 1) / groups
+    else:
+        # Others that leave do not start the wait over: it is for those that are one too many.
+        up, known, again = _around_restarts(restarts, rate + groups * gamma, restart, downtime, idle)
+        empty = up * restarts * idle * (fewest - 1) / groups
     # Work is at risk while the groups stand still too, so that restarts come sooner in the time in which they step.
     apart = float(stepping) / float(restarts) if restarts > 0 else math.inf
     # Where no replica ever steps, it does not matter how that time would be spent.
@@ -184,8 +196,10 @@ def _while_in_place(
     return stepping, detection, 1.0 - (cuts / math.expm1(cuts) if 0 < cuts < 700 else float(cuts == 0))
 
 
-def _around_restarts(rate: float, failures: float, pause: float, downtime: float) -> tuple[float, float, float]:
-    """Return the shares of time outside restarts, in detection, and in restarts [-].
+def _around_restarts(
+    rate: float, failures: float, pause: float, downtime: float, idle: float = 0.0
+) -> tuple[float, float, float]:
+    """Return the shares of time outside restarts, in detection, and in restarts with the `idle` time before them [-].
 
     Restarts come at `rate`, and `failures` [1/s] start one over: it takes ``(exp(f u) - 1) / f``, and a detection for
     each of ``exp(f u)`` failures.
@@ -193,9 +207,39 @@ def _around_restarts(rate: float, failures: float, pause: float, downtime: float
     if rate == 0:
         return 1.0, 0.0, 0.0
     tries = math.exp(min(failures * pause, 700.0))
-    known, again = rate * tries * downtime, rate * (tries - 1.0) / failures
+    known, again = rate * tries * downtime, rate * ((tries - 1.0) / failures + idle)
     cycle = 1.0 + known + again
     return 1.0 / cycle, known / cycle, again / cycle
+
+
+def replicated_mtti(pairs: int, mtbf: float) -> float:
+    r"""Return the mean time to interrupt of a job whose nodes are there twice and are never replaced [s].
+
+    .. math:: \text{MTTI} = \int_0^\infty \left(2 e^{-t/\mu} - e^{-2t/\mu}\right)^n dt
+        = \frac{\mu}{2n} \left(1 + 4^n \Big/ \binom{2n}{n}\right)
+
+    It is interrupted when both of some pair are lost; lives are exponential. About :math:`\mu \sqrt{\pi / 4n}`.
+
+    Parameters
+    ----------
+    pairs
+        Pairs of nodes, n [-].
+    mtbf
+        Mean time between failures of a node, mu [s].
+
+    Raises
+    ------
+    ValueError
+        If `pairs` is below 1 or `mtbf` not positive.
+
+    References
+    ----------
+    H. Casanova, Y. Robert, F. Vivien, D. Zaidouni, "Combining process replication and checkpointing for resilience on
+    exascale systems", INRIA RR-7951, 2012, which corrects the birthday argument of K. Ferreira et al., SC 2011; in this
+    form A. Benoit et al., "Replication is more efficient than you think", SC 2019.
+    """
+    n, mean = float(whole("pairs", pairs, 1)), float(positive("mtbf", mtbf))
+    return mean / (2 * n) * (1 + math.sqrt(math.pi) * math.exp(math.lgamma(n + 1) - math.lgamma(n + 0.5)))
 
 
 def mean_wait(needed: int, extra: int, life: float, repair: float, idle: int = 0) -> float:

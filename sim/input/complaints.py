@@ -210,7 +210,7 @@ def _about(field: FieldInfo | None) -> str:
     if len(names) > 1 and "fixed" in names:
         words += "; a time such as 30 min, or a law"
     elif len(names) > 1:
-        words += f"; choose 'use' from {', '.join(names)}"
+        words += f"; choose 'use' from {yamlfile.listed(names)}"
     elif examples:
         words += f"; for example {examples[0][0]}"
     return f" ({words})" if words else ""

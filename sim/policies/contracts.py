@@ -254,6 +254,8 @@ class Stall(NamedTuple):
 class Acquire(NamedTuple):
     """Take healthy nodes for those that are missing, or (unit ``replica``) wait until `wanted` replicas are whole.
 
+    With the unit ``copies`` a group waits until those that are whole can do the work of all that are away.
+
     ``wanted`` of 0 means all that are missing. Nodes of a pool with a delay are there when it is over. After `timeout`
     seconds [s] without success the plan goes on with `otherwise`; without an `otherwise` it waits. With `fill`, the
     hot spares are filled up from the idle nodes, and from the cold ones too if one of those was needed. While the group
@@ -261,7 +263,7 @@ class Acquire(NamedTuple):
     """
 
     wanted: int = 0
-    unit: Literal["node", "replica"] = "node"
+    unit: Literal["node", "replica", "copies"] = "node"
     timeout: float = math.inf
     otherwise: Plan = ()
     pools: tuple[PoolName, ...] = ANY_POOL
@@ -382,6 +384,8 @@ class FailureView(NamedTuple):
     """``mark(purpose)`` is a uniform number in (0, 1) that belongs to this failure and purpose."""
     fault: str = "process"
     """Class of the fault, one of :data:`FAULTS`."""
+    lost: tuple[int, ...] = ()
+    """Which stages it took, numbered replica by replica; of strategies by which stages leave alone."""
 
 
 class JobView(NamedTuple):
@@ -408,6 +412,10 @@ class JobView(NamedTuple):
     """Domains that step on with fewer GPUs, and how many each has lost; of strategies that keep them."""
     starts: int = 0
     """How often the job has been given its nodes."""
+    stages: int = 1
+    """Stages of a replica that leave alone; then `replicas` counts stages."""
+    away: tuple[int, ...] = ()
+    """Which of them were away before the failure."""
 
 
 class ClusterView(NamedTuple):

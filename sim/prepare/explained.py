@@ -31,6 +31,7 @@ STAGES: dict[str, dict[str, _Who]] = {
     "hot-spare": {"reschedule": "swapped", "initialize": "swapped", "requeue_delay": "job"},
     "ladder": {},
     "narrow": {"stop": "swapped", "launch": "swapped", "requeue": "swapped"},
+    "redundant": {"reconfigure": "swapped", "initialize": "replica", "catch_up": "replica", "rejoin": "swapped"},
     "restart-smaller": {"stop": "job", "launch": "job", "rejoin": "swapped", "requeue": "job", "start_up": "start"},
     "shrink-rejoin": {
         "reconfigure": "swapped",
@@ -211,7 +212,7 @@ def _class(fault: str, stops: bool, sources: list[Source], prepared: Prepared, j
 def _members(who: _Who, job: PreparedJob) -> Members:
     """Return who goes through phases, of a job that has lost one node at most."""
     if who == "replica":
-        return Members(job.gpus / job.replicas, max(job.nodes // job.replicas, 1), 1)
+        return Members(job.gpus / job.parts, max(job.nodes // job.parts, 1), 1)
     return Members(job.gpus, job.nodes, {"job": 0, "swapped": 1, "start": job.nodes}[who])
 
 

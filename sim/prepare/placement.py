@@ -16,7 +16,7 @@ from sim.cluster import FABRIC_PARTS, ClusterSpec
 from sim.cluster.placement import Layout, bandwidths, cost_of_crossing, loss_of_host, positions, spans, stranded_gpus
 from sim.engine.nodes import gather, spread
 from sim.engine.prepared import Network, Units
-from sim.policies.recovery import Narrow, RestartSmaller, ShrinkRejoin
+from sim.policies.recovery import Narrow, Redundant, RestartSmaller, ShrinkRejoin
 from sim.scenario.fields import PathError, RuleError
 
 if TYPE_CHECKING:
@@ -528,8 +528,8 @@ def layout_warnings(site: Site, index: int, spec: JobSpec) -> tuple[str, ...]:
 
 def seats(
     spec: JobSpec, index: int, recovery: AnyRecovery, checkpoint: AnyCheckpoint, gpus_per_node: int
-) -> tuple[int, tuple[int, ...]]:
-    """Return how many sets of replicas can leave alone, and the position of each host in the order of ranks.
+) -> tuple[int, int, tuple[int, ...]]:
+    """Return how many sets of replicas can leave alone, their stages that can, and each host's position, by rank.
 
     Positions are empty where they follow the ranks. Replicas that share a host leave together. A job of which no one
     asks for its replicas has one.
@@ -540,7 +540,7 @@ def seats(
         If the job has no layout, or not the one that the recovery is for.
     """
     if not (recovery.elastic or recovery.narrows_on or checkpoint.by_replica):
-        return 1, ()
+        return 1, 1, ()
     if spec.parallelism is None:
         store = "a store of checkpoints" if checkpoint.by_replica else f"recovery '{recovery.use}'"
         raise PathError(("jobs", index), f"{store} works by replica: give the job parallelism with its data width")
@@ -556,6 +556,14 @@ def seats(
         if groups == spec.parallelism.data:
             has = f"{groups} replicas"
         raise PathError(("recovery", "min_replicas"), f"is {recovery.min_replicas}, but job '{spec.name}' has {has}")
-    order = positions(layout)
+    stages, order = 1, positions(layout)
+    if isinstance(recovery, Redundant):
+        counts = np.unique(np.stack((layout.group_of_host, layout.stage_of_host)), axis=1, return_counts=True)[1]
+        stages, order = len(counts) // groups, positions(layout, by_stage=True)
+        lacking = recovery.lacks(groups, stages)
+        if (counts != counts[0]).any():
+            lacking = "stages on as many nodes each; nearest: an order with pipeline last"
+        if lacking:
+            raise PathError(("recovery", "redundancy"), f"{recovery.redundancy} needs {lacking} (job '{spec.name}')")
     is_plain = bool((order == np.arange(layout.hosts)).all())
-    return groups, () if is_plain else tuple(order.tolist())
+    return groups, stages, () if is_plain else tuple(order.tolist())

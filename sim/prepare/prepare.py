@@ -19,6 +19,7 @@ from sim.failures.health import CHECK
 from sim.failures.source import CONTENTION, OF_ONE_NODE, Domains, condition, slots_per_node
 from sim.policies.checkpoint import Pause
 from sim.policies.recovery import Ladder as LadderOfRungs
+from sim.policies.recovery import Redundant
 from sim.prepare.cost import power_warnings, upkeep_of
 from sim.prepare.failures import (
     build_sources,
@@ -43,7 +44,7 @@ from sim.scenario.fields import PathError, RuleError
 from sim.scenario.model import PeriodicWork, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sim.engine.prepared import ServicePlan, Upkeep
     from sim.failures import Source
@@ -201,6 +202,8 @@ def _examined(scenario: Scenario) -> Prepared:
         partitions=fleet.partitions,
         warnings=(
             *_preset_warnings(scenario),
+            *_redundancy_warnings(scenario, jobs),
+            *_copy_warnings(scenario),
             *failure_warnings(scenario, sources),
             *(line for each in placed for line in layout_warnings(site, each.index, each.spec)),
             *(line for each, job in zip(placed, jobs, strict=True) for line in step_warnings(each, job, slow)),
@@ -329,12 +332,13 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[Source]) -> Pr
     length = scenario.warmup + scenario.horizon
     mtti, detection_mean = prior(sources, nodes / total, length, success)
     rare = mtti if scenario.health is None else prior(unforeseen(sources), nodes / total, length, success)[0]
-    replicas, order = seats(spec, placed.index, scenario.recovery, scenario.checkpoint, each)
+    replicas, stages, order = seats(spec, placed.index, scenario.recovery, scenario.checkpoint, each)
     return PreparedJob(
         name=spec.name,
         gpus=spec.gpus,
         nodes=nodes,
         replicas=replicas,
+        stages=stages,
         seats=order,
         nodes_per_domain=max(spec.parallelism.tensor // each, 1) if spec.parallelism is not None else 1,
         step_time=step.time,
@@ -391,6 +395,34 @@ def _target(spec: JobSpec, step_time: float) -> float:
     assert spec.work.tokens is not None
     assert spec.batch is not None
     return spec.work.tokens / spec.batch.tokens * step_time
+
+
+def _redundancy_warnings(scenario: Scenario, jobs: tuple[PreparedJob, ...]) -> tuple[str, ...]:
+    """Return what is not known of peers that do the work of a lost stage."""
+    recovery = scenario.recovery
+    if not isinstance(recovery, Redundant) or recovery.redundancy != "peers":
+        return ()
+    rule = "is without the step-time model, so that no bubble takes work of peers that are lost"
+    return tuple(
+        f"job '{job.name}' {rule}; it lacks {spec.lacks}"
+        for job, spec in zip(jobs, scenario.jobs, strict=True)
+        if job.plan is None
+    )
+
+
+def _copy_warnings(scenario: Scenario) -> Iterator[str]:
+    """Yield which jobs hold a part of their state but once, although a recovery takes it from others."""
+    has_peer = any(tier.store == "peer" for tier in scenario.checkpoint.tiers)
+    if not has_peer and not isinstance(scenario.recovery, Redundant):
+        return
+    for spec in scenario.jobs:
+        ranks = spec.execution.shard_ranks
+        if spec.model is None or spec.execution.sharding == "none" or ranks is not None or spec.parallelism is None:
+            continue
+        yield (
+            f"job '{spec.name}' divides its state among all replicas (execution.sharding: {spec.execution.sharding}), "
+            "so that no other one holds what a node loses; a copy is taken to be there all the same"
+        )
 
 
 def _preset_warnings(scenario: Scenario) -> tuple[str, ...]:

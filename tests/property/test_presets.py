@@ -33,7 +33,7 @@ CASES, REPLICATIONS = 8, budget(25)
 
 """Scenarios of a preset, and random traces of each."""
 
-NODES, REPLICAS, WIDTH = 14, 3, 3
+NODES, REPLICAS, WIDTH = 14, 4, 2
 
 FAILURES: list[dict[str, Any]] = [
     {"use": "component", "name": "node", "part": "node", "rate": "0.6 per node-h"},

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sim import catalog
+import pytest
+
+import sim
+from sim import Bucket, catalog
 from tests.cases import cases
 from tests.stories import FIXED, Story, of_preset, worded
 
@@ -327,6 +330,99 @@ def test_multi_tier_pathways_elastic() -> None:
     story.wait("initialize", next_step).step(story.work + 10, stalls=0.0)
     overrides = {"detection.observers.0.period": "1 us"}
     worded(story, case("multi-tier-pathways-elastic", story, 4, REPLICAS, repair, overrides=overrides))
+
+
+def _start(gpus: int, machine: float) -> tuple[float, ...]:
+    """Return how a job with redundant stages, or one of these alone, gets ready with a new machine [s]."""
+    return (machine, IMPORTS, DEVICES, collectives(gpus), FIRST_STEP)
+
+
+def _redundant(name: str, story: Story, gpus: int = 4, **layout: int) -> sim.Result:
+    """Compare the story of a preset on as many nodes and two others; without a time of steps none is in flight."""
+    job = {"gpus": gpus, "parallelism": layout}
+    return worded(story, case(name, story, gpus + 2, job, repair=2000.0))
+
+
+def test_bamboo_redundant_stages() -> None:
+    """The stage before takes over, at 1.5 times the time of a step; two neighbours lost wait for one, and restart."""
+    whole, slow = 0.86, 0.86 / 1.5
+    alone = sum(_start(1, 45.0))
+    story = Story({500: SAVE}, replicas=4).wait("initialize", *_start(4, 0.0)).step(690 * whole, whole, SAVE)
+    story.fail(HOST, 1).wait("detection", 60.0).leaves(1, ("initialize", alone), ("restore", 10.0))
+    story.step(story.work + (alone + 10) * slow, slow / 0.75, 0.0).joins().wait("initialize", 20.0)
+    story.step(story.work + 100 * whole, whole, 0.0)
+    story.fail(HOST, 2).wait("detection", 60.0).leaves(2, ("initialize", alone), ("restore", 10.0))
+    back = story.now + alone + 10
+    story.step(story.work + 30 * slow, slow / 0.75, 0.0)
+    # Two others were there; the third waits until the first is mended.
+    story.fail(HOST, 3).wait("detection", 60.0)
+    mended = story.rows[0][0] + 60.0 + 2000.0
+    story.leaves(3, ("starved", mended - story.now), ("initialize", alone), ("restore", 10.0))
+    last = mended + alone + 10
+    story.wait("starved", back - story.now).joins()
+    story.wait("initialize", *_start(4, 45.0)).wait("restore", READ).back_to(500 * whole)
+    saves = int((last - story.now) // (500 + SAVE)) * SAVE
+    story.step(story.work + (last - story.now - saves) * slow, slow / 0.75, saves).joins()
+    story.wait("initialize", 20.0).step(story.work + 50 * whole, whole, 0.0)
+    result = _redundant("bamboo-redundant-stages", story, pipeline=4)
+    degraded = result.jobs[0].totals[:, Bucket.DEGRADED].sum(axis=0)
+    assert degraded[0] == pytest.approx(story.work * 4 * 0.14 / 0.86)  # what redundancy takes is no failure's
+
+
+def test_replicated_pairs() -> None:
+    """Two of six nodes are lost, no pair of them: the other halves go on as fast as before."""
+    joined, groups = 100.0 * (6 / 98304) ** 1.36, 10.0 * (6 / 98304) ** 1.36
+    away = ("initialize", sum(_start(1, 280.0))), ("restore", 10.0)
+    story = Story({500: SAVE}, replicas=6).wait("initialize", *_start(6, 0.0)).step(520 / 2, 0.5, SAVE)
+    story.fail(HOST, 0).wait("detection", 60.0).leaves(0, *away)
+    first = story.now + sum(time for _, time in away)
+    story.wait("reschedule", groups).step(story.work + 50 / 2, 0.5 * 6 / 5, 0.0)
+    story.fail(HOST, 1).wait("detection", 60.0).leaves(1, *away)
+    second = story.now + sum(time for _, time in away)
+    story.wait("reschedule", groups).step(story.work + (first - story.now) / 2, 0.5 * 6 / 4, 0.0).joins()
+    story.wait("initialize", joined).step(story.work + (second - story.now) / 2, 0.5 * 6 / 5, 0.0).joins()
+    story.wait("initialize", joined).step(story.work + 40 / 2, 0.5, 0.0)
+    _redundant("replicated-pairs", story, 6, data=6)
+
+
+def _half_lost(name: str, again: tuple[float, ...], joined: tuple[float, ...], second: int, **layout: int) -> None:
+    """Tell how two of four nodes are lost and come back: what is left does its share."""
+    away = ("initialize", sum(_start(1, 280.0))), ("restore", 10.0)
+    story = Story({500: SAVE}, replicas=4).wait("initialize", *_start(4, 0.0)).step(520)
+    backs = []
+    for victim, share in ((0, 3 / 4), (second, 2 / 4)):
+        story.fail(HOST, victim).wait("detection", 60.0).leaves(victim, *away)
+        backs.append(story.now + sum(time for _, time in away))
+        story.wait("reschedule", *again)
+        if victim == 0:
+            story.step(story.work + 50 * share, stalls=0.0)
+    for back, share in zip(backs, (2 / 4, 3 / 4), strict=True):
+        story.step(story.work + (back - story.now) * share, stalls=0.0).joins().wait("initialize", *joined)
+    _redundant(name, story.step(story.work + 10, stalls=0.0), **layout)
+
+
+def test_oobleck_templates() -> None:
+    """Half of the nodes are lost, one of each stage: what is left does half."""
+    again = (10.0 * (4 / 98304) ** 1.36, 10.0, 20.0)
+    _half_lost("oobleck-templates", again, again, 3, pipeline=2, data=2)
+
+
+def test_recycle_rerouting() -> None:
+    """Half of the peers of a stage are lost: without the step-time model no bubble takes any of their work."""
+    joined = 100.0 * (4 / 98304) ** 1.36
+    _half_lost("recycle-rerouting", (10.0 * (4 / 98304) ** 1.36, 5.0), (joined,), 1, data=4)
+
+
+def test_jit_checkpoint() -> None:
+    """A process, then a host: each costs the step in flight, and no save was ever made."""
+    story = Story({}).wait("initialize", IMPORTS, DEVICES, collectives(4), 10.0).step(690)
+    for source, known, new in ((SOFTWARE, IN_BAND, ()), (HOST, 60.0, (IMPORTS, DEVICES))):
+        story.fail(source, int(source == HOST)).wait("detection", known).wait("reschedule", 5.0)
+        story.wait("initialize", *new, collectives(4), 10.0).wait("restore", 5.0)
+        story.back_to(story.work // 20 * 20).step(story.work + 130)
+    overrides = {"checkpoint.tiers.0.interval": "30 d"}
+    result = worded(story, case("jit-checkpoint", story, 5, {"step_time": "20 s", **REPLICAS}, overrides=overrides))
+    assert result.jobs[0].restores == {"peer": 2}
 
 
 def test_every_preset_has_a_story() -> None:

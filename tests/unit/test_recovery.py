@@ -48,6 +48,14 @@ SHIPPED: dict[str, dict[str, Any]] = {
         ],
     },
     "narrow": {"use": "narrow", "tensor": 2, "stop": "5 s", "launch": "25 s"},
+    "redundant": {
+        "use": "redundant",
+        "redundancy": "templates",
+        "reconfigure": "10 s",
+        "initialize": "60 s",
+        "catch_up": "15 s",
+        "rejoin": "5 s",
+    },
     "restart-smaller": {"use": "restart-smaller", "stop": "5 s", "launch": "25 s", "min_replicas": 2},
     "shrink-rejoin": {
         "use": "shrink-rejoin",
@@ -134,6 +142,7 @@ def test_expected_times_describe_the_plan() -> None:
         "hot-spare": False,
         "ladder": False,
         "narrow": False,
+        "redundant": True,
         "restart-smaller": True,
         "shrink-rejoin": True,
         "standby": False,
@@ -156,6 +165,8 @@ def test_what_every_strategy_owes(name: str) -> None:
         ("shrink-rejoin", {"min_replicas": 3}),
         ("shrink-rejoin", {"min_replicas": 4, "reconfigure": {"use": "exponential", "mean": "30 s"}}),
         ("full-restart", {"delay": "0 s"}),
+        ("redundant", {"redundancy": "pairs", "overhead": "50 %"}),
+        ("redundant", {"redundancy": "peers", "most": 2, "rejoin": {"use": "exponential", "mean": "9 s"}}),
         ("standby", {"exposed": False}),
         ("standby", {"exposed": "processes"}),
         ("standby", {"recovery": {"use": "exponential", "mean": "40 s"}, "pools": ["idle"]}),
@@ -168,6 +179,8 @@ def test_what_every_strategy_owes(name: str) -> None:
         "three of four",
         "all or nothing",
         "at once",
+        "pairs",
+        "two of peers",
         "calm",
         "processes alone",
         "random standby",
@@ -185,6 +198,49 @@ def test_two_jobs_share_a_cluster(name: str) -> None:
     jobs = [{"name": "a", "gpus": 4, **layout}, {"name": "b", "gpus": 4, "arrival": "500 s", **layout}]
     tier = {"interval": "every 40 steps", "mode": "async", "stall": "1 s", "write": "50 s", "restore": "10 s"}
     check_recovery(SHIPPED[name], replications=6, jobs=jobs, checkpoint={"tiers": [tier]}, windows="700 s")
+
+
+@cases(("redundancy", "slowdown"), [("pairs", 1), ("next-stage", 1.5), ("peers", 1), ("templates", 1)])
+def test_redundancy_is_what_all_losses_say(redundancy: str, slowdown: float) -> None:
+    """Of four replicas of three stages, in every set of stages that can be away: who stands, how fast, how likely.
+
+    By the words of each paper: a copy of each stage lives, no neighbours of a ring are lost, the slowest stage counts.
+    """
+    replicas, stages, absent = 4, 3, 2e-4
+    recovery = strategy("redundant", redundancy=redundancy, slowdown=slowdown, overhead=0.5)
+    mean, breaches, safe = 0.0, 0.0, 0.0
+    for bits in itertools.product((False, True), repeat=replicas * stages):
+        grid = np.array(bits).reshape(replicas, stages)
+        lost = grid.sum(axis=0)
+        holds = {
+            "pairs": not (grid[:2] & grid[2:]).any(),
+            "next-stage": not (grid & np.roll(grid, 1, axis=1)).any(),
+        }.get(redundancy, bool((lost < replicas).all()))
+        pace = {"pairs": 1.0, "next-stage": 1 / 1.5 if lost.any() else 1.0, "peers": 1 - lost.max() / replicas}.get(
+            redundancy, 1 - lost.sum() / grid.size
+        )
+        away = tuple(np.flatnonzero(grid).tolist())
+        assert recovery.stands(away, replicas, stages) == holds
+        if not holds:
+            continue
+        assert recovery.pace(away, replicas, stages, None) == pytest.approx(pace)
+        chance = absent ** len(away) * (1 - absent) ** (grid.size - len(away))
+        safe, mean = safe + chance, mean + chance * pace
+        if not grid[0, 0]:
+            breaches += chance * (not recovery.stands((*away, 0), replicas, stages))
+    assert recovery.mean_pace(absent, replicas, stages, None) == pytest.approx(mean / safe, abs=10 * absent**2)
+    chance, others = recovery.breach(absent, replicas, stages)
+    assert chance == pytest.approx(breaches, rel=20 * absent)
+    assert others == (1 if redundancy in ("pairs", "next-stage") else replicas - 1)
+
+
+def test_redundancy_bears_so_many() -> None:
+    """With `most` stages away at once the next one is too many, wherever it is: the tail of a binomial."""
+    recovery = strategy("redundant", most=2)
+    assert recovery.stands((0, 4), 4, 3)
+    assert not recovery.stands((0, 4, 8), 4, 3)
+    chance = sum(math.comb(11, k) * 0.1**k * 0.9 ** (11 - k) for k in range(2, 12))
+    assert recovery.breach(0.1, 4, 3) == (pytest.approx(1 - (1 - 0.1**3) * (1 - chance)), 2)
 
 
 def test_hot_spare_by_hand() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import sim
 from analysis.validation.lab import bare, estimate, seconds
 from sim import Bucket
-from sim.formulas.elastic import elastic_shares
+from sim.formulas.elastic import elastic_shares, replicated_mtti
 from sim.formulas.goodput import expected_shares, predicted_efficiency
 from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 from sim.formulas.queues import base_stock
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _BUCKETS = {
     "productive": (Bucket.PRODUCTIVE,),
+    "degraded": (Bucket.DEGRADED,),
     "checkpoint_stall": (Bucket.CHECKPOINT_STALL,),
     "lost_work": (Bucket.LOST_WORK,),
     "detection": (Bucket.DETECTION,),
@@ -166,6 +167,60 @@ def elastic_share(
         step=step,
     )
     return estimate(_shares(lab.results(lab.scenario(data), replications), share), theory[share])
+
+
+def redundant_share(
+    lab: Lab,
+    replications: int,
+    *,
+    case: str,
+    share: str,
+    replicas: int,
+    stages: int,
+    rate: float,
+    away: float,
+    redundancy: str,
+    overhead: float,
+    slowdown: float = 1.0,
+) -> Estimate:
+    """Return a share of a job whose redundant stages leave and return one by one, and that of theory.
+
+    Failures of a node a day, times in seconds; other nodes are always at hand.
+    """
+    nodes = replicas * stages
+    data = bare(case, horizon="60 d", **_nodes(case, nodes + 40, rate=f"{rate!r} per node-day"))
+    layout = {"data": replicas, "pipeline": stages}
+    recovery = {"use": "redundant", "redundancy": redundancy, "overhead": overhead, "slowdown": slowdown}
+    data |= {
+        "jobs": [{"name": f"{case} job", "gpus": nodes, "parallelism": layout, "step_time": "10 s"}],
+        "detection": {"time": "60 s"},
+        "checkpoint": {"tiers": [{"interval": "20 min", "stall": "10 s", "write": "60 s", "restore": "60 s"}]},
+        "recovery": recovery | {"reconfigure": "60 s", "initialize": seconds(away), "rejoin": "30 s"},
+        "repair": {"time": "1 h"},
+    }
+    prepared = lab.scenario(data)
+    theory = sim.closed_form(prepared).shares[share]
+    return estimate(_shares(lab.results(prepared, replications), share), theory)
+
+
+def pairs_last(lab: Lab, replications: int, *, case: str, pairs: int, days: float) -> Estimate:
+    """Return how long a job lasts whose nodes are there twice and never replaced, over the MTBF of a node."""
+    data = bare(case, horizon=seconds(days * DAY), **_nodes(case, 2 * pairs, rate="1 per node-day"))
+    data |= {
+        "jobs": [{"name": f"{case} job", "gpus": 2 * pairs, "parallelism": {"data": 2 * pairs}}],
+        "checkpoint": {"tiers": [{"interval": "1 s", "write": "0 s", "restore": "0 s"}]},
+        "recovery": {
+            "use": "redundant",
+            "redundancy": "pairs",
+            "overhead": 0.5,
+            "reconfigure": "0 s",
+            "initialize": "0 s",
+        },
+        "repair": {"time": "1000 d"},
+    }
+    # At half of the pace all the time.
+    works = [2 * result.jobs[0].work / DAY for result in lab.results(lab.scenario(data), replications)]
+    return estimate(works, replicated_mtti(pairs, 1.0))
 
 
 def waiting_share(

@@ -6,17 +6,29 @@ from sim.policies.recovery.full_restart import FullRestart
 from sim.policies.recovery.hot_spare import HotSpare
 from sim.policies.recovery.ladder import Ladder
 from sim.policies.recovery.narrow import Narrow
+from sim.policies.recovery.redundant import Redundant
 from sim.policies.recovery.restart_smaller import RestartSmaller
 from sim.policies.recovery.shrink_rejoin import ShrinkRejoin
 from sim.policies.recovery.standby import Standby
 
-__all__ = ["RECOVERIES", "FullRestart", "HotSpare", "Ladder", "Narrow", "RestartSmaller", "ShrinkRejoin", "Standby"]
+__all__ = [
+    "RECOVERIES",
+    "FullRestart",
+    "HotSpare",
+    "Ladder",
+    "Narrow",
+    "Redundant",
+    "RestartSmaller",
+    "ShrinkRejoin",
+    "Standby",
+]
 
 RECOVERIES = {
     "full-restart": FullRestart,
     "hot-spare": HotSpare,
     "ladder": Ladder,
     "narrow": Narrow,
+    "redundant": Redundant,
     "restart-smaller": RestartSmaller,
     "shrink-rejoin": ShrinkRejoin,
     "standby": Standby,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -16,35 +17,16 @@ if TYPE_CHECKING:
     from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
 
 
-class ShrinkRejoin(RecoveryStrategy):
-    """Drop the data-parallel replicas that lost a node; they repair themselves in the background and rejoin.
+class Leaving(RecoveryStrategy):
+    """Parts of a job leave the others alone, repair themselves in the background, and rejoin."""
 
-    The survivors lose the step in flight and the time to reconfigure. With fewer than ``min_replicas`` left, or with no
-    majority where one is needed, all end, wait until enough are whole, and restart from the newest checkpoint. With a
-    quorum of a majority this is what torchft does (github.com/meta-pytorch/torchft, ``lighthouse`` and ``manager``).
-    """
-
-    use: Literal["shrink-rejoin"] = "shrink-rejoin"
-    reconfigure: Phases = Field(description="Stall of the survivors until they step without the lost replica.")
+    reconfigure: Phases = Field(description="Stall of the survivors until they step without what was lost.")
     initialize: Phases = Field(description="From nodes to processes that are ready to take the state.")
-    catch_up: Phases = Field("0 s", description="Transfer of the state from a peer to the replica that rejoins.")  # type: ignore[assignment]
-    rejoin: Phases = Field("0 s", description="Stall of everybody when a replica joins.")  # type: ignore[assignment]
-    reroute: bool = Field(
-        False,
-        description="Whether the nodes that are left of a replica do the work of their stage for it: peers of the lost "
-        "stage take over its microbatches, and what fits into the bubbles of the pipeline costs nothing.",
-    )
-    min_replicas: int = Field(1, ge=1, description="Fewest replicas that may step on.")
-    majority: bool = Field(False, description="Whether more than half of the replicas must be left to step on.")
-    quorum_timeout: Duration = Field("0 s", description="How long too few replicas wait for others before they end.")  # type: ignore[assignment]
+    catch_up: Phases = Field("0 s", description="Transfer of the state from a peer to who rejoins.")  # type: ignore[assignment]
+    rejoin: Phases = Field("0 s", description="Stall of everybody when somebody joins.")  # type: ignore[assignment]
     pools: tuple[PoolName, ...] = Field(
         ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
     )
-
-    @property
-    def reroutes(self) -> bool:
-        """Whether the others do the work of lost stages, so that the batch stays as it is."""
-        return self.reroute
 
     @property
     def elastic(self) -> bool:
@@ -69,9 +51,22 @@ class ShrinkRejoin(RecoveryStrategy):
     def _by_fault(self) -> bool:
         return any(some(phases, lambda phase: phase.faults is not None) for phases in self._all)
 
+    @property
+    def _run(self) -> Run:
+        """The step that steps on."""
+        return Run()
+
+    @abstractmethod
     def _fewest(self, replicas: int) -> int:
-        """Return how many replicas may step on, at least."""
-        return max(self.min_replicas, replicas // 2 + 1 if self.majority else 1)
+        """Return how many of those that can leave alone may step on, at least."""
+
+    @abstractmethod
+    def _goes_on(self, failure: FailureView, job: JobView, gone: int) -> bool:
+        """Return whether enough are left when so many more leave."""
+
+    @abstractmethod
+    def _wait(self, job: JobView) -> Plan:
+        """Return how the others wait until enough are whole."""
 
     def _absence_for(self, gpus: int, nodes: int, replicas: int) -> Absence | None:
         """Return what the formula for a job that shrinks has to know, if a failure takes one node."""
@@ -89,10 +84,11 @@ class ShrinkRejoin(RecoveryStrategy):
     def _start(self, job: JobView) -> Plan:
         """Initialize and restore, all replicas together."""
         everybody = Members(job.gpus, job.nodes, job.nodes)
-        return (*steps(self.initialize, Bucket.INITIALIZE, everybody, job.mark, "initialize"), Restore("stores"), Run())
+        initialize = steps(self.initialize, Bucket.INITIALIZE, everybody, job.mark, "initialize")
+        return (*initialize, Restore("stores"), self._run)
 
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
-        """Leave the victims behind if enough replicas are left, else restart with those that become whole."""
+        """Leave the victims behind if enough are left, else restart with those that become whole."""
         del cluster
         mark, fault = failure.mark, failure.fault
         everybody = Members(job.gpus, job.nodes, job.nodes_missing)
@@ -100,28 +96,65 @@ class ShrinkRejoin(RecoveryStrategy):
         leaves = job.live or failure.nodes_lost > 0 or job.nodes_missing > 0
         gone = failure.replicas_lost if leaves else 0
         head = (self._away(failure, everybody, job.replicas),) if gone else ()
-        survivors, fewest = job.replicas_running - gone, self._fewest(job.replicas)
-        if survivors >= fewest and gone and job.live:
+        goes_on = self._goes_on(failure, job, gone)
+        if goes_on and gone and job.live:
             reconfigure = steps(self.reconfigure, Bucket.RESCHEDULE, everybody, mark, "reconfigure", fault)
-            return (*head, *reconfigure, Restore("live"), Run()), memory
-        restart = (*steps(self.initialize, Bucket.INITIALIZE, everybody, mark, "initialize", fault), Restore(), Run())
-        if survivors >= fewest:
-            return (*head, *restart), memory
-        wait = (Stall(Bucket.RESCHEDULE, self.quorum_timeout),) if self.quorum_timeout else ()
-        return (*head, *wait, Acquire(fewest, "replica"), *restart), memory
+            return (*head, *reconfigure, Restore("live"), self._run), memory
+        initialize = steps(self.initialize, Bucket.INITIALIZE, everybody, mark, "initialize", fault)
+        wait = () if goes_on else self._wait(job)
+        return (*head, *wait, *initialize, Restore(), self._run), memory
 
     def _away(self, failure: FailureView, everybody: Members, replicas: int) -> Background:
         """Return what a replica does on its own, and what all do when it is back."""
         mark, fault = failure.mark, failure.fault
         alone = _one_replica(everybody, replicas, failure.replicas_lost)
+        rejoin = steps(self.rejoin, Bucket.INITIALIZE, everybody, mark, "rejoin", fault)
         return Background(
             steps=(
                 Acquire(pools=self.pools),
                 *steps(self.initialize, Bucket.INITIALIZE, alone, mark, "initialize", fault),
                 *steps(self.catch_up, Bucket.RESTORE, alone, mark, "catch_up", fault),
             ),
-            then=(*steps(self.rejoin, Bucket.INITIALIZE, everybody, mark, "rejoin", fault), Restore("live"), Run()),
+            then=(*rejoin, Restore("live"), self._run),
         )
+
+
+class ShrinkRejoin(Leaving):
+    """Drop the data-parallel replicas that lost a node; they repair themselves in the background and rejoin.
+
+    The survivors lose the step in flight and the time to reconfigure. With fewer than ``min_replicas`` left, or with no
+    majority where one is needed, all end, wait until enough are whole, and restart from the newest checkpoint. With a
+    quorum of a majority this is what torchft does (github.com/meta-pytorch/torchft, ``lighthouse`` and ``manager``).
+    """
+
+    use: Literal["shrink-rejoin"] = "shrink-rejoin"
+    reroute: bool = Field(
+        False,
+        description="Whether the nodes that are left of a replica do the work of their stage for it: peers of the lost "
+        "stage take over its microbatches, and what fits into the bubbles of the pipeline costs nothing.",
+    )
+    min_replicas: int = Field(1, ge=1, description="Fewest replicas that may step on.")
+    majority: bool = Field(False, description="Whether more than half of the replicas must be left to step on.")
+    quorum_timeout: Duration = Field("0 s", description="How long too few replicas wait for others before they end.")  # type: ignore[assignment]
+
+    @property
+    def reroutes(self) -> bool:
+        """Whether the others do the work of lost stages, so that the batch stays as it is."""
+        return self.reroute
+
+    def _fewest(self, replicas: int) -> int:
+        """Return how many replicas may step on, at least."""
+        return max(self.min_replicas, replicas // 2 + 1 if self.majority else 1)
+
+    def _goes_on(self, failure: FailureView, job: JobView, gone: int) -> bool:
+        """Return whether so many are left."""
+        del failure
+        return job.replicas_running - gone >= self._fewest(job.replicas)
+
+    def _wait(self, job: JobView) -> Plan:
+        """Return how the others wait for a quorum, and then for replicas."""
+        wait = (Stall(Bucket.RESCHEDULE, self.quorum_timeout),) if self.quorum_timeout else ()
+        return (*wait, Acquire(self._fewest(job.replicas), "replica"))
 
 
 def _one_replica(everybody: Members, replicas: int, lost: int) -> Members:

@@ -6,6 +6,8 @@ from tests.unit.bad_input import ASYNC, COMPONENT, ELASTIC, TIER, bad
 
 LADDER = "recovery: {use: ladder, rungs: "
 
+REDUNDANT = "recovery: {use: redundant, reconfigure: 10 s, initialize: 4 min, "
+
 NARROW = "recovery: {use: narrow, tensor: 8, launch: 1 min, "
 
 CASES = [
@@ -94,6 +96,40 @@ CASES = [
             11: ELASTIC + ", reroute: §true}",
         },
         "recovery.reroute: needs the step-time model, and job 'train' lacks model and batch",
+    ),
+    bad(
+        "pairs that cost nothing",
+        {11: REDUNDANT + "redundancy: pairs, overhead: §10 %}"},
+        "recovery.overhead: must be at least 50 %: pairs do all work twice",
+    ),
+    bad(
+        "slower for nobody",
+        {11: REDUNDANT + "redundancy: peers, slowdown: §2}"},
+        "recovery.slowdown: is for redundancy: next-stage; this one is peers",
+    ),
+    bad(
+        "pairs of three",
+        {
+            5: "  - {name: train, gpus: 48, step_time: 10 s, parallelism: {tensor: 16, data: 3}}",
+            11: REDUNDANT + "redundancy: §pairs, overhead: 50 %}",
+        },
+        "recovery.redundancy: pairs needs an even number of replicas; nearest: 2 or 4 (job 'train')",
+    ),
+    bad(
+        "the next of one stage",
+        {
+            5: "  - {name: train, gpus: 64, step_time: 10 s, parallelism: {tensor: 8, data: 8}}",
+            11: REDUNDANT + "redundancy: §next-stage}",
+        },
+        "recovery.redundancy: next-stage needs a second stage on other nodes; nearest: pipeline 2 on whole nodes",
+    ),
+    bad(
+        "peers of one replica",
+        {
+            5: "  - {name: train, gpus: 64, step_time: 10 s, parallelism: {tensor: 8, pipeline: 8}}",
+            11: REDUNDANT + "redundancy: §templates}",
+        },
+        "recovery.redundancy: templates needs a second replica on other nodes; nearest: data 2 on whole nodes",
     ),
     bad(
         "rule of the interval",

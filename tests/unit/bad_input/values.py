@@ -64,7 +64,7 @@ CASES = [
         "strategy is missing",
         {11: ""},
         "recovery: is missing (How a job recovers; choose 'use' from",
-        "full-restart, hot-spare, ladder, narrow, restart-smaller, shrink-rejoin, standby, ",
+        "full-restart, hot-spare, ladder, narrow, redundant, restart-smaller, shrink-rejoin, standby, ",
         place="s.yaml:1:1",
     ),
     bad(

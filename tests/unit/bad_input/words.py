@@ -87,7 +87,7 @@ CASES = [
         "use of the recovery",
         {11: "recovery: {use: §hot_spares, initialize: 4 min}"},
         "recovery.use: 'hot_spares' is not a choice; did you mean 'hot-spare'?",
-        "full-restart, hot-spare, ladder, narrow, restart-smaller, shrink-rejoin, standby, ",
+        "full-restart, hot-spare, ladder, narrow, redundant, restart-smaller, shrink-rejoin, standby, ",
     ),
     bad(
         "use of the repair",
@@ -103,7 +103,7 @@ CASES = [
         "a list for use",
         {11: "recovery: {use: §[hot-spare], initialize: 4 min}"},
         "recovery.use: ",
-        "(choose from full-restart, hot-spare, ladder, narrow, restart-smaller, shrink-rejoin, standby, ",
+        "(choose from full-restart, hot-spare, ladder, narrow, redundant, restart-smaller, shrink-rejoin, standby, ",
     ),
     bad(
         "law",
