@@ -18,14 +18,19 @@ from analysis.calibrate.outcome import error_cells
 from analysis.calibrate.rows import default_folder
 from analysis.terminal import console
 from sim import catalog
+from sim.prepare.services import IDLE_GPU
 from sim.steps.serving import (
     Pools,
     Replica,
     Requests,
     decode,
     largest_batch,
+    least_prefill,
     pooled_in_flight,
+    power_share,
+    prefill,
     time_per_token,
+    time_to_first_token,
     traffic,
 )
 
@@ -225,7 +230,7 @@ def with_numbers(replica: Replica, numbers: Mapping[Key, float]) -> Replica:
     name = next(name for name, engine in catalog.engines().items() if engine.title == replica.engine.title)
     own: Table = {key: value for (of, key), value in numbers.items() if of == name}
     common: Table = {key: value for (of, key), value in numbers.items() if of == ""}
-    for of in ("memory", "gemm"):
+    for of in ("memory", "gemm", "dispatch"):
         table: Mapping[str, float] = getattr(replica.constants, of)
         common[of] = {**table, **{key: value for (group, key), value in numbers.items() if group == of}}
     return dataclasses.replace(
@@ -256,11 +261,15 @@ def fit(groups: Sequence[Rows], priors: Mapping[Key, float], known: Mapping[Key,
         return {**known, **dict(zip(keys, (start * np.exp(x)).tolist(), strict=True))}
 
     def residuals(x: Array) -> Array:
-        scaled = np.log1p(errors(groups, values(x))) / _SCALE
-        soft = np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1))
-        return np.concatenate([soft, x / widths])
+        return np.concatenate([_soft(np.log1p(errors(groups, values(x)))), x / widths])
 
     return values(least_squares(residuals, np.zeros(len(keys))).x)
+
+
+def _soft(logarithms: Array) -> Array:
+    """Return residuals whose squares grow as the square of small errors and linearly with large ones [-]."""
+    scaled = logarithms / _SCALE
+    return np.asarray(np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1)))
 
 
 # What comes of it.
@@ -335,12 +344,16 @@ class Measured(NamedTuple):
     replicas: float
     tokens_per_s: dict[str, float]
     tpot_s: dict[str, float]
+    ttft_s: dict[str, float]
 
 
 _MLPERF = {"H100-SXM-80GB": "H100", "H200-SXM-141GB": "H200", "B200-SXM-180GB": "B200"}
 
 _QUESTION = 294.0
 """Mean tokens of a prompt of MLPerf's chat models; not in its logs: assumed [-]."""
+
+SPREAD = 0.8
+"""Standard deviation over mean of the lengths of MLPerf's chat requests; assumed [-]."""
 
 
 def mlperf(data: Path) -> list[Measured]:
@@ -360,15 +373,18 @@ def mlperf(data: Path) -> list[Measured]:
             continue
         offline_row, gpu = rows["Offline"], _MLPERF[accelerator]
         rates = {scenario: float(row["tokens_per_s"]) for scenario, row in rows.items()}
-        requests = Requests(_QUESTION, rates["Offline"] / float(offline_row["samples_per_s"]))
+        requests = Requests(_QUESTION, rates["Offline"] / float(offline_row["samples_per_s"]), spread=SPREAD)
         gpus = int(offline_row["accelerators"])
         weights: Precision = "nvfp4" if gpu == "B200" else "fp8"
         sizes = [_replica(model, gpu, "trtllm", weights, ranks) for ranks in (1, 2, 4, 8) if ranks <= gpus]
         best = max(
             (each for each in sizes if largest_batch(each, requests) >= 1), key=lambda each: _most(each, requests)
         )
-        times = {scenario: float(row["tpot_mean_s"]) for scenario, row in rows.items() if row["tpot_mean_s"]}
-        found.append(Measured(gpu, release, model, best, requests, gpus / best.gpus, rates, times))
+        tpot, ttft = (
+            {scenario: float(row[f"{name}_mean_s"]) for scenario, row in rows.items() if row[f"{name}_mean_s"]}
+            for name in ("tpot", "ttft")
+        )
+        found.append(Measured(gpu, release, model, best, requests, gpus / best.gpus, rates, tpot, ttft))
     return found
 
 
@@ -388,8 +404,28 @@ def mlperf_errors(systems: Iterable[Measured]) -> Array:
     )
 
 
+def first_tokens(systems: Iterable[Measured]) -> Array:
+    """Return the errors of the mean TTFT of Server and Interactive, at their requests in flight and their TPOT [-].
+
+    By Little's law tokens a second times TPOT are in flight. Speed is calibrated by that point, so that what is left
+    is the wait for a step, and the reading of prompts.
+    """
+    found = []
+    for each in systems:
+        for scenario, measured in each.ttft_s.items():
+            batch = each.tokens_per_s[scenario] * each.tpot_s[scenario] / each.replicas
+            factor = each.tpot_s[scenario] / float(time_per_token(each.replica, batch, each.requests))
+            replica = dataclasses.replace(each.replica, factor=factor)
+            found.append(float(time_to_first_token(replica, batch, each.requests)) / measured - 1)
+    return np.array(found)
+
+
+_LIMIT = 500.0
+"""Limit of a GPU in the metered runs: github mlcommons/inference_results_v4.1 a2f5d66, closed/NVIDIA/configs [W]."""
+
+
 def node_powers(data: Path) -> Array:
-    """Return the errors of metered power of a node of eight H200, at its throughput [-]; power limits aside."""
+    """Return the errors of metered power of a node of eight H200 with limited GPUs, at its throughput [-]."""
     found = []
     chip = catalog.accelerators()["h200"]
     assert chip.node is not None
@@ -403,11 +439,64 @@ def node_powers(data: Path) -> Array:
         batch = largest_batch(replica, requests)
         moved, done = traffic(replica, batch, requests)
         seconds = batch * int(row["accelerators"]) / float(row["tokens_per_s"])
-        a, b, c = replica.constants.power[chip.generation]
-        share = a + b * moved / seconds / chip.memory_bandwidth + c * done / seconds / chip.peak["fp8"]
-        drawn = chip.node.idle + chip.node.gpus * chip.power * (min(float(share), 1.0) - 0.1)
+        each = min(float(power_share(replica, moved / seconds, done / seconds)) * chip.power, _LIMIT)
+        drawn = chip.node.idle + chip.node.gpus * (each - IDLE_GPU * chip.power)
         found.append(drawn / float(row["mean_node_W"]) - 1)
     return np.array(found)
+
+
+class Phases(NamedTuple):
+    """Prefill and decoding of a stack without captured graphs: what is fitted, and the errors [-].
+
+    `numbers` are the factor of the stack [-], and times of the host for a layer by generation and for a sequence [s].
+    """
+
+    numbers: dict[Key, float]
+    prefill: Array
+    decode: Array
+
+
+def phases(data: Path) -> Phases:
+    """Return what comes of prompts and steps that were measured apart, with one factor for all of them.
+
+    Prompts that are read faster than the peak of the GPUs are left out: the batch did not fit, and was read in parts.
+    """
+    from scipy.optimize import least_squares
+
+    cases: list[tuple[Replica, float, Requests]] = []
+    measured: list[tuple[float, float]] = []
+    engine, constants = catalog.engines()["vllm-eager"], catalog.serving_constants()
+    for row in _records(data / "splitwise_phases.csv"):
+        shape, chip = catalog.models()[row["model"]], catalog.accelerators()[row["hardware"].removesuffix("-80gb")]
+        replica = Replica(shape, chip, engine, constants, "bf16", "bf16", tensor=int(row["tp"]))
+        batch, requests = float(row["batch"]), Requests(float(row["prompt_tokens"]), float(row["output_tokens"]))
+        seconds = float(row["prefill_ms"]) / 1e3
+        work = 2 * shape.layers * (shape.attention_parameters + replica.plain_layer) * batch * requests.input
+        if work / replica.gpus / chip.peak["bf16"] <= seconds:
+            cases.append((replica, batch, requests))
+            measured.append((seconds, float(row["decode_ms_per_token"]) / 1e3))
+    keys: list[Key] = [
+        ("", "factor"),
+        *((("dispatch", name)) for name in ("ampere", "hopper")),
+        ("vllm-eager", "sequence"),
+    ]
+
+    def modelled(x: Array) -> Array:
+        numbers = dict(zip(keys, np.exp(x).tolist(), strict=True))
+        factor = numbers.pop(keys[0])
+        found = []
+        for plain, batch, requests in cases:
+            replica = dataclasses.replace(with_numbers(plain, numbers), factor=factor)
+            alone = max(batch * float(prefill(replica, requests.input)), least_prefill(replica))
+            found.append((alone, float(decode(replica, batch, requests.context).total)))
+        return np.array(found)
+
+    def residuals(x: Array) -> Array:
+        return _soft(np.log(modelled(x) / measured)).ravel()
+
+    best = least_squares(residuals, np.log([1.7, 3e-4, 2e-4, 2e-4])).x
+    off = modelled(best) / measured - 1
+    return Phases(dict(zip(keys, np.exp(best).tolist(), strict=True)), off[:, 0], off[:, 1])
 
 
 def _records(path: Path) -> list[Record]:
@@ -475,6 +564,9 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
         table.add_row(f"{of or 'constants'} {name}", f"{value:.4g}")
     for name, values in fitted.items():
         table.add_row(f"power {name}", ", ".join(f"{value:.3g}" for value in values))
+    apart = phases(data)
+    for (of, name), value in apart.numbers.items():
+        table.add_row(f"{of or 'Splitwise'} {name}", f"{value:.4g}")
     out.print(table)
     table = empty_table("fitted together", "rows", "mean error", "bias", "worst")
     by_name: dict[str, list[Rows]] = defaultdict(list)
@@ -486,7 +578,7 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
     unseen = left_out(dense, lambda group: group.name, _DENSE, {})
     unmet = left_out(experts, lambda group: group.family, _EXPERTS, numbers)
     throughput = offline(data, everything)
-    apart, unknown = disaggregated(data)
+    pooled, unknown = disaggregated(data)
     out.print(f"disaggregated, not used: {unknown} rows: they do not say how many workers there are")
     table = empty_table("not shown to the fit", "rows", "mean error", "bias", "worst")
     for name, found in (*unseen.items(), *unmet.items()):
@@ -495,7 +587,6 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
     for kind in sorted({(each.model, each.accelerator, each.release) for each in systems}):
         same = [each for each in systems if (each.model, each.accelerator, each.release) == kind]
         table.add_row(f"MLPerf {' '.join(kind)}, offline tokens/s", *error_cells(mlperf_errors(same)))
-    table.add_row("power of a node, limited", *error_cells(node_powers(data)))
     for name, found in throughput.items():
         table.add_row(f"{name}, offline tokens/s", *error_cells(found))
     out.print(table)
@@ -505,8 +596,12 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
         ("TPOT, experts, fitted", errors(experts, everything), 0.25),
         ("TPOT, experts, worst model left out", max(unmet.values(), key=mape), 0.35),
         ("offline tokens/s, TensorRT-LLM", np.concatenate(list(throughput.values())), 0.15),
-        ("TPOT, disaggregated, not fitted", apart, 0.30),
+        ("TPOT, disaggregated, not fitted", pooled, 0.30),
+        ("TTFT, MLPerf Server and Interactive, at their TPOT", first_tokens(systems), 0.25),
+        ("prefill, Splitwise, one factor", apart.prefill, 0.20),
+        ("decode, Splitwise, one factor", apart.decode, 0.20),
         ("power of GPUs, fitted", np.concatenate(list(drawn.values())), 0.09),
+        ("power of a node, not fitted", node_powers(data), 0.12),
     ]
     table = empty_table("mean error", "ours", "asked", "result")
     for what, found, target in checks:

@@ -87,6 +87,7 @@ def serving_constants() -> ServingConstants:
         expert_launch=time,
         collective=time,
         step=time,
+        dispatch=lambda content: {name: time(value) for name, value in _mapping(content).items()},
         memory=_mapping,
         gemm=_mapping,
         power=_mapping,

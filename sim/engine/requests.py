@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -115,15 +115,18 @@ class _Loop:
         """Tokens of context that fit, of all sequences together [-]."""
         self._check(requests)
         self.replica = replica
-        self.empty: dict[int, float] = {}
-        """Time of a decode step by batch, without any context [s]."""
+        self.empty: dict[int, tuple[float, float]] = {}
+        """Time of a decode step by batch without any context, and the least with any [s]."""
+        self.floor = float(decode(replica, 0.0, 0.0).total)
+        """Least time of a step, the host's part for sequences aside [s]."""
+        replica = self.captured = replace(replica, engine=replace(engine, is_eager=False))
         step = float(decode(replica, 1.0, 1e6).total - decode(replica, 1.0, 0.0).total)
         self.per_token = step / float(replica.shape.attended(1e6))
         """What a token of context that is looked at adds to a step [s]."""
         small, large = float(prefill(replica, 1000.0, hit)), float(prefill(replica, 2000.0, hit))
         self.square = (large - 2 * small) / 2e6
         self.linear = small / 1000 - 1000 * self.square
-        self.least = least_prefill(replica)
+        self.least = least_prefill(self.replica)
         count = len(requests)
         self.first = np.full(count, np.nan)
         self.last = np.full(count, np.nan)
@@ -262,13 +265,15 @@ class _Loop:
 
     def _step(self, batch: int, context: int) -> float:
         """Return the time of a decode step [s]."""
-        base = self.empty.get(batch)
-        if base is None:
-            base = self.empty[batch] = float(decode(self.replica, float(batch), 0.0).total)
+        known = self.empty.get(batch)
+        if known is None:
+            step = decode(self.captured, float(batch), 0.0)
+            known = self.empty[batch] = float(step.total), self.floor + float(step.host)
+        base, least = known
         shape = self.replica.shape
         if shape.windowed or shape.recurrent:
-            return base + self.per_token * batch * float(shape.attended(context / batch))
-        return base + self.per_token * context
+            return max(base + self.per_token * batch * float(shape.attended(context / batch)), least)
+        return max(base + self.per_token * context, least)
 
     def _pass(self, seconds: float, steps: int, batch: int) -> None:
         self.now += seconds

@@ -69,7 +69,7 @@ _SLOTS = 20_000
 _CURVES: Latest[tuple[tuple[float, float], ...]] = Latest(32)
 """Attainment by load of the replicas that were looked at last."""
 
-_IDLE_GPU = 0.1
+IDLE_GPU = 0.1
 """What a GPU without work draws over the power of its board; assumed [-]."""
 
 _WARMED = 0.1
@@ -427,7 +427,7 @@ def _host(prepared: Prepared, made: Replica) -> float | None:
     facility = prepared.upkeep.facility
     if facility is None or made.chip.power is None:
         return None
-    return max(facility.node.idle / facility.node.gpus - _IDLE_GPU * made.chip.power, 0.0)
+    return max(facility.node.idle / facility.node.gpus - IDLE_GPU * made.chip.power, 0.0)
 
 
 def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
@@ -477,6 +477,7 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
         table = np.array(trace)
         rate = (len(trace) - 1) / (table[-1, 0] - table[0, 0])
         mean_input, mean_output = float(table[:, 1].mean()), float(table[:, 2].mean())
+        spread = float(table[:, 1].std()) / mean_input
     else:
         demand = spec.demand
         assert demand.rate is not None
@@ -484,8 +485,8 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
         assert demand.output is not None
         factors = (1.0,) if demand.profile is None else demand.profile.factors
         rate = demand.rate * sum(factors) / len(factors)
-        mean_input, mean_output = demand.input.mean, demand.output.mean
-    return Requests(mean_input, mean_output, float(spec.batch.longest), spec.hit), float(rate)
+        mean_input, mean_output, spread = demand.input.mean, demand.output.mean, demand.input.cv
+    return Requests(mean_input, mean_output, float(spec.batch.longest), spec.hit, spread), float(rate)
 
 
 def _trace(name: str, path: Keys) -> tuple[Request, ...]:

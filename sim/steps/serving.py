@@ -59,6 +59,8 @@ class Engine:
         Tokens of prompts that one step reads at most (chunked prefill) [-].
     narrow_cache
         Whether keys and values take 8 bits where weights take 8 or less.
+    is_eager
+        Whether the host launches every kernel of a step by itself, without captured graphs.
     """
 
     title: str
@@ -73,6 +75,7 @@ class Engine:
     sequences: int
     chunk: int
     narrow_cache: bool
+    is_eager: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,8 @@ class ServingConstants:
         Start of a collective inside a domain, in a captured graph [s].
     step
         Time of a step that belongs to no layer [s].
+    dispatch
+        Time in which a host launches the kernels of a layer one by one, by generation of its accelerators [s].
     touches
         Bytes that the element-wise passes of a layer move for a token, over those of its activations (2 h) [-].
     scale_up, network
@@ -119,6 +124,7 @@ class ServingConstants:
     expert_launch: float
     collective: float
     step: float
+    dispatch: Mapping[str, float]
     touches: float
     scale_up: float
     network: float
@@ -239,12 +245,15 @@ class Requests(NamedTuple):
         Tokens of the longest answer that is allowed, for engines that reserve; 0 for that of `output` [-].
     hit
         Share of the prompt that a prefix cache holds [-].
+    spread
+        Standard deviation over mean of the prompts' tokens [-].
     """
 
     input: Amount
     output: Amount
     longest: Amount = 0.0
     hit: Amount = 0.0
+    spread: Amount = 0.0
 
     @property
     def context(self) -> Amount:
@@ -318,7 +327,10 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
         cache = np.maximum(cache, own * work / (constants.latent * chip.peak["bf16"]))
     elementwise = _elementwise(replica, own)
     collectives = _collectives(replica, own) * layers + (stages - 1) * 2 * own * shape.hidden / replica.network
-    launches = layers * replica.engine.launch + replica.expert_layers * constants.expert_launch + constants.step
+    launches: Amount = layers * replica.engine.launch + replica.expert_layers * constants.expert_launch + constants.step
+    if replica.engine.is_eager:
+        busy = weights + experts + cache + elementwise + collectives
+        launches = np.maximum(launches, layers * constants.dispatch[chip.generation] - busy)
     scale = replica.factor * (1 + replica.draft * replica.draft_cost) / speculated(replica.draft, replica.accept)
     # Each stage has its share of the layers, so p stages take the time of all layers; the host works for every stage.
     host = sequences * stages * replica.engine.sequence
@@ -372,8 +384,11 @@ def prefill(replica: Replica, tokens: Amount, hit: Amount = 0.0) -> Amount:
 
 def least_prefill(replica: Replica) -> float:
     """Return the least time of a prefill while nobody decodes: launches and starts of collectives [s]."""
-    starts = 2 * replica.constants.collective if replica.tensor > 1 else 0.0
-    return replica.factor * replica.shape.layers * (replica.engine.launch + starts)
+    constants = replica.constants
+    layer = replica.engine.launch + (2 * constants.collective if replica.tensor > 1 else 0.0)
+    if replica.engine.is_eager:
+        layer = max(layer, constants.dispatch[replica.chip.generation])
+    return replica.factor * replica.shape.layers * layer
 
 
 def time_per_token(replica: Replica, batch: Amount, requests: Requests, *, interferes: bool = True) -> Amount:
@@ -386,6 +401,32 @@ def time_per_token(replica: Replica, batch: Amount, requests: Requests, *, inter
     if interferes:
         time = time + batch / replica.data * prefill(replica, requests.input, requests.hit) / requests.output
     return time
+
+
+def time_to_first_token(replica: Replica, batch: Amount, requests: Requests) -> Amount:
+    r"""Return the mean time to the first token (TTFT) at `batch` sequences in flight, waits for room aside [s].
+
+    .. math:: \frac{E[T^2]}{2 E[T]} + t_d + t_p + \rho \frac{E[T^2]}{E[T]},
+        \quad Var[T] = \frac{\rho E[T] t_p (1 + c^2)}{1 - \rho^2}
+
+    A request waits for the rest of an iteration, and is read in the next one with all that came during the same:
+    T' = t_d + N t_p with N of Poisson's law with mean x T. So E[T] is TPOT, and rho = x t_p.
+
+    Notes
+    -----
+    Exact for Poisson arrivals at a replica whose steps take the same time and whose prompts fit into a chunk. That
+    nobody is there has the probability exp(-B) of a queue with endless servers; then a prompt is read at once.
+    """
+    step = decode(replica, batch, requests.context).total
+    alone = prefill(replica, requests.input, requests.hit) / replica.data
+    mean = step + batch * alone / requests.output
+    rho = 1 - step / mean
+    # Residual of the iteration in which a request comes; it comes in long ones more often.
+    residual = (mean + rho * alone * (1 + requests.spread**2) / (1 - rho**2)) / 2
+    pieces = np.maximum(np.ceil(requests.input * (1 - requests.hit) / (replica.engine.chunk * replica.data)), 1)
+    idle = np.exp(-batch)
+    found = idle * np.maximum(alone, least_prefill(replica))
+    return found + (1 - idle) * (residual * (1 + 2 * rho) + pieces * step + alone)
 
 
 def cache_room(replica: Replica) -> float:
@@ -519,9 +560,14 @@ def power(replica: Replica, batch: Amount, requests: Requests) -> Amount:
         raise ValueError(f"the power of {chip.title} under inference is not published")
     time = time_per_token(replica, batch, requests)
     read, work = traffic(replica, batch, requests)
+    return chip.power * np.minimum(power_share(replica, read / time, work / time), 1.0)
+
+
+def power_share(replica: Replica, read: Amount, work: Amount) -> Amount:
+    """Return what a GPU asks for at `read` bytes and `work` FLOP a second, over the power of its board [-]."""
+    chip = replica.chip
     a, b, c = replica.constants.power[chip.generation]
-    share = a + b * read / (time * chip.memory_bandwidth) + c * work / (time * chip.peak[replica.products])
-    return chip.power * np.minimum(share, 1.0)
+    return a + b * read / chip.memory_bandwidth + c * work / chip.peak[replica.products]
 
 
 def traffic(replica: Replica, batch: Amount, requests: Requests) -> tuple[Amount, Amount]:
