@@ -23,7 +23,17 @@ from analysis.results.explained import (
 from analysis.results.models import FORMAT
 from analysis.terminal import Page, console
 from sim.scenario.services import ServingLayout
-from sim.steps.serving import cache_room, decode, handover, power, prefill, reading_rate, speculated, time_per_token
+from sim.steps.serving import (
+    cache_room,
+    decode,
+    handover,
+    power,
+    prefill,
+    reading_rate,
+    speculated,
+    time_per_token,
+    time_to_first_token,
+)
 from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -131,6 +141,7 @@ def _amounts(found: PreparedService, batch: float, price: float | None) -> Servi
         batch=batch,
         tpot_s=time,
         tpot_s_band90=(time / spread, time * spread),
+        ttft_s=None if found.reader is not None else float(time_to_first_token(made, batch, found.requests)),
         tokens_per_gpu_s=rate,
         tokens_per_s_user=1 / time,
         requests_per_s=rate * gpus / output,
@@ -163,6 +174,7 @@ def _tail(found: PreparedService) -> ServiceTail:
     ttft, tpot = (np.percentile(times, [50, 99]).tolist() for times in (served.ttft, served.tpot))
     return ServiceTail(
         requests=len(served.arrival),
+        ttft_mean_s=float(served.ttft.mean()),
         ttft_p50_s=ttft[0],
         ttft_p99_s=ttft[1],
         tpot_p50_s=tpot[0],
@@ -328,8 +340,8 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
         f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts fit; tensor x data x pipeline",
         highlight=False,
     )
-    table = empty_table("layout", "replicas", "in\nflight", "TPOT\nms", "90 %", "tokens/s\na user", "tokens/s\na GPU",
-                        "after\nfailures", "tokens/s\na MW", "money per\nM tokens")  # fmt: skip
+    table = empty_table("layout", "replicas", "in\nflight", "TPOT\nms", "90 %", "TTFT\nms", "tokens/s\na user",
+                        "tokens/s\na GPU", "after\nfailures", "tokens/s\na MW", "money per\nM tokens")  # fmt: skip
     for row in content.layouts:
         each = row.amounts
         table.add_row(
@@ -340,6 +352,7 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
             f"{each.batch:,.0f}",
             f"{each.tpot_s * 1e3:,.1f}{'' if row.is_within_slo else ' +'}",
             range_text(each.tpot_s_band90, lambda end: f"{1e3 * end:,.0f}"),
+            text_or_dash(each.ttft_s, lambda time: f"{1e3 * time:,.0f}"),
             f"{each.tokens_per_s_user:,.0f}",
             f"{each.tokens_per_gpu_s:,.0f}",
             f"{row.tokens_per_gpu_s_after_failures:,.0f}",

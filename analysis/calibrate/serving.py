@@ -448,7 +448,7 @@ def node_powers(data: Path) -> Array:
 class Phases(NamedTuple):
     """Prefill and decoding of a stack without captured graphs: what is fitted, and the errors [-].
 
-    `numbers` are the factor of the stack [-], and times of the host for a layer by generation and for a sequence [s].
+    `numbers`: factor of the release [-], times of its host for a sequence, and for a layer by generation [s].
     """
 
     numbers: dict[Key, float]
@@ -475,18 +475,14 @@ def phases(data: Path) -> Phases:
         if work / replica.gpus / chip.peak["bf16"] <= seconds:
             cases.append((replica, batch, requests))
             measured.append((seconds, float(row["decode_ms_per_token"]) / 1e3))
-    keys: list[Key] = [
-        ("", "factor"),
-        *((("dispatch", name)) for name in ("ampere", "hopper")),
-        ("vllm-eager", "sequence"),
-    ]
+    keys: list[Key] = [("vllm-eager", "factor"), ("vllm-eager", "sequence")]
+    keys += [("dispatch", name) for name in ("ampere", "hopper")]
 
     def modelled(x: Array) -> Array:
         numbers = dict(zip(keys, np.exp(x).tolist(), strict=True))
-        factor = numbers.pop(keys[0])
         found = []
         for plain, batch, requests in cases:
-            replica = dataclasses.replace(with_numbers(plain, numbers), factor=factor)
+            replica = with_numbers(plain, numbers)
             alone = max(batch * float(prefill(replica, requests.input)), least_prefill(replica))
             found.append((alone, float(decode(replica, batch, requests.context).total)))
         return np.array(found)
@@ -494,7 +490,7 @@ def phases(data: Path) -> Phases:
     def residuals(x: Array) -> Array:
         return _soft(np.log(modelled(x) / measured)).ravel()
 
-    best = least_squares(residuals, np.log([1.7, 3e-4, 2e-4, 2e-4])).x
+    best = least_squares(residuals, np.log([1.7, 2e-4, 3e-4, 2e-4])).x
     off = modelled(best) / measured - 1
     return Phases(dict(zip(keys, np.exp(best).tolist(), strict=True)), off[:, 0], off[:, 1])
 
@@ -566,7 +562,7 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
         table.add_row(f"power {name}", ", ".join(f"{value:.3g}" for value in values))
     apart = phases(data)
     for (of, name), value in apart.numbers.items():
-        table.add_row(f"{of or 'Splitwise'} {name}", f"{value:.4g}")
+        table.add_row(f"{of} {name}", f"{value:.4g}")
     out.print(table)
     table = empty_table("fitted together", "rows", "mean error", "bias", "worst")
     by_name: dict[str, list[Rows]] = defaultdict(list)

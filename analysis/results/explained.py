@@ -429,6 +429,10 @@ class ServiceAmounts(Part):
     batch: Real = Field(description="Requests in flight of a replica.")
     tpot_s: Real = Field(description="Mean time per token, prefills included [s].")
     tpot_s_band90: Pair = Field(description="Interval that holds it with 90 % [s].")
+    ttft_s: Number = Field(
+        None,
+        description="Mean time to the first token while so many are in flight [s]; null where others read prompts.",
+    )
     tokens_per_gpu_s: Real = Field(description="Output tokens of a GPU [1/s].")
     tokens_per_s_user: Real = Field(description="Output tokens of a request [1/s].")
     requests_per_s: Real = Field(description="Of a replica [1/s].")
@@ -444,7 +448,8 @@ class ServiceTail(Part):
     """Times of requests, replayed one by one."""
 
     requests: Count = Field(description="Replayed, those that fill the replica first left out.")
-    ttft_p50_s: Real = Field(description="Median time to the first token [s].")
+    ttft_mean_s: Number = Field(None, description="Mean time to the first token [s].")
+    ttft_p50_s: Real = Field(description="Median of it [s].")
     ttft_p99_s: Real = Field(description="P99 of it [s].")
     tpot_p50_s: Real = Field(description="Median of a request's own mean time per token [s].")
     tpot_p99_s: Real = Field(description="P99 of it [s].")

@@ -59,6 +59,8 @@ class Engine:
         Tokens of prompts that one step reads at most (chunked prefill) [-].
     narrow_cache
         Whether keys and values take 8 bits where weights take 8 or less.
+    factor
+        Measured over modelled time of this release, where the constants were not fitted to it [-].
     is_eager
         Whether the host launches every kernel of a step by itself, without captured graphs.
     """
@@ -75,6 +77,7 @@ class Engine:
     sequences: int
     chunk: int
     narrow_cache: bool
+    factor: float = 1.0
     is_eager: bool = False
 
 
@@ -172,6 +175,11 @@ class Replica:
     draft: int = 0
     accept: float = 0.0
     draft_cost: float = 0.0
+
+    @property
+    def slowdown(self) -> float:
+        """Time over that of the constants: of the release, and of this replica [-]."""
+        return self.engine.factor * self.factor
 
     @property
     def gpus(self) -> int:
@@ -331,7 +339,7 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
     if replica.engine.is_eager:
         busy = weights + experts + cache + elementwise + collectives
         launches = np.maximum(launches, layers * constants.dispatch[chip.generation] - busy)
-    scale = replica.factor * (1 + replica.draft * replica.draft_cost) / speculated(replica.draft, replica.accept)
+    scale = replica.slowdown * (1 + replica.draft * replica.draft_cost) / speculated(replica.draft, replica.accept)
     # Each stage has its share of the layers, so p stages take the time of all layers; the host works for every stage.
     host = sequences * stages * replica.engine.sequence
     return Step(*(scale * part for part in (weights, experts, cache, elementwise, collectives, launches, host)))
@@ -379,7 +387,7 @@ def prefill(replica: Replica, tokens: Amount, hit: Amount = 0.0) -> Amount:
     # The half of the scores that is not masked, of the new tokens with all before them.
     scores = shape.attention_width * layers * new * shape.scored(tokens) / t
     work = work + scores / (constants.attention * chip.peak["bf16"]) + _elementwise(replica, new)
-    return replica.factor * (work + layers * (_collectives(replica, new) - _collectives(replica, 0.0)))
+    return replica.slowdown * (work + layers * (_collectives(replica, new) - _collectives(replica, 0.0)))
 
 
 def least_prefill(replica: Replica) -> float:
@@ -388,7 +396,7 @@ def least_prefill(replica: Replica) -> float:
     layer = replica.engine.launch + (2 * constants.collective if replica.tensor > 1 else 0.0)
     if replica.engine.is_eager:
         layer = max(layer, constants.dispatch[replica.chip.generation])
-    return replica.factor * replica.shape.layers * layer
+    return replica.slowdown * replica.shape.layers * layer
 
 
 def time_per_token(replica: Replica, batch: Amount, requests: Requests, *, interferes: bool = True) -> Amount:

@@ -274,3 +274,17 @@ def test_published_steps_are_met() -> None:
     assert np.concatenate(blind).mean() > found["dense"] + 0.1
     assert np.abs(np.concatenate(list(calibrate.offline(DATA, {}).values()))).mean() < 0.15
     assert np.abs(calibrate.disaggregated(DATA)[0]).mean() < 0.30
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="skipped: reference data not present")
+def test_published_waits_phases_and_nodes_are_met() -> None:
+    """Mean TTFT within 25 %, phases of an old stack within 20 %, metered nodes each 12 %; numbers ship as fitted."""
+    assert np.abs(calibrate.first_tokens(calibrate.mlperf(DATA))).mean() < 0.25
+    found = calibrate.phases(DATA)
+    assert np.abs(found.prefill).mean() < 0.20
+    assert np.abs(found.decode).mean() < 0.20
+    engine, constants = catalog.engines()["vllm-eager"], catalog.serving_constants()
+    for (of, name), value in found.numbers.items():
+        shipped = constants.dispatch[name] if of == "dispatch" else getattr(engine, name)
+        assert shipped == pytest.approx(value, rel=0.01)
+    assert np.abs(calibrate.node_powers(DATA)).max() < 0.12
