@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 _REPLAYED = 6000
 """Requests of a replay, a tenth of them before it counts [-]."""
 
-_SPREAD = 0.8
-"""Standard deviation over mean of the lengths of MLPerf's chat requests; assumed [-]."""
-
 _LIMITS = {"Server": (2.0, 0.2), "Interactive": (0.45, 0.04)}
 """Limits of TTFT and TPOT that 99 % of the requests for Llama-2-70B meet, MLPerf Inference rules [s]."""
 
@@ -50,8 +47,17 @@ def _systems() -> list[Measured]:
     return [each for each in serving.mlperf(_folder()) if each.model == "llama2-70b"]
 
 
-def serving_error(_: Lab, __: int, of: Literal["dense", "experts", "disaggregated", "offline", "mlperf"]) -> Estimate:
-    """Return the mean absolute error on published times per token, or throughput, of inference [-]."""
+_Compared = Literal["dense", "experts", "disaggregated", "offline", "mlperf", "ttft", "prefill", "decode", "node"]
+
+
+def serving_error(_: Lab, __: int, of: _Compared) -> Estimate:
+    """Return the mean absolute error on published times, throughput or power of inference [-]."""
+    if of == "ttft":
+        return Estimate(mape(serving.first_tokens(serving.mlperf(_folder()))))
+    if of == "prefill" or of == "decode":
+        return Estimate(mape(getattr(serving.phases(_folder()), of)))
+    if of == "node":
+        return Estimate(float(np.abs(serving.node_powers(_folder())).max()))
     if of == "mlperf":
         return Estimate(mape(serving.mlperf_errors(_systems())))
     if of == "offline":
@@ -84,7 +90,7 @@ def _load_within(system: Measured, ttft: float, tpot: float, seed: int) -> float
     mean, rate = system.requests, largest_rate(system.replica, system.requests)
     rng = np.random.default_rng(seed)
     gaps = rng.exponential(1.0, _REPLAYED)
-    sigma = np.sqrt(np.log1p(_SPREAD**2))
+    sigma = np.sqrt(np.log1p(serving.SPREAD**2))
     sizes = [
         np.clip(np.rint(tokens * np.exp(sigma * rng.standard_normal(_REPLAYED) - sigma**2 / 2)), 1, 1024).astype(int)
         for tokens in (float(mean.input), float(mean.output))
