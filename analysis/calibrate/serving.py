@@ -19,6 +19,7 @@ from analysis.calibrate.rows import default_folder
 from analysis.terminal import console
 from sim import catalog
 from sim.prepare.services import IDLE_GPU
+from sim.steps.recommender import recommend
 from sim.steps.serving import (
     Pools,
     Replica,
@@ -420,6 +421,27 @@ def first_tokens(systems: Iterable[Measured]) -> Array:
     return np.array(found)
 
 
+_PAIRS = 270.0
+"""Mean pairs of a query of MLPerf's recommender, of 100 to 700; assumed [-]."""
+
+
+def recommended(data: Path) -> dict[str, Array]:
+    """Return the errors of offline queries a second of DLRM-v2, which no fit has seen, by what was asked [-].
+
+    Every GPU has all tables at 8 bits; for 99.9 % of the accuracy cross layers are at 16 bits (configuration as below).
+    """
+    found: dict[str, list[float]] = defaultdict(list)
+    model, constants = catalog.recommenders()["dlrm-v2"], catalog.serving_constants()
+    for row in _records(data / "mlperf_inference_dlrm.csv"):
+        if row["accelerator"] in _MLPERF and row["scenario"] == "Offline" and not row["system"].endswith("MaxQ"):
+            chip = catalog.accelerators()[_MLPERF[row["accelerator"]].lower()]
+            cross: Precision = "bf16" if row["model"].endswith("99.9") else "fp8"
+            seconds = float(recommend(model, chip, constants, _PAIRS, interaction=cross).total)
+            rate = float(row["samples_per_s"]) / int(row["accelerators"])
+            found[f"{row['model']} {_MLPERF[row['accelerator']]}"].append(1 / seconds / rate - 1)
+    return {name: np.array(values) for name, values in found.items()}
+
+
 _LIMIT = 500.0
 """Limit of a GPU in the metered runs: github mlcommons/inference_results_v4.1 a2f5d66, closed/NVIDIA/configs [W]."""
 
@@ -585,6 +607,8 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
         table.add_row(f"MLPerf {' '.join(kind)}, offline tokens/s", *error_cells(mlperf_errors(same)))
     for name, found in throughput.items():
         table.add_row(f"{name}, offline tokens/s", *error_cells(found))
+    for name, found in recommended(data).items():
+        table.add_row(f"MLPerf {name}, offline queries/s", *error_cells(found))
     out.print(table)
     checks = [
         ("TPOT, dense models, fitted", errors(dense, everything), 0.09),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sim import units
 from sim.steps.hardware import PRECISIONS, Accelerator, NodePower
+from sim.steps.recommender import Recommender
 from sim.steps.serving import Engine, ServingConstants
 from sim.steps.shape import Experts, LatentAttention, ModelShape, StateSpace
 from sim.yamlfile import load, suggest
@@ -28,6 +29,7 @@ __all__ = [
     "counted_on",
     "engines",
     "models",
+    "recommenders",
     "recoveries",
     "recovery",
     "schedulers",
@@ -93,6 +95,13 @@ def serving_constants() -> ServingConstants:
         power=_mapping,
         sigma=_mapping,
     )
+
+
+@functools.cache
+def recommenders() -> dict[str, Recommender]:
+    """Return the shapes of recommenders by name."""
+    make = functools.partial(_filled, Recommender, rows=tuple, lookups=tuple, bottom=tuple, top=tuple)
+    return _entries("engines.yaml", load(_HERE / "engines.yaml").data["recommenders"], make)
 
 
 @functools.cache

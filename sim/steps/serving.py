@@ -107,6 +107,8 @@ class ServingConstants:
         Time in which a host launches the kernels of a layer one by one, by generation of its accelerators [s].
     touches
         Bytes that the element-wise passes of a layer move for a token, over those of its activations (2 h) [-].
+    gather
+        Share of the memory's bandwidth that lookups of random rows reach [-].
     scale_up, network
         Shares of the links' bandwidth that collectives reach [-].
     imbalance
@@ -129,6 +131,7 @@ class ServingConstants:
     step: float
     dispatch: Mapping[str, float]
     touches: float
+    gather: float
     scale_up: float
     network: float
     imbalance: float

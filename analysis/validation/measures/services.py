@@ -47,7 +47,9 @@ def _systems() -> list[Measured]:
     return [each for each in serving.mlperf(_folder()) if each.model == "llama2-70b"]
 
 
-_Compared = Literal["dense", "experts", "disaggregated", "offline", "mlperf", "ttft", "prefill", "decode", "node"]
+_Compared = Literal[
+    "dense", "experts", "disaggregated", "offline", "mlperf", "ttft", "prefill", "decode", "node", "dlrm"
+]
 
 
 def serving_error(_: Lab, __: int, of: _Compared) -> Estimate:
@@ -56,6 +58,8 @@ def serving_error(_: Lab, __: int, of: _Compared) -> Estimate:
         return Estimate(mape(serving.first_tokens(serving.mlperf(_folder()))))
     if of == "prefill" or of == "decode":
         return Estimate(mape(getattr(serving.phases(_folder()), of)))
+    if of == "dlrm":
+        return Estimate(mape(np.concatenate(list(serving.recommended(_folder()).values()))))
     if of == "node":
         return Estimate(float(np.abs(serving.node_powers(_folder())).max()))
     if of == "mlperf":
