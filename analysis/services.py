@@ -22,6 +22,7 @@ from analysis.results.explained import (
 )
 from analysis.results.models import FORMAT
 from analysis.terminal import Page, console
+from sim import catalog
 from sim.scenario.services import ServingLayout
 from sim.steps.serving import (
     cache_room,
@@ -61,6 +62,7 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
     """
     spec, made, requests = found.spec, found.replica, found.requests
     tail, curve = _tail(found), list(found.attainment)
+    basis, sigma = _basis(found)
     slo_load = _load_within(curve, spec.slo.attainment)
     fail, restart, repair, load, _ = found.failing
     terms = decode(made, found.within, requests.context)._asdict()
@@ -74,8 +76,8 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
         tensor=made.tensor,
         data=made.data,
         pipeline=made.pipeline,
-        basis="fitted" if spec.calibration is None else "calibrated",
-        sigma=_sigma(found),
+        basis=basis,
+        sigma=sigma,
         weight_bytes=made.weight_bytes,
         cache_room_bytes=cache_room(made),
         cache_bytes_per_token=float(made.cache_bytes(requests.context)) / requests.context,
@@ -120,12 +122,18 @@ def _readers(pools: Pools, found: PreparedService) -> Readers:
     )
 
 
-def _sigma(found: PreparedService) -> float:
-    """Return the standard deviation of the logarithm of times [-]."""
-    sigma = found.replica.constants.sigma
+def _basis(found: PreparedService) -> tuple[str, float]:
+    """Return what the times rest on, and the standard deviation of their logarithm [-]."""
+    constants, chip, model = found.replica.constants, found.replica.chip, found.spec.model
+    sigma, fitted = constants.sigma, constants.fitted
     if found.spec.calibration is not None:
-        return sigma["calibrated"]
-    return sigma["experts" if found.replica.shape.experts is not None else "fitted"]
+        return "calibrated", sigma["calibrated"]
+    known = [("fitted", sigma["experts" if found.replica.shape.experts is not None else "fitted"])]
+    if chip.generation not in fitted["generations"] or chip not in catalog.accelerators().values():
+        known.append(("fitted to other accelerators", sigma["accelerator"]))
+    if model not in fitted["models"]:
+        known.append(("fitted to other models", sigma["model"]))
+    return " and ".join(text for text, _ in known[1:]) or "fitted", max(spread for _, spread in known)
 
 
 def _amounts(found: PreparedService, batch: float, price: float | None) -> ServiceAmounts:
@@ -134,7 +142,7 @@ def _amounts(found: PreparedService, batch: float, price: float | None) -> Servi
     gpus = found.gpus / found.spec.replicas
     time = float(time_per_token(made, batch, found.requests))
     rate = batch / time / gpus
-    spread = math.exp(_BAND90 * _sigma(found))
+    spread = math.exp(_BAND90 * _basis(found)[1])
     drawn = _drawn(found, batch, batch / (time * output))
     facility = None if drawn is None or found.host is None else (drawn + found.host) * found.pue
     return ServiceAmounts(
@@ -162,7 +170,7 @@ def _drawn(found: PreparedService, batch: float, rate: float) -> float | None:
     if pools is None or made.chip.power is None:
         return drawn
     # A prefill draws the power of the board; a reader without work the intercept of the law.
-    least = made.constants.power[made.chip.generation][0]
+    least = made.by_generation(made.constants.power)[0]
     busy = min(rate * float(pools.decoding) / float(pools.reading * reading_rate(pools.readers, found.asked)), 1.0)
     reader = made.chip.power * (least + (1 - least) * busy)
     readers = found.gpus - found.spec.replicas * made.gpus
@@ -254,6 +262,7 @@ def describe_service_layouts(
         service=found.spec.name,
         gpus=gpus,
         accelerator=found.replica.chip.title,
+        basis=_basis(found)[0],
         found=fitting,
         sort=sort,
         layouts=[row for place, row in enumerate(best) if place in keep],
@@ -337,7 +346,8 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
     out = console(page, width=width)
     out.print(f"{content.scenario}, service {content.service}", style="bold", highlight=False)
     out.print(
-        f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts fit; tensor x data x pipeline",
+        f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts fit; tensor x data x pipeline; "
+        f"times are {content.basis}",
         highlight=False,
     )
     table = empty_table("layout", "replicas", "in\nflight", "TPOT\nms", "90 %", "TTFT\nms", "tokens/s\na user",

@@ -523,7 +523,7 @@ def _records(path: Path) -> list[Record]:
 
 
 def powers(data: Path) -> tuple[dict[str, tuple[float, float, float]], dict[str, Array]]:
-    """Return the fitted power of GPUs by generation, and the errors of the rows of dense models [-].
+    """Return the fitted power of GPUs by generation and of all (``other``), and the errors of rows of dense models [-].
 
     P / TDP = a + b (share of bandwidth) + c (share of peak), of measured throughput and batch.
     """
@@ -544,7 +544,8 @@ def powers(data: Path) -> tuple[dict[str, tuple[float, float, float]], dict[str,
         moved, done = traffic(replica, batch, Requests(0.0, output))
         share = float(row["gpu_power_W"]) / (int(row["gpus"]) * chip.power)
         peak = chip.peak[replica.products]
-        points[chip.generation].append((share, moved / seconds / chip.memory_bandwidth, done / seconds / peak))
+        for generation in (chip.generation, "other"):
+            points[generation].append((share, moved / seconds / chip.memory_bandwidth, done / seconds / peak))
     fitted, found = {}, {}
     for generation, rows in points.items():
         table = np.array(rows)
@@ -620,7 +621,7 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
         ("TTFT, MLPerf Server and Interactive, at their TPOT", first_tokens(systems), 0.25),
         ("prefill, Splitwise, one factor", apart.prefill, 0.20),
         ("decode, Splitwise, one factor", apart.decode, 0.20),
-        ("power of GPUs, fitted", np.concatenate(list(drawn.values())), 0.09),
+        ("power of GPUs, fitted", np.concatenate([drawn[name] for name in drawn if name != "other"]), 0.09),
         ("power of a node, not fitted", node_powers(data), 0.12),
     ]
     table = empty_table("mean error", "ours", "asked", "result")

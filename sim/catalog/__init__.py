@@ -93,6 +93,7 @@ def serving_constants() -> ServingConstants:
         memory=_mapping,
         gemm=_mapping,
         power=_mapping,
+        fitted=_mapping,
         sigma=_mapping,
     )
 

@@ -438,9 +438,6 @@ def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
         raise PathError((*path, "engine"), catalog.unknown("engine", spec.engine, engines))
     engine, layout, chip = engines[spec.engine], spec.parallelism, chip_of(site.cluster, 0, "bf16")
     constants = catalog.serving_constants()
-    if chip.generation not in constants.memory:
-        rule = f"inference on {chip.title} is not fitted (generations: {', '.join(constants.memory)})"
-        raise PathError((*path, "model"), rule)
     own = {name: value for name in ("sequences", "chunk", "memory") if (value := getattr(spec.batch, name)) is not None}
     engine = replace(engine, **own)
     weights = spec.precision

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from sim.steps.hardware import Accelerator, Precision
     from sim.steps.shape import Amount, ModelShape
+
+_Number = TypeVar("_Number")
 
 BYTES: Mapping[str, float] = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
 """Bytes of a weight, the scales of its block included [B]."""
@@ -88,7 +90,7 @@ class ServingConstants:
     Parameters
     ----------
     memory
-        Share of the memory's bandwidth that weights, keys and values are read with, by generation [-].
+        Share of the memory's bandwidth that weights, keys and values are read with, by generation, or ``other`` [-].
     gemm
         Share of the peak of matrix products, by precision of the products [-].
     attention
@@ -104,7 +106,7 @@ class ServingConstants:
     step
         Time of a step that belongs to no layer [s].
     dispatch
-        Time in which a host launches the kernels of a layer one by one, by generation of its accelerators [s].
+        Time in which a host launches the kernels of a layer one by one, by generation as above [s].
     touches
         Bytes that the element-wise passes of a layer move for a token, over those of its activations (2 h) [-].
     gather
@@ -114,7 +116,9 @@ class ServingConstants:
     imbalance
         Load of the busiest expert rank over the mean [-].
     power
-        By generation: GPU power over board power = a + b (share of bandwidth) + c (share of peak), at most 1.
+        By generation as above: GPU power over board power = a + b (share of bandwidth) + c (share of peak), at most 1.
+    fitted
+        ``generations`` of accelerators and ``models`` of which measured steps were fitted.
     sigma
         Standard deviation of the logarithm of predicted over measured times [-]: ``fitted``, ``accelerator`` and
         ``model`` (not among the fitted ones), ``experts``, ``calibrated``.
@@ -136,6 +140,7 @@ class ServingConstants:
     network: float
     imbalance: float
     power: Mapping[str, Sequence[float]]
+    fitted: Mapping[str, Sequence[str]]
     sigma: Mapping[str, float]
 
 
@@ -194,6 +199,10 @@ class Replica:
         """Ranks of one stage, n [-]."""
         return self.tensor * self.data
 
+    def by_generation(self, table: Mapping[str, _Number]) -> _Number:
+        """Return what a table has for the generation of the chip, or for others."""
+        return table[self.chip.generation if self.chip.generation in table else "other"]
+
     @property
     def products(self) -> Precision:
         """Precision of the matrix products: that of the weights, or 16 bits where the chip multiplies no narrower."""
@@ -207,7 +216,7 @@ class Replica:
     @property
     def bandwidth(self) -> float:
         """Bandwidth of the memory that is reached [B/s]."""
-        return self.chip.memory_bandwidth * self.constants.memory[self.chip.generation]
+        return self.chip.memory_bandwidth * self.by_generation(self.constants.memory)
 
     @property
     def plain_layer(self) -> float:
@@ -341,7 +350,7 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
     launches: Amount = layers * replica.engine.launch + replica.expert_layers * constants.expert_launch + constants.step
     if replica.engine.is_eager:
         busy = weights + experts + cache + elementwise + collectives
-        launches = np.maximum(launches, layers * constants.dispatch[chip.generation] - busy)
+        launches = np.maximum(launches, layers * replica.by_generation(constants.dispatch) - busy)
     scale = replica.slowdown * (1 + replica.draft * replica.draft_cost) / speculated(replica.draft, replica.accept)
     # Each stage has its share of the layers, so p stages take the time of all layers; the host works for every stage.
     host = sequences * stages * replica.engine.sequence
@@ -398,7 +407,7 @@ def least_prefill(replica: Replica) -> float:
     constants = replica.constants
     layer = replica.engine.launch + (2 * constants.collective if replica.tensor > 1 else 0.0)
     if replica.engine.is_eager:
-        layer = max(layer, constants.dispatch[replica.chip.generation])
+        layer = max(layer, replica.by_generation(constants.dispatch))
     return replica.slowdown * replica.shape.layers * layer
 
 
@@ -564,11 +573,11 @@ def power(replica: Replica, batch: Amount, requests: Requests) -> Amount:
     Raises
     ------
     ValueError
-        If the board power of the accelerator is not published, or none of its generation was measured.
+        If the board power of the accelerator is not published.
     """
     chip = replica.chip
-    if chip.power is None or chip.generation not in replica.constants.power:
-        raise ValueError(f"the power of {chip.title} under inference is not published")
+    if chip.power is None:
+        raise ValueError(f"the power of {chip.title} is not published")
     time = time_per_token(replica, batch, requests)
     read, work = traffic(replica, batch, requests)
     return chip.power * np.minimum(power_share(replica, read / time, work / time), 1.0)
@@ -577,7 +586,7 @@ def power(replica: Replica, batch: Amount, requests: Requests) -> Amount:
 def power_share(replica: Replica, read: Amount, work: Amount) -> Amount:
     """Return what a GPU asks for at `read` bytes and `work` FLOP a second, over the power of its board [-]."""
     chip = replica.chip
-    a, b, c = replica.constants.power[chip.generation]
+    a, b, c = replica.by_generation(replica.constants.power)
     return a + b * read / chip.memory_bandwidth + c * work / chip.peak[replica.products]
 
 
