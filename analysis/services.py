@@ -22,7 +22,6 @@ from analysis.results.explained import (
 )
 from analysis.results.models import FORMAT
 from analysis.terminal import Page, console
-from sim import catalog
 from sim.scenario.services import ServingLayout
 from sim.steps.serving import (
     cache_room,
@@ -129,7 +128,7 @@ def _basis(found: PreparedService) -> tuple[str, float]:
     if found.spec.calibration is not None:
         return "calibrated", sigma["calibrated"]
     known = [("fitted", sigma["experts" if found.replica.shape.experts is not None else "fitted"])]
-    if chip.generation not in fitted["generations"] or chip not in catalog.accelerators().values():
+    if chip.generation not in fitted["generations"] or chip.announced:
         known.append(("fitted to other accelerators", sigma["accelerator"]))
     if model not in fitted["models"]:
         known.append(("fitted to other models", sigma["model"]))
