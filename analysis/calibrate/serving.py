@@ -18,9 +18,9 @@ from analysis.calibrate.outcome import error_cells
 from analysis.calibrate.rows import default_folder
 from analysis.terminal import console
 from sim import catalog
-from sim.prepare.services import IDLE_GPU
 from sim.steps.recommender import recommend
 from sim.steps.serving import (
+    IDLE_GPU,
     Pools,
     Replica,
     Requests,

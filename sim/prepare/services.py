@@ -23,6 +23,7 @@ from sim.scenario.services import PromptPool
 from sim.scenario.streams import Cost
 from sim.steps.serving import (
     BYTES,
+    IDLE_GPU,
     Pools,
     Replica,
     Requests,
@@ -68,9 +69,6 @@ _SLOTS = 20_000
 
 _CURVES: Latest[tuple[tuple[float, float], ...]] = Latest(32)
 """Attainment by load of the replicas that were looked at last."""
-
-IDLE_GPU = 0.1
-"""What a GPU without work draws over the power of its board; assumed [-]."""
 
 _WARMED = 0.1
 """Share of the requests of a replay that come before it is as full as it will be [-]."""

@@ -30,6 +30,9 @@ _Number = TypeVar("_Number")
 BYTES: Mapping[str, float] = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
 """Bytes of a weight, the scales of its block included [B]."""
 
+IDLE_GPU = 0.1
+"""What a GPU without work draws over the power of its board; assumed [-]."""
+
 _SIXTEEN = 2.0
 """Bytes of a number at 16 bits [B]."""
 
