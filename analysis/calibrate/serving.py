@@ -26,6 +26,7 @@ from sim.steps.serving import (
     Requests,
     decode,
     largest_batch,
+    largest_rate,
     least_prefill,
     pooled_in_flight,
     power_share,
@@ -88,15 +89,14 @@ def read(path: Path) -> tuple[list[Rows], Counter[str]]:
     """Return the measured times per token by replica, and why rows are left out."""
     left: Counter[str] = Counter()
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            reason = _reason(row)
-            if reason:
-                left[reason] += 1
-                continue
-            own = min(int(row["attention_dp_size"] or 1), int(row["gpus"]))
-            key = (row["model"], row["gpu"], row["precision"], row["backend"], row["gpus"], str(own))
-            groups[key].append(row)
+    for row in _records(path):
+        reason = _reason(row)
+        if reason:
+            left[reason] += 1
+            continue
+        own = min(int(row["attention_dp_size"] or 1), int(row["gpus"]))
+        key = (row["model"], row["gpu"], row["precision"], row["backend"], row["gpus"], str(own))
+        groups[key].append(row)
     found = []
     for (model, gpu, precision, engine, gpus, own_), rows in groups.items():
         replica = _replica(model, gpu, engine, _PRECISIONS[precision], int(gpus) // int(own_), int(own_))
@@ -305,10 +305,9 @@ def offline(data: Path, numbers: Mapping[Key, float]) -> dict[str, Array]:
         replica = _replica(row["model"], row["gpu"], "trtllm", precision, int(row["gpus"]))
         replica = with_numbers(replica, numbers)
         requests = Requests(float(row["isl"]), float(row["osl"]))
-        batch = largest_batch(replica, requests)
-        if batch < 1:
+        rate = _most(replica, requests) * replica.gpus
+        if not rate:
             continue
-        rate = batch / float(time_per_token(replica, batch, requests))
         found[row["model"]].append(rate / float(row["output_tokens_per_s"]) - 1)
     return {name: np.array(values) for name, values in found.items()}
 
@@ -391,8 +390,7 @@ def mlperf(data: Path) -> list[Measured]:
 
 def _most(replica: Replica, requests: Requests) -> float:
     """Return the output tokens a second of a GPU at the largest batch [1/s]."""
-    batch = largest_batch(replica, requests)
-    return batch / float(time_per_token(replica, batch, requests)) / replica.gpus
+    return largest_rate(replica, requests) * float(requests.output) / replica.gpus
 
 
 def mlperf_errors(systems: Iterable[Measured]) -> Array:
@@ -467,20 +465,10 @@ def node_powers(data: Path) -> Array:
     return np.array(found)
 
 
-class Phases(NamedTuple):
-    """Prefill and decoding of a stack without captured graphs: what is fitted, and the errors [-].
+def phases(data: Path) -> tuple[dict[Key, float], Array]:
+    """Return the numbers of a stack without captured graphs, and the errors on its prefills and steps [-], (rows, 2).
 
-    `numbers`: factor of the release [-], times of its host for a sequence, and for a layer by generation [s].
-    """
-
-    numbers: dict[Key, float]
-    prefill: Array
-    decode: Array
-
-
-def phases(data: Path) -> Phases:
-    """Return what comes of prompts and steps that were measured apart, with one factor for all of them.
-
+    Numbers are one factor of the release, and times of the host for a sequence, and for a layer by generation [s].
     Prompts that are read faster than the peak of the GPUs are left out: the batch did not fit, and was read in parts.
     """
     from scipy.optimize import least_squares
@@ -513,8 +501,7 @@ def phases(data: Path) -> Phases:
         return _soft(np.log(modelled(x) / measured)).ravel()
 
     best = least_squares(residuals, np.log([1.7, 2e-4, 3e-4, 2e-4])).x
-    off = modelled(best) / measured - 1
-    return Phases(dict(zip(keys, np.exp(best).tolist(), strict=True)), off[:, 0], off[:, 1])
+    return dict(zip(keys, np.exp(best).tolist(), strict=True)), modelled(best) / measured - 1
 
 
 def _records(path: Path) -> list[Record]:
@@ -583,8 +570,8 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
         table.add_row(f"{of or 'constants'} {name}", f"{value:.4g}")
     for name, values in fitted.items():
         table.add_row(f"power {name}", ", ".join(f"{value:.3g}" for value in values))
-    apart = phases(data)
-    for (of, name), value in apart.numbers.items():
+    hosts, apart = phases(data)
+    for (of, name), value in hosts.items():
         table.add_row(f"{of} {name}", f"{value:.4g}")
     out.print(table)
     table = empty_table("fitted together", "rows", "mean error", "bias", "worst")
@@ -619,8 +606,8 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
         ("offline tokens/s, TensorRT-LLM", np.concatenate(list(throughput.values())), 0.15),
         ("TPOT, disaggregated, not fitted", pooled, 0.30),
         ("TTFT, MLPerf Server and Interactive, at their TPOT", first_tokens(systems), 0.25),
-        ("prefill, Splitwise, one factor", apart.prefill, 0.20),
-        ("decode, Splitwise, one factor", apart.decode, 0.20),
+        ("prefill, Splitwise, one factor", apart[:, 0], 0.20),
+        ("decode, Splitwise, one factor", apart[:, 1], 0.20),
         ("power of GPUs, fitted", np.concatenate([drawn[name] for name in drawn if name != "other"]), 0.09),
         ("power of a node, not fitted", node_powers(data), 0.12),
     ]

@@ -35,12 +35,10 @@ def times() -> Curves:
     """Return the mean times of a replica by its requests in flight, and those of a replay."""
     service = examined([])
     made, requests = service.replica, service.requests
-    batches = np.geomspace(1, service.largest, 200)
-    shown = {
-        "to the first token (TTFT)": time_to_first_token(made, batches, requests),
-        "per token (TPOT)": time_per_token(made, batches, requests),
-        "of that without prompts of others": decode(made, batches, requests.context).total,
-    }
+    batches = np.geomspace(1, service.largest, 60)
+    first, own = (time(made, batches, requests) for time in (time_to_first_token, time_per_token))
+    alone = decode(made, batches, requests.context).total
+    shown = {"to the first token (TTFT)": first, "per token (TPOT)": own, "of that without prompts of others": alone}
     curves = [
         Series(name, tuple(batches.tolist()), tuple((1e3 * values).tolist()), hue=hue)
         for hue, (name, values) in enumerate(shown.items())
@@ -51,7 +49,7 @@ def times() -> Curves:
         batch = float(served.tpot.mean() * service.carried * load * requests.output)
         dots += [Dot("", batch, 1e3 * float(each.mean())) for each in (served.ttft, served.tpot)]
     dots[-1] = dots[-1]._replace(name="replay of 18,000 requests")
-    half = next(batch for batch, all_, own in zip(batches, *list(shown.values())[1:], strict=True) if all_ > 2 * own)
+    half = np.interp(2, own / alone, batches)
     title = f"From {half:.0f} requests in flight on, prompts of others take half of a step"
     return Curves(
         title,

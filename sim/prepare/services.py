@@ -171,8 +171,7 @@ class PreparedService:
     @property
     def unfed(self) -> float:
         """Requests that a replica carries at that batch [1/s]."""
-        batch = self.unfed_batch
-        return batch / float(self.requests.output * time_per_token(self.replica, batch, self.requests))
+        return self._rate(self.unfed_batch)
 
     @property
     def fed(self) -> float:
@@ -200,7 +199,9 @@ class PreparedService:
     @cached_property
     def carried(self) -> float:
         """Requests that a replica carries at the batch that the SLO allows [1/s]."""
-        batch = self.within
+        return self._rate(self.within)
+
+    def _rate(self, batch: float) -> float:
         return batch / float(self.requests.output * time_per_token(self.replica, batch, self.requests))
 
     @cached_property

@@ -47,29 +47,24 @@ def _systems() -> list[Measured]:
     return [each for each in serving.mlperf(_folder()) if each.model == "llama2-70b"]
 
 
-_Compared = Literal[
-    "dense", "experts", "disaggregated", "offline", "mlperf", "ttft", "prefill", "decode", "node", "dlrm"
-]
-
-
-def serving_error(_: Lab, __: int, of: _Compared) -> Estimate:
-    """Return the mean absolute error on published times, throughput or power of inference [-]."""
-    if of == "ttft":
-        return Estimate(mape(serving.first_tokens(serving.mlperf(_folder()))))
-    if of == "prefill" or of == "decode":
-        return Estimate(mape(getattr(serving.phases(_folder()), of)))
-    if of == "dlrm":
-        return Estimate(mape(np.concatenate(list(serving.recommended(_folder()).values()))))
-    if of == "node":
-        return Estimate(float(np.abs(serving.node_powers(_folder())).max()))
-    if of == "mlperf":
-        return Estimate(mape(serving.mlperf_errors(_systems())))
-    if of == "offline":
-        return Estimate(mape(np.concatenate(list(serving.offline(_folder(), {}).values()))))
+def serving_error(_: Lab, __: int, of: str) -> Estimate:
+    """Return the mean absolute error on published times, throughput or power of inference; the largest of nodes [-]."""
+    data = _folder()
+    if of in ("dense", "experts"):
+        groups, _unused = serving.read(data / "served_agg.csv")
+        return Estimate(mape(serving.errors(serving.kinds(groups)[of == "experts"], {})))
+    if of in ("prefill", "decode"):
+        return Estimate(mape(serving.phases(data)[1][:, ("prefill", "decode").index(of)]))
+    if of in ("offline", "dlrm"):
+        parts = serving.offline(data, {}) if of == "offline" else serving.recommended(data)
+        return Estimate(mape(np.concatenate(list(parts.values()))))
     if of == "disaggregated":
-        return Estimate(mape(serving.disaggregated(_folder())[0]))
-    groups, _unused = serving.read(_folder() / "served_agg.csv")
-    return Estimate(mape(serving.errors(serving.kinds(groups)[of == "experts"], {})))
+        return Estimate(mape(serving.disaggregated(data)[0]))
+    if of == "node":
+        return Estimate(float(np.abs(serving.node_powers(data)).max()))
+    return Estimate(
+        mape(serving.first_tokens(serving.mlperf(data)) if of == "ttft" else serving.mlperf_errors(_systems()))
+    )
 
 
 def serving_kept(lab: Lab, replications: int, scenario: Literal["Server", "Interactive"]) -> Estimate:
