@@ -174,56 +174,38 @@ def _chosen(group: Rows, mask: NDArray[np.bool_]) -> Rows:
 Key: TypeAlias = tuple[str, str]
 """What is fitted: a number of an engine, of a table of the constants, or of the constants (first part empty)."""
 
-_DENSE: Mapping[Key, float] = {
-    ("memory", "hopper"): 0.1,
-    ("memory", "blackwell"): 0.1,
-    ("gemm", "bf16"): 0.3,
-    ("gemm", "fp8"): 0.3,
-    ("gemm", "nvfp4"): 0.3,
-    ("", "attention"): 0.3,
-    ("", "collective"): 0.3,
-    ("", "step"): 1.0,
-    ("", "touches"): 1.0,
-    ("trt-llm", "launch"): 0.7,
-    ("trt-llm", "sequence"): 0.7,
-    ("vllm", "launch"): 0.7,
-    ("vllm", "sequence"): 0.7,
-}
-"""Numbers that dense models determine, with the standard deviation of their logarithm before any row is seen."""
+Priors: TypeAlias = "Mapping[Key, tuple[float, float]]"
 
-_EXPERTS: Mapping[Key, float] = {
-    ("", "expert_read"): 0.4,
-    ("", "expert_gemm"): 0.5,
-    ("", "expert_launch"): 0.7,
-    ("", "latent"): 0.5,
-    ("sglang", "launch"): 0.7,
-    ("sglang", "sequence"): 0.7,
+_DENSE: Priors = {
+    ("memory", "hopper"): (0.92, 0.1),
+    ("memory", "blackwell"): (0.89, 0.1),
+    ("gemm", "bf16"): (0.75, 0.3),
+    ("gemm", "fp8"): (0.5, 0.3),
+    ("gemm", "nvfp4"): (0.4, 0.3),
+    ("", "attention"): (0.4, 0.3),
+    ("", "collective"): (6e-6, 0.3),
+    ("", "step"): (0.5e-3, 1.0),
+    ("", "touches"): (50.0, 1.0),
+    ("trt-llm", "launch"): (40e-6, 0.7),
+    ("trt-llm", "sequence"): (25e-6, 0.7),
+    ("vllm", "launch"): (40e-6, 0.7),
+    ("vllm", "sequence"): (25e-6, 0.7),
+}
+"""Numbers that dense models determine: centre of the prior, and the standard deviation of its logarithm.
+
+Centres are what kernels reach alone (memory, products), all-reduce inside a captured graph, and launches of a few
+microseconds for about ten kernels of a layer.
+"""
+
+_EXPERTS: Priors = {
+    ("", "expert_read"): (0.8, 0.4),
+    ("", "expert_gemm"): (0.5, 0.5),
+    ("", "expert_launch"): (30e-6, 0.7),
+    ("", "latent"): (0.3, 0.5),
+    ("sglang", "launch"): (40e-6, 0.7),
+    ("sglang", "sequence"): (25e-6, 0.7),
 }
 """The same of models with experts; only these were measured with SGLang."""
-
-_START: Mapping[Key, float] = {
-    ("memory", "hopper"): 0.92,
-    ("memory", "blackwell"): 0.89,
-    ("gemm", "bf16"): 0.75,
-    ("gemm", "fp8"): 0.5,
-    ("gemm", "nvfp4"): 0.4,
-    ("", "attention"): 0.4,
-    ("", "collective"): 6e-6,
-    ("", "step"): 0.5e-3,
-    ("", "touches"): 50.0,
-    ("trt-llm", "launch"): 40e-6,
-    ("trt-llm", "sequence"): 25e-6,
-    ("vllm", "launch"): 40e-6,
-    ("vllm", "sequence"): 25e-6,
-    ("sglang", "launch"): 40e-6,
-    ("sglang", "sequence"): 25e-6,
-    ("", "expert_read"): 0.8,
-    ("", "expert_gemm"): 0.5,
-    ("", "expert_launch"): 30e-6,
-    ("", "latent"): 0.3,
-}
-"""Centres of the priors: what kernels reach alone (memory, products), all-reduce inside a captured graph, and
-launches of a few microseconds for about ten kernels of a layer."""
 
 
 def with_numbers(replica: Replica, numbers: Mapping[Key, float]) -> Replica:
@@ -250,13 +232,12 @@ def errors(groups: Iterable[Rows], numbers: Mapping[Key, float]) -> Array:
     return np.concatenate(parts)
 
 
-def fit(groups: Sequence[Rows], priors: Mapping[Key, float], known: Mapping[Key, float]) -> dict[Key, float]:
+def fit(groups: Sequence[Rows], priors: Priors, known: Mapping[Key, float]) -> dict[Key, float]:
     """Return the numbers with the least robust error of the logarithm of times, given priors on their logarithms."""
     from scipy.optimize import least_squares
 
     keys = list(priors)
-    start = np.array([_START[key] for key in keys])
-    widths = np.array([priors[key] for key in keys])
+    start, widths = np.array([*priors.values()]).T
 
     def values(x: Array) -> dict[Key, float]:
         return {**known, **dict(zip(keys, (start * np.exp(x)).tolist(), strict=True))}
@@ -277,7 +258,7 @@ def _soft(logarithms: Array) -> Array:
 
 
 def left_out(
-    groups: Sequence[Rows], of: Callable[[Rows], str], priors: Mapping[Key, float], known: Mapping[Key, float]
+    groups: Sequence[Rows], of: Callable[[Rows], str], priors: Priors, known: Mapping[Key, float]
 ) -> dict[str, Array]:
     """Return the errors of each set of groups after a fit to all others [-]."""
     names = dict.fromkeys(of(group) for group in groups)

@@ -48,13 +48,13 @@ def _systems() -> list[Measured]:
 
 
 def serving_error(_: Lab, __: int, of: str) -> Estimate:
-    """Return the mean absolute error on published times, throughput or power of inference; the largest of nodes [-]."""
+    """Return the mean absolute error on published times, throughput or power of inference; nodes: the largest [-]."""
     data = _folder()
     if of in ("dense", "experts"):
         groups, _unused = serving.read(data / "served_agg.csv")
         return Estimate(mape(serving.errors(serving.kinds(groups)[of == "experts"], {})))
-    if of in ("prefill", "decode"):
-        return Estimate(mape(serving.phases(data)[1][:, ("prefill", "decode").index(of)]))
+    if of == "phases":
+        return Estimate(float(np.abs(serving.phases(data)[1]).mean(axis=0).max()))
     if of in ("offline", "dlrm"):
         parts = serving.offline(data, {}) if of == "offline" else serving.recommended(data)
         return Estimate(mape(np.concatenate(list(parts.values()))))
