@@ -97,7 +97,8 @@ def replay(replica: Replica, requests: Iterable[Request], longest: int = 0, hit:
     RequestError
         If arrivals are not in order, a request has no token, or one alone exceeds the room for keys and values.
     """
-    return _Loop(replica, list(requests), longest, hit).run()
+    loop = _Eager if replica.engine.is_eager else _Loop
+    return loop(replica, list(requests), longest, hit).run()
 
 
 class _Loop:
@@ -115,18 +116,15 @@ class _Loop:
         """Tokens of context that fit, of all sequences together [-]."""
         self._check(requests)
         self.replica = replica
-        self.empty: dict[int, tuple[float, float]] = {}
-        """Time of a decode step by batch without any context, and the least with any [s]."""
-        self.floor = float(decode(replica, 0.0, 0.0).total)
-        """Least time of a step, the host's part for sequences aside [s]."""
-        replica = self.captured = replace(replica, engine=replace(engine, is_eager=False))
+        self.empty: dict[int, float] = {}
+        """Time of a decode step by batch, without any context [s]."""
         step = float(decode(replica, 1.0, 1e6).total - decode(replica, 1.0, 0.0).total)
         self.per_token = step / float(replica.shape.attended(1e6))
         """What a token of context that is looked at adds to a step [s]."""
         small, large = float(prefill(replica, 1000.0, hit)), float(prefill(replica, 2000.0, hit))
         self.square = (large - 2 * small) / 2e6
         self.linear = small / 1000 - 1000 * self.square
-        self.least = least_prefill(self.replica)
+        self.least = least_prefill(replica)
         count = len(requests)
         self.first = np.full(count, np.nan)
         self.last = np.full(count, np.nan)
@@ -265,15 +263,13 @@ class _Loop:
 
     def _step(self, batch: int, context: int) -> float:
         """Return the time of a decode step [s]."""
-        known = self.empty.get(batch)
-        if known is None:
-            step = decode(self.captured, float(batch), 0.0)
-            known = self.empty[batch] = float(step.total), self.floor + float(step.host)
-        base, least = known
+        base = self.empty.get(batch)
+        if base is None:
+            base = self.empty[batch] = float(decode(self.replica, float(batch), 0.0).total)
         shape = self.replica.shape
         if shape.windowed or shape.recurrent:
-            return max(base + self.per_token * batch * float(shape.attended(context / batch)), least)
-        return max(base + self.per_token * context, least)
+            return base + self.per_token * batch * float(shape.attended(context / batch))
+        return base + self.per_token * context
 
     def _pass(self, seconds: float, steps: int, batch: int) -> None:
         self.now += seconds
@@ -317,3 +313,16 @@ class _Loop:
             self.read = 0
         self.waiting.appendleft(index)
         self.evictions += 1
+
+
+class _Eager(_Loop):
+    """The same where the host launches every kernel: a step takes no less than that, whatever its context."""
+
+    def __init__(self, replica: Replica, requests: list[Request], longest: int, hit: float = 0.0) -> None:
+        captured = replace(replica.engine, is_eager=False)
+        super().__init__(replace(replica, engine=captured), requests, longest, hit)
+        self.least = least_prefill(replica)
+        self.floor, self.host = float(decode(replica, 0.0, 0.0).total), float(decode(replica, 1.0, 0.0).host)
+
+    def _step(self, batch: int, context: int) -> float:
+        return max(super()._step(batch, context), self.floor + batch * self.host)
