@@ -342,7 +342,7 @@ def test_the_facility_pays_for_hosts_and_cooling() -> None:
         ("b200", "deepseek-v3", "fitted", 0.3, 1000),
         ("a100", "llama2-70b", "fitted to other accelerators and fitted to other models", 0.2, 400),
         ("mi300x", "llama3-70b", "fitted to other accelerators", 0.15, 750),
-        ({"like": "gb300", "memory_bandwidth": "12 TB/s", "power": "1800 W"}, "llama3-70b",
+        ({"like": "h200", "memory_bandwidth": "12 TB/s", "power": "1800 W"}, "llama3-70b",
          "fitted to other accelerators", 0.15, 1800),
         ({"like": "h100", "power": "500 W"}, "llama3-70b", "fitted", 0.11, 500),
     ],
