@@ -232,6 +232,7 @@ def describe_service_layouts(
         most = other.fed if pools is not None else other.largest
         for batch in {*np.geomspace(1, most, max(2, 1 + round(2 * math.log2(max(most, 2)))))}:
             amounts = _amounts(other, float(batch), price)
+            joules = amounts.facility_joules_per_million_tokens
             rows.append(
                 ServiceLayoutRow(
                     tensor=layout.tensor,
@@ -243,7 +244,7 @@ def describe_service_layouts(
                     is_own=layout == found.spec.parallelism and other.spec.prefill == found.spec.prefill,
                     is_within_slo=amounts.tpot_s <= found.spec.slo.tpot,
                     amounts=amounts,
-                    tokens_per_mw_s=None if amounts.gpu_w is None else amounts.tokens_per_gpu_s / amounts.gpu_w * 1e6,
+                    tokens_per_mw_s=None if joules is None else 1e12 / joules,
                     serving_share=share,
                     tokens_per_gpu_s_after_failures=amounts.tokens_per_gpu_s * share,
                 )

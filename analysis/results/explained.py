@@ -682,7 +682,9 @@ class ServiceLayoutRow(Part):
     is_own: bool = Field(description="Whether the layout is the scenario's own.")
     is_within_slo: bool = Field(description="Whether the mean TPOT is within the SLO.")
     amounts: ServiceAmounts = Field(description="What a replica does.")
-    tokens_per_mw_s: Number = Field(description="Output tokens of a megawatt of GPUs [1/s]; null where not known.")
+    tokens_per_mw_s: Number = Field(
+        description="Output tokens of a megawatt of the facility [1/s]; null where not known."
+    )
     serving_share: Real = Field(description="Mean share of replicas that serve, failures counted.")
     tokens_per_gpu_s_after_failures: Real = Field(description="Output tokens of a GPU, failures counted [1/s].")
 

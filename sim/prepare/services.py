@@ -652,10 +652,13 @@ def _check(found: PreparedService, path: Keys) -> None:
             rule = (
                 f"does not fit: {made.weight_bytes / 1e9:,.0f} GB of weights a GPU, and "
                 f"{(made.engine.memory * made.chip.memory - made.engine.reserved) / 1e9:,.0f} GB for them; "
-                "more tensor ranks or a narrower precision"
+                "more tensor ranks or a narrower precision would help"
             )
         else:
-            rule = f"leaves {room / 1e9:.1f} GB a GPU for keys and values, too little for {need:,.0f} tokens"
+            rule = (
+                f"leaves {room / 1e9:.1f} GB a GPU for keys and values, too little for {need:,.0f} tokens; "
+                "more tensor ranks or kv: fp8 would help"
+            )
         raise DoesNotFitError((*path, "parallelism"), rule)
     if found.within < 1:
         best = float(time_per_token(made, 1.0, found.requests))
