@@ -563,12 +563,13 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
         table.add_row(name, *error_cells(errors(parts, everything)))
     out.print(table)
     unseen = left_out(dense, lambda group: group.name, _DENSE, {})
+    foreign = left_out(dense, lambda group: f"dense models, {group.replica.chip.generation}", _DENSE, {})
     unmet = left_out(experts, lambda group: group.family, _EXPERTS, numbers)
     throughput = offline(data, everything)
     pooled, unknown = disaggregated(data)
     out.print(f"disaggregated, not used: {unknown} rows: they do not say how many workers there are")
     table = empty_table("not shown to the fit", "rows", "mean error", "bias", "worst")
-    for name, found in (*unseen.items(), *unmet.items()):
+    for name, found in (*unseen.items(), *foreign.items(), *unmet.items()):
         table.add_row(name, *error_cells(found))
     systems = mlperf(data)
     for kind in sorted({(each.model, each.accelerator, each.release) for each in systems}):
