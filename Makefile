@@ -89,7 +89,7 @@ pictures: .venv/.stamp ## draw the pictures of README and of the documentation a
 	$(BIN)/python docs/pictures/recovery.py docs/explanation/images
 	$(BIN)/python docs/pictures/mathematics.py docs/explanation/images
 	$(BIN)/python docs/pictures/queues.py docs/explanation/images/queues.svg
-	$(BIN)/python docs/pictures/serving.py docs/explanation/images/serving.svg
+	$(BIN)/python docs/pictures/serving.py docs/explanation/images
 
 docs: .venv/.stamp ## schema and scenario reference anew, then the site in docs/_build; a warning is an error
 	$(BIN)/ettrick schema > scenarios/scenario.schema.json

@@ -23,7 +23,17 @@ from analysis.results.explained import (
 from analysis.results.models import FORMAT
 from analysis.terminal import Page, console
 from sim.scenario.services import ServingLayout
-from sim.steps.serving import cache_room, decode, handover, power, prefill, reading_rate, speculated, time_per_token
+from sim.steps.serving import (
+    cache_room,
+    decode,
+    handover,
+    power,
+    prefill,
+    reading_rate,
+    speculated,
+    time_per_token,
+    time_to_first_token,
+)
 from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -51,6 +61,7 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
     """
     spec, made, requests = found.spec, found.replica, found.requests
     tail, curve = _tail(found), list(found.attainment)
+    basis, sigma = _basis(found)
     slo_load = _load_within(curve, spec.slo.attainment)
     fail, restart, repair, load, _ = found.failing
     terms = decode(made, found.within, requests.context)._asdict()
@@ -64,8 +75,8 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
         tensor=made.tensor,
         data=made.data,
         pipeline=made.pipeline,
-        basis="fitted" if spec.calibration is None else "calibrated",
-        sigma=_sigma(found),
+        basis=basis,
+        sigma=sigma,
         weight_bytes=made.weight_bytes,
         cache_room_bytes=cache_room(made),
         cache_bytes_per_token=float(made.cache_bytes(requests.context)) / requests.context,
@@ -110,12 +121,18 @@ def _readers(pools: Pools, found: PreparedService) -> Readers:
     )
 
 
-def _sigma(found: PreparedService) -> float:
-    """Return the standard deviation of the logarithm of times [-]."""
-    sigma = found.replica.constants.sigma
+def _basis(found: PreparedService) -> tuple[str, float]:
+    """Return what the times rest on, and the standard deviation of their logarithm [-]."""
+    constants, chip, model = found.replica.constants, found.replica.chip, found.spec.model
+    sigma, fitted = constants.sigma, constants.fitted
     if found.spec.calibration is not None:
-        return sigma["calibrated"]
-    return sigma["experts" if found.replica.shape.experts is not None else "fitted"]
+        return "calibrated", sigma["calibrated"]
+    known = [("fitted", sigma["experts" if found.replica.shape.experts is not None else "fitted"])]
+    if chip.generation not in fitted["generations"] or chip.announced:
+        known.append(("fitted to other accelerators", sigma["accelerator"]))
+    if model not in fitted["models"]:
+        known.append(("fitted to other models", sigma["model"]))
+    return " and ".join(text for text, _ in known[1:]) or "fitted", max(spread for _, spread in known)
 
 
 def _amounts(found: PreparedService, batch: float, price: float | None) -> ServiceAmounts:
@@ -124,13 +141,14 @@ def _amounts(found: PreparedService, batch: float, price: float | None) -> Servi
     gpus = found.gpus / found.spec.replicas
     time = float(time_per_token(made, batch, found.requests))
     rate = batch / time / gpus
-    spread = math.exp(_BAND90 * _sigma(found))
+    spread = math.exp(_BAND90 * _basis(found)[1])
     drawn = _drawn(found, batch, batch / (time * output))
     facility = None if drawn is None or found.host is None else (drawn + found.host) * found.pue
     return ServiceAmounts(
         batch=batch,
         tpot_s=time,
         tpot_s_band90=(time / spread, time * spread),
+        ttft_s=None if found.reader is not None else float(time_to_first_token(made, batch, found.requests)),
         tokens_per_gpu_s=rate,
         tokens_per_s_user=1 / time,
         requests_per_s=rate * gpus / output,
@@ -151,7 +169,7 @@ def _drawn(found: PreparedService, batch: float, rate: float) -> float | None:
     if pools is None or made.chip.power is None:
         return drawn
     # A prefill draws the power of the board; a reader without work the intercept of the law.
-    least = made.constants.power[made.chip.generation][0]
+    least = made.by_generation(made.constants.power)[0]
     busy = min(rate * float(pools.decoding) / float(pools.reading * reading_rate(pools.readers, found.asked)), 1.0)
     reader = made.chip.power * (least + (1 - least) * busy)
     readers = found.gpus - found.spec.replicas * made.gpus
@@ -163,6 +181,7 @@ def _tail(found: PreparedService) -> ServiceTail:
     ttft, tpot = (np.percentile(times, [50, 99]).tolist() for times in (served.ttft, served.tpot))
     return ServiceTail(
         requests=len(served.arrival),
+        ttft_mean_s=float(served.ttft.mean()),
         ttft_p50_s=ttft[0],
         ttft_p99_s=ttft[1],
         tpot_p50_s=tpot[0],
@@ -213,6 +232,7 @@ def describe_service_layouts(
         most = other.fed if pools is not None else other.largest
         for batch in {*np.geomspace(1, most, max(2, 1 + round(2 * math.log2(max(most, 2)))))}:
             amounts = _amounts(other, float(batch), price)
+            joules = amounts.facility_joules_per_million_tokens
             rows.append(
                 ServiceLayoutRow(
                     tensor=layout.tensor,
@@ -224,7 +244,7 @@ def describe_service_layouts(
                     is_own=layout == found.spec.parallelism and other.spec.prefill == found.spec.prefill,
                     is_within_slo=amounts.tpot_s <= found.spec.slo.tpot,
                     amounts=amounts,
-                    tokens_per_mw_s=None if amounts.gpu_w is None else amounts.tokens_per_gpu_s / amounts.gpu_w * 1e6,
+                    tokens_per_mw_s=None if joules is None else 1e12 / joules,
                     serving_share=share,
                     tokens_per_gpu_s_after_failures=amounts.tokens_per_gpu_s * share,
                 )
@@ -242,6 +262,7 @@ def describe_service_layouts(
         service=found.spec.name,
         gpus=gpus,
         accelerator=found.replica.chip.title,
+        basis=_basis(found)[0],
         found=fitting,
         sort=sort,
         layouts=[row for place, row in enumerate(best) if place in keep],
@@ -325,11 +346,12 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
     out = console(page, width=width)
     out.print(f"{content.scenario}, service {content.service}", style="bold", highlight=False)
     out.print(
-        f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts fit; tensor x data x pipeline",
+        f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts fit; tensor x data x pipeline; "
+        f"times are {content.basis}",
         highlight=False,
     )
-    table = empty_table("layout", "replicas", "in\nflight", "TPOT\nms", "90 %", "tokens/s\na user", "tokens/s\na GPU",
-                        "after\nfailures", "tokens/s\na MW", "money per\nM tokens")  # fmt: skip
+    table = empty_table("layout", "replicas", "in\nflight", "TPOT\nms", "90 %", "TTFT\nms", "tokens/s\na user",
+                        "tokens/s\na GPU", "after\nfailures", "tokens/s\na MW", "money per\nM tokens")  # fmt: skip
     for row in content.layouts:
         each = row.amounts
         table.add_row(
@@ -340,6 +362,7 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
             f"{each.batch:,.0f}",
             f"{each.tpot_s * 1e3:,.1f}{'' if row.is_within_slo else ' +'}",
             range_text(each.tpot_s_band90, lambda end: f"{1e3 * end:,.0f}"),
+            text_or_dash(each.ttft_s, lambda time: f"{1e3 * time:,.0f}"),
             f"{each.tokens_per_s_user:,.0f}",
             f"{each.tokens_per_gpu_s:,.0f}",
             f"{row.tokens_per_gpu_s_after_failures:,.0f}",

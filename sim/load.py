@@ -504,6 +504,10 @@ def inventory() -> dict[str, dict[str, str]]:
             name: f"{row['title']} ({row['source']})" for name, row in catalog.predictors().items()
         },
         "models (jobs.model)": {name: f"{row.title} ({row.source})" for name, row in catalog.models().items()},
+        "engines (services.engine)": {
+            name: f"{row.title} {row.release} ({row.source})" for name, row in catalog.engines().items()
+        },
+        "recommenders": {name: f"{row.title} ({row.source})" for name, row in catalog.recommenders().items()},
         "accelerators (cluster.accelerator)": {
             name: f"{row.title}, {_basis(row)} ({row.source})" for name, row in catalog.accelerators().items()
         },

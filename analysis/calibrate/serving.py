@@ -18,14 +18,21 @@ from analysis.calibrate.outcome import error_cells
 from analysis.calibrate.rows import default_folder
 from analysis.terminal import console
 from sim import catalog
+from sim.steps.recommender import recommend
 from sim.steps.serving import (
+    IDLE_GPU,
     Pools,
     Replica,
     Requests,
     decode,
     largest_batch,
+    largest_rate,
+    least_prefill,
     pooled_in_flight,
+    power_share,
+    prefill,
     time_per_token,
+    time_to_first_token,
     traffic,
 )
 
@@ -82,15 +89,14 @@ def read(path: Path) -> tuple[list[Rows], Counter[str]]:
     """Return the measured times per token by replica, and why rows are left out."""
     left: Counter[str] = Counter()
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            reason = _reason(row)
-            if reason:
-                left[reason] += 1
-                continue
-            own = min(int(row["attention_dp_size"] or 1), int(row["gpus"]))
-            key = (row["model"], row["gpu"], row["precision"], row["backend"], row["gpus"], str(own))
-            groups[key].append(row)
+    for row in _records(path):
+        reason = _reason(row)
+        if reason:
+            left[reason] += 1
+            continue
+        own = min(int(row["attention_dp_size"] or 1), int(row["gpus"]))
+        key = (row["model"], row["gpu"], row["precision"], row["backend"], row["gpus"], str(own))
+        groups[key].append(row)
     found = []
     for (model, gpu, precision, engine, gpus, own_), rows in groups.items():
         replica = _replica(model, gpu, engine, _PRECISIONS[precision], int(gpus) // int(own_), int(own_))
@@ -168,56 +174,38 @@ def _chosen(group: Rows, mask: NDArray[np.bool_]) -> Rows:
 Key: TypeAlias = tuple[str, str]
 """What is fitted: a number of an engine, of a table of the constants, or of the constants (first part empty)."""
 
-_DENSE: Mapping[Key, float] = {
-    ("memory", "hopper"): 0.1,
-    ("memory", "blackwell"): 0.1,
-    ("gemm", "bf16"): 0.3,
-    ("gemm", "fp8"): 0.3,
-    ("gemm", "nvfp4"): 0.3,
-    ("", "attention"): 0.3,
-    ("", "collective"): 0.3,
-    ("", "step"): 1.0,
-    ("", "touches"): 1.0,
-    ("trt-llm", "launch"): 0.7,
-    ("trt-llm", "sequence"): 0.7,
-    ("vllm", "launch"): 0.7,
-    ("vllm", "sequence"): 0.7,
-}
-"""Numbers that dense models determine, with the standard deviation of their logarithm before any row is seen."""
+Priors: TypeAlias = "Mapping[Key, tuple[float, float]]"
 
-_EXPERTS: Mapping[Key, float] = {
-    ("", "expert_read"): 0.4,
-    ("", "expert_gemm"): 0.5,
-    ("", "expert_launch"): 0.7,
-    ("", "latent"): 0.5,
-    ("sglang", "launch"): 0.7,
-    ("sglang", "sequence"): 0.7,
+_DENSE: Priors = {
+    ("memory", "hopper"): (0.92, 0.1),
+    ("memory", "blackwell"): (0.89, 0.1),
+    ("gemm", "bf16"): (0.75, 0.3),
+    ("gemm", "fp8"): (0.5, 0.3),
+    ("gemm", "nvfp4"): (0.4, 0.3),
+    ("", "attention"): (0.4, 0.3),
+    ("", "collective"): (6e-6, 0.3),
+    ("", "step"): (0.5e-3, 1.0),
+    ("", "touches"): (50.0, 1.0),
+    ("trt-llm", "launch"): (40e-6, 0.7),
+    ("trt-llm", "sequence"): (25e-6, 0.7),
+    ("vllm", "launch"): (40e-6, 0.7),
+    ("vllm", "sequence"): (25e-6, 0.7),
+}
+"""Numbers that dense models determine: centre of the prior, and the standard deviation of its logarithm.
+
+Centres are what kernels reach alone (memory, products), all-reduce inside a captured graph, and launches of a few
+microseconds for about ten kernels of a layer.
+"""
+
+_EXPERTS: Priors = {
+    ("", "expert_read"): (0.8, 0.4),
+    ("", "expert_gemm"): (0.5, 0.5),
+    ("", "expert_launch"): (30e-6, 0.7),
+    ("", "latent"): (0.3, 0.5),
+    ("sglang", "launch"): (40e-6, 0.7),
+    ("sglang", "sequence"): (25e-6, 0.7),
 }
 """The same of models with experts; only these were measured with SGLang."""
-
-_START: Mapping[Key, float] = {
-    ("memory", "hopper"): 0.92,
-    ("memory", "blackwell"): 0.89,
-    ("gemm", "bf16"): 0.75,
-    ("gemm", "fp8"): 0.5,
-    ("gemm", "nvfp4"): 0.4,
-    ("", "attention"): 0.4,
-    ("", "collective"): 6e-6,
-    ("", "step"): 0.5e-3,
-    ("", "touches"): 50.0,
-    ("trt-llm", "launch"): 40e-6,
-    ("trt-llm", "sequence"): 25e-6,
-    ("vllm", "launch"): 40e-6,
-    ("vllm", "sequence"): 25e-6,
-    ("sglang", "launch"): 40e-6,
-    ("sglang", "sequence"): 25e-6,
-    ("", "expert_read"): 0.8,
-    ("", "expert_gemm"): 0.5,
-    ("", "expert_launch"): 30e-6,
-    ("", "latent"): 0.3,
-}
-"""Centres of the priors: what kernels reach alone (memory, products), all-reduce inside a captured graph, and
-launches of a few microseconds for about ten kernels of a layer."""
 
 
 def with_numbers(replica: Replica, numbers: Mapping[Key, float]) -> Replica:
@@ -225,7 +213,7 @@ def with_numbers(replica: Replica, numbers: Mapping[Key, float]) -> Replica:
     name = next(name for name, engine in catalog.engines().items() if engine.title == replica.engine.title)
     own: Table = {key: value for (of, key), value in numbers.items() if of == name}
     common: Table = {key: value for (of, key), value in numbers.items() if of == ""}
-    for of in ("memory", "gemm"):
+    for of in ("memory", "gemm", "dispatch"):
         table: Mapping[str, float] = getattr(replica.constants, of)
         common[of] = {**table, **{key: value for (group, key), value in numbers.items() if group == of}}
     return dataclasses.replace(
@@ -244,30 +232,33 @@ def errors(groups: Iterable[Rows], numbers: Mapping[Key, float]) -> Array:
     return np.concatenate(parts)
 
 
-def fit(groups: Sequence[Rows], priors: Mapping[Key, float], known: Mapping[Key, float]) -> dict[Key, float]:
+def fit(groups: Sequence[Rows], priors: Priors, known: Mapping[Key, float]) -> dict[Key, float]:
     """Return the numbers with the least robust error of the logarithm of times, given priors on their logarithms."""
     from scipy.optimize import least_squares
 
     keys = list(priors)
-    start = np.array([_START[key] for key in keys])
-    widths = np.array([priors[key] for key in keys])
+    start, widths = np.array([*priors.values()]).T
 
     def values(x: Array) -> dict[Key, float]:
         return {**known, **dict(zip(keys, (start * np.exp(x)).tolist(), strict=True))}
 
     def residuals(x: Array) -> Array:
-        scaled = np.log1p(errors(groups, values(x))) / _SCALE
-        soft = np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1))
-        return np.concatenate([soft, x / widths])
+        return np.concatenate([_soft(np.log1p(errors(groups, values(x)))), x / widths])
 
     return values(least_squares(residuals, np.zeros(len(keys))).x)
+
+
+def _soft(logarithms: Array) -> Array:
+    """Return residuals whose squares grow as the square of small errors and linearly with large ones [-]."""
+    scaled = logarithms / _SCALE
+    return np.asarray(np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1)))
 
 
 # What comes of it.
 
 
 def left_out(
-    groups: Sequence[Rows], of: Callable[[Rows], str], priors: Mapping[Key, float], known: Mapping[Key, float]
+    groups: Sequence[Rows], of: Callable[[Rows], str], priors: Priors, known: Mapping[Key, float]
 ) -> dict[str, Array]:
     """Return the errors of each set of groups after a fit to all others [-]."""
     names = dict.fromkeys(of(group) for group in groups)
@@ -295,10 +286,9 @@ def offline(data: Path, numbers: Mapping[Key, float]) -> dict[str, Array]:
         replica = _replica(row["model"], row["gpu"], "trtllm", precision, int(row["gpus"]))
         replica = with_numbers(replica, numbers)
         requests = Requests(float(row["isl"]), float(row["osl"]))
-        batch = largest_batch(replica, requests)
-        if batch < 1:
+        rate = _most(replica, requests) * replica.gpus
+        if not rate:
             continue
-        rate = batch / float(time_per_token(replica, batch, requests))
         found[row["model"]].append(rate / float(row["output_tokens_per_s"]) - 1)
     return {name: np.array(values) for name, values in found.items()}
 
@@ -335,12 +325,16 @@ class Measured(NamedTuple):
     replicas: float
     tokens_per_s: dict[str, float]
     tpot_s: dict[str, float]
+    ttft_s: dict[str, float]
 
 
 _MLPERF = {"H100-SXM-80GB": "H100", "H200-SXM-141GB": "H200", "B200-SXM-180GB": "B200"}
 
 _QUESTION = 294.0
 """Mean tokens of a prompt of MLPerf's chat models; not in its logs: assumed [-]."""
+
+SPREAD = 0.8
+"""Standard deviation over mean of the lengths of MLPerf's chat requests; assumed [-]."""
 
 
 def mlperf(data: Path) -> list[Measured]:
@@ -360,22 +354,24 @@ def mlperf(data: Path) -> list[Measured]:
             continue
         offline_row, gpu = rows["Offline"], _MLPERF[accelerator]
         rates = {scenario: float(row["tokens_per_s"]) for scenario, row in rows.items()}
-        requests = Requests(_QUESTION, rates["Offline"] / float(offline_row["samples_per_s"]))
+        requests = Requests(_QUESTION, rates["Offline"] / float(offline_row["samples_per_s"]), spread=SPREAD)
         gpus = int(offline_row["accelerators"])
         weights: Precision = "nvfp4" if gpu == "B200" else "fp8"
         sizes = [_replica(model, gpu, "trtllm", weights, ranks) for ranks in (1, 2, 4, 8) if ranks <= gpus]
         best = max(
             (each for each in sizes if largest_batch(each, requests) >= 1), key=lambda each: _most(each, requests)
         )
-        times = {scenario: float(row["tpot_mean_s"]) for scenario, row in rows.items() if row["tpot_mean_s"]}
-        found.append(Measured(gpu, release, model, best, requests, gpus / best.gpus, rates, times))
+        tpot, ttft = (
+            {scenario: float(row[f"{name}_mean_s"]) for scenario, row in rows.items() if row[f"{name}_mean_s"]}
+            for name in ("tpot", "ttft")
+        )
+        found.append(Measured(gpu, release, model, best, requests, gpus / best.gpus, rates, tpot, ttft))
     return found
 
 
 def _most(replica: Replica, requests: Requests) -> float:
     """Return the output tokens a second of a GPU at the largest batch [1/s]."""
-    batch = largest_batch(replica, requests)
-    return batch / float(time_per_token(replica, batch, requests)) / replica.gpus
+    return largest_rate(replica, requests) * float(requests.output) / replica.gpus
 
 
 def mlperf_errors(systems: Iterable[Measured]) -> Array:
@@ -388,8 +384,49 @@ def mlperf_errors(systems: Iterable[Measured]) -> Array:
     )
 
 
+def first_tokens(systems: Iterable[Measured]) -> Array:
+    """Return the errors of the mean TTFT of Server and Interactive, at their requests in flight and their TPOT [-].
+
+    By Little's law tokens a second times TPOT are in flight. Speed is calibrated by that point, so that what is left
+    is the wait for a step, and the reading of prompts.
+    """
+    found = []
+    for each in systems:
+        for scenario, measured in each.ttft_s.items():
+            batch = each.tokens_per_s[scenario] * each.tpot_s[scenario] / each.replicas
+            factor = each.tpot_s[scenario] / float(time_per_token(each.replica, batch, each.requests))
+            replica = dataclasses.replace(each.replica, factor=factor)
+            found.append(float(time_to_first_token(replica, batch, each.requests)) / measured - 1)
+    return np.array(found)
+
+
+_PAIRS = 270.0
+"""Mean pairs of a query of MLPerf's recommender, of 100 to 700; assumed [-]."""
+
+
+def recommended(data: Path) -> dict[str, Array]:
+    """Return the errors of offline queries a second of DLRM-v2, which no fit has seen, by what was asked [-].
+
+    Every GPU has all tables at 8 bits; for 99.9 % of the accuracy cross layers are at 16 bits (configuration as below).
+    """
+    found: dict[str, list[float]] = defaultdict(list)
+    model, constants = catalog.recommenders()["dlrm-v2"], catalog.serving_constants()
+    for row in _records(data / "mlperf_inference_dlrm.csv"):
+        if row["accelerator"] in _MLPERF and row["scenario"] == "Offline" and not row["system"].endswith("MaxQ"):
+            chip = catalog.accelerators()[_MLPERF[row["accelerator"]].lower()]
+            cross: Precision = "bf16" if row["model"].endswith("99.9") else "fp8"
+            seconds = float(recommend(model, chip, constants, _PAIRS, interaction=cross).total)
+            rate = float(row["samples_per_s"]) / int(row["accelerators"])
+            found[f"{row['model']} {_MLPERF[row['accelerator']]}"].append(1 / seconds / rate - 1)
+    return {name: np.array(values) for name, values in found.items()}
+
+
+_LIMIT = 500.0
+"""Limit of a GPU in the metered runs: github mlcommons/inference_results_v4.1 a2f5d66, closed/NVIDIA/configs [W]."""
+
+
 def node_powers(data: Path) -> Array:
-    """Return the errors of metered power of a node of eight H200, at its throughput [-]; power limits aside."""
+    """Return the errors of metered power of a node of eight H200 with limited GPUs, at its throughput [-]."""
     found = []
     chip = catalog.accelerators()["h200"]
     assert chip.node is not None
@@ -403,11 +440,49 @@ def node_powers(data: Path) -> Array:
         batch = largest_batch(replica, requests)
         moved, done = traffic(replica, batch, requests)
         seconds = batch * int(row["accelerators"]) / float(row["tokens_per_s"])
-        a, b, c = replica.constants.power[chip.generation]
-        share = a + b * moved / seconds / chip.memory_bandwidth + c * done / seconds / chip.peak["fp8"]
-        drawn = chip.node.idle + chip.node.gpus * chip.power * (min(float(share), 1.0) - 0.1)
+        each = min(float(power_share(replica, moved / seconds, done / seconds)) * chip.power, _LIMIT)
+        drawn = chip.node.idle + chip.node.gpus * (each - IDLE_GPU * chip.power)
         found.append(drawn / float(row["mean_node_W"]) - 1)
     return np.array(found)
+
+
+def phases(data: Path) -> tuple[dict[Key, float], Array]:
+    """Return the numbers of a stack without captured graphs, and the errors on its prefills and steps [-], (rows, 2).
+
+    Numbers are one factor of the release, and times of the host for a sequence, and for a layer by generation [s].
+    Prompts that are read faster than the peak of the GPUs are left out: the batch did not fit, and was read in parts.
+    """
+    from scipy.optimize import least_squares
+
+    cases: list[tuple[Replica, float, Requests]] = []
+    measured: list[tuple[float, float]] = []
+    engine, constants = catalog.engines()["vllm-eager"], catalog.serving_constants()
+    for row in _records(data / "splitwise_phases.csv"):
+        shape, chip = catalog.models()[row["model"]], catalog.accelerators()[row["hardware"].removesuffix("-80gb")]
+        replica = Replica(shape, chip, engine, constants, "bf16", "bf16", tensor=int(row["tp"]))
+        batch, requests = float(row["batch"]), Requests(float(row["prompt_tokens"]), float(row["output_tokens"]))
+        seconds = float(row["prefill_ms"]) / 1e3
+        work = 2 * shape.layers * (shape.attention_parameters + replica.plain_layer) * batch * requests.input
+        if work / replica.gpus / chip.peak["bf16"] <= seconds:
+            cases.append((replica, batch, requests))
+            measured.append((seconds, float(row["decode_ms_per_token"]) / 1e3))
+    keys: list[Key] = [("vllm-eager", "factor"), ("vllm-eager", "sequence")]
+    keys += [("dispatch", name) for name in ("ampere", "hopper")]
+
+    def modelled(x: Array) -> Array:
+        numbers = dict(zip(keys, np.exp(x).tolist(), strict=True))
+        found = []
+        for plain, batch, requests in cases:
+            replica = with_numbers(plain, numbers)
+            alone = max(batch * float(prefill(replica, requests.input)), least_prefill(replica))
+            found.append((alone, float(decode(replica, batch, requests.context).total)))
+        return np.array(found)
+
+    def residuals(x: Array) -> Array:
+        return _soft(np.log(modelled(x) / measured)).ravel()
+
+    best = least_squares(residuals, np.log([1.7, 2e-4, 3e-4, 2e-4])).x
+    return dict(zip(keys, np.exp(best).tolist(), strict=True)), modelled(best) / measured - 1
 
 
 def _records(path: Path) -> list[Record]:
@@ -416,7 +491,7 @@ def _records(path: Path) -> list[Record]:
 
 
 def powers(data: Path) -> tuple[dict[str, tuple[float, float, float]], dict[str, Array]]:
-    """Return the fitted power of GPUs by generation, and the errors of the rows of dense models [-].
+    """Return the fitted power of GPUs by generation and of all (``other``), and the errors of rows of dense models [-].
 
     P / TDP = a + b (share of bandwidth) + c (share of peak), of measured throughput and batch.
     """
@@ -437,7 +512,8 @@ def powers(data: Path) -> tuple[dict[str, tuple[float, float, float]], dict[str,
         moved, done = traffic(replica, batch, Requests(0.0, output))
         share = float(row["gpu_power_W"]) / (int(row["gpus"]) * chip.power)
         peak = chip.peak[replica.products]
-        points[chip.generation].append((share, moved / seconds / chip.memory_bandwidth, done / seconds / peak))
+        for generation in (chip.generation, "other"):
+            points[generation].append((share, moved / seconds / chip.memory_bandwidth, done / seconds / peak))
     fitted, found = {}, {}
     for generation, rows in points.items():
         table = np.array(rows)
@@ -475,6 +551,9 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
         table.add_row(f"{of or 'constants'} {name}", f"{value:.4g}")
     for name, values in fitted.items():
         table.add_row(f"power {name}", ", ".join(f"{value:.3g}" for value in values))
+    hosts, apart = phases(data)
+    for (of, name), value in hosts.items():
+        table.add_row(f"{of} {name}", f"{value:.4g}")
     out.print(table)
     table = empty_table("fitted together", "rows", "mean error", "bias", "worst")
     by_name: dict[str, list[Rows]] = defaultdict(list)
@@ -484,20 +563,22 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
         table.add_row(name, *error_cells(errors(parts, everything)))
     out.print(table)
     unseen = left_out(dense, lambda group: group.name, _DENSE, {})
+    foreign = left_out(dense, lambda group: f"dense models, {group.replica.chip.generation}", _DENSE, {})
     unmet = left_out(experts, lambda group: group.family, _EXPERTS, numbers)
     throughput = offline(data, everything)
-    apart, unknown = disaggregated(data)
+    pooled, unknown = disaggregated(data)
     out.print(f"disaggregated, not used: {unknown} rows: they do not say how many workers there are")
     table = empty_table("not shown to the fit", "rows", "mean error", "bias", "worst")
-    for name, found in (*unseen.items(), *unmet.items()):
+    for name, found in (*unseen.items(), *foreign.items(), *unmet.items()):
         table.add_row(name, *error_cells(found))
     systems = mlperf(data)
     for kind in sorted({(each.model, each.accelerator, each.release) for each in systems}):
         same = [each for each in systems if (each.model, each.accelerator, each.release) == kind]
         table.add_row(f"MLPerf {' '.join(kind)}, offline tokens/s", *error_cells(mlperf_errors(same)))
-    table.add_row("power of a node, limited", *error_cells(node_powers(data)))
     for name, found in throughput.items():
         table.add_row(f"{name}, offline tokens/s", *error_cells(found))
+    for name, found in recommended(data).items():
+        table.add_row(f"MLPerf {name}, offline queries/s", *error_cells(found))
     out.print(table)
     checks = [
         ("TPOT, dense models, fitted", errors(dense, everything), 0.09),
@@ -505,8 +586,12 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
         ("TPOT, experts, fitted", errors(experts, everything), 0.25),
         ("TPOT, experts, worst model left out", max(unmet.values(), key=mape), 0.35),
         ("offline tokens/s, TensorRT-LLM", np.concatenate(list(throughput.values())), 0.15),
-        ("TPOT, disaggregated, not fitted", apart, 0.30),
-        ("power of GPUs, fitted", np.concatenate(list(drawn.values())), 0.09),
+        ("TPOT, disaggregated, not fitted", pooled, 0.30),
+        ("TTFT, MLPerf Server and Interactive, at their TPOT", first_tokens(systems), 0.25),
+        ("prefill, Splitwise, one factor", apart[:, 0], 0.20),
+        ("decode, Splitwise, one factor", apart[:, 1], 0.20),
+        ("power of GPUs, fitted", np.concatenate([drawn[name] for name in drawn if name != "other"]), 0.09),
+        ("power of a node, not fitted", node_powers(data), 0.12),
     ]
     table = empty_table("mean error", "ours", "asked", "result")
     for what, found, target in checks:

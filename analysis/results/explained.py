@@ -429,6 +429,10 @@ class ServiceAmounts(Part):
     batch: Real = Field(description="Requests in flight of a replica.")
     tpot_s: Real = Field(description="Mean time per token, prefills included [s].")
     tpot_s_band90: Pair = Field(description="Interval that holds it with 90 % [s].")
+    ttft_s: Number = Field(
+        None,
+        description="Mean time to the first token while so many are in flight [s]; null where others read prompts.",
+    )
     tokens_per_gpu_s: Real = Field(description="Output tokens of a GPU [1/s].")
     tokens_per_s_user: Real = Field(description="Output tokens of a request [1/s].")
     requests_per_s: Real = Field(description="Of a replica [1/s].")
@@ -444,7 +448,8 @@ class ServiceTail(Part):
     """Times of requests, replayed one by one."""
 
     requests: Count = Field(description="Replayed, those that fill the replica first left out.")
-    ttft_p50_s: Real = Field(description="Median time to the first token [s].")
+    ttft_mean_s: Number = Field(None, description="Mean time to the first token [s].")
+    ttft_p50_s: Real = Field(description="Median of it [s].")
     ttft_p99_s: Real = Field(description="P99 of it [s].")
     tpot_p50_s: Real = Field(description="Median of a request's own mean time per token [s].")
     tpot_p99_s: Real = Field(description="P99 of it [s].")
@@ -486,7 +491,7 @@ class ExplainedService(Part):
     tensor: Count = Field(description="Ranks that share the attention of a sequence.")
     data: Count = Field(description="Ranks with sequences of their own.")
     pipeline: Count = Field(description="Stages.")
-    basis: str = Field(description="What the times rest on: fitted, or calibrated.")
+    basis: str = Field(description="What times rest on: fitted, calibrated, or fitted to other accelerators or models.")
     sigma: Real = Field(description="Standard deviation of the logarithm of the times.")
     weight_bytes: Real = Field(description="Of a GPU [B].")
     cache_room_bytes: Real = Field(description="For keys and values, of a GPU [B].")
@@ -677,7 +682,9 @@ class ServiceLayoutRow(Part):
     is_own: bool = Field(description="Whether the layout is the scenario's own.")
     is_within_slo: bool = Field(description="Whether the mean TPOT is within the SLO.")
     amounts: ServiceAmounts = Field(description="What a replica does.")
-    tokens_per_mw_s: Number = Field(description="Output tokens of a megawatt of GPUs [1/s]; null where not known.")
+    tokens_per_mw_s: Number = Field(
+        description="Output tokens of a megawatt of the facility [1/s]; null where not known."
+    )
     serving_share: Real = Field(description="Mean share of replicas that serve, failures counted.")
     tokens_per_gpu_s_after_failures: Real = Field(description="Output tokens of a GPU, failures counted [1/s].")
 
@@ -689,6 +696,7 @@ class ServiceLayoutsDocument(Document):
     service: str = Field(description="Name of the service.")
     gpus: Count = Field(description="Of the service.")
     accelerator: str = Field(description="Of the first pool.")
+    basis: str = Field("", description="What times rest on, as in `explain`.")
     found: Count = Field(description="Layouts that fit.")
     sort: str = Field(description="What is weighed against tokens/s of a user.")
     layouts: list[ServiceLayoutRow] = Field(description="The Pareto set, fastest for the user first.")

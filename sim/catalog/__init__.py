@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sim import units
 from sim.steps.hardware import PRECISIONS, Accelerator, NodePower
+from sim.steps.recommender import Recommender
 from sim.steps.serving import Engine, ServingConstants
 from sim.steps.shape import Experts, LatentAttention, ModelShape, StateSpace
 from sim.yamlfile import load, suggest
@@ -29,6 +30,7 @@ __all__ = [
     "engines",
     "models",
     "predictors",
+    "recommenders",
     "recoveries",
     "recovery",
     "schedulers",
@@ -88,11 +90,20 @@ def serving_constants() -> ServingConstants:
         expert_launch=time,
         collective=time,
         step=time,
+        dispatch=lambda content: {name: time(value) for name, value in _mapping(content).items()},
         memory=_mapping,
         gemm=_mapping,
         power=_mapping,
+        fitted=_mapping,
         sigma=_mapping,
     )
+
+
+@functools.cache
+def recommenders() -> dict[str, Recommender]:
+    """Return the shapes of recommenders by name."""
+    make = functools.partial(_filled, Recommender, rows=tuple, lookups=tuple, bottom=tuple, top=tuple)
+    return _entries("engines.yaml", load(_HERE / "engines.yaml").data["recommenders"], make)
 
 
 @functools.cache

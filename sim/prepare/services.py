@@ -23,6 +23,7 @@ from sim.scenario.services import PromptPool
 from sim.scenario.streams import Cost
 from sim.steps.serving import (
     BYTES,
+    IDLE_GPU,
     Pools,
     Replica,
     Requests,
@@ -68,9 +69,6 @@ _SLOTS = 20_000
 
 _CURVES: Latest[tuple[tuple[float, float], ...]] = Latest(32)
 """Attainment by load of the replicas that were looked at last."""
-
-_IDLE_GPU = 0.1
-"""What a GPU without work draws over the power of its board; assumed [-]."""
 
 _WARMED = 0.1
 """Share of the requests of a replay that come before it is as full as it will be [-]."""
@@ -173,8 +171,7 @@ class PreparedService:
     @property
     def unfed(self) -> float:
         """Requests that a replica carries at that batch [1/s]."""
-        batch = self.unfed_batch
-        return batch / float(self.requests.output * time_per_token(self.replica, batch, self.requests))
+        return self._rate(self.unfed_batch)
 
     @property
     def fed(self) -> float:
@@ -202,7 +199,9 @@ class PreparedService:
     @cached_property
     def carried(self) -> float:
         """Requests that a replica carries at the batch that the SLO allows [1/s]."""
-        batch = self.within
+        return self._rate(self.within)
+
+    def _rate(self, batch: float) -> float:
         return batch / float(self.requests.output * time_per_token(self.replica, batch, self.requests))
 
     @cached_property
@@ -427,7 +426,7 @@ def _host(prepared: Prepared, made: Replica) -> float | None:
     facility = prepared.upkeep.facility
     if facility is None or made.chip.power is None:
         return None
-    return max(facility.node.idle / facility.node.gpus - _IDLE_GPU * made.chip.power, 0.0)
+    return max(facility.node.idle / facility.node.gpus - IDLE_GPU * made.chip.power, 0.0)
 
 
 def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
@@ -438,9 +437,6 @@ def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
         raise PathError((*path, "engine"), catalog.unknown("engine", spec.engine, engines))
     engine, layout, chip = engines[spec.engine], spec.parallelism, chip_of(site.cluster, 0, "bf16")
     constants = catalog.serving_constants()
-    if chip.generation not in constants.memory:
-        rule = f"inference on {chip.title} is not fitted (generations: {', '.join(constants.memory)})"
-        raise PathError((*path, "model"), rule)
     own = {name: value for name in ("sequences", "chunk", "memory") if (value := getattr(spec.batch, name)) is not None}
     engine = replace(engine, **own)
     weights = spec.precision
@@ -477,6 +473,7 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
         table = np.array(trace)
         rate = (len(trace) - 1) / (table[-1, 0] - table[0, 0])
         mean_input, mean_output = float(table[:, 1].mean()), float(table[:, 2].mean())
+        spread = float(table[:, 1].std()) / mean_input
     else:
         demand = spec.demand
         assert demand.rate is not None
@@ -484,8 +481,8 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
         assert demand.output is not None
         factors = (1.0,) if demand.profile is None else demand.profile.factors
         rate = demand.rate * sum(factors) / len(factors)
-        mean_input, mean_output = demand.input.mean, demand.output.mean
-    return Requests(mean_input, mean_output, float(spec.batch.longest), spec.hit), float(rate)
+        mean_input, mean_output, spread = demand.input.mean, demand.output.mean, demand.input.cv
+    return Requests(mean_input, mean_output, float(spec.batch.longest), spec.hit, spread), float(rate)
 
 
 def _trace(name: str, path: Keys) -> tuple[Request, ...]:
@@ -655,10 +652,13 @@ def _check(found: PreparedService, path: Keys) -> None:
             rule = (
                 f"does not fit: {made.weight_bytes / 1e9:,.0f} GB of weights a GPU, and "
                 f"{(made.engine.memory * made.chip.memory - made.engine.reserved) / 1e9:,.0f} GB for them; "
-                "more tensor ranks or a narrower precision"
+                "more tensor ranks or a narrower precision would help"
             )
         else:
-            rule = f"leaves {room / 1e9:.1f} GB a GPU for keys and values, too little for {need:,.0f} tokens"
+            rule = (
+                f"leaves {room / 1e9:.1f} GB a GPU for keys and values, too little for {need:,.0f} tokens; "
+                "more tensor ranks or kv: fp8 would help"
+            )
         raise DoesNotFitError((*path, "parallelism"), rule)
     if found.within < 1:
         best = float(time_per_token(made, 1.0, found.requests))

@@ -146,6 +146,7 @@ class AcceleratorSpec(Model):
     memory: Size | None = Field(None, gt=0, description="Device memory.")
     memory_bandwidth: Bandwidth | None = Field(None, gt=0, description="Bandwidth of the device memory.")
     scale_up: Bandwidth | None = Field(None, gt=0, description="Bandwidth of its scale-up links, one direction.")
+    power: Power | None = Field(None, gt=0, description="Power of its board; a node in training draws the difference.")
 
     def __str__(self) -> str:
         """Return what it is called in tables."""
@@ -155,11 +156,14 @@ class AcceleratorSpec(Model):
         """Return the accelerator; it reaches the shares of its peaks that the one it is like does."""
         values: Table = {
             name: getattr(self, name)
-            for name in ("memory", "memory_bandwidth", "scale_up")
+            for name in ("memory", "memory_bandwidth", "scale_up", "power")
             if getattr(self, name) is not None
         }
-        faster = bool(self.peak or values.keys() - {"memory"})
+        faster = bool(self.peak or values.keys() - {"memory", "power"})
         node = base.node
+        if node is not None and self.power is not None and base.power is not None:
+            more = node.gpus * (self.power - base.power)
+            node = replace(node, training=max(node.training + more, node.idle), measured=False)
         if node is not None and faster:
             node = replace(node, measured=False, source=f"as of the {base.title}: {node.source}")
         return replace(

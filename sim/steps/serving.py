@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,8 +25,13 @@ if TYPE_CHECKING:
     from sim.steps.hardware import Accelerator, Precision
     from sim.steps.shape import Amount, ModelShape
 
+_Number = TypeVar("_Number")
+
 BYTES: Mapping[str, float] = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
 """Bytes of a weight, the scales of its block included [B]."""
+
+IDLE_GPU = 0.1
+"""What a GPU without work draws over the power of its board; assumed [-]."""
 
 _SIXTEEN = 2.0
 """Bytes of a number at 16 bits [B]."""
@@ -59,6 +64,10 @@ class Engine:
         Tokens of prompts that one step reads at most (chunked prefill) [-].
     narrow_cache
         Whether keys and values take 8 bits where weights take 8 or less.
+    factor
+        Measured over modelled time of this release, where the constants were not fitted to it [-].
+    is_eager
+        Whether the host launches every kernel of a step by itself, without captured graphs.
     """
 
     title: str
@@ -73,6 +82,8 @@ class Engine:
     sequences: int
     chunk: int
     narrow_cache: bool
+    factor: float = 1.0
+    is_eager: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +93,7 @@ class ServingConstants:
     Parameters
     ----------
     memory
-        Share of the memory's bandwidth that weights, keys and values are read with, by generation [-].
+        Share of the memory's bandwidth that weights, keys and values are read with, by generation, or ``other`` [-].
     gemm
         Share of the peak of matrix products, by precision of the products [-].
     attention
@@ -97,14 +108,20 @@ class ServingConstants:
         Start of a collective inside a domain, in a captured graph [s].
     step
         Time of a step that belongs to no layer [s].
+    dispatch
+        Time in which a host launches the kernels of a layer one by one, by generation as above [s].
     touches
         Bytes that the element-wise passes of a layer move for a token, over those of its activations (2 h) [-].
+    gather
+        Share of the memory's bandwidth that lookups of random rows reach [-].
     scale_up, network
         Shares of the links' bandwidth that collectives reach [-].
     imbalance
         Load of the busiest expert rank over the mean [-].
     power
-        By generation: GPU power over board power = a + b (share of bandwidth) + c (share of peak), at most 1.
+        By generation as above: GPU power over board power = a + b (share of bandwidth) + c (share of peak), at most 1.
+    fitted
+        ``generations`` of accelerators and ``models`` of which measured steps were fitted.
     sigma
         Standard deviation of the logarithm of predicted over measured times [-]: ``fitted``, ``accelerator`` and
         ``model`` (not among the fitted ones), ``experts``, ``calibrated``.
@@ -119,11 +136,14 @@ class ServingConstants:
     expert_launch: float
     collective: float
     step: float
+    dispatch: Mapping[str, float]
     touches: float
+    gather: float
     scale_up: float
     network: float
     imbalance: float
     power: Mapping[str, Sequence[float]]
+    fitted: Mapping[str, Sequence[str]]
     sigma: Mapping[str, float]
 
 
@@ -168,6 +188,11 @@ class Replica:
     draft_cost: float = 0.0
 
     @property
+    def slowdown(self) -> float:
+        """Time over that of the constants: of the release, and of this replica [-]."""
+        return self.engine.factor * self.factor
+
+    @property
     def gpus(self) -> int:
         """GPUs [-]."""
         return self.tensor * self.data * self.pipeline
@@ -176,6 +201,10 @@ class Replica:
     def ranks(self) -> int:
         """Ranks of one stage, n [-]."""
         return self.tensor * self.data
+
+    def by_generation(self, table: Mapping[str, _Number]) -> _Number:
+        """Return what a table has for the generation of the chip, or for others."""
+        return table[self.chip.generation if self.chip.generation in table else "other"]
 
     @property
     def products(self) -> Precision:
@@ -190,7 +219,7 @@ class Replica:
     @property
     def bandwidth(self) -> float:
         """Bandwidth of the memory that is reached [B/s]."""
-        return self.chip.memory_bandwidth * self.constants.memory[self.chip.generation]
+        return self.chip.memory_bandwidth * self.by_generation(self.constants.memory)
 
     @property
     def plain_layer(self) -> float:
@@ -239,12 +268,15 @@ class Requests(NamedTuple):
         Tokens of the longest answer that is allowed, for engines that reserve; 0 for that of `output` [-].
     hit
         Share of the prompt that a prefix cache holds [-].
+    spread
+        Standard deviation over mean of the prompts' tokens [-].
     """
 
     input: Amount
     output: Amount
     longest: Amount = 0.0
     hit: Amount = 0.0
+    spread: Amount = 0.0
 
     @property
     def context(self) -> Amount:
@@ -318,8 +350,11 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
         cache = np.maximum(cache, own * work / (constants.latent * chip.peak["bf16"]))
     elementwise = _elementwise(replica, own)
     collectives = _collectives(replica, own) * layers + (stages - 1) * 2 * own * shape.hidden / replica.network
-    launches = layers * replica.engine.launch + replica.expert_layers * constants.expert_launch + constants.step
-    scale = replica.factor * (1 + replica.draft * replica.draft_cost) / speculated(replica.draft, replica.accept)
+    launches: Amount = layers * replica.engine.launch + replica.expert_layers * constants.expert_launch + constants.step
+    if replica.engine.is_eager:
+        busy = weights + experts + cache + elementwise + collectives
+        launches = np.maximum(launches, layers * replica.by_generation(constants.dispatch) - busy)
+    scale = replica.slowdown * (1 + replica.draft * replica.draft_cost) / speculated(replica.draft, replica.accept)
     # Each stage has its share of the layers, so p stages take the time of all layers; the host works for every stage.
     host = sequences * stages * replica.engine.sequence
     return Step(*(scale * part for part in (weights, experts, cache, elementwise, collectives, launches, host)))
@@ -367,13 +402,16 @@ def prefill(replica: Replica, tokens: Amount, hit: Amount = 0.0) -> Amount:
     # The half of the scores that is not masked, of the new tokens with all before them.
     scores = shape.attention_width * layers * new * shape.scored(tokens) / t
     work = work + scores / (constants.attention * chip.peak["bf16"]) + _elementwise(replica, new)
-    return replica.factor * (work + layers * (_collectives(replica, new) - _collectives(replica, 0.0)))
+    return replica.slowdown * (work + layers * (_collectives(replica, new) - _collectives(replica, 0.0)))
 
 
 def least_prefill(replica: Replica) -> float:
     """Return the least time of a prefill while nobody decodes: launches and starts of collectives [s]."""
-    starts = 2 * replica.constants.collective if replica.tensor > 1 else 0.0
-    return replica.factor * replica.shape.layers * (replica.engine.launch + starts)
+    constants = replica.constants
+    layer = replica.engine.launch + (2 * constants.collective if replica.tensor > 1 else 0.0)
+    if replica.engine.is_eager:
+        layer = max(layer, replica.by_generation(constants.dispatch))
+    return replica.slowdown * replica.shape.layers * layer
 
 
 def time_per_token(replica: Replica, batch: Amount, requests: Requests, *, interferes: bool = True) -> Amount:
@@ -386,6 +424,32 @@ def time_per_token(replica: Replica, batch: Amount, requests: Requests, *, inter
     if interferes:
         time = time + batch / replica.data * prefill(replica, requests.input, requests.hit) / requests.output
     return time
+
+
+def time_to_first_token(replica: Replica, batch: Amount, requests: Requests) -> Amount:
+    r"""Return the mean time to the first token (TTFT) at `batch` sequences in flight, waits for room aside [s].
+
+    .. math:: \frac{E[T^2]}{2 E[T]} + t_d + t_p + \rho \frac{E[T^2]}{E[T]},
+        \quad Var[T] = \frac{\rho E[T] t_p (1 + c^2)}{1 - \rho^2}
+
+    A request waits for the rest of an iteration, and is read in the next one with all that came during the same:
+    T' = t_d + N t_p with N of Poisson's law with mean x T. So E[T] is TPOT, and rho = x t_p.
+
+    Notes
+    -----
+    Exact for Poisson arrivals at a replica whose steps take the same time and whose prompts fit into a chunk. That
+    nobody is there has the probability exp(-B) of a queue with endless servers; then a prompt is read at once.
+    """
+    step = decode(replica, batch, requests.context).total
+    alone = prefill(replica, requests.input, requests.hit) / replica.data
+    mean = step + batch * alone / requests.output
+    rho = 1 - step / mean
+    # Residual of the iteration in which a request comes; it comes in long ones more often.
+    residual = (mean + rho * alone * (1 + requests.spread**2) / (1 - rho**2)) / 2
+    pieces = np.maximum(np.ceil(requests.input * (1 - requests.hit) / (replica.engine.chunk * replica.data)), 1)
+    idle = np.exp(-batch)
+    found = idle * np.maximum(alone, least_prefill(replica))
+    return found + (1 - idle) * (residual * (1 + 2 * rho) + pieces * step + alone)
 
 
 def cache_room(replica: Replica) -> float:
@@ -512,16 +576,21 @@ def power(replica: Replica, batch: Amount, requests: Requests) -> Amount:
     Raises
     ------
     ValueError
-        If the board power of the accelerator is not published, or none of its generation was measured.
+        If the board power of the accelerator is not published.
     """
     chip = replica.chip
-    if chip.power is None or chip.generation not in replica.constants.power:
-        raise ValueError(f"the power of {chip.title} under inference is not published")
+    if chip.power is None:
+        raise ValueError(f"the power of {chip.title} is not published")
     time = time_per_token(replica, batch, requests)
     read, work = traffic(replica, batch, requests)
-    a, b, c = replica.constants.power[chip.generation]
-    share = a + b * read / (time * chip.memory_bandwidth) + c * work / (time * chip.peak[replica.products])
-    return chip.power * np.minimum(share, 1.0)
+    return chip.power * np.minimum(power_share(replica, read / time, work / time), 1.0)
+
+
+def power_share(replica: Replica, read: Amount, work: Amount) -> Amount:
+    """Return what a GPU asks for at `read` bytes and `work` FLOP a second, over the power of its board [-]."""
+    chip = replica.chip
+    a, b, c = replica.by_generation(replica.constants.power)
+    return a + b * read / chip.memory_bandwidth + c * work / chip.peak[replica.products]
 
 
 def traffic(replica: Replica, batch: Amount, requests: Requests) -> tuple[Amount, Amount]:

@@ -269,6 +269,8 @@ def test_each_entry_has_a_title_and_a_source_on_its_line() -> None:
     shown = [
         (listing["models (jobs.model)"], catalog.models()),
         (listing["accelerators (cluster.accelerator)"], catalog.accelerators()),
+        (listing["engines (services.engine)"], catalog.engines()),
+        (listing["recommenders"], catalog.recommenders()),
     ]
     for lines, entries in shown:
         assert list(lines) == list(entries)

@@ -14,11 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 import sim
-from analysis.services import describe_service
+from analysis.services import _basis, describe_service
 from cli import app
 from sim.formulas.nodes import groups_with_spares
 from sim.scenario.services import ServingLayout
-from sim.steps.serving import decode, handover, prefill, reading_rate, time_per_token
+from sim.steps.serving import decode, handover, power, prefill, reading_rate, time_per_token
 from sim.yamlfile import dump
 from tests.cases import cases
 
@@ -333,6 +333,29 @@ def test_the_facility_pays_for_hosts_and_cooling() -> None:
     assert described.joules_per_million_tokens is not None
     ratio = 1.5 * (1 + (2600 / 8 - 70) / described.gpu_w)
     assert described.facility_joules_per_million_tokens == pytest.approx(ratio * described.joules_per_million_tokens)
+
+
+@cases(
+    "accelerator, model, basis, sigma, watts",
+    [
+        ("h100", "llama3-70b", "fitted", 0.11, 700),
+        ("b200", "deepseek-v3", "fitted", 0.3, 1000),
+        ("a100", "llama2-70b", "fitted to other accelerators and fitted to other models", 0.2, 400),
+        ("mi300x", "llama3-70b", "fitted to other accelerators", 0.15, 750),
+        ({"like": "h200", "memory_bandwidth": "12 TB/s", "power": "1800 W"}, "llama3-70b",
+         "fitted to other accelerators", 0.15, 1800),
+        ({"like": "h100", "power": "500 W"}, "llama3-70b", "fitted", 0.11, 500),
+    ],
+)  # fmt: skip
+def test_what_was_not_measured_has_a_wider_band(
+    accelerator: str | dict[str, str], model: str, basis: str, sigma: float, watts: float
+) -> None:
+    """Any accelerator can be asked for; the error is that of accelerators, or of models, that no fit has seen."""
+    content = document(model=model, replicas=20, parallelism={"tensor": 8}, overload={"use": "reject"})
+    content["cluster"]["accelerator"] = accelerator
+    found = sim.services_of(sim.examine(sim.parse(content)))[0]
+    assert _basis(found) == (basis, sigma)
+    assert 0.4 * watts < float(power(found.replica, found.within, found.requests)) <= watts
 
 
 # Services by events: what changes how many replicas serve.

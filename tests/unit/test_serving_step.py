@@ -11,6 +11,7 @@ import pytest
 
 from analysis.calibrate import serving as calibrate
 from sim import catalog
+from sim.steps.recommender import recommend
 from sim.steps.serving import (
     Pools,
     Replica,
@@ -178,13 +179,13 @@ def test_arrays_are_scalars_side_by_side() -> None:
 
 
 def test_power_stays_below_the_board() -> None:
-    """GPU power grows with the batch and ends at the board's power; unknown parts are refused."""
+    """GPU power grows with the batch and ends at the board's power; without that it is refused."""
     one = replica()
     drawn = [float(power(one, batch, CHAT)) for batch in (1.0, 32.0, 256.0, 1e6)]
     assert drawn == sorted(drawn)
     assert drawn[-1] == 700.0
     with pytest.raises(ValueError, match="not published"):
-        power(replica(chip="mi300x"), 1.0, CHAT)
+        power(dataclasses.replace(one, chip=dataclasses.replace(one.chip, power=None)), 1.0, CHAT)
 
 
 def test_drafts_yield_a_geometric_sum() -> None:
@@ -256,6 +257,25 @@ def test_what_does_not_fit_has_no_batch() -> None:
     assert largest_rate(replica("llama3-405b"), CHAT) == 0.0
 
 
+def test_a_recommender_is_its_lookups_and_its_layers() -> None:
+    """DLRM-v2 has the size of its checkpoint, 97.3 GiB; a pair reads 214 rows of 128 bytes and takes 32 MFLOP."""
+    model, chip, constants = catalog.recommenders()["dlrm-v2"], catalog.accelerators()["h100"], replica().constants
+    assert 4 * model.table_parameters / 2**30 == pytest.approx(97.3, rel=0.002)
+    free = dataclasses.replace(constants, gather=1.0, memory={"hopper": 1e9}, gemm={"fp8": 1.0, "bf16": 1.0})
+    alone = recommend(model, chip, free, 1e6)
+    assert alone.lookups == pytest.approx(1e6 * 214 * 128 / 3.35e12)
+    layers = 13 * 512 + 512 * 256 + 256 * 128 + 3456 * 1024 + 1024 * 1024 + 1024 * 512 + 512 * 256 + 256
+    crosses = 3 * 2 * 3456 * 512
+    assert alone.perceptrons + alone.crosses == pytest.approx(2e6 * (layers + crosses) / 1979e12, rel=1e-3)
+    halves = recommend(model, chip, free, 1e6, gpus=2, link=50e9)
+    assert halves.total - halves.exchange == pytest.approx(alone.total / 2)
+    assert halves.exchange == pytest.approx(1e6 / 2 * 26 * 128 / 2 / 50e9)
+    passes = recommend(model, chip, dataclasses.replace(free, memory={"hopper": 1.0}), 1e6, interaction="bf16").crosses
+    assert passes == pytest.approx(2e6 * crosses / 989e12 + 1e6 * 3 * 4 * 3456 * 2 / 3.35e12)
+    with pytest.raises(ValueError, match="52 GB of tables do not fit into 1 x 40 GB; 2 GPUs would"):
+        recommend(model, catalog.accelerators()["a100-40gb"], constants, 1.0, precision="bf16")
+
+
 DATA = Path(__file__).parents[3] / "shared" / "data" / "serving"
 
 
@@ -274,3 +294,17 @@ def test_published_steps_are_met() -> None:
     assert np.concatenate(blind).mean() > found["dense"] + 0.1
     assert np.abs(np.concatenate(list(calibrate.offline(DATA, {}).values()))).mean() < 0.15
     assert np.abs(calibrate.disaggregated(DATA)[0]).mean() < 0.30
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="skipped: reference data not present")
+def test_published_waits_phases_and_nodes_are_met() -> None:
+    """Mean TTFT within 25 %, phases of an old stack within 20 %, metered nodes each 12 %; numbers ship as fitted."""
+    assert np.abs(calibrate.first_tokens(calibrate.mlperf(DATA))).mean() < 0.25
+    numbers, apart = calibrate.phases(DATA)
+    assert (np.abs(apart).mean(axis=0) < 0.20).all()
+    engine, constants = catalog.engines()["vllm-eager"], catalog.serving_constants()
+    for (of, name), value in numbers.items():
+        shipped = constants.dispatch[name] if of == "dispatch" else getattr(engine, name)
+        assert shipped == pytest.approx(value, rel=0.01)
+    assert np.abs(calibrate.node_powers(DATA)).max() < 0.12
+    assert np.abs(np.concatenate(list(calibrate.recommended(DATA).values()))).mean() < 0.35

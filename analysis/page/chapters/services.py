@@ -226,7 +226,8 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
         ],
     )  # fmt: skip
     rows = [
-        (label, f"{each.batch:,.0f}", f"{each.tpot_s * 1e3:,.1f}", f"{each.tokens_per_s_user:,.0f}",
+        (label, f"{each.batch:,.0f}", f"{each.tpot_s * 1e3:,.1f}",
+         text_or_dash(each.ttft_s, lambda time: f"{1e3 * time:,.0f}"), f"{each.tokens_per_s_user:,.0f}",
          f"{each.tokens_per_gpu_s:,.0f}", text_or_dash(each.gpu_w, "{:,.0f}".format),
          text_or_dash(each.joules_per_million_tokens, amount_text),
          text_or_dash(each.facility_joules_per_million_tokens, amount_text),
@@ -237,7 +238,7 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
         )
         if each is not None
     ]  # fmt: skip
-    heads = ("batch", "requests\nin flight", "TPOT\nms", "tokens/s\na user", "tokens/s\na GPU", "GPU\nW",
+    heads = ("batch", "in\nflight", "TPOT\nms", "TTFT\nms", "tokens/s\na user", "tokens/s\na GPU", "GPU\nW",
              "J per\nM tokens", "facility\nJ", "money per\nM tokens")  # fmt: skip
     yield Section("batches", "Batches of a replica", (), (grid("", heads, rows),))
     total = sum(service.tpot_terms_s.values())
@@ -257,7 +258,11 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
     yield labels(
         "Requests one by one, without failures",
         [
-            ("TTFT", f"P50 {time_text(tail.ttft_p50_s)}, P99 {time_text(tail.ttft_p99_s)}"),
+            (
+                "TTFT",
+                f"mean {text_or_dash(tail.ttft_mean_s, time_text)}, P50 {time_text(tail.ttft_p50_s)}, "
+                f"P99 {time_text(tail.ttft_p99_s)}",
+            ),
             ("TPOT", f"P50 {tail.tpot_p50_s * 1e3:,.1f} ms, P99 {tail.tpot_p99_s * 1e3:,.1f} ms"),
             ("in SLO", f"{percent_text(tail.slo_attainment)} of {tail.requests:,} requests at the demand"),
             ("by load", curve),

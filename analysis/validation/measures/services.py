@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 _REPLAYED = 6000
 """Requests of a replay, a tenth of them before it counts [-]."""
 
-_SPREAD = 0.8
-"""Standard deviation over mean of the lengths of MLPerf's chat requests; assumed [-]."""
-
 _LIMITS = {"Server": (2.0, 0.2), "Interactive": (0.45, 0.04)}
 """Limits of TTFT and TPOT that 99 % of the requests for Llama-2-70B meet, MLPerf Inference rules [s]."""
 
@@ -50,16 +47,24 @@ def _systems() -> list[Measured]:
     return [each for each in serving.mlperf(_folder()) if each.model == "llama2-70b"]
 
 
-def serving_error(_: Lab, __: int, of: Literal["dense", "experts", "disaggregated", "offline", "mlperf"]) -> Estimate:
-    """Return the mean absolute error on published times per token, or throughput, of inference [-]."""
-    if of == "mlperf":
-        return Estimate(mape(serving.mlperf_errors(_systems())))
-    if of == "offline":
-        return Estimate(mape(np.concatenate(list(serving.offline(_folder(), {}).values()))))
+def serving_error(_: Lab, __: int, of: str) -> Estimate:
+    """Return the mean absolute error on published times, throughput or power of inference; nodes: the largest [-]."""
+    data = _folder()
+    if of in ("dense", "experts"):
+        groups, _unused = serving.read(data / "served_agg.csv")
+        return Estimate(mape(serving.errors(serving.kinds(groups)[of == "experts"], {})))
+    if of == "phases":
+        return Estimate(float(np.abs(serving.phases(data)[1]).mean(axis=0).max()))
+    if of in ("offline", "dlrm"):
+        parts = serving.offline(data, {}) if of == "offline" else serving.recommended(data)
+        return Estimate(mape(np.concatenate(list(parts.values()))))
     if of == "disaggregated":
-        return Estimate(mape(serving.disaggregated(_folder())[0]))
-    groups, _unused = serving.read(_folder() / "served_agg.csv")
-    return Estimate(mape(serving.errors(serving.kinds(groups)[of == "experts"], {})))
+        return Estimate(mape(serving.disaggregated(data)[0]))
+    if of == "node":
+        return Estimate(float(np.abs(serving.node_powers(data)).max()))
+    return Estimate(
+        mape(serving.first_tokens(serving.mlperf(data)) if of == "ttft" else serving.mlperf_errors(_systems()))
+    )
 
 
 def serving_kept(lab: Lab, replications: int, scenario: Literal["Server", "Interactive"]) -> Estimate:
@@ -84,7 +89,7 @@ def _load_within(system: Measured, ttft: float, tpot: float, seed: int) -> float
     mean, rate = system.requests, largest_rate(system.replica, system.requests)
     rng = np.random.default_rng(seed)
     gaps = rng.exponential(1.0, _REPLAYED)
-    sigma = np.sqrt(np.log1p(_SPREAD**2))
+    sigma = np.sqrt(np.log1p(serving.SPREAD**2))
     sizes = [
         np.clip(np.rint(tokens * np.exp(sigma * rng.standard_normal(_REPLAYED) - sigma**2 / 2)), 1, 1024).astype(int)
         for tokens in (float(mean.input), float(mean.output))
