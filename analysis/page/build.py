@@ -24,6 +24,7 @@ from analysis.page.chapters import (
     sensitivity,
     services,
     study,
+    targets,
     typical,
     validation,
 )
@@ -195,6 +196,7 @@ def _start(content: SweepDocument, axes: Sequence[_Axis]) -> dict[str, Any]:
 SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
     run.section,
     services.section,
+    targets.section,
     answers.section,
     compare.section,
     compare.bridge_section,

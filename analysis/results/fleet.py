@@ -342,7 +342,6 @@ def services_found(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> dict[s
             replicas=plan.replicas,
             gpus=plan.gpus,
             capacity_per_s=plan.capacity,
-            attainment=examined.spec.slo.attainment,
             metrics={
                 name: metrics[key]
                 for name in OF_SERVICES

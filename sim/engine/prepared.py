@@ -268,8 +268,6 @@ class ServicePlan:
         Wait with which a request is still in SLO [s].
     limit
         Time per token of the SLO [s].
-    target
-        Share of requests that have to be in SLO [-].
     rates
         What is asked.
     patience
@@ -307,7 +305,6 @@ class ServicePlan:
     output: float
     slack: float
     limit: float
-    target: float
     rates: Rates
     patience: float
     load: float
@@ -327,6 +324,36 @@ class ServicePlan:
     def gangs(self) -> int:
         """Gangs at the start [-]."""
         return -(-self.replicas // self.together)
+
+
+class TargetPlan(NamedTuple):
+    """What is promised of a service, a job or a stream in each window of time.
+
+    Parameters
+    ----------
+    name, of
+        Its name, and that of the service, job or stream.
+    kind, index
+        The key of the scenario that has it, and its place there.
+    metric, least
+        A metric, and what it has to reach [-].
+    windows
+        Of how many windows of results one of the target consists [-].
+    credits
+        Below what a part of the bill is given back, and which part [-].
+    bill
+        What a window is billed at; ``None`` where it is not known.
+    """
+
+    name: str
+    of: str
+    kind: str
+    index: int
+    metric: str
+    least: float
+    windows: int
+    credits: tuple[tuple[float, float], ...] = ()
+    bill: float | None = None
 
 
 @dataclass(frozen=True)
@@ -367,6 +394,7 @@ class Prepared:
     """Why events do, if they do: the key of what the compiled loop does not know, or that it would not pay."""
     streams: tuple[PreparedStream, ...] = ()
     services: tuple[ServicePlan, ...] = ()
+    targets: tuple[TargetPlan, ...] = ()
     tenants: tuple[Tenant, ...] = ()
     """Whose jobs those of streams are: those that the scenario states, then others that jobs name."""
     partitions: tuple[Partition, ...] = ()

@@ -602,7 +602,6 @@ def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sou
         output=requests.output,
         slack=max(spec.slo.ttft - alone, 0.0),
         limit=spec.slo.tpot,
-        target=spec.slo.attainment,
         rates=rates,
         patience=overload.patience * (1 + overload.retries) if overload is not None and waits else 0.0,
         load=found.failing.weights,

@@ -65,7 +65,6 @@ def delivered(document: RunDocument, name: str, service: ServiceFound) -> Grid:
         form = cell_forms(metric.name, "" if document.cost is None else document.cost.currency).value
         form = nines_text if metric.is_share else form
         rows.append((metric.title, form(summary.mean), range_text(summary.mean_ci95, form), metric.definition))
-    rows.append(("asked for", percent_text(service.attainment, 1), "", "SLO attainment of the scenario"))
     return grid(f"What service {name} delivers", ("", "mean", "95 % interval"), rows, gloss="what it is")
 
 
