@@ -237,6 +237,8 @@ class Metric(NamedTuple):
         Whether what it counts happens in a replication or does not.
     is_of_windows
         Whether it is the share of windows in which something happens.
+    is_signed
+        Whether it can be below zero.
     """
 
     name: str
@@ -253,6 +255,7 @@ class Metric(NamedTuple):
     is_plural: bool = False
     is_probability: bool = False
     is_of_windows: bool = False
+    is_signed: bool = False
 
     @property
     def is_share(self) -> bool:
@@ -465,7 +468,7 @@ _OWN = (
     Metric("error_budget_left", "error budget left", "the part of the error budget that is left", "share",
            "1 − what a target missed / what it may miss, over all its windows: of requests (1 − `at_least`) of those "
            "offered, of jobs that part of their GPU-time. Below 0 the target is missed; of several targets the least",
-           needs=(_TARGETS,), of="target"),
+           needs=(_TARGETS,), of="target", is_signed=True),
     Metric("credit_share", "part of the bill given back", "the part of the bill that is given back", "share",
            "credits of a target, by the tier that each window falls into / its bill",
            better="lower", needs=(_CREDITS,), of="target"),

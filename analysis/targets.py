@@ -54,7 +54,7 @@ def kept(prepared: Prepared, target: TargetPlan, result: Result) -> Kept:
     """Return what a target came to, window by window; one that the run did not reach the end of is none."""
     amounts, bases = _asked(target, result)
     whole = int(np.sum(np.diff(result.edges) >= window_width(prepared) * (1 - 1e-9))) // target.windows
-    sums = [row[: whole * target.windows].reshape(whole, -1).sum(axis=1) for row in (amounts, bases)]
+    sums = [row[: whole * target.windows].reshape(whole, target.windows).sum(axis=1) for row in (amounts, bases)]
     asked = sums[1] > 0
     return Kept(sums[0][asked], sums[1][asked])
 

@@ -207,11 +207,12 @@ def possible(metric: str, interval: None) -> None: ...
 
 
 def possible(metric: str, interval: Interval | None) -> Interval | None:
-    """Return the part of an interval that a metric can be in: none is negative, and no share above one."""
+    """Return the part of an interval that a metric can be in: no share is above one, and few are negative."""
     if interval is None:
         return None
     most = 1.0 if is_share(metric) else math.inf
-    return max(interval[0], 0.0), min(interval[1], most)
+    least = -math.inf if metric in METRICS and METRICS[metric].is_signed else 0.0
+    return max(interval[0], least), min(interval[1], most)
 
 
 def _skewness(values: FloatArray) -> float:
