@@ -264,6 +264,8 @@ class ServicePlan:
         requests in SLO [-].
     output
         Tokens of an answer [-].
+    whole
+        Length of the answers that are in flight over that of all: long ones are there for longer [-].
     slack
         Wait with which a request is still in SLO [s].
     limit
@@ -303,6 +305,7 @@ class ServicePlan:
     tpot: tuple[float, ...]
     attainment: tuple[float, ...]
     output: float
+    whole: float
     slack: float
     limit: float
     rates: Rates

@@ -384,8 +384,8 @@ class Service:
         sums[_IN_FLIGHT] += gang.flight
         if plan.loses or plan.begins_anew:
             # Ages are even over the time that a request is in flight: half of each answer has been made.
-            sums[_TOKENS_LOST] += gang.flight * plan.output / 2
-            gone = use * plan.output * tpot / 2 * served * gpus
+            sums[_TOKENS_LOST] += gang.flight * plan.whole * plan.output / 2
+            gone = use * plan.whole * plan.output * tpot / 2 * served * gpus
             sums[_BUSY] -= gone
             self.fleet.tally.charge(self.account, Bucket.LOST_WORK, cause, DIRECT, gone, now, now)
 
@@ -404,7 +404,7 @@ class Service:
             return
         # What has to be done still, in requests; each was counted as served when it came.
         again = 0.0 if plan.begins_anew else flight * plan.recompute * plan.capacity
-        work = flight if plan.begins_anew else flight / 2 + again
+        work = flight * plan.whole if plan.begins_anew else flight * plan.whole / 2 + again
         sums[_MOVED] += flight + came
         sums[_SERVED] -= work
         sums[_USER] -= work * plan.output * gang.tpot

@@ -205,6 +205,15 @@ class PreparedService:
         batch = self.within
         return batch / float(self.requests.output * time_per_token(self.replica, batch, self.requests))
 
+    @property
+    def whole(self) -> float:
+        """Length of the answers that are in flight at a time over that of all, E[S²] / E[S]² (inspection paradox)."""
+        if self.trace:
+            lengths = np.array([request.output for request in self.trace], dtype=np.float64)
+            return float((lengths**2).mean() / lengths.mean() ** 2)
+        assert self.spec.demand.output is not None
+        return 1 + self.spec.demand.output.cv**2
+
     @cached_property
     def in_flight(self) -> float:
         """Sequences in flight of a replica at the stated demand [-]; infinite where it is overloaded."""
@@ -600,6 +609,7 @@ def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sou
         tpot=tuple(float(time_per_token(made, max(batch, 1e-9), requests)) for batch in batches),
         attainment=tuple(found.attained(uses).tolist()),
         output=requests.output,
+        whole=found.whole,
         slack=max(spec.slo.ttft - alone, 0.0),
         limit=spec.slo.tpot,
         rates=rates,
@@ -613,7 +623,9 @@ def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sou
         warm_speed=recovery.warm.speed,
         loses=spec.failover.use == "fail",
         begins_anew=not failover["tokens"],
-        recompute=float(prefill(made, requests.context)) / made.data if failover["prefill"] else 0.0,
+        recompute=float(prefill(made, requests.input + found.whole * requests.output / 2)) / made.data
+        if failover["prefill"]
+        else 0.0,
         scale=None if spec.scale is None else (spec.scale.target, spec.scale.min, spec.scale.max, spec.scale.window),
         upgrade=None if spec.upgrade is None else (spec.upgrade.every, spec.upgrade.batch),
     )
