@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sim import FleetResult, Prepared, ServicePlan
+    from sim import FleetResult, Prepared
     from sim.scenario.streams import Arrival
 
     FloatArray = npt.NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Targets: what is promised of a service or a job in each window of time, how often that is missed, and what it costs."""
+"""Targets: what is promised of a service or a job in each window of time, how often that is missed, what it costs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _asked(target: TargetPlan, result: Result) -> tuple[FloatArray, FloatArray]:
     fleet = result.fleet
     if target.kind == "services":
         assert fleet is not None, "services have one"
-        sums = dict(zip(SERVICE_SUMS, fleet.services[target.index].T, strict=True))
+        sums = dict(zip(SERVICE_SUMS, fleet.services[target.place].T, strict=True))
         offered, seconds = sums["offered"], sums["seconds"]
         return {
             "slo_attainment": (sums["in_slo"], offered),
@@ -78,14 +78,14 @@ def _asked(target: TargetPlan, result: Result) -> tuple[FloatArray, FloatArray]:
             "capacity_availability": (seconds - sums["below"], seconds),
         }[target.metric]
     if target.kind == "jobs":
-        totals = result.jobs[target.index].totals
+        totals = result.jobs[target.place].totals
         buckets = np.zeros((len(result.edges) - 1, len(JOB_BUCKETS)))
         buckets[: len(totals)] = totals[:, : len(JOB_BUCKETS)].sum(axis=2)
     else:
         assert fleet is not None, "streams have one"
         buckets = np.zeros((len(fleet.seconds), len(JOB_BUCKETS)))
         for key, row in fleet.ledger.items():
-            if key.account.stream == target.index:
+            if key.account.stream == target.place:
                 buckets[:, key.bucket] += row
     requested, waiting = buckets.sum(axis=1), buckets[:, _WAITING].sum(axis=1)
     productive = buckets[:, Bucket.PRODUCTIVE]

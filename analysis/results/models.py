@@ -572,7 +572,9 @@ class RunDocument(Document):
     )
     energy: Energy | None = Field(description="What drew how much; null if it is not known what a node draws.")
     cost: Cost | None = Field(description="What was paid for; null without prices.")
-    windows: list[Window] = Field(description="One for each window if the scenario sets `windows` or `targets`, else empty.")
+    windows: list[Window] = Field(
+        description="One for each window if the scenario sets `windows` or `targets`, else empty."
+    )
     closed_form: ClosedForm = Field(description="What a formula says.")
     step: Step = Field(description="The healthy step of the first job.")
     per_job: dict[str, JobFound] = Field(description="By name of the job; empty where all are of streams.")

@@ -235,7 +235,9 @@ def _target(target: TargetPlan, metrics: Mapping[str, Summary], prepared: Prepar
         at_least=target.least,
         window_s=width,
         windows=int(prepared.horizon / width * (1 + 1e-12)),
-        metrics={name: metrics[key] for name in OF_TARGETS if (key := Slice(name, "target", target.name).name) in metrics},
+        metrics={
+            name: metrics[key] for name in OF_TARGETS if (key := Slice(name, "target", target.name).name) in metrics
+        },
     )
 
 

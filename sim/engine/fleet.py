@@ -134,7 +134,9 @@ class Fleet(Queue):
         ]
         """Sources of failures of whole jobs, for each stream: they strike processes, and no node."""
         self.services: list[Service] = []
-        self.services += [Service(self, plan) for plan in prepared.services]
+        for plan in prepared.services:
+            service = Service(self, plan)
+            self.services += [service] if service.readers is None else [service, service.readers]
         for stream in self.streams:
             self.sources.append(stream.arrivals(prepared.seed, jobs.replication, self.end))
             if stream.pending:

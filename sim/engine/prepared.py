@@ -288,6 +288,9 @@ class ServicePlan:
         Demand over capacity that is aimed at, fewest and most replicas, reaction [s].
     upgrade
         Time between rolling upgrades [s], and replicas that start anew together.
+    readers
+        Those that read the prompts, where these replicas do not: `batch` are prompts that a reader has, `attainment` is
+        of TTFT, and that of these replicas of TPOT.
     """
 
     name: str
@@ -322,6 +325,13 @@ class ServicePlan:
     recompute: float
     scale: tuple[float, int, int, float] | None = None
     upgrade: tuple[float, int] | None = None
+    readers: ServicePlan | None = None
+
+    @property
+    def admitted(self) -> float:
+        """Requests that all replicas admit [1/s]."""
+        own = self.replicas * self.capacity
+        return own if self.readers is None else min(own, self.readers.admitted)
 
     @property
     def gangs(self) -> int:
@@ -336,7 +346,7 @@ class TargetPlan(NamedTuple):
     ----------
     name, of
         Its name, and that of the service, job or stream.
-    kind, index
+    kind, place
         The key of the scenario that has it, and its place there.
     metric, least
         A metric, and what it has to reach [-].
@@ -351,7 +361,7 @@ class TargetPlan(NamedTuple):
     name: str
     of: str
     kind: str
-    index: int
+    place: int
     metric: str
     least: float
     windows: int

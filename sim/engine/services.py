@@ -87,6 +87,8 @@ class Service:
         self.wanted = plan.replicas
         """Replicas that there should be."""
         self.steps = len(plan.batch) - 1
+        self.readers = None if plan.readers is None else Readers(fleet, plan.readers, self)
+        """Replicas that read all prompts, where these do not."""
         self.number = 0
         # What is true now.
         self.live = 0.0
@@ -135,14 +137,17 @@ class Service:
 
     def _flow(self, seconds: float) -> None:
         """Serve for some time in which neither demand nor replicas change."""
-        sums, plan = self.sums, self.plan
-        rate, capacity = self.rate, self.live * plan.capacity
+        sums, plan, readers = self.sums, self.plan, self.readers
+        rate, capacity = self.rate, self._capacity()
+        live, wanted = self.live, self.wanted
+        if readers is not None:
+            live, wanted = live + readers.live, wanted + readers.wanted
         sums[_SECONDS] += seconds
         sums[_OFFERED] += rate * seconds
         sums[_CAPACITY] += capacity * seconds
-        sums[_REPLICAS] += self.live * seconds
-        sums[_WANTED] += self.wanted * seconds
-        if self.live > self.wanted - 1e-6:
+        sums[_REPLICAS] += live * seconds
+        sums[_WANTED] += wanted * seconds
+        if live > wanted - 1e-6:
             sums[_FULL] += seconds
         if rate > capacity * (1 + 1e-12):
             sums[_BELOW] += seconds
@@ -150,6 +155,10 @@ class Service:
             share = rate / (self.heads + self.stuck)
             self.routed += share * seconds
             rate -= share * self.stuck
+        if readers is not None and readers.stuck:
+            share = rate / (readers.heads + readers.stuck)
+            readers.routed += share * seconds
+            rate -= share * readers.stuck
         most = rate * plan.patience
         while seconds > 0:
             net = rate - capacity
@@ -176,13 +185,14 @@ class Service:
     def _serve(self, rate: float, capacity: float, use: float, net: float, seconds: float) -> None:
         """Serve for some time in which the backlog grows by `net` a second, or is as long all the time."""
         sums, plan = self.sums, self.plan
-        _, tpot, attained = self._at(use)
         served = use * capacity * seconds
+        own, attained = self._shared(use, capacity, seconds)
+        tpot = self._at(own)[1]
         sums[_SERVED] += served
         sums[_USER] += served * plan.output * tpot
-        self.busy += use * seconds
-        sums[_BUSY] += use * seconds * self.fast_gpus
-        sums[_IDLE] += (1 - use) * seconds * self.held_gpus
+        self.busy += own * seconds
+        sums[_BUSY] += own * seconds * self.fast_gpus
+        sums[_IDLE] += (1 - own) * seconds * self.held_gpus
         first, last = self.backlog, max(self.backlog + net * seconds, 0.0)
         admitted = rate if net else min(rate, capacity)
         if first > 0 or last > 0:
@@ -192,6 +202,25 @@ class Service:
             most, low, high = plan.slack * capacity, min(first, last), max(first, last)
             seconds *= 1.0 if high <= most else 0.0 if low >= most else (most - low) / (high - low)
         sums[_IN_SLO] += admitted * seconds * attained
+
+    def _capacity(self) -> float:
+        """Return the requests that are admitted: with readers of prompts, what the smaller pool carries [1/s]."""
+        own, readers = self.live * self.plan.capacity, self.readers
+        return own if readers is None else min(own, readers.live * readers.plan.capacity)
+
+    def _shared(self, use: float, capacity: float, seconds: float = 0.0) -> tuple[float, float]:
+        """Return the use of these replicas at that of the service, and the share in SLO; let readers work as long."""
+        readers = self.readers
+        if readers is None:
+            return use, self._at(use)[2]
+        served = use * capacity
+        own, theirs = (
+            min(served / (each.live * each.plan.capacity), 1.0) if each.live else 0.0 for each in (self, readers)
+        )
+        readers.busy += theirs * seconds
+        readers.sums[_BUSY] += theirs * seconds * readers.fast_gpus
+        readers.sums[_IDLE] += (1 - theirs) * seconds * readers.held_gpus
+        return own, self._at(own)[2] * readers._at(theirs)[2]
 
     def _at(self, use: float) -> tuple[float, float, float]:
         """Return sequences in flight of a replica, time per token [s] and share in SLO at a use of its capacity."""
@@ -214,6 +243,8 @@ class Service:
             charge(self.account, Bucket.HEADROOM, 0, DIRECT, sums[_IDLE], self.flushed, now)
             for gang in self.slow:
                 self._charge_slow(gang, now)
+            if self.readers is not None:
+                self.readers.flush(now)
             self.fleet.tally.serve(self.plan.index, self.flushed, sums)
             self.sums = [0.0] * len(SERVICE_SUMS)
             self.flushed = now
@@ -367,10 +398,9 @@ class Service:
             return
         self.advance(now)
         plan, sums = self.plan, self.sums
-        capacity = self.live * plan.capacity
-        rate = self.rate * self.heads / (self.heads + self.stuck)
-        use = 1.0 if self.backlog > 0 else min(rate / capacity, 1.0)
-        batch, tpot, attained = self._at(use)
+        capacity, full = self._capacity(), self.use()
+        use, attained = self._shared(full, capacity)
+        batch, tpot, _ = self._at(use)
         if self.backlog > plan.slack * capacity:
             attained = 0.0  # those in flight have waited too long
         served = min((now - gang.up_since) / (plan.output * tpot), 1.0) if gang.up_since else 1.0
@@ -385,9 +415,29 @@ class Service:
         if plan.loses or plan.begins_anew:
             # Ages are even over the time that a request is in flight: half of each answer has been made.
             sums[_TOKENS_LOST] += gang.flight * plan.whole * plan.output / 2
-            gone = use * plan.whole * plan.output * tpot / 2 * served * gpus
-            sums[_BUSY] -= gone
-            self.fleet.tally.charge(self.account, Bucket.LOST_WORK, cause, DIRECT, gone, now, now)
+            self._waste(use * plan.whole * plan.output * tpot / 2 * served * gpus, cause, now)
+
+    def _waste(self, gpu_s: float, cause: int, now: float) -> None:
+        """Charge work that was done in vain."""
+        if gpu_s:
+            self.sums[_BUSY] -= gpu_s
+            self.fleet.tally.charge(self.account, Bucket.LOST_WORK, cause, DIRECT, gpu_s, now, now)
+
+    def _wait(self) -> float:
+        """Return how long a request waits that comes now [s]."""
+        capacity = self._capacity()
+        return self.backlog / capacity if capacity else math.inf
+
+    def use(self) -> float:
+        """Return how much of what is admitted is asked for, at most all of it [-]."""
+        capacity = self._capacity()
+        if self.backlog > 0 or not capacity:
+            return 1.0
+        rate = self.rate
+        for pool in (self, self.readers):
+            if pool is not None and pool.heads:
+                rate = rate * pool.heads / (pool.heads + pool.stuck)
+        return min(rate / capacity, 1.0)
 
     def _know(self, gang: Gang, now: float) -> None:
         """Let the requests of a gang that is known to have failed be lost, or move to others."""
@@ -412,10 +462,8 @@ class Service:
         if again:
             seconds = flight * plan.recompute
             sums[_RECOMPUTED] += seconds
-            sums[_BUSY] -= seconds * plan.gpus
-            charge = self.fleet.tally.charge
-            charge(self.account, Bucket.LOST_WORK, gang.root, DIRECT, seconds * plan.gpus, now, now)
-        wait = self.backlog / (self.live * plan.capacity) if self.live else math.inf
+            self._waste(seconds * plan.gpus, gang.root, now)
+        wait = self._wait()
         if plan.begins_anew or gang.tpot + (waited + plan.recompute + wait) / plan.output > plan.limit:
             sums[_IN_SLO] -= flight * gang.attained
         if came and wait < plan.slack:
@@ -521,6 +569,75 @@ class Service:
                 gang.is_upgrading = True
                 self.restarting += 1
                 self.start(gang, now, now)
+
+
+class Readers(Service):
+    """The replicas that read the prompts of a service, and hand them to those that decode: the fluid is that one's."""
+
+    def __init__(self, fleet: Fleet, plan: ServicePlan, decoders: Service) -> None:
+        self.decoders = decoders
+        super().__init__(fleet, plan)
+
+    def advance(self, now: float) -> None:
+        """Serve up to `now`, as the whole service does."""
+        self.decoders.advance(now)
+
+    def flush(self, now: float) -> None:
+        """Put down what its replicas did since the last time; what became of requests the service puts down."""
+        self.advance(now)
+        if now > self.flushed:
+            charge = self.fleet.tally.charge
+            charge(self.account, Bucket.PRODUCTIVE, 0, DIRECT, self.sums[_BUSY], self.flushed, now)
+            charge(self.account, Bucket.HEADROOM, 0, DIRECT, self.sums[_IDLE], self.flushed, now)
+            for gang in self.slow:
+                self._charge_slow(gang, now)
+            for place in (_BUSY, _IDLE):
+                self.decoders.sums[place] += self.sums[place]
+            self.sums = [0.0] * len(SERVICE_SUMS)
+            self.flushed = now
+
+    def fail(self, gang: Gang, now: float, cause: int) -> None:
+        """Let a gang fail: until that is known it gets more prompts, and those that it had stand still."""
+        if not gang.is_serving:
+            return
+        self.advance(now)
+        decoders, plan = self.decoders, self.plan
+        capacity = decoders._capacity()
+        served = decoders.use() * capacity
+        use = min(served / (self.live * plan.capacity), 1.0)
+        own, gang.attained = decoders._shared(decoders.use(), capacity)
+        gang.tpot = decoders._at(own)[1]
+        gang.flight = self._at(use)[0] * gang.replicas * gang.speed
+        gpus = self._gpus(gang)
+        self._stop_serving(gang, now)
+        self.stuck += gang.replicas
+        gang.stuck_from, gang.failed_at = self.routed, now
+        decoders.sums[_STOPS] += 1
+        decoders.sums[_IN_FLIGHT] += gang.flight
+        # Half of each prompt that is being read has been.
+        self._waste(use * plan.recompute / 2 * gpus, cause, now)
+
+    def _know(self, gang: Gang, now: float) -> None:
+        """Let the prompts of a gang that is known to have failed be lost, or read by others: all are late by then."""
+        self.advance(now)
+        decoders, plan = self.decoders, self.plan
+        sums, flight = decoders.sums, gang.flight
+        came = gang.replicas * (self.routed - gang.stuck_from)
+        self.stuck -= gang.replicas
+        gang.stuck_from = math.nan
+        sums[_SERVED] -= flight
+        if plan.loses:
+            sums[_FAILED] += flight + came
+            sums[_IN_SLO] -= flight * gang.attained
+            return
+        sums[_MOVED] += flight + came
+        sums[_USER] -= flight * decoders.plan.output * gang.tpot
+        decoders.backlog += flight + came
+        wait, waited = decoders._wait(), now - gang.failed_at
+        if wait + waited > plan.slack:
+            sums[_IN_SLO] -= flight * gang.attained
+        if came and wait < plan.slack:
+            sums[_IN_SLO] += came * min((plan.slack - wait) / waited, 1.0) * gang.attained
 
 
 def call_spares(fleet: Fleet, services: Sequence[Service], now: float) -> None:

@@ -118,7 +118,7 @@ def _services(prepared: Prepared) -> tuple[ServicePlan, ...]:
 
 
 def _targets(scenario: Scenario) -> tuple[TargetPlan, ...]:
-    """Return what is promised; of a service without a target, the attainment of its SLO in every window that is kept."""
+    """Return what is promised: of a service without a target, the attainment of its SLO in every window of results."""
     found, workloads, width = [], scenario.workloads, scenario.width
     for target in scenario.targets:
         of = scenario.aim(target)

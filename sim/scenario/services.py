@@ -207,7 +207,7 @@ class ServiceSpec(Model):
         default_factory=lambda: BatchLimits.model_validate({}), description="Limits of the batches."
     )
     prefill: PromptPool | None = Field(
-        None, description="Replicas that read all prompts, beside those that then decode alone; `run` has none."
+        None, description="Replicas that read all prompts, beside those that then decode alone."
     )
     speculate: Speculation | None = Field(None, description="Speculative decoding; none without it.")
     hit: Fraction = Field(0.0, lt=1, description="Share of prompts that a prefix cache holds.")
@@ -229,6 +229,12 @@ class ServiceSpec(Model):
     priority: int = Field(0, ge=-(10**6), le=10**6, description="Priority in the queue; higher goes first.")
     tenant: str | None = Field(None, min_length=1, description="Whose it is.")
     partition: str | None = Field(None, min_length=1, description="Where it queues; the first one by default.")
+
+    @model_validator(mode="after")
+    def _pools_are_of_one_size(self) -> Self:
+        if self.prefill is not None and self.scale is not None:
+            raise RuleError(("scale",), "does not go with prefill: two pools would have to follow the demand")
+        return self
 
     def nodes(self, gpus_per_node: int) -> int:
         """Return the nodes that all replicas take, the most where they are scaled; below a node they share one [-]."""

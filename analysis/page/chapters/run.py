@@ -1239,7 +1239,7 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
         rate = f", {short_text(stream.rate * DAY)} jobs a day" if stream.rate else ""
         yield "stream", f"{stream.name}: {_sizes(stream.gpus)}{rate}"
     for service in prepared.services:
-        asked = f"{service.rates.rate:,.4g} requests/s asked of the {service.replicas * service.capacity:,.4g} admitted"
+        asked = f"{service.rates.rate:,.4g} requests/s asked of the {service.admitted:,.4g} admitted"
         yield "service", f"{service.name}: {service.replicas:,} replicas of {number_of(service.gpus, 'GPU')}, {asked}"
     first = prepared.jobs[0] if prepared.jobs else None
     is_hit = first is not None and first.mtti < math.inf

@@ -137,8 +137,8 @@ def serving_teeth(_: Lab, __: int) -> Estimate:
     return Estimate(found[0] - found[1])
 
 
-# Replicas that fail, beside exact laws. Those of 24 nodes are the ones of the chain: a GPU fails every 20,000 h, a start
-# takes 5 min, a repair 24 h.
+# Replicas that fail, beside exact laws. Those of 24 nodes are the ones of the chain: a GPU fails every 20,000 h, starts
+# take 5 min, repairs 24 h.
 
 
 def _replicas(nodes: int, spares: int = 0, **changes: Any) -> dict[str, Any]:
