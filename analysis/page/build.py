@@ -24,7 +24,6 @@ from analysis.page.chapters import (
     sensitivity,
     services,
     study,
-    targets,
     typical,
     validation,
 )
@@ -196,7 +195,7 @@ def _start(content: SweepDocument, axes: Sequence[_Axis]) -> dict[str, Any]:
 SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
     run.section,
     services.section,
-    targets.section,
+    services.targets_section,
     answers.section,
     compare.section,
     compare.bridge_section,

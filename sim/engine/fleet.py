@@ -968,6 +968,10 @@ def pools_of(prepared: Prepared) -> tuple[list[Pool], list[int]]:
 
     They are in the same partitions and the same domain, and have the same windows of maintenance.
     """
+    names = range(len(prepared.partitions))
+    planned = any(source.planned for source in prepared.sources)
+    if not planned and not prepared.packed_by and not any(partition.nodes for partition in prepared.partitions):
+        return [Pool(0, 0, tuple(names))], [0] * prepared.nodes
     inside: list[list[int]] = [[] for _ in range(prepared.nodes)]
     for index, partition in enumerate(prepared.partitions):
         for first, last in partition.nodes or ((0, prepared.nodes - 1),):

@@ -186,8 +186,11 @@ class Service:
         """Serve for some time in which the backlog grows by `net` a second, or is as long all the time."""
         sums, plan = self.sums, self.plan
         served = use * capacity * seconds
-        own, attained = self._shared(use, capacity, seconds)
-        tpot = self._at(own)[1]
+        own, attained = use, 1.0
+        if self.readers is not None:
+            own, attained = self._shared(use, capacity, seconds)
+        _, tpot, share = self._at(own)
+        attained *= share
         sums[_SERVED] += served
         sums[_USER] += served * plan.output * tpot
         self.busy += own * seconds
@@ -209,10 +212,10 @@ class Service:
         return own if readers is None else min(own, readers.live * readers.plan.capacity)
 
     def _shared(self, use: float, capacity: float, seconds: float = 0.0) -> tuple[float, float]:
-        """Return the use of these replicas at that of the service, and the share in SLO; let readers work as long."""
+        """Return the use of these replicas at that of the service, and the share of TTFT in SLO; let readers work."""
         readers = self.readers
         if readers is None:
-            return use, self._at(use)[2]
+            return use, 1.0
         served = use * capacity
         own, theirs = (
             min(served / (each.live * each.plan.capacity), 1.0) if each.live else 0.0 for each in (self, readers)
@@ -220,7 +223,7 @@ class Service:
         readers.busy += theirs * seconds
         readers.sums[_BUSY] += theirs * seconds * readers.fast_gpus
         readers.sums[_IDLE] += (1 - theirs) * seconds * readers.held_gpus
-        return own, self._at(own)[2] * readers._at(theirs)[2]
+        return own, readers._at(theirs)[2]
 
     def _at(self, use: float) -> tuple[float, float, float]:
         """Return sequences in flight of a replica, time per token [s] and share in SLO at a use of its capacity."""
@@ -398,9 +401,10 @@ class Service:
             return
         self.advance(now)
         plan, sums = self.plan, self.sums
-        capacity, full = self._capacity(), self.use()
-        use, attained = self._shared(full, capacity)
-        batch, tpot, _ = self._at(use)
+        capacity = self._capacity()
+        use, share = self._shared(self.use(), capacity)
+        batch, tpot, attained = self._at(use)
+        attained *= share
         if self.backlog > plan.slack * capacity:
             attained = 0.0  # those in flight have waited too long
         served = min((now - gang.up_since) / (plan.output * tpot), 1.0) if gang.up_since else 1.0
@@ -605,8 +609,9 @@ class Readers(Service):
         capacity = decoders._capacity()
         served = decoders.use() * capacity
         use = min(served / (self.live * plan.capacity), 1.0)
-        own, gang.attained = decoders._shared(decoders.use(), capacity)
-        gang.tpot = decoders._at(own)[1]
+        own, share = decoders._shared(decoders.use(), capacity)
+        _, gang.tpot, attained = decoders._at(own)
+        gang.attained = attained * share
         gang.flight = self._at(use)[0] * gang.replicas * gang.speed
         gpus = self._gpus(gang)
         self._stop_serving(gang, now)

@@ -37,7 +37,7 @@ from analysis.amounts import (
 )  # fmt: skip
 from analysis.metrics import BUCKETS, LEVELS, METRICS, RESTART, bucket_label, nodes_down
 from analysis.page.account import account_of, basis, cause_name, of_focus, requested_share
-from analysis.page.chapters import fleet, services, targets
+from analysis.page.chapters import fleet, services
 from analysis.page.chapters.inputs import chance, not_covered, not_known, stated, variability
 from analysis.page.charts.data import (
     Bar,
@@ -1176,7 +1176,7 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
         yield from (Section("table", table.title, (), (table,)) for table in fleet.terminal_tables(document))
     if document.per_service:
         yield from (Section("table", table.title, (), (table,)) for table in services.terminal_tables(document))
-    promised, has_jobs = targets.table(document), bool(document.per_job)
+    promised, has_jobs = services.targets_table(document), bool(document.per_job)
     if document.fleet is not None:
         yield from (Section("table", table.title, (), (table,)) for table in [promised] if table is not None)
         yield from _lines(document)
