@@ -47,7 +47,7 @@ SLICED = ("ettr", "ettr_no_queue", "ettr_above_90", *WEIGHTED, "preemptions", "s
 
 OF_SERVICES = (
     "slo_attainment", "served_share", "slo_goodput", "capacity_availability", "capacity_share", "all_serving",
-    "minutes_below_demand", "failed_share", "busy_share", "tokens_per_s_user",
+    "minutes_below_demand", "failed_share", "wasted_work", "busy_share", "tokens_per_s_user",
 )  # fmt: skip
 """Metrics of services; with several of them also of each: ``slo_attainment@service=chat``."""
 
@@ -248,6 +248,7 @@ def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict
             "all_serving": Ratio(sums["full"], seconds),
             "minutes_below_demand": Ratio(sums["below"] / MINUTE, 1),
             "failed_share": Ratio(sums["failed"], offered),
+            "wasted_work": Ratio(sums["wasted"], sums["served"] + sums["wasted"]),
             "busy_share": Ratio(sums["busy"], sums["busy"] + sums["idle"]),
             "tokens_per_s_user": Ratio(sums["served"] * plan.output, sums["user"]),
         }

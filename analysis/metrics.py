@@ -450,6 +450,10 @@ _OWN = (
            "share", "requests that were in flight when their replica failed, or reached it before that was known, and "
            "were not taken over / requests offered",
            better="lower", needs=(_SERVICES,), of="service", is_plural=True),
+    Metric("wasted_work", "work for clients that gave up", "the share of work for clients that have given up", "share",
+           "requests that are served although their clients have given up (`overload.cancel: false`) / all that are "
+           "served; that time is `lost_work`",
+           better="lower", needs=(_SERVICES,), of="service"),
     Metric("busy_share", "busy share of the replicas", "the share of the replicas' time with work", "share",
            "GPU-time of replicas that serve, as far as they are used / that GPU-time; the rest is `headroom`",
            needs=(_SERVICES,), of="service"),

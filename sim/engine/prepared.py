@@ -288,6 +288,9 @@ class ServicePlan:
         Demand over capacity that is aimed at, fewest and most replicas, reaction [s].
     upgrade
         Time between rolling upgrades [s], and replicas that start anew together.
+    asks
+        How often a client in all asks that gives up after `patience`, where what it asked for is served in vain; 0
+        where it leaves the queue.
     readers
         Those that read the prompts, where these replicas do not: `batch` are prompts that a reader has, `attainment` is
         of TTFT, and that of these replicas of TPOT.
@@ -325,6 +328,7 @@ class ServicePlan:
     recompute: float
     scale: tuple[float, int, int, float] | None = None
     upgrade: tuple[float, int] | None = None
+    asks: int = 0
     readers: ServicePlan | None = None
 
     @property

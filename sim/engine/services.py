@@ -8,6 +8,7 @@ is a closed form; a request is never an event.
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import TYPE_CHECKING
 
 from sim.engine.fleet_result import DIRECT, SERVICE_SUMS, size_class
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 (
     _SECONDS, _OFFERED, _SERVED, _IN_SLO, _REJECTED, _FAILED, _MOVED, _IN_FLIGHT, _TOKENS_LOST, _RECOMPUTED, _CAPACITY,
-    _BELOW, _WAITED, _USER, _REPLICAS, _WANTED, _FULL, _STOPS, _BUSY, _IDLE,
+    _BELOW, _WAITED, _USER, _REPLICAS, _WANTED, _FULL, _STOPS, _BUSY, _IDLE, _WASTED,
 ) = range(len(SERVICE_SUMS))  # fmt: skip
 
 
@@ -102,6 +103,11 @@ class Service:
         self.fast_gpus = 0.0
         self.backlog = 0.0
         """Requests that wait for a replica."""
+        self.line: deque[list[float]] = deque()
+        """What they consist of where nobody leaves: requests, and whether their clients have given up, in order."""
+        self.is_vain = False
+        """Whether who comes now will have given up when it is his turn; then, the root cause of that."""
+        self.root = self.failed = 0
         self.since = 0.0
         self.pieces = plan.rates.pieces()
         self.until, self.rate = next(self.pieces)
@@ -159,6 +165,9 @@ class Service:
             share = rate / (readers.heads + readers.stuck)
             readers.routed += share * seconds
             rate -= share * readers.stuck
+        if plan.asks:
+            self._storm(rate, capacity, seconds)
+            return
         most = rate * plan.patience
         while seconds > 0:
             net = rate - capacity
@@ -181,6 +190,50 @@ class Service:
             if seconds > 0:
                 # A rounding error must not leave a part of a request.
                 self.backlog = most if net > 0 else 0.0
+
+    def _storm(self, rate: float, capacity: float, seconds: float) -> None:
+        """Serve where nobody leaves the queue: beyond a wait of the patience it is in vain, and all ask again."""
+        sums, plan = self.sums, self.plan
+        most = plan.patience * capacity
+        while seconds > 0:
+            vain = self.backlog >= most
+            if vain and not self.is_vain:
+                # What began it is its root for as long as it goes on, also when all replicas are back.
+                self.root = self.failed if self.live < self.wanted - 1e-6 and self.failed else self.fleet.demand
+            self.is_vain = vain
+            came = rate * plan.asks if vain else rate
+            net, part = came - capacity, seconds
+            use = 1.0 if self.backlog > 0 or net > 0 else came / capacity
+            if use < 1:
+                net = 0.0
+            elif net and not (vain and net > 0):
+                goal = most if vain or net > 0 else 0.0
+                part = min(seconds, (goal - self.backlog) / net)
+            self.line.append([came * part, float(vain)])
+            wasted = self._leave_line(use * capacity * part)
+            sums[_REJECTED] += rate * part * vain
+            self._serve(0.0 if vain else rate, capacity, use, net, part)
+            if wasted:
+                sums[_WASTED] += wasted
+                sums[_SERVED] -= wasted
+                sums[_USER] -= wasted * plan.output * self._at(use)[1]
+                self._waste(wasted / capacity * self.fast_gpus, self.root, self.since)
+            seconds -= part
+            if seconds > 0:
+                # The wait is short enough again, too long from now on, or nobody waits any more.
+                self.backlog = most * (1 - 1e-9) if vain else most if net > 0 else 0.0
+
+    def _leave_line(self, count: float) -> float:
+        """Let requests be served in order; return those whose clients have given up."""
+        line, wasted = self.line, 0.0
+        while line and count > 0:
+            first, taken = line[0], min(line[0][0], count)
+            wasted += taken * first[1]
+            first[0] -= taken
+            count -= taken
+            if first[0] <= 0:
+                line.popleft()
+        return wasted
 
     def _serve(self, rate: float, capacity: float, use: float, net: float, seconds: float) -> None:
         """Serve for some time in which the backlog grows by `net` a second, or is as long all the time."""
@@ -410,6 +463,7 @@ class Service:
         served = min((now - gang.up_since) / (plan.output * tpot), 1.0) if gang.up_since else 1.0
         gpus = self._gpus(gang)
         self._stop_serving(gang, now)
+        self.failed = cause
         self.stuck += gang.replicas
         gang.stuck_from, gang.failed_at = self.routed, now
         gang.flight = batch * gang.replicas * gang.speed * served
@@ -426,6 +480,12 @@ class Service:
         if gpu_s:
             self.sums[_BUSY] -= gpu_s
             self.fleet.tally.charge(self.account, Bucket.LOST_WORK, cause, DIRECT, gpu_s, now, now)
+
+    def _wait_again(self, count: float) -> None:
+        """Let requests that have moved wait behind the others."""
+        self.backlog += count
+        if self.plan.asks:
+            self.line.append([count, 0.0])
 
     def _wait(self) -> float:
         """Return how long a request waits that comes now [s]."""
@@ -462,7 +522,7 @@ class Service:
         sums[_MOVED] += flight + came
         sums[_SERVED] -= work
         sums[_USER] -= work * plan.output * gang.tpot
-        self.backlog += work + came
+        self._wait_again(work + came)
         if again:
             seconds = flight * plan.recompute
             sums[_RECOMPUTED] += seconds
@@ -637,7 +697,7 @@ class Readers(Service):
             return
         sums[_MOVED] += flight + came
         sums[_USER] -= flight * decoders.plan.output * gang.tpot
-        decoders.backlog += flight + came
+        decoders._wait_again(flight + came)
         wait, waited = decoders._wait(), now - gang.failed_at
         if wait + waited > plan.slack:
             sums[_IN_SLO] -= flight * gang.attained

@@ -109,9 +109,13 @@ class Overload(Model):
     patience: Duration = Field("30 s", gt=0, description="Of a queue: how long a client waits before it gives up.")  # type: ignore[assignment]
     retries: Count = Field(0, le=1000, description="Of a queue: how often a client that gave up asks again at once.")
 
+    cancel: bool = Field(
+        True, description="Of a queue: whether a request leaves it when its client gives up; else it is served in vain."
+    )
+
     @model_validator(mode="after")
     def _patience_is_of_a_queue(self) -> Self:
-        for name in ("patience", "retries"):
+        for name in ("patience", "retries", "cancel"):
             if self.use != "queue" and name in self.model_fields_set:
                 raise RuleError((name,), "is of clients that wait: needs use: queue")
         return self

@@ -156,6 +156,33 @@ def test_what_a_failure_takes_of_requests_in_flight(tmp_path: Path, failover: st
     assert found["served"] == pytest.approx(found["offered"] - found["failed"], rel=1e-6)
 
 
+@cases("patience, retries", [(10, 0), (14, 1), (10, 1)])
+def test_work_for_clients_that_gave_up(tmp_path: Path, patience: int, retries: int) -> None:
+    """Ten replicas of 5/s, 47/s offered, one out for 300 s: who waits 10 s has gone, and is served all the same.
+
+    450 wait after 225 s: from then on all is in vain, until 600 have become 500, 33.3 s after the replica is back. If
+    they ask once more, 94 come for the 50 that can be served, and it never ends. A patience above 600 / 45 s bears it.
+    """
+    content = scenario(
+        10, Failures=[outage(tmp_path, "3,100,400")], failover="restore", Horizon="4000 s",
+        overload={"use": "queue", "patience": f"{patience} s", "retries": retries, "cancel": False},
+    )  # fmt: skip
+    none: dict[str, Any] = {"load": 0.0, "start": 0.0, "batch": (0.0,) * 51}
+    result = sim.run(ready(content, tmp_path, capacity=5.0, rates=Rates(47.0, 1e9), **none), 0)
+    found = sums(result)
+    vain = {(10, 0): 75 + 100 / 3, (14, 1): 0.0, (10, 1): 4000.0 - 325}[patience, retries]
+    assert found["rejected"] == pytest.approx(47 * vain, rel=1e-6)
+    # What came before is served first: 450 of them wait when it begins.
+    wasted = 47 * vain if not retries else max(45 * 75 + 50 * 3600 - 450, 0) * (vain > 0)
+    assert found["wasted"] == pytest.approx(wasted, rel=1e-6)
+    assert result.fleet is not None
+    lost = sum(float(row.sum()) for key, row in result.fleet.ledger.items() if key.bucket == sim.Bucket.LOST_WORK)
+    assert lost == pytest.approx(8 * wasted / 5, rel=1e-6)
+    # It is charged to the failure that began it.
+    assert {key.cause for key in result.fleet.ledger if key.bucket == sim.Bucket.LOST_WORK} <= {1}
+    assert found["served"] == pytest.approx(found["offered"] - found["rejected"])
+
+
 @cases("node, left", [(12, 45.0), (3, 40.0)])
 def test_the_smaller_pool_bounds_a_disaggregated_service(tmp_path: Path, node: int, left: float) -> None:
     """Of ten decoders and five readers one is out for 300 s, and what the others of its pool cannot do is turned away.
