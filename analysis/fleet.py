@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sim import FleetResult, Prepared, ServicePlan
+    from sim import FleetResult, Prepared
     from sim.scenario.streams import Arrival
 
     FloatArray = npt.NDArray[np.float64]
@@ -47,9 +47,12 @@ SLICED = ("ettr", "ettr_no_queue", "ettr_above_90", *WEIGHTED, "preemptions", "s
 
 OF_SERVICES = (
     "slo_attainment", "served_share", "slo_goodput", "capacity_availability", "capacity_share", "all_serving",
-    "minutes_below_demand", "failed_share", "missed_windows", "error_budget", "busy_share", "tokens_per_s_user",
+    "minutes_below_demand", "failed_share", "wasted_work", "busy_share", "tokens_per_s_user",
 )  # fmt: skip
 """Metrics of services; with several of them also of each: ``slo_attainment@service=chat``."""
+
+OF_TARGETS = ("missed_windows", "worst_window", "error_budget_left", "credit_share", "credits")
+"""Metrics of targets; of each too: ``missed_windows@target=chat-month``."""
 
 ON_QUEUE = frozenset({"ettr", "ettr_above_90", "queue_length", *WEIGHTED})
 """Metrics that have no long-run mean where the queue grows without end."""
@@ -78,6 +81,7 @@ class Slice(NamedTuple):
     def words(self) -> str:
         """What stands behind the label of the metric."""
         of = f" of {self.by} {self.group}" if self.by else ""
+        of = f" ({self.group})" if self.by == "target" else of
         if self.by == "size":
             of = f" of jobs of {self.least:,} GPU{'s' * (self.least > 1)}{' or more' * self.group.endswith('+')}"
         return of + (", weighted by GPU-time" if self.weight == "gpu_time" else "")
@@ -100,7 +104,7 @@ class Slice(NamedTuple):
 
 def _sliced_by(by: str) -> tuple[str, ...]:
     """Return the metrics that groups of a kind have."""
-    return SLICED if by in BY else OF_SERVICES if by == "service" else ()
+    return SLICED if by in BY else {"service": OF_SERVICES, "target": OF_TARGETS}.get(by, ())
 
 
 def _is_size(group: str) -> bool:
@@ -244,8 +248,7 @@ def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict
             "all_serving": Ratio(sums["full"], seconds),
             "minutes_below_demand": Ratio(sums["below"] / MINUTE, 1),
             "failed_share": Ratio(sums["failed"], offered),
-            "missed_windows": _missed(plan, fleet, windows),
-            "error_budget": Ratio(offered - sums["in_slo"], (1 - plan.target) * offered),
+            "wasted_work": Ratio(sums["wasted"], sums["served"] + sums["wasted"]),
             "busy_share": Ratio(sums["busy"], sums["busy"] + sums["idle"]),
             "tokens_per_s_user": Ratio(sums["served"] * plan.output, sums["user"]),
         }
@@ -297,13 +300,6 @@ def _of_jobs(by: str, group: str, jobs: Mapping[str, float], held: float, stops:
         ratio = Ratio(jobs[f"{name}_{weight}"], jobs[f"{counted}_{weight}"])
         found[Slice(name, by, group, weight).name] = ratio  # type: ignore[arg-type]
     return found
-
-
-def _missed(plan: ServicePlan, fleet: FleetResult, windows: slice) -> Ratio:
-    """Return how many windows of a service attain less than is asked for, of those with requests."""
-    offered, in_slo = (fleet.service_sum(plan.index, name)[windows] for name in ("offered", "in_slo"))
-    asked = offered > 0
-    return Ratio(float(np.count_nonzero(in_slo[asked] < plan.target * offered[asked])), float(np.count_nonzero(asked)))
 
 
 # How sure: replications, else batches of one run.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from analysis.fleet import Slice, fleet_ratios
+from analysis.targets import target_ratios
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, Bucket, JobResult, Prepared, PreparedJob, Ratio, Result
 from sim.formulas.arrays import quantile
 from sim.formulas.nodes import missing_nodes_pmf
@@ -162,6 +163,18 @@ _PARTS = Need(lambda prepared: bool(prepared.parts), "no repair waits for a part
 _SERVICES = Need(lambda prepared: bool(prepared.services), "only services have it: give the scenario one")
 
 
+_TARGETS = Need(lambda prepared: bool(prepared.targets), "nothing is promised: give the scenario targets")
+
+_CREDITS = Need(
+    lambda prepared: any(target.credits for target in prepared.targets), "nothing is given back: give a target credits"
+)
+
+_BILLS = Need(
+    lambda prepared: any(target.bill is not None for target in prepared.targets),
+    "it is not known what windows are billed at: give a target credits and a bill",
+)
+
+
 def _every(prepared: Prepared, has: Callable[[PreparedJob], bool]) -> bool:
     """Return whether all that runs is jobs that have something; of jobs of streams nothing is known."""
     return not prepared.has_queue and all(map(has, prepared.jobs))
@@ -223,7 +236,7 @@ class Metric(NamedTuple):
     better
         Which of two values is the better one.
     of
-        Whether each job has it, and all of them together, each service alike, or only the cluster.
+        Whether each job has it, and all of them together, each service or target alike, or only the cluster.
     head
         In the heads and first columns of tables, where that is shorter than the label.
     detail
@@ -236,6 +249,10 @@ class Metric(NamedTuple):
         Whether its label takes a verb in the plural.
     is_probability
         Whether what it counts happens in a replication or does not.
+    is_of_windows
+        Whether it is the share of windows in which something happens.
+    is_signed
+        Whether it can be below zero.
     """
 
     name: str
@@ -244,13 +261,15 @@ class Metric(NamedTuple):
     unit: Unit
     definition: str
     better: Literal["higher", "lower"] = "higher"
-    of: Literal["job", "cluster", "service"] = "job"
+    of: Literal["job", "cluster", "service", "target"] = "job"
     head: str = ""
     detail: str = ""
     counted: str = ""
     needs: tuple[Need, ...] = ()
     is_plural: bool = False
     is_probability: bool = False
+    is_of_windows: bool = False
+    is_signed: bool = False
 
     @property
     def is_share(self) -> bool:
@@ -471,12 +490,9 @@ _OWN = (
            "share", "requests that were in flight when their replica failed, or reached it before that was known, and "
            "were not taken over / requests offered",
            better="lower", needs=(_SERVICES,), of="service", is_plural=True),
-    Metric("missed_windows", "windows below the objective", "the share of windows below the objective", "share",
-           "windows in which fewer requests are in SLO than `slo.attainment` asks for / windows with requests; their "
-           "width, such as a day, is `windows` of the scenario, without it a 120th of the horizon",
-           better="lower", needs=(_SERVICES,), of="service", is_plural=True),
-    Metric("error_budget", "error budget used", "the part of the error budget that is used", "count",
-           "requests not in SLO / (1 − `slo.attainment`) of those offered: above 1 the objective is missed",
+    Metric("wasted_work", "work for clients that gave up", "the share of work for clients that have given up", "share",
+           "requests that are served although their clients have given up (`overload.cancel: false`) / all that are "
+           "served; that time is `lost_work`",
            better="lower", needs=(_SERVICES,), of="service"),
     Metric("busy_share", "busy share of the replicas", "the share of the replicas' time with work", "share",
            "GPU-time of replicas that serve, as far as they are used / that GPU-time; the rest is `headroom`",
@@ -484,6 +500,25 @@ _OWN = (
     Metric("tokens_per_s_user", "tokens per second and user", "the speed that a user sees", "1/s",
            "tokens of answers / time that they took after the first: 1 over the mean TPOT",
            counted="tokens a second", needs=(_SERVICES,), of="service", is_plural=True),
+    Metric("missed_windows", "windows below the target", "the probability that a window misses its target", "share",
+           "windows of a target in which its metric is below `at_least` / whole windows in which anything was asked "
+           "for. Its interval is that of as many independent windows as the replications vary like; where none or all "
+           "miss, all are taken as independent. A service without a target has its `slo.attainment`, in every window "
+           "of `windows`, or of a 120th of the horizon",
+           better="lower", needs=(_TARGETS,), of="target", is_plural=True, detail="P(miss)", is_of_windows=True),
+    Metric("worst_window", "worst window", "the lowest value of a window", "share",
+           "the lowest value that the metric of a target has in a window of a run; of several targets the lowest",
+           needs=(_TARGETS,), of="target"),
+    Metric("error_budget_left", "error budget left", "the part of the error budget that is left", "share",
+           "1 − what a target missed / what it may miss, over all its windows: of requests (1 − `at_least`) of those "
+           "offered, of jobs that part of their GPU-time. Below 0 the target is missed; of several targets the least",
+           needs=(_TARGETS,), of="target", is_signed=True),
+    Metric("credit_share", "part of the bill given back", "the part of the bill that is given back", "share",
+           "credits of a target, by the tier that each window falls into / its bill",
+           better="lower", needs=(_CREDITS,), of="target"),
+    Metric("credits", "credits per run", "the money that is given back", "currency",
+           "`bill` of a target times the parts that are given back, of all windows of a run",
+           better="lower", needs=(_BILLS,), of="target", is_plural=True),
     Metric("cost_per_token", "cost of a million tokens", "the cost of training", "currency per token",
            "cost / tokens that survived. Needs `batch` and a step time in every job, as all that is per token",
            better="lower", needs=(_PRICES, _TOKENS), of="cluster"),
@@ -521,7 +556,7 @@ class _Metrics(Mapping[str, Metric]):
             label=whole.label + part.words,
             plain=whole.plain + part.words,
             head=whole.head and whole.head + part.words,
-            needs=(_SERVICES,) if whole.of == "service" else (_STREAMS,),
+            needs=whole.needs if part.by in ("service", "target") else (_STREAMS,),
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -831,6 +866,7 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
         pooled["tokens_per_day"] = Ratio(_tokens_served(prepared, result), _seconds(result) / DAY)
     if result.fleet is not None:
         _add_fleet(pooled, fleet_ratios(prepared, result.fleet))
+    pooled |= target_ratios(prepared, result)
     pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)
     if _ALARMS.has(prepared):
         right, wrong, missed = (result.counts[name] for name in ("true_alarms", "false_alarms", "missed"))

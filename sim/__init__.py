@@ -31,8 +31,9 @@ if TYPE_CHECKING:
         FleetAccount,
         FleetResult,
         added,
+        window_edges,
     )
-    from sim.engine.prepared import Prepared, PreparedJob, ServicePlan
+    from sim.engine.prepared import Prepared, PreparedJob, ServicePlan, TargetPlan
     from sim.engine.requests import Request, RequestError, replay
     from sim.engine.result import Attempt, JobResult, Ratio, Result, Span, Timeline
     from sim.input.scenario import Scenario, schema
@@ -72,8 +73,8 @@ import_on_use(
         "cluster.topology": "FABRIC_PARTS Topology edges",
         "compiled.run": "why_events",
         "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS LEVELS OUTCOMES"
-        " PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added",
-        "engine.prepared": "Prepared PreparedJob ServicePlan",
+        " PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added window_edges",
+        "engine.prepared": "Prepared PreparedJob ServicePlan TargetPlan",
         "engine.requests": "Request RequestError replay",
         "engine.result": "Attempt JobResult Ratio Result Span Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"

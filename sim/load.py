@@ -28,7 +28,7 @@ from sim.policies.recovery import RECOVERIES
 from sim.policies.repair import LEMONS, REPAIRS
 from sim.prepare.placement import sized
 from sim.prepare.prepare import examine
-from sim.prepare.services import check_pools, services_of
+from sim.prepare.services import services_of
 from sim.prepare.step import DoesNotFitError, check_memory
 from sim.scenario.fields import PathError, is_of_files
 from sim.yamlfile import value_at
@@ -256,9 +256,7 @@ def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Sc
         prepared = examine(scenario)
         if must_fit:
             check_memory(prepared)
-        services = services_of(prepared)
-        if must_fit:
-            check_pools(services)
+        services_of(prepared)
     except PathError as error:
         lines = [complaints.line(document, error.path, error.rule)]
         is_answer = isinstance(error, DoesNotFitError)

@@ -269,7 +269,9 @@ def test_metrics_page_names_every_metric_and_no_other() -> None:
     """The tables have a row for each metric and each count of the document."""
     named = rows("metrics.md")
     fleet = sim.prepare(sim.load(sim.find("fleet-64-nodes"), ["horizon=1 d", "warmup=0 d"]))
-    service = sim.prepare(sim.load(sim.find("serve-llama3-70b"), ["horizon=1 d"]))
+    tiers = [{"below": "99 %", "share": "10 %"}]
+    promised = {"name": "half", "at_least": "99 %", "window": "12 h", "credits": tiers, "bill": 1}
+    service = sim.prepare(sim.load(sim.find("serve-llama3-70b"), ["horizon=1 d", f"targets={json.dumps([promised])}"]))
     contents = [
         *documents(),
         *(

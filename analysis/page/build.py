@@ -195,6 +195,7 @@ def _start(content: SweepDocument, axes: Sequence[_Axis]) -> dict[str, Any]:
 SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
     run.section,
     services.section,
+    services.targets_section,
     answers.section,
     compare.section,
     compare.bridge_section,

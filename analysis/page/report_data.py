@@ -89,7 +89,7 @@ class Focus:
     @functools.cached_property
     def prepared(self) -> Prepared:
         """The scenario, ready to be simulated; with windows of a day where it states none and a day is short enough."""
-        windows = self.scenario.windows
+        windows = self.scenario.width
         if (
             windows is None
             and not self.scenario.streams

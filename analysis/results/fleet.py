@@ -331,7 +331,7 @@ def services_found(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> dict[s
         requests["late"] = max(amount["offered"] - sum(amount[name] for name in ("in_slo", "rejected", "failed")), 0.0)
         seconds = sums["seconds"]
         formula = None
-        if plan.scale is None and plan.upgrade is None:
+        if plan.scale is None and plan.upgrade is None and plan.readers is None:
             standing = examined.standing()
             formula = StandingFound(
                 capacity_share=standing.share,
@@ -342,7 +342,6 @@ def services_found(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> dict[s
             replicas=plan.replicas,
             gpus=plan.gpus,
             capacity_per_s=plan.capacity,
-            attainment=examined.spec.slo.attainment,
             metrics={
                 name: metrics[key]
                 for name in OF_SERVICES

@@ -283,7 +283,7 @@ class Nothing(Part):
 
 
 class Window(Part):
-    """A window of a scenario with `windows`; lost work counts in the window in which it was done."""
+    """A window of a scenario with `windows` or `targets`; lost work counts in the window in which it was done."""
 
     start_s: Real = Field(description="Its start, after the warm-up [s].")
     end_s: Real = Field(description="Its end [s].")
@@ -512,7 +512,6 @@ class ServiceFound(Part):
     replicas: Count = Field(description="Replicas.")
     gpus: Count = Field(description="GPUs of one.")
     capacity_per_s: Real = Field(description="Requests that a replica admits [1/s].")
-    attainment: Real = Field(description="SLO attainment that is asked for.")
     metrics: dict[str, Summary] = Field(description="By [metric](metrics.md).")
     requests: Numbers = Field(
         description="Requests of a mean replication by what became of them: `in_slo`, `late`, `rejected` or given up, "
@@ -524,6 +523,17 @@ class ServiceFound(Part):
     recomputed_s: Real = Field(description="Time of replicas to read moved requests again, in a mean replication [s].")
     closed_form: StandingFound | None = Field(description="What a formula says; null where replicas are scaled.")
     windows: list[ServiceWindow] = Field(description="The service over time.")
+
+
+class TargetFound(Part):
+    """What a target of a run came to."""
+
+    of: str = Field(description="Name of the service, job or stream.")
+    metric: str = Field(description="The [metric](metrics.md) that is promised.")
+    at_least: Real = Field(description="What a window has to reach.")
+    window_s: Real = Field(description="Width of a window [s].")
+    windows: Count = Field(description="Whole windows of a run.")
+    metrics: dict[str, Summary] = Field(description="By [metric](metrics.md).")
 
 
 class RunDocument(Document):
@@ -563,11 +573,14 @@ class RunDocument(Document):
     )
     energy: Energy | None = Field(description="What drew how much; null if it is not known what a node draws.")
     cost: Cost | None = Field(description="What was paid for; null without prices.")
-    windows: list[Window] = Field(description="One for each window if the scenario sets `windows`, else empty.")
+    windows: list[Window] = Field(
+        description="One for each window if the scenario sets `windows` or `targets`, else empty."
+    )
     closed_form: ClosedForm = Field(description="What a formula says.")
     step: Step = Field(description="The healthy step of the first job.")
     per_job: dict[str, JobFound] = Field(description="By name of the job; empty where all are of streams.")
     per_service: dict[str, ServiceFound] = Field({}, description="By name of the service.")
+    per_target: dict[str, TargetFound] = Field({}, description="By name of the target.")
     fleet: FleetFound | None = Field(None, description="What streams of jobs came to; null without any.")
     measured: Numbers = Field({}, description="With `--measured`: shares of the file by bucket, means over its days.")
     assumptions: Texts = Field(description="Those of the scenario.")

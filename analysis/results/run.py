@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.fleet import Slice
+from analysis.fleet import OF_TARGETS, Slice
 from analysis.metrics import nodes_down
 from analysis.results.fleet import fleet_found, fleet_notes, services_found, settled
 from analysis.results.models import (
@@ -32,12 +32,14 @@ from analysis.results.models import (
     RunDocument,
     Simulated,
     Summary,
+    TargetFound,
     Window,
 )
 from analysis.results.step import describe_step
 from analysis.statistics.differences import controlled
 from analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
 from analysis.statistics.intervals import exact_interval, possible
+from analysis.targets import window_width
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, availability, closed_form, yamlfile
 from sim.steps.power import STATE_OF_BUCKET, STATES, facility_energy
 
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from analysis.results.models import FleetFound
     from analysis.runs import Ensemble, Tally
     from analysis.statistics.estimates import Interval
-    from sim import Prepared, Ratio, Scenario
+    from sim import Prepared, Ratio, Scenario, TargetPlan
     from sim.steps.power import Facility, PowerState
 
 _BUCKETS = ("lost_work", "detection", "restart", "checkpoint_stall")
@@ -178,9 +180,9 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         found = settled(ensemble, metrics)
         fleet = fleet_found(ensemble, found) if prepared.streams else None
         services = services_found(ensemble, found.metrics) if prepared.services else {}
-        metrics = {
-            name: summary for name, summary in found.metrics.items() if not (Slice.parse(name) or Slice(name)).by
-        }
+        metrics = found.metrics
+    targets = {target.name: _target(target, metrics, prepared) for target in prepared.targets}
+    metrics = {name: summary for name, summary in metrics.items() if not (Slice.parse(name) or Slice(name)).by}
     down = nodes_down(tally.down_times, prepared.serving, gpus, prepared.spares)
     domains = (
         {}
@@ -215,11 +217,27 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         step=describe_step(prepared, 0),
         per_job=_per_job(ensemble),
         per_service=services,
+        per_target=targets,
         fleet=fleet,
         assumptions=list(prepared.scenario.assumptions),
         warnings=list(prepared.warnings),
         notes=_notes(ensemble, fleet),
         provenance=provenance(command, prepared.scenario, engine=prepared.engine, engine_reason=prepared.engine_reason),
+    )
+
+
+def _target(target: TargetPlan, metrics: Mapping[str, Summary], prepared: Prepared) -> TargetFound:
+    """Return the part of a document that is about a target."""
+    width = target.windows * window_width(prepared)
+    return TargetFound(
+        of=target.of,
+        metric=target.metric,
+        at_least=target.least,
+        window_s=width,
+        windows=int(prepared.horizon / width * (1 + 1e-12)),
+        metrics={
+            name: metrics[key] for name in OF_TARGETS if (key := Slice(name, "target", target.name).name) in metrics
+        },
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from analysis.metrics import PROBABILITIES, is_share
+from analysis.metrics import METRICS, PROBABILITIES, is_share
 from analysis.statistics.estimates import Interval, contributions, mean_interval, t_quantile
 
 if TYPE_CHECKING:
@@ -92,9 +92,34 @@ def exact_interval(ratios: Sequence[Ratio], metric: str) -> Interval | None:
     Where several jobs share a replication and only some of them finish, the number of those that do is not binomial:
     there is no exact interval then.
     """
+    if metric in METRICS and METRICS[metric].is_of_windows:
+        return _of_windows(ratios)
     if metric not in PROBABILITIES or not is_zero_or_one(ratios):
         return None
     return binomial_interval(sum(ratio.amount > 0 for ratio in ratios), len(ratios))
+
+
+def _of_windows(ratios: Sequence[Ratio]) -> Interval | None:
+    """Return the 95 % interval of the share of windows in which something happens: windows of a run are alike.
+
+    Clopper and Pearson's, from as many independent windows as have the variance of the replications, at most all. Where
+    it happens in none or in all of them there is no variance, and all count.
+
+    References
+    ----------
+    E. L. Korn, B. I. Graubard, "Confidence intervals for proportions with small expected number of positive counts
+    estimated from survey data", Survey Methodology 24 (1998), 193.
+    """
+    hits, trials = math.fsum(ratio.amount for ratio in ratios), math.fsum(ratio.base for ratio in ratios)
+    if not trials:
+        return None
+    share, count, worth = hits / trials, len(ratios), trials
+    if 0 < share < 1 and count > 1:
+        squares = math.fsum((ratio.amount - share * ratio.base) ** 2 for ratio in ratios)
+        variance = squares * count / (count - 1) / trials**2
+        reach = t_quantile(0.95, math.inf) / t_quantile(0.95, count - 1)
+        worth = min(share * (1 - share) / variance * reach**2, trials) if variance else trials
+    return binomial_interval(share * worth, worth)
 
 
 def is_zero_or_one(ratios: Sequence[Ratio]) -> bool:
@@ -182,11 +207,12 @@ def possible(metric: str, interval: None) -> None: ...
 
 
 def possible(metric: str, interval: Interval | None) -> Interval | None:
-    """Return the part of an interval that a metric can be in: none is negative, and no share above one."""
+    """Return the part of an interval that a metric can be in: no share is above one, and few are negative."""
     if interval is None:
         return None
     most = 1.0 if is_share(metric) else math.inf
-    return max(interval[0], 0.0), min(interval[1], most)
+    least = -math.inf if metric in METRICS and METRICS[metric].is_signed else 0.0
+    return max(interval[0], least), min(interval[1], most)
 
 
 def _skewness(values: FloatArray) -> float:

@@ -32,7 +32,7 @@ Verdict = Literal["holds", "fails", "open"]
 
 """What the interval of a metric says of a condition: it leaves the bound on the right side, on the wrong one, or in."""
 
-_FORM = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*(>=|<=)\s*(\S.*?)\s*", re.DOTALL)
+_FORM = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*(?:@\w+=[^@<>=\s]+)*)\s*(>=|<=)\s*(\S.*?)\s*", re.DOTALL)
 
 
 class Condition(NamedTuple):

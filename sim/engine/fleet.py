@@ -134,7 +134,9 @@ class Fleet(Queue):
         ]
         """Sources of failures of whole jobs, for each stream: they strike processes, and no node."""
         self.services: list[Service] = []
-        self.services += [Service(self, plan) for plan in prepared.services]
+        for plan in prepared.services:
+            service = Service(self, plan)
+            self.services += [service] if service.readers is None else [service, service.readers]
         for stream in self.streams:
             self.sources.append(stream.arrivals(prepared.seed, jobs.replication, self.end))
             if stream.pending:
@@ -966,6 +968,10 @@ def pools_of(prepared: Prepared) -> tuple[list[Pool], list[int]]:
 
     They are in the same partitions and the same domain, and have the same windows of maintenance.
     """
+    names = range(len(prepared.partitions))
+    planned = any(source.planned for source in prepared.sources)
+    if not planned and not prepared.packed_by and not any(partition.nodes for partition in prepared.partitions):
+        return [Pool(0, 0, tuple(names))], [0] * prepared.nodes
     inside: list[list[int]] = [[] for _ in range(prepared.nodes)]
     for index, partition in enumerate(prepared.partitions):
         for first, last in partition.nodes or ((0, prepared.nodes - 1),):

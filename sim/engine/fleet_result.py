@@ -89,7 +89,7 @@ start; of free GPUs and that largest job while a job waits; and of free GPUs of 
 
 SERVICE_SUMS = (
     "seconds", "offered", "served", "in_slo", "rejected", "failed", "moved", "in_flight", "tokens_lost", "recomputed",
-    "capacity", "below", "waited", "user", "replicas", "wanted", "full", "stops", "busy", "idle",
+    "capacity", "below", "waited", "user", "replicas", "wanted", "full", "stops", "busy", "idle", "wasted",
 )  # fmt: skip
 """Sums over the requests of a service in a window.
 
@@ -97,7 +97,7 @@ Requests: ``offered``; ``served``, ``in_slo``, ``rejected`` or given up, ``faile
 another one; ``in_flight`` when replicas stopped; ``capacity`` over time. ``tokens_lost``: made, and lost. Over time
 ``waited`` of the backlog, ``replicas`` that serve and are ``wanted``, ``user`` of time per token times tokens [s]. Time
 of replicas that was ``recomputed``, time ``below`` the demand and that with all replicas (``full``) [s]. ``stops`` of
-gangs. GPU-seconds that were ``busy`` and ``idle``."""
+gangs. GPU-seconds that were ``busy`` and ``idle``. Requests that were served in vain (``wasted``)."""
 
 SLOWDOWN_TAUS = (10.0, 600.0)
 """Shortest run times that bounded slowdown takes a wait in proportion to [s]."""

@@ -327,12 +327,12 @@ class ServicePlan:
         requests in SLO [-].
     output
         Tokens of an answer [-].
+    whole
+        Length of the answers that are in flight over that of all: long ones are there for longer [-].
     slack
         Wait with which a request is still in SLO [s].
     limit
         Time per token of the SLO [s].
-    target
-        Share of requests that have to be in SLO [-].
     rates
         What is asked.
     patience
@@ -351,6 +351,12 @@ class ServicePlan:
         Demand over capacity that is aimed at, fewest and most replicas, reaction [s].
     upgrade
         Time between rolling upgrades [s], and replicas that start anew together.
+    asks
+        How often a client in all asks that gives up after `patience`, where what it asked for is served in vain; 0
+        where it leaves the queue.
+    readers
+        Those that read the prompts, where these replicas do not: `batch` are prompts that a reader has, `attainment` is
+        of TTFT, and that of these replicas of TPOT.
     """
 
     name: str
@@ -368,9 +374,9 @@ class ServicePlan:
     tpot: tuple[float, ...]
     attainment: tuple[float, ...]
     output: float
+    whole: float
     slack: float
     limit: float
-    target: float
     rates: Rates
     patience: float
     load: float
@@ -385,11 +391,49 @@ class ServicePlan:
     recompute: float
     scale: tuple[float, int, int, float] | None = None
     upgrade: tuple[float, int] | None = None
+    asks: int = 0
+    readers: ServicePlan | None = None
+
+    @property
+    def admitted(self) -> float:
+        """Requests that all replicas admit [1/s]."""
+        own = self.replicas * self.capacity
+        return own if self.readers is None else min(own, self.readers.admitted)
 
     @property
     def gangs(self) -> int:
         """Gangs at the start [-]."""
         return -(-self.replicas // self.together)
+
+
+class TargetPlan(NamedTuple):
+    """What is promised of a service, a job or a stream in each window of time.
+
+    Parameters
+    ----------
+    name, of
+        Its name, and that of the service, job or stream.
+    kind, place
+        The key of the scenario that has it, and its place there.
+    metric, least
+        A metric, and what it has to reach [-].
+    windows
+        Of how many windows of results one of the target consists [-].
+    credits
+        Below what a part of the bill is given back, and which part [-].
+    bill
+        What a window is billed at; ``None`` where it is not known.
+    """
+
+    name: str
+    of: str
+    kind: str
+    place: int
+    metric: str
+    least: float
+    windows: int
+    credits: tuple[tuple[float, float], ...] = ()
+    bill: float | None = None
 
 
 @dataclass(frozen=True)
@@ -434,6 +478,7 @@ class Prepared:
     """Why events do, if they do: the key of what the compiled loop does not know, or that it would not pay."""
     streams: tuple[PreparedStream, ...] = ()
     services: tuple[ServicePlan, ...] = ()
+    targets: tuple[TargetPlan, ...] = ()
     tenants: tuple[Tenant, ...] = ()
     """Whose jobs those of streams are: those that the scenario states, then others that jobs name."""
     partitions: tuple[Partition, ...] = ()

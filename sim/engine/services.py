@@ -8,6 +8,7 @@ is a closed form; a request is never an event.
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import TYPE_CHECKING
 
 from sim.engine.fleet_result import DIRECT, SERVICE_SUMS, size_class
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 (
     _SECONDS, _OFFERED, _SERVED, _IN_SLO, _REJECTED, _FAILED, _MOVED, _IN_FLIGHT, _TOKENS_LOST, _RECOMPUTED, _CAPACITY,
-    _BELOW, _WAITED, _USER, _REPLICAS, _WANTED, _FULL, _STOPS, _BUSY, _IDLE,
+    _BELOW, _WAITED, _USER, _REPLICAS, _WANTED, _FULL, _STOPS, _BUSY, _IDLE, _WASTED,
 ) = range(len(SERVICE_SUMS))  # fmt: skip
 
 
@@ -87,6 +88,8 @@ class Service:
         self.wanted = plan.replicas
         """Replicas that there should be."""
         self.steps = len(plan.batch) - 1
+        self.readers = None if plan.readers is None else Readers(fleet, plan.readers, self)
+        """Replicas that read all prompts, where these do not."""
         self.number = 0
         # What is true now.
         self.live = 0.0
@@ -100,6 +103,11 @@ class Service:
         self.fast_gpus = 0.0
         self.backlog = 0.0
         """Requests that wait for a replica."""
+        self.line: deque[list[float]] = deque()
+        """What they consist of where nobody leaves: requests, and whether their clients have given up, in order."""
+        self.is_vain = False
+        """Whether who comes now will have given up when it is his turn; then, the root cause of that."""
+        self.root = self.failed = 0
         self.since = 0.0
         self.pieces = plan.rates.pieces()
         self.until, self.rate = next(self.pieces)
@@ -135,14 +143,17 @@ class Service:
 
     def _flow(self, seconds: float) -> None:
         """Serve for some time in which neither demand nor replicas change."""
-        sums, plan = self.sums, self.plan
-        rate, capacity = self.rate, self.live * plan.capacity
+        sums, plan, readers = self.sums, self.plan, self.readers
+        rate, capacity = self.rate, self._capacity()
+        live, wanted = self.live, self.wanted
+        if readers is not None:
+            live, wanted = live + readers.live, wanted + readers.wanted
         sums[_SECONDS] += seconds
         sums[_OFFERED] += rate * seconds
         sums[_CAPACITY] += capacity * seconds
-        sums[_REPLICAS] += self.live * seconds
-        sums[_WANTED] += self.wanted * seconds
-        if self.live > self.wanted - 1e-6:
+        sums[_REPLICAS] += live * seconds
+        sums[_WANTED] += wanted * seconds
+        if live > wanted - 1e-6:
             sums[_FULL] += seconds
         if rate > capacity * (1 + 1e-12):
             sums[_BELOW] += seconds
@@ -150,6 +161,13 @@ class Service:
             share = rate / (self.heads + self.stuck)
             self.routed += share * seconds
             rate -= share * self.stuck
+        if readers is not None and readers.stuck:
+            share = rate / (readers.heads + readers.stuck)
+            readers.routed += share * seconds
+            rate -= share * readers.stuck
+        if plan.asks:
+            self._storm(rate, capacity, seconds)
+            return
         most = rate * plan.patience
         while seconds > 0:
             net = rate - capacity
@@ -173,16 +191,64 @@ class Service:
                 # A rounding error must not leave a part of a request.
                 self.backlog = most if net > 0 else 0.0
 
+    def _storm(self, rate: float, capacity: float, seconds: float) -> None:
+        """Serve where nobody leaves the queue: beyond a wait of the patience it is in vain, and all ask again."""
+        sums, plan = self.sums, self.plan
+        most = plan.patience * capacity
+        while seconds > 0:
+            vain = self.backlog >= most
+            if vain and not self.is_vain:
+                # What began it is its root for as long as it goes on, also when all replicas are back.
+                self.root = self.failed if self.live < self.wanted - 1e-6 and self.failed else self.fleet.demand
+            self.is_vain = vain
+            came = rate * plan.asks if vain else rate
+            net, part = came - capacity, seconds
+            use = 1.0 if self.backlog > 0 or net > 0 else came / capacity
+            if use < 1:
+                net = 0.0
+            elif net and not (vain and net > 0):
+                goal = most if vain or net > 0 else 0.0
+                part = min(seconds, (goal - self.backlog) / net)
+            self.line.append([came * part, float(vain)])
+            wasted = self._leave_line(use * capacity * part)
+            sums[_REJECTED] += rate * part * vain
+            self._serve(0.0 if vain else rate, capacity, use, net, part)
+            if wasted:
+                sums[_WASTED] += wasted
+                sums[_SERVED] -= wasted
+                sums[_USER] -= wasted * plan.output * self._at(use)[1]
+                self._waste(wasted / capacity * self.fast_gpus, self.root, self.since)
+            seconds -= part
+            if seconds > 0:
+                # The wait is short enough again, too long from now on, or nobody waits any more.
+                self.backlog = most * (1 - 1e-9) if vain else most if net > 0 else 0.0
+
+    def _leave_line(self, count: float) -> float:
+        """Let requests be served in order; return those whose clients have given up."""
+        line, wasted = self.line, 0.0
+        while line and count > 0:
+            first, taken = line[0], min(line[0][0], count)
+            wasted += taken * first[1]
+            first[0] -= taken
+            count -= taken
+            if first[0] <= 0:
+                line.popleft()
+        return wasted
+
     def _serve(self, rate: float, capacity: float, use: float, net: float, seconds: float) -> None:
         """Serve for some time in which the backlog grows by `net` a second, or is as long all the time."""
         sums, plan = self.sums, self.plan
-        _, tpot, attained = self._at(use)
         served = use * capacity * seconds
+        own, attained = use, 1.0
+        if self.readers is not None:
+            own, attained = self._shared(use, capacity, seconds)
+        _, tpot, share = self._at(own)
+        attained *= share
         sums[_SERVED] += served
         sums[_USER] += served * plan.output * tpot
-        self.busy += use * seconds
-        sums[_BUSY] += use * seconds * self.fast_gpus
-        sums[_IDLE] += (1 - use) * seconds * self.held_gpus
+        self.busy += own * seconds
+        sums[_BUSY] += own * seconds * self.fast_gpus
+        sums[_IDLE] += (1 - own) * seconds * self.held_gpus
         first, last = self.backlog, max(self.backlog + net * seconds, 0.0)
         admitted = rate if net else min(rate, capacity)
         if first > 0 or last > 0:
@@ -192,6 +258,25 @@ class Service:
             most, low, high = plan.slack * capacity, min(first, last), max(first, last)
             seconds *= 1.0 if high <= most else 0.0 if low >= most else (most - low) / (high - low)
         sums[_IN_SLO] += admitted * seconds * attained
+
+    def _capacity(self) -> float:
+        """Return the requests that are admitted: with readers of prompts, what the smaller pool carries [1/s]."""
+        own, readers = self.live * self.plan.capacity, self.readers
+        return own if readers is None else min(own, readers.live * readers.plan.capacity)
+
+    def _shared(self, use: float, capacity: float, seconds: float = 0.0) -> tuple[float, float]:
+        """Return the use of these replicas at that of the service, and the share of TTFT in SLO; let readers work."""
+        readers = self.readers
+        if readers is None:
+            return use, 1.0
+        served = use * capacity
+        own, theirs = (
+            min(served / (each.live * each.plan.capacity), 1.0) if each.live else 0.0 for each in (self, readers)
+        )
+        readers.busy += theirs * seconds
+        readers.sums[_BUSY] += theirs * seconds * readers.fast_gpus
+        readers.sums[_IDLE] += (1 - theirs) * seconds * readers.held_gpus
+        return own, readers._at(theirs)[2]
 
     def _at(self, use: float) -> tuple[float, float, float]:
         """Return sequences in flight of a replica, time per token [s] and share in SLO at a use of its capacity."""
@@ -214,6 +299,8 @@ class Service:
             charge(self.account, Bucket.HEADROOM, 0, DIRECT, sums[_IDLE], self.flushed, now)
             for gang in self.slow:
                 self._charge_slow(gang, now)
+            if self.readers is not None:
+                self.readers.flush(now)
             self.fleet.tally.serve(self.plan.index, self.flushed, sums)
             self.sums = [0.0] * len(SERVICE_SUMS)
             self.flushed = now
@@ -367,15 +454,16 @@ class Service:
             return
         self.advance(now)
         plan, sums = self.plan, self.sums
-        capacity = self.live * plan.capacity
-        rate = self.rate * self.heads / (self.heads + self.stuck)
-        use = 1.0 if self.backlog > 0 else min(rate / capacity, 1.0)
+        capacity = self._capacity()
+        use, share = self._shared(self.use(), capacity)
         batch, tpot, attained = self._at(use)
+        attained *= share
         if self.backlog > plan.slack * capacity:
             attained = 0.0  # those in flight have waited too long
         served = min((now - gang.up_since) / (plan.output * tpot), 1.0) if gang.up_since else 1.0
         gpus = self._gpus(gang)
         self._stop_serving(gang, now)
+        self.failed = cause
         self.stuck += gang.replicas
         gang.stuck_from, gang.failed_at = self.routed, now
         gang.flight = batch * gang.replicas * gang.speed * served
@@ -384,10 +472,36 @@ class Service:
         sums[_IN_FLIGHT] += gang.flight
         if plan.loses or plan.begins_anew:
             # Ages are even over the time that a request is in flight: half of each answer has been made.
-            sums[_TOKENS_LOST] += gang.flight * plan.output / 2
-            gone = use * plan.output * tpot / 2 * served * gpus
-            sums[_BUSY] -= gone
-            self.fleet.tally.charge(self.account, Bucket.LOST_WORK, cause, DIRECT, gone, now, now)
+            sums[_TOKENS_LOST] += gang.flight * plan.whole * plan.output / 2
+            self._waste(use * plan.whole * plan.output * tpot / 2 * served * gpus, cause, now)
+
+    def _waste(self, gpu_s: float, cause: int, now: float) -> None:
+        """Charge work that was done in vain."""
+        if gpu_s:
+            self.sums[_BUSY] -= gpu_s
+            self.fleet.tally.charge(self.account, Bucket.LOST_WORK, cause, DIRECT, gpu_s, now, now)
+
+    def _wait_again(self, count: float) -> None:
+        """Let requests that have moved wait behind the others."""
+        self.backlog += count
+        if self.plan.asks:
+            self.line.append([count, 0.0])
+
+    def _wait(self) -> float:
+        """Return how long a request waits that comes now [s]."""
+        capacity = self._capacity()
+        return self.backlog / capacity if capacity else math.inf
+
+    def use(self) -> float:
+        """Return how much of what is admitted is asked for, at most all of it [-]."""
+        capacity = self._capacity()
+        if self.backlog > 0 or not capacity:
+            return 1.0
+        rate = self.rate
+        for pool in (self, self.readers):
+            if pool is not None and pool.heads:
+                rate = rate * pool.heads / (pool.heads + pool.stuck)
+        return min(rate / capacity, 1.0)
 
     def _know(self, gang: Gang, now: float) -> None:
         """Let the requests of a gang that is known to have failed be lost, or move to others."""
@@ -404,18 +518,16 @@ class Service:
             return
         # What has to be done still, in requests; each was counted as served when it came.
         again = 0.0 if plan.begins_anew else flight * plan.recompute * plan.capacity
-        work = flight if plan.begins_anew else flight / 2 + again
+        work = flight * plan.whole if plan.begins_anew else flight * plan.whole / 2 + again
         sums[_MOVED] += flight + came
         sums[_SERVED] -= work
         sums[_USER] -= work * plan.output * gang.tpot
-        self.backlog += work + came
+        self._wait_again(work + came)
         if again:
             seconds = flight * plan.recompute
             sums[_RECOMPUTED] += seconds
-            sums[_BUSY] -= seconds * plan.gpus
-            charge = self.fleet.tally.charge
-            charge(self.account, Bucket.LOST_WORK, gang.root, DIRECT, seconds * plan.gpus, now, now)
-        wait = self.backlog / (self.live * plan.capacity) if self.live else math.inf
+            self._waste(seconds * plan.gpus, gang.root, now)
+        wait = self._wait()
         if plan.begins_anew or gang.tpot + (waited + plan.recompute + wait) / plan.output > plan.limit:
             sums[_IN_SLO] -= flight * gang.attained
         if came and wait < plan.slack:
@@ -521,6 +633,76 @@ class Service:
                 gang.is_upgrading = True
                 self.restarting += 1
                 self.start(gang, now, now)
+
+
+class Readers(Service):
+    """The replicas that read the prompts of a service, and hand them to those that decode: the fluid is that one's."""
+
+    def __init__(self, fleet: Fleet, plan: ServicePlan, decoders: Service) -> None:
+        self.decoders = decoders
+        super().__init__(fleet, plan)
+
+    def advance(self, now: float) -> None:
+        """Serve up to `now`, as the whole service does."""
+        self.decoders.advance(now)
+
+    def flush(self, now: float) -> None:
+        """Put down what its replicas did since the last time; what became of requests the service puts down."""
+        self.advance(now)
+        if now > self.flushed:
+            charge = self.fleet.tally.charge
+            charge(self.account, Bucket.PRODUCTIVE, 0, DIRECT, self.sums[_BUSY], self.flushed, now)
+            charge(self.account, Bucket.HEADROOM, 0, DIRECT, self.sums[_IDLE], self.flushed, now)
+            for gang in self.slow:
+                self._charge_slow(gang, now)
+            for place in (_BUSY, _IDLE):
+                self.decoders.sums[place] += self.sums[place]
+            self.sums = [0.0] * len(SERVICE_SUMS)
+            self.flushed = now
+
+    def fail(self, gang: Gang, now: float, cause: int) -> None:
+        """Let a gang fail: until that is known it gets more prompts, and those that it had stand still."""
+        if not gang.is_serving:
+            return
+        self.advance(now)
+        decoders, plan = self.decoders, self.plan
+        capacity = decoders._capacity()
+        served = decoders.use() * capacity
+        use = min(served / (self.live * plan.capacity), 1.0)
+        own, share = decoders._shared(decoders.use(), capacity)
+        _, gang.tpot, attained = decoders._at(own)
+        gang.attained = attained * share
+        gang.flight = self._at(use)[0] * gang.replicas * gang.speed
+        gpus = self._gpus(gang)
+        self._stop_serving(gang, now)
+        self.stuck += gang.replicas
+        gang.stuck_from, gang.failed_at = self.routed, now
+        decoders.sums[_STOPS] += 1
+        decoders.sums[_IN_FLIGHT] += gang.flight
+        # Half of each prompt that is being read has been.
+        self._waste(use * plan.recompute / 2 * gpus, cause, now)
+
+    def _know(self, gang: Gang, now: float) -> None:
+        """Let the prompts of a gang that is known to have failed be lost, or read by others: all are late by then."""
+        self.advance(now)
+        decoders, plan = self.decoders, self.plan
+        sums, flight = decoders.sums, gang.flight
+        came = gang.replicas * (self.routed - gang.stuck_from)
+        self.stuck -= gang.replicas
+        gang.stuck_from = math.nan
+        sums[_SERVED] -= flight
+        if plan.loses:
+            sums[_FAILED] += flight + came
+            sums[_IN_SLO] -= flight * gang.attained
+            return
+        sums[_MOVED] += flight + came
+        sums[_USER] -= flight * decoders.plan.output * gang.tpot
+        decoders._wait_again(flight + came)
+        wait, waited = decoders._wait(), now - gang.failed_at
+        if wait + waited > plan.slack:
+            sums[_IN_SLO] -= flight * gang.attained
+        if came and wait < plan.slack:
+            sums[_IN_SLO] += came * min((plan.slack - wait) / waited, 1.0) * gang.attained
 
 
 def call_spares(fleet: Fleet, services: Sequence[Service], now: float) -> None:

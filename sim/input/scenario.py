@@ -23,7 +23,7 @@ from sim.policies.recovery import RECOVERIES
 from sim.policies.repair import REPAIRS, Stock
 from sim.policies.scheduler import SCHEDULERS, Scheduler
 from sim.scenario.fields import Duration, Model, OneOf, RuleError
-from sim.scenario.model import CostSpec, JobSpec, PowerSpec, Spares
+from sim.scenario.model import OF_JOBS, OF_SERVICES, CostSpec, JobSpec, PowerSpec, Spares, Target
 from sim.scenario.services import ServiceSpec
 from sim.scenario.streams import AnyStream, Partition, Tenant
 
@@ -49,7 +49,7 @@ DEFAULTS = {
 
 """Strategy of a field, by its path, when the file names none."""
 
-_MAY_BE_EMPTY = ("jobs", "streams", "templates", "tenants", "partitions", "services", "parts")
+_MAY_BE_EMPTY = ("jobs", "streams", "templates", "tenants", "partitions", "services", "parts", "targets")
 
 """Keys that are written down only where there is something in them."""
 
@@ -129,6 +129,7 @@ class Scenario(Model):
     tenants: tuple[Tenant, ...] = Field((), description="Who shares the cluster.")
     partitions: tuple[Partition, ...] = Field((), description="Queues with nodes of their own; one of all by default.")
     services: tuple[ServiceSpec, ...] = Field((), description="Replicas of models that answer requests.")
+    targets: tuple[Target, ...] = Field((), description="What is promised of them, window by window.")
     failures: tuple[AnySource, ...] = Field((), description="Failure sources.")
     checkpoint: AnyCheckpoint = Field(description="Checkpointing: where progress is saved, and how often.")
     detection: AnyDetection = Field(description="Failure detection: when the job knows of a failure.")
@@ -173,7 +174,7 @@ class Scenario(Model):
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
-        for kinds in (("jobs", "streams", "services"), ("templates",), ("tenants",), ("partitions",)):
+        for kinds in (("jobs", "streams", "services", "targets"), ("templates",), ("tenants",), ("partitions",)):
             first: dict[str, str] = {}
             for kind in kinds:
                 for index, entry in enumerate(getattr(self, kind)):
@@ -187,12 +188,55 @@ class Scenario(Model):
 
     @model_validator(mode="after")
     def _windows_can_be_kept(self) -> Self:
-        if self.windows is not None and self.horizon / self.windows > _MOST_WINDOWS:
+        for index, target in enumerate(self.targets):
+            self._check_target(target, index)
+        width = self.width
+        if width is not None and self.horizon / width > _MOST_WINDOWS:
             least = units.show(math.ceil(self.horizon / _MOST_WINDOWS), units.DURATION)
-            count = self.horizon / self.windows
+            count = self.horizon / width
             rule = f"makes {count:,.0f} windows, and at most {_MOST_WINDOWS:,} are kept; at least {least}"
             raise RuleError(("windows",), rule)
         return self
+
+    def _check_target(self, target: Target, index: int) -> None:
+        known = self.workloads
+        if target.of is not None and target.of not in known:
+            raise RuleError(("targets", index, "of"), catalog.unknown("service, job or stream", target.of, known))
+        if target.of is None and len(known) > 1:
+            raise RuleError(("targets", index, "of"), f"is missing, and there are several: {', '.join(known)}")
+        kind = known[self.aim(target)][0] if known else "services"
+        fitting = OF_SERVICES if kind == "services" else OF_JOBS
+        if target.metric is not None and target.metric not in fitting:
+            rule = f"'{target.metric}' is not of {kind}, which have {', '.join(fitting)}"
+            raise RuleError(("targets", index, "metric"), rule)
+        length = units.show(target.window, units.DURATION)
+        if target.window > self.horizon * (1 + 1e-12):
+            least = units.show(self.horizon, units.DURATION)
+            raise RuleError(("targets", index, "window"), f"is {length}, and no whole one is in the horizon of {least}")
+        count = target.window / (self.width or target.window)
+        if abs(count - round(count)) > 1e-9 * count:
+            least = "1 s" if self.windows is None else units.show(self.windows, units.DURATION)
+            raise RuleError(("targets", index, "window"), f"is {length}, no multiple of {least}, the width of windows")
+
+    @property
+    def width(self) -> float | None:
+        """Width of the windows that are kept [s]: as stated, else the widest that those of all targets consist of."""
+        if self.windows is not None or not self.targets:
+            return self.windows
+        return float(max(math.gcd(*(round(target.window) for target in self.targets)), 1))
+
+    @property
+    def workloads(self) -> dict[str, tuple[str, int]]:
+        """Services, jobs and streams by name: the key and the place of each."""
+        return {
+            entry.name: (kind, index)
+            for kind in ("services", "jobs", "streams")
+            for index, entry in enumerate(getattr(self, kind))
+        }
+
+    def aim(self, target: Target) -> str:
+        """Return the name of what a target is of."""
+        return target.of or next(iter(self.workloads))
 
     def with_job(self, index: int, **changes: Any) -> Self:
         """Return the scenario with other values of one of its jobs."""

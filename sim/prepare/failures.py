@@ -514,7 +514,7 @@ def expected_events(scenario: Scenario, sources: Iterable[Source], share: float)
     """
     length = scenario.warmup + scenario.horizon
     success = repair_of(scenario).success
-    events = 0.0 if scenario.windows is None else scenario.horizon / scenario.windows
+    events = 0.0 if scenario.width is None else scenario.horizon / scenario.width
     for source in sources:
         events += _candidates(source, length, min(share, 1.0), success) * (1 + 2 * source.interrupts)
     return events

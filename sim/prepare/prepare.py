@@ -14,7 +14,7 @@ import numpy as np
 
 from sim import catalog, steps
 from sim.cluster import FABRIC_PARTS
-from sim.engine.prepared import Prepared, PreparedJob, Reserve
+from sim.engine.prepared import Prepared, PreparedJob, Reserve, TargetPlan
 from sim.failures.health import CHECK
 from sim.failures.source import CONTENTION, OF_ONE_NODE, Domains, condition, slots_per_node
 from sim.policies.checkpoint import Pause
@@ -41,7 +41,7 @@ from sim.prepare.step import (
 )
 from sim.prepare.streams import prepare_streams
 from sim.scenario.fields import PathError, RuleError
-from sim.scenario.model import PeriodicWork, Work
+from sim.scenario.model import OF_JOBS, OF_SERVICES, PeriodicWork, Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -127,6 +127,25 @@ def _services(prepared: Prepared) -> tuple[ServicePlan, ...]:
     return tuple(found)
 
 
+def _targets(scenario: Scenario) -> tuple[TargetPlan, ...]:
+    """Return what is promised: of a service without a target, the attainment of its SLO in every window of results."""
+    found, workloads, width = [], scenario.workloads, scenario.width
+    for target in scenario.targets:
+        of = scenario.aim(target)
+        kind, index = workloads[of]
+        metric = target.metric or (OF_SERVICES if kind == "services" else OF_JOBS)[0]
+        tiers = tuple((tier.below, tier.share) for tier in target.credits)
+        assert width is not None, "targets have windows"
+        count = round(target.window / width)
+        found.append(TargetPlan(target.name, of, kind, index, metric, target.at_least, count, tiers, target.bill))
+    bound = {target.of for target in found}
+    for index, service in enumerate(scenario.services):
+        if service.name not in bound:
+            own = (service.name, "services", index, OF_SERVICES[0], service.slo.attainment)
+            found.append(TargetPlan(service.name, *own, windows=1))
+    return tuple(found)
+
+
 def _precision(scenario: Scenario) -> Precision:
     """Return the arithmetic by which GPUs of several kinds are compared: that of the first job, or service."""
     if scenario.jobs:
@@ -172,7 +191,8 @@ def _examined(scenario: Scenario) -> Prepared:
         units=units,
         horizon=scenario.horizon,
         warmup=scenario.warmup,
-        windows=scenario.windows,
+        windows=scenario.width,
+        targets=_targets(scenario),
         stationary=scenario.initial == "stationary",
         seed=scenario.seed,
         sources=tuple(sources),

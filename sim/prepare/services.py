@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -204,6 +204,31 @@ class PreparedService:
     def _rate(self, batch: float) -> float:
         return batch / float(self.requests.output * time_per_token(self.replica, batch, self.requests))
 
+    def batch_at(self, use: float) -> float:
+        """Return the sequences in flight of a replica at a share of what it carries [-]."""
+        return batch_of_load(self.replica, self.requests, use * self.carried)
+
+    def time_at(self, batch: float) -> float:
+        """Return the mean time per token at a batch [s]."""
+        return float(time_per_token(self.replica, max(batch, 1e-9), self.requests))
+
+    def again(self) -> float:
+        """Return the time of a replica to read prompt and tokens so far of a request in flight [s]."""
+        length = self.asked.input + self.whole * self.asked.output / 2
+        reader, pools = self.reader or self.replica, self.pools
+        time = float(prefill(reader, length)) / reader.data
+        # Readers do it: of the service it takes as much as if decoders stood still for this time.
+        return time if pools is None else time * float(pools.decoding) / float(pools.reading)
+
+    @property
+    def whole(self) -> float:
+        """Length of the answers that are in flight at a time over that of all, E[S²] / E[S]² (inspection paradox)."""
+        if self.trace:
+            lengths = np.array([request.output for request in self.trace], dtype=np.float64)
+            return float((lengths**2).mean() / lengths.mean() ** 2)
+        assert self.spec.demand.output is not None
+        return 1 + self.spec.demand.output.cv**2
+
     @cached_property
     def in_flight(self) -> float:
         """Sequences in flight of a replica at the stated demand [-]; infinite where it is overloaded."""
@@ -316,6 +341,62 @@ class PreparedService:
         return replace(self, spec=spec, replica=other, requests=asked, reader=reader, failing=failing)
 
 
+class _Readers(PreparedService):
+    """The readers of a service as one of their own, whose answers have one token."""
+
+    @cached_property
+    def carried(self) -> float:
+        """Prompts that a reader reads [1/s]."""
+        return float(reading_rate(self.replica, self.asked))
+
+    def batch_at(self, use: float) -> float:
+        """Return the prompts that a reader has: those of M/D/1 at each of its ranks [-]."""
+        busy = min(use, 0.99)
+        return self.replica.data * self.replica.pipeline * (busy + busy**2 / (2 * (1 - busy)))
+
+    def time_at(self, batch: float) -> float:
+        """Return 0: prompts have no time per token [s]."""
+        del batch
+        return 0.0
+
+    def again(self) -> float:
+        """Return the time to read a prompt [s]."""
+        return 1 / self.carried
+
+
+def _parts(found: PreparedService) -> tuple[PreparedService, _Readers]:
+    """Return decoders and readers of a disaggregated service, each as a service of its own."""
+    spec, pools = found.spec, found.pools
+    assert pools is not None
+    assert spec.prefill is not None
+    decoders = replace(found, spec=spec.model_copy(update={"prefill": None}), reader=None)
+    # What is left of TTFT: keys and values pass, and the first token waits for half a step and takes one.
+    after = float(handover(pools, found.asked))
+    after += 1.5 * float(decode(found.replica, found.within, found.requests.context).total)
+    demand = spec.demand
+    if demand.output is not None:
+        demand = demand.model_copy(update={"output": demand.output.model_copy(update={"mean": 1.0, "cv": 0.0})})
+    own = {
+        "demand": demand,
+        "parallelism": spec.prefill.parallelism,
+        "replicas": spec.prefill.replicas,
+        "prefill": None,
+        "slo": spec.slo.model_copy(update={"ttft": max(spec.slo.ttft - after, 1e-9)}),
+    }
+    asked = found.asked._replace(output=1.0)
+    weights = _weights_time(spec, pools.readers, found.gpus_per_node)
+    parts = {field.name: getattr(found, field.name) for field in fields(found)} | {
+        "spec": spec.model_copy(update=own),
+        "replica": pools.readers,
+        "requests": asked,
+        "asked": asked,
+        "reader": None,
+        "trace": tuple(request._replace(output=1) for request in found.trace),
+        "failing": found.failing._replace(weights=weights),
+    }
+    return decoders, _Readers(**parts)
+
+
 def _sized(replica: Replica, layout: ServingLayout) -> Replica:
     return replace(replica, tensor=layout.tensor, data=layout.data, pipeline=layout.pipeline)
 
@@ -359,20 +440,6 @@ def services_of(prepared: Prepared) -> tuple[PreparedService, ...]:
     if _last is None or _last[0] is not prepared:
         _last = prepared, tuple(_service(prepared, index) for index in range(len(prepared.scenario.services)))
     return _last[1]
-
-
-def check_pools(services: Sequence[PreparedService]) -> None:
-    """Refuse to run disaggregated services: replicas of one kind are simulated.
-
-    Raises
-    ------
-    PathError
-        At the first of them.
-    """
-    for index, service in enumerate(services):
-        if service.reader is not None:
-            rule = "is for explain and layouts; run simulates replicas that read their own prompts: leave it out"
-            raise PathError(("services", index, "prefill"), rule)
 
 
 def _service(prepared: Prepared, index: int) -> PreparedService:
@@ -549,7 +616,7 @@ def _weights_time(spec: ServiceSpec, made: Replica, gpus_per_node: int) -> float
 
 
 def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sources: Sequence[Source]) -> ServicePlan:
-    """Return a service, ready to serve; attainment is that of a replay.
+    """Return a service, ready to serve; attainment is that of a replay, with readers of prompts of one for each pool.
 
     Parameters
     ----------
@@ -562,11 +629,20 @@ def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sou
     sources
         What fails.
     """
+    if found.pools is None:
+        return _plan(found, index, tenant, partition, sources)
+    decoders, readers = (_plan(part, index, tenant, partition, sources) for part in _parts(found))
+    again = found.again() if decoders.recompute else 0.0
+    return replace(decoders, readers=readers, slack=min(decoders.slack, readers.slack), recompute=again)
+
+
+def _plan(found: PreparedService, index: int, tenant: int, partition: int, sources: Sequence[Source]) -> ServicePlan:
+    """Return replicas of one kind, ready to serve."""
     spec, made, requests = found.spec, found.replica, found.requests
     known, recovery = catalog.serving_recovery(), spec.recovery
     method, failover = known["methods"][recovery.use], known["failovers"][spec.failover.use]
     uses = np.linspace(0.0, found.admitted, _STEPS + 1)
-    batches = [batch_of_load(made, requests, use * found.carried) for use in uses.tolist()]
+    batches = [found.batch_at(use) for use in uses.tolist()]
     together, overload, rates = spec.together(found.gpus_per_node), spec.overload, _rates(found)
     waits = overload is not None and overload.use == "queue"
     gpus = made.gpus * together
@@ -594,14 +670,15 @@ def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sou
         partition=partition,
         capacity=found.carried * found.admitted * (1 - failover["overhead"]),
         batch=tuple(batches),
-        tpot=tuple(float(time_per_token(made, max(batch, 1e-9), requests)) for batch in batches),
+        tpot=tuple(found.time_at(batch) for batch in batches),
         attainment=tuple(found.attained(uses).tolist()),
         output=requests.output,
+        whole=found.whole,
         slack=max(spec.slo.ttft - alone, 0.0),
         limit=spec.slo.tpot,
-        target=spec.slo.attainment,
         rates=rates,
-        patience=overload.patience * (1 + overload.retries) if overload is not None and waits else 0.0,
+        patience=overload.patience * (1 + overload.retries * overload.cancel) if overload and waits else 0.0,
+        asks=1 + overload.retries if overload and not overload.cancel else 0,
         load=found.failing.weights,
         start=recovery.start,
         interruption=float(method.get("interruption", 0.0)) if stated is None else stated,
@@ -611,7 +688,7 @@ def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sou
         warm_speed=recovery.warm.speed,
         loses=spec.failover.use == "fail",
         begins_anew=not failover["tokens"],
-        recompute=float(prefill(made, requests.context)) / made.data if failover["prefill"] else 0.0,
+        recompute=found.again() if failover["prefill"] or isinstance(found, _Readers) else 0.0,
         scale=None if spec.scale is None else (spec.scale.target, spec.scale.min, spec.scale.max, spec.scale.window),
         upgrade=None if spec.upgrade is None else (spec.upgrade.every, spec.upgrade.batch),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, get_args
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
@@ -271,6 +271,43 @@ class PowerSpec(Model):
     def _idle_is_less(self) -> Self:
         if self.idle is not None and self.training is not None and self.idle > self.training:
             raise RuleError(("idle",), f"is {self.idle:g} W, but training takes only {self.training:g} W")
+        return self
+
+
+_OfServices = Literal["slo_attainment", "served_share", "capacity_availability"]
+
+_OfJobs = Literal["ettr", "scheduling_goodput", "runtime_goodput"]
+
+OF_SERVICES, OF_JOBS = get_args(_OfServices), get_args(_OfJobs)
+"""What may be promised of a service, and of a job or a stream; the default first."""
+
+
+class Credit(Model):
+    """A tier of what is given back for a window."""
+
+    below: Fraction = Field(gt=0, description="Windows with less than this.")
+    share: Fraction = Field(gt=0, description="Part of the bill of such a window; of several tiers the largest.")
+
+
+class Target(Model):
+    """What is promised of a service, a job or a stream, window by window."""
+
+    name: str = Field(min_length=1, description="Name of the target; unique in the scenario.")
+    of: str | None = Field(
+        None, min_length=1, description="Name of the service, job or stream; without it, the only one that there is."
+    )
+    metric: _OfServices | _OfJobs | None = Field(
+        None, description="What is promised; without it, slo_attainment of a service, and ettr of jobs."
+    )
+    at_least: Fraction = Field(gt=0, lt=1, description="What a window has to reach.")
+    window: Duration = Field(gt=0, description="Width of a window: 1 d, 30 d.")
+    credits: tuple[Credit, ...] = Field((), description="What is given back, by tier.")
+    bill: Money | None = Field(None, description="What a window is billed at, in the currency of the cost section.")
+
+    @model_validator(mode="after")
+    def _bill_is_of_credits(self) -> Self:
+        if self.bill is not None and not self.credits:
+            raise RuleError(("bill",), "is what credits are a part of: give credits")
         return self
 
 

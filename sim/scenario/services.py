@@ -109,9 +109,13 @@ class Overload(Model):
     patience: Duration = Field("30 s", gt=0, description="Of a queue: how long a client waits before it gives up.")  # type: ignore[assignment]
     retries: Count = Field(0, le=1000, description="Of a queue: how often a client that gave up asks again at once.")
 
+    cancel: bool = Field(
+        True, description="Of a queue: whether a request leaves it when its client gives up; else it is served in vain."
+    )
+
     @model_validator(mode="after")
     def _patience_is_of_a_queue(self) -> Self:
-        for name in ("patience", "retries"):
+        for name in ("patience", "retries", "cancel"):
             if self.use != "queue" and name in self.model_fields_set:
                 raise RuleError((name,), "is of clients that wait: needs use: queue")
         return self
@@ -207,7 +211,7 @@ class ServiceSpec(Model):
         default_factory=lambda: BatchLimits.model_validate({}), description="Limits of the batches."
     )
     prefill: PromptPool | None = Field(
-        None, description="Replicas that read all prompts, beside those that then decode alone; `run` has none."
+        None, description="Replicas that read all prompts, beside those that then decode alone."
     )
     speculate: Speculation | None = Field(None, description="Speculative decoding; none without it.")
     hit: Fraction = Field(0.0, lt=1, description="Share of prompts that a prefix cache holds.")
@@ -229,6 +233,12 @@ class ServiceSpec(Model):
     priority: int = Field(0, ge=-(10**6), le=10**6, description="Priority in the queue; higher goes first.")
     tenant: str | None = Field(None, min_length=1, description="Whose it is.")
     partition: str | None = Field(None, min_length=1, description="Where it queues; the first one by default.")
+
+    @model_validator(mode="after")
+    def _pools_are_of_one_size(self) -> Self:
+        if self.prefill is not None and self.scale is not None:
+            raise RuleError(("scale",), "does not go with prefill: two pools would have to follow the demand")
+        return self
 
     def nodes(self, gpus_per_node: int) -> int:
         """Return the nodes that all replicas take, the most where they are scaled; below a node they share one [-]."""

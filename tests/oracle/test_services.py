@@ -61,10 +61,13 @@ def sums(result: Result, service: int = 0) -> dict[str, float]:
     return dict(zip(sim.SERVICE_SUMS, result.fleet.services[service].sum(axis=0).tolist(), strict=True))
 
 
-def outage(folder: Path, *rows: str) -> dict[str, Any]:
-    """Return a failure source that replays outages: node, start and end [s]."""
+def outage(folder: Path, *rows: str, nodes: int = 0) -> dict[str, Any]:
+    """Return a failure source that replays outages: node, start and end [s]; of which node matters if all are named."""
     (folder / "log.csv").write_text("unit,start,end\n" + "".join(f"{row}\n" for row in rows))
-    return {"use": "replay", "file": "log.csv"}
+    if not nodes:
+        return {"use": "replay", "file": "log.csv"}
+    (folder / "nodes.csv").write_text("unit\n" + "".join(f"{node}\n" for node in range(nodes)))
+    return {"use": "replay", "file": "log.csv", "inventory": "nodes.csv"}
 
 
 @cases(
@@ -130,22 +133,105 @@ def test_patience_bounds_the_backlog(tmp_path: Path) -> None:
     assert found["served"] == pytest.approx(47 * 1000 - 600, rel=1e-9)
 
 
-@cases("failover", ["fail", "retry", "migrate", "restore"])
-def test_what_a_failure_takes_of_requests_in_flight(tmp_path: Path, failover: str) -> None:
-    """Of B in flight half of each answer has been made; moved ones are read again, for B t_p(C) of a replica."""
-    prepared = ready(scenario(10, Failures=[outage(tmp_path, "3,100,400")], failover=failover), tmp_path)
+@cases("failover, cv", [("fail", 0.0), ("fail", 0.8), ("retry", 0.0), ("migrate", 0.8), ("restore", 0.0)])
+def test_what_a_failure_takes_of_requests_in_flight(tmp_path: Path, failover: str, cv: float) -> None:
+    """Of B in flight half of each answer has been made; moved ones are read again, for B t_p(C) of a replica.
+
+    Answers in flight are longer than others, by 1 + cv².
+    """
+    asked = {"rate": "100 per s", "input": {"mean": 1155}, "output": {"mean": 211, "cv": cv}}
+    content = scenario(10, Failures=[outage(tmp_path, "3,100,400")], failover=failover, demand=asked)
+    prepared = ready(content, tmp_path)
     service = sim.services_of(sim.examine(prepared.scenario))[0]
     found = sums(sim.run(prepared, 0))
     # Copies of keys and values take 1.5 % of the capacity.
     batch = sim_batch(service, 10.0 / (0.985 if failover == "restore" else 1.0))
     assert found["in_flight"] == pytest.approx(batch, rel=2e-3)  # a curve of 50 straight pieces
     loses = failover in ("fail", "retry")
-    assert found["tokens_lost"] == pytest.approx(batch * 211 / 2 if loses else 0.0, rel=2e-3)
-    again = batch * float(sim_prefill(service)) if failover == "migrate" else 0.0
+    assert found["tokens_lost"] == pytest.approx(batch * (1 + cv**2) * 211 / 2 if loses else 0.0, rel=2e-3)
+    again = batch * float(sim_prefill(service, (1 + cv**2) * 211)) if failover == "migrate" else 0.0
     assert found["recomputed"] == pytest.approx(again, rel=2e-3)
     assert found["failed"] == pytest.approx(batch if failover == "fail" else 0.0, rel=2e-3)
     # Every request is served once, but for those that failed.
     assert found["served"] == pytest.approx(found["offered"] - found["failed"], rel=1e-6)
+
+
+@cases("patience, retries", [(10, 0), (14, 1), (10, 1)])
+def test_work_for_clients_that_gave_up(tmp_path: Path, patience: int, retries: int) -> None:
+    """Ten replicas of 5/s, 47/s offered, one out for 300 s: who waits 10 s has gone, and is served all the same.
+
+    450 wait after 225 s: from then on all is in vain, until 600 have become 500, 33.3 s after the replica is back. If
+    they ask once more, 94 come for the 50 that can be served, and it never ends. A patience above 600 / 45 s bears it.
+    """
+    content = scenario(
+        10, Failures=[outage(tmp_path, "3,100,400")], failover="restore", Horizon="4000 s",
+        overload={"use": "queue", "patience": f"{patience} s", "retries": retries, "cancel": False},
+    )  # fmt: skip
+    none: dict[str, Any] = {"load": 0.0, "start": 0.0, "batch": (0.0,) * 51}
+    result = sim.run(ready(content, tmp_path, capacity=5.0, rates=Rates(47.0, 1e9), **none), 0)
+    found = sums(result)
+    vain = {(10, 0): 75 + 100 / 3, (14, 1): 0.0, (10, 1): 4000.0 - 325}[patience, retries]
+    assert found["rejected"] == pytest.approx(47 * vain, rel=1e-6)
+    # What came before is served first: 450 of them wait when it begins.
+    wasted = 47 * vain if not retries else max(45 * 75 + 50 * 3600 - 450, 0) * (vain > 0)
+    assert found["wasted"] == pytest.approx(wasted, rel=1e-6)
+    assert result.fleet is not None
+    lost = sum(float(row.sum()) for key, row in result.fleet.ledger.items() if key.bucket == sim.Bucket.LOST_WORK)
+    assert lost == pytest.approx(8 * wasted / 5, rel=1e-6)
+    # It is charged to the failure that began it.
+    assert {key.cause for key in result.fleet.ledger if key.bucket == sim.Bucket.LOST_WORK} <= {1}
+    assert found["served"] == pytest.approx(found["offered"] - found["rejected"])
+
+
+@cases("node, left", [(12, 45.0), (3, 40.0)])
+def test_the_smaller_pool_bounds_a_disaggregated_service(tmp_path: Path, node: int, left: float) -> None:
+    """Of ten decoders and five readers one is out for 300 s, and what the others of its pool cannot do is turned away.
+
+    What is left serves at its limit, and before and after that as many are in SLO as both pools have it alone.
+    """
+    content = scenario(
+        15, replicas=10, prefill={"replicas": 5, "parallelism": {"tensor": 8}}, failover="restore",
+        Failures=[outage(tmp_path, f"{node},100,400", nodes=15)],
+    )  # fmt: skip
+    decoders = ready(content, tmp_path).services[0]
+    assert decoders.readers is not None
+    none: dict[str, Any] = {"load": 0.0, "start": 0.0, "batch": (0.0,) * 51}
+    readers = dataclasses.replace(decoders.readers, capacity=10.0, **none)
+    prepared = ready(content, tmp_path, capacity=5.0, readers=readers, rates=Rates(49.0, 1e9), patience=0.0, **none)
+    found = sums(sim.run(prepared, 0))
+    assert found["rejected"] == pytest.approx((49 - left) * 300, rel=1e-9)
+    assert found["served"] == pytest.approx(49_000 - found["rejected"], rel=1e-9)
+    assert found["capacity"] == pytest.approx(50 * 700 + left * 300)
+    assert found["wanted"] - found["replicas"] == pytest.approx(300)
+    # GPUs are busy in proportion to what their pool serves, but for half a prompt of a reader that fails.
+    work = 49 * 700 + left * 300
+    assert found["busy"] == pytest.approx(8 * (work / 5 + work / 10), rel=1e-5)
+
+    def attained(rate: float, decoding: int, reading: int) -> float:
+        uses = zip((rate / (5 * decoding), rate / (10 * reading)), (decoders, readers), strict=True)
+        shares = [float(np.interp(use, np.linspace(0, 1, 51), plan.attainment)) for use, plan in uses]
+        return math.prod(shares)
+
+    out = attained(left, 9, 5) if left == 45 else attained(left, 10, 4)
+    assert found["in_slo"] == pytest.approx(49 * 700 * attained(49.0, 10, 5) + left * 300 * out, rel=1e-9)
+
+
+@cases("failover", ["fail", "retry"])
+def test_prompts_of_a_reader_that_fails(tmp_path: Path, failover: str) -> None:
+    """Until it is detected a failed reader gets a fifth of the prompts: they are lost, or read by others 20 s later."""
+    content = scenario(
+        15, replicas=10, prefill={"replicas": 5, "parallelism": {"tensor": 8}}, failover=failover,
+        Failures=[outage(tmp_path, "3,100,400", nodes=15)], Detection={"time": "20 s"},
+    )  # fmt: skip
+    found = sums(sim.run(ready(content, tmp_path, rates=Rates(40.0, 1e9)), 0))
+    lost = found["failed"] + found["moved"]
+    assert lost == pytest.approx(20 * 40 / 5 + found["in_flight"])
+    assert 0 < found["in_flight"] < 5
+    assert (found["failed"] > 0) == (failover == "fail")
+    assert found["tokens_lost"] == 0
+    assert found["served"] == pytest.approx(40_000 - found["failed"], rel=1e-6)
+    # Nobody waits for 20 s and is in SLO.
+    assert found["in_slo"] < 40_000 - 0.9 * lost
 
 
 def sim_batch(service: sim.PreparedService, rate: float) -> float:
@@ -155,11 +241,11 @@ def sim_batch(service: sim.PreparedService, rate: float) -> float:
     return batch_of_load(service.replica, service.requests, rate)
 
 
-def sim_prefill(service: sim.PreparedService) -> float:
-    """Return the time to read a prompt with half of its answer [s]."""
+def sim_prefill(service: sim.PreparedService, length: float) -> float:
+    """Return the time to read a prompt with half of an answer of some length [s]."""
     from sim.steps.serving import prefill
 
-    return float(prefill(service.replica, 1155 + 211 / 2))
+    return float(prefill(service.replica, 1155 + length / 2))
 
 
 @cases("load", [0.5, 0.8, 0.97])

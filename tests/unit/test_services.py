@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 HOUR = 3600.0
 
+POOLED = {"prefill": {"replicas": 26, "parallelism": {"tensor": 2}}}
+
 
 @pytest.fixture(autouse=True, scope="module")
 def short_replays() -> Iterator[None]:
@@ -165,6 +167,7 @@ def test_more_spares_never_serve_less() -> None:
     ({"replicas": 60}, "replicas: the services, jobs and spares need 32 nodes; the cluster has 22"),
     ({"demand": {"rate": "240 per s"}}, "demand.input: is missing with use: poisson"),
     ({"demand": {"rate": "2 per node per s", "input": {"mean": 9}, "output": {"mean": 9}}}, "demand.rate: "),
+    (POOLED | {"scale": {"max": 60}}, "scale: does not go with prefill: two pools would have to follow the demand"),
     ({"name": ""}, "name: ")])  # fmt: skip
 def test_mistakes_are_one_line(changes: dict[str, Any], rule: str) -> None:
     """Each mistake names its place and what is wrong."""
@@ -272,18 +275,11 @@ def test_check_accepts_a_file(tmp_path: Path) -> None:
     assert ran("check", str(tmp_path / "serve.yaml"))[0] == 0
 
 
-POOLED = {"prefill": {"replicas": 26, "parallelism": {"tensor": 2}}}
-
-
 def pooled(**changes: Any) -> PreparedService:
     """Return the service with readers of prompts, on a cluster that has room for them."""
     content = document(**POOLED | changes)
     content["cluster"]["nodes"] = 30
-    with pytest.raises(sim.ScenarioError, match="run simulates replicas that read their own prompts"):
-        sim.parse(content)
-    content["services"][0].pop("prefill")
-    plain = sim.services_of(sim.examine(sim.parse(content)))[0]
-    return plain.with_layout(plain.spec.parallelism, 40, (ServingLayout(tensor=2), 26))
+    return sim.services_of(sim.examine(sim.parse(content)))[0]
 
 
 def test_readers_take_prompts_from_decoders() -> None:

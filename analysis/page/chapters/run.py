@@ -1177,12 +1177,14 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
         yield from (Section("table", table.title, (), (table,)) for table in fleet.terminal_tables(document))
     if document.per_service:
         yield from (Section("table", table.title, (), (table,)) for table in services.terminal_tables(document))
+    promised, has_jobs = services.targets_table(document), bool(document.per_job)
     if document.fleet is not None:
+        yield from (Section("table", table.title, (), (table,)) for table in [promised] if table is not None)
         yield from _lines(document)
         return
-    has_jobs = bool(document.per_job)
     tables = (
         goodput(document) if has_jobs else None,
+        promised,
         _jobs(document) if has_jobs else None,
         where(document) if has_jobs and document.time_shares["productive"] is not None else None,
         _windows(document) if has_jobs else None,
@@ -1238,7 +1240,7 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
         rate = f", {short_text(stream.rate * DAY)} jobs a day" if stream.rate else ""
         yield "stream", f"{stream.name}: {_sizes(stream.gpus)}{rate}"
     for service in prepared.services:
-        asked = f"{service.rates.rate:,.4g} requests/s asked of the {service.replicas * service.capacity:,.4g} admitted"
+        asked = f"{service.rates.rate:,.4g} requests/s asked of the {service.admitted:,.4g} admitted"
         yield "service", f"{service.name}: {service.replicas:,} replicas of {number_of(service.gpus, 'GPU')}, {asked}"
     first = prepared.jobs[0] if prepared.jobs else None
     is_hit = first is not None and first.mtti < math.inf

@@ -1,25 +1,31 @@
-"""Published steps and throughput of inference, beside the closed form and the replay with the numbers that ship."""
+"""Inference: published steps and throughput beside closed form and replay, replicas that fail beside exact laws."""
 
 from __future__ import annotations
 
 import functools
+import math
+import tempfile
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+import sim
 from analysis.calibrate import serving
 from analysis.calibrate.fit import mape
 from analysis.calibrate.rows import default_folder
 from analysis.validation.lab import Estimate, estimate
 from sim import Request, replay
-from sim.steps.serving import Requests, largest_batch, largest_rate
+from sim.engine.prepared import Rates
+from sim.formulas.arrays import enough_probability
+from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
+from sim.steps.serving import Requests, batch_of_load, largest_batch, largest_rate
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from analysis.calibrate.serving import Measured
     from analysis.validation.lab import Lab
+    from sim import Prepared
 
 _REPLAYED = 6000
 """Requests of a replay, a tenth of them before it counts [-]."""
@@ -119,3 +125,161 @@ def serving_in_flight(_: Lab, __: int) -> Estimate:
         room = max(largest_batch(size, Requests(*each.requests[:2])) * gpus / size.gpus for size in sizes)
         ratios += [each.tokens_per_s[name] * seconds / room for name, seconds in each.tpot_s.items()]
     return Estimate(max(ratios))
+
+
+def serving_teeth(_: Lab, __: int) -> Estimate:
+    """Return by how much the error on times per token of dense models grows where prompts take no steps [-].
+
+    Each replica has a factor of its own, the best for it, with prompts and without: what is left is the shape.
+    """
+    dense = serving.kinds(serving.read(_folder() / "served_agg.csv")[0])[0]
+    found = []
+    for hit in (1.0, 0.0):
+        logs = [
+            np.log1p(serving.errors([group._replace(requests=group.requests._replace(hit=hit))], {})) for group in dense
+        ]
+        found.append(mape(np.concatenate([np.expm1(each - np.median(each)) for each in logs])))
+    return Estimate(found[0] - found[1])
+
+
+# Replicas that fail, beside exact laws. Those of 24 nodes are the ones of the chain: a GPU fails every 20,000 h, starts
+# take 5 min, repairs 24 h.
+
+
+def _replicas(nodes: int, spares: int = 0, **changes: Any) -> dict[str, Any]:
+    """Return replicas of a node each, with spare nodes; changes of the service by name, of the scenario by capital."""
+    service: dict[str, Any] = {
+        "name": "chat",
+        "model": "llama3-70b",
+        "replicas": nodes,
+        "parallelism": {"tensor": 8},
+        "demand": {"rate": "100 per s", "input": {"mean": 1155}, "output": {"mean": 211}},
+        "slo": {"ttft": "2 s", "tpot": "50 ms"},
+        "recovery": {"bandwidth": "1e6 GB/s", "start": "5 min"},
+    }
+    whole = {key.lower(): value for key, value in changes.items() if key[0].isupper()}
+    fabric = {"rails": 8, "radix": 512}
+    data: dict[str, Any] = {
+        "name": "serving",
+        "cluster": {"nodes": nodes + spares, "gpus_per_node": 8, "accelerator": "h100", "fabric": fabric},
+        "horizon": "1200 d",
+        "warmup": "10 d",
+        "failures": [
+            {"use": "component", "name": "gpu", "part": "node", "rate": "9.6 per 1000 node-days", "idle_hazard": 0.0}
+        ],
+        "repair": {"time": {"use": "exponential", "mean": "1 d"}},
+        "spares": {"hot": spares, "idle": "withhold"},
+        "detection": {"time": "0 s"},
+        "services": [service | {key: value for key, value in changes.items() if key[0].islower()}],
+    }
+    return data | whole
+
+
+def _asked(prepared: Prepared, rate: float, **changes: Any) -> Prepared:
+    """Return a scenario whose service is asked at a rate [1/s], with other changes of its plan."""
+    plan = replace(prepared.services[0], rates=Rates(rate, 1e12), **changes)
+    return replace(prepared, services=(plan,), engine="events")
+
+
+def _share(lab: Lab, prepared: Prepared, replications: int, amount: str, base: str) -> list[float]:
+    """Return a sum over the requests over another one, by replication [-]."""
+    fleets = [result.fleet for result in lab.results(prepared, replications)]
+    return [float(fleet.service_sum(0, amount).sum() / fleet.service_sum(0, base).sum()) for fleet in fleets if fleet]
+
+
+def serving_chain(lab: Lab, replications: int, spares: int, of: Literal["replicas", "full"]) -> Estimate:
+    """Return the share of 24 replicas that serve, or of the time in which all do, with some spares [-]."""
+    prepared = lab.scenario(_replicas(24, spares))
+    return estimate(_share(lab, prepared, replications, of, {"replicas": "wanted", "full": "seconds"}[of]))
+
+
+def serving_enough(lab: Lab, replications: int, needed: int) -> Estimate:
+    """Return the share of time in which so many of 24 replicas without spares serve, beside the binomial law [-].
+
+    They start at once: each is down for its repair alone.
+    """
+    recovery = {"bandwidth": "1e6 GB/s", "start": "0 s"}
+    prepared = lab.scenario(_replicas(24, recovery=recovery))
+    prepared = _asked(prepared, (needed - 0.5) * prepared.services[0].capacity)
+    below = _share(lab, prepared, replications, "below", "seconds")
+    law = missing_nodes_pmf(24, steady_unavailability(1 / 9.6e-3, 1.0))
+    return estimate((1 - share for share in below), enough_probability(law, 24 - needed))
+
+
+def serving_backlog(lab: Lab, _: int) -> Estimate:
+    """Return for how long requests wait in all while one of ten replicas is out for 300 s, and until that is made up.
+
+    Each serves 5 a second and 47 are asked: 600 wait at most, and 200 s drain them [request s].
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.csv"
+        log.write_text("unit,start,end\n3,100,400\n")
+        failures = [{"use": "replay", "file": str(log)}]
+        prepared = lab.scenario(_replicas(10, failover="restore", Failures=failures, Horizon="1000 s", Warmup="0 s"))
+    none = {"load": 0.0, "start": 0.0, "batch": (0.0,) * 51}
+    result = sim.run(_asked(prepared, 47.0, capacity=5.0, patience=1e6, **none), 0)
+    assert result.fleet is not None
+    return Estimate(float(result.fleet.service_sum(0, "waited").sum()))
+
+
+def serving_lost_tokens(lab: Lab, replications: int, cv: float) -> Estimate:
+    """Return the tokens that a replay has made for requests in flight, mean over time, over what a failure takes [-].
+
+    A failure takes half of the answers in flight, which are longer than others by 1 + cv².
+    """
+    asked = {"rate": "5 per s", "input": {"mean": 1155}, "output": {"mean": 211, "cv": cv}}
+    prepared = lab.scenario(_replicas(1, demand=asked))
+    plan, replica = prepared.services[0], sim.services_of(sim.examine(prepared.scenario))[0].replica
+    sigma, found = math.sqrt(math.log1p(cv**2)), []
+    for seed in range(replications):
+        rng = np.random.default_rng([lab.seed, seed])
+        sizes = np.maximum(np.rint(211 * np.exp(sigma * rng.standard_normal(_REPLAYED) - sigma**2 / 2)), 1).astype(int)
+        times = np.cumsum(rng.exponential(0.2, _REPLAYED))
+        served = replay(replica, [Request(float(at), 1155, int(size)) for at, size in zip(times, sizes, strict=True)])
+        # Tokens grow evenly from the first one to the last: half of them is the mean while they do.
+        made = float((served.output / 2 * (served.last - served.first)).sum() / times[-1])
+        mean = Requests(1155.0, float(sizes.mean()))
+        batch = batch_of_load(replica, mean, _REPLAYED / float(times[-1]))
+        found.append(made / (batch * plan.whole * mean.output / 2))
+    return estimate(found)
+
+
+def serving_mean_time(lab: Lab, replications: int, load: float) -> Estimate:
+    """Return the time per token of a replay at a load of what it carries, over that of the fluid [-]."""
+    prepared = lab.scenario(_replicas(1, demand={"rate": "5 per s", "input": {"mean": 1155}, "output": {"mean": 211}}))
+    found = sim.services_of(sim.examine(prepared.scenario))[0]
+    rate, ratios = load * found.carried, []
+    for seed in range(replications):
+        times = np.cumsum(np.random.default_rng([lab.seed, seed]).exponential(1 / rate, _REPLAYED))
+        served = replay(found.replica, [Request(at, 1155, 211) for at in times.tolist()])
+        expected = batch_of_load(found.replica, found.requests, rate) / (rate * 211)
+        ratios.append(float(served.tpot[_REPLAYED // 10 :].mean()) / expected)
+    return estimate(ratios)
+
+
+def serving_stability(_: Lab, __: int) -> Estimate:
+    """Return how many requests a second a replica ends that always has more than it can hold, over the closed form [-].
+
+    Admission keeps room for whole answers: what on-demand admission pays for evictions is not in the closed form.
+    """
+    asked = {"rate": "1 per s", "input": {"mean": 2000}, "output": {"mean": 500}}
+    system = _replicas(1, engine="trt-llm", batch={"longest": 500}, demand=asked, parallelism={"tensor": 4})
+    found = sim.services_of(sim.examine(sim.parse(system | {"seed": 1})))[0]
+    served = replay(found.replica, [Request(0.0, 2000, 500)] * 3000, longest=500)
+    ends = np.sort(served.last)
+    rate = 1500 / float(ends[2249] - ends[749])
+    return Estimate(rate / float(largest_rate(found.replica, found.requests)))
+
+
+def serving_hardware(lab: Lab, replications: int) -> Estimate:
+    """Return the share of requests that are answered at 95 % of what forty admit, with a spare in twenty nodes [-].
+
+    Nodes fail as in 54 days of Llama 3 405B: 419 interruptions of 16,384 GPUs.
+    """
+    failures = [{"use": "component", "name": "node", "part": "node", "rate": "3.79 per 1000 node-days"}]
+    prepared = lab.scenario(
+        _replicas(40, 2, Failures=failures, Horizon="365 d", Repair={"time": "1 d"}, Detection={"time": "1 min"})
+    )
+    prepared = _asked(prepared, 0.95 * 40 * prepared.services[0].capacity)
+    rejected, failed = (_share(lab, prepared, replications, name, "offered") for name in ("rejected", "failed"))
+    return estimate(1 - turned - lost for turned, lost in zip(rejected, failed, strict=True))
