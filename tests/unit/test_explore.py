@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import cli
 import sim
+from analysis import explore
 from analysis.explore import ExploreError, Explorer, Server, StaleError
 from analysis.runs import replicate
 from analysis.statistics.estimates import means
@@ -101,6 +102,7 @@ def test_what_matters_most_comes_first(llama: Explorer) -> None:
     assert worth == sorted(worth, reverse=True)
     share = llama.formula.shares["restart"]
     assert llama.knobs["recovery"].worth == pytest.approx(-0.1 * share, rel=0.2)  # restores are not of the recovery
+    assert explore._worth_text(llama.knobs["spares"]) == "the closed form leaves this out"
 
 
 def test_what_is_copied_is_what_is_seen(llama: Explorer) -> None:
@@ -129,11 +131,18 @@ def test_the_study_has_each_change_alone_and_all_of_them(llama: Explorer, tmp_pa
     assert len({point.values[0].label for point in points}) == len(points) == 4
 
 
-def test_the_simulation_is_that_of_run(quick: Explorer) -> None:
-    """Mean, shares and metrics are those of `ettrick run` with as many replications."""
-    found = quick.simulate({}, never)
-    count = int(found["how"].split()[0])
-    mean = means(replicate(quick.base, count, processes=1).rows)["ettr"]
+def test_the_simulation_is_that_of_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dear one has one replication first and more with each request; in the end all is as of `ettrick run`."""
+    monkeypatch.setattr(explore, "PATIENCE", 0.0)
+    monkeypatch.setattr(explore, "REPLICATIONS", 4)
+    quick = explorer_of("quickstart")
+    seen = [quick.simulate({}, never) for _ in range(5)]
+    counts = ["1 of 4 replications", "2 of 4 replications", "3 of 4 replications", "4 replications", "4 replications"]
+    assert [found["how"].partition(" in ")[0] for found in seen] == counts
+    assert [found["done"] for found in seen] == [False, False, False, True, True]
+    assert "[" not in seen[0]["ettr"]  # one has no interval
+    assert seen[3] == seen[4]
+    found, mean = seen[3], means(replicate(quick.base, 4, processes=1).rows)["ettr"]
     assert found["shares"]["productive"][2] == pytest.approx(mean, rel=1e-12)
     assert found["metrics"][0][:2] == ("ETTR (productive / requested)", f"{100 * (mean or 0):.2f} %")
     assert found["picture"].startswith("<svg")
