@@ -330,7 +330,7 @@ class Explorer:
             check()
             drawn = html.inline_svg(picture._replace(title=""), "picture", NARROW)
         done = content.replications == REPLICATIONS
-        how = number_of(REPLICATIONS, "replication") if done else f"{content.replications} of {REPLICATIONS} replications"
+        how = ("" if done else f"{content.replications} of ") + number_of(REPLICATIONS, "replication")
         how += f" in {begun.seconds:.2f} s by {'machine code' if engine == 'compiled' else 'events'}"
         if not done and self.compiling and self._is_covered:
             how += "; machine code is being compiled"
