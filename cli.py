@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import math
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -29,6 +30,9 @@ from analysis.commands.terminal import DONE, NO, Commands, load_scenario, refuse
 
 # Modules and models are no garbage; looking for some, as often as usual and at the end, is a fifth of a short command.
 gc.set_threshold(50_000, 20, 20)
+
+# Plugins of pydantic change no model here, and would be looked for in every package of the environment.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
 @atexit.register
