@@ -54,7 +54,7 @@ _WORDS = (
 
 
 @contextlib.contextmanager
-def _told(name: str = "", wanted: str = "") -> Iterator[None]:
+def _reported(name: str = "", wanted: str = "") -> Iterator[None]:
     """Name parameters in errors in place of options, and the function for a file of another kind."""
     try:
         yield
@@ -99,11 +99,11 @@ def load(scenario: str | Path, changes: Mapping[str, Any] | Iterable[str] = ()) 
     """
     import sim
 
-    with _told(str(scenario), "scenario"):
+    with _reported(str(scenario), "scenario"):
         return sim.load(sim.find(str(scenario)), _texts(changes))
 
 
-@_told()
+@_reported()
 def prepare(scenario: str | Path | Scenario) -> Prepared:
     """Work out once what all replications of a scenario share.
 
@@ -127,7 +127,7 @@ def prepare(scenario: str | Path | Scenario) -> Prepared:
     return sim.prepare(load(scenario) if isinstance(scenario, str | Path) else scenario)
 
 
-@_told()
+@_reported()
 def run(prepared: Prepared, replication: int = 0, *, most_events: float = 1e8) -> Result:
     """Simulate one replication.
 
@@ -155,7 +155,7 @@ def run(prepared: Prepared, replication: int = 0, *, most_events: float = 1e8) -
     return sim.run(prepared, replication, most_events=most_events)
 
 
-@_told()
+@_reported()
 def simulate(
     scenario: str | Path | Scenario | Prepared,
     replications: int | None = None,
@@ -214,7 +214,7 @@ def simulate(
     return _in_memory("run", content, {name: dump(prepared.scenario.dump())})
 
 
-@_told()
+@_reported()
 def compare(
     scenarios: str | Path | Sequence[str | Path],
     vary: Mapping[str, Sequence[Any]] | Iterable[str] = (),
@@ -275,7 +275,7 @@ def compare(
     return _in_memory("compare", content, files)
 
 
-@_told()
+@_reported()
 def sweep(
     study: str | Path,
     changes: Mapping[str, Any] | Iterable[str] = (),
@@ -320,7 +320,7 @@ def sweep(
         _check_count(replications, 2)
     _check_count(processes, 0, "processes")
     texts = tuple(_texts(changes))
-    with _told(str(study), "study"):
+    with _reported(str(study), "study"):
         loaded = studies.load_study(studies.find_study(str(study)), texts, replications=replications)
         mistakes = studies.first_look(loaded) or studies.against_metrics(loaded)
         if mistakes:
@@ -340,7 +340,7 @@ def sweep(
     return found
 
 
-@_told()
+@_reported()
 def fit(
     logs: str | Path | Sequence[str | Path],
     *,
