@@ -47,7 +47,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_show_locals=False,
-    help="Answer what-if questions about training on large GPU clusters.",
+    help="Answer what-if questions about large GPU clusters.",
 )
 
 app.add_typer(topology, name="topology")
@@ -57,7 +57,7 @@ app.add_typer(topology, name="topology")
 def main(
     version: Annotated[bool, typer.Option("--version", "-V", "-v", help="Print the version and exit.")] = False,
 ) -> None:
-    """Answer what-if questions about training on large GPU clusters."""
+    """Answer what-if questions about large GPU clusters."""
     warnings.showwarning = lambda message, *_where: warn([str(message)])
     if version:
         from importlib import metadata
