@@ -29,7 +29,7 @@ from analysis.page.charts import NARROW
 from analysis.page.formats import html
 from analysis.results.run import document, render, replays_a_log
 from analysis.runs import Gathering, replicate
-from sim import catalog, units, yamlfile
+from sim import catalog, plugins, units, yamlfile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -492,8 +492,11 @@ class _Handler(BaseHTTPRequestHandler):
                 return self._send(explorer.report(query), "text/html")
         except StaleError:
             return self._send('{"stale": true}', "application/json")
-        except ValueError as error:  # a setting that cannot be, or no setting
-            line = str(error).splitlines()[0]
+        except Exception as error:
+            found = plugins.blame(error) or error
+            if not isinstance(found, ValueError):  # a setting that cannot be, no setting, or a plugin that fails
+                raise
+            line = str(found).splitlines()[0]
             return self._send(json.dumps({"error": line}), "application/json", status=HTTPStatus.UNPROCESSABLE_ENTITY)
         return self._send("404: no such page", status=HTTPStatus.NOT_FOUND)
 

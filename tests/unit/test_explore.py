@@ -22,6 +22,7 @@ from analysis.explore import ExploreError, Explorer, Server, StaleError
 from analysis.runs import replicate
 from analysis.statistics.estimates import means
 from analysis.study.load import load_study
+from sim import plugins
 from sim.units import DAY
 
 if TYPE_CHECKING:
@@ -190,6 +191,17 @@ def test_the_page_needs_nothing_else(server: Server) -> None:
     text = answer(server, f"/{server.token}/")[1]
     assert len(text.encode()) < 300_000
     assert re.findall(r"(?:https?:)?//[a-z][\w.-]+", text) in ([], ["http://www.w3.org"])
+
+
+def test_a_plugin_that_fails_is_named(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a plugin raises is a line on the page, and what is our own mistake is not hidden."""
+    monkeypatch.setattr(server.explorer, "closed", lambda *_: {}["none"])
+    monkeypatch.setattr(server, "handle_error", lambda *_: None)
+    with pytest.raises(http.client.RemoteDisconnected):
+        answer(server, f"/{server.token}/closed")
+    monkeypatch.setattr(plugins, "blame", lambda error: plugins.PluginError(f"recovery 'mine': {error!r}"))
+    status, text = answer(server, f"/{server.token}/closed")
+    assert (status, json.loads(text)) == (422, {"error": "recovery 'mine': KeyError('none')"})
 
 
 def test_mistakes_are_one_line(server: Server) -> None:
