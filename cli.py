@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import math
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -30,6 +31,9 @@ from analysis.commands.terminal import DONE, NO, Commands, load_scenario, refuse
 # Modules and models are no garbage; looking for some, as often as usual and at the end, is a fifth of a short command.
 gc.set_threshold(50_000, 20, 20)
 
+# Plugins of pydantic change no model here, and would be looked for in every package of the environment.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
 
 @atexit.register
 def _look_for_no_garbage() -> None:
@@ -43,7 +47,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_show_locals=False,
-    help="Answer what-if questions about training on large GPU clusters.",
+    help="Answer what-if questions about large GPU clusters.",
 )
 
 app.add_typer(topology, name="topology")
@@ -53,7 +57,7 @@ app.add_typer(topology, name="topology")
 def main(
     version: Annotated[bool, typer.Option("--version", "-V", "-v", help="Print the version and exit.")] = False,
 ) -> None:
-    """Answer what-if questions about training on large GPU clusters."""
+    """Answer what-if questions about large GPU clusters."""
     warnings.showwarning = lambda message, *_where: warn([str(message)])
     if version:
         from importlib import metadata

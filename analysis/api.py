@@ -6,10 +6,12 @@ Everything else may change from one release to the next. Modules are imported wh
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import html
 import importlib
 import json
+import re
 import shlex
 import shutil
 import tempfile
@@ -37,6 +39,43 @@ _SHOWN = 40
 
 """Rows of a table in a notebook at most."""
 
+_WORDS = (
+    (r"--vary KEY=A,B with two values or more", "two values or more of a key to vary"),
+    (r"(for example) --(?:set|vary)", r"\1"),
+    (r"--as (\S+)=(\w+)", r"kinds={'\1': '\2'}"),
+    (r"--timezone (\w+/\w+)", r"timezone=['\1']"),
+    (r"--yes \((\w+) in Python\)", r"\1"),
+    (r"--(inventory|nodes) [A-Z]+\b", r"\1"),
+    (r"--set\b", "changes"),
+    (r"--(vary|timezone|inventory|nodes)\b", r"\1"),
+)
+
+"""What errors call an option of a command, and what it is called here."""
+
+
+@contextlib.contextmanager
+def _reported(name: str = "", wanted: str = "") -> Iterator[None]:
+    """Name parameters in errors in place of options, and the function for a file of another kind."""
+    try:
+        yield
+    except ValueError as error:
+        if hasattr(error, "lines"):
+            from analysis.study.load import kind_of
+
+            kind = kind_of(name) if name else ""
+            if kind and kind != wanted:
+                use = "sweep" if kind == "study" else "simulate"
+                raise ValueError(f"{name}: is a {kind}, not a {wanted}: use {use}") from None
+            error.lines = tuple(map(_worded, error.lines))
+        error.args = tuple(_worded(part) if isinstance(part, str) else part for part in error.args)
+        raise
+
+
+def _worded(text: str) -> str:
+    for option, word in _WORDS:
+        text = re.sub(option, word, text)
+    return text
+
 
 def load(scenario: str | Path, changes: Mapping[str, Any] | Iterable[str] = ()) -> Scenario:
     """Read a scenario.
@@ -60,9 +99,11 @@ def load(scenario: str | Path, changes: Mapping[str, Any] | Iterable[str] = ()) 
     """
     import sim
 
-    return sim.load(sim.find(str(scenario)), _texts(changes))
+    with _reported(str(scenario), "scenario"):
+        return sim.load(sim.find(str(scenario)), _texts(changes))
 
 
+@_reported()
 def prepare(scenario: str | Path | Scenario) -> Prepared:
     """Work out once what all replications of a scenario share.
 
@@ -86,7 +127,8 @@ def prepare(scenario: str | Path | Scenario) -> Prepared:
     return sim.prepare(load(scenario) if isinstance(scenario, str | Path) else scenario)
 
 
-def run(prepared: Prepared, replication: int = 0) -> Result:
+@_reported()
+def run(prepared: Prepared, replication: int = 0, *, most_events: float = 1e8) -> Result:
     """Simulate one replication.
 
     Parameters
@@ -95,6 +137,8 @@ def run(prepared: Prepared, replication: int = 0) -> Result:
         From `prepare`.
     replication : int
         Which one, from 0 [-]; each can be run alone, and is the same every time.
+    most_events : float
+        How many events may be expected [-].
 
     Returns
     -------
@@ -104,13 +148,14 @@ def run(prepared: Prepared, replication: int = 0) -> Result:
     Raises
     ------
     ValueError
-        If more than 10⁸ events are expected.
+        If more events are expected.
     """
     import sim
 
-    return sim.run(prepared, replication)
+    return sim.run(prepared, replication, most_events=most_events)
 
 
+@_reported()
 def simulate(
     scenario: str | Path | Scenario | Prepared,
     replications: int | None = None,
@@ -118,6 +163,7 @@ def simulate(
     precision: str | None = None,
     metric: str | None = None,
     processes: int = 1,
+    most_events: float = 1e8,
 ) -> Results[RunDocument]:
     """Simulate a scenario: what ``ettrick run`` finds.
 
@@ -134,6 +180,8 @@ def simulate(
     processes : int
         Worker processes at most [-]; 0 for one per core. With more than one, a script needs the guard ``if __name__ ==
         "__main__":``. The numbers do not depend on it.
+    most_events : float
+        How many events may be expected of all replications [-].
 
     Returns
     -------
@@ -156,26 +204,31 @@ def simulate(
     prepared = scenario if isinstance(scenario, Prepared) else prepare(scenario)
     count = replications if replications is not None else 8 if prepared.scenario.streams else 32
     _check_count(count, 1)
+    _check_count(processes, 0, "processes")
     wanted = runs.Precision.parse(precision) if precision is not None else None
-    found = runs.replicate(prepared, count, precision=wanted, metric=metric, processes=processes)
+    found = runs.replicate(
+        prepared, count, precision=wanted, metric=metric, processes=processes, most_events=most_events
+    )
     name = "scenario.resolved.yaml"
     content = document(found, command=f"ettrick run {name} --replications {len(found.rows)}")
     return _in_memory("run", content, {name: dump(prepared.scenario.dump())})
 
 
+@_reported()
 def compare(
-    scenarios: str | Sequence[str],
+    scenarios: str | Path | Sequence[str | Path],
     vary: Mapping[str, Sequence[Any]] | Iterable[str] = (),
     changes: Mapping[str, Any] | Iterable[str] = (),
     replications: int = 32,
     *,
     processes: int = 1,
+    most_events: float = 1e8,
 ) -> Results[CompareDocument]:
     """Simulate variants on the same failures: what ``ettrick compare`` finds.
 
     Parameters
     ----------
-    scenarios : str or sequence of str
+    scenarios : str, Path or sequence
         Files, or names of scenarios that come with Ettrick.
     vary : mapping or iterable of str
         Values of each key: ``{"spares.hot": [0, 4, 16]}`` or ``["spares.hot=0,4,16"]``; all combinations are variants.
@@ -183,7 +236,7 @@ def compare(
         What to replace in all variants, as for `load`.
     replications : int
         How many of each variant [-], at least 2.
-    processes : int
+    processes, most_events : int, float
         As for `simulate`.
 
     Returns
@@ -201,7 +254,8 @@ def compare(
     from sim.yamlfile import value_text
 
     _check_count(replications, 2)
-    names = [scenarios] if isinstance(scenarios, str) else [str(name) for name in scenarios]
+    _check_count(processes, 0, "processes")
+    names = [str(name) for name in ([scenarios] if isinstance(scenarios, str | Path) else scenarios)]
     if isinstance(vary, Mapping):
         vary = [f"{key}={','.join(map(value_text, values))}" for key, values in vary.items()]
     wishes = variants.recipes(names, list(vary), _texts(changes))
@@ -209,7 +263,7 @@ def compare(
     ready = variants.prepared(loaded)
     if len(ready) < 2:
         raise ValueError("; ".join(f"{name}: cannot run: {line}" for name, line in loaded.cannot_run.items()))
-    found = compare_variants(ready, replications, processes=processes)
+    found = compare_variants(ready, replications, processes=processes, most_events=most_events)
     files = variants.resolved_files(loaded.scenarios)
     content = variants.compare_document(
         found,
@@ -221,6 +275,7 @@ def compare(
     return _in_memory("compare", content, files)
 
 
+@_reported()
 def sweep(
     study: str | Path,
     changes: Mapping[str, Any] | Iterable[str] = (),
@@ -228,6 +283,7 @@ def sweep(
     *,
     out: str | Path | None = None,
     processes: int = 1,
+    most_events: float = 1e8,
 ) -> Results[SweepDocument]:
     """Simulate all points of a study and answer its questions: what ``ettrick sweep`` finds.
 
@@ -241,7 +297,7 @@ def sweep(
         How many of each point [-]; if not given, what the study says.
     out : str or Path, optional
         Folder in which everything is kept; the same call again simulates only what is missing there.
-    processes : int
+    processes, most_events : int, float
         As for `simulate`.
 
     Returns
@@ -262,11 +318,14 @@ def sweep(
 
     if replications is not None:
         _check_count(replications, 2)
+    _check_count(processes, 0, "processes")
     texts = tuple(_texts(changes))
-    loaded = studies.load_study(studies.find_study(str(study)), texts, replications=replications)
-    mistakes = studies.first_look(loaded) or studies.against_metrics(loaded)
-    if mistakes:
-        raise sim.ScenarioError(mistakes)
+    with _reported(str(study), "study"):
+        loaded = studies.load_study(studies.find_study(str(study)), texts, replications=replications)
+        mistakes = studies.first_look(loaded) or studies.against_metrics(loaded)
+        if mistakes:
+            raise sim.ScenarioError(mistakes)
+    loaded = dataclasses.replace(loaded, most_events=most_events)
     folder = Path(tempfile.mkdtemp(prefix="ettrick-")) if out is None else Path(out)
     line = ["ettrick", "sweep", str(study), *(word for text in texts for word in ("--set", text))]
     where = Where("serial") if processes == 1 else Where("process", processes)
@@ -281,6 +340,7 @@ def sweep(
     return found
 
 
+@_reported()
 def fit(
     logs: str | Path | Sequence[str | Path],
     *,
@@ -324,6 +384,8 @@ def fit(
     from analysis.results.run import provenance
 
     files = [str(path) for path in ([logs] if isinstance(logs, str | Path) else logs)]
+    if not files:
+        raise LogError("logs: must name one file or more")
     request = pipeline.Request(files, str(inventory), list(timezone), dict(kinds or {}), nodes, name=name)
     found = pipeline.run(request, provenance(shlex.join(["ettrick", "fit", *files])))
     if isinstance(found.document, LivesDocument):
@@ -590,6 +652,6 @@ def _texts(changes: Mapping[str, Any] | Iterable[str]) -> list[str]:
     return list(changes)
 
 
-def _check_count(count: int, least: int) -> None:
+def _check_count(count: int, least: int, name: str = "replications") -> None:
     if isinstance(count, bool) or not isinstance(count, int) or count < least:
-        raise ValueError(f"replications: must be a whole number from {least}, got {count!r}")
+        raise ValueError(f"{name}: must be a whole number from {least}, got {count!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import math
 import os
 import secrets
 import shlex
@@ -28,12 +29,11 @@ from analysis.page.charts import NARROW
 from analysis.page.formats import html
 from analysis.results.run import document, render, replays_a_log
 from analysis.runs import Gathering, replicate
-from sim import catalog, units, yamlfile
+from sim import catalog, plugins, units, yamlfile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from analysis.runs import Ensemble
     from sim import Prepared, Scenario, Template
 
 # What can be moved: positions of a slider, and what each replaces in the scenario.
@@ -101,7 +101,8 @@ def _knobs(scenario: Scenario, prepared: Prepared) -> Iterable[Knob]:
         yield Knob("gpus", "GPUs of the job", stops, fits.index(1))
     yield from _intervals(scenario, prepared)
     for name, title in (("detection", "Detection time"), ("recovery", "Restart time"), ("repair", "Repair time")):
-        if hasattr(getattr(scenario, name), "scale"):
+        is_known = name != "detection" or any(job.detection_mean for job in prepared.jobs)  # twice nothing is nothing
+        if is_known and hasattr(getattr(scenario, name), "scale"):
             yield _factors(name, title, {f"{name}.scale": _times(getattr(scenario, name))})
     size = prepared.units.needed if prepared.units is not None else 1
     hot = scenario.spares.hot
@@ -147,9 +148,9 @@ def _intervals(scenario: Scenario, prepared: Prepared) -> Iterable[Knob]:
 # ----------------------------------------
 # One scenario that is explored.
 
-REPLICATIONS, FEWEST, PATIENCE = 32, 8, 0.7
+REPLICATIONS, PATIENCE = 32, 0.7
 
-"""Replications of a setting; as many of them as fit into a time [s], the fewest at least."""
+"""Replications of a setting; a request adds as many of them as fit into a time [s], one at least."""
 
 
 class ExploreError(ValueError):
@@ -165,8 +166,17 @@ class Setting:
     """The scenario with sliders at some positions: what that changes, and what came of it."""
 
     command: str
+    texts: tuple[str, ...]
     values: Mapping[str, Any]
     prepared: Prepared
+
+
+@dataclass
+class Begun:
+    """The replications of a setting so far, and how long they took [s]."""
+
+    found: Gathering
+    seconds: float = 0.0
 
 
 class Explorer:
@@ -198,6 +208,7 @@ class Explorer:
                 "ettrick run, compare --vary, or a study"
             )
         self._prepared = functools.lru_cache(maxsize=64)(self._prepare)
+        self._begun = functools.lru_cache(maxsize=8)(lambda texts: Begun(Gathering(self._prepared(texts), keeps=True)))
         self._simulating = threading.Lock()
         self._newest: dict[str, int] = {}
         self.compiling = True
@@ -247,7 +258,7 @@ class Explorer:
                 values |= self.knobs[name].stops[place].values
         texts = _texts(values)
         words = [word for text in (*self.overrides, *texts) for word in ("--set", text)]
-        return Setting(shlex.join(["ettrick", "run", self.name, *words]), values, self._prepared(texts))
+        return Setting(shlex.join(["ettrick", "run", self.name, *words]), texts, values, self._prepared(texts))
 
     def _places(self, query: Mapping[str, str]) -> dict[str, int]:
         """Return where each slider is; what is no position of it is the nearest one."""
@@ -290,16 +301,17 @@ class Explorer:
         check()
         setting = self.setting(query)
         formula, job = sim.closed_form(setting.prepared), setting.prepared.jobs[0]
+        facts = f"interrupted every {time_text(job.mtti)} of running, detected after {time_text(job.detection_mean)}"
         return {
             "ettr": None if formula.ettr is None else percent_text(formula.ettr),
             "why": "; ".join(formula.reasons),
             "shares": _shown(formula.shares),
-            "facts": f"MTTI {time_text(job.mtti)}, detection {time_text(job.detection_mean)} on average.",
+            "facts": f"On average {facts}." if math.isfinite(job.mtti) else "No interruption is expected.",
             "command": setting.command,
         }
 
     def simulate(self, query: Mapping[str, str], check: Callable[[], None]) -> dict[str, Any]:
-        """Return what the simulation says of a setting, with its pictures.
+        """Simulate more replications of a setting, and return what all of them say, with their pictures.
 
         Raises
         ------
@@ -309,35 +321,45 @@ class Explorer:
         setting = self.setting(query)
         with self._simulating:
             check()
-            start = time.perf_counter()
-            found = self._replicated(setting.prepared, check, start)
+            begun = self._begun(setting.texts)
+            engine = self._simulate_more(begun, check)
+            found = begun.found.ensemble()
             content = document(found, command="")
             has_chance = not replays_a_log(setting.prepared)
             picture = run.waterfall_of(content.time_shares, run.change_intervals(found.results) if has_chance else {})
             check()
             drawn = html.inline_svg(picture._replace(title=""), "picture", NARROW)
+        done = content.replications == REPLICATIONS
+        how = ("" if done else f"{content.replications} of ") + number_of(REPLICATIONS, "replication")
+        how += f" in {begun.seconds:.2f} s by {'machine code' if engine == 'compiled' else 'events'}"
+        if not done and self.compiling and self._is_covered:
+            how += "; machine code is being compiled"
+        seen = content.closed_form.simulated
+        outside = seen.outside_ci95 if seen is not None else None
         return {
             "ettr": shown("ettr", [content.metrics["ettr"].mean]).worded(content.metrics["ettr"]),
             "shares": _shown({name: share for name, (_, share) in run.beside(content).items()}),
             "title": picture.title,
             "picture": drawn.markup,
             "metrics": [row[:3] for row in run.goodput(content).rows],
-            "how": f"{number_of(content.replications, 'replication')} in {time.perf_counter() - start:.2f} s by "
-            f"{'machine code' if found.prepared.engine == 'compiled' else 'events'}",
-            "compiling": self.compiling,
+            "how": f"{how}.",
+            "apart": f"The closed form is outside the 95 % interval by {points_text(outside, '')}." if outside else "",
+            "done": done,
         }
 
-    def _replicated(self, prepared: Prepared, check: Callable[[], None], start: float) -> Ensemble:
-        """Return as many replications as there is time for."""
+    def _simulate_more(self, begun: Begun, check: Callable[[], None]) -> str:
+        """Add as many replications as there is time for, and return what simulates them."""
+        prepared, start = begun.found.prepared, time.perf_counter()
         is_compiled = self._is_covered and not self.compiling and not sim.why_events(prepared, 10**9)
         ready = replace(prepared, engine="compiled" if is_compiled else "events")
-        found = Gathering(ready, keeps=True)
-        for index in range(REPLICATIONS):
-            if index >= FEWEST and time.perf_counter() - start > PATIENCE:
-                break
-            found.add(sim.run(ready, index))
+        before = begun.seconds
+        while len(begun.found.rows) < REPLICATIONS:
+            begun.found.add(sim.run(ready, len(begun.found.rows)))
+            begun.seconds = before + time.perf_counter() - start
             check()
-        return found.ensemble()
+            if begun.seconds - before > PATIENCE:
+                break
+        return ready.engine
 
     def study(self, query: Mapping[str, str]) -> str:
         """Return a study: the scenario as it is, each slider that was moved alone, and all of them.
@@ -470,8 +492,11 @@ class _Handler(BaseHTTPRequestHandler):
                 return self._send(explorer.report(query), "text/html")
         except StaleError:
             return self._send('{"stale": true}', "application/json")
-        except ValueError as error:  # a setting that cannot be, or no setting
-            line = str(error).splitlines()[0]
+        except Exception as error:
+            found = plugins.blame(error) or error
+            if not isinstance(found, ValueError):  # a setting that cannot be, no setting, or a plugin that fails
+                raise
+            line = str(found).splitlines()[0]
             return self._send(json.dumps({"error": line}), "application/json", status=HTTPStatus.UNPROCESSABLE_ENTITY)
         return self._send("404: no such page", status=HTTPStatus.NOT_FOUND)
 
@@ -505,11 +530,17 @@ def _page(explorer: Explorer) -> str:
             "title": knob.title,
             "stops": [stop.text for stop in knob.stops],
             "start": knob.start,
-            "worth": ""
-            if knob.worth is None
-            else f"{points_text(knob.worth)} of ETTR for "
-            + ("one more" if knob.name == "spares" and knob.stops[knob.start].number < 10 else "10 % more"),
+            "worth": _worth_text(knob),
         }
         for knob in explorer.knobs.values()
     ]
     return html.explore_page(explorer.base.name, explorer.scenario.description, knobs)
+
+
+def _worth_text(knob: Knob) -> str:
+    if knob.worth is None:
+        return ""
+    if not knob.worth:  # spares and repairs: it counts on a node for each restart
+        return "the closed form leaves this out"
+    more = "one more" if knob.name == "spares" and knob.stops[knob.start].number < 10 else "10 % more"
+    return f"{points_text(knob.worth)} of ETTR for {more}".replace("-", "\N{MINUS SIGN}")

@@ -1,4 +1,4 @@
-"""Ettrick: what-if questions about training on large GPU clusters.
+"""Ettrick: what-if questions about large GPU clusters.
 
 ``load`` reads a scenario, ``prepare`` works out what its replications share, ``run`` simulates one of them. Modules are
 imported when one of their names is first asked for: who checks a scenario needs no engine.

@@ -517,9 +517,10 @@ def inventory() -> dict[str, dict[str, str]]:
         built_in = REGISTRIES.get(key, strategies.get(headings.get(key, ""), {}))
         listing.setdefault(headings.get(key, f"plugins (ettrick.{key})"), {}).update(
             {
-                name: _of_plugin(plugin, tuple(built_in.values()))
+                f"{name} of {plugin.package}" if name in built_in else name: _of_plugin(
+                    plugin, tuple(built_in.values())
+                )
                 for name, plugin in brought.items()
-                if name not in built_in
             }
         )
     return listing

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -100,9 +99,7 @@ def rows(name: str) -> set[str]:
 
 
 def prepare_folder(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a folder the checkout that a reader of the page stands in, with the files that the page writes."""
-    for name in ("scenarios", "topologies"):
-        shutil.copytree(ROOT / name, folder / name)
+    """Make a folder of a reader, with the files that the page writes; there is no checkout around it."""
     for name, content in FILE.findall(page.read_text(encoding="utf-8")):
         (folder / name).write_text(content, encoding="utf-8")
     monkeypatch.chdir(folder)
@@ -341,6 +338,36 @@ def test_command_line_page_names_every_command_and_option() -> None:
     for name in ("band", "jobs", "metric"):
         row = next(line for line in text.splitlines() if line.startswith(f"| `--{name} "))
         assert row.split("|")[2].strip(" `") == str(defaults[name].default)
+
+
+def test_commands_that_are_only_named_exist() -> None:
+    """What stands in the text, or in a block that no test runs, is a command, and has these options."""
+    group: Any = typer.main.get_command(cli.app)
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = [0, 0]
+    for path in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        text = path.read_text(encoding="utf-8")
+        said = re.findall(r"(?<!`)`((?:ettrick|make) [^`]+)`(?!`)", text)
+        for block in re.findall(r"^```(?:sh|bash|text)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            lines = (line.strip().removeprefix("$ ") for line in block.replace("\\\n", " ").splitlines())
+            said += [line for line in lines if line.startswith(("ettrick ", "make "))]
+        for line in said:
+            program, *words = shlex.split(line, comments=True)
+            if program == "make":
+                assert words[0] in targets, f"{path.name}: {line}"
+                named[0] += 1
+                continue
+            command = group
+            while hasattr(command, "commands") and words and words[0] in command.commands:
+                command = command.commands[words.pop(0)]
+            assert command is not group or words[0].startswith("-"), f"{path.name}: {line}"
+            options = {flag for option in command.params for flag in (*option.opts, *option.secondary_opts)} | {
+                "--help"
+            }
+            used = [] if "formula" in line else [word.partition("=")[0] for word in words if word.startswith("--")]
+            assert set(used) <= options, f"{path.name}: {line}"
+            named[1] += 1
+    assert min(named) > 5
 
 
 def test_llama3_page_computes_its_table() -> None:

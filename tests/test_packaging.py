@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -20,9 +23,13 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel with the build backend of this environment: the network is not needed."""
-    folder = tmp_path_factory.mktemp("wheel")
+    return built(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+def built(source: Path, folder: Path) -> Path:
+    """Build a wheel in a folder."""
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
-    subprocess.run([*command, "--wheel-dir", str(folder), str(ROOT)], check=True, cwd=folder)
+    subprocess.run([*command, "--wheel-dir", str(folder), str(source)], check=True, cwd=source.parent)
     (path,) = folder.glob("ettrick-*.whl")
     return path
 
@@ -74,6 +81,23 @@ def test_wheel_holds_nothing_else(wheel: Path) -> None:
     """Tests, documentation and configuration stay in the repository."""
     tops = {name.split("/")[0] for name in names(wheel)}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"sim", "analysis", "cli.py"}
+
+
+def test_the_container_copies_all_that_the_wheel_is_made_of(wheel: Path, tmp_path: Path) -> None:
+    """From what the Containerfile copies comes the same wheel, and pins and extras that it names exist."""
+    text = (ROOT / "Containerfile").read_text(encoding="utf-8")
+    for line in re.findall(r"^COPY (.+)$", text, re.MULTILINE):
+        *sources, target = line.split()
+        for source in sources:
+            into = tmp_path / target.lstrip("/") / (Path(source).name if target.endswith("/") else "")
+            into.parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if (ROOT / source).is_dir() else shutil.copy)(ROOT / source, into)
+    assert (tmp_path / "source" / "constraints.txt").is_file()
+    assert names(built(tmp_path / "source", tmp_path / "wheels")) == names(wheel)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = re.findall(r'\[([a-z,]+)\]"', text)
+    assert len(extras) == 2
+    assert set(",".join(extras).split(",")) <= set(project["optional-dependencies"])
 
 
 def test_command_is_declared(wheel: Path) -> None:

@@ -55,7 +55,7 @@ def explored(tabs: Callable[[bool, float], Page], server: Server) -> Iterator[Pa
 
 def settled(page: Page) -> None:
     """Wait until the simulation of the last move is shown."""
-    page.wait_for_selector("#picture[aria-busy=false]")
+    page.wait_for_selector("#answer[aria-busy=false]")
 
 
 def test_the_keyboard_moves_a_slider(explored: Page, server: Server) -> None:
@@ -72,6 +72,7 @@ def test_the_keyboard_moves_a_slider(explored: Page, server: Server) -> None:
     closed, seen = explorer.closed(query, lambda: None), explorer.simulate(query, lambda: None)
     assert closed["ettr"] in explored.inner_text("#answer")
     assert seen["ettr"] in explored.inner_text("#answer").replace("\u00a0", " ")
+    assert seen["how"] in explored.inner_text("#how")
     assert explored.inner_text("#command") == closed["command"]
     assert explored.get_attribute(f"input[name={first.name}]", "aria-valuetext") == first.stops[first.start + 1].text
     assert explored.get_attribute("#study", "href") == f"study?{first.name}={first.start + 1}"
@@ -114,6 +115,13 @@ def test_it_can_be_read(explored: Page, width: int) -> None:
         found = explored.evaluate(f"{MEASURES}; contrasts()")
         assert len(found) > 50
         assert [entry for entry in found if entry["ratio"] < 4.5] == []
+    explored.set_viewport_size({"width": width, "height": 500})
+    explored.focus("input[name=spares]")
+    ends = explored.evaluate(
+        "['#answer', 'input[name=spares]'].flatMap((each) => "
+        "{ const box = document.querySelector(each).getBoundingClientRect(); return [box.top, box.bottom]; })"
+    )
+    assert 0 <= ends[0] < ends[1] <= ends[2] < ends[3] <= 500  # the answer stays in sight, and hides no slider
     structure = explored.evaluate(f"{MEASURES}; structure()")
     assert structure["twice"] == structure["unnamed"] == structure["unscoped"] == []
 

@@ -7,7 +7,6 @@ import inspect
 import json
 import subprocess
 import sys
-import types
 from typing import TYPE_CHECKING, Any
 
 import pydantic
@@ -27,23 +26,27 @@ from tests.cases import cases
 if TYPE_CHECKING:
     from pathlib import Path
 
+EVENTS = f"most_events: 'float' = {sim.MOST_EVENTS:.0f}.0"
+
 CHANGES = "changes: 'Mapping[str, Any] | Iterable[str]' = ()"
 
 SURFACE = {
     "Plot": "(title: 'str', figure: 'Any') -> None",
-    "compare": "(scenarios: 'str | Sequence[str]', vary: 'Mapping[str, Sequence[Any]] | Iterable[str]' = (), "
-    f"{CHANGES}, replications: 'int' = 32, *, processes: 'int' = 1) -> 'Results[CompareDocument]'",
+    "compare": "(scenarios: 'str | Path | Sequence[str | Path]', "
+    "vary: 'Mapping[str, Sequence[Any]] | Iterable[str]' = (), "
+    f"{CHANGES}, replications: 'int' = 32, *, processes: 'int' = 1, {EVENTS}) -> 'Results[CompareDocument]'",
     "fit": "(logs: 'str | Path | Sequence[str | Path]', *, inventory: 'str | Path' = '', nodes: 'int | None' = None, "
     "timezone: 'Sequence[str]' = (), kinds: 'Mapping[str, str] | None' = None, name: 'str' = 'fitted') -> "
     "'Results[FitDocument]'",
     "load": f"(scenario: 'str | Path', {CHANGES}) -> 'Scenario'",
     "prepare": "(scenario: 'str | Path | Scenario') -> 'Prepared'",
     "report": "(results: 'Results[Any] | str | Path', path: 'str | Path') -> 'Path'",
-    "run": "(prepared: 'Prepared', replication: 'int' = 0) -> 'Result'",
+    "run": f"(prepared: 'Prepared', replication: 'int' = 0, *, {EVENTS}) -> 'Result'",
     "simulate": "(scenario: 'str | Path | Scenario | Prepared', replications: 'int | None' = None, *, "
-    "precision: 'str | None' = None, metric: 'str | None' = None, processes: 'int' = 1) -> 'Results[RunDocument]'",
+    "precision: 'str | None' = None, metric: 'str | None' = None, processes: 'int' = 1, "
+    f"{EVENTS}) -> 'Results[RunDocument]'",
     "sweep": f"(study: 'str | Path', {CHANGES}, replications: 'int | None' = None, *, "
-    "out: 'str | Path | None' = None, processes: 'int' = 1) -> 'Results[SweepDocument]'",
+    f"out: 'str | Path | None' = None, processes: 'int' = 1, {EVENTS}) -> 'Results[SweepDocument]'",
 }
 
 METHODS = {
@@ -125,9 +128,11 @@ def test_tables_have_a_row_for_each_number(found: api.Results[RunDocument]) -> N
 
 
 def test_a_data_frame_needs_pandas(found: api.Results[RunDocument], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With pandas the columns are a frame; without it an error names the package and what does without."""
-    monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=lambda columns: ("frame", columns)))
-    assert found.to_dataframe() == ("frame", found.to_columns())
+    """With pandas numbers stay numbers in a frame; without it an error names the package and what does without."""
+    frame = found.to_dataframe()  # lifelines brings pandas to who develops
+    assert list(frame.columns) == list(found.to_columns())
+    assert frame["mean"].dtype == float
+    assert frame.query("metric == 'ettr'")["mean"].item() == found.document.metrics["ettr"].mean
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"^to_dataframe needs pandas \(pip install pandas\); to_columns does not$"):
         found.to_dataframe()
@@ -203,7 +208,18 @@ def test_fit_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
             lambda small, _: api.load("quickstrat"),
             "quickstrat: no such file, and no scenario of this name; did you mean",
         ),
-        (lambda small, _: api.load(small, {"spare": 1}), "--set spare=1: spare: unknown key 'spare'; did you mean"),
+        (lambda small, _: api.load(small, {"spare": 1}), "changes spare=1: spare: unknown key 'spare'; did you mean"),
+        (lambda small, _: api.load(small, ["spare"]), "changes spare: needs path=value, for example horizon='30 d'"),
+        (lambda small, _: api.load("spares-to-finish"), "spares-to-finish: is a study, not a scenario: use sweep"),
+        (lambda small, _: api.sweep("quickstart"), "quickstart: is a scenario, not a study: use simulate"),
+        (lambda small, _: api.sweep("spares-to-finish", {"x": 1}), "changes x=1: x: unknown key 'x'"),
+        (lambda small, _: api.simulate(small, 2, processes=-1), "processes: must be a whole number from 0, got -1"),
+        (lambda small, _: api.simulate(small, 2, most_events=1), "only if you say so: most_events; or take"),
+        (lambda small, _: api.run(api.prepare(small), most_events=1), "only if you say so: most_events; or take"),
+        (lambda small, _: api.compare(small, ["seed"]), "vary seed: needs path=value,value, for example recovery"),
+        (lambda small, _: api.compare(small, {"seed": [1, 2]}, {"seed": 3}), "is varied too, by vary seed; say it"),
+        (lambda small, _: api.fit([]), "logs: must name one file or more"),
+        (lambda small, _: api.fit(__file__), "say what it is, for example kinds={'test_api.py'"),
         (
             lambda small, _: api.load(small, "seed=1"),
             "changes: a mapping or a list of texts, such as ['seed=1'], not one",
@@ -211,7 +227,7 @@ def test_fit_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (lambda small, _: api.simulate(small, 0), "replications: must be a whole number from 1, got 0"),
         (lambda small, _: api.simulate(small, 2.5), "replications: must be a whole number from 1, got 2.5"),
         (lambda small, _: api.simulate(small, 2, precision="1"), "'1' is not a precision: write 0.1pt"),
-        (lambda small, _: api.compare(str(small)), "nothing to compare with"),
+        (lambda small, _: api.compare(str(small)), "nothing to compare with: add two values or more of a key to vary"),
         (lambda small, _: api.compare(str(small), {"seed": [1, 2]}, replications=1), "replications: must be a whole"),
         (lambda small, _: api.sweep("spares"), "spares: no such file, and no study of this name"),
         (lambda small, _: api.fit("nowhere.log"), "nowhere.log: cannot be read"),

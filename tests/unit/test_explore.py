@@ -17,10 +17,12 @@ from typer.testing import CliRunner
 
 import cli
 import sim
+from analysis import explore
 from analysis.explore import ExploreError, Explorer, Server, StaleError
 from analysis.runs import replicate
 from analysis.statistics.estimates import means
 from analysis.study.load import load_study
+from sim import plugins
 from sim.units import DAY
 
 if TYPE_CHECKING:
@@ -101,6 +103,7 @@ def test_what_matters_most_comes_first(llama: Explorer) -> None:
     assert worth == sorted(worth, reverse=True)
     share = llama.formula.shares["restart"]
     assert llama.knobs["recovery"].worth == pytest.approx(-0.1 * share, rel=0.2)  # restores are not of the recovery
+    assert explore._worth_text(llama.knobs["spares"]) == "the closed form leaves this out"
 
 
 def test_what_is_copied_is_what_is_seen(llama: Explorer) -> None:
@@ -129,11 +132,18 @@ def test_the_study_has_each_change_alone_and_all_of_them(llama: Explorer, tmp_pa
     assert len({point.values[0].label for point in points}) == len(points) == 4
 
 
-def test_the_simulation_is_that_of_run(quick: Explorer) -> None:
-    """Mean, shares and metrics are those of `ettrick run` with as many replications."""
-    found = quick.simulate({}, never)
-    count = int(found["how"].split()[0])
-    mean = means(replicate(quick.base, count, processes=1).rows)["ettr"]
+def test_the_simulation_is_that_of_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dear one has one replication first and more with each request; in the end all is as of `ettrick run`."""
+    monkeypatch.setattr(explore, "PATIENCE", 0.0)
+    monkeypatch.setattr(explore, "REPLICATIONS", 4)
+    quick = explorer_of("quickstart")
+    seen = [quick.simulate({}, never) for _ in range(5)]
+    counts = ["1 of 4 replications", "2 of 4 replications", "3 of 4 replications", "4 replications", "4 replications"]
+    assert [found["how"].partition(" in ")[0] for found in seen] == counts
+    assert [found["done"] for found in seen] == [False, False, False, True, True]
+    assert "[" not in seen[0]["ettr"]  # one has no interval
+    assert seen[3] == seen[4]
+    found, mean = seen[3], means(replicate(quick.base, 4, processes=1).rows)["ettr"]
     assert found["shares"]["productive"][2] == pytest.approx(mean, rel=1e-12)
     assert found["metrics"][0][:2] == ("ETTR (productive / requested)", f"{100 * (mean or 0):.2f} %")
     assert found["picture"].startswith("<svg")
@@ -181,6 +191,17 @@ def test_the_page_needs_nothing_else(server: Server) -> None:
     text = answer(server, f"/{server.token}/")[1]
     assert len(text.encode()) < 300_000
     assert re.findall(r"(?:https?:)?//[a-z][\w.-]+", text) in ([], ["http://www.w3.org"])
+
+
+def test_a_plugin_that_fails_is_named(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a plugin raises is a line on the page, and what is our own mistake is not hidden."""
+    monkeypatch.setattr(server.explorer, "closed", lambda *_: {}["none"])
+    monkeypatch.setattr(server, "handle_error", lambda *_: None)
+    with pytest.raises(http.client.RemoteDisconnected):
+        answer(server, f"/{server.token}/closed")
+    monkeypatch.setattr(plugins, "blame", lambda error: plugins.PluginError(f"recovery 'mine': {error!r}"))
+    status, text = answer(server, f"/{server.token}/closed")
+    assert (status, json.loads(text)) == (422, {"error": "recovery 'mine': KeyError('none')"})
 
 
 def test_mistakes_are_one_line(server: Server) -> None:

@@ -193,6 +193,9 @@ def test_a_name_is_there_once(bring: Callable[..., str]) -> None:
     assert type(sim.load("quickstart").recovery) is type(built_in)
     with pytest.warns(UserWarning, match="recovery 'hot-spare' of shadow 0.1 cannot be used: the name is built in"):
         sim.schema()
+    listed = sim.inventory()["recovery (recovery.use)"]
+    assert listed["hot-spare of shadow 0.1"].endswith("cannot be used: the name is built in")
+    assert "shadow" not in listed["hot-spare"]
     for package in ("one", "two"):
         bring("recovery", "mine", RECOVERY.format(body="pass"), "Mine", package)
     with pytest.raises(sim.ScenarioError, match=r"recovery 'mine' of one 0\.1 and two 0\.1 .* the name is there twice"):

@@ -17,7 +17,6 @@ import sim
 from analysis.services import _basis, describe_service
 from cli import app
 from sim.formulas.nodes import groups_with_spares
-from sim.scenario.services import ServingLayout
 from sim.steps.serving import decode, handover, power, prefill, reading_rate, time_per_token
 from sim.yamlfile import dump
 from tests.cases import cases

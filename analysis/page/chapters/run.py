@@ -37,8 +37,6 @@ from analysis.amounts import (
 )  # fmt: skip
 from analysis.metrics import BUCKETS, LEVELS, METRICS, RESTART, bucket_label, nodes_down
 from analysis.page.account import account_of, basis, cause_name, of_focus, requested_share
-from analysis.page.chapters import fleet, services
-from analysis.page.chapters.inputs import chance, not_covered, not_known, stated, variability
 from analysis.page.charts.data import (
     Bar,
     Bars,
@@ -149,6 +147,10 @@ class _Run(NamedTuple):
 
 def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
+    # Of reports: a run in a terminal does not wait for what reads studies.
+    from analysis.page.chapters import fleet, services
+    from analysis.page.chapters.inputs import chance, not_covered, not_known, stated, variability
+
     if report_data.run.fleet is not None:
         return fleet.first_screen(report_data)
     if not report_data.run.per_job:
@@ -1174,8 +1176,12 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
     asked = grid("", ("", ""), list(_asked(document, prepared)))
     yield Section("scenario", document.scenario, (described,) if described else (), (asked,))
     if document.fleet is not None:
+        from analysis.page.chapters import fleet
+
         yield from (Section("table", table.title, (), (table,)) for table in fleet.terminal_tables(document))
     if document.per_service:
+        from analysis.page.chapters import services
+
         yield from (Section("table", table.title, (), (table,)) for table in services.terminal_tables(document))
     promised, has_jobs = services.targets_table(document), bool(document.per_job)
     if document.fleet is not None:

@@ -122,7 +122,7 @@ def draw_bars(chart: Bars) -> Figure:
     texts = [[with_unit(number_text(value, decimals), chart.unit) for value in row.values] for row in chart.rows]
     figure, axes = _open_rows(
         chart, [row.name for row in chart.rows], (min(spots), max(spots)), row=0.1 + 0.16 * count,
-        column=[*chain(*texts)], note="Dark lines: 95 % interval." if spans else "",
+        column=[*chain(*texts)], note="Thin lines: 95 % interval." if spans else "",
         key=[Entry(name, hue(number)) for number, name in enumerate(chart.series)] if count > 1 else (),
     )  # fmt: skip
     thick = _FILLED / count
@@ -335,6 +335,10 @@ def draw_waterfall(chart: Waterfall) -> Figure:
     figure, axes = _open_rows(
         chart, names, (min(base, *every), max(base, *every)), behind=texts, note=_note(chart, base)
     )  # fmt: skip
+    if chart.unit == "%":  # there is room for a label on the right, and no share above all of it
+        low, high = axes.get_xlim()
+        axes.set_xticks([tick for tick in axes.get_xticks() if low <= tick <= 100.0])
+        axes.set_xlim(low, high)
     for row, total in ((0, chart.start[1]), (len(names) - 1, chart.end[1])):
         _draw_total(axes, row, base, total)
     for row, (change, level) in enumerate(zip(chart.changes, levels, strict=False), start=1):
@@ -356,7 +360,7 @@ def _note(chart: Waterfall, base: float) -> str:
     if chart.unit == "%" and chart.changes:
         said.append("Changes are in percentage points.")
     if any(change.ci95 is not None for change in chart.changes):
-        said.append("Dark lines: 95 % interval of a change.")
+        said.append("Thin lines: 95 % interval of a change.")
     return " ".join(said)
 
 

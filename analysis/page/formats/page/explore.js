@@ -2,7 +2,6 @@
 // Sliders: each move asks for the closed form, and once it rests for the simulation.
 (() => {
   const REST = 60; // ms without a move until it is simulated
-  const AGAIN = 2000; // ms until it is simulated again, while machine code is being made
   const knobs = JSON.parse(document.getElementById("knobs").textContent);
   const page = crypto.getRandomValues(new Uint32Array(2)).join("");
   const part = (name) => document.getElementById(name);
@@ -33,7 +32,7 @@
   }
 
   function busy(is) {
-    for (const name of ["picture", "metrics"]) part(name).setAttribute("aria-busy", is);
+    for (const name of ["answer", "picture", "metrics"]) part(name).setAttribute("aria-busy", is);
   }
 
   function complain(text) {
@@ -62,7 +61,7 @@
     part("answer").textContent = closed.error ? "It cannot run like this."
       : `${formulaSays}; ${simulated.ettr ? `${simulated.ettr} simulated.` : "it is being simulated …"}`;
     part("facts").textContent = `${closed.why ? `${closed.why}. ` : ""}${closed.facts ?? ""}`;
-    part("how").textContent = simulated.how ? `${simulated.how}${simulated.compiling ? "; machine code is being compiled" : ""}.` : "";
+    part("how").textContent = simulated.how ? `${simulated.how} ${simulated.apart}` : "";
     part("command").textContent = closed.command ?? "";
     const [formula, seen] = [closed.shares ?? {}, simulated.shares ?? {}];
     fill("shares", [...new Set([...Object.keys(formula), ...Object.keys(seen)])].map((name) => {
@@ -82,8 +81,9 @@
     fill("metrics", found.metrics.map(([name, ...cells]) => [cell("th", name), ...cells.map((text) => cell("td", text))]));
     busy("false");
     document.body.dataset.simulated = mine;
+    part("answer").setAttribute("aria-busy", !found.done); // said once, when nothing is added any more
     show();
-    if (found.compiling) timer = setTimeout(simulate, AGAIN, mine);
+    if (!found.done) timer = setTimeout(simulate, 0, mine);
   }
 
   async function change() {
@@ -111,6 +111,7 @@
     complain(found.error ?? "");
     closed = found;
     simulated = {};
+    if (found.error) part("answer").setAttribute("aria-busy", "false");
     document.body.dataset.closed = mine;
     show();
     if (!found.error) timer = setTimeout(simulate, REST, mine);
