@@ -432,6 +432,10 @@ MANY = 5000
 
 """Events from which on fewer points of a likelihood have to do."""
 
+FEW_FACTORS = 8
+
+"""Factors of a likelihood that are multiplied before a logarithm is taken."""
+
 POINTS = 40
 
 """Values of the frailty over which a likelihood is averaged, of equal probability."""
@@ -451,8 +455,18 @@ class ClusterModel:
         after = spells.after & (spells.time > 0)
         self._log_after = np.log(np.maximum(spells.time[after], 1e-9))
         self._after_failed = spells.failed[after]
-        self._after_unit = spells.unit[after]
+        unit = spells.unit[after][self._after_failed]
         self._plain_of = np.bincount(spells.unit[spells.failed & ~after], minlength=spells.units).astype(np.float64)
+        # Events of a unit in rows of a few: a row needs one logarithm, and its product cannot overflow.
+        _, begins = np.unique(unit, return_index=True)
+        within = np.arange(len(unit)) - np.repeat(begins, np.diff(begins, append=len(unit)))
+        self._place = within % FEW_FACTORS, np.cumsum(within % FEW_FACTORS == 0) - 1
+        self._row_unit = unit[self._place[0] == 0]
+        # What is empty in a row is a factor z too many.
+        empty = np.bincount(self._row_unit, minlength=spells.units) * FEW_FACTORS - np.bincount(
+            unit, minlength=spells.units
+        )
+        self._factors_of = self._plain_of - empty
         self._span = max(float(spells.time.max(initial=1.0)), 1e-6)
 
     def log_likelihood(self, mu: float, probability: float, median: float, sigma: float, cv2: float) -> float:
@@ -462,7 +476,7 @@ class ClusterModel:
                 return self.events * math.log(mu) - mu * self.exposure
             shape = 1 / cv2
             return _gamma_poisson(self._count_of, self._time_of, shape, shape / mu)
-        from scipy.special import logsumexp, ndtr
+        from scipy.special import ndtr
 
         x = (self._log_after - math.log(median)) / sigma
         # 1 - p F, from the side that keeps its digits.
@@ -474,16 +488,19 @@ class ClusterModel:
         if not cv2:
             plain = float(self._plain_of.sum())
             return survived - mu * self.exposure + plain * math.log(mu) + float(np.log(mu + again).sum())
-        z = _frailties(cv2)
-        unit = self._after_unit[failed]
-        terms = np.log(mu * z[:, None] + again)
-        log_z = np.log(z)[:, None]
-        by_unit = np.zeros((len(z), self.spells.units))
-        if len(unit):
-            begins = np.flatnonzero(np.diff(unit, prepend=-1))
-            by_unit[:, unit[begins]] = np.add.reduceat(terms, begins, axis=1)
-        by_unit += self._plain_of * (math.log(mu) + log_z) - mu * z[:, None] * self._time_of
-        return survived + float((logsumexp(by_unit, axis=0) - math.log(len(z))).sum())
+        values = _frailties(cv2)
+        by_unit = np.empty((len(values), self.spells.units))
+        table = np.zeros((FEW_FACTORS, len(self._row_unit)))
+        table[self._place] = again / mu
+        for z, row in zip(values.tolist(), by_unit, strict=True):
+            product = table[0] + z
+            for factors in table[1:]:
+                product *= factors + z
+            row[:] = np.bincount(self._row_unit, np.log(product), self.spells.units)
+            row += self._factors_of * math.log(z) - mu * z * self._time_of
+        highest = by_unit.max(axis=0)
+        mean = np.log(np.exp(by_unit - highest).mean(axis=0))
+        return survived + self.events * math.log(mu) + float((highest + mean).sum())
 
     def fit(self, name: str, start: Clustering | None = None) -> Clustering:
         """Return the best point of a model."""
@@ -588,7 +605,8 @@ class ClusterModel:
         cumulative = np.cumsum(weights) / weights.sum()
         chosen = np.searchsorted(cumulative, (np.arange(count - 1) + generator.random()) / (count - 1))
         found = [
-            self._at(best.name, points[min(at, len(points) - 1)], relapse=relapse, frailty=frailty) for at in chosen
+            Clustering(best.name, *_parameters(points[at], relapse=relapse, frailty=frailty), log_likelihood=values[at])
+            for at in np.minimum(chosen, len(points) - 1)
         ]
         if lasting is not None:
             spread = math.log(lasting.high / lasting.low) / 3.92
