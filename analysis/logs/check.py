@@ -116,7 +116,7 @@ def lasting_difference(faults: Faults) -> float:
     """Return the squared variation between nodes that the two halves of a trace share [-]; 0 for equal nodes."""
     early = faults.start < faults.days / 2
     first, second = (np.bincount(faults.node[mine], minlength=faults.nodes) for mine in (early, ~early))
-    return split_half(first, second, draws=0).value
+    return split_half(first, second).value
 
 
 def unavailability(faults: Faults) -> float:
