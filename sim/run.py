@@ -117,13 +117,13 @@ def run(
         If a strategy of another package raises an error, or gives a plan that cannot be followed.
     """
     check_work(prepared.expected_events, most_events)
-    if prepared.engine == "compiled" and not keeps_log and not keeps_timeline:
+    if prepared.engine == "compiled" and not keeps_timeline:
         from sim.compiled.run import TooLargeError
         from sim.compiled.run import simulate as simulate_compiled
 
         # Both engines give the same: what outgrows the arrays is simulated by events.
         with contextlib.suppress(TooLargeError):
-            return simulate_compiled(prepared, replication, failures)
+            return simulate_compiled(prepared, replication, failures, keeps_log=keeps_log)
     try:
         failures = trace(prepared, replication) if failures is None else failures
         with _seldom_collected():

@@ -5,6 +5,8 @@ A statistic of the data outside of what 95 % of the simulations have is a findin
 
 from __future__ import annotations
 
+import gc
+import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +30,7 @@ SIMULATIONS = 100
 
 MOST_EVENTS = 3e6
 
-"""Failures that a check simulates at most, all its replications together."""
+"""Failures that a check simulates at most by events, all its replications together: some minutes."""
 
 NAMES = (
     "outages",
@@ -93,12 +95,13 @@ def gap_shape(faults: Faults) -> float:
     from scipy.optimize import brentq
 
     gaps = np.diff(np.sort(_ticks(faults.start)))
-    gaps = gaps[gaps > 0].astype(np.float64)
-    logs = np.log(gaps / gaps.max())
+    lengths, count = np.unique(gaps[gaps > 0], return_counts=True)
+    logs = np.log(lengths / lengths[-1])
+    mean = float(count @ logs / count.sum())
 
     def score(shape: float) -> float:
-        powers = np.exp(shape * logs)
-        return float(powers @ logs / powers.sum() - 1 / shape - logs.mean())
+        powers = count * np.exp(shape * logs)
+        return float(powers @ logs / powers.sum() - 1 / shape - mean)
 
     return float(brentq(score, 0.01, 100.0))
 
@@ -113,7 +116,7 @@ def lasting_difference(faults: Faults) -> float:
     """Return the squared variation between nodes that the two halves of a trace share [-]; 0 for equal nodes."""
     early = faults.start < faults.days / 2
     first, second = (np.bincount(faults.node[mine], minlength=faults.nodes) for mine in (early, ~early))
-    return split_half(first, second, draws=0).value
+    return split_half(first, second).value
 
 
 def unavailability(faults: Faults) -> float:
@@ -130,22 +133,20 @@ def _ticks(times: NDArray[np.float64]) -> NDArray[np.int64]:
 def time_by_nodes_down(faults: Faults) -> NDArray[np.float64]:
     """Return for how long 0, 1, 2 ... nodes are down from the first fault on [1/10,000 day].
 
-    Outages of a node that overlap count once: a node is down while it has begun more of them than have ended.
+    Outages of a node that overlap or touch are one.
     """
     last = round(faults.days * TICKS)
     begin, end = (np.minimum(_ticks(np.minimum(times, faults.days)), last) for times in (faults.start, faults.end))
-    first = int(begin.min())
-    time = np.concatenate((begin, end))
-    node = np.concatenate((faults.node, faults.node))
-    step = np.repeat([1, -1], begin.size)
-    # By node, in time, beginnings first: the running sum is how many outages of the node are open, 0 after its last.
-    order = np.lexsort((-step, time, node))
-    time, step = time[order], step[order]
-    open_ = np.cumsum(step)
-    change = np.where((step == 1) & (open_ == 1), 1, np.where((step == -1) & (open_ == 0), -1, 0))
-    inside = np.argsort(time, kind="stable")
-    level = np.concatenate(([0], np.cumsum(change[inside])))
-    edges = np.concatenate(([first], time[inside], [last]))
+    # Node after node on one axis, each as long as the trace and a tick.
+    axis = faults.node * (last + 1)
+    order = np.argsort(begin + axis, kind="stable")
+    begin, reached = (begin + axis)[order], np.maximum.accumulate((end + axis)[order])
+    is_first = np.concatenate(([True], begin[1:] > reached[:-1]))
+    is_last = np.concatenate((is_first[1:], [True]))
+    time = np.concatenate((begin[is_first], reached[is_last])) % (last + 1)
+    inside = np.argsort(time)
+    level = np.concatenate(([0], np.cumsum(np.where(inside < len(time) // 2, 1, -1))))
+    edges = np.concatenate((time[inside[:1]], time[inside], [last]))
     # Between changes at one instant the level may be anything, but it lasts for no time.
     return np.bincount(np.maximum(level, 0), weights=np.diff(edges)).astype(np.float64)
 
@@ -205,29 +206,34 @@ def simulated(
     count: int = SIMULATIONS,
     progress: Callable[[int, int | None], None] = lambda _done, _total: None,
 ) -> list[Faults]:
-    """Return outages of the model on the exposure of the data, one trace for each replication."""
+    """Return outages of the model on the exposure of the data, one trace for each replication.
+
+    Where machine code cannot simulate the model, or is not at hand, `MOST_EVENTS` may make them fewer.
+    """
     history = fitted.history
     days = (history.end - history.start) / DAY
-    prepared = sim.prepare(sim.parse(write.idle_cluster(fitted, entries, days)))
-    count = int(min(count, max(MOST_EVENTS / max(len(history.outages), 1), 20)))
+    prepared = sim.with_engine(sim.prepare(sim.parse(write.idle_cluster(fitted, entries, days))), count)
+    if prepared.engine == "events":
+        count = int(min(count, max(MOST_EVENTS / max(len(history.outages), 1), 20)))
     order = np.array(sorted(range(len(history.nodes)), key=lambda at: (history.racks[at], at)))
-    watched: dict[int, list[tuple[float, float]]] = {}
-    for unit, enter, leave in zip(history.unit, history.enter, history.leave, strict=True):
-        watched.setdefault(int(unit), []).append(((enter - history.start) / DAY, (leave - history.start) / DAY))
+    # Stretches of service one after another on one axis: node after node, each as long as the window and a day.
+    enter = history.unit * (days + 1) + (history.enter - history.start) / DAY
+    by_enter = np.argsort(enter)
+    enter, leave = enter[by_enter], (history.leave[by_enter] - history.start) / DAY
+    unit = history.unit[by_enter]
     found = []
+    # What was read stays: or all of it is looked through for garbage with every simulation.
+    gc.freeze()
     for number in range(count):
-        rows = [
-            (node, outage.start / DAY, min(outage.end / DAY, leave))
-            for outage in sim.run(prepared, number, keeps_log=True).outages
-            for node in (int(order[outage.node]),)
-            for enter, leave in watched.get(node, ())
-            if enter <= outage.start / DAY < leave
-        ]
-        node, start, end = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.zeros(0),) * 3
-        found.append(
-            Faults(node.astype(np.int64), start.astype(np.float64), end.astype(np.float64), len(history.nodes), days)
-        )
+        outages = sim.run(prepared, number, keeps_log=True, most_events=math.inf).outages
+        rows = np.fromiter(itertools.chain.from_iterable(outages), np.float64, 4 * len(outages)).reshape(-1, 4)
+        node, start = order[rows[:, 0].astype(np.int64)], rows[:, 1] / DAY
+        at = np.searchsorted(enter, node * (days + 1) + start, side="right") - 1
+        kept = (at >= 0) & (unit[at] == node) & (start < leave[at])
+        node, start, end = node[kept], start[kept], np.minimum(rows[kept, 2] / DAY, leave[at[kept]])
+        found.append(Faults(node, start, end, len(history.nodes), days))
         progress(number + 1, count)
+    gc.unfreeze()
     return found
 
 

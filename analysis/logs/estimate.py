@@ -335,10 +335,13 @@ def mean_cumulative(time: ArrayLike, edges: Array, exposure: Array) -> Array:
 # Persistent differences between units, model-free.
 
 
-def split_half(first: ArrayLike, second: ArrayLike, draws: int = 1000, seed: int = 0) -> Estimate:
+def split_half(first: ArrayLike, second: ArrayLike) -> Estimate:
     """Return the squared coefficient of variation of rates that lasts from one half of the window to the other.
 
-    Cov(n_a, n_b) / (mean n_a mean n_b), with a bootstrap over units: what repeats within a half has no part in it.
+    V = Cov(n_a, n_b) / (mean n_a mean n_b): what repeats within a half has no part in it. The interval has the values
+    that are within 1.96 standard errors of ln(1 + V). The error is the larger of the one that the units show and the
+    one that a Gamma law of that V would give: a few nodes carry most of it, and where they are missing in the data,
+    low values come with small errors, so that a bootstrap holds the truth in 90 to 93 %.
 
     Parameters
     ----------
@@ -348,18 +351,45 @@ def split_half(first: ArrayLike, second: ArrayLike, draws: int = 1000, seed: int
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if (a > 0).sum() < 2 or (b > 0).sum() < 2:
         return Estimate(math.nan)
+    product, means, root = a * b, (float(a.mean()), float(b.mean())), math.sqrt(len(a))
+    value = float(product.mean()) / (means[0] * means[1]) - 1
+    # Half an event where no unit failed in both halves.
+    middle = math.log(max(float(product.sum()), 0.5) / len(a) / (means[0] * means[1]))
+    own = 0.0
+    if product.any():
+        own = float(np.std(product / product.mean() - a / means[0] - b / means[1], ddof=1)) / root
+    noise = [max(x.var() / mean - mean * max(value, 0.0), 1.0) / mean for x, mean in zip((a, b), means, strict=True)]
 
-    def of(i: NDArray[np.int64] | slice) -> float:
-        x, y = a[i], b[i]
-        means = float(x.mean() * y.mean())
-        return (float((x * y).mean()) - means) / means if means else math.nan
+    def error(log: float) -> float:
+        cv2 = max(math.expm1(log), 0.0)
+        return max(own, math.sqrt(_variance_of_product(cv2, *noise)) / root / (1 + cv2))
 
-    generator = np.random.default_rng(seed)
-    values = [value for _ in range(draws) if not math.isnan(value := of(generator.integers(0, len(a), len(a))))]
-    if len(values) < draws / 2 or not values:
-        return Estimate(of(slice(None)))
-    low, high = np.quantile(values, [0.025, 0.975])
-    return Estimate(of(slice(None)), float(low), float(high))
+    edges = []
+    for sign, far in ((-1, middle - 2 * error(middle)), (1, math.log1p(MOST_CV2))):
+        inner, outer = middle, max(far, middle) if sign > 0 else far
+        for _ in range(40):
+            log = (inner + outer) / 2
+            inner, outer = (log, outer) if sign * (log - middle) < 1.96 * error(log) else (inner, log)
+        edges.append(math.expm1(outer))
+    return Estimate(value, min(edges[0], value), edges[1])
+
+
+MOST_CV2 = 20.0
+
+"""Squared variation [-] above which nothing is asked for."""
+
+
+def _variance_of_product(cv2: float, first: float, second: float) -> float:
+    """Return the variance of x y - (1 + V)(x + y) of one unit; x and y are counts over their means.
+
+    Given z of a Gamma law with mean 1 and variance V, x has mean z and variance `first` z, y has `second` z.
+    """
+    m2, both = 1 + cv2, first + second
+    m3 = m2 * (1 + 2 * cv2)
+    m4 = m3 * (1 + 3 * cv2)
+    between = m4 - m2**2 - 4 * m2 * (m3 - m2) + 4 * m2**2 * cv2
+    within = first * second * m2 + both * m3 + m2**2 * both - 2 * m2 * both * m2
+    return between + within
 
 
 # Frailty and relapse together. After a return the next failure at tau has survival exp(-mu z tau) (1 - p F(tau)), with
@@ -432,6 +462,10 @@ MANY = 5000
 
 """Events from which on fewer points of a likelihood have to do."""
 
+FEW_FACTORS = 8
+
+"""Factors of a likelihood that are multiplied before a logarithm is taken."""
+
 POINTS = 40
 
 """Values of the frailty over which a likelihood is averaged, of equal probability."""
@@ -451,8 +485,18 @@ class ClusterModel:
         after = spells.after & (spells.time > 0)
         self._log_after = np.log(np.maximum(spells.time[after], 1e-9))
         self._after_failed = spells.failed[after]
-        self._after_unit = spells.unit[after]
+        unit = spells.unit[after][self._after_failed]
         self._plain_of = np.bincount(spells.unit[spells.failed & ~after], minlength=spells.units).astype(np.float64)
+        # Events of a unit in rows of a few: a row needs one logarithm, and its product cannot overflow.
+        _, begins = np.unique(unit, return_index=True)
+        within = np.arange(len(unit)) - np.repeat(begins, np.diff(begins, append=len(unit)))
+        self._place = within % FEW_FACTORS, np.cumsum(within % FEW_FACTORS == 0) - 1
+        self._row_unit = unit[self._place[0] == 0]
+        # What is empty in a row is a factor z too many.
+        empty = np.bincount(self._row_unit, minlength=spells.units) * FEW_FACTORS - np.bincount(
+            unit, minlength=spells.units
+        )
+        self._factors_of = self._plain_of - empty
         self._span = max(float(spells.time.max(initial=1.0)), 1e-6)
 
     def log_likelihood(self, mu: float, probability: float, median: float, sigma: float, cv2: float) -> float:
@@ -462,7 +506,7 @@ class ClusterModel:
                 return self.events * math.log(mu) - mu * self.exposure
             shape = 1 / cv2
             return _gamma_poisson(self._count_of, self._time_of, shape, shape / mu)
-        from scipy.special import logsumexp, ndtr
+        from scipy.special import ndtr
 
         x = (self._log_after - math.log(median)) / sigma
         # 1 - p F, from the side that keeps its digits.
@@ -474,16 +518,19 @@ class ClusterModel:
         if not cv2:
             plain = float(self._plain_of.sum())
             return survived - mu * self.exposure + plain * math.log(mu) + float(np.log(mu + again).sum())
-        z = _frailties(cv2)
-        unit = self._after_unit[failed]
-        terms = np.log(mu * z[:, None] + again)
-        log_z = np.log(z)[:, None]
-        by_unit = np.zeros((len(z), self.spells.units))
-        if len(unit):
-            begins = np.flatnonzero(np.diff(unit, prepend=-1))
-            by_unit[:, unit[begins]] = np.add.reduceat(terms, begins, axis=1)
-        by_unit += self._plain_of * (math.log(mu) + log_z) - mu * z[:, None] * self._time_of
-        return survived + float((logsumexp(by_unit, axis=0) - math.log(len(z))).sum())
+        values = _frailties(cv2)
+        by_unit = np.empty((len(values), self.spells.units))
+        table = np.zeros((FEW_FACTORS, len(self._row_unit)))
+        table[self._place] = again / mu
+        for z, row in zip(values.tolist(), by_unit, strict=True):
+            product = table[0] + z
+            for factors in table[1:]:
+                product *= factors + z
+            row[:] = np.bincount(self._row_unit, np.log(product), self.spells.units)
+            row += self._factors_of * math.log(z) - mu * z * self._time_of
+        highest = by_unit.max(axis=0)
+        mean = np.log(np.exp(by_unit - highest).mean(axis=0))
+        return survived + self.events * math.log(mu) + float((highest + mean).sum())
 
     def fit(self, name: str, start: Clustering | None = None) -> Clustering:
         """Return the best point of a model."""
@@ -519,7 +566,7 @@ class ClusterModel:
             penalty += 50 * max(0.0, math.log(median / self._span)) ** 2
             penalty += 50 * max(0.0, math.log(self._span * 1e-6 / median)) ** 2
         if cv2:
-            penalty += 50 * max(0.0, math.log(cv2 / 20)) ** 2 + 50 * max(0.0, math.log(1e-4 / cv2)) ** 2
+            penalty += 50 * max(0.0, math.log(cv2 / MOST_CV2)) ** 2 + 50 * max(0.0, math.log(1e-4 / cv2)) ** 2
         return penalty
 
     def _at(self, name: str, p: Array, *, relapse: bool, frailty: bool) -> Clustering:
@@ -534,7 +581,7 @@ class ClusterModel:
 
         low = math.log(max(best.cv2, 1e-3))
         high = low
-        while high < math.log(20) and profile(high) > best.log_likelihood - BORDER / 2:
+        while high < math.log(MOST_CV2) and profile(high) > best.log_likelihood - BORDER / 2:
             high += 0.35
         before = max(high - 0.35, low)
         for _ in range(5):
@@ -588,7 +635,8 @@ class ClusterModel:
         cumulative = np.cumsum(weights) / weights.sum()
         chosen = np.searchsorted(cumulative, (np.arange(count - 1) + generator.random()) / (count - 1))
         found = [
-            self._at(best.name, points[min(at, len(points) - 1)], relapse=relapse, frailty=frailty) for at in chosen
+            Clustering(best.name, *_parameters(points[at], relapse=relapse, frailty=frailty), log_likelihood=values[at])
+            for at in np.minimum(chosen, len(points) - 1)
         ]
         if lasting is not None:
             spread = math.log(lasting.high / lasting.low) / 3.92

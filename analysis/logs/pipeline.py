@@ -255,7 +255,7 @@ def _cost(folder: Path, document: FitDocument) -> CostFound | None:
     found: dict[str, Any] = {}
     for name in (write.SCENARIO, "replay.yaml"):
         try:
-            prepared = sim.prepare(sim.load(folder / name))
+            prepared = sim.with_engine(sim.prepare(sim.load(folder / name)), COSTS)
             results = [sim.run(prepared, number) for number in range(COSTS)]
         except (sim.ScenarioError, sim.WorkError, runs.RequestError):
             return None

@@ -729,7 +729,7 @@ def evict(s: Scalars, step: Step, now: float) -> None:
         if index >= 0 and s.nodes[index].in_job and s.nodes[index].outages == 0:
             s.tested[s.tests] = index
             s.tests += 1
-            take_down(s, index, now)
+            take_down(s, index, s.cause, now)
             send_to_repair(s, index, s.cause, now, QUALIFICATION)
     count = s.tests - begin
     s.evicted += count

@@ -215,7 +215,7 @@ def start_outage(s: Scalars, failure: Failure, remaining: float) -> None:
     first, count = nodes_of(s, failure)
     for number in range(size_of(count)):
         index = member_of(s, first, count, number)
-        take_down(s, index, 0.0)
+        take_down(s, index, failure.source + 1, 0.0)
         if s.nodes[index].place not in (REPAIR, WITHHELD):
             send_to_repair(s, index, failure.source + 1, 0.0, IN_REPAIR)
     schedule(s, remaining, RETURN, ON_RETURN, failure.source, failure.slot, -1, first, count, 0.0)
@@ -409,7 +409,7 @@ def take_nodes(s: Scalars, failure: Failure, until: float, first: int, count: in
                 if not (node.in_job and s.is_holding):
                     s.outside_job[outside] = index
                     outside += 1
-                take_down(s, index, now)
+                take_down(s, index, cause, now)
         for number in range(outside):
             send_to_repair(s, s.outside_job[number], cause, now, IN_REPAIR)
             admit(s, s.outside_job[number], failure, now, False)

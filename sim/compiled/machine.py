@@ -49,6 +49,7 @@ ELEMENTS = {
     "Visit": state.VISIT,
     "Risk": state.RISK,
     "Logged": state.LOGGED,
+    "Downtime": state.DOWNTIME,
 }
 """The elements of an array by what its annotation says between the brackets."""
 

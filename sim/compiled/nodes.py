@@ -724,14 +724,14 @@ def member_of(s: Scalars, first: int, count: int, number: int) -> int:
     return first if count == 0 else s.member[first + number]
 
 
-def take_down(s: Scalars, index: int, now: float) -> None:
+def take_down(s: Scalars, index: int, cause: int, now: float) -> None:
     """Open an outage of a node."""
     node = s.nodes[index]
     node.outages += 1
     if node.outages == 1:
         change_down(s, 1, now)
+        node.down_since, node.down_cause = now, cause
         if s.counts_service:
-            node.down_since = now
             node.is_down = True
 
 
@@ -743,7 +743,7 @@ def take_out(s: Scalars, failure: Failure, first: int, count: int, end: float) -
     for number in range(size_of(count)):
         index = member_of(s, first, count, number)
         is_outside = is_up_outside(s, index)
-        take_down(s, index, now)
+        take_down(s, index, cause, now)
         if is_outside:
             send_to_repair(s, index, cause, now, s.origins[failure.source].bucket)
     schedule(s, end, RETURN, ON_RETURN, failure.source, failure.slot, failure.round, first, count, 0.0)
@@ -775,6 +775,13 @@ def close(s: Scalars, index: int, now: float) -> bool:
     if node.outages:
         return False
     change_down(s, -1, now)
+    if s.downtimes_room:
+        if s.downtimes == s.downtimes_room:
+            s.is_full = True
+            return True
+        row = s.downtime[s.downtimes]
+        row.node, row.cause, row.start, row.end = index, node.down_cause, node.down_since, now
+        s.downtimes += 1
     # A node that returned before the job knew of its failure never left its place.
     if node.place == REPAIR:
         bring_back(s, index, now)
@@ -819,7 +826,7 @@ def diagnose(s: Scalars, index: int, failure: Failure, now: float) -> int:
     other = other_node(s, index, failure)
     if other < 0:
         return int(not is_up)
-    take_down(s, other, now)
+    take_down(s, other, cause, now)
     send_to_repair(s, other, cause, now, IN_REPAIR)
     admit(s, other, failure, now, True)
     return 1 if is_up else 2

@@ -23,7 +23,7 @@ from sim.compiled.lowering import VISITS, Lowered, uncovered
 from sim.engine.ledger import BUCKETS, check_sum
 from sim.engine.lives import Counts
 from sim.engine.nodes import POOLS, Place
-from sim.engine.result import JobResult, Result
+from sim.engine.result import JobResult, Outage, Result
 from sim.failures.spread import first_onsets, hidden_at_start
 from sim.failures.trace import FailureTrace, draw_trace
 from sim.policies.checkpoint import Periodic
@@ -199,7 +199,9 @@ class TooLargeError(MemoryError):
     """A replication needs larger arrays than are allowed."""
 
 
-def simulate(prepared: Prepared, replication: int, trace: FailureTrace | None = None) -> Result:
+def simulate(
+    prepared: Prepared, replication: int, trace: FailureTrace | None = None, *, keeps_log: bool = False
+) -> Result:
     """Simulate one replication of a scenario that is covered; the arrays of the last ones are kept."""
     bench = next((bench for bench in _benches if bench.prepared is prepared), None)
     if bench is None:
@@ -207,7 +209,7 @@ def simulate(prepared: Prepared, replication: int, trace: FailureTrace | None = 
         while _benches and sum(each.size for each in _benches) + bench.size > _MOST_KEPT:
             del _benches[-1]
         _benches.insert(0, bench)
-    return bench.run(replication, trace)
+    return bench.run(replication, trace, keeps_log=keeps_log)
 
 
 class Bench:
@@ -220,13 +222,25 @@ class Bench:
         self.run_code, self.draw_code = machine_code()
         self._lay_out()
 
-    def run(self, replication: int, trace: FailureTrace | None = None, *, keeps_log: bool = False) -> Result:
+    def run(
+        self,
+        replication: int,
+        trace: FailureTrace | None = None,
+        *,
+        keeps_log: bool = False,
+        keeps_events: bool = False,
+    ) -> Result:
         """Simulate one replication; where an array is too small, again with larger ones.
 
-        Without a `trace` its failures are drawn.
+        Without a `trace` its failures are drawn. With `keeps_events` the array ``logged`` has the events in order.
         """
         while True:
-            self._reset(replication, trace, keeps_log=keeps_log)
+            self.lowered.scalars["downtimes_room"] = self.lowered.scalars["log_room"] = 0
+            if keeps_log:
+                self._log("downtime", np.empty(_room(self.prepared) * self.scale, state.DOWNTIME), "downtimes_room")
+            if keeps_events:
+                self._log("logged", np.empty(1_000_000, state.LOGGED), "log_room")
+            self._reset(replication, trace)
             if not self.scalars["is_full"][0]:
                 self.run_code(self.address)
             if not self.scalars["is_full"][0]:
@@ -287,6 +301,7 @@ class Bench:
             "phase": (state.SEGMENT, lowered.most_steps + 1),
             "piece": (state.RISK, windows + 1),
             "logged": (state.LOGGED, 0),
+            "downtime": (state.DOWNTIME, 0),
         }
         self.arrays: dict[str, NDArray[Any]] = {
             "origins": lowered.origins,
@@ -333,13 +348,14 @@ class Bench:
         for name, array in self.arrays.items():
             template[f"{name}_at"] = array.ctypes.data
 
-    def _reset(self, replication: int, trace: FailureTrace | None, *, keeps_log: bool) -> None:
+    def _log(self, name: str, array: NDArray[Any], room: str) -> None:
+        """Let an array be there to be written into."""
+        self.arrays[name] = array
+        self.lowered.scalars[f"{name}_at"], self.lowered.scalars[room] = array.ctypes.data, len(array)
+
+    def _reset(self, replication: int, trace: FailureTrace | None) -> None:
         """Put the arrays back to the start of a replication."""
         lowered, arrays, prepared = self.lowered, self.arrays, self.prepared
-        if keeps_log:
-            arrays["logged"] = np.empty(1_000_000, state.LOGGED)
-            lowered.scalars["logged_at"] = arrays["logged"].ctypes.data
-        lowered.scalars["log_room"] = len(arrays["logged"])
         for mine, template in self.copied:
             mine[:] = template
         scalars = self.scalars[0]
@@ -525,8 +541,24 @@ class Bench:
             counts={**counts, "hidden_at_end": hidden, "tainted_at_end": 0, "unnoticed_at_end": 0},
             repairs=self._by_cause("begun", "begun"),
             down_times={int(count): float(down[count]) for count in np.flatnonzero(~np.isnan(down))},
+            outages=self._outages(end) if found["downtimes_room"] else (),
             events=found["events"],
         )
+
+    def _outages(self, end: float) -> tuple[Outage, ...]:
+        """Return when nodes were down, times after the warm-up; those that are down at the end until then."""
+        nodes = self.arrays["nodes"]
+        still = np.flatnonzero(nodes["outages"])
+        rows = np.empty(int(self.scalars["downtimes"][0]) + len(still), state.DOWNTIME)
+        rows[: len(rows) - len(still)] = self.arrays["downtime"][: len(rows) - len(still)]
+        last = rows[len(rows) - len(still) :]
+        last["node"], last["cause"] = still, nodes["down_cause"][still]
+        last["start"], last["end"] = nodes["down_since"][still], end
+        shift = self.prepared.warmup
+        rows = rows[np.lexsort((rows["node"], rows["start"]))]
+        rows = rows[rows["end"] >= shift]
+        columns = rows["node"], rows["start"] - shift, rows["end"] - shift, rows["cause"]
+        return tuple(map(Outage._make, zip(*(column.tolist() for column in columns), strict=True)))
 
     def _restores(self) -> dict[str, int]:
         """Return how often the job has read each store."""

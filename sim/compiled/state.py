@@ -146,6 +146,8 @@ class Scalars:
     window: int
     edges: int
     log_room: int
+    downtimes: int
+    downtimes_room: int
     life_count: int
     lives_room: int
     due_room: int
@@ -320,6 +322,7 @@ class Scalars:
     disrupted: list[int]
     latencies: list[float]
     logged: list[Logged]
+    downtime: list[Downtime]
     # Events by what became of them, as `sim.engine.lives.Counts`.
     candidates: int
     suppressed: int
@@ -363,6 +366,7 @@ class Node:
     renewals: int
     was_down: float
     down_since: float
+    down_cause: int
     is_down: bool
     parked: int
 
@@ -656,6 +660,15 @@ class Logged:
     kind: int
 
 
+class Downtime:
+    """A stretch in which a node was down, as `sim.engine.result.Outage`, with times of the clock of the simulation."""
+
+    node: int
+    cause: int
+    start: float
+    end: float
+
+
 class Failure(NamedTuple):
     """Which failure: the source, the slot and the number of its life."""
 
@@ -688,7 +701,7 @@ ENTRY, CLOCK, DUE, SLOT, LINK = layout(Entry), layout(Clock), layout(Due), layou
 
 SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(Segment), layout(Patient), layout(Visit)
 
-RISK, LOGGED, SCALARS = layout(Risk), layout(Logged), layout(Scalars)
+RISK, LOGGED, DOWNTIME, SCALARS = layout(Risk), layout(Logged), layout(Downtime), layout(Scalars)
 
 
 # ----------------------------------------

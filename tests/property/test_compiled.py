@@ -227,8 +227,10 @@ def test_both_engines_climb_alike(recovery: Any, stores: Any, seed: int, has_per
 
 def compared(prepared: sim.Prepared, replication: int) -> Iterator[str]:
     """Yield what differs between the two engines."""
-    events = sim.run(dataclasses.replace(prepared, engine="events"), replication)
-    compiled = sim.run(dataclasses.replace(prepared, engine="compiled"), replication)
+    events, compiled = (
+        sim.run(dataclasses.replace(prepared, engine=engine), replication, keeps_log=True)  # type: ignore[arg-type]
+        for engine in ("events", "compiled")
+    )
     yield from _differences("", events, compiled)
     yield from _differences("job.", events.jobs[0], compiled.jobs[0])
 
@@ -252,7 +254,7 @@ def first_difference(prepared: sim.Prepared, replication: int) -> str:
 
     trace = sim.trace(prepared, replication)
     bench = Bench(prepared)
-    bench.run(replication, trace, keeps_log=True)
+    bench.run(replication, trace, keeps_events=True)
     played = [row["time"] for row in bench.arrays["logged"][: int(bench.scalars["events"][0])]]
     simulation = Simulation(prepared, replication, trace)
     kernel: Kernel = simulation.kernel

@@ -116,6 +116,7 @@ def intervals(generator: np.random.Generator) -> dict[str, tuple[estimate.Estima
     moments = 100 * generator.random(generator.poisson(200)) ** (1 / 0.7)
     ratio = generator.gamma(2, 0.5, 400)
     halves = generator.poisson(2 * ratio), generator.poisson(2 * ratio)
+    few = np.where(generator.random(400) < 0.05, 6.0, 1.0) / 1.25  # variation (0.05 36 + 0.95) / 1.25² - 1
     return {
         "rate": (estimate.rate(int(generator.poisson(25)), 1000.0), 0.025),
         "share": (estimate.share(int(generator.binomial(200, 0.3)), 200), 0.3),
@@ -126,7 +127,8 @@ def intervals(generator: np.random.Generator) -> dict[str, tuple[estimate.Estima
         "scale": (of_weibull["scale"], 5.0),
         "lognormal median": (of_lognormal["median"], 5.0),
         "lognormal sigma": (of_lognormal["sigma"], 0.8),
-        "lasting": (estimate.split_half(*halves, draws=200), 0.5),
+        "lasting": (estimate.split_half(*halves), 0.5),
+        "lasting of a few": (estimate.split_half(*(generator.poisson(2 * few) for _ in range(2))), 0.76),
     }
 
 
@@ -145,9 +147,9 @@ def test_intervals_cover(count: int) -> None:
         inside = np.mean([found.low <= truth <= found.high for found, truth in pairs])
         ratio = np.mean([found.value / truth for found, truth in pairs])
         print(f"{name:18}{inside:7.3f}{ratio:8.3f}")  # noqa: T201
-        # Exact intervals of counts hold the truth a little more often, and a bootstrap of 400 nodes less often.
-        more, less = 0.015 * (name in ("share", "median")), 0.015 * (name == "lasting")
-        assert 0.95 - tolerance - less <= inside <= 0.95 + tolerance + more, name
+        # Exact intervals of counts, and the wider one of two errors, hold the truth a little more often.
+        more = 0.015 * (name in ("share", "median") or "lasting" in name)
+        assert 0.95 - tolerance <= inside <= 0.95 + tolerance + more, name
         assert ratio == pytest.approx(1, abs=0.1), name
 
 
