@@ -1179,11 +1179,12 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
         from analysis.page.chapters import fleet
 
         yield from (Section("table", table.title, (), (table,)) for table in fleet.terminal_tables(document))
-    if document.per_service:
+    promised, has_jobs = None, bool(document.per_job)
+    if document.per_service or document.per_target:
         from analysis.page.chapters import services
 
         yield from (Section("table", table.title, (), (table,)) for table in services.terminal_tables(document))
-    promised, has_jobs = services.targets_table(document), bool(document.per_job)
+        promised = services.targets_table(document)
     if document.fleet is not None:
         yield from (Section("table", table.title, (), (table,)) for table in [promised] if table is not None)
         yield from _lines(document)
