@@ -1183,7 +1183,8 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
     if document.per_service or document.per_target:
         from analysis.page.chapters import services
 
-        yield from (Section("table", table.title, (), (table,)) for table in services.terminal_tables(document))
+        if document.per_service:
+            yield from (Section("table", table.title, (), (table,)) for table in services.terminal_tables(document))
         promised = services.targets_table(document)
     if document.fleet is not None:
         yield from (Section("table", table.title, (), (table,)) for table in [promised] if table is not None)
