@@ -455,6 +455,7 @@ def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
         layout.pipeline,
         domain=max(site.domain, 1),
         network=max(site.levels.values()) * site.nics_per_gpu,
+        streams=spec.stream,
         draft=0 if speculate is None else speculate.tokens,
         accept=0.0 if speculate is None else speculate.accept,
         draft_cost=0.0 if speculate is None else speculate.cost,

@@ -83,6 +83,14 @@ def test_large_batches_are_bound_by_arithmetic() -> None:
     assert float(step.total) == pytest.approx(2 * products * 4096 / 4 / 1979e12, rel=1e-9)
 
 
+def test_whole_answers_cost_the_host_nothing() -> None:
+    """Without a stream of tokens a step of B sequences is shorter by B times the host's time, and by nothing else."""
+    whole = decode(replica(streams=False), 100.0, 1000.0)
+    streamed = decode(replica(), 100.0, 1000.0)
+    assert whole == streamed._replace(host=0.0)
+    assert streamed.host == pytest.approx(100 * 46.9e-6)
+
+
 def test_a_prefill_is_its_arithmetic() -> None:
     """Without overheads a prompt of n tokens takes 2 P n at 8 bits and the causal half of the scores at 16 bits."""
     one = without_overheads(replica())
@@ -292,7 +300,9 @@ def test_published_steps_are_met() -> None:
         for group in dense
     ]
     assert np.concatenate(blind).mean() > found["dense"] + 0.1
-    assert np.abs(np.concatenate(list(calibrate.offline(DATA, {}).values()))).mean() < 0.15
+    offline = calibrate.offline(DATA, {})
+    assert np.abs(np.concatenate(list(offline.values()))).mean() < 0.15
+    assert np.abs(calibrate.one_factor(offline)).mean() < 0.10
     assert np.abs(calibrate.disaggregated(DATA)[0]).mean() < 0.30
 
 
