@@ -224,7 +224,7 @@ def describe_service_layouts(
 
     Of each layout that the GPUs of the service are enough for, batches of powers of the square root of two.
     """
-    gpus = found.gpus
+    gpus, slo = found.gpus, found.spec.slo
     rows, fitting = [], 0
     for other in _sized(found, gpus):
         fitting += 1
@@ -242,7 +242,7 @@ def describe_service_layouts(
                     prefill_replicas=None if pools is None else int(pools.reading),
                     prefill_gpus=None if pools is None else pools.readers.gpus,
                     is_own=layout == found.spec.parallelism and other.spec.prefill == found.spec.prefill,
-                    is_within_slo=amounts.tpot_s <= found.spec.slo.tpot,
+                    is_within_slo=amounts.tpot_s <= slo.tpot and (amounts.ttft_s or 0.0) <= slo.ttft,
                     amounts=amounts,
                     tokens_per_mw_s=None if joules is None else 1e12 / joules,
                     serving_share=share,
@@ -371,7 +371,7 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
         )
     out.print()
     out.print(table)
-    text = "  * the scenario's own layout; + beyond the TPOT of the SLO"
+    text = "  * the scenario's own layout; + mean TPOT or TTFT beyond the SLO"
     if any(row.prefill_replicas is not None for row in content.layouts):
         text += "; n + m of g: m prefill replicas of g GPUs"
     out.print(text, highlight=False)
