@@ -130,6 +130,8 @@ def _basis(found: PreparedService) -> tuple[str, float]:
     known = [("fitted", sigma["experts" if found.replica.shape.experts is not None else "fitted"])]
     if chip.generation not in fitted["generations"] or chip.announced:
         known.append(("fitted to other accelerators", sigma["accelerator"]))
+    if found.replica.engine.is_eager:
+        known.append(("fitted to one model on A100 and H100", sigma["model"]))
     if model not in fitted["models"]:
         known.append(("fitted to other models", sigma["model"]))
     return " and ".join(text for text, _ in known[1:]) or "fitted", max(spread for _, spread in known)
