@@ -245,7 +245,7 @@ class PreparedService:
         """Return how many groups serve in the long run, with the scenario's spares or others."""
         spares = self.spares if spares is None else spares
         if self.failing.fail == self.failing.restart == 0:
-            return _unfailing(self.groups)
+            return groups_with_spares(self.groups, 0, 1e-30, 0.0, 1.0, 1.0)
         fail, restart, repair, load, _ = self.failing
         return groups_with_spares(self.groups, spares, fail, restart, load, repair)
 
@@ -318,10 +318,6 @@ class PreparedService:
 
 def _sized(replica: Replica, layout: ServingLayout) -> Replica:
     return replace(replica, tensor=layout.tensor, data=layout.data, pipeline=layout.pipeline)
-
-
-def _unfailing(groups: int) -> Standing:
-    return groups_with_spares(groups, 0, 1e-30, 0.0, 1.0, 1.0)
 
 
 @lru_cache(maxsize=32)
