@@ -379,7 +379,7 @@ def mlperf_errors(systems: Iterable[Measured]) -> Array:
 def first_tokens(systems: Iterable[Measured]) -> Array:
     """Return the errors of the mean TTFT of Server and Interactive, at their requests in flight and their TPOT [-].
 
-    By Little's law tokens a second times TPOT are in flight. That point calibrates the speed; waits and prompts are left.
+    By Little's law tokens a second times TPOT are in flight. That point calibrates the speed; waits are left.
     """
     found = []
     for each in systems:
