@@ -130,6 +130,8 @@ def _basis(found: PreparedService) -> tuple[str, float]:
     known = [("fitted", sigma["experts" if found.replica.shape.experts is not None else "fitted"])]
     if chip.generation not in fitted["generations"] or chip.announced:
         known.append(("fitted to other accelerators", sigma["accelerator"]))
+    if found.replica.engine.is_eager:
+        known.append(("fitted to one model on A100 and H100", sigma["model"]))
     if model not in fitted["models"]:
         known.append(("fitted to other models", sigma["model"]))
     return " and ".join(text for text, _ in known[1:]) or "fitted", max(spread for _, spread in known)
@@ -224,7 +226,7 @@ def describe_service_layouts(
 
     Of each layout that the GPUs of the service are enough for, batches of powers of the square root of two.
     """
-    gpus = found.gpus
+    gpus, slo = found.gpus, found.spec.slo
     rows, fitting = [], 0
     for other in _sized(found, gpus):
         fitting += 1
@@ -242,7 +244,7 @@ def describe_service_layouts(
                     prefill_replicas=None if pools is None else int(pools.reading),
                     prefill_gpus=None if pools is None else pools.readers.gpus,
                     is_own=layout == found.spec.parallelism and other.spec.prefill == found.spec.prefill,
-                    is_within_slo=amounts.tpot_s <= found.spec.slo.tpot,
+                    is_within_slo=amounts.tpot_s <= slo.tpot and (amounts.ttft_s or 0.0) <= slo.ttft,
                     amounts=amounts,
                     tokens_per_mw_s=None if joules is None else 1e12 / joules,
                     serving_share=share,
@@ -371,7 +373,7 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
         )
     out.print()
     out.print(table)
-    text = "  * the scenario's own layout; + beyond the TPOT of the SLO"
+    text = "  * the scenario's own layout; + mean TPOT or TTFT beyond the SLO"
     if any(row.prefill_replicas is not None for row in content.layouts):
         text += "; n + m of g: m prefill replicas of g GPUs"
     out.print(text, highlight=False)

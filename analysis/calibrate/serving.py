@@ -101,17 +101,14 @@ def read(path: Path) -> tuple[list[Rows], Counter[str]]:
     for (model, gpu, precision, engine, gpus, own_), rows in groups.items():
         replica = _replica(model, gpu, engine, _PRECISIONS[precision], int(gpus) // int(own_), int(own_))
         scale = np.array([_FILLED if row["source"] == "inferencex" else 1.0 for row in rows])
-        group = Rows(
-            f"{model} {gpu} {precision or 'bf16'} {engine}",
-            _MODELS[model],
-            replica,
-            _column(rows, "concurrency"),
-            Requests(_column(rows, "isl") * scale, _column(rows, "osl") * scale),
-            _column(rows, "tpot_ms") / 1e3,
-        )
-        possible = _least(group) <= group.measured
+        batch, measured = _column(rows, "concurrency"), _column(rows, "tpot_ms") / 1e3
+        asked = Requests(_column(rows, "isl") * scale, _column(rows, "osl") * scale)
+        # Weights that are met, keys and values pass once, at the full bandwidth.
+        possible = traffic(replica, batch, asked)[0] / replica.chip.memory_bandwidth <= measured
         left["faster than its bytes can be read"] += int((~possible).sum())
-        found.append(_chosen(group, possible))
+        asked = Requests(asked.input[possible], asked.output[possible])
+        name = f"{model} {gpu} {precision or 'bf16'} {engine}"
+        found.append(Rows(name, _MODELS[model], replica, batch[possible], asked, measured[possible]))
     return [group for group in found if group.batch.size], left
 
 
@@ -123,18 +120,22 @@ def kinds(groups: Iterable[Rows]) -> tuple[list[Rows], list[Rows]]:
     return dense, [group for group in groups if group.replica.shape.experts is not None]
 
 
-def _replica(model: str, gpu: str, engine: str, weights: Precision, tensor: int, data: int = 1) -> Replica:
+def _replica(
+    model: str, gpu: str, engine: str, weights: Precision, tensor: int, data: int = 1, *, streams: bool = True
+) -> Replica:
     """Return a replica by the names of the tables."""
+    stack = catalog.engines()[_ENGINES[engine]]
     return Replica(
         catalog.models()[_MODELS[model]],
         catalog.accelerators()[gpu.lower()],
-        catalog.engines()[_ENGINES[engine]],
+        stack,
         catalog.serving_constants(),
         weights,
-        _cache(engine, weights),
+        "fp8" if stack.narrow_cache and weights != "bf16" else "bf16",
         tensor=tensor,
         data=data,
         domain=72 if gpu.startswith("GB") else 8,
+        streams=streams,
     )
 
 
@@ -149,24 +150,8 @@ def _reason(row: Record) -> str:
     return ""
 
 
-def _cache(engine: str, weights: Precision) -> Precision:
-    narrow = catalog.engines()[_ENGINES[engine]].narrow_cache and weights != "bf16"
-    return "fp8" if narrow else "bf16"
-
-
 def _column(rows: Iterable[Record], name: str) -> Array:
     return np.array([float(row[name]) for row in rows])
-
-
-def _least(group: Rows) -> Array:
-    """Return the time in which the weights that are met, keys and values pass once at the full bandwidth [s]."""
-    bytes_read, _ = traffic(group.replica, group.batch, group.requests)
-    return np.asarray(bytes_read / group.replica.chip.memory_bandwidth)
-
-
-def _chosen(group: Rows, mask: NDArray[np.bool_]) -> Rows:
-    requests = Requests(group.requests.input[mask], group.requests.output[mask])
-    return group._replace(batch=group.batch[mask], requests=requests, measured=group.measured[mask])
 
 
 # The fit.
@@ -270,7 +255,7 @@ def left_out(
 
 
 def offline(data: Path, numbers: Mapping[Key, float]) -> dict[str, Array]:
-    """Return the errors of offline throughput with TensorRT-LLM, which no row of the fit shows [-]."""
+    """Return the errors of offline throughput of whole answers with TensorRT-LLM, not fitted, by model and GPU [-]."""
     found: dict[str, list[float]] = defaultdict(list)
     for row in _records(data / "trtllm_offline.csv"):
         chip = catalog.accelerators().get(row["gpu"].lower())
@@ -283,14 +268,23 @@ def offline(data: Path, numbers: Mapping[Key, float]) -> dict[str, Array]:
             or "PP" in row["layout"].replace("PP1", "")
         ):
             continue
-        replica = _replica(row["model"], row["gpu"], "trtllm", precision, int(row["gpus"]))
+        replica = _replica(row["model"], row["gpu"], "trtllm", precision, int(row["gpus"]), streams=False)
         replica = with_numbers(replica, numbers)
         requests = Requests(float(row["isl"]), float(row["osl"]))
         rate = _most(replica, requests) * replica.gpus
         if not rate:
             continue
-        found[row["model"]].append(rate / float(row["output_tokens_per_s"]) - 1)
+        found[f"{row['model']} {row['gpu']}"].append(rate / float(row["output_tokens_per_s"]) - 1)
     return {name: np.array(values) for name, values in found.items()}
+
+
+def one_factor(found: Mapping[str, Array]) -> Array:
+    """Return what is left of errors by model and GPU when each GPU has a factor, the median of its rows [-]."""
+    by_gpu: dict[str, list[Array]] = defaultdict(list)
+    for name, errors_ in found.items():
+        by_gpu[name.rpartition(" ")[2]].append(1 + errors_)
+    ratios = [np.concatenate(parts) for parts in by_gpu.values()]
+    return np.concatenate([each / np.median(each) - 1 for each in ratios])
 
 
 def disaggregated(data: Path) -> tuple[Array, int]:
@@ -357,7 +351,9 @@ def mlperf(data: Path) -> list[Measured]:
         requests = Requests(_QUESTION, rates["Offline"] / float(offline_row["samples_per_s"]), spread=SPREAD)
         gpus = int(offline_row["accelerators"])
         weights: Precision = "nvfp4" if gpu == "B200" else "fp8"
-        sizes = [_replica(model, gpu, "trtllm", weights, ranks) for ranks in (1, 2, 4, 8) if ranks <= gpus]
+        sizes = [
+            _replica(model, gpu, "trtllm", weights, ranks, streams=False) for ranks in (1, 2, 4, 8) if ranks <= gpus
+        ]
         best = max(
             (each for each in sizes if largest_batch(each, requests) >= 1), key=lambda each: _most(each, requests)
         )
@@ -376,19 +372,14 @@ def _most(replica: Replica, requests: Requests) -> float:
 
 def mlperf_errors(systems: Iterable[Measured]) -> Array:
     """Return the errors of offline throughput; the stacks of these systems are tuned, and newer by release [-]."""
-    return np.array(
-        [
-            _most(each.replica, each.requests) * each.replica.gpus * each.replicas / each.tokens_per_s["Offline"] - 1
-            for each in systems
-        ]
-    )
+    rates = [(_most(each.replica, each.requests) * each.replica.gpus * each.replicas, each) for each in systems]
+    return np.array([rate / each.tokens_per_s["Offline"] - 1 for rate, each in rates])
 
 
 def first_tokens(systems: Iterable[Measured]) -> Array:
     """Return the errors of the mean TTFT of Server and Interactive, at their requests in flight and their TPOT [-].
 
-    By Little's law tokens a second times TPOT are in flight. Speed is calibrated by that point, so that what is left
-    is the wait for a step, and the reading of prompts.
+    By Little's law tokens a second times TPOT are in flight. That point calibrates the speed; waits are left.
     """
     found = []
     for each in systems:
@@ -586,6 +577,7 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
         ("TPOT, experts, fitted", errors(experts, everything), 0.25),
         ("TPOT, experts, worst model left out", max(unmet.values(), key=mape), 0.35),
         ("offline tokens/s, TensorRT-LLM", np.concatenate(list(throughput.values())), 0.15),
+        ("offline tokens/s, one factor a GPU", one_factor(throughput), 0.10),
         ("TPOT, disaggregated, not fitted", pooled, 0.30),
         ("TTFT, MLPerf Server and Interactive, at their TPOT", first_tokens(systems), 0.25),
         ("prefill, Splitwise, one factor", apart[:, 0], 0.20),

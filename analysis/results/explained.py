@@ -680,7 +680,7 @@ class ServiceLayoutRow(Part):
     prefill_replicas: Count | None = Field(None, description="Further replicas that read prompts; null without.")
     prefill_gpus: Count | None = Field(None, description="GPUs of one of them.")
     is_own: bool = Field(description="Whether the layout is the scenario's own.")
-    is_within_slo: bool = Field(description="Whether the mean TPOT is within the SLO.")
+    is_within_slo: bool = Field(description="Whether mean TPOT and mean TTFT are within the SLO.")
     amounts: ServiceAmounts = Field(description="What a replica does.")
     tokens_per_mw_s: Number = Field(
         description="Output tokens of a megawatt of the facility [1/s]; null where not known."

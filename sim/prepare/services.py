@@ -270,7 +270,7 @@ class PreparedService:
         """Return how many groups serve in the long run, with the scenario's spares or others."""
         spares = self.spares if spares is None else spares
         if self.failing.fail == self.failing.restart == 0:
-            return _unfailing(self.groups)
+            return groups_with_spares(self.groups, 0, 1e-30, 0.0, 1.0, 1.0)
         fail, restart, repair, load, _ = self.failing
         return groups_with_spares(self.groups, spares, fail, restart, load, repair)
 
@@ -401,10 +401,6 @@ def _sized(replica: Replica, layout: ServingLayout) -> Replica:
     return replace(replica, tensor=layout.tensor, data=layout.data, pipeline=layout.pipeline)
 
 
-def _unfailing(groups: int) -> Standing:
-    return groups_with_spares(groups, 0, 1e-30, 0.0, 1.0, 1.0)
-
-
 @lru_cache(maxsize=32)
 def _drawn(seed: int, name: str, rate: float, input_: Lengths, output: Lengths) -> tuple[Request, ...]:
     """Return Poisson arrivals with log-normal lengths; another rate stretches time alone."""
@@ -522,6 +518,7 @@ def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
         layout.pipeline,
         domain=max(site.domain, 1),
         network=max(site.levels.values()) * site.nics_per_gpu,
+        streams=spec.stream,
         draft=0 if speculate is None else speculate.tokens,
         accept=0.0 if speculate is None else speculate.accept,
         draft_cost=0.0 if speculate is None else speculate.cost,

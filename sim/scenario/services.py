@@ -214,6 +214,10 @@ class ServiceSpec(Model):
         None, description="Replicas that read all prompts, beside those that then decode alone."
     )
     speculate: Speculation | None = Field(None, description="Speculative decoding; none without it.")
+    stream: bool = Field(
+        True,
+        description="Whether tokens are sent one by one; without it the host has no work for each sequence and step.",
+    )
     hit: Fraction = Field(0.0, lt=1, description="Share of prompts that a prefix cache holds.")
     demand: Demand = Field(description="What is asked of it.")
     slo: Slo = Field(description="Service level objective.")

@@ -35,12 +35,10 @@ class Recommender:
     ----------
     title, source
         What it is called, and where its numbers come from.
-    rows, lookups
-        Rows of each table, and how many of them a pair looks up [-].
-    width
-        Numbers of a row [-].
+    rows, lookups, width
+        Rows of each table, how many of them a pair looks up, and numbers of a row [-].
     bottom, top
-        Widths of the perceptrons, the input of the first included; that of the second is x0 [-].
+        Widths of the perceptrons, that of its input first; the input of the second is x0 [-].
     cross, rank
         Cross layers, and the rank of their matrices [-].
     """
@@ -54,27 +52,6 @@ class Recommender:
     top: Sequence[int]
     cross: int
     rank: int
-
-    @property
-    def interaction(self) -> int:
-        """Width of x0 [-]."""
-        return (len(self.rows) + 1) * self.width
-
-    @property
-    def table_parameters(self) -> int:
-        """Parameters of all tables [-]."""
-        return sum(self.rows) * self.width
-
-    @property
-    def perceptrons(self) -> int:
-        """Parameters of both perceptrons, without biases [-]."""
-        layers = *pairwise(self.bottom), *pairwise((self.interaction, *self.top))
-        return sum(before * after for before, after in layers)
-
-    @property
-    def crosses(self) -> int:
-        """Parameters of the cross layers, without biases [-]."""
-        return self.cross * 2 * self.interaction * self.rank
 
 
 class RecommenderStep(NamedTuple):
@@ -118,26 +95,30 @@ def recommend(
     Raises
     ------
     ValueError
-        If the tables do not fit into the memory of so many GPUs.
+        If the tables do not fit into the memory of so many GPUs, or these do not have a precision.
 
     Notes
     -----
     Lookups of random rows reach a share of the bandwidth that is assumed (`gather`). The element-wise pass of a cross
     layer reads three vectors as wide as x0 and writes one.
     """
-    held = model.table_parameters * BYTES[precision]
+    for name in (precision, interaction):
+        if name not in chip.peak:
+            raise ValueError(f"the catalog has no {name} peak of {chip.title} (it has {', '.join(chip.peak)})")
+    held = sum(model.rows) * model.width * BYTES[precision]
     if held > gpus * chip.memory:
         rule = f"{held / 1e9:,.0f} GB of tables do not fit into {gpus} x {chip.memory / 1e9:,.0f} GB"
         raise ValueError(f"{model.title}: {rule}; {math.ceil(held / chip.memory)} GPUs would")
-    own = batch / gpus
+    own, x0 = batch / gpus, (len(model.rows) + 1) * model.width
     link = constants.scale_up * chip.scale_up if link is None else link
     read = own * sum(model.lookups) * model.width * BYTES[precision]
     sent = own * len(model.rows) * model.width * BYTES[precision] * (gpus - 1) / gpus
-    passed = 4 * own * model.cross * model.interaction * BYTES[interaction]
+    layers = sum(before * after for before, after in (*pairwise(model.bottom), *pairwise((x0, *model.top))))
+    passed = 4 * own * model.cross * x0 * BYTES[interaction] / chip.memory_bandwidth
+    crossed = 2 * own * model.cross * 2 * x0 * model.rank / (constants.gemm[interaction] * chip.peak[interaction])
     return RecommenderStep(
         read / (constants.gather * chip.memory_bandwidth),
         sent / link,
-        2 * own * model.perceptrons / (constants.gemm[precision] * chip.peak[precision]),
-        2 * own * model.crosses / (constants.gemm[interaction] * chip.peak[interaction])
-        + passed / (constants.memory[chip.generation] * chip.memory_bandwidth),
+        2 * own * layers / (constants.gemm[precision] * chip.peak[precision]),
+        crossed + passed,
     )

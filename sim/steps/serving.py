@@ -166,6 +166,8 @@ class Replica:
         Bandwidth of a GPU's share of NICs, one direction [B/s].
     factor
         Measured over modelled time of this engine on this hardware [-].
+    streams
+        Whether tokens are sent one by one; else the host has no work for each sequence and step.
     draft, accept, draft_cost
         Tokens that are drafted for a step to verify, the probability that one is accepted, and the time to draft one
         over that of the step [-].
@@ -183,6 +185,7 @@ class Replica:
     domain: int = 8
     network: float = 50e9
     factor: float = 1.0
+    streams: bool = True
     draft: int = 0
     accept: float = 0.0
     draft_cost: float = 0.0
@@ -356,7 +359,7 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
         launches = np.maximum(launches, layers * replica.by_generation(constants.dispatch) - busy)
     scale = replica.slowdown * (1 + replica.draft * replica.draft_cost) / speculated(replica.draft, replica.accept)
     # Each stage has its share of the layers, so p stages take the time of all layers; the host works for every stage.
-    host = sequences * stages * replica.engine.sequence
+    host = sequences * stages * (replica.engine.sequence if replica.streams else 0.0)
     return Step(*(scale * part for part in (weights, experts, cache, elementwise, collectives, launches, host)))
 
 

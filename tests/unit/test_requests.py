@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.engine.requests import Request, RequestError, Served, _Loop, replay
@@ -178,6 +178,7 @@ def test_evicted_sequences_are_read_again_and_lose_no_token() -> None:
     assert kept.evictions == 0
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 0.5), st.integers(1, 3000), st.integers(1, 300)), min_size=1, max_size=60),
     st.sampled_from(["trt-llm", "vllm"]),
