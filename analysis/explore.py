@@ -236,12 +236,13 @@ class Explorer:
         place = stops.index(start)
         worth = None
         if self.formula.ettr is not None and len(stops) > 1:
-            low, high = stops[max(place - 1, 0)], stops[min(place + 1, len(stops) - 1)]
-            ends = [self.formula if end is start else sim.closed_form(self._prepared(_texts(end.values)))
-                    for end in (low, high)]  # fmt: skip
-            if ends[0].ettr is not None and ends[1].ettr is not None:
-                tenth = max(0.1 * start.number, 1.0) if knob.name == "spares" else 0.1 * start.number
-                worth = (ends[1].ettr - ends[0].ettr) / (high.number - low.number) * tenth
+            near = (stops[max(place - 1, 0)], start, stops[min(place + 1, len(stops) - 1)])
+            forms = [self.formula if stop is start else sim.closed_form(self._prepared(_texts(stop.values)))
+                     for stop in near]  # fmt: skip
+            known = [(stop.number, form.ettr) for stop, form in zip(near, forms, strict=True) if form.ettr is not None]
+            (low, first), (high, last) = known[0], known[-1]
+            tenth = max(0.1 * start.number, 1.0) if knob.name == "spares" else 0.1 * start.number
+            worth = (last - first) / (high - low) * tenth if high > low else None
         return knob._replace(stops=stops, start=place, worth=worth)
 
     def setting(self, query: Mapping[str, str]) -> Setting:
@@ -540,7 +541,7 @@ def _page(explorer: Explorer) -> str:
 def _worth_text(knob: Knob) -> str:
     if knob.worth is None:
         return ""
-    if not knob.worth:  # spares and repairs: it counts on a node for each restart
-        return "the closed form leaves this out"
+    if not knob.worth:  # spares and repairs, where it counts on a node for each restart
+        return "changes nothing in the closed form"
     more = "one more" if knob.name == "spares" and knob.stops[knob.start].number < 10 else "10 % more"
     return f"{points_text(knob.worth)} of ETTR for {more}".replace("-", "\N{MINUS SIGN}")

@@ -103,7 +103,7 @@ def test_what_matters_most_comes_first(llama: Explorer) -> None:
     assert worth == sorted(worth, reverse=True)
     share = llama.formula.shares["restart"]
     assert llama.knobs["recovery"].worth == pytest.approx(-0.1 * share, rel=0.2)  # restores are not of the recovery
-    assert explore._worth_text(llama.knobs["spares"]) == "the closed form leaves this out"
+    assert explore._worth_text(llama.knobs["spares"]) == "changes nothing in the closed form"
 
 
 def test_what_is_copied_is_what_is_seen(llama: Explorer) -> None:
