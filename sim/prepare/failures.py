@@ -142,13 +142,7 @@ def _false_alarms(
 
 
 def parts_of(scenario: Scenario, sources: Sequence[Source]) -> dict[str, PartPlan]:
-    """Return the stocks of parts, each with the sources whose repairs wait for it.
-
-    Raises
-    ------
-    PathError
-        If a stock is of no use, or not possible.
-    """
+    """Return the stocks of parts, each with the causes whose repairs wait for it; refuse what is of no use."""
     names = [source.name for source in sources]
     parts = {cause.name: getattr(cause, "part", "") for choice in scenario.failures for cause in causes_of(choice)}
     tiers = [tier.name for tier in getattr(scenario.repair, "tiers", ())]
