@@ -80,9 +80,9 @@ def test_the_closed_form_waits_for_parts_too() -> None:
 
     Without waits it would be 1 - 2 repairs of an hour a day over 512 nodes, which is outside.
     """
-    one = idle({"stock": 6, "reorder": 2, "lead": "5 d", "share": 0.7}, horizon="300 d")
+    one = idle({"stock": 6, "reorder": -1, "lead": "6 d", "share": 0.8}, horizon="300 d")
     up = np.array(
-        [1 - result.down_node_seconds / result.node_seconds for result in (sim.run(one, n) for n in range(8))]
+        [1 - result.down_node_seconds / result.node_seconds for result in (sim.run(one, n) for n in range(16))]
     )
     half = student(up.size) * up.std(ddof=1) / math.sqrt(up.size)
     expected = sim.availability(one)["node_availability"]
