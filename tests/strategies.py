@@ -980,6 +980,11 @@ def scenarios(
         data["windows"] = draw(seconds(horizon / 9, horizon * 1.2))
     if maybe(draw, 4):
         data["health"] = draw(_health(horizon))
+    names = [source["name"] for source in failures if source["use"] in ("component", "defect", "incident")]
+    if names and initial == "new" and maybe(draw, 5):
+        data["parts"] = {"any": {"stock": draw(st.integers(0, 3)), "lead": draw(times(horizon / 20)), "causes": names}}
+        data["parts"]["any"] |= draw(st.sampled_from(({}, {"reorder": -1}, {"share": 0.5}, {"deliveries": "999 s"})))
+        data["parts"]["any"] |= draw(st.sampled_from(({}, {"returns": {"time": "500 s", "repaired": 0.5}})))
     return data
 
 

@@ -211,18 +211,15 @@ class Failures:
             self._drop(failure, inside, until)  # nobody gets any of these nodes: nothing happens to them
             return
         # The common case first: a fault of one node, which can be hit where it is.
-        is_hit = waited or inside[0][0].exposed == "both" if inside else info.always or is_found or not outside
+        always = info.always or is_found
+        is_hit = waited or inside[0][0].exposed == "both" if inside else always or not outside
         if not (is_hit or self._is_exposed(info, inside, outside, failure)) or (
-            not (info.always or is_found) and self._is_thinned(info, nodes, failure)
+            not always and self._is_thinned(info, nodes, failure)
         ):
             self._drop(failure, inside, until)
             return
         counts.faults += 1
-        if (
-            not (info.always or is_found)
-            and info.source.interrupts < 1
-            and failure.mark("interrupts") >= info.source.interrupts
-        ):
+        if not always and info.source.interrupts < 1 and failure.mark("interrupts") >= info.source.interrupts:
             counts.harmless += 1
             self.renew(failure)
             return
@@ -300,7 +297,7 @@ class Failures:
     def detect(self, failure: Failure) -> float:
         """Return how long it takes until a job knows of a failure [s]; one that is foreseen is known at once."""
         detection = failure.info.detection
-        if failure.is_foreseen:
+        if failure.info.warns and failure.is_foreseen:
             return 0.0
         return detection if isinstance(detection, float) else detection(failure.mark)
 
@@ -337,7 +334,7 @@ class Failures:
                 self.tell(failure, [], 0.0, wronged)
             return
         source = failure.info.source
-        if source.is_watched:
+        if failure.info.warns and source.is_watched:
             self.counts.false_alarms += source.alarm
             self.counts.true_alarms += failure.is_foreseen and not source.alarm
             self.counts.missed += not failure.is_foreseen

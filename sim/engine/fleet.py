@@ -688,7 +688,7 @@ class Fleet(Queue):
         if isinstance(job, Gang):
             job.service.fail(job, now, cause)
         source = failure.info.source
-        saves = now > job.run_at and job.flush <= failure.notice
+        saves = failure.info.warns and now > job.run_at and job.flush <= failure.notice
         lost = self.charge(job, now, keeps=saves, cause=cause)
         self._stop(job, cause, DIRECT, _CHECKPOINT_STALL if saves and job.flush else Bucket.DETECTION)
         job.failures += not source.planned

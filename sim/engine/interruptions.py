@@ -62,7 +62,7 @@ class Interruptions:
                 self.kernel.at(known, Order.PHASE, self._on_detected, (group, group.epoch))
             return
         # A save that is cut off by somebody who waits for one begins again.
-        can_save = group.is_running(now) or self._is_saving(group, now)
+        can_save = failure.info.warns and (group.is_running(now) or self._is_saving(group, now))
         group.saves = can_save and group.job.checkpoint.save_time() <= failure.notice
         is_leaving = (
             self._is_saving(group, now) and group.failure is not None and group.failure.info.source.away is not None

@@ -335,6 +335,8 @@ class SourceInfo:
         self.bucket = source.down_bucket
         self.stops = source.effect.stops
         self.saves = source.saves or source.effect.saves
+        self.warns = self.saves or max(source.recall, source.checked[0], source.preflight) > 0
+        """Whether somebody may know of its failures before they stop a node."""
         self.always = source.interrupts >= 1 and source.idle_hazard >= 1 and not source.thinned
         blast = source.blast
         scattered = blast is not None and blast.spread is not None

@@ -207,7 +207,7 @@ class Repair:
         self, failure: Failure, nodes: Sequence[int], outside: Sequence[int], known: float, seconds: float
     ) -> None:
         """Take nodes down for a repair of so many `seconds` from the time when it is `known`, and its part there."""
-        shelf = self.shelf_of.get(failure.info.source.name)
+        shelf = self.shelf_of.get(failure.info.source.name) if self.shelf_of else None
         if shelf is None or not shelf.is_needed(failure, nodes[0]):
             self.take_out(failure, nodes, outside, known + seconds)
             return
@@ -295,7 +295,8 @@ class Repair:
     def diagnose(self, node: int, failure: Failure, group: Group | Allocation, now: float) -> int:
         """Decide who is blamed for a failure of a node; return how many nodes the group loses."""
         holds = self.cluster.group[node] is group
-        verdict = self.strategy.diagnose(failure.mark) if holds and not failure.is_foreseen else "right"
+        is_known = failure.info.warns and failure.is_foreseen
+        verdict = self.strategy.diagnose(failure.mark) if holds and not is_known else "right"
         if verdict == "right":
             if holds:
                 self.cluster.send_to_repair(node, failure.info.cause, now)

@@ -106,6 +106,10 @@ def _false_alarms(
     rate = health.false_alarms.per_second * nodes if health.false_alarms is not None else 0.0
     length = scenario.warmup + scenario.horizon
     if health.prediction is not None:
+        if health.prediction.faults is not None and not any(source.recall for source in sources):
+            known = sorted({source.fault for source in sources if source.slots_per_node and not source.planned})
+            rule = f"no cause of single nodes has one of these classes; there are {', '.join(known) or 'none'}"
+            raise PathError(("health", "prediction", "faults"), rule)
         showing = math.fsum(
             source.rate * source.interrupts * (source.tempo.mean(length) if source.tempo is not None else 1.0)
             for source in sources
@@ -138,13 +142,7 @@ def _false_alarms(
 
 
 def parts_of(scenario: Scenario, sources: Sequence[Source]) -> dict[str, PartPlan]:
-    """Return the stocks of parts, each with the sources whose repairs wait for it.
-
-    Raises
-    ------
-    PathError
-        If a stock is of no use, or not possible.
-    """
+    """Return the stocks of parts, each with the causes whose repairs wait for it; refuse what is of no use."""
     names = [source.name for source in sources]
     parts = {cause.name: getattr(cause, "part", "") for choice in scenario.failures for cause in causes_of(choice)}
     tiers = [tier.name for tier in getattr(scenario.repair, "tiers", ())]
@@ -329,6 +327,10 @@ def failure_warnings(scenario: Scenario, sources: Sequence[Source]) -> Iterator[
                     f"{choice.use} has for {timed} of its {len(catalog.causes(choice.use))} causes; "
                     f"keeps_repair: true keeps them"
                 )
+    health = scenario.health
+    for key, check in (("checks", health.checks), ("preflight", health.preflight)) if health is not None else ():
+        if check is not None and not any(map(check.share, sources)):
+            yield f"health.{key} finds nothing: no cause of single nodes is hidden, slow or computes wrongly"
     yield from _fabric_warnings(scenario)
     scale_up = scenario.cluster.scale_up
     of_trays = any(source.part in ("switch_tray", "scale_up") and not source.planned for source in sources)

@@ -235,13 +235,7 @@ def _examined(scenario: Scenario) -> Prepared:
 
 
 def _checks(scenario: Scenario) -> tuple[tuple[PeriodicWork, ...], float | None]:
-    """Return why jobs stand still for checks of their nodes, and how long those of new ones are [s], if there are any.
-
-    Raises
-    ------
-    PathError
-        If there are streams or services: nothing of the kind is simulated of their jobs.
-    """
+    """Return why jobs stand still for checks of nodes, and how long those of new ones take [s], if there are any."""
     health = scenario.health
     checks, preflight = (health.checks, health.preflight) if health is not None else (None, None)
     work = None

@@ -75,6 +75,21 @@ def test_parts_on_order_are_poisson_whatever_the_lead(lead: dict[str, Any], stoc
     assert abs(found["on_hand"][0] - quick.on_hand) > found["on_hand"][1]
 
 
+def test_the_closed_form_waits_for_parts_too() -> None:
+    """With a reorder point, a share and fixed lead times the availability of nodes is that of Hadley and Whitin.
+
+    Without waits it would be 1 - 2 repairs of an hour a day over 512 nodes, which is outside.
+    """
+    one = idle({"stock": 6, "reorder": -1, "lead": "6 d", "share": 0.8}, horizon="300 d")
+    up = np.array(
+        [1 - result.down_node_seconds / result.node_seconds for result in (sim.run(one, n) for n in range(16))]
+    )
+    half = student(up.size) * up.std(ddof=1) / math.sqrt(up.size)
+    expected = sim.availability(one)["node_availability"]
+    assert abs(up.mean() - expected) <= half + 0.02 * (1 - expected)
+    assert abs(up.mean() - (1 - 2 / 24 / NODES)) > half
+
+
 def test_vendor_returns_shorten_the_pipeline() -> None:
     """Of broken parts a share y is back after R, the others are bought: on their way are Poisson(D (y R + (1-y) L))."""
     returns = {"time": {"use": "exponential", "mean": "10 d"}, "repaired": 0.75}

@@ -46,6 +46,7 @@ def covered(draw: st.DrawFn) -> Scenario:
     }
     data["scheduler"] = {"pick": draw(st.sampled_from(("lowest", "longest-idle", "random", "fewest-failures")))}
     data.get("health", {}).pop("preflight", None)
+    data.pop("parts", None)
     nodes = data["jobs"][0]["gpus"] // data["cluster"]["gpus_per_node"]
     if draw(st.booleans()):
         data["checkpoint"] = {"tiers": draw(_stores(nodes)), "size": "500 GB"}

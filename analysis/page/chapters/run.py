@@ -1257,6 +1257,10 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
     yield "failures", number_of(causes, "cause") + expected
     if repairs_text(prepared):
         yield "repair", repairs_text(prepared)
+    if scenario.health is not None:
+        yield "health", ", ".join(key for key, part in scenario.health if part is not None)
+    if prepared.parts:
+        yield "parts", ", ".join(f"{plan.stock.stock} of {name}" for name, plan in prepared.parts.items()) + " in stock"
     stores = [] if first is None else [_checkpoints(first)]
     policies = [*stores, f"recovery {scenario.recovery.use}", number_of(prepared.spares, "hot spare")]
     yield "policies", ("; " if first is not None and len(stores_of(first)) > 1 else ", ").join(policies)

@@ -252,6 +252,11 @@ HEALTH = [
         "health.prediction.score: says recall and precision itself",
     ),
     health("unknown predictor", "prediction: {preset: §blue-water}", "did you mean 'blue-waters'?"),
+    health(
+        "signs of nothing",
+        "prediction: {preset: blue-waters, faults: §[nic]}",
+        "health.prediction.faults: no cause of single nodes has one of these classes; there are host",
+    ),
     health("alarms of GPUs", "false_alarms: §1 per gpu-day", "health.false_alarms: is per node, not per gpu"),
     bad(
         "false alarms without a repair",
