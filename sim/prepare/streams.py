@@ -599,7 +599,7 @@ class _Rows:
             )
 
 
-def _arrivals(first: int, *columns: NDArray[Any]) -> Iterator[Arrival]:
+def _arrivals(first: int, *columns: NDArray[np.generic]) -> Iterator[Arrival]:
     """Return jobs from their columns; that of outcomes has positions."""
     submit, gpus, work, limit, ends, outcome, *rest = (column.tolist() for column in columns)
     words = map(OUTCOMES.__getitem__, outcome)
