@@ -500,7 +500,9 @@ class _Resolver:
                 rule = f"{error.rule}; for '{stream.name}', or give streams.{path[1]} a checkpoint of its own"
                 raise PathError(("checkpoint", *error.at), rule) from None
             rung = next(rung for rung in checkpoint.rungs if rung.store == "remote")
-            found[gpus] = SavePlan(rung.interval, Cost(rung.stall), Cost(rung.load), rung.drain)
+            found[gpus] = SavePlan(
+                rung.interval, Cost(rung.stall), Cost(rung.load), rung.drain, rung.transfer, rung.save_share
+            )
         return found
 
     @staticmethod
