@@ -79,7 +79,7 @@ class Stores:
         if not self.is_shared:
             return False
         if type(step) is Save:
-            return self.save_share > 0
+            return _shares(job)
         if type(step) is not Restore:
             return False
         restoration = job.restoration
@@ -175,13 +175,13 @@ class Stores:
                 transfer.speed = 0.0
             end = self.back
         else:
-            _fill(self.transfers, 1.0)
+            _fair_shares(self.transfers, 1.0)
             saves = [transfer for transfer in self.transfers if transfer.saves]
             used = sum(transfer.speed * transfer.whole for transfer in saves)
             if used > self.save_share:
-                _fill(saves, self.save_share)
+                _fair_shares(saves, self.save_share)
                 used = sum(transfer.speed * transfer.whole for transfer in saves)
-                _fill([transfer for transfer in self.transfers if not transfer.saves], 1.0 - used)
+                _fair_shares([transfer for transfer in self.transfers if not transfer.saves], 1.0 - used)
             end = now + min(transfer.left / transfer.speed for transfer in self.transfers)
         self.kernel.at(end, Order.PHASE, self._on_end, self.epoch)
         for transfer in self.transfers:
@@ -215,6 +215,8 @@ class Stores:
 
     def begin_run(self, job: Job, now: float) -> None:
         """Expect the next save of a job that begins to step; one that was interrupted, and is not void, goes on."""
+        if not _shares(job):
+            return
         checkpoint, state = _saving(job)
         if state.since[0] == 0 and checkpoint.stores[0].staggers:
             job.state = state = checkpoint.staggered(state, job.index / len(self.jobs.all), job.pace)
@@ -226,9 +228,9 @@ class Stores:
 
     def expect(self, job: Job, now: float) -> None:
         """Say when a job that steps, and is charged up to `now`, stops for its next save; one waits for the other."""
-        checkpoint, state = _saving(job)
-        if any(transfer.group is job.main for transfer in self.transfers):
+        if not _shares(job) or self.transfer_of(job.main) is not None:
             return
+        checkpoint, state = _saving(job)
         due = self.due[job.index] = now + checkpoint.until_save(state, job.pace)
         self.kernel.at(due, Order.PHASE, self._on_due, (job, due))
 
@@ -299,6 +301,11 @@ class Stores:
             self.jobs.expect_finish(job.main, now)
 
 
+def _shares(job: Job) -> bool:
+    """Return whether the saves of a job are shared."""
+    return isinstance(job.checkpoint, Ladder) and job.checkpoint.stores[0].save_share > 0
+
+
 def _saving(job: Job) -> tuple[Ladder, LadderState]:
     """Return how a job saves whose saves are shared, and where it is in that."""
     assert isinstance(job.checkpoint, Ladder)
@@ -306,7 +313,7 @@ def _saving(job: Job) -> tuple[Ladder, LadderState]:
     return job.checkpoint, job.state
 
 
-def _fill(transfers: Sequence[Transfer], free: float) -> None:
+def _fair_shares(transfers: Sequence[Transfer], free: float) -> None:
     """Share out what is `free` of the store [-], the least demanding first."""
     ordered = sorted(transfers, key=lambda each: each.whole / max(each.alone, each.whole * _DONE))
     for index, transfer in enumerate(ordered):
