@@ -736,6 +736,15 @@ def test_the_next_save_waits_for_a_late_one() -> None:
         assert losses(one, play(one, [(at, 0, 2)]), 2)["lost_work", "software"] == pytest.approx(lost, abs=1e-5), at
 
 
+def test_a_late_save_ends_within_a_step_and_the_next_begins_after_it() -> None:
+    """Steps of 70 s: saves are taken at 210 s and durable at 1010 s; the 12th step since ends at 1050 s."""
+    tier = {"mode": "async", "interval": "100 s", "aggregate": "5 MB/s"}
+    jobs = [{"name": f"job-{number}", "gpus": 2, "step_time": "70 s"} for number in range(4)]
+    one = saving_case(software(), tier=tier, jobs=jobs, horizon="5000 s")
+    for at, lost in ((1009, 1009.0), (1011, 801.0), (1849, 1639.0), (1851, 801.0)):
+        assert losses(one, play(one, [(at, 0, 2)]), 2)["lost_work", "software"] == pytest.approx(lost, abs=1e-5), at
+
+
 def test_a_job_that_is_told_to_stop_shares_the_store_too() -> None:
     """Job 0 saves from 390 s on, before it is preempted, and job 1 from 400 s: 10 s alone, 20 s of half the store.
 
