@@ -97,12 +97,8 @@ class Stores:
         if before > 0:
             self.kernel.at(now + before, Order.PHASE, self._on_ready, (transfer, group.epoch))
         else:
-            self._begin(transfer, now)
+            self.begin(transfer, now)
         return True
-
-    def begin(self, job: StreamJob, transfer: tuple[float, float], now: float, *, saves: bool) -> None:
-        """Let a job of a stream begin to save or to restore."""
-        self._begin(Transfer(job, *transfer, saves), now)
 
     def transfer_of(self, group: Group | StreamJob) -> Transfer | None:
         """Return what somebody saves or reads, if anything."""
@@ -148,9 +144,10 @@ class Stores:
     def _on_ready(self, call: Call) -> None:
         transfer, epoch = call.argument
         if epoch == transfer.group.epoch:
-            self._begin(transfer, self.kernel.now)
+            self.begin(transfer, self.kernel.now)
 
-    def _begin(self, transfer: Transfer, now: float) -> None:
+    def begin(self, transfer: Transfer, now: float) -> None:
+        """Let somebody begin to read or to write."""
         self._advance(now)
         self.transfers.append(transfer)
         self._share(now)
@@ -221,8 +218,10 @@ class Stores:
         if state.since[0] == 0 and checkpoint.stores[0].staggers:
             job.state = state = checkpoint.staggered(state, job.index / len(self.jobs.all), job.pace)
         left = self.cut.pop(job.index, 0.0)
-        if left and checkpoint.saves_remotely(state):
-            self._begin(Transfer(job.main, *checkpoint.transfer, saves=True, is_step=False, left=left), now)
+        if checkpoint.drain and 0 in state.due:
+            self.kernel.at(now + state.stall_left, Order.PHASE, self._on_copied, (job, job.main.epoch))
+        elif left and checkpoint.saves_remotely(state):
+            self.begin(Transfer(job.main, *checkpoint.transfer, saves=True, is_step=False, left=left), now)
         else:
             self.expect(job, now)
 
@@ -244,7 +243,7 @@ class Stores:
 
     def _on_due(self, call: Call) -> None:
         job, due = call.argument
-        if self.due.get(job.index) != due or not job.main.running:
+        if self.due.get(job.index) != due or not job.main.running or self.transfer_of(job.main) is not None:
             return
         del self.due[job.index]
         now = self.kernel.now
@@ -269,7 +268,7 @@ class Stores:
         checkpoint, state = _saving(job)
         if checkpoint.drain:
             job.state = checkpoint.taken(state, job.pace)
-        self._begin(Transfer(job.main, *job.checkpoint.transfer, saves=True, is_step=False), now)
+        self.begin(Transfer(job.main, *job.checkpoint.transfer, saves=True, is_step=False), now)
 
     def _retime(self, transfer: Transfer, now: float) -> None:
         """Tell a job when its save is complete, as things are."""

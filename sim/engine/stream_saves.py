@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sim.engine.fleet_result import DIRECT
 from sim.engine.kernel import Order
+from sim.engine.stores import Transfer
 from sim.policies.contracts import Bucket
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from sim.engine.fleet import Fleet
     from sim.engine.kernel import Call
-    from sim.engine.stores import Transfer
     from sim.engine.stream_job import StreamJob
 
 
@@ -41,7 +41,7 @@ class StreamSaves:
     def _on_ready(self, call: Call) -> None:
         job, epoch = call.argument
         if epoch == job.epoch:
-            self.stores.begin(job, job.saves.transfer, self.kernel.now, saves=False)
+            self.stores.begin(Transfer(job, *job.saves.transfer), self.kernel.now)
 
     def go_on(self, job: StreamJob, now: float) -> None:
         """Say when something happens next to a job that steps, if nothing disturbs it."""
@@ -74,7 +74,7 @@ class StreamSaves:
                 self._write(job, now)
 
     def _write(self, job: StreamJob, now: float) -> None:
-        self.stores.begin(job, job.saves.transfer, now, saves=True)
+        self.stores.begin(Transfer(job, *job.saves.transfer, saves=True), now)
         self.go_on(job, now)
 
     def transferred(self, job: StreamJob, transfer: Transfer, now: float) -> None:
