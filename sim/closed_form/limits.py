@@ -291,11 +291,31 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
     # A size that is only asked about may be larger than the cluster.
     others = max(within - needed, 0)
     exposed = not cold and not recovery.has_unexposed_phases
-    share = starvation(life / size, mean, needed, others, cold=cold, exposed=exposed).share
+    named = pools_of(prepared)
+    idle = 0
+    if named and "idle" not in named and not rungs_of(prepared):
+        idle = max(prepared.serving - job.nodes - sum(pool.nodes for pool in prepared.reserves.values()), 0) // size
+    if not idle:
+        share = starvation(life / size, mean, needed, others, cold=cold, exposed=exposed).share
+        if share > TOO_MUCH:
+            yield (
+                f"a job needs {needed:,} of {within:,} {what}, and more than the other {others:,} are in repair "
+                f"{_percent(share)} of the time: the form does not know how long recovery '{recovery.use}' waits for "
+                "them"
+            )
+        return
+    # An idle node gets into the pool by its repair alone, after a failure of its own.
+    shares = []
+    for age in (length * (np.arange(8) + 0.5) / 8).tolist():
+        mean = repair if prepared.stationary else min(repair, age)
+        ready = others - idle * math.exp(-age * size / life)
+        shares.append(starvation(life / size, mean, needed, int(ready), cold=cold, exposed=exposed).share)
+    share = sum(shares) / len(shares)
     if share > TOO_MUCH:
         yield (
-            f"a job needs {needed:,} of {within:,} {what}, and more than the other {others:,} are in repair "
-            f"{_percent(share)} of the time: the form does not know how long recovery '{recovery.use}' waits for them"
+            f"recovery '{recovery.use}' takes nodes from {' and '.join(named)} alone: {idle:,} of the {others:,} "
+            f"{what} that a job can spare are idle and get there only by a repair of their own, so that the job waits "
+            f"{_percent(share)} of the time"
         )
 
 

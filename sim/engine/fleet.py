@@ -279,7 +279,7 @@ class Fleet(Queue):
                 self._lend_spares(now)
             for pending in planner.plan(now):
                 self._start_pending(pending, now)
-            if not self._preempt(now):
+            if not self._preempt(now) and planner.wake(now) > now:
                 break
         reasons = planner.reason()
         if reasons.keys() != self.idle_for.keys() or len(reasons) > 1:

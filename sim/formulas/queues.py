@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from sim.formulas.arrays import Values, inside, non_negative, plain, positive, whole
+from sim.formulas.arrays import inside, non_negative, positive, whole
 from sim.formulas.nodes import repairs_pmf
 
 
@@ -51,42 +49,6 @@ def mean_wait(servers: int, offered: float, service: float) -> float:
     time = float(positive("service", service))
     waits = erlang_c(servers, offered)
     return waits * time / (servers - offered) if offered < servers else math.inf
-
-
-def pollaczek_khinchine(rate: Values, service: Values, variation: Values) -> Values:
-    r"""Return the mean wait in M/G/1, first come first served [s].
-
-    .. math:: W = \rho E[S] (1 + c^2) / (2 (1 - \rho)), \quad \rho = \lambda E[S]
-
-    Parameters
-    ----------
-    rate : float or (n,) array
-        Arrivals, lambda [1/s].
-    service : float or (n,) array
-        Mean run time, E[S] [s].
-    variation : float or (n,) array
-        Variance of the run time over the square of its mean, c^2 [-].
-
-    Returns
-    -------
-    float or (n,) array
-        Mean wait [s]; infinite where rho is 1 or more.
-
-    Raises
-    ------
-    ValueError
-        If `service` is not positive, or another argument is negative.
-
-    References
-    ----------
-    F. Pollaczek, Mathematische Zeitschrift 32 (1930); A. Y. Khinchine, Matematicheskii Sbornik 39 (1932).
-    """
-    arrivals, time = non_negative("rate", rate), positive("service", service)
-    load, squared = arrivals * time, non_negative("variation", variation)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        wait = load * time * (1 + squared) / (2 * (1 - load))
-    result: Values = plain(np.where(load < 1, wait, np.inf))
-    return result
 
 
 def gang_saturation(slots: int, small: float) -> tuple[float, float]:

@@ -8,19 +8,33 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sim
+from sim.engine.fleet import Fleet
 from sim.scenario.streams import Arrival, Chain
 from tests.harness import scenario
 from tests.pace import SEED, budget
 from tests.unit.test_fleet import INF, arrival, stream
 
+if TYPE_CHECKING:
+    import pytest
+
 HORIZON = 1500.0
 
 
-def test_random_fleets() -> None:
-    """Any scheduler, failures on any clock, preemption, quotas, spares, drains and pieces of work."""
+def test_random_fleets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any scheduler, failures on any clock, preemption, quotas, spares, drains and pieces of work.
+
+    After a pass the scheduler has nothing left to do at that instant.
+    """
+
+    def settle(fleet: Fleet, now: float) -> None:
+        decide(fleet, now)
+        assert fleet.planner.wake(now) > now
+
+    decide = Fleet._pass
+    monkeypatch.setattr(Fleet, "_pass", settle)
     for number in range(budget(300)):
         draw = random.Random(SEED * 10_000 + number)
         nodes, gpus = draw.choice([4, 9, 16]), draw.choice([1, 4, 8])

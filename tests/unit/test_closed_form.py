@@ -551,6 +551,13 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"spares": {"hot": 2}},
         "a job needs 14 of 14 nodes, and more than the other 0 are in repair",
     ),
+    "idle nodes that only their repair brings into the pool": (
+        {"cluster": report_sample.SMALL["cluster"] | {"nodes": 24}, "spares": {"hot": 1},
+         "recovery": {"use": "hot-spare", "pools": ["spare"], "initialize": "3 min"},
+         "failures": [NODE | {"repair": "2 d"}], "horizon": "20 d"},
+        {"spares": {"hot": 10}},
+        "takes nodes from spare alone: 9 of the 10 nodes that a job can spare are idle",
+    ),
     "whole units, and no spare": (
         LONG | {"cluster": RACKS, "spares": {"hot": 0, "unit": "node"}, "failures": [NODE | {"repair": "3 d"}],
                 "jobs": [JOB | {"gpus": 128}]},
