@@ -65,7 +65,7 @@ ENGINE = (
     ("Replacements._get_ready", "max(group.ready_at, now) + seconds", "now + seconds"),
     ("Repair._on_visit_end", "crews.waiting.popleft()", "crews.waiting.pop()"),
     ("SilentFaults._expect", "heals < min(noticed, self.failures.end)", "heals < self.failures.end"),
-    ("Stores._share", "free / (len(ordered) - index)", "free / len(ordered)"),
+    ("_fair_shares", "free / (len(ordered) - index)", "free / len(ordered)"),
     ("Account._forget", "piece.degraded *= at_risk / piece.work", "piece.degraded *= 1.0"),
     ("Job.set_pace", "1 / (share * pace) if keeps else 1 / pace", "1 / pace"),
 )

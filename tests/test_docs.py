@@ -117,6 +117,7 @@ class Answer(NamedTuple):
 
 
 DEAR = (
+    "cap-the-power",
     "check-ettrick",
     "compare-recovery-strategies",
     "describe-your-cluster",
@@ -130,6 +131,7 @@ DEAR = (
     "from-your-logs-to-an-answer",
     "make-a-report",
     "run-on-a-cluster",
+    "share-a-checkpoint-store",
     "start-a-scenario",
     "write-a-scenario",
     "write-a-study",

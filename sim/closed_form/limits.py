@@ -526,10 +526,8 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
         yield "the first start", min(shares.get("restart", 0.0) * job.mtti / length, 1.0)
     remote = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
     if remote.save_share and not remote.drain:
-        busy = sum(_busy(other) for other in prepared.jobs if other is not job)
-        # At random times those of the others keep the store busy so much of the time; jobs that begin together meet.
-        apart = remote.stall * busy / (1 - busy) if busy < 1 else math.inf
-        late = apart if remote.staggers else max(apart, remote.stall * (len(prepared.jobs) - 1))
+        # Jobs that begin together save together, until failures set them apart.
+        late = 0.0 if remote.staggers else remote.stall * (len(prepared.jobs) - 1)
         yield "saving while others save", _part(productive * late / remote.period(job.step_time))
     if len(job.checkpoint.rungs) == 1 and job.checkpoint.rungs[0].corrupt:
         # With several stores another one may have a checkpoint that is nearly as new.
@@ -538,12 +536,6 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
         lost = min(rate * again * rung.period(job.step_time) * productive, 1.0)
         yield "going back behind checkpoints that cannot be read", lost
     yield from _climbs(prepared, job, shares)
-
-
-def _busy(job: PreparedJob) -> float:
-    """Return the part of the time for which the saves of a job keep the shared store busy [-]."""
-    remote = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
-    return remote.transfer[1] / remote.save_share / (remote.period(job.step_time) + remote.stall)
 
 
 def _climbs(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) -> Iterator[tuple[str, float]]:

@@ -22,6 +22,7 @@ from sim.engine.nodes import Level, Place
 from sim.engine.result import Attempt
 from sim.engine.services import Gang, Service, call_spares
 from sim.engine.stream_job import Allocation, NamedJob, StreamJob
+from sim.engine.stream_saves import StreamSaves
 from sim.policies.contracts import ANY_POOL, Bucket, Requeue, Save
 from sim.policies.planner import Planner
 from sim.policies.queue import Pool, Quota
@@ -124,6 +125,7 @@ class Fleet(Queue):
         super().__init__(jobs)
         jobs.hit = self.hit
         self.failures = jobs.failures
+        self.stream_saves = StreamSaves(self)
         self.own = [
             [
                 SourceInfo(source, index, prepared, jobs.replication, stream.name)
@@ -450,7 +452,8 @@ class Fleet(Queue):
         if stream.restart > 0:
             ready += stream.restart
             stages.append((_INITIALIZE, ready))
-        if job.durable > 0:
+        shares = job.saves.save_share > 0
+        if job.durable > 0 and not shares:
             restore = job.saves.restore.of(spec.work) + max(self.jobs.stores.back - ready, 0.0)
             if restore > 0:
                 ready += restore
@@ -461,8 +464,12 @@ class Fleet(Queue):
         if job.lives:
             job.alive = stages[0][1] if stages and stages[0][0] == _STARVED else now
             self.kernel.at(job.alive + job.lives[0][0] - job.lived, Order.FAILURE, self.on_own, (job, job.epoch))
-        end = ready + self._wall(job, spec.ends - job.durable)
+        end = math.inf if shares else ready + self._wall(job, spec.ends - job.durable)
         outcome: str = spec.outcome
+        if shares and job.durable > 0:
+            self.stream_saves.restore(job, ready)
+        elif shares:
+            self.stream_saves.go_on(job, now)
         if stream.chain is not None:
             limit = job.began + stream.chain.limit
             notice = stream.chain.notice
@@ -501,8 +508,11 @@ class Fleet(Queue):
 
     def _on_end(self, call: Call) -> None:
         job, epoch, outcome = call.argument
-        if epoch != job.epoch:
-            return
+        if epoch == job.epoch:
+            self.finish_run(job, outcome)
+
+    def finish_run(self, job: StreamJob, outcome: str) -> None:
+        """Let a run of a job be over."""
         now = self.kernel.now
         is_first = self._hold_back(now)
         if outcome == "limit":
@@ -532,9 +542,10 @@ class Fleet(Queue):
             self.charge(job, now)
             job.service.leave(job, now)
             return 0.0
-        saves = job.flush <= time and job.run_at <= now - job.flush
+        # Where saves are shared, it is charged since the last one, and may have been at that when it got the notice.
+        saves = job.flush <= time and job.run_at <= (now if job.saves.save_share else now - job.flush)
         if saves and job.flush > 0:
-            self.charge(job, now - job.flush, keeps=True)
+            self.charge(job, max(now - job.flush, job.run_at), keeps=True)
             job.stages = [(_CHECKPOINT_STALL, now)]
             job.run_at = math.inf
         return self.charge(job, now, keeps=saves, cause=cause, via=via)
@@ -544,20 +555,12 @@ class Fleet(Queue):
 
         What is not saved is lost to the `cause` unless the job `keeps` it, because it is over or has saved just now.
         """
-        allocation = job.allocation
-        assert allocation is not None
-        charge, account, time = self.tally.charge, job.account, job.since
-        gpus = (job.nodes - len(allocation.missing)) * self.per_node if job.nodes else job.gpus
-        for bucket, end in job.stages:
-            stop = end if end < now else now
-            if stop > time:
-                charge(account, bucket, job.why, job.via, (stop - time) * gpus, time, stop)
-                time = stop
-        job.run += now - job.since
-        job.since = now
+        charge, account, gpus = self.tally.charge, job.account, self.charge_stages(job, now)
         seconds = now - job.run_at
         if seconds <= 0 or isinstance(job, Gang):
             return 0.0
+        if job.saves.save_share:
+            return self.stream_saves.charge(job, now, gpus, keeps=keeps, cause=cause, via=via)
         interval, save = job.saves.interval, job.save
         cut, kept, stalled, risk, stall = now, seconds, 0.0, 0.0, 0.0
         if interval < math.inf:
@@ -589,8 +592,24 @@ class Fleet(Queue):
             charge(account, _CHECKPOINT_STALL, 0, DIRECT, stall * gpus, cut, now)
         return risk
 
+    def charge_stages(self, job: StreamJob, now: float) -> int:
+        """Charge what comes before a job runs on; return the GPUs that it has at the moment."""
+        assert job.allocation is not None
+        gpus = (job.nodes - len(job.allocation.missing)) * self.per_node if job.nodes else job.gpus
+        time = job.since
+        for bucket, end in job.stages:
+            stop = end if end < now else now
+            if stop > time:
+                self.tally.charge(job.account, bucket, job.why, job.via, (stop - time) * gpus, time, stop)
+                time = stop
+        job.run += now - job.since
+        job.since = now
+        return gpus
+
     def _free(self, job: StreamJob, now: float, state: str, lost: float = 0.0) -> None:
         """Take the nodes of a job, which is charged, from it; `state` and `lost` are for the log."""
+        if job.saves.save_share:
+            self.stream_saves.cut(job, now)
         if self.log is not None:
             self._note(job, now, state, lost)
         allocation = job.allocation
@@ -741,6 +760,8 @@ class Fleet(Queue):
 
     def _stop(self, job: StreamJob, cause: int, via: int, bucket: int) -> None:
         """Let a job, which is charged, stand still with its nodes for a cause."""
+        if job.saves.save_share:
+            self.stream_saves.cut(job, job.since)
         job.stand_still(job.since)
         job.root = job.why = cause
         job.via = via

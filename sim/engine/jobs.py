@@ -281,7 +281,8 @@ class Jobs:
                 if type(step) is Save:
                     saves = True
                     job.unsaved = job.state
-                    job.saved_at = math.inf if self.stores.save_share else now + job.checkpoint.save_time()
+                    shares = self.stores.shares(job, step)
+                    job.saved_at = math.inf if shares else now + job.checkpoint.save_time()
                     job.state = job.checkpoint.saved(job.state)
                 elif type(step) is Evict:
                     job.lost.update(self.repair.evicted(group, step))

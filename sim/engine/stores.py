@@ -7,10 +7,11 @@ more than their share of it. While it is out nobody saves, and where saves share
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sim.engine.kernel import Order
+from sim.engine.stream_job import StreamJob
 from sim.failures.source import CONTENTION
 from sim.policies.checkpoint import Ladder, LadderState
 from sim.policies.contracts import Bucket, Restore, Save
@@ -28,10 +29,10 @@ _DONE = 1e-9
 
 
 @dataclass(slots=True, eq=False)
-class _Transfer:
+class Transfer:
     """One restore or save: how much of it is left, and how fast it goes."""
 
-    group: Group
+    group: Group | StreamJob
     alone: float
     """What the nodes need at their own bandwidth [s]."""
     whole: float
@@ -41,6 +42,8 @@ class _Transfer:
     """Whether it is a step of a plan, and not a periodic save."""
     left: float = 1.0
     speed: float = 0.0
+    late: dict[int, float] = field(default_factory=dict)
+    """By how much it is later than alone by now, by cause [s]."""
 
 
 class Stores:
@@ -50,9 +53,9 @@ class Stores:
         self.jobs = jobs
         self.kernel = jobs.kernel
         checkpoints = [job.checkpoint for job in jobs.all]
-        self.save_share = max(
-            [each.stores[0].save_share for each in checkpoints if isinstance(each, Ladder)], default=0
-        )
+        shares = [each.stores[0].save_share for each in checkpoints if isinstance(each, Ladder)]
+        shares += [plan.save_share for stream in jobs.prepared.streams for plan in stream.saves.values()]
+        self.save_share = max(shares, default=0.0)
         """Share of the store that saves have together [-]; 0 where they are in nobody's way."""
         self.is_shared = len(jobs.all) > 1 or self.save_share > 0
         """Whether somebody else may read or write at the same time."""
@@ -60,7 +63,7 @@ class Stores:
         """When the stores outside the nodes can be read again [s]."""
         self.out_cause = 0
         """What has taken them away last."""
-        self.transfers: list[_Transfer] = []
+        self.transfers: list[Transfer] = []
         self.since = 0.0
         self.epoch = 0
         self.due: dict[int, float] = {}
@@ -76,7 +79,7 @@ class Stores:
         if not self.is_shared:
             return False
         if type(step) is Save:
-            return self.save_share > 0
+            return _shares(job)
         if type(step) is not Restore:
             return False
         restoration = job.restoration
@@ -89,20 +92,37 @@ class Stores:
         bucket = Bucket.CHECKPOINT_STALL if saves else Bucket.RESTORE
         self.jobs.wait(group, [(bucket, math.inf)], now, exposed=step.exposed)
         seconds = job.checkpoint.save_time() if saves else self.jobs.restores.begin(job, now)
-        transfer = _Transfer(group, *job.checkpoint.transfer, saves)
+        transfer = Transfer(group, *job.checkpoint.transfer, saves)
         before = seconds - self._alone(transfer)
         if before > 0:
             self.kernel.at(now + before, Order.PHASE, self._on_ready, (transfer, group.epoch))
         else:
-            self._begin(transfer, now)
+            self.begin(transfer, now)
         return True
 
-    def forget(self, group: Group, now: float) -> None:
+    def transfer_of(self, group: Group | StreamJob) -> Transfer | None:
+        """Return what somebody saves or reads, if anything."""
+        return next((transfer for transfer in self.transfers if transfer.group is group), None)
+
+    def late_of(self, transfer: Transfer, now: float) -> dict[int, float]:
+        """Return by how much a transfer is later than alone by now, by cause [s]."""
+        late, passed = dict(transfer.late), now - self.since
+        cause, part = self._lateness(transfer)
+        if part and passed > 0:
+            late[cause] = late.get(cause, 0.0) + part * passed
+        return late
+
+    def _lateness(self, transfer: Transfer) -> tuple[int, float]:
+        """Return why a transfer is slower than alone at the moment, and the part of the time that this takes [-]."""
+        cause = self.contention if transfer.speed else self.out_cause
+        return cause, max(1.0 - transfer.speed * self._alone(transfer), 0.0)
+
+    def forget(self, group: Group | StreamJob, now: float) -> None:
         """Let a group read and write no longer; a periodic save that a step of a plan interrupts goes on after it."""
         mine = [transfer for transfer in self.transfers if transfer.group is group]
         if mine:
             self._advance(now)
-            if not mine[0].is_step:
+            if not mine[0].is_step and not isinstance(group, StreamJob):
                 self.cut[group.job.index] = mine[0].left
             self.transfers = [transfer for transfer in self.transfers if transfer.group is not group]
             self._share(now)
@@ -117,16 +137,17 @@ class Stores:
         if self.save_share:
             self._share(now)
 
-    def _alone(self, transfer: _Transfer) -> float:
+    def _alone(self, transfer: Transfer) -> float:
         """Return how long a transfer takes if there is nobody else [s]."""
         return max(transfer.alone, transfer.whole / self.save_share if transfer.saves else transfer.whole)
 
     def _on_ready(self, call: Call) -> None:
         transfer, epoch = call.argument
         if epoch == transfer.group.epoch:
-            self._begin(transfer, self.kernel.now)
+            self.begin(transfer, self.kernel.now)
 
-    def _begin(self, transfer: _Transfer, now: float) -> None:
+    def begin(self, transfer: Transfer, now: float) -> None:
+        """Let somebody begin to read or to write."""
         self._advance(now)
         self.transfers.append(transfer)
         self._share(now)
@@ -135,7 +156,9 @@ class Stores:
         """Take off what has been transferred since the speeds last changed."""
         for transfer in self.transfers:
             if not transfer.is_step:
-                self.jobs.settle(transfer.group, now)
+                self.jobs.settle(transfer.group, now)  # type: ignore[arg-type]
+            elif self.save_share:
+                transfer.late = self.late_of(transfer, now)
             transfer.left = max(transfer.left - transfer.speed * (now - self.since), 0.0)
         self.since = now
 
@@ -149,13 +172,13 @@ class Stores:
                 transfer.speed = 0.0
             end = self.back
         else:
-            _fill(self.transfers, 1.0)
+            _fair_shares(self.transfers, 1.0)
             saves = [transfer for transfer in self.transfers if transfer.saves]
             used = sum(transfer.speed * transfer.whole for transfer in saves)
             if used > self.save_share:
-                _fill(saves, self.save_share)
+                _fair_shares(saves, self.save_share)
                 used = sum(transfer.speed * transfer.whole for transfer in saves)
-                _fill([transfer for transfer in self.transfers if not transfer.saves], 1.0 - used)
+                _fair_shares([transfer for transfer in self.transfers if not transfer.saves], 1.0 - used)
             end = now + min(transfer.left / transfer.speed for transfer in self.transfers)
         self.kernel.at(end, Order.PHASE, self._on_end, self.epoch)
         for transfer in self.transfers:
@@ -173,6 +196,10 @@ class Stores:
         self._share(now)
         for transfer in done:
             group = transfer.group
+            if isinstance(group, StreamJob):
+                assert self.jobs.fleet is not None
+                self.jobs.fleet.stream_saves.transferred(group, transfer, now)
+                continue
             if not transfer.is_step:
                 self._complete(group.job, now)
                 continue
@@ -185,34 +212,38 @@ class Stores:
 
     def begin_run(self, job: Job, now: float) -> None:
         """Expect the next save of a job that begins to step; one that was interrupted, and is not void, goes on."""
+        if not _shares(job):
+            return
         checkpoint, state = _saving(job)
         if state.since[0] == 0 and checkpoint.stores[0].staggers:
             job.state = state = checkpoint.staggered(state, job.index / len(self.jobs.all), job.pace)
         left = self.cut.pop(job.index, 0.0)
-        if left and checkpoint.saves_remotely(state):
-            self._begin(_Transfer(job.main, *checkpoint.transfer, saves=True, is_step=False, left=left), now)
+        if checkpoint.drain and 0 in state.due:
+            self.kernel.at(now + state.stall_left, Order.PHASE, self._on_copied, (job, job.main.epoch))
+        elif left and checkpoint.saves_remotely(state):
+            self.begin(Transfer(job.main, *checkpoint.transfer, saves=True, is_step=False, left=left), now)
         else:
             self.expect(job, now)
 
     def expect(self, job: Job, now: float) -> None:
         """Say when a job that steps, and is charged up to `now`, stops for its next save; one waits for the other."""
-        checkpoint, state = _saving(job)
-        if any(transfer.group is job.main for transfer in self.transfers):
+        if not _shares(job) or self.transfer_of(job.main) is not None:
             return
+        checkpoint, state = _saving(job)
         due = self.due[job.index] = now + checkpoint.until_save(state, job.pace)
         self.kernel.at(due, Order.PHASE, self._on_due, (job, due))
 
     def late(self, group: Group, seconds: float) -> tuple[float, int]:
         """Return how much of a blocking save is longer than it would be alone [s], and why."""
-        for transfer in self.transfers:
-            if transfer.group is group and not transfer.is_step and not _saving(group.job)[0].drain:
-                cause = self.contention if transfer.speed else self.out_cause
-                return seconds * max(1.0 - transfer.speed * self._alone(transfer), 0.0), cause
-        return 0.0, 0
+        transfer = self.transfer_of(group)
+        if transfer is None or transfer.is_step or _saving(group.job)[0].drain:
+            return 0.0, 0
+        cause, part = self._lateness(transfer)
+        return seconds * part, cause
 
     def _on_due(self, call: Call) -> None:
         job, due = call.argument
-        if self.due.get(job.index) != due or not job.main.running:
+        if self.due.get(job.index) != due or not job.main.running or self.transfer_of(job.main) is not None:
             return
         del self.due[job.index]
         now = self.kernel.now
@@ -237,11 +268,13 @@ class Stores:
         checkpoint, state = _saving(job)
         if checkpoint.drain:
             job.state = checkpoint.taken(state, job.pace)
-        self._begin(_Transfer(job.main, *job.checkpoint.transfer, saves=True, is_step=False), now)
+        self.begin(Transfer(job.main, *job.checkpoint.transfer, saves=True, is_step=False), now)
 
-    def _retime(self, transfer: _Transfer, now: float) -> None:
+    def _retime(self, transfer: Transfer, now: float) -> None:
         """Tell a job when its save is complete, as things are."""
-        job = transfer.group.job
+        group = transfer.group
+        assert not isinstance(group, StreamJob)
+        job = group.job
         if transfer.speed:
             left = transfer.left / transfer.speed
         else:
@@ -252,7 +285,7 @@ class Stores:
         else:
             job.state = state._replace(stall_left=left + checkpoint.others(state, job.pace))
         if job.stops_at < math.inf:
-            self.jobs.expect_finish(transfer.group, now)
+            self.jobs.expect_finish(group, now)
 
     def _complete(self, job: Job, now: float) -> None:
         """Let a periodic save be complete, and wait for the next."""
@@ -267,6 +300,11 @@ class Stores:
             self.jobs.expect_finish(job.main, now)
 
 
+def _shares(job: Job) -> bool:
+    """Return whether the saves of a job are shared."""
+    return isinstance(job.checkpoint, Ladder) and job.checkpoint.stores[0].save_share > 0
+
+
 def _saving(job: Job) -> tuple[Ladder, LadderState]:
     """Return how a job saves whose saves are shared, and where it is in that."""
     assert isinstance(job.checkpoint, Ladder)
@@ -274,7 +312,7 @@ def _saving(job: Job) -> tuple[Ladder, LadderState]:
     return job.checkpoint, job.state
 
 
-def _fill(transfers: Sequence[_Transfer], free: float) -> None:
+def _fair_shares(transfers: Sequence[Transfer], free: float) -> None:
     """Share out what is `free` of the store [-], the least demanding first."""
     ordered = sorted(transfers, key=lambda each: each.whole / max(each.alone, each.whole * _DONE))
     for index, transfer in enumerate(ordered):

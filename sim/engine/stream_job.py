@@ -64,8 +64,8 @@ class StreamJob(Pending):
 
     __slots__ = (
         "account", "alive", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "flush",
-        "is_exact", "lived", "lives", "notice", "preempted", "queued", "root", "run", "run_at", "save", "saves",
-        "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
+        "is_exact", "lived", "lives", "next_at", "notice", "preempted", "queued", "root", "run", "run_at", "save",
+        "saves", "saving_at", "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
@@ -97,6 +97,10 @@ class StreamJob(Pending):
         """What comes before it runs on: bucket and end [s]."""
         self.run_at = math.inf
         """When it runs on [s]."""
+        self.saving_at = math.inf
+        """When the save began that is on its way in a shared store [s]."""
+        self.next_at = math.inf
+        """When something happens next to a job whose saves are shared [s]."""
         self.durable = 0.0
         """Work that is saved [s]."""
         self.saves = stream.saves[spec.gpus]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from sim.failures import Source
     from sim.input.scenario import Scenario
     from sim.prepare.placement import Site
+    from sim.scenario.model import Curtailment
     from sim.scenario.streams import Profile
 
 _SWITCHES = ("leaf", "spine", "core")
@@ -121,13 +121,18 @@ def _levels(scenario: Scenario, site: Site, facility: Facility | None) -> tuple[
     if len(edges) > _MOST_LEVELS:
         rule = f"changes {len(edges):,} times within the horizon; at most {_MOST_LEVELS:,}: give longer parts"
         raise PathError(("power",) if power != PowerSpec.model_validate({}) else ("cost", "energy_profile"), rule)
-    shares = {cap: _share(scenario, site, facility, cap, at) for cap, at in _caps(power)}
+    always = min(
+        _share(scenario, site, facility, power.cap, ("power", "cap")),
+        _share(scenario, site, facility, power.rack_cap, ("power", "rack_cap")),
+    )
+    windows = [
+        (window, _share(scenario, site, facility, window.cap, ("power", "curtail", index, "cap")))
+        for index, window in enumerate(power.curtail)
+    ]
     exponent = _exponent(power, site, facility)
     found: list[Level] = []
     for start in sorted(edges - {end}):
-        caps = [power.cap, *(each.cap for each in power.curtail if _is_on(each.start, each.time, each.every, start))]
-        share = min((shares[cap] for cap in caps if cap is not None), default=1.0)
-        share = min(share, shares.get(None, 1.0))
+        share = min([always, *(left for window, left in windows if _is_on(window, start))])
         pace, cause = capped_pace(share, exponent), CAP if share < 1 else ""
         if ambient is not None:
             degrees = ambient.temperature * _factor(ambient.day, start) * _factor(ambient.season, start)
@@ -150,13 +155,14 @@ def _starts(start: float, every: float | None, end: float) -> Iterator[float]:
         yield start + count * every
 
 
-def _is_on(start: float, time: float, every: float | None, now: float) -> bool:
-    """Return whether it is on at a time at which it may begin or end [s]."""
-    since = now - start
-    if every is not None and since >= 0:
-        starts = list(_starts(start, every, now + every))
-        since = now - starts[bisect.bisect_right(starts, now) - 1]
-    return 0 <= since < time
+def _is_on(window: Curtailment, now: float) -> bool:
+    """Return whether a curtailment is on at a time at which one may begin or end [s]."""
+    last = window.start
+    if window.every is not None and now > last:
+        # As `_starts` says it, to the last bit.
+        count = math.floor((now - last) / window.every + 1e-9)
+        last += count * window.every
+    return last <= now < last + window.time
 
 
 def _edges(profile: Profile, end: float) -> Iterator[float]:
@@ -174,26 +180,16 @@ def _factor(profile: Profile | None, now: float) -> float:
     return profile.factors[math.floor(now / profile.every * parts + 1e-9) % parts]
 
 
-def _caps(power: PowerSpec) -> Iterator[tuple[float | None, tuple[str | int, ...]]]:
-    """Yield the caps of the facility [W], and where each stands; that of racks is ``None``."""
-    if power.cap is not None:
-        yield power.cap, ("power", "cap")
-    if power.rack_cap is not None:
-        yield None, ("power", "rack_cap")
-    for index, window in enumerate(power.curtail):
-        yield window.cap, ("power", "curtail", index, "cap")
-
-
 def _share(
     scenario: Scenario, site: Site, facility: Facility | None, cap: float | None, at: tuple[str | int, ...]
 ) -> float:
-    """Return the utilisation that a cap leaves the nodes of jobs [-], those of streams and services all."""
-    assert facility is not None, "caps need it"
-    node, power = facility.node, scenario.power
+    """Return the utilisation that a cap leaves the nodes of jobs [-], with streams and services all; 1 without one."""
     if cap is None:
-        assert power is not None
-        assert power.rack_cap is not None
-        cap, stepping = power.rack_cap, float(min(scenario.cluster.rack.nodes, site.counts["node"]))
+        return 1.0
+    assert facility is not None, "caps need it"
+    node = facility.node
+    if at[-1] == "rack_cap":
+        stepping = float(min(scenario.cluster.rack.nodes, site.counts["node"]))
         share, least = capped_share(cap, node, stepping), stepping * node.idle
     else:
         nodes = site.counts["node"]

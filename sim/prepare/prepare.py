@@ -46,7 +46,7 @@ from sim.scenario.model import OF_JOBS, OF_SERVICES, PeriodicWork, Work
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sim.engine.prepared import ServicePlan, Upkeep
+    from sim.engine.prepared import PreparedStream, ServicePlan, Upkeep
     from sim.failures import Source
     from sim.input.scenario import AnyCheckpoint, Scenario
     from sim.policies.checkpoint import Ladder, Periodic
@@ -178,9 +178,9 @@ def _examined(scenario: Scenario) -> Prepared:
     jobs = tuple(_job(scenario, each, sources) for each in placed)
     slow = [source.name for source in sources if source.effect.speed < 1]
     upkeep = upkeep_of(scenario, site, sources)
-    sources += _conditions(sources, jobs, upkeep)
-    upkeep = replace(upkeep, repaired=(*upkeep.repaired, *("" for _ in sources[len(upkeep.repaired) :])))
     fleet = prepare_streams(scenario, site, sources)
+    sources += _conditions(sources, jobs, fleet.streams, upkeep)
+    upkeep = replace(upkeep, repaired=(*upkeep.repaired, *("" for _ in sources[len(upkeep.repaired) :])))
     held = 1.0 if fleet.streams or scenario.services else sum(job.nodes for job in jobs) / counts["node"]
     return Prepared(
         scenario=scenario,
@@ -247,7 +247,9 @@ def _checks(scenario: Scenario) -> tuple[tuple[PeriodicWork, ...], float | None]
     return (work,) if work else (), preflight.time if preflight is not None else None
 
 
-def _conditions(sources: Sequence[Source], jobs: Sequence[PreparedJob], upkeep: Upkeep) -> list[Source]:
+def _conditions(
+    sources: Sequence[Source], jobs: Sequence[PreparedJob], streams: Sequence[PreparedStream], upkeep: Upkeep
+) -> list[Source]:
     """Return the causes of lost time that are no failures.
 
     Raises
@@ -255,7 +257,9 @@ def _conditions(sources: Sequence[Source], jobs: Sequence[PreparedJob], upkeep: 
     PathError
         If a failure has the name of one.
     """
-    found = [CONTENTION] if any(rung.save_share for job in jobs for rung in job.checkpoint.rungs) else []
+    shares = [rung.save_share for job in jobs for rung in job.checkpoint.rungs]
+    shares += [plan.save_share for stream in streams for plan in stream.saves.values()]
+    found = [CONTENTION] if any(shares) else []
     found += sorted({level.cause for level in upkeep.levels if level.cause})
     for name in found:
         if any(source.name == name for source in sources):

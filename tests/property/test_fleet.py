@@ -55,6 +55,8 @@ def test_random_fleets(monkeypatch: pytest.MonkeyPatch) -> None:
             "restore": draw.choice([0.0, 2.0]),
             "restart": draw.choice([0.0, 5.0]),
         }
+        if setup["interval"] < INF and setup["save"] and draw.random() < 0.5:
+            setup |= {"drain": draw.choice([0.0, 6.0]), "save_share": draw.choice([0.5, 1.0])}
         if draw.random() < 0.15:
             setup["chain"] = Chain.model_validate({"limit": "100 s", "notice": "2 s"})
         prepared = replace(sim.prepare(sim.parse(case)), streams=(stream(rows, **setup),))

@@ -736,6 +736,15 @@ def test_the_next_save_waits_for_a_late_one() -> None:
         assert losses(one, play(one, [(at, 0, 2)]), 2)["lost_work", "software"] == pytest.approx(lost, abs=1e-5), at
 
 
+def test_a_late_save_ends_within_a_step_and_the_next_begins_after_it() -> None:
+    """Steps of 70 s: saves are taken at 210 s and durable at 1010 s; the 12th step since ends at 1050 s."""
+    tier = {"mode": "async", "interval": "100 s", "aggregate": "5 MB/s"}
+    jobs = [{"name": f"job-{number}", "gpus": 2, "step_time": "70 s"} for number in range(4)]
+    one = saving_case(software(), tier=tier, jobs=jobs, horizon="5000 s")
+    for at, lost in ((1009, 1009.0), (1011, 801.0), (1849, 1639.0), (1851, 801.0)):
+        assert losses(one, play(one, [(at, 0, 2)]), 2)["lost_work", "software"] == pytest.approx(lost, abs=1e-5), at
+
+
 def test_a_job_that_is_told_to_stop_shares_the_store_too() -> None:
     """Job 0 saves from 390 s on, before it is preempted, and job 1 from 400 s: 10 s alone, 20 s of half the store.
 
@@ -746,3 +755,64 @@ def test_a_job_that_is_told_to_stop_shares_the_store_too() -> None:
     assert found["checkpoint_stall", "preempted"] == pytest.approx(30.0, abs=SHARED_EXACT)
     assert not any(bucket == "lost_work" for bucket, _ in found)
     assert stalls(one, [(390, 0, 0)], job=1) == pytest.approx({"no_failure": 20.0, CONTENTION: 10.0}, abs=SHARED_EXACT)
+
+
+# Jobs of streams: the same store.
+
+
+def streams_case(shares: str, **changes: Any) -> sim.Prepared:
+    """Return a cluster of 32 nodes of one GPU with a queue, nodes that fail often, and saves of 200 GB."""
+    tier = {"interval": "20 min", "mode": "blocking", "node_bandwidth": "8 GB/s", "aggregate": "100 TB/s"}
+    law = {"use": "exponential", "mean": "10 h"}
+    stream = {"name": "batch", "arrivals": {"rate": "20 per day"}, "gpus": {"4": 1, "8": 1}, "work": law}
+    base: dict[str, Any] = {
+        "cluster": nodes(32),
+        "jobs": [],
+        "streams": [stream | changes.pop("stream", {}), *changes.pop("streams", [])],
+        "failures": [{"use": "component", "name": "node", "part": "node", "rate": "60 per node-year"}],
+        "detection": {"time": "2 min"},
+        "checkpoint": {"size": "200 GB", "tiers": [{**tier, "shares": shares} | changes.pop("tier", {})]},
+        "recovery": {"use": "hot-spare", "initialize": "3 min"},
+        "repair": {"time": "1 d"},
+        "horizon": "3 d",
+    }
+    return prepared(**base | changes)
+
+
+def table_of_streams(one: sim.Prepared) -> dict[tuple[str, str], float]:
+    """Return the GPU-seconds of a replication by bucket and cause."""
+    fleet = sim.run(one, 0).fleet
+    assert fleet is not None
+    found: dict[tuple[str, str], float] = {}
+    for key, amounts in fleet.ledger.items():
+        bucket = Bucket(key.bucket).name.lower()
+        row = bucket, "" if bucket == "unallocated" else fleet.causes[key.cause]
+        found[row] = found.get(row, 0.0) + float(amounts.sum())
+    return found
+
+
+URGENT = {"name": "urgent", "arrivals": {"rate": "6 per day"}, "gpus": 8, "work": "5 h", "priority": 10}
+
+
+@cases("tier", [{}, {"mode": "async", "stall": "10 s"}, {"mode": "async"}], ids=["blocking", "copied", "async"])
+@cases("queue", [{}, {"streams": [URGENT], "scheduler": {"use": "slurm", "preempt": {"who": "priority"}}}])
+def test_streams_that_nobody_is_in_the_way_of(tier: dict[str, Any], queue: dict[str, Any]) -> None:
+    """Where their own nodes are the limit, save by save is what the closed form of a run says, whatever stops it."""
+    plain, shared = (table_of_streams(streams_case(shares, tier=tier, **queue)) for shares in ("restores", "all"))
+    assert shared == pytest.approx({key: plain.get(key, 0.0) for key in shared}, abs=1e-2)
+    assert plain.keys() == shared.keys()
+
+
+@cases("jobs", [1, 4])
+def test_jobs_of_streams_that_save_together(jobs: int) -> None:
+    """A backlog of jobs of 8 nodes and 5 h fills the cluster: four at a time begin, save and end together.
+
+    At 20 GB/s a save takes 10 s alone, and four take 40 s each: of 14 saves a job each has 30 s of contention.
+    """
+    stream = {"arrivals": {"use": "backlog", "pending": 4}, "gpus": 8, "work": "5 h", "restart": "0 s"}
+    tier = {"aggregate": "20 GB/s", "node_bandwidth": "20 GB/s"}
+    one = streams_case("all", stream=stream, tier=tier, cluster=nodes(8 * jobs), horizon="16 h", failures=[software()])
+    found = table_of_streams(one)
+    alone, late = found["checkpoint_stall", "no_failure"], found.get(("checkpoint_stall", CONTENTION), 0.0)
+    assert late == pytest.approx((jobs - 1) * alone, abs=1e-3)
+    assert alone / found["productive", "no_failure"] == pytest.approx(10 / 1200, rel=0.08)  # none after the last part

@@ -44,10 +44,11 @@ def stream(
     save: float = 0.0,
     restore: float = 0.0,
     drain: float = 0.0,
+    save_share: float = 0.0,
     **more: Any,
 ) -> PreparedStream:
-    """Return a stream of these jobs, with their checkpoints [s]."""
-    plan = SavePlan(interval, Cost(save), Cost(restore), drain)
+    """Return a stream of these jobs, with their checkpoints [s]; with a `save_share` a save takes all of the store."""
+    plan = SavePlan(interval, Cost(save), Cost(restore), drain, (0.0, (drain or save) * save_share), save_share)
     return PreparedStream("stream", 0, Rows(rows), {row.gpus: plan for row in rows}, **more)
 
 

@@ -7,7 +7,7 @@ and 8 kW in training, the facility 1.25 times as much: 32.5 kW with three nodes 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -19,6 +19,9 @@ from sim.steps.power import capped_pace
 from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_engine_stores import HOST, software
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 DAY = 86_400.0
 
@@ -46,9 +49,9 @@ def site(power: dict[str, Any], *sources: dict[str, Any], **changes: Any) -> sim
     return prepared(**base | changes)
 
 
-def taken(one: sim.Prepared, rows: list[tuple[float, ...]] | None = None) -> dict[str, float]:
+def taken(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = ()) -> dict[str, float]:
     """Return what a replication took, by metric."""
-    return {name: ratio.amount / ratio.base for name, ratio in spending(one, play(one, rows or [])).items()}
+    return {name: ratio.amount / ratio.base for name, ratio in spending(one, play(one, rows)).items()}
 
 
 @cases(
@@ -213,7 +216,7 @@ def test_windows_of_results_change_nothing() -> None:
     }
     tiers = [HOST, {"interval": "30 min", "mode": "blocking", "write": "1 min", "restore": "0 s"}]
     plain, windowed = (site(power, checkpoint={"tiers": tiers}, **more) for more in ({}, {"windows": "7 h"}))
-    rows: list[tuple[float, ...]] = [(0.7 * DAY, 0, 0), (1.1 * DAY, 0, 0)]
+    rows = [(0.7 * DAY, 0, 0), (1.1 * DAY, 0, 0)]
     assert taken(plain, rows) == pytest.approx(taken(windowed, rows))
 
 
