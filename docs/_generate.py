@@ -412,7 +412,7 @@ What exists, since which version, and what it rests on.
 |---|---|---|---|---|---|---|
 """
 
-_TOLD = sim.inventory()
+_LISTED = sim.inventory()
 
 _REGISTRIES: dict[str, Any] = {
     "observer (observers.use)": {kind.model_fields["use"].default: kind for kind in get_args(AnyWatcher)},
@@ -427,7 +427,7 @@ _REGISTRIES: dict[str, Any] = {
 
 def features_reference() -> str:
     """Return the page on what exists: one row a name."""
-    described = {kind: {name: text.partition(" (")[0] for name, text in lines.items()} for kind, lines in _TOLD.items()}
+    described = {kind: {name: text.partition(" (")[0] for name, text in lines.items()} for kind, lines in _LISTED.items()}
     for kind, registry in _REGISTRIES.items():
         described[kind] = {name: _first_paragraph(each.__doc__ or "") for name, each in registry.items()}
     stores = re.findall(r"([a-z-]+): ([^;]+)[;.]", Tier.model_fields["store"].description or "")
@@ -460,7 +460,7 @@ def _basis(key: str, name: str) -> str:
         counted = sum(cause.get("count") or cause.get("events") or 0 for cause in causes)
         return f"{counted:,} failures counted" if counted else "derived or assumed rates"
     if key == "cluster.accelerator":
-        return _TOLD["accelerators (cluster.accelerator)"][name].partition(" (")[0].rpartition(", ")[2]
+        return _LISTED["accelerators (cluster.accelerator)"][name].partition(" (")[0].rpartition(", ")[2]
     folder = {"scenarios": "scenarios", "studies": "scenarios/studies", "topologies": "topologies"}.get(key, "")
     path = PAGE.parents[2] / folder / f"{name}.yaml"
     stated = yaml.safe_load(path.read_text(encoding="utf-8")).get("assumptions") if folder else None
