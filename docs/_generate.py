@@ -427,7 +427,9 @@ _REGISTRIES: dict[str, Any] = {
 
 def features_reference() -> str:
     """Return the page on what exists: one row a name."""
-    described = {kind: {name: text.partition(" (")[0] for name, text in lines.items()} for kind, lines in _LISTED.items()}
+    described = {
+        kind: {name: text.partition(" (")[0] for name, text in lines.items()} for kind, lines in _LISTED.items()
+    }
     for kind, registry in _REGISTRIES.items():
         described[kind] = {name: _first_paragraph(each.__doc__ or "") for name, each in registry.items()}
     stores = re.findall(r"([a-z-]+): ([^;]+)[;.]", Tier.model_fields["store"].description or "")

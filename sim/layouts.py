@@ -309,7 +309,6 @@ class LayoutSearch:
             self._sets[key] = failure_sets(self._parallelism(work), self.site.gpus_per_node)
         return self._sets[key]
 
-
     def _stages_of(self, work: Workload) -> int:
         """Return how many stages of a set of replicas are on nodes of their own [-]."""
         key = _sizes(work)
