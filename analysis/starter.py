@@ -115,7 +115,7 @@ class Parts(NamedTuple):
     @property
     def is_elastic(self) -> bool:
         """Whether replicas leave and return one by one."""
-        return self.preset["recovery"]["use"] in ("shrink-rejoin", "restart-smaller")
+        return self.preset["recovery"]["use"] in ("shrink-rejoin", "restart-smaller", "redundant")
 
     @property
     def sequence(self) -> int:

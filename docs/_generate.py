@@ -11,7 +11,7 @@ import re
 import runpy
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, get_args
 
 import yaml
 
@@ -20,12 +20,22 @@ from analysis import api
 from analysis.formula import answered, format_formula, formulas
 from analysis.metrics import METRICS, TIME_SHARE
 from analysis.page.glossary import terms
-from sim import catalog, units
-from sim.input.scenario import DEFAULTS
+from analysis.study.designs import DESIGNS
+from analysis.study.distributions import DISTRIBUTIONS
+from analysis.study.questions.kinds import QUESTIONS
+from analysis.validation.lab import Lab
+from analysis.validation.measures import MEASURES
+from analysis.validation.table import load_table
+from sim import catalog, units, yamlfile
+from sim.input import presets
+from sim.input.scenario import DEFAULTS, Scenario
+from sim.load import completed
+from sim.policies.checkpoint.tiers import Tier
+from sim.policies.detection.kinds import AnyWatcher
 from sim.scenario.laws import LAW_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 PAGE = Path(__file__).parent / "reference" / "scenario.md"
 
@@ -38,6 +48,8 @@ API_PAGE = PAGE.with_name("api.md")
 NOTEBOOK = PAGE.parents[1] / "tutorial" / "what-if-from-python.ipynb"
 
 FORMULAS_PAGE = PAGE.with_name("formulas.md")
+
+FEATURES_PAGE = PAGE.with_name("features.md")
 
 Node: TypeAlias = dict[str, Any]
 
@@ -386,6 +398,145 @@ def formulas_reference() -> str:
     return "\n".join(lines)
 
 
+_FEATURES_HEAD = """\
+# Features
+
+<!-- Written by docs/_generate.py from registries, notes of presets, the changelog and the table of the validation. -->
+
+What exists, since which version, and what it rests on.
+
+* **since**: the oldest version whose changelog names it; *next* is what the next release will have.
+* **validated**, **calibrated**: rows of [the validation](validation.md) whose scenario uses it, *emergent* and *sanity*
+  rows, and rows that it was fitted to. What has none is held by tests of theory and invariants alone.
+* **basis**: what its numbers rest on, by the notes beside them: read in a source, quoted by others, derived, assumed.
+
+| kind | name | what it is | since | validated | calibrated | basis |
+|---|---|---|---|---|---|---|
+"""
+
+_LISTED = sim.inventory()
+
+_REGISTRIES: dict[str, Any] = {
+    "observer (observers.use)": {kind.model_fields["use"].default: kind for kind in get_args(AnyWatcher)},
+    "question of a study": QUESTIONS,
+    "design of a study": DESIGNS,
+    "distribution of a study": DISTRIBUTIONS,
+    "formula": formulas(),
+}
+
+"""What has a name and is not in the inventory that `ettrick list` prints."""
+
+
+def features_reference() -> str:
+    """Return the page on what exists: one row a name."""
+    described = {
+        kind: {name: text.partition(" (")[0] for name, text in lines.items()} for kind, lines in _LISTED.items()
+    }
+    for kind, registry in _REGISTRIES.items():
+        described[kind] = {name: _first_paragraph(each.__doc__ or "") for name, each in registry.items()}
+    stores = re.findall(r"([a-z-]+): ([^;]+)[;.]", Tier.model_fields["store"].description or "")
+    described["store (tiers.store)"] = dict(stores)
+    described["formula"] = {name: entry.question for name, entry in formulas().items()}
+    rows_of, log = _validated(), (PAGE.parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
+    # Newest first, so that the last section that names something is the oldest.
+    sections = re.findall(r"^## \[(.+?)\](.*?)(?=^## \[|\Z)", log, re.MULTILINE | re.DOTALL)
+    lines = []
+    for kind, names in described.items():
+        key = re.sub(r".*\(|(\.use)?\)", "", kind)
+        for name, text in names.items():
+            labels = rows_of.get((key, name), [])
+            since = [version for version, body in sections if f"`{name}`" in body and version != "Unreleased"]
+            counts = [len(labels) - labels.count("calibrated"), labels.count("calibrated")]
+            cells = [kind.partition(" (")[0], f"`{name}`", text.replace("|", "/").replace("\n", " ")]
+            cells += [since[-1] if since else "next", *(str(count) if count else "–" for count in counts)]
+            lines.append(f"| {' | '.join([*cells, _basis(key, name)])} |\n")
+    return _FEATURES_HEAD + "".join(lines)
+
+
+def _basis(key: str, name: str) -> str:
+    """Return what the numbers of a feature rest on, counted."""
+    if key == "recovery" and name in catalog.recoveries():
+        words = {"P": "read", "S": "quoted", "D": "derived", "A": "assumed"}
+        letters = [letter for note in catalog.recovery(name)["notes"] for letter in note.partition(": ")[0].split(", ")]
+        return ", ".join(f"{word} {letters.count(letter)}" for letter, word in words.items() if letter in letters)
+    if key == "failures" and name in catalog.bundles():
+        causes = catalog.bundle(name).get("causes") or catalog.bundle(name).get("sources") or []
+        counted = sum(cause.get("count") or cause.get("events") or 0 for cause in causes)
+        return f"{counted:,} failures counted" if counted else "derived or assumed rates"
+    if key == "cluster.accelerator":
+        return _LISTED["accelerators (cluster.accelerator)"][name].partition(" (")[0].rpartition(", ")[2]
+    folder = {"scenarios": "scenarios", "studies": "scenarios/studies", "topologies": "topologies"}.get(key, "")
+    path = PAGE.parents[2] / folder / f"{name}.yaml"
+    stated = yaml.safe_load(path.read_text(encoding="utf-8")).get("assumptions") if folder else None
+    return f"assumed {len(stated)}" if stated else "–"
+
+
+class _EnoughError(Exception):
+    """The first scenario of a measure is known."""
+
+
+class _Noting(Lab):
+    """Notes what the first scenario of a measure uses, and simulates nothing."""
+
+    def __init__(self) -> None:
+        self.used: set[tuple[str, str]] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        """Stop a measure that goes on without a scenario: it has no seed, and no replications."""
+        raise _EnoughError(name)
+
+    def scenario(self, data: Mapping[str, Any]) -> NoReturn:
+        """Note what a scenario written as plain data uses."""
+        marks = {(): yamlfile.Mark("scenario")}
+        self._note(presets.lay(yamlfile.Document(yamlfile.data_with_use(dict(data)), values=marks)))
+
+    def shipped(self, name: str, changes: Iterable[str] = ()) -> NoReturn:
+        """Note what a scenario that comes with the program uses."""
+        self.used.add(("scenarios", name))
+        document = presets.lay(yamlfile.extend(sim.find(name), shorthand=("cluster",)))
+        for text in changes:
+            document = presets.lay(yamlfile.assign(document, text))
+        self._note(document)
+
+    def _note(self, document: yamlfile.Document) -> NoReturn:
+        """Note every choice of a scenario by its key: the nearest one above ``use`` or ``store``."""
+        todo: list[tuple[str, Any]] = [("", completed(Scenario, document, DEFAULTS))]
+        while todo:
+            above, value = todo.pop()
+            if isinstance(value, list):
+                todo += [(above, each) for each in value]
+            elif isinstance(value, dict):
+                chosen = value.get("store", "remote") if above == "tiers" else value.get("use")
+                self.used |= {(above, chosen)} if isinstance(chosen, str) else set()
+                todo += list(value.items())
+        raise _EnoughError
+
+
+def _validated() -> dict[tuple[str, str], list[str]]:
+    """Return the labels of the rows that use something, by the key of a scenario and its name.
+
+    Rows of one measure that differ in numbers alone use the same.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    known: dict[tuple[Any, ...], set[tuple[str, str]]] = {}
+    keys = {"tiers": "tiers.store", "lemons": "repair.lemons"}
+    for row in load_table().rows:
+        measure = MEASURES[row.measure]
+        words = (row.measure, *(value for value in row.arguments.values() if isinstance(value, str)))
+        if words not in known:
+            lab = _Noting()
+            if "lab." in inspect.getsource(measure):
+                with contextlib.suppress(_EnoughError):
+                    measure(lab, row.replications or 2, **row.arguments)
+            known[words] = lab.used
+        for above, name in known[words]:
+            key = keys.get(above, above)
+            is_preset = key == "recovery" and name in catalog.recoveries()
+            for each in (name, catalog.strategy_of(name)) if is_preset else (name,):
+                found.setdefault((key, each), []).append(row.label)
+    return found
+
+
 _API_HEAD = """\
 # Python API
 
@@ -505,6 +656,7 @@ if __name__ == "__main__":
     NOTEBOOK.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     NOTEBOOK.with_suffix(".md").write_text(with_outputs(source, made), encoding="utf-8")
     API_PAGE.write_text(api_reference(), encoding="utf-8")
+    FEATURES_PAGE.write_text(features_reference(), encoding="utf-8")
     FORMULAS_PAGE.write_text(formulas_reference(), encoding="utf-8")
     GLOSSARY_PAGE.write_text(glossary(), encoding="utf-8")
     METRICS_PAGE.write_text(metrics_reference(METRICS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")

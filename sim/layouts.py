@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sim import catalog
 from sim.catalog import steps
 from sim.closed_form.renewal import job_shares
-from sim.policies.recovery import RestartSmaller, ShrinkRejoin
+from sim.policies.recovery import Redundant, RestartSmaller, ShrinkRejoin
 from sim.prepare.placement import Site, layout_of, whole_units
 from sim.prepare.prepare import checkpoint_of, examine
 from sim.prepare.step import SLACK, PlacedJob
@@ -197,6 +197,7 @@ class LayoutSearch:
         """Standard deviation of the logarithm of true over stated times [-]."""
         self._within = spec.parallelism.within_domain if spec.parallelism is not None else ()
         self._sets: dict[tuple[int, ...], int] = {}
+        self._stages: dict[tuple[int, ...], int] = {}
         self._links: dict[tuple[int, ...], Links] = {}
         self._known: tuple[Prepared, Callable[[PreparedJob], dict[str, float]] | None] | None = None
 
@@ -223,8 +224,10 @@ class LayoutSearch:
         # Groups get the whole bandwidth of their NICs.
         links = self.site.ideal_links(work, self.spec.parallelism or Parallelism(), self.machine.chip)
         apart = (link.network > 0 for link in (getattr(links, kind) for kind in self._within))
-        sets = self._sets_of(work)
+        sets, recovery = self._sets_of(work), self.scenario.recovery
         if any(apart) or sets < self.fewest:
+            return None
+        if isinstance(recovery, Redundant) and recovery.lacks(sets, self._stages_of(work)):
             return None
         return self._rated(work, links, sets, is_placed=False)
 
@@ -252,6 +255,8 @@ class LayoutSearch:
         job = prepared.jobs[self.index]
         checkpoint = checkpoint_of(self.scenario.checkpoint, self.placed_job, job.mtti, plan.time, job.nodes, sets)
         job = replace(job, step_time=plan.time, replicas=sets, plan=plan, checkpoint=checkpoint)
+        if isinstance(self.scenario.recovery, Redundant):
+            job = replace(job, stages=self._stages_of(work))
         return Candidate(plan, sets, shares(job)["productive"], is_placed)
 
     def _formula(self, work: Workload) -> tuple[Prepared, Callable[[PreparedJob], dict[str, float]] | None]:
@@ -303,6 +308,14 @@ class LayoutSearch:
         if key not in self._sets:
             self._sets[key] = failure_sets(self._parallelism(work), self.site.gpus_per_node)
         return self._sets[key]
+
+    def _stages_of(self, work: Workload) -> int:
+        """Return how many stages of a set of replicas are on nodes of their own [-]."""
+        key = _sizes(work)
+        if key not in self._stages:
+            stages = layout_of(self._parallelism(work), self.site.gpus_per_node).stage_of_host
+            self._stages[key] = len(set(stages.tolist()))
+        return self._stages[key]
 
 
 def failure_sets(layout: Parallelism, gpus_per_node: int) -> int:

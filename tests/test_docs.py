@@ -22,7 +22,15 @@ import sim
 from analysis import runs
 from analysis.results import run as document
 from analysis.results.explained import results_schema
+from analysis.study.designs import DESIGNS
+from analysis.study.distributions import DISTRIBUTIONS
+from analysis.study.questions.kinds import QUESTIONS
+from analysis.validation.table import load_table
+from sim import catalog
+from sim.cluster.spec import FABRICS
 from sim.formulas.goodput import efficiency, young_interval
+from sim.input.scenario import REGISTRIES
+from sim.policies.repair import LEMONS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -232,6 +240,28 @@ def test_pages_of_formulas_and_of_the_api_are_current() -> None:
     module = generator()
     assert module.API_PAGE.read_text(encoding="utf-8") == module.api_reference()
     assert module.FORMULAS_PAGE.read_text(encoding="utf-8") == module.formulas_reference()
+
+
+def test_the_table_of_features_is_derived() -> None:
+    """The committed page is what docs/_generate.py writes: every name of a registry, rows and notes counted."""
+    module = generator()
+    page = module.features_reference()
+    assert module.FEATURES_PAGE.read_text(encoding="utf-8") == page
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")][1:]
+    names = {row[1].strip("`") for row in rows}
+    for registry in (*REGISTRIES.values(), FABRICS, LEMONS, QUESTIONS, DESIGNS, DISTRIBUTIONS, catalog.models()):
+        assert set(registry) <= names
+    table = {row[1].strip("`"): row for row in rows if row[0] == "recovery presets"}
+    known = load_table().rows
+    for name in catalog.recoveries():
+        *_, validated, calibrated, basis = table[name]
+        assumed = sum("A" in note.partition(": ")[0] for note in catalog.recovery(name)["notes"])
+        assert (f"assumed {assumed}" in basis) == (assumed > 0)
+        labels = [row.label for row in known if row.arguments.get("preset") == name]
+        counts = [0 if count == "–" else int(count) for count in (validated, calibrated)]
+        assert sum(counts) >= len(labels)
+        assert counts[1] >= labels.count("calibrated")
+    assert sum(int(row[4]) for row in rows if row[0] == "recovery" and row[4] != "–") > 100
 
 
 def test_reference_of_results_is_current() -> None:

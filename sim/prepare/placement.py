@@ -257,7 +257,15 @@ def _check_amounts(scenario: Scenario, units: Units, per_node: int, unit: str) -
             )
         # Replicas that share a unit, where one may leave without the other; half nodes are for others to refuse.
         if scenario.recovery.elastic and job.parallelism is not None and not job.gpus % per_node:
-            groups = layout_of(job.parallelism, per_node).group_of_host.reshape(-1, size)
+            layout = layout_of(job.parallelism, per_node)
+            stages = layout.stage_of_host.reshape(-1, size)
+            if isinstance(scenario.recovery, Redundant) and (stages != stages[:, :1]).any():
+                raise PathError(
+                    ("recovery", "use"),
+                    f"stages of job '{job.name}' share units of {size} nodes, and with recovery "
+                    f"'{scenario.recovery.use}' they leave one by one; nearest: torchft-hsdp, by which replicas leave",
+                )
+            groups = layout.group_of_host.reshape(-1, size)
             if (groups != groups[:, :1]).any():
                 raise PathError(
                     ("jobs", index, "parallelism"),

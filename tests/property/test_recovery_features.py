@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 import sim
 from sim.policies.contracts import Bucket
+from sim.policies.recovery import Redundant
 from tests.engine_watch import Watch
 from tests.property.common import MOST_EVENTS, Scenario, examples
 from tests.strategies import Draw, maybe, moments, repairs, seconds, times
 
 STORES = ("peer", "host", "peer-host", "disk")
 
-RECOVERIES = ("hot-spare", "full-restart", "shrink-rejoin", "restart-smaller", "ladder", "narrow", "standby")
+ELASTIC = ("shrink-rejoin", "restart-smaller", "redundant")
 
-ELASTIC = ("shrink-rejoin", "restart-smaller")
+RECOVERIES = ("hot-spare", "full-restart", "ladder", "narrow", "standby", *ELASTIC)
 
 
 class _Finite(Watch):
@@ -106,8 +107,10 @@ def _recoveries(draw: Draw, kind: str) -> dict[str, Any]:
         return {"use": kind, "recovery": launch, "selection": draw(times(20, 60))}
     if kind == "narrow":
         return {"use": kind, "tensor": 2, "launch": launch, "reshard": "1 %", **patience}
-    if kind == "shrink-rejoin":
+    if kind in ("shrink-rejoin", "redundant"):
         more = {"majority": draw(st.booleans()), "quorum_timeout": draw(moments(1, 60))}
+        if kind == "redundant":
+            more = {"overhead": 0.5} | ({"most": draw(st.integers(1, 3))} if draw(st.booleans()) else {})
         stalls = {name: draw(_phases(10, 30)) for name in ("reconfigure", "catch_up", "rejoin")}
         return {"use": kind, "initialize": draw(_phases(20, 200)), "scale": scale, **stalls, **more}
     if kind == "restart-smaller":
@@ -176,6 +179,12 @@ def cases(draw: Draw, kinds: tuple[str, ...] = RECOVERIES, *, everything: bool =
     kind = draw(st.sampled_from(kinds))
     replicas = draw(st.integers(2, 4)) if kind in ELASTIC else draw(st.integers(1, 3))
     stages = draw(st.integers(1, 2))
+    recovery = draw(_recoveries(kind))
+    if kind == "redundant":
+        # Peers of which one does two stages' work: no more than the GPUs that are left could do.
+        apart = ["peers", "templates", *["pairs"] * (replicas % 2 == 0), *["next-stage"] * (stages > 1)]
+        recovery["redundancy"] = draw(st.sampled_from(apart))
+        recovery |= {"slowdown": 2.0} if recovery["redundancy"] == "next-stage" else {}
     jobs = []
     for number in range(draw(st.integers(1, 2))):
         job: dict[str, Any] = {"name": f"job-{number}", "gpus": 2 * replicas * stages, "step_time": draw(seconds(1, 9))}
@@ -200,7 +209,7 @@ def cases(draw: Draw, kinds: tuple[str, ...] = RECOVERIES, *, everything: bool =
         "failures": _sources(draw, horizon, everything=everything),
         "detection": {"time": draw(times(5, 60))},
         "checkpoint": {"size": "1 GB", "tiers": draw(_tiers(replicas * stages))},
-        "recovery": draw(_recoveries(kind)),
+        "recovery": recovery,
         "spares": {"hot": hot},
         "repair": repair if everything or draw(st.booleans()) else {"time": draw(times(60, 600))},
     }
@@ -233,15 +242,17 @@ def check(data: Scenario) -> None:
     result = _Finite(prepared, 0, sim.trace(prepared, 0)).run()
     assert result.cluster.sum() == pytest.approx(result.owned, rel=1e-9)
     assert result.cluster.min() >= -1e-6
+    redundant = isinstance(prepared.recovery, Redundant)
     for job, plan in zip(result.jobs, prepared.jobs, strict=True):
         rounding = 1e-6 * max(job.requested, 1.0)
-        assert job.totals.min(initial=0.0) >= -rounding
+        # With redundancy a node that is away takes some of what is computed twice off.
+        assert (job.totals.sum(axis=2) if redundant else job.totals).min(initial=0.0) >= -rounding
         assert job.buckets.sum() == pytest.approx(job.requested, rel=1e-9, abs=1e-6)
         assert job.buckets[Bucket.PRODUCTIVE] == pytest.approx(job.work * job.gpus, rel=1e-9, abs=rounding)
         assert -rounding <= job.at_risk <= job.work + rounding
         assert sum(job.interruptions.values()) == sum(job.disruptions.values()) + job.merged
         least = job.work / plan.step_time
-        keeps = plan.keeps_batch or plan.replicas == 1
+        keeps = plan.keeps_batch or plan.replicas == 1 or redundant
         most = least if keeps else least * plan.replicas
         assert least * (1 - 1e-6) - 1e-6 <= job.steps <= most * (1 + 1e-6) + 1e-6
     again = sim.run(prepared, 0, keeps_timeline=True)

@@ -79,6 +79,9 @@ def test_replicas_that_share_a_unit_without_being_neighbours() -> None:
     assert any("jobs.0.parallelism: replicas of 2 nodes share units of 2" in line for line in lines), lines
     job["parallelism"]["order"] = ["tensor", "context", "pipeline", "expert", "data"]  # type: ignore[index]
     assert _read(harness.scenario(**changes, jobs=[job]))[0] is not None, "neighbours in rank share nothing"
+    changes["recovery"] = ELASTIC | {"use": "redundant", "redundancy": "templates"}
+    _, lines = _read(harness.scenario(**changes, jobs=[job]))
+    assert any("recovery.use: stages of job 'job' share units of 2 nodes" in line for line in lines), lines
 
 
 def test_a_rollout_cannot_change_what_the_cables_decide() -> None:

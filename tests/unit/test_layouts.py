@@ -47,6 +47,8 @@ MIXED = replace(TINY, experts=Experts(count=6, active=2, ffn=2048, dense_layers=
 
 ELASTIC = {"use": "shrink-rejoin", "reconfigure": "2 min", "initialize": "5 min", "rejoin": "30 s"}
 
+REDUNDANT = ELASTIC | {"use": "redundant", "redundancy": "next-stage", "overhead": "14 %", "slowdown": 1.5}
+
 
 def base(shape: ModelShape = TINY, **changes: Any) -> Workload:
     """Return a step of a small model: 24 sequences."""
@@ -199,8 +201,8 @@ def test_seating_makes_no_step_faster() -> None:
 
 @pytest.mark.parametrize(
     ("recovery", "interval"),
-    [({"use": "hot-spare", "initialize": "5 min"}, "every 20 steps"), (ELASTIC, "10 min")],
-    ids=["rigid", "elastic"],
+    [({"use": "hot-spare", "initialize": "5 min"}, "every 20 steps"), (ELASTIC, "10 min"), (REDUNDANT, "10 min")],
+    ids=["rigid", "elastic", "redundant"],
 )
 def test_a_candidate_is_the_scenario_with_that_layout(recovery: dict[str, Any], interval: str) -> None:
     """Step, memory, MFU and ETTR of a seated layout are those of a scenario that states it."""
