@@ -75,6 +75,9 @@ _IDLE_GPU = 0.1
 _WARMED = 0.1
 """Share of the requests of a replay that come before it is as full as it will be [-]."""
 
+REPLAYED = round((1 - _WARMED) * _REPLAYED)
+"""Requests of a replay that count [-]."""
+
 
 class Failing(NamedTuple):
     """What stops a group of GPUs that fail as one.
