@@ -23,7 +23,7 @@ _LARGE = (("T", 1e12), ("G", 1e9), ("M", 1e6))
 
 _TIMES = (("d", DAY, 2.0), ("h", HOUR, 1.0), ("min", MINUTE, 1.0), ("s", 1.0, 0.0))
 
-_ENERGIES = (("GWh", 3.6e12), ("MWh", 3.6e9), ("kWh", 3.6e6), ("J", 1.0))
+_ENERGIES = (("GWh", 3.6e12), ("MWh", 3.6e9), ("kWh", 3.6e6), ("MJ", 1e6), ("J", 1.0))
 
 _DIGITS = 3
 

@@ -402,8 +402,8 @@ def _notes(ensemble: Ensemble, fleet: FleetFound | None) -> list[str]:
         share = float(service.attained(np.array([min(service.load, service.admitted)]))[0])
         error = 100 * _TWO_SIDED * math.sqrt(max(share * (1 - share), 0.0) / REPLAYED)
         notes.append(
-            f"the share of requests of '{service.spec.name}' in SLO without failures is known to {error:.2g} percentage "
-            f"points at best: it rests on one replay of {REPLAYED:,} for all replications, and this error is in no interval"
+            f"the share of requests of '{service.spec.name}' in SLO without failures is known to {error:.2g} "
+            f"percentage points at best: it rests on one replay of {REPLAYED:,} for all replications, and is in no interval"
         )
     if prepared.merged_intervals:
         notes.append(f"intervals of the log that were joined because they overlap: {prepared.merged_intervals}")
