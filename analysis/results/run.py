@@ -403,7 +403,7 @@ def _notes(ensemble: Ensemble, fleet: FleetFound | None) -> list[str]:
         error = 100 * _TWO_SIDED * math.sqrt(max(share * (1 - share), 0.0) / REPLAYED)
         notes.append(
             f"the share of requests of '{service.spec.name}' in SLO without failures is known to {error:.2g} "
-            f"percentage points at best: it rests on one replay of {REPLAYED:,} for all replications, and is in no interval"
+            f"percentage points at best: it rests on one replay of {REPLAYED:,} for all replications, in no interval"
         )
     if prepared.merged_intervals:
         notes.append(f"intervals of the log that were joined because they overlap: {prepared.merged_intervals}")
