@@ -505,7 +505,8 @@ _OWN = (
            "for. Its interval is that of as many independent windows as the replications vary like; where none or all "
            "miss, all are taken as independent. A service without a target has its `slo.attainment`, in every window "
            "of `windows`, or of a 120th of the horizon",
-           better="lower", needs=(_TARGETS,), of="target", is_plural=True, detail="P(miss)", is_of_windows=True),
+           better="lower", needs=(_TARGETS,), of="target", is_plural=True, head="P(miss)", detail="of a window",
+           is_of_windows=True),
     Metric("worst_window", "worst window", "the lowest value of a window", "share",
            "the lowest value that the metric of a target has in a window of a run; of several targets the lowest",
            needs=(_TARGETS,), of="target"),

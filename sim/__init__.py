@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         added,
         window_edges,
     )
-    from sim.engine.prepared import Prepared, PreparedJob, ServicePlan, TargetPlan
+    from sim.engine.prepared import Prepared, PreparedJob, Rates, ServicePlan, TargetPlan
     from sim.engine.requests import Request, RequestError, replay
     from sim.engine.result import Attempt, JobResult, Ratio, Result, Span, Timeline
     from sim.input.scenario import Scenario, schema
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from sim.prepare.explained import RecoverySummary, recovery_summary
     from sim.prepare.placement import Placement, placement
     from sim.prepare.prepare import examine, prepare
-    from sim.prepare.services import PreparedService, services_of
+    from sim.prepare.services import REPLAYED, PreparedService, services_of
     from sim.prepare.step import check_memory
     from sim.run import MOST_EVENTS, EngineError, Shared, WorkError, check_work, run, trace, with_engine
     from sim.scenario.fields import PathError
@@ -74,7 +74,7 @@ import_on_use(
         "compiled.run": "why_events",
         "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS LEVELS OUTCOMES"
         " PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added window_edges",
-        "engine.prepared": "Prepared PreparedJob ServicePlan TargetPlan",
+        "engine.prepared": "Prepared PreparedJob Rates ServicePlan TargetPlan",
         "engine.requests": "Request RequestError replay",
         "engine.result": "Attempt JobResult Ratio Result Span Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"
@@ -86,7 +86,7 @@ import_on_use(
         "prepare.explained": "RecoverySummary recovery_summary",
         "prepare.placement": "Placement placement",
         "prepare.prepare": "examine prepare",
-        "prepare.services": "PreparedService services_of",
+        "prepare.services": "PreparedService REPLAYED services_of",
         "prepare.step": "check_memory",
         "run": "MOST_EVENTS EngineError Shared WorkError check_work run trace with_engine",
         "scenario.fields": "PathError",

@@ -40,7 +40,17 @@ from analysis.statistics.differences import controlled
 from analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
 from analysis.statistics.intervals import exact_interval, possible
 from analysis.targets import window_width
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, availability, closed_form, yamlfile
+from sim import (
+    CLUSTER_BUCKETS,
+    JOB_BUCKETS,
+    NO_FAILURE,
+    REPLAYED,
+    Bucket,
+    availability,
+    closed_form,
+    services_of,
+    yamlfile,
+)
 from sim.steps.power import STATE_OF_BUCKET, STATES, facility_energy
 
 if TYPE_CHECKING:
@@ -274,6 +284,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
+_TWO_SIDED = 1.96
+"""Standard deviations beyond which lie 5 % of a normal law [-]."""
+
 _TIMES = ("mtti", "mtti_running", "mttf")
 """Times between events, of which a run may see none."""
 
@@ -385,6 +398,13 @@ def _notes(ensemble: Ensemble, fleet: FleetFound | None) -> list[str]:
                 f"job '{plan.name}' was not finished at the horizon in {mine.censored} of {count} replications: they "
                 f"count as not finished, and no mean of the time to finish is given"
             )
+    for service in services_of(prepared) if prepared.services else ():
+        share = float(service.attained(np.array([min(service.load, service.admitted)]))[0])
+        error = 100 * _TWO_SIDED * math.sqrt(max(share * (1 - share), 0.0) / REPLAYED)
+        notes.append(
+            f"the share of requests of '{service.spec.name}' in SLO without failures is known to {error:.2g} "
+            f"percentage points at best: it rests on one replay of {REPLAYED:,} for all replications, in no interval"
+        )
     if prepared.merged_intervals:
         notes.append(f"intervals of the log that were joined because they overlap: {prepared.merged_intervals}")
     if ensemble.precise is False:

@@ -61,6 +61,9 @@ _REPLAYED = 20_000
 LOADS = (0.4, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 """Loads at which attainment is replayed [-]."""
 
+_SEED = 1
+"""Of the requests of a replay: those of a scenario draw what fails, and all of them see the same requests."""
+
 _STEPS = 50
 """Steps of the use of a replica in which the fluid looks up what depends on it [-]."""
 
@@ -72,6 +75,9 @@ _CURVES: Latest[tuple[tuple[float, float], ...]] = Latest(32)
 
 _WARMED = 0.1
 """Share of the requests of a replay that come before it is as full as it will be [-]."""
+
+REPLAYED = round((1 - _WARMED) * _REPLAYED)
+"""Requests of a replay that count [-]."""
 
 
 class Failing(NamedTuple):
@@ -120,8 +126,6 @@ class PreparedService:
         Nodes that stand in for failed ones [-].
     failing
         What stops a group of GPUs that fail as one.
-    seed
-        Of all random numbers.
     horizon
         Time that is simulated [s].
     host
@@ -140,7 +144,6 @@ class PreparedService:
     gpus_per_node: int
     spares: int
     failing: Failing
-    seed: int
     horizon: float
     host: float | None
     pue: float
@@ -244,7 +247,7 @@ class PreparedService:
         """Load and share of requests in SLO, by replay at `LOADS` [-]."""
         spec, slo = self.spec, self.spec.slo
         count = spec.replicas if self.trace or spec.prefill is not None else 0
-        own = (spec.name, spec.batch, spec.hit, slo, self.seed, count, self.reader, spec.prefill)
+        own = (spec.name, spec.batch, spec.hit, slo, count, self.reader, spec.prefill)
         key = (repr(self.replica), repr(spec.demand), *map(repr, own))
         return _CURVES.get(
             key, lambda: tuple((load, self.settled(load).attainment(slo.ttft, slo.tpot)) for load in LOADS)
@@ -302,7 +305,7 @@ class PreparedService:
             demand = self.spec.demand
             assert demand.input is not None
             assert demand.output is not None
-            requests = _drawn(self.seed, self.spec.name, rate, demand.input, demand.output)
+            requests = _drawn(self.spec.name, rate, demand.input, demand.output)
         served = replay(self.replica, requests, self.spec.batch.longest, float(self.requests.hit))
         pools = self.pools
         if pools is None:
@@ -402,12 +405,12 @@ def _sized(replica: Replica, layout: ServingLayout) -> Replica:
 
 
 @lru_cache(maxsize=32)
-def _drawn(seed: int, name: str, rate: float, input_: Lengths, output: Lengths) -> tuple[Request, ...]:
+def _drawn(name: str, rate: float, input_: Lengths, output: Lengths) -> tuple[Request, ...]:
     """Return Poisson arrivals with log-normal lengths; another rate stretches time alone."""
     from scipy.special import ndtri
 
     def uniform(purpose: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-        return rng.uniform(rng.stream(seed, 0, "requests", name, purpose), range(_REPLAYED))
+        return rng.uniform(rng.stream(_SEED, 0, "requests", name, purpose), range(_REPLAYED))
 
     def lengths(law: Lengths, purpose: str) -> list[int]:
         sigma = math.sqrt(math.log1p(law.cv**2))
@@ -475,7 +478,6 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
         site.gpus_per_node,
         scenario.spares.hot + idle,
         _failing(prepared, spec, made),
-        scenario.seed,
         prepared.warmup + prepared.horizon,
         _host(prepared, made),
         prepared.upkeep.facility.pue if prepared.upkeep.facility is not None else 1.0,

@@ -78,7 +78,7 @@ def test_windows_of_a_job_add_up_to_its_goodput(metric: str) -> None:
     assert len(mine.amounts) == 10
     assert mine.amounts.sum() == pytest.approx(found[metric].amount, rel=1e-9)
     assert mine.bases.sum() == pytest.approx(found[metric].base, rel=1e-9)
-    assert found["worst_window"].amount < found[metric].amount / found[metric].base
+    assert found["worst_window"].amount <= found[metric].amount / found[metric].base
 
 
 def test_windows_of_a_stream_hold_its_productive_time() -> None:

@@ -132,13 +132,8 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     form, labels = people_form(document.headline, means, _currency(document)), variant_labels(list(document.variants))
     contest = _Contest(Places(report_data.results.file, document), document, form, labels)
     names = list(labels.values())
-    # Notes that all variants have in common stand without their names.
-    noted: dict[str, list[str]] = {}
-    for name, label in labels.items():
-        for note in document.variants[name].notes:
-            noted.setdefault(note, []).append(label)
     notes = [f"without {name}, which cannot run: {reason}" for name, reason in document.cannot_run.items()]
-    notes += [note if len(who) == len(names) else f"with {listed(who)}: {note}" for note, who in noted.items()]
+    notes += _of_variants(document, labels)
     variants = document.variants.values()
     return glossed(
         FirstScreen(
@@ -358,7 +353,7 @@ _LEAST_SHARE = 5e-5
 
 """A share that rounds to 0.01 %; what is less in all variants is not shown."""
 
-_BESIDE = ("slo_attainment", "goodput", "tokens_per_day", "cost_per_token", "cost", "interruptions")
+_BESIDE = ("slo_attainment", "missed_windows", "goodput", "tokens_per_day", "cost_per_token", "cost", "interruptions")
 
 """Metrics beside the headline of the first table, in its order."""
 
@@ -534,9 +529,18 @@ def _notes(document: CompareDocument) -> Iterator[str]:
             yield f"{labels[name]} against {first}, {difference_note(change, document.replications)}"
             if change.controlled is not None and not change.controlled.ci95[0] <= 0 <= change.controlled.ci95[1]:
                 yield f"with control variates it is resolved: {metric.change(change.controlled)}"
-    for name, variant in document.variants.items():
-        yield from (f"{name}: {note}" for note in variant.notes)
+    yield from _of_variants(document, labels)
     yield "a replication has the same failures in all variants: the noise that they have in common cancels"
+
+
+def _of_variants(document: CompareDocument, labels: Mapping[str, str]) -> Iterator[str]:
+    """Yield the notes of variants; those that all have in common stand without their names."""
+    noted: dict[str, list[str]] = {}
+    for name, variant in document.variants.items():
+        for note in variant.notes:
+            noted.setdefault(note, []).append(labels[name])
+    for note, who in noted.items():
+        yield note if len(who) == len(labels) else f"with {listed(who)}: {note}"
 
 
 def _more(needed: int | None, done: int) -> str:

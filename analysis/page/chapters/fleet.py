@@ -251,11 +251,12 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     answer: Words = (
         "Of every hundred GPU-hours of the cluster, ",
         *worded(goodput, OF_HUNDRED),
-        " become work that lasts",
+        " become work of jobs that lasts" if document.per_service else " become work that lasts",
     )
     if occupancy is not None:
-        answer = (*answer, "; jobs hold ", *worded(occupancy, PERCENT), " of the GPUs in working order")
-    drivers = (_waits(places, fleet), _largest_loss(places, fleet), _passed_on(places))
+        who = "jobs and services hold" if document.per_service else "jobs hold"
+        answer = (*answer, f"; {who} ", *worded(occupancy, PERCENT), " of the GPUs in working order")
+    drivers = (*_served(places, document), _waits(places, fleet), _largest_loss(places, fleet), _passed_on(places))
     how = interval_method(fleet, document.replications, time_text(document.warmup_s))
     return glossed(
         FirstScreen(
@@ -267,6 +268,15 @@ def first_screen(report_data: ReportData) -> FirstScreen:
             not_covered(document.notes, document.warnings, document.assumptions),
         )
     )
+
+
+def _served(places: Places, document: RunDocument) -> Iterator[Words]:
+    """Yield how many requests each service beside the jobs has in SLO, and how many it should."""
+    names = list(document.per_service)
+    for name in names:
+        attained = places.estimate("per_service", name, "metrics", "slo_attainment")
+        if attained is not None:
+            yield (f"Of the requests of {name}, ", *worded(attained, PERCENT), " meet the SLO.")
 
 
 def _waits(places: Places, fleet: FleetFound) -> Words:

@@ -1208,7 +1208,7 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
         table = down_at_once(domains, what="domains")
         yield Section("missing-domains", table.title, (), (table,), tuple(_more_than(domains, "domains")))
     formula = beside_simulation(document)
-    if formula is not None:
+    if formula is not None and has_jobs:
         yield formula
     yield from _lines(document)
 

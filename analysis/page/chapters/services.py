@@ -30,6 +30,7 @@ from sim.units import DAY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from analysis.metrics import Metric
     from analysis.page.model import Grid, Words
     from analysis.page.report_data import ReportData
     from analysis.results.explained import ExplainedService
@@ -60,12 +61,17 @@ def delivered(document: RunDocument, name: str, service: ServiceFound) -> Grid:
     rows = []
     for key, summary in found.items():
         metric = METRICS[key.partition("@")[0]]
-        if summary.mean is None:
+        if summary.mean is None or (metric.name == "wasted_work" and not summary.mean):
             continue
         form = cell_forms(metric.name, "" if document.cost is None else document.cost.currency).value
         form = nines_text if metric.is_share else form
-        rows.append((metric.title, form(summary.mean), range_text(summary.mean_ci95, form), metric.definition))
+        rows.append((metric.title, form(summary.mean), range_text(summary.mean_ci95, form), _gloss(metric)))
     return grid(f"What service {name} delivers", ("", "mean", "95 % interval"), rows, gloss="what it is")
+
+
+def _gloss(metric: Metric) -> str:
+    """Return what a metric is: the first sentence of its definition."""
+    return metric.definition.partition(". ")[0].replace("`", "")
 
 
 def _requests(name: str, service: ServiceFound) -> Grid:
@@ -184,7 +190,9 @@ def section(report_data: ReportData) -> Section | None:
         "A request is in SLO if its TTFT and its own mean TPOT are. Attainment by load is that of one replica whose "
         "requests are replayed one by one; between two changes of replicas or demand the rest is a closed form."
     )
-    return Section("services", title, (), (_over_time(document), *tables), (note,))
+    # A run of services alone opens with the picture.
+    pictures = () if document.fleet is None else (_over_time(document),)
+    return Section("services", title, (), (*pictures, *tables), (note,))
 
 
 # Targets by window, of services and of jobs.
@@ -221,6 +229,9 @@ def targets_table(document: RunDocument) -> Grid | None:
         "P(miss): of a window. Worst window: the lowest of a run, mean of the runs. An error budget below 0 is spent: "
         "over all windows more was missed than the target allows."
     )
+    own = [name for name, target in document.per_target.items() if name == target.of]
+    if own:
+        note += f" Of {' and '.join(own)} no target is stated: the SLO is taken, in each window of the results."
     return grid("Targets", tuple(heads), rows, note=note)
 
 

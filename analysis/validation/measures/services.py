@@ -16,8 +16,7 @@ from analysis.calibrate import serving
 from analysis.calibrate.fit import mape
 from analysis.calibrate.rows import default_folder
 from analysis.validation.lab import Estimate, estimate
-from sim import Request, replay
-from sim.engine.prepared import Rates
+from sim import Rates, Request, replay
 from sim.formulas.arrays import enough_probability
 from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 from sim.steps.serving import Requests, batch_of_load, largest_batch, largest_rate
