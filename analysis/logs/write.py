@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from analysis.logs.slurm_conf import Site
     from analysis.logs.tables import Tables
     from analysis.logs.workload import Workload
-    from analysis.results.fitted import CauseFound, Estimated, FitDocument
+    from analysis.results.fitted import CauseFound, Estimated, FitDocument, IncidentsFound
 
 BUNDLE, ALTERNATIVE, SCENARIO = "failures.yaml", "failures-alternative.yaml", "scenario.yaml"
 
@@ -64,9 +64,10 @@ def sources(
             after = lognormal_law(chosen.median * DAY, chosen.sigma)
             entry["relapse"] = {"probability": float(f"{chosen.probability:.3g}"), "after": after}
         result.append(_with_common(entry, document, cause, swings))
-    incidents = document.incidents
-    if incidents.used and incidents.rate.value:
-        entry = {"use": "incident", "name": "incident", "part": incidents.part}
+    for incidents in document.incidents:
+        if not incidents.used or not incidents.rate.value:
+            continue
+        entry = {"use": "incident", "name": _incident_name(document, incidents), "part": incidents.part}
         entry["rate"] = rate_text(incidents.rate.value, incidents.part)
         entry["events"] = incidents.events
         entry["size"] = {
@@ -90,6 +91,10 @@ def sources(
         )
         result.append(entry)
     return result
+
+
+def _incident_name(document: FitDocument, incidents: IncidentsFound) -> str:
+    return "incident" if incidents is document.incidents[0] else f"{incidents.part} incident"
 
 
 def _with_common(
@@ -348,7 +353,8 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
     """Return joint draws of the parameters, one column for each path of the scenario; the first row is the centre."""
     generator = np.random.default_rng(0)
     components = [at for at, entry in enumerate(entries) if entry["use"] == "component"]
-    incident = next((at for at, entry in enumerate(entries) if entry["use"] == "incident"), None)
+    part_of = {each.part: each for each in fitted.document.incidents}
+    incidents = {at: part_of[entry["part"]] for at, entry in enumerate(entries) if entry["use"] == "incident"}
     used = np.array(
         [share for cause, share in zip(fitted.document.causes, fitted.shares, strict=True) if cause.background]
     )
@@ -359,8 +365,7 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
             heads += [f"failures.{at}.relapse.{name}" for name in ("probability", "after.median", "after.sigma")]
         if chosen.cv2:
             heads.append(f"failures.{at}.frailty.shape")
-    if incident is not None:
-        heads.append(f"failures.{incident}.rate")
+    heads += [f"failures.{at}.rate" for at in incidents]
     attribution = fitted.document.attribution
     software = attribution.software_events if attribution is not None and attribution.software_per_day.value else 0
     if attribution is not None and software:
@@ -369,7 +374,6 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*heads, *repairs])
-    incidents = fitted.document.incidents
     for number, draw in enumerate(fitted.draws):
         parts = used if number == 0 else generator.gamma(used + 0.5)
         row: list[str] = [rate_text(1000 * draw.mu * part / parts.sum()) for part in parts]
@@ -379,9 +383,9 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
                 row += [f"{min(draw.probability, 0.99):.3g}", law["median"], f"{min(law['sigma'], 10.0):g}"]
             if chosen.cv2:
                 row.append(f"{max(1 / max(draw.cv2, 1e-3), 0.05):.3g}")
-        if incident is not None:
-            factor = 1.0 if number == 0 else float(generator.gamma(incidents.events + 0.5)) / incidents.events
-            row.append(rate_text((incidents.rate.value or 0.0) * factor, incidents.part))
+        for each in incidents.values():
+            factor = 1.0 if number == 0 else float(generator.gamma(each.events + 0.5)) / each.events
+            row.append(rate_text((each.rate.value or 0.0) * factor, each.part))
         if attribution is not None and software:
             factor = 1.0 if number == 0 else float(generator.gamma(software + 0.5)) / software
             row.append(f"{(attribution.software_per_day.value or 0.0) * factor:.4g} per job-day")
@@ -399,7 +403,7 @@ def _repair_draws(
     number.
     """
     document, count = fitted.document, len(fitted.draws) - 1
-    laws = [document.repair, document.incidents.repair, *(cause.repair for cause in document.causes)]
+    laws = [document.repair, *(each.repair for each in (*document.incidents, *document.causes))]
     found: dict[str, list[str]] = {}
     for law in (law for law in laws if law is not None):
         paths = [f"failures.{at}.repair" for at, entry in enumerate(entries) if entry.get("repair") == law.law]

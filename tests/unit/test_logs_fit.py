@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -351,6 +352,29 @@ def test_draws_are_joint(outcome: Outcome) -> None:
     assert np.std([*map(float, sigma[1:])]) == pytest.approx(spread / math.sqrt(2), rel=0.25)
 
 
+def test_incidents_of_racks_and_of_the_cluster(tmp_path: Path) -> None:
+    """Both are sources of the bundle, with their part, rate, size and draws."""
+    start, day, dead = log_writers.START, 86400.0, "not_responding"
+    wide = [
+        log_writers.Fault(log_writers.name(n), start + at * day + n, start + (at + 1) * day, dead)
+        for at in (20, 70, 110)
+        for n in range(0, 64, 4)
+    ]
+    rack = [
+        log_writers.Fault(log_writers.name(8 * at % 64 + n), start + 9 * at * day, start + (9 * at + 1) * day, dead)
+        for at in range(1, 19)
+        for n in range(4)
+    ]
+    found = fitted(tmp_path, [*drawn(6, rates={"nic": 1.0}), *wide, *rack], simulations=20)
+    sources = {source["name"]: source for source in yaml.safe_load(found.files[write.BUNDLE])["failures"]}
+    assert sources["incident"]["part"] == "rack"
+    assert (sources["cluster incident"]["part"], sources["cluster incident"]["size"]["values"]) == ("cluster", [16])
+    rates = [float(sources[name]["rate"].split()[0]) for name in ("incident", "cluster incident")]
+    assert rates == pytest.approx([1000 * 18 / 8 / 180, 1000 * 3 / 180], rel=0.05)
+    head = next(csv.reader(found.files["draws.csv"].splitlines()))
+    assert sum(path.endswith(".rate") for path in head) == len(sources)
+
+
 def test_few_events_give_rates_alone(tmp_path: Path) -> None:
     """Eight outages give a rate and no clustering; none gives an upper limit and no model."""
     faults = drawn(3, nodes=10, rates={"gpu_memory": 3.0})[:8]
@@ -529,7 +553,7 @@ def test_independent_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert document.clustering.frailty == "undecided"
     fits = {name: fit.log_likelihood for name, fit in document.clustering.fits.items()}
     assert fits == pytest.approx({"poisson": -881.0, "frailty": -864.4, "relapse": -783.3, "both": -783.1}, abs=0.5)
-    assert holds(document.incidents.rate, 1000 * truth["parameters"]["rack_per_year"] / 365.25)
+    assert holds(document.incidents[0].rate, 1000 * truth["parameters"]["rack_per_year"] / 365.25)
     assert document.node_days_up == pytest.approx(sample["node_days_up"], rel=1e-3)
     training, blame = document.training, document.attribution
     assert training is not None
