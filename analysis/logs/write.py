@@ -296,6 +296,8 @@ def files(
         if load.entries:  # else all jobs are the training job
             fleet = workload.fleet(content, load, entries)
             found[workload.FLEET] = head + workload.sources_of(load) + sim.dump(fleet)
+            found["fleet-draws.csv"] = _with_streams(found["draws.csv"], load, len(entries))
+            found["fleet-study.yaml"] = head + sim.dump(study(document, of_fleet=True))
         found[workload.HISTORY] = head + sim.dump(workload.history(content, load))
     if tables.phases:
         found["phases.csv"] = as_csv(tables.phases, Phase)
@@ -305,22 +307,37 @@ def files(
     return found
 
 
-def study(document: FitDocument) -> dict[str, Any]:
-    """Return a study of what the uncertainty of the fit means for the scenario."""
+def _with_streams(draws: str, load: Workload, sources: int) -> str:
+    """Return draws with those of streams beside them; only with a training job has the fleet the source of its ends."""
+    heads, *rows = csv.reader(draws.splitlines())
+    kept = [at for at, head in enumerate(heads) if load.chain or head != f"failures.{sources}.rate"]
+    more = workload.stream_draws(load, len(rows))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*(heads[at] for at in kept), *more])
+    for row, own in zip(rows, zip(*more.values(), strict=True), strict=True):
+        writer.writerow([*(row[at] for at in kept), *own])
+    return text.getvalue()
+
+
+def study(document: FitDocument, *, of_fleet: bool = False) -> dict[str, Any]:
+    """Return a study of what the uncertainty of the fit means for the scenario, or for the fleet."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", document.name).strip("-._") or "fitted"
+    what = "waits and occupancy" if of_fleet else "goodput"
     return {
-        "name": re.sub(r"[^A-Za-z0-9._-]+", "-", document.name).strip("-._") or "fitted",
-        "question": "How sure is the goodput, as far as the logs tell?",
-        "scenario": SCENARIO,
+        "name": f"{name}-fleet" if of_fleet else name,
+        "question": f"How sure {'are' if of_fleet else 'is'} the {what}, as far as the logs tell?",
+        "scenario": workload.FLEET if of_fleet else SCENARIO,
         "vary": {
             "fit": {
-                "title": "what the logs say of failures",
-                "distribution": {"use": "draws", "file": "draws.csv"},
+                "title": f"what the logs say of failures{' and jobs' if of_fleet else ''}",
+                "distribution": {"use": "draws", "file": "fleet-draws.csv" if of_fleet else "draws.csv"},
                 "basis": "measured",
                 "source": f"{document.outages} outages, {document.window[0]} to {document.window[1]}",
             }
         },
         "design": {"use": "grid", "draws": 50},
-        "metrics": ["ettr", "runtime_goodput", "mtti"],
+        "metrics": ["occupancy", "wait_first"] if of_fleet else ["ettr", "runtime_goodput", "mtti"],
         "replications": 8,
     }
 
