@@ -420,7 +420,7 @@ def _repair_draws(
     number.
     """
     document, count = fitted.document, len(fitted.draws) - 1
-    laws = [document.repair, *(each.repair for each in (*document.incidents, *document.causes))]
+    laws = [document.repair, *(each.repair for each in document.incidents), *(each.repair for each in document.causes)]
     found: dict[str, list[str]] = {}
     for law in (law for law in laws if law is not None):
         paths = [f"failures.{at}.repair" for at, entry in enumerate(entries) if entry.get("repair") == law.law]
