@@ -152,12 +152,12 @@ def build(
             "no node history (sacctmgr list event): faults of kernel logs stand for outages, nothing is known of "
             "repairs, and faults that leave no line (power, host) are missing"
         )
+    start, end = window or _window(tables, merged)
+    exposure = _exposure(tables, hosts, nodes, start, end)
     logs = [source for source in tables.sources if source.first < math.inf]
     first, last = min((each.first for each in logs), default=0.0), max((each.last for each in logs), default=0.0)
     if window and logs and max(window[0] - last, first - window[1]) > window[1] - window[0]:
         raise LogError(f"--window: the logs are of {utc(first)} to {utc(last)}, and nothing is near these moments")
-    start, end = window or _window(tables, merged)
-    exposure = _exposure(tables, hosts, nodes, start, end)
     for gap in without:
         exposure = [part for row in exposure for part in _cut(row, *gap)]
     if not exposure:
