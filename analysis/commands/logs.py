@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from analysis.logs.pipeline import Request
 
 
-STALE = ("failures-alternative.yaml", "attempts.csv", "fleet.yaml", "history.yaml", "jobs.csv", "phases.csv")
+STALE = (
+    "failures-alternative.yaml", "attempts.csv", "fleet.yaml", "fleet-draws.csv", "fleet-study.yaml", "history.yaml",
+    "jobs.csv", "phases.csv",
+)  # fmt: skip
 
 """Files of the folder that not every fit writes."""
 

@@ -670,7 +670,8 @@ def _parameters(
     p: Array | Sequence[float], *, relapse: bool, frailty: bool
 ) -> tuple[float, float, float, float, float]:
     """Return mu, probability, median, sigma and cv2 of numbers without bounds."""
-    x = np.clip(np.asarray(p, dtype=np.float64), -60, 60)
+    # Beyond it a probability is 1, and logarithms of 0 follow.
+    x = np.clip(np.asarray(p, dtype=np.float64), -30, 30)
     rest = (1 / (1 + math.exp(-x[1])), math.exp(x[2]), math.exp(x[3])) if relapse else (0.0, 0.0, 0.0)
     return math.exp(x[0]), *rest, math.exp(max(x[-1], -10)) if frailty else 0.0
 

@@ -154,6 +154,10 @@ def build(
         )
     start, end = window or _window(tables, merged)
     exposure = _exposure(tables, hosts, nodes, start, end)
+    logs = [source for source in tables.sources if source.first < math.inf]
+    first, last = min((each.first for each in logs), default=0.0), max((each.last for each in logs), default=0.0)
+    if window and logs and max(window[0] - last, first - window[1]) > window[1] - window[0]:
+        raise LogError(f"--window: the logs are of {utc(first)} to {utc(last)}, and nothing is near these moments")
     for gap in without:
         exposure = [part for row in exposure for part in _cut(row, *gap)]
     if not exposure:
@@ -440,7 +444,7 @@ class Incidents(NamedTuple):
     groups
         Numbers of the outages of each incident.
     by_chance
-        Pairs of neighbours that are expected without any incident [-].
+        Such groups that are expected without any incident [-].
     tuples
         How many groups there are for each gap [s].
     """
@@ -452,23 +456,46 @@ class Incidents(NamedTuple):
     tuples: list[tuple[float, int]]
 
 
-def incidents(history: History) -> Incidents:
-    """Return the incidents of a history, and number the outages of each."""
-    outages = history.outages
-    number = history.number
+def incidents(history: History) -> list[Incidents]:
+    """Return the incidents of racks, if any are known, and of the cluster, and number the outages of each.
+
+    Where there are racks, an incident of the cluster has outages in more of them than chance brings together in the
+    whole window, and in at least three; what is left is looked at rack by rack.
+    """
+    outages, number = history.outages, history.number
     by_rack = sum(map(bool, history.racks)) > len(history.nodes) / 2
     names = sorted({rack for rack in history.racks if rack})
     keys = {rack: at for at, rack in enumerate(names)}
     domain = [keys.get(history.racks[number[event.node]], -1) if by_rack else 0 for event in outages]
+    everywhere = [0] * len(outages)
+    tuples = [(gap, len(_grouped(outages, everywhere, gap))) for gap in TUPLE_GAPS]
+    found = []
+    if by_rack:
+        groups, by_chance = _of_many_racks(history, domain, _grouped(outages, everywhere, TOGETHER))
+        for at in itertools.chain.from_iterable(groups):
+            domain[at] = -1
+        if groups:
+            found.append(Incidents("cluster", 1, groups, by_chance, tuples))
     groups = [group for group in _grouped(outages, domain, TOGETHER) if len({outages[at].node for at in group}) > 1]
     part, domains = ("rack", len(names)) if by_rack else ("cluster", 1)
-    tuples = [(gap, len(_grouped(outages, [0] * len(outages), gap))) for gap in TUPLE_GAPS]
-    for at, group in enumerate(groups):
-        for each in group:
-            outages[each].incident = at
     single = len(outages) - sum(len(group) - 1 for group in groups)
     rate = single / (history.end - history.start) / max(domains, 1)
-    return Incidents(part, domains, groups, single * -math.expm1(-rate * TOGETHER), tuples)
+    found.insert(0, Incidents(part, domains, groups, single * -math.expm1(-rate * TOGETHER), tuples))
+    for at, group in enumerate(itertools.chain.from_iterable(each.groups for each in found)):
+        for each in group:
+            outages[each].incident = at
+    return found
+
+
+def _of_many_racks(history: History, rack: Sequence[int], groups: Sequence[list[int]]) -> tuple[list[list[int]], float]:
+    """Return the groups with outages in so many racks that fewer than 0.01 are expected, and how many are."""
+    from scipy.special import pdtrc
+
+    sizes = [len({rack[at] if rack[at] >= 0 else -1 - at for at in group}) for group in groups]
+    mean = sum(sizes) / (history.end - history.start) * TOGETHER
+    expected = len(groups) * pdtrc(np.arange(1, 1000), mean)  # of 3 racks and more, 4 and more ...
+    least = 3 + int(np.argmax(expected < 0.01))
+    return [group for group, size in zip(groups, sizes, strict=True) if size >= least], float(expected[least - 3])
 
 
 def _grouped(outages: Sequence[Event], domain: Sequence[int], gap: float) -> list[list[int]]:

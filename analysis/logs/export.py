@@ -148,7 +148,7 @@ def _sacct(prepared: Prepared, result: Result, names: Sequence[str], window: tup
     per_node = prepared.gpus_per_node
 
     def row(job: int, user: str, gpus: int, submit: float, at: int, one: Attempt, nodes: str) -> tuple[str, ...]:
-        is_open = one.end >= horizon
+        is_open = one.end > horizon or one.state == "RUNNING"
         count = -(-gpus // per_node)
         return (
             f"{job}", f"{job}", user, "main", "RUNNING" if is_open else one.state, _text(submit), _text(submit),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.amounts import number_of
 from analysis.logs import estimate
 from analysis.logs.estimate import FEW, SOME, Clustering, ClusterModel, Estimate, Spells, Verdict
 from analysis.logs.events import Blame, History, Incidents, largest
@@ -64,7 +65,7 @@ class Fitted:
 def fit(
     tables: Tables,
     history: History,
-    together: Incidents,
+    together: Sequence[Incidents],
     blame: Blame | None,
     rules: Rules,
     name: str,
@@ -89,10 +90,15 @@ def fit(
             f"no failure model: no unplanned outage in {up:,.0f} node-days; the rate is below {limit:.2g} per 1000 "
             "node-days (95 %)"
         )
-    used = len(together.groups) >= FEWEST_INCIDENTS and _more_than_chance(len(together.groups), together.by_chance)
-    if not used:
-        for event in outages:
-            event.incident = -1
+    # One of many racks is none of chance.
+    used = [
+        each
+        for each in together
+        if _more_than_chance(each) and (len(each.groups) >= FEWEST_INCIDENTS or each is not together[0])
+    ]
+    unused = [each for each in together if each not in used]
+    for at in (at for each in unused for group in each.groups for at in group):
+        outages[at].incident = -1
     single = [event for event in outages if event.incident < 0]
     lasting = _lasting(history)
     spells, incidents_relapse = spells_of(history), False
@@ -134,7 +140,7 @@ def fit(
         },
         unknown_texts=_unknown(outages),
         repair=repair,
-        incidents=_incidents(history, together, used=used, relapse=incidents_relapse),
+        incidents=[_incidents(history, each, used=each in used, relapse=incidents_relapse) for each in together],
         clustering=_clustering(verdict, draws, model, lasting),
         trend=trend,
         detection=_detection(outages),
@@ -142,7 +148,10 @@ def fit(
         attribution=_attribution(tables, blame) if blame is not None else None,
         training=_training(tables, history),
         checks=[],
-        findings=[*tables.findings, *_findings(history, verdict, trend, together, used=used)],
+        findings=[
+            *tables.findings,
+            *_findings(history, verdict, trend, unused),
+        ],
         not_known=list(NOT_KNOWN),
         provenance=provenance,
     )
@@ -155,11 +164,11 @@ def estimated(value: Estimate, size: float = 1.0) -> found.Estimated:
     return found.Estimated(value=best, low=low, high=high)
 
 
-def _more_than_chance(count: int, expected: float) -> bool:
+def _more_than_chance(together: Incidents) -> bool:
     """Return whether so many groups are less likely than 1 % without incidents."""
     from scipy.special import pdtrc
 
-    return float(pdtrc(count - 1, max(expected, 1e-12))) < 0.01
+    return float(pdtrc(len(together.groups) - 1, max(together.by_chance, 1e-12))) < 0.01
 
 
 def file_read(source: Source) -> found.FileRead:
@@ -617,7 +626,7 @@ def kept_steps(spans: Sequence[tuple[float, float, int, int]]) -> tuple[list[tup
 
 
 def _findings(
-    history: History, verdict: Verdict, trend: found.TrendFound | None, together: Incidents, *, used: bool
+    history: History, verdict: Verdict, trend: found.TrendFound | None, few: Sequence[Incidents]
 ) -> list[str]:
     result = []
     count = len(history.outages)
@@ -638,11 +647,12 @@ def _findings(
         result.append(
             f"whether some nodes stay worse than others is undecided: {why}; failures-alternative.yaml has that fit"
         )
-    if together.groups and not used:
-        result.append(
-            f"{len(together.groups)} groups of outages within 5 min, {together.by_chance:.2g} expected by chance: "
-            "too few for a source of incidents"
-        )
+    result += [
+        f"{number_of(len(each.groups), 'group')} of outages within 5 min in one {each.part}, {each.by_chance:.2g} "
+        "expected by chance: too few for a source of incidents"
+        for each in few
+        if each.groups
+    ]
     if trend is not None:
         result += [
             f"the rate changes at {change['date']}: {change['before']:.2g} before, {change['after']:.2g} after, per "

@@ -220,13 +220,13 @@ def joined(known: Sequence[Row], more: Sequence[Row]) -> list[Row]:
 
 
 def last_known(folder: Path, rows: Sequence[Row]) -> float | None:
-    """Return from when on weeks are new [s since 1970]: after the rows, or after what the model was fitted to."""
+    """Return from when on weeks are new [s since 1970]: after the rows, or the full hour after what was fitted."""
     if rows:
         begin = datetime.fromisoformat(rows[-1].week)
         return (begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp() + rows[-1].days * DAY
     try:
         end = json.loads((folder / "fit.json").read_bytes())["window"][1]
-        return datetime.fromisoformat(end).timestamp()
+        return math.ceil(datetime.fromisoformat(end).timestamp() / 3600) * 3600.0
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
@@ -243,7 +243,13 @@ def measured_rows(request: Request, model: Model, after: float | None, progress:
     """
     tables, reading = read(request, progress)
     history = history_of(request, tables, reading)
-    incidents(history)
+    sources = {
+        history.outages[at].incident: name
+        for each, name in zip(incidents(history), ("incident", "cluster incident"), strict=False)
+        if name in model.causes
+        for group in each.groups
+        for at in group
+    }
     start = max(history.start, history.start if after is None else after)
     weeks = int((history.end - start) / WEEK + 0.01)  # the last line of a log is a little before its end
     if weeks < 1:
@@ -253,22 +259,24 @@ def measured_rows(request: Request, model: Model, after: float | None, progress:
     found = []
     for at in range(weeks):
         low = start + at * WEEK
-        node_days, values = _of_nodes(history, low, low + WEEK, model)
+        node_days, values = _of_nodes(history, low, low + WEEK, model, sources)
         values |= _of_steps(tables, low, low + WEEK, model)
-        day = datetime.fromtimestamp(low, UTC).strftime("%Y-%m-%dT%H:%M")
+        day = datetime.fromtimestamp(low, UTC).strftime("%Y-%m-%dT%H:%M").removesuffix("T00:00")
         found.append(Row(day, 7.0, model.job, 0, node_days, values, model.digest))
     return found
 
 
-def _of_nodes(history: History, low: float, high: float, model: Model) -> tuple[float, dict[str, float]]:
-    """Return the node-days in service between two moments, and what outages did in them."""
+def _of_nodes(
+    history: History, low: float, high: float, model: Model, sources: Mapping[int, str]
+) -> tuple[float, dict[str, float]]:
+    """Return the node-days in service between two moments, and what outages did in them; incidents by their source."""
     service = float((np.minimum(history.leave, high) - np.maximum(history.enter, low)).clip(0).sum())
     counts: Counter[str] = Counter()
     down = 0.0
     for event in history.outages:
         down += max(min(history.until(event), high) - max(event.t, low), 0.0)
         if low <= event.t < high:
-            counts["incident" if event.incident >= 0 and "incident" in model.causes else event.cause] += 1
+            counts[sources.get(event.incident, event.cause)] += 1
     names = dict.fromkeys((*model.causes, *counts))
     values = {"outages": float(counts.total()), **{_CAUSE + name: float(counts[name]) for name in names}}
     if history.has_ends and service:

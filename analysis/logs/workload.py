@@ -584,6 +584,39 @@ def sources_of(load: Workload) -> str:
     )
 
 
+def stream_draws(load: Workload, count: int) -> dict[str, list[str]]:
+    """Return draws of what the streams rest on by path of the fleet, the estimates first: `count` values for each path.
+
+    The rate has the Gamma law of as many independent submissions as its dispersion leaves, median and sigma of the
+    work are normal with the errors of their likelihood, the median in its logarithm, and shares of sizes have the
+    Dirichlet law of their counts.
+    """
+    generator = np.random.default_rng(2)
+    drawn: dict[str, list[str]] = {}
+    for at, (entry, found) in enumerate(zip(load.entries, load.found, strict=True)):
+        path, arrivals, work = f"streams.{at}", entry["arrivals"], entry["work"]
+        independent = found.jobs / max(found.dispersion, 1.0)
+        rates = (found.rate.value or 0.0) * generator.gamma(independent + 0.5, 1 / independent, count - 1)
+        if "gap" in arrivals:
+            drawn[f"{path}.arrivals.gap.mean"] = [arrivals["gap"]["mean"], *(duration(DAY / rate) for rate in rates)]
+        else:
+            drawn[f"{path}.arrivals.rate"] = [arrivals["rate"], *(f"{rate:.4g} per day" for rate in rates)]
+        (median, low, high), (sigma, least, most) = (
+            (each.value or 0.0, each.low or 0.0, each.high or 0.0) for each in (found.median_s, found.sigma)
+        )
+        error = math.log(high / low) / 3.92 if low > 0 else 0.0
+        medians = median * np.exp(error * generator.standard_normal(count - 1))
+        sigmas = sigma + (most - least) / 3.92 * generator.standard_normal(count - 1)
+        drawn[f"{path}.work.median"] = [work["median"], *map(duration, medians.tolist())]
+        drawn[f"{path}.work.sigma"] = [f"{work['sigma']}", *(f"{max(x, estimate.LEAST_SIGMA):.4g}" for x in sigmas)]
+        if isinstance(entry["gpus"], dict):
+            counts = np.array([*entry["gpus"].values()])
+            shares = counts.sum() * generator.dirichlet(counts, count - 1)
+            for size, column in zip(entry["gpus"], shares.T, strict=True):
+                drawn[f"{path}.gpus.{size}"] = [f"{entry['gpus'][size]:g}", *(f"{max(x, 1e-3):.4g}" for x in column)]
+    return drawn
+
+
 def history(content: Mapping[str, Any], load: Workload) -> dict[str, Any]:
     """Return the scenario that replays the jobs and the outages of nodes as they were."""
     has_limits = any(not math.isnan(job.limit) for job in load.jobs)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from analysis.logs.slurm_conf import Site
     from analysis.logs.tables import Tables
     from analysis.logs.workload import Workload
-    from analysis.results.fitted import CauseFound, Estimated, FitDocument
+    from analysis.results.fitted import CauseFound, Estimated, FitDocument, IncidentsFound
 
 BUNDLE, ALTERNATIVE, SCENARIO = "failures.yaml", "failures-alternative.yaml", "scenario.yaml"
 
@@ -64,9 +64,10 @@ def sources(
             after = lognormal_law(chosen.median * DAY, chosen.sigma)
             entry["relapse"] = {"probability": float(f"{chosen.probability:.3g}"), "after": after}
         result.append(_with_common(entry, document, cause, swings))
-    incidents = document.incidents
-    if incidents.used and incidents.rate.value:
-        entry = {"use": "incident", "name": "incident", "part": incidents.part}
+    for incidents in document.incidents:
+        if not incidents.used or not incidents.rate.value:
+            continue
+        entry = {"use": "incident", "name": _incident_name(document, incidents), "part": incidents.part}
         entry["rate"] = rate_text(incidents.rate.value, incidents.part)
         entry["events"] = incidents.events
         entry["size"] = {
@@ -90,6 +91,10 @@ def sources(
         )
         result.append(entry)
     return result
+
+
+def _incident_name(document: FitDocument, incidents: IncidentsFound) -> str:
+    return "incident" if incidents is document.incidents[0] else f"{incidents.part} incident"
 
 
 def _with_common(
@@ -291,6 +296,8 @@ def files(
         if load.entries:  # else all jobs are the training job
             fleet = workload.fleet(content, load, entries)
             found[workload.FLEET] = head + workload.sources_of(load) + sim.dump(fleet)
+            found["fleet-draws.csv"] = _with_streams(found["draws.csv"], load, len(entries))
+            found["fleet-study.yaml"] = head + sim.dump(study(document, of_fleet=True))
         found[workload.HISTORY] = head + sim.dump(workload.history(content, load))
     if tables.phases:
         found["phases.csv"] = as_csv(tables.phases, Phase)
@@ -300,22 +307,37 @@ def files(
     return found
 
 
-def study(document: FitDocument) -> dict[str, Any]:
-    """Return a study of what the uncertainty of the fit means for the scenario."""
+def _with_streams(draws: str, load: Workload, sources: int) -> str:
+    """Return draws with those of streams beside them; only with a training job has the fleet the source of its ends."""
+    heads, *rows = csv.reader(draws.splitlines())
+    kept = [at for at, head in enumerate(heads) if load.chain or head != f"failures.{sources}.rate"]
+    more = workload.stream_draws(load, len(rows))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*(heads[at] for at in kept), *more])
+    for row, own in zip(rows, zip(*more.values(), strict=True), strict=True):
+        writer.writerow([*(row[at] for at in kept), *own])
+    return text.getvalue()
+
+
+def study(document: FitDocument, *, of_fleet: bool = False) -> dict[str, Any]:
+    """Return a study of what the uncertainty of the fit means for the scenario, or for the fleet."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", document.name).strip("-._") or "fitted"
+    what = "waits and occupancy" if of_fleet else "goodput"
     return {
-        "name": re.sub(r"[^A-Za-z0-9._-]+", "-", document.name).strip("-._") or "fitted",
-        "question": "How sure is the goodput, as far as the logs tell?",
-        "scenario": SCENARIO,
+        "name": f"{name}-fleet" if of_fleet else name,
+        "question": f"How sure {'are' if of_fleet else 'is'} the {what}, as far as the logs tell?",
+        "scenario": workload.FLEET if of_fleet else SCENARIO,
         "vary": {
             "fit": {
-                "title": "what the logs say of failures",
-                "distribution": {"use": "draws", "file": "draws.csv"},
+                "title": f"what the logs say of failures{' and jobs' if of_fleet else ''}",
+                "distribution": {"use": "draws", "file": "fleet-draws.csv" if of_fleet else "draws.csv"},
                 "basis": "measured",
                 "source": f"{document.outages} outages, {document.window[0]} to {document.window[1]}",
             }
         },
         "design": {"use": "grid", "draws": 50},
-        "metrics": ["ettr", "runtime_goodput", "mtti"],
+        "metrics": ["occupancy", "wait_first"] if of_fleet else ["ettr", "runtime_goodput", "mtti"],
         "replications": 8,
     }
 
@@ -348,7 +370,8 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
     """Return joint draws of the parameters, one column for each path of the scenario; the first row is the centre."""
     generator = np.random.default_rng(0)
     components = [at for at, entry in enumerate(entries) if entry["use"] == "component"]
-    incident = next((at for at, entry in enumerate(entries) if entry["use"] == "incident"), None)
+    part_of = {each.part: each for each in fitted.document.incidents}
+    incidents = {at: part_of[entry["part"]] for at, entry in enumerate(entries) if entry["use"] == "incident"}
     used = np.array(
         [share for cause, share in zip(fitted.document.causes, fitted.shares, strict=True) if cause.background]
     )
@@ -359,8 +382,7 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
             heads += [f"failures.{at}.relapse.{name}" for name in ("probability", "after.median", "after.sigma")]
         if chosen.cv2:
             heads.append(f"failures.{at}.frailty.shape")
-    if incident is not None:
-        heads.append(f"failures.{incident}.rate")
+    heads += [f"failures.{at}.rate" for at in incidents]
     attribution = fitted.document.attribution
     software = attribution.software_events if attribution is not None and attribution.software_per_day.value else 0
     if attribution is not None and software:
@@ -369,7 +391,6 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*heads, *repairs])
-    incidents = fitted.document.incidents
     for number, draw in enumerate(fitted.draws):
         parts = used if number == 0 else generator.gamma(used + 0.5)
         row: list[str] = [rate_text(1000 * draw.mu * part / parts.sum()) for part in parts]
@@ -379,9 +400,9 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
                 row += [f"{min(draw.probability, 0.99):.3g}", law["median"], f"{min(law['sigma'], 10.0):g}"]
             if chosen.cv2:
                 row.append(f"{max(1 / max(draw.cv2, 1e-3), 0.05):.3g}")
-        if incident is not None:
-            factor = 1.0 if number == 0 else float(generator.gamma(incidents.events + 0.5)) / incidents.events
-            row.append(rate_text((incidents.rate.value or 0.0) * factor, incidents.part))
+        for each in incidents.values():
+            factor = 1.0 if number == 0 else float(generator.gamma(each.events + 0.5)) / each.events
+            row.append(rate_text((each.rate.value or 0.0) * factor, each.part))
         if attribution is not None and software:
             factor = 1.0 if number == 0 else float(generator.gamma(software + 0.5)) / software
             row.append(f"{(attribution.software_per_day.value or 0.0) * factor:.4g} per job-day")
@@ -399,7 +420,7 @@ def _repair_draws(
     number.
     """
     document, count = fitted.document, len(fitted.draws) - 1
-    laws = [document.repair, document.incidents.repair, *(cause.repair for cause in document.causes)]
+    laws = [document.repair, *(each.repair for each in document.incidents), *(each.repair for each in document.causes)]
     found: dict[str, list[str]] = {}
     for law in (law for law in laws if law is not None):
         paths = [f"failures.{at}.repair" for at, entry in enumerate(entries) if entry.get("repair") == law.law]

@@ -77,7 +77,7 @@ class IncidentsFound(Part):
     domains: Count = Field(description="How many there are.")
     events: Count = Field(description="Incidents.")
     nodes: Count = Field(description="Outages in them.")
-    by_chance: Real = Field(description="Neighbours that are expected without any incident.")
+    by_chance: Real = Field(description="Such groups that are expected without any incident.")
     used: bool = Field(description="Whether they are a source of their own in the model.")
     relapse: bool = Field(description="Whether nodes relapse after them as after their own failures.")
     rate: Estimated = Field(description="Per 1000 days of a domain, what is expected by chance taken off.")
@@ -246,7 +246,9 @@ class FitDocument(Document):
     unseen: dict[str, float] = Field(description="Causes without an event: upper 95 % limit per 1000 node-days up.")
     unknown_texts: dict[str, int] = Field(description="Commonest reasons that no rule matches, digits as #.")
     repair: LawFound | None = Field(description="Repair times of all outages that are in no incident.")
-    incidents: IncidentsFound = Field(description="Several nodes at once.")
+    incidents: list[IncidentsFound] = Field(
+        description="Several nodes at once: of racks, and of the cluster where they are in many racks or none is known."
+    )
     clustering: ClusteringFound = Field(description="Why failures cluster on nodes.")
     trend: TrendFound | None = Field(description="Null with fewer than 20 outages.")
     detection: LawFound | None = Field(description="From the first line of the kernel to the outage.")

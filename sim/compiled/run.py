@@ -348,7 +348,7 @@ class Bench:
         for name, array in self.arrays.items():
             template[f"{name}_at"] = array.ctypes.data
 
-    def _log(self, name: str, array: NDArray[Any], room: str) -> None:
+    def _log(self, name: str, array: NDArray[np.void], room: str) -> None:
         """Let an array be there to be written into."""
         self.arrays[name] = array
         self.lowered.scalars[f"{name}_at"], self.lowered.scalars[room] = array.ctypes.data, len(array)

@@ -906,10 +906,28 @@ def test_incidents_of_racks(tmp_path: Path) -> None:
     at = START + 5 * DAY
     faults = [Fault(name(n), at + n, at + DAY, "not_responding") for n in (0, 3, 5, 9)]
     _, history = read(tmp_path, *write(tmp_path, events_txt=log_writers.node_events(faults)))
-    together = incidents(history)
+    (together,) = incidents(history)
     assert (together.part, together.domains) == ("rack", 8)
     assert [len(group) for group in together.groups] == [3]
     assert [event.incident for event in history.outages] == [0, 0, 0, -1]
+
+
+def test_incidents_of_the_cluster(tmp_path: Path) -> None:
+    """Outages in many racks within five minutes are one incident of the cluster, and none of a rack."""
+    single = drawn(4, rates={"nic": 2.0})
+    moments = [START + at * DAY for at in (40, 90)]
+    wide = [Fault(name(n), at + n, at + DAY, "not_responding") for at in moments for n in range(0, 40, 2)]
+    rack = [Fault(name(n), START + 60 * DAY + n, START + 61 * DAY, "nic") for n in range(8, 12)]
+    apart = [f for f in single if all(abs(f.start - at) > DAY for at in (*moments, START + 60 * DAY))]
+    _, history = read(tmp_path, *write(tmp_path, events_txt=log_writers.node_events([*apart, *wide, *rack])))
+    racks, cluster = incidents(history)
+    assert [(each.part, len(each.groups)) for each in (racks, cluster)] == [("rack", 1), ("cluster", 2)]
+    assert [len(group) for group in (*cluster.groups, *racks.groups)] == [20, 20, 4]
+    assert sum(event.incident >= 0 for event in history.outages) == 44
+    assert cluster.by_chance < 0.01
+    # Where outages are frequent some come together by chance.
+    _, busy = read(tmp_path, *write(tmp_path, events_txt=log_writers.node_events(drawn(5, rates={"nic": 200.0}))))
+    assert len(incidents(busy)) == 1
 
 
 def test_exposure_counts_what_was_watched(tmp_path: Path) -> None:
@@ -961,7 +979,7 @@ def test_counts_of_an_independent_set(synthetic: tuple[Tables, History, Any, Any
     assert Counter(event.cause for event in history.outages) == {
         "gpu_memory": 25, "nic": 18, "gpu_off_bus": 17, "gpu_firmware": 17, "nvlink": 14, "not_responding": 101,
     }  # fmt: skip
-    together = incidents(history)
+    (together,) = incidents(history)
     assert [len(group) for group in together.groups] == [8] * 8
     assert spells_of(history).time.sum() == pytest.approx(45_900, rel=1e-3)
     groups = {code: tables.groups[code] for code in (74, 79, 119, 13, 31)}

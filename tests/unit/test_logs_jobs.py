@@ -15,6 +15,7 @@ from analysis.logs import pipeline, workload
 from analysis.logs.pipeline import Request
 from analysis.logs.workload import EARLY, LONGER, WHOLE, Job, log_normal_work
 from analysis.results.models import Provenance
+from analysis.study.load import first_look, load_study
 from sim.input.job_trace import read_jobs
 from sim.scenario.streams import JobTrace
 from tests import log_writers
@@ -297,6 +298,32 @@ def test_what_is_written_runs(outcome: Outcome, tmp_path: Path) -> None:
     for number in over.intersection([*hit, *range(0, len(rows), 7)]):
         # At most a second of work is lost for each outage.
         assert ran[number] == pytest.approx(float(rows[number]["run"]), abs=5)
+
+
+def test_draws_of_streams(outcome: Outcome, tmp_path: Path) -> None:
+    """The study of the fleet varies failures and streams: the first row is the fleet, the others spread."""
+    for name, text in outcome.files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    study = load_study(tmp_path / "fleet-study.yaml")
+    assert not first_look(study)
+    centre, first = (study.scenario(point).dump() for point in list(study.points())[:2])
+    fleet = sim.load(tmp_path / workload.FLEET).dump()
+    assert centre["streams"] == fleet["streams"]
+    assert first["streams"] != fleet["streams"]
+    assert first["failures"] != fleet["failures"]
+    rows = list(csv.DictReader(outcome.files["fleet-draws.csv"].splitlines()))
+    assert not any(path.startswith("streams.") for path in next(csv.reader(outcome.files["draws.csv"].splitlines())))
+    for at, stream in enumerate(outcome.document.streams):
+        assert stream.rate.value is not None
+        found = np.array([float(row[f"streams.{at}.arrivals.rate"].split()[0]) for row in rows[1:]])
+        error = stream.rate.value / math.sqrt(stream.jobs)
+        # 199 draws: four standard errors of their mean and of their deviation.
+        assert abs(found.mean() - stream.rate.value) < 4 * error / math.sqrt(199) + stream.rate.value / stream.jobs
+        assert found.std() == pytest.approx(error, rel=4 / math.sqrt(2 * 199))
+        assert stream.sigma.low is not None
+        assert stream.sigma.high is not None
+        sigmas = np.array([float(row[f"streams.{at}.work.sigma"]) for row in rows[1:]])
+        assert sigmas.std() == pytest.approx((stream.sigma.high - stream.sigma.low) / 3.92, rel=4 / math.sqrt(2 * 199))
 
 
 def test_of_very_many_jobs_the_last_are_replayed(

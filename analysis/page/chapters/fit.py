@@ -239,7 +239,8 @@ def _chart(curve: CurveFound, title: str, name: str) -> Curves:
 def _times(document: FitDocument) -> Section:
     laws: list[tuple[str, LawFound | None]] = [("repair, all causes", document.repair)]
     laws += [(f"repair, {cause.name}", cause.repair) for cause in document.causes]
-    laws += [("repair, incidents", document.incidents.repair), ("detection", document.detection)]
+    laws += [(f"repair, incidents of a {each.part}", each.repair) for each in document.incidents]
+    laws.append(("detection", document.detection))
     rows = [
         (
             name,
@@ -258,16 +259,17 @@ def _times(document: FitDocument) -> Section:
 
 
 def _incidents(document: FitDocument) -> Section:
-    found = document.incidents
-    used = "a source of the model" if found.used else "not in the model"
-    sizes = ", ".join(f"{count} of {size} nodes" for size, count in found.sizes.items()) or "none"
-    rows = [(f"{float(gap) / 60:g} min", f"{count}") for gap, count in found.groups_by_gap.items()]
+    texts = []
+    for found in document.incidents:
+        used = "a source of the model" if found.used else "not in the model"
+        sizes = ", ".join(f"{count} of {size} nodes" for size, count in found.sizes.items()) or "none"
+        texts.append(
+            f"{number_of(found.events, 'group')} within 5 min in one {found.part} ({sizes}), "
+            f"{found.by_chance:.2g} expected by chance: {used}."
+        )
+    rows = [(f"{float(gap) / 60:g} min", f"{count}") for gap, count in document.incidents[0].groups_by_gap.items()]
     table = grid("Groups of all outages of the cluster, by the gap that joins them", ["gap", "groups"], rows)
-    text = (
-        f"{number_of(found.events, 'group')} within 5 min in one {found.part} ({sizes}), "
-        f"{found.by_chance:.2g} expected by chance: {used}."
-    )
-    return Section("incidents", "Several nodes at once", (text,), (table,))
+    return Section("incidents", "Several nodes at once", tuple(texts), (table,))
 
 
 def _jobs(document: FitDocument) -> Section:

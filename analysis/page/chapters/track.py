@@ -43,7 +43,7 @@ def answer(document: TrackDocument) -> str:
     rows = number_of(len(document.weeks), "row")
     confirmed = [alarm for alarm in document.alarms if alarm.confirmed]
     if confirmed:
-        return f"No: a regression is confirmed since {confirmed[0].since}: {alarm_text(confirmed[0])}."
+        return f"No: a regression is confirmed, {alarm_text(confirmed[0])}."
     if document.alarms:
         return (
             f"Perhaps not: {number_of(len(document.alarms), 'alarm')} in {rows}, but no regression that is worse, "
@@ -141,7 +141,7 @@ def _pictures(document: TrackDocument) -> Iterator[Picture]:
         band = tuple((metric.low or 0.0, metric.high or 0.0) for *_, metric in mine)
         ticks = tuple((float(at), week[:10]) for at, week, _ in mine)[:: max(len(mine) // 8, 1)]
         measured = Series("measured", x, tuple(metric.measured for *_, metric in mine))
-        predicted = Series("predicted", x, tuple(metric.median for *_, metric in mine), band90=band, look="dashed",
+        predicted = Series("predicted", x, tuple(metric.median for *_, metric in mine), ci95=band, look="dashed",
                            hue=-1)  # fmt: skip
         chart = Curves(
             f"{label[0].upper()}{label[1:]} by week", Scale("week", ticks=ticks), Scale(label), (measured, predicted)
