@@ -127,6 +127,7 @@ class Answer(NamedTuple):
 DEAR = (
     "cap-the-power",
     "check-ettrick",
+    "choose-redundancy",
     "compare-recovery-strategies",
     "describe-your-cluster",
     "describe-your-failures",
@@ -141,6 +142,7 @@ DEAR = (
     "run-on-a-cluster",
     "share-a-checkpoint-store",
     "start-a-scenario",
+    "stock-parts",
     "write-a-scenario",
     "write-a-study",
 )

@@ -179,8 +179,10 @@ def _examined(scenario: Scenario) -> Prepared:
     slow = [source.name for source in sources if source.effect.speed < 1]
     upkeep = upkeep_of(scenario, site, sources)
     fleet = prepare_streams(scenario, site, sources)
-    sources += _conditions(sources, jobs, fleet.streams, upkeep)
-    upkeep = replace(upkeep, repaired=(*upkeep.repaired, *("" for _ in sources[len(upkeep.repaired) :])))
+    conditions = _conditions(sources, jobs, fleet.streams, upkeep)
+    sources += conditions
+    if upkeep.repaired:
+        upkeep = replace(upkeep, repaired=upkeep.repaired + ("",) * len(conditions))
     held = 1.0 if fleet.streams or scenario.services else sum(job.nodes for job in jobs) / counts["node"]
     return Prepared(
         scenario=scenario,

@@ -11,6 +11,7 @@ from hypothesis import given
 
 import sim
 from analysis.worth import KNOBS, METRICS, changes_of, worth
+from sim.failures.health import FALSE_ALARM
 from tests.property.common import Scenario, examples, prepare
 from tests.strategies import scenarios
 
@@ -52,7 +53,8 @@ def test_to_remove_a_cause_leaves_the_lives_of_all_others(data: Scenario) -> Non
 def is_simple(source: Source) -> bool:
     """Return whether the first life of each unit counts plain time from the start, and is a failure of its own."""
     spread = source.blast is not None and source.blast.spread is not None
-    return source.law is not None and source.tempo is None and not source.ages and not spread
+    is_failure = source.law is not None and source.name != FALSE_ALARM
+    return is_failure and source.tempo is None and not source.ages and not spread
 
 
 @examples(30)

@@ -654,14 +654,20 @@ def _currency(document: CompareDocument) -> str:
     return costs[0].currency if costs else ""
 
 
+_SPEAKING = ("accelerator", "precision", "preset", "recovery", "scheduler", "use")
+
+"""Keys whose values are names of things that are known without the key."""
+
+
 def variant_labels(names: Sequence[str]) -> dict[str, str]:
     """Return what variants are called in sentences: without the path of the one setting that all of them vary.
 
-    A number alone would not say of what it is, so that its path stays.
+    Only a choice among named things says what it is by itself; a number or ``true`` does not, so that the path stays.
     """
     path, equals, _ = names[0].partition("=")
     start = path + equals
-    is_clear = bool(equals) and all(re.fullmatch(rf"{re.escape(start)}[A-Za-z][^=]*", name) for name in names)
+    is_clear = path.rpartition(".")[2] in _SPEAKING
+    is_clear = is_clear and all(re.fullmatch(rf"{re.escape(start)}[A-Za-z][^=]*", name) for name in names)
     return {name: name.removeprefix(start) if is_clear else name for name in names}
 
 
