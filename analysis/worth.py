@@ -101,7 +101,7 @@ def changes_of(prepared: Prepared) -> Changes:
     left_out: dict[str, str] = {}
     held = _held(prepared)
     causes = _causes(prepared, held)
-    everything = held.model_copy(update={"failures": ()})
+    everything = held.model_copy(update={"failures": (), "parts": {}})
     knobs: list[Change] = []
     together, at_once = held, prepared
     for name, knob in KNOBS.items():
@@ -197,7 +197,12 @@ def _causes(prepared: Prepared, held: Scenario) -> list[Change]:
             continue
         if source.name in stated:
             rest = [_unaware(entry, source.name) for entry in entries if getattr(entry, "name", "") != source.name]
-            changed = _ready(held.model_copy(update={"failures": tuple(rest)}), prepared)
+            parts = {
+                name: stock.model_copy(update={"causes": tuple(set(stock.causes or ()) - {source.name}) or None})
+                for name, stock in held.parts.items()
+                if prepared.parts[name].causes - {source.name}
+            }
+            changed = _ready(held.model_copy(update={"failures": tuple(rest), "parts": parts}), prepared)
             found.append(Change(source.name, "removed", changed))
         else:
             formula = source.recorded is None

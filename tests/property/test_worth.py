@@ -11,7 +11,6 @@ from hypothesis import given
 
 import sim
 from analysis.worth import KNOBS, METRICS, changes_of, worth
-from sim.failures.health import FALSE_ALARM
 from tests.property.common import Scenario, examples, prepare
 from tests.strategies import scenarios
 
@@ -53,7 +52,7 @@ def test_to_remove_a_cause_leaves_the_lives_of_all_others(data: Scenario) -> Non
 def is_simple(source: Source) -> bool:
     """Return whether the first life of each unit counts plain time from the start, and is a failure of its own."""
     spread = source.blast is not None and source.blast.spread is not None
-    is_failure = source.law is not None and source.name != FALSE_ALARM
+    is_failure = source.law is not None and not source.alarm
     return is_failure and source.tempo is None and not source.ages and not spread
 
 
@@ -64,7 +63,7 @@ def test_longer_lives_are_longer_by_a_tenth_and_nothing_else_is_drawn_anew(data:
     prepared = prepare({**data, "initial": "new"})
     change = next((change for change in changes_of(prepared).knobs if change.name == "mtbf"), None)
     if change is None:
-        assert all(source.planned or source.law is None for source in prepared.sources)
+        assert all(source.planned or source.law is None or source.alarm for source in prepared.sources)
         return
     after = lives(change.prepared)
     for source in filter(is_simple, prepared.sources):
