@@ -76,7 +76,7 @@ def turn(s: Scalars, clock: int, now: float, on: bool) -> None:
 
 
 def new_life(s: Scalars, node: int, source: int, slot: int, number: int, due: float) -> int:
-    """Return the place of a new life."""
+    """Return the place of a new life; where there is no room, one that nobody may read."""
     if s.life_count == s.lives_room:
         s.is_full = True
         return 0
@@ -173,6 +173,8 @@ def arm(s: Scalars, clock: int, now: float) -> None:
 
 def keep_life(s: Scalars, index: int) -> None:
     """Enter a life in the list of its node."""
+    if s.is_full:
+        return
     node = s.nodes[s.lives[index].node]
     s.lives[index].next = node.first_life
     node.first_life = index
@@ -340,6 +342,8 @@ def relapse_after(s: Scalars, source: int, slot: int, number: int) -> float:
 
 def begin_hidden(s: Scalars, index: int, seconds: float, now: float) -> None:
     """Let a hidden fault strike after `seconds` of its clock."""
+    if s.is_full:
+        return
     life = s.lives[index]
     keep_hidden(s, index)
     if s.origins[life.source].clock == BUSY:
@@ -350,6 +354,8 @@ def begin_hidden(s: Scalars, index: int, seconds: float, now: float) -> None:
 
 def keep_hidden(s: Scalars, index: int) -> None:
     """Enter a hidden fault in the list of its node."""
+    if s.is_full:
+        return
     life = s.lives[index]
     node = s.nodes[life.node]
     life.next_hidden = node.hidden
@@ -775,13 +781,12 @@ def close(s: Scalars, index: int, now: float) -> bool:
     if node.outages:
         return False
     change_down(s, -1, now)
-    if s.downtimes_room:
-        if s.downtimes == s.downtimes_room:
-            s.is_full = True
-            return True
+    if s.downtimes < s.downtimes_room:
         row = s.downtime[s.downtimes]
         row.node, row.cause, row.start, row.end = index, node.down_cause, node.down_since, now
         s.downtimes += 1
+    elif s.downtimes_room:
+        s.is_full = True
     # A node that returned before the job knew of its failure never left its place.
     if node.place == REPAIR:
         bring_back(s, index, now)
