@@ -47,8 +47,8 @@ def measures() -> list[Measure]:
     simulator = "\n".join(text for path, text in product.items() if path.startswith("sim/"))
     return [
         Measure("product files", len(product), 270, 300),
-        Measure("product code lines", sum(code_lines(text) for text in product.values()), 40_000, 71_000),
-        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 108_000),
+        Measure("product code lines", sum(code_lines(text) for text in product.values()), 40_000, 71_200),
+        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 108_300),
         Measure("longest product file", max(text.count("\n") for text in product.values()), 900, 1700),
         Measure("tests files", len(tests), 190, 220),
         Measure("tests lines", sum(text.count("\n") for text in tests.values()), 50_000, 77_000),
