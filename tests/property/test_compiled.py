@@ -226,6 +226,25 @@ def test_both_engines_climb_alike(recovery: Any, stores: Any, seed: int, has_per
     assert not differences, "\n".join(["; ".join(differences), first_difference(prepared, 0)])
 
 
+def test_relapses_that_outgrow_the_arrays() -> None:
+    """The replication begins again with larger ones: the life that stands for one without room has no node."""
+    relapse = {"after": "60 s", "probability": 0.95}
+    incident = {"use": "incident", "name": "all", "part": "cluster", "clock": "wall", "repaired": "nodes"}
+    data = harness.scenario(
+        cluster={"nodes": 12, "gpus_per_node": 2, "fabric": {"rails": 2}},
+        horizon="33370 s",
+        jobs=[{"name": "job", "gpus": 16, "step_time": "21 s"}],
+        failures=[
+            {"use": "job", "name": "stop", "law": {"use": "fixed", "value": "719 s"}},
+            {**incident, "interrupts": 1.0, "relapse": relapse, "law": {"use": "fixed", "value": "838 s"}},
+        ],
+        repair={"time": "0 s"},
+    )
+    prepared = prepare(data)
+    assert not uncovered(prepared)
+    assert not list(compared(prepared, 0))
+
+
 def compared(prepared: sim.Prepared, replication: int) -> Iterator[str]:
     """Yield what differs between the two engines."""
     events, compiled = (
