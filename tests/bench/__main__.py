@@ -230,7 +230,9 @@ def preset_rows() -> list[str]:
 
     Presets bring observers and further stores along, which are part of their price.
     """
-    jobs = [{"name": "train", "gpus": 98_000, "step_time": "6 s", "parallelism": {"tensor": 8, "data": 12_250}}]
+    # An even number of replicas of two stages, for partners to take over.
+    parallelism = {"tensor": 8, "pipeline": 2, "data": 6_124}
+    jobs = [{"name": "train", "gpus": 97_984, "step_time": "6 s", "parallelism": parallelism}]
     plain = {"use": "full-restart", "initialize": "200 s"}
     variants: dict[str, dict[str, Any]] = {"full restart": {"recovery": plain}}
     variants |= {name: {"recovery": {"use": name}, "detection": {}} for name in sim.inventory()[_PRESETS]}
@@ -302,7 +304,9 @@ def main() -> None:
     free: dict[str, Any] = {"spares": {"hot": 0}}
     restart = {"use": "full-restart", "initialize": "200 s"}
     shrink = {"use": "shrink-rejoin", "reconfigure": "60 s", "initialize": "200 s", "rejoin": "10 s"}
-    jobs = [{"name": "train", "gpus": 98_000, "step_time": "6 s", "parallelism": {"tensor": 8, "data": 12_250}}]
+    # An even number of replicas of two stages, for partners to take over.
+    parallelism = {"tensor": 8, "pipeline": 2, "data": 6_124}
+    jobs = [{"name": "train", "gpus": 97_984, "step_time": "6 s", "parallelism": parallelism}]
     rows += [
         measure(at_llama_rates(12_500, name="12500, packed by leaf", scheduler={"pack": "leaf"}), repeats=3),
         measure(at_llama_rates(12_500, name="12500, full restart", recovery=restart, **free), repeats=3),
