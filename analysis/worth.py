@@ -198,7 +198,9 @@ def _causes(prepared: Prepared, held: Scenario) -> list[Change]:
         if source.name in stated:
             rest = [_unaware(entry, source.name) for entry in entries if getattr(entry, "name", "") != source.name]
             parts = {
-                name: stock.model_copy(update={"causes": tuple(c for c in stock.causes or () if c != source.name) or None})
+                name: stock.model_copy(
+                    update={"causes": tuple(cause for cause in stock.causes or () if cause != source.name) or None}
+                )
                 for name, stock in held.parts.items()
                 if prepared.parts[name].causes - {source.name}
             }
