@@ -10,6 +10,7 @@ import json
 import re
 import runpy
 import tempfile
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, get_args
 
@@ -32,7 +33,7 @@ from sim.input.scenario import DEFAULTS, Scenario
 from sim.load import completed
 from sim.policies.checkpoint.tiers import Tier
 from sim.policies.detection.kinds import AnyWatcher
-from sim.scenario.laws import LAW_NAMES
+from sim.scenario.laws import LAW_NAMES, Mixture, PlainLaws
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -405,9 +406,11 @@ _FEATURES_HEAD = """\
 
 What exists, since which version, and what it rests on.
 
-* **since**: the oldest version whose changelog names it; *next* is what the next release will have.
-* **validated**, **calibrated**: rows of [the validation](validation.md) whose scenario uses it, *emergent* and *sanity*
-  rows, and rows that it was fitted to. What has none is held by tests of theory and invariants alone.
+* **since**: the oldest version whose changelog names it, or the one that comes next.
+* **validated**, **calibrated**: rows of [the validation](validation.md) whose scenario or measure uses its name:
+  *emergent* and *sanity* rows, and rows that it was fitted to. What has none is held by tests of theory and invariants
+  alone. How well steps and engines are fitted is told in [step time](../explanation/step-time.md) and
+  [inference](../explanation/inference.md).
 * **basis**: what its numbers rest on, by the notes beside them: read in a source, quoted by others, derived, assumed.
 
 | kind | name | what it is | since | validated | calibrated | basis |
@@ -416,26 +419,34 @@ What exists, since which version, and what it rests on.
 
 _LISTED = sim.inventory()
 
-_REGISTRIES: dict[str, Any] = {
+_KEYS = [name for name in Scenario.model_fields if name not in ("name", "description", "seed", "engine", "assumptions")]
+
+_DOCUMENTED: dict[str, Any] = {
+    "law (law)": {law.model_fields["use"].default: law for law in (*get_args(PlainLaws), Mixture)},
     "observer (observers.use)": {kind.model_fields["use"].default: kind for kind in get_args(AnyWatcher)},
     "question of a study": QUESTIONS,
     "design of a study": DESIGNS,
     "distribution of a study": DISTRIBUTIONS,
-    "formula": formulas(),
 }
 
-"""What has a name and is not in the inventory that `ettrick list` prints."""
+"""What has a name and is not in the inventory that `ettrick list` prints; what it is stands in its docstring."""
 
 
 def features_reference() -> str:
     """Return the page on what exists: one row a name."""
     described = {
-        kind: {name: text.partition(" (")[0] for name, text in lines.items()} for kind, lines in _LISTED.items()
+        "key of a scenario (scenario)": {name: Scenario.model_fields[name].description or "" for name in _KEYS}
     }
-    for kind, registry in _REGISTRIES.items():
+    for kind, texts in _LISTED.items():
+        described[kind] = {name: text.partition(" (")[0] for name, text in texts.items()}
+    described["accelerators (cluster.accelerator)"] = {name: row.title for name, row in catalog.accelerators().items()}
+    for kind, registry in _DOCUMENTED.items():
         described[kind] = {name: _first_paragraph(each.__doc__ or "") for name, each in registry.items()}
     stores = re.findall(r"([a-z-]+): ([^;]+)[;.]", Tier.model_fields["store"].description or "")
     described["store (tiers.store)"] = dict(stores)
+    served = catalog.serving_recovery()
+    described["recovery of a service (recovery)"] = {name: row["source"] for name, row in served["methods"].items()}
+    described["failover of a service (failover)"] = {name: row["source"] for name, row in served["failovers"].items()}
     described["formula"] = {name: entry.question for name, entry in formulas().items()}
     rows_of, log = _validated(), (PAGE.parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
     # Newest first, so that the last section that names something is the oldest.
@@ -448,7 +459,10 @@ def features_reference() -> str:
             since = [version for version, body in sections if f"`{name}`" in body and version != "Unreleased"]
             counts = [len(labels) - labels.count("calibrated"), labels.count("calibrated")]
             cells = [kind.partition(" (")[0], f"`{name}`", text.replace("|", "/").replace("\n", " ")]
-            cells += [since[-1] if since else "next", *(str(count) if count else "–" for count in counts)]
+            cells += [
+                since[-1] if since else metadata.version("ettrick"),
+                *(str(count) if count else "–" for count in counts),
+            ]
             lines.append(f"| {' | '.join([*cells, _basis(key, name)])} |\n")
     return _FEATURES_HEAD + "".join(lines)
 
@@ -464,11 +478,26 @@ def _basis(key: str, name: str) -> str:
         counted = sum(cause.get("count") or cause.get("events") or 0 for cause in causes)
         return f"{counted:,} failures counted" if counted else "derived or assumed rates"
     if key == "cluster.accelerator":
-        return _LISTED["accelerators (cluster.accelerator)"][name].partition(" (")[0].rpartition(", ")[2]
+        listed = _LISTED["accelerators (cluster.accelerator)"][name]
+        return listed.removeprefix(f"{catalog.accelerators()[name].title}, ").partition(" (")[0]
+    row = (catalog.serving_recovery()["methods"] | catalog.serving_recovery()["failovers"]).get(name)
+    if key in ("recovery", "failover") and row:
+        return {"P": "read", "A": "assumed"}[row["basis"]]
     folder = {"scenarios": "scenarios", "studies": "scenarios/studies", "topologies": "topologies"}.get(key, "")
     path = PAGE.parents[2] / folder / f"{name}.yaml"
     stated = yaml.safe_load(path.read_text(encoding="utf-8")).get("assumptions") if folder else None
     return f"assumed {len(stated)}" if stated else "–"
+
+
+_NAMED = {
+    "model": "jobs.model",
+    "accelerator": "cluster.accelerator",
+    "like": "cluster.accelerator",
+    "engine": "services.engine",
+    "topology": "topologies",
+}
+
+"""Keys whose values are names of the catalog, in scenarios and as arguments of measures, and what is named."""
 
 
 class _EnoughError(Exception):
@@ -499,7 +528,8 @@ class _Noting(Lab):
         self._note(document)
 
     def _note(self, document: yamlfile.Document) -> NoReturn:
-        """Note every choice of a scenario by its key: the nearest one above ``use`` or ``store``."""
+        """Note what a scenario states, and every choice by its key: the nearest one above ``use`` or ``store``."""
+        self.used |= {("scenario", name) for name in document.data}
         todo: list[tuple[str, Any]] = [("", completed(Scenario, document, DEFAULTS))]
         while todo:
             above, value = todo.pop()
@@ -507,8 +537,10 @@ class _Noting(Lab):
                 todo += [(above, each) for each in value]
             elif isinstance(value, dict):
                 chosen = value.get("store", "remote") if above == "tiers" else value.get("use")
-                self.used |= {(above, chosen)} if isinstance(chosen, str) else set()
+                self.used |= {("law" if chosen in LAW_NAMES else above, chosen)} if isinstance(chosen, str) else set()
                 todo += list(value.items())
+            elif above in _NAMED:
+                self.used.add((above, value))
         raise _EnoughError
 
 
@@ -519,7 +551,7 @@ def _validated() -> dict[tuple[str, str], list[str]]:
     """
     found: dict[tuple[str, str], list[str]] = {}
     known: dict[tuple[Any, ...], set[tuple[str, str]]] = {}
-    keys = {"tiers": "tiers.store", "lemons": "repair.lemons"}
+    keys = {"tiers": "tiers.store", "lemons": "repair.lemons", **_NAMED}
     for row in load_table().rows:
         measure = MEASURES[row.measure]
         words = (row.measure, *(value for value in row.arguments.values() if isinstance(value, str)))
@@ -528,7 +560,8 @@ def _validated() -> dict[tuple[str, str], list[str]]:
             if "lab." in inspect.getsource(measure):
                 with contextlib.suppress(_EnoughError):
                     measure(lab, row.replications or 2, **row.arguments)
-            known[words] = lab.used
+            named = ((key, value) for key, value in row.arguments.items() if key in _NAMED)
+            known[words] = lab.used.union((key, value) for key, value in named if isinstance(value, str))
         for above, name in known[words]:
             key = keys.get(above, above)
             is_preset = key == "recovery" and name in catalog.recoveries()
