@@ -49,8 +49,6 @@ class Form(NamedTuple):
         Ends of what is possible: an interval does not pass them.
     step
         What stands behind a difference, where that is another word.
-    is_whole
-        Whether only whole numbers make sense.
     """
 
     unit: str
@@ -267,8 +265,6 @@ class Shown(NamedTuple):
     ----------
     metric, name
         Its key, and what it is called in a sentence.
-    form
-        How its values are written.
     """
 
     metric: str
@@ -609,10 +605,6 @@ def phrase(title: str, label: str, noun: str = "") -> str:
 
     Parameters
     ----------
-    title
-        What the axis is called.
-    label
-        The value.
     noun
         What its values count; empty where they count nothing.
     """
@@ -622,15 +614,5 @@ def phrase(title: str, label: str, noun: str = "") -> str:
 
 
 def phrases(values: Mapping[str, str], names: Iterable[str], axes: Mapping[str, Any]) -> str:
-    """Return values of some axes of a study in words.
-
-    Parameters
-    ----------
-    values
-        Label of each axis.
-    names
-        The axes that are stated, in order.
-    axes
-        The axes of its document.
-    """
+    """Return values of some axes of a study in words."""
     return ", ".join(phrase(axes[name].title, values[name], axes[name].noun) for name in names)

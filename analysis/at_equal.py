@@ -68,10 +68,6 @@ def headline_at_equal(kind: Equal, variants: Mapping[str, Prepared], differs: Se
 
     Parameters
     ----------
-    kind
-        What is equal.
-    variants
-        By name.
     differs
         What of model, precision, layout and accelerator is not the same in all variants; see `compare.what_differs`.
 

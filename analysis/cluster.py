@@ -26,11 +26,6 @@ _TIERS = ("node_leaf", "leaf_spine", "spine_core")
 def describe(cluster: ClusterSpec) -> dict[str, Any]:
     """Return what there is to say about a cluster, ready for JSON.
 
-    Parameters
-    ----------
-    cluster
-        The cluster as described by the user.
-
     Returns
     -------
     dict

@@ -69,8 +69,6 @@ class Comparison:
     differences
         For each variant, how far each metric that both have is from the first's; ``None`` where the data do not show
         it. Empty for the first.
-    headline
-        Metric that they are compared by.
     differs
         What makes shares of the peak no measure of which variant is better: model, precision, layout or accelerator.
     precise
@@ -143,8 +141,6 @@ def compare(
         Worker processes at most; 0 for one per core. The numbers do not depend on it.
     progress
         Called with the number of replications done, over all variants, and the total (``None`` if unknown).
-    most_events
-        How many events may be simulated.
 
     Raises
     ------
@@ -228,8 +224,6 @@ def keys_that_differ(scenarios: Mapping[str, Scenario], varied: Sequence[str]) -
 
     Parameters
     ----------
-    scenarios
-        By name.
     varied
         Dotted paths that differ on purpose: they and what is in them are left out.
     """
@@ -419,8 +413,6 @@ class Recipe(NamedTuple):
 
     Parameters
     ----------
-    name
-        What it is called in results.
     scenario
         Its file, or the name of one that comes with the program.
     common, varied
@@ -486,8 +478,6 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
 
     Parameters
     ----------
-    scenarios
-        Files, or names of shipped ones.
     varied
         Texts ``path=a,b,c``.
     common
@@ -531,8 +521,6 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
 
     Parameters
     ----------
-    wanted
-        The variants.
     split_stores
         Whether each variant whose recovery preset adds checkpoint stores is followed by one without these.
 
@@ -648,14 +636,8 @@ def compare_document(
 
     Parameters
     ----------
-    comparison
-        The variants that ran.
     cannot_run
         One line about each that cannot, by name.
-    command
-        The command, to be typed again.
-    varied
-        Dotted paths that differ on purpose.
     without_stores
         The variant without the checkpoint stores of a recovery preset, by the name of the one that has them.
     instead_of

@@ -187,12 +187,8 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
 
     Parameters
     ----------
-    prepared
-        The scenario.
     simulated
         Its replications, if the closed form is to be compared with some.
-    command
-        The command, to be typed again.
     """
     errors = steps.fit()["errors"]
     price = prepared.scenario.cost.gpu_hour if prepared.scenario.cost is not None else None

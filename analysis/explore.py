@@ -64,8 +64,6 @@ class Knob(NamedTuple):
         Its key, and what it is called.
     stops
         Its positions, in order.
-    start
-        The position of the scenario.
     worth
         By how much ETTR changes if its number grows by a tenth, or by one where a tenth is less [-]; ``None`` without
         a closed form.
@@ -184,10 +182,6 @@ class Explorer:
 
     Parameters
     ----------
-    name
-        The scenario as it was named.
-    template
-        The scenario as it was read.
     overrides
         What replaces values of it, ``a.b=c``.
 
@@ -433,8 +427,6 @@ class Server(ThreadingHTTPServer):
 
     Parameters
     ----------
-    explorer
-        What is asked.
     port
         0 for one that is free.
 

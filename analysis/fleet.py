@@ -187,10 +187,6 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
 
     Parameters
     ----------
-    prepared
-        The scenario.
-    fleet
-        What its jobs came to.
     windows
         Which windows: jobs count in that of their submission, everything else in that in which it happened.
     """
@@ -269,8 +265,6 @@ def tenant_shares(prepared: Prepared, buckets: Mapping[FleetAccount, FloatArray]
     ----------
     prepared
         The scenario: where all tenants have a quota, these are what they are entitled to, else their weights.
-    buckets
-        GPU-seconds by account and bucket.
     """
     held = np.zeros(len(prepared.tenants))
     for account, spent in buckets.items():

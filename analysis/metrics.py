@@ -120,8 +120,6 @@ class Need(NamedTuple):
 
     Parameters
     ----------
-    has
-        Whether a scenario states it.
     rule
         What to say where it does not.
     every_job
@@ -223,8 +221,6 @@ class Metric(NamedTuple):
 
     Parameters
     ----------
-    name
-        Its key in documents and studies.
     label
         In sentences and headings.
     plain
@@ -243,16 +239,12 @@ class Metric(NamedTuple):
         What may stand in brackets behind the head.
     counted
         What its numbers count, in words: ``tokens a day``.
-    needs
-        What the scenario must state.
     is_plural
         Whether its label takes a verb in the plural.
     is_probability
         Whether what it counts happens in a replication or does not.
     is_of_windows
         Whether it is the share of windows in which something happens.
-    is_signed
-        Whether it can be below zero.
     """
 
     name: str
@@ -931,10 +923,6 @@ def nodes_down(times: Mapping[int, float], nodes: int, gpus: int = 1, spares: in
     ----------
     times
         For how long how many were down, in all replications of a scenario [s].
-    nodes
-        Nodes of the cluster.
-    gpus
-        GPUs of a node.
     spares
         A number that `more_than` has in any case.
 

@@ -57,17 +57,7 @@ Row = TypeVar("Row", bound=tuple[float, ...])
 
 
 class Rows(Sequence[Row]):
-    """A sequence of rows, such as ratios, that are made when they are asked for; equal to any sequence of the same.
-
-    Parameters
-    ----------
-    numbers
-        One row after another.
-    width
-        Numbers of a row.
-    make
-        Makes a row of its numbers.
-    """
+    """A sequence of rows, such as ratios, that are made when they are asked for; equal to any sequence of the same."""
 
     __slots__ = ("_make", "_numbers", "_width")
 
@@ -128,10 +118,6 @@ def in_order(
     ----------
     work
         A function of a module, called with `prepared` and an index; it may use nothing else.
-    prepared
-        Sent to each process once.
-    indices
-        What to work on.
     processes
         Processes at most; 0 for one per core. What is yielded does not depend on it.
     """
@@ -348,19 +334,10 @@ class JobTally:
 class Tally:
     """What the replications of a scenario came to.
 
-    Parameters
-    ----------
-    prepared
-        The scenario.
-
     Attributes
     ----------
-    replications
-        How many there are.
     interrupted
         In how many of them a failure hit a job.
-    jobs
-        By job.
     owned, cluster
         GPU-time of the cluster [GPU s], in all and by bucket, shape (19,).
     requested, buckets
@@ -369,8 +346,6 @@ class Tally:
         GPU-seconds by bucket and cause, of all jobs.
     interruptions
         For each cause, the interruptions of each replication.
-    counts
-        Events by what became of them.
     down_times, unit_down_times
         For how long how many nodes were down, and how many units that are used as wholes [s].
     amounts
@@ -550,8 +525,6 @@ class Ensemble:
         Metrics, in order of replication.
     controls
         Control variates of each replication (`analysis.statistics.differences`); empty where they are not known.
-    tally
-        Everything else that they came to together.
     results
         The replications themselves, if they were to be kept: each takes some kilobytes.
     precise
@@ -567,15 +540,7 @@ class Ensemble:
 
 
 class Gathering:
-    """Replications of a scenario that are being simulated, of which an ensemble is made.
-
-    Parameters
-    ----------
-    prepared
-        The scenario.
-    keeps
-        Whether results are kept.
-    """
+    """Replications of a scenario that are being simulated, of which an ensemble is made."""
 
     def __init__(self, prepared: Prepared, *, keeps: bool = False) -> None:
         self.prepared = prepared
@@ -622,8 +587,6 @@ def replicate(
 
     Parameters
     ----------
-    prepared
-        The scenario.
     replications
         How many; with `precision`, ignored.
     precision, metric

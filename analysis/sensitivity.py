@@ -141,14 +141,8 @@ class Sensitivity:
 
     Parameters
     ----------
-    loaded
-        The study.
-    metric
-        What is looked at.
     replications, samples
         Replications of every point; points of a set of the Saltelli design.
-    center
-        What came of the central point.
     low
         Probability of the low end of what is unknown; the high one has as much above it [-].
     tornado
@@ -210,8 +204,6 @@ def sensitivity(
 
     Parameters
     ----------
-    campaign
-        The study, its journal and the workers.
     method
         ``tornado``, ``sobol`` or ``both``.
     samples

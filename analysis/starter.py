@@ -75,16 +75,12 @@ class Parts(NamedTuple):
 
     Parameters
     ----------
-    wishes
-        What was asked for.
     chip, shape
         The accelerator and the model.
     nodes, per_node, spares
         Hosts, accelerators of each, and hosts that stand ready [-].
     is_rack
         Whether hosts are the trays of NVL72 racks.
-    fabric
-        Lines of the network.
     sequences
         Sequences of a batch [-].
     published
@@ -133,12 +129,6 @@ def text_of(parts: Parts, command: str, work: Workload | None, *, has_whole_rack
 
     Parameters
     ----------
-    parts
-        What it says.
-    command
-        What wrote it.
-    work
-        The layout.
     has_whole_racks
         Whether each replica is to sit in racks of its own.
     """
@@ -445,8 +435,6 @@ def starter(wishes: Wishes, command: str = "ettrick init", progress: Progress | 
 
     Parameters
     ----------
-    wishes
-        What is asked for.
     command
         What made it, for the head of the file.
     progress

@@ -56,17 +56,8 @@ class Progress:
 
     Parameters
     ----------
-    what
-        What is counted.
-    quiet
-        Whether to say nothing at all.
     lines
         Whether to write a line every half minute where standard error is no terminal, for what may take hours.
-
-    Attributes
-    ----------
-    done, total
-        When it was reported last.
     """
 
     def __init__(self, what: str, *, quiet: bool, lines: bool = False) -> None:

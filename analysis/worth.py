@@ -57,10 +57,6 @@ class Change(NamedTuple):
     ----------
     name
         The cause that is gone, or the knob.
-    text
-        What is different, in words.
-    prepared
-        The changed scenario, ready to run.
     has_formula
         Whether a closed form may be asked for it.
     counts
@@ -353,10 +349,6 @@ class Worth:
 
     Parameters
     ----------
-    base
-        The scenario as it is.
-    formula
-        Its closed form, by metric.
     by
         The metric that changes are sorted by: tokens per day where they are known, else ETTR.
     price
@@ -391,16 +383,12 @@ def worth(
 
     Parameters
     ----------
-    scenario
-        The scenario.
     replications
         How many of each change; at least 2, or there are no intervals. Those of fewer than 8 are not to be relied on.
     processes
         Worker processes at most; 0 for one per core. The numbers do not depend on it.
     progress
         Called with the number of replications done, over all changes, and the total.
-    most_events
-        How many events may be simulated.
 
     Raises
     ------

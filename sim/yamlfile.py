@@ -381,8 +381,6 @@ class Document:
 
     Attributes
     ----------
-    data : plain data
-        Plain mappings, lists, text, numbers and truth values.
     keys, values : dict
         Path of keys and indices to the mark of the key, and of the value; ``()`` is the whole document.
     files : list of Path
@@ -489,8 +487,6 @@ def extend(
 
     Parameters
     ----------
-    path : Path
-        The file.
     shorthand : iterable of str
         Dotted paths at which text is the name of a file: ``cluster: x.yaml`` means ``cluster: {extends: x.yaml}``.
     locate : callable, optional

@@ -201,8 +201,6 @@ class Change(NamedTuple):
 
     Parameters
     ----------
-    name
-        What is changed.
     constants
         Numbers that are fixed at another value, and not fitted.
     links
@@ -219,10 +217,6 @@ def fit(rows: Sequence[Row], priors: Mapping[Key, Prior], start: Numbers) -> Num
 
     Parameters
     ----------
-    rows
-        Measured steps.
-    priors
-        What is known of each fitted number.
     start
         All numbers; those that are fitted begin at the medians of their priors.
     """
@@ -300,16 +294,10 @@ class Trial(NamedTuple):
 
     Parameters
     ----------
-    name
-        What it is.
     prior
         What is known of its number beforehand; ``None`` where something is taken away instead.
     seconds
         What one of that number adds to a step [s].
-    rows
-        What else happens to each row.
-    constants
-        Numbers that are fixed at another value.
     """
 
     name: str

@@ -102,14 +102,10 @@ class Outcome:
     ----------
     dense, mixed
         Steps of models without experts, and with.
-    products
-        Measured matrix products.
     numbers
         What is written down: fitted and assumed numbers, rounded.
     fitted
         Which of them are fitted, with their priors.
-    assumed
-        What stands in for the others.
     five, left, left_free
         Fits to four fifths; without each source in turn; the same with priors that say next to nothing.
     families, generations, newest
@@ -189,8 +185,6 @@ def calibrate(folder: Path, tick: Callable[[int, int], None] | None = None) -> O
 
     Parameters
     ----------
-    folder
-        Where the tables are.
     tick
         Gets how many fits are done, and of how many.
 

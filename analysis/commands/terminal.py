@@ -271,10 +271,6 @@ class OutputFolder:
     ----------
     folder
         The folder; ``None`` to keep nothing.
-    name
-        File of the document.
-    overwrite
-        Whether to replace what is there.
     """
 
     folder: Path | None
@@ -288,10 +284,6 @@ class OutputFolder:
 
         Parameters
         ----------
-        same
-            What distinguishes results, given their document.
-        amount
-            How much it holds: replications, or rows.
         asked
             How much there will be; ``None`` if that is not known yet.
         """
@@ -322,10 +314,6 @@ class OutputFolder:
 
         Parameters
         ----------
-        text
-            The document.
-        beside
-            Other files, by name.
         stale
             Patterns of files of an earlier run that go away if they are not among these.
         """

@@ -126,14 +126,8 @@ def of_tables(tables: Tables, history: History, hosts: HostLists, causes: Collec
 
     Parameters
     ----------
-    tables, history
-        What is changed.
-    hosts
-        Expands lists of hosts.
     causes
         Names of causes that rules have; others are a column of the site's own.
-    hider
-        Gives the names.
     """
     shift = hider.shift
     by_node, slots = _namer(hider, "node"), dict[tuple[str, str], str]()

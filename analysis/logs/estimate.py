@@ -137,8 +137,6 @@ def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: Arra
     ----------
     time, done
         Durations above 0, and whether each is complete; shape (n,).
-    parts
-        One law or two.
     entry
         Duration from which on each was seen, of one law alone.
     """
@@ -435,8 +433,6 @@ class Clustering:
         Of relapse; zero without.
     cv2
         Squared coefficient of variation of the frailty [-]; zero without.
-    log_likelihood
-        At the best point.
     """
 
     name: str
@@ -707,8 +703,6 @@ def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
 
     Parameters
     ----------
-    spells
-        Stretches in which units were up.
     lasting
         Squared variation that lasts from one half of the window to the other (`split_half`). What a frailty above its
         upper end describes does not stay; one below its lower end misses a few nodes that are much worse than a Gamma

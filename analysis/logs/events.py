@@ -74,8 +74,6 @@ class History:
         What kernel logs say, in order; all of them, whether an outage followed or not.
     has_ends
         Whether ends of outages are known at all.
-    basis
-        Where the exposure is from.
     """
 
     nodes: list[str]
@@ -118,10 +116,6 @@ def build(
 
     Parameters
     ----------
-    tables
-        What was read; findings are added.
-    hosts
-        Expands lists of hosts.
     nodes
         How many nodes there are, stated where there is no inventory.
     window
@@ -439,10 +433,6 @@ class Incidents(NamedTuple):
     ----------
     part
         ``rack`` or ``cluster``.
-    domains
-        How many domains there are.
-    groups
-        Numbers of the outages of each incident.
     by_chance
         Such groups that are expected without any incident [-].
     tuples
@@ -521,14 +511,8 @@ class Blame:
 
     Parameters
     ----------
-    ended
-        Attempts that ended with a failure.
-    attributed
-        Of these, how many to a node.
     by_chance
         How many are expected to be so without any connection [-].
-    rules
-        How many by each kind of evidence.
     hit, faults
         Of the outages of nodes on which one of the largest jobs ran, how many ended it, and all.
     """

@@ -56,14 +56,6 @@ class Log:
 
     Parameters
     ----------
-    source
-        Its row of the table of sources.
-    clock
-        Reads its moments.
-    reading
-        What is filled.
-    stream
-        Its content, unpacked.
     advance
         Is given the bytes of the file that were read.
     """

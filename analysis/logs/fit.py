@@ -227,8 +227,6 @@ def spells_of(history: History, *, incidents_relapse: bool = False) -> Spells:
 
     Parameters
     ----------
-    history
-        What happened.
     incidents_relapse
         Whether a node may relapse after an incident too.
     """

@@ -37,10 +37,6 @@ def read_files(
 
     Parameters
     ----------
-    files
-        Paths, gzip or plain.
-    reading
-        What is filled.
     zones
         Zones of local times: ``America/Chicago`` for all files, ``events.txt=UTC`` for one.
     kinds

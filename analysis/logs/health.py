@@ -42,14 +42,10 @@ class Point(NamedTuple):
     ----------
     t
         When [s since 1970].
-    node
-        Which node.
     does
         ``down``, ``up``, or ``answers``: it may be back, if nothing says otherwise.
     key
         What went down: a node is out as long as anything is.
-    source, file, line
-        Where it is from.
     t_lo
         Earliest moment at which it can have gone down [s]; NaN if `t` is exact.
     """

@@ -161,8 +161,6 @@ class Site(NamedTuple):
     ----------
     nodes
         Names of the nodes of the cluster: those with the most common number of GPUs, by switch with a topology.
-    cluster, scheduler
-        As a scenario states them.
     queues
         Partitions that take jobs, the default one first.
     priority
@@ -423,12 +421,8 @@ def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recov
     ----------
     slurm, topology
         The files; without the second, switches are assumed.
-    name
-        Of the scenario.
     failures, recovery
         Names of a bundle of failures and of a preset.
-    horizon
-        How long is simulated.
 
     Raises
     ------

@@ -99,8 +99,6 @@ class Row(NamedTuple):
         reference [-], and ``outages: CAUSE``.
     model
         Digest of the model in force when the row was written.
-    replications
-        Of how many it is the mean.
     """
 
     week: str
@@ -490,8 +488,6 @@ def z_of(value: float, predicted: FloatArray, weights: FloatArray, at_random: fl
 
     Parameters
     ----------
-    value
-        What was measured.
     predicted
         Shape (draws, weeks).
     weights
@@ -532,8 +528,6 @@ def limits(names: Sequence[str], predicted: FloatArray) -> LimitsFound:
 
     Parameters
     ----------
-    names
-        Of the headline metrics.
     predicted
         Weeks of the headline metrics, shape (draws, weeks, metrics). The weeks of each draw are one history, predicted
         from those of all others.
@@ -598,12 +592,6 @@ def track(
 
     Parameters
     ----------
-    rows
-        In order of time.
-    model
-        The model.
-    provenance
-        How this was asked for.
     threshold
         Loss of productive time below which nothing is a regression, as a share.
     progress
@@ -763,8 +751,6 @@ def moved(weeks: Sequence[WeekFound], sign: int) -> list[str]:
 
     Parameters
     ----------
-    weeks
-        The rows of the alarm.
     sign
         1 if it is for the worse: what rose explains it; -1: what fell.
     """

@@ -116,8 +116,6 @@ class Workload:
         The streams, each with what it rests on.
     entries, partitions, scheduler
         Streams and the rest as a scenario states them.
-    assumed
-        What no record says.
     priority
         What a partition adds to the priority of its jobs.
     """
@@ -136,17 +134,7 @@ class Workload:
 
 
 def workload(fitted: Fitted, tables: Tables, site: Site | None = None) -> Workload | None:
-    """Return what the job records say; ``None`` with too few jobs that ran.
-
-    Parameters
-    ----------
-    fitted
-        The failure model, with the nodes.
-    tables
-        The logs.
-    site
-        Partitions and scheduler by slurm.conf.
-    """
+    """Return what the job records say; ``None`` with too few jobs that ran."""
     history, per_node = fitted.history, fitted.document.gpus_per_node
     jobs = jobs_of(tables, per_node)
     ran = [job for job in jobs if job.run > 0 and job.gpus and not math.isnan(job.end)]
@@ -692,10 +680,6 @@ def backtest(
 
     Parameters
     ----------
-    fitted, load
-        The fit.
-    folder
-        Where its files are.
     progress
         Called with the number of runs that are done, and of all.
     """

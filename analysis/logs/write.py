@@ -41,8 +41,6 @@ def sources(
 
     Parameters
     ----------
-    fitted
-        The fit.
     clustering
         Another fit of frailty and relapse than the chosen one.
     swings

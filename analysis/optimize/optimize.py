@@ -61,8 +61,6 @@ class Confirmation(NamedTuple):
         Of the fresh failures, and of fresh draws of what is not known.
     trials
         The combinations, in the order in which they were given; the first is the answer.
-    start
-        The scenario as it is.
     gains
         For each of `trials` and each aim, by how much it is better than the scenario as it is.
     ahead
@@ -90,12 +88,8 @@ def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirma
 
     Parameters
     ----------
-    bench
-        Where they were found.
     found
         The combinations, the answer first.
-    replications
-        Of each.
 
     References
     ----------
@@ -345,12 +339,8 @@ class Found:
 
     Parameters
     ----------
-    bench
-        Where trials are.
     method
         ``curve``, ``edge``, ``all`` or ``search``.
-    ranking
-        The order of the trials.
     front
         With several aims, what no other combination beats in all of them.
     top
@@ -359,8 +349,6 @@ class Found:
         Where an axis is to be as low or high as conditions allow, up to where they hold.
     confirmation
         On fresh failures; ``None`` if nothing keeps the conditions.
-    formula
-        What the closed form calls the best.
     """
 
     bench: Bench
@@ -387,14 +375,10 @@ def run_optimize(
 
     Parameters
     ----------
-    loaded
-        The study.
     journal, worker_pool
         Where outcomes are, and what simulates the rest.
     progress
         Called with the number of tasks done, and about how many there will be.
-    command
-        The command, to be typed again.
     trials
         Combinations that are evaluated where a search is needed; ``None`` as the study says.
     replications

@@ -36,13 +36,7 @@ _DIGITS = 3
 
 @dataclass(frozen=True)
 class Options:
-    """Values without an order.
-
-    Parameters
-    ----------
-    values
-        All of them.
-    """
+    """Values without an order."""
 
     values: tuple[Value, ...]
 
@@ -58,8 +52,6 @@ class Line:
 
     Parameters
     ----------
-    name, axis
-        The axis.
     steps
         The values, lowest first; empty where there are too many to be listed, or all between two ends count.
     """
@@ -186,12 +178,8 @@ class Aim:
     ----------
     name
         A metric, or the name of an axis.
-    lowest
-        Whether the lowest value is the best.
     is_axis
         Whether it is an axis: then it is known without a simulation.
-    key
-        Where the study says so, for messages.
     """
 
     name: str
@@ -210,8 +198,6 @@ class Problem:
 
     Parameters
     ----------
-    loaded
-        The study and its scenario.
     spec
         Its section ``optimize``.
     domains
@@ -221,8 +207,6 @@ class Problem:
         conditions are to hold over them.
     aims
         What counts: one, or several that are weighed against each other.
-    conditions
-        What must hold.
     """
 
     loaded: LoadedStudy

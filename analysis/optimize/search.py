@@ -155,8 +155,6 @@ class Top(NamedTuple):
 
     Parameters
     ----------
-    number
-        The place, in SI units.
     ci95
         Its interval, by the jackknife over replications; over draws, over these and replications. It ends where the
         line does.
@@ -360,8 +358,6 @@ class FormulaAnswer(NamedTuple):
 
     Parameters
     ----------
-    chosen
-        The combination.
     ettr
         ETTR there, by the closed form [-].
     ettr_of_answer

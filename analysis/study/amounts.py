@@ -235,8 +235,6 @@ class Value(NamedTuple):
 
     Parameters
     ----------
-    label
-        What it is called in tables.
     number
         Where it lies on a numeric axis, in SI units; ``None`` for what has no order.
     settings

@@ -371,8 +371,6 @@ def check_paths(axes: Mapping[str, Axis], common: Mapping[str, Any]) -> None:
 
     Parameters
     ----------
-    axes
-        What varies, by name.
     common
         Values that hold at every point, by path.
 

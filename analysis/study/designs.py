@@ -45,8 +45,6 @@ class Design(Strategy):
 
         Parameters
         ----------
-        axes
-            What varies, by name.
         rng
             Source of random numbers, the same for the same study.
         """

@@ -53,8 +53,6 @@ def read_study(path: Path, overrides: Iterable[str] = ()) -> Document:
 
     Parameters
     ----------
-    path
-        The file.
     overrides
         Texts ``a.b=c`` that replace values; names of axes, and paths below ``set``, may have dots themselves.
 
@@ -263,16 +261,8 @@ class LoadedStudy:
 
     Parameters
     ----------
-    study
-        What the file says.
-    template
-        Its scenario, as it was read.
     common
         Texts ``path=value`` that hold at every point.
-    document
-        Where everything was written, for messages.
-    most_events
-        How many events may be simulated.
     """
 
     study: Study
@@ -350,8 +340,6 @@ def load_study(
 
     Parameters
     ----------
-    path
-        The file.
     overrides
         Texts ``a.b=c`` that replace values of the study; those that begin with ``set.`` reach its scenario.
     replications, precision

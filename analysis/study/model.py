@@ -40,10 +40,6 @@ class Condition(NamedTuple):
 
     Parameters
     ----------
-    text
-        As it was written.
-    metric
-        The metric.
     at_least
         Whether the bound is the smallest value that is allowed, else the largest.
     bound

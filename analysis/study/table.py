@@ -47,8 +47,6 @@ class Outcome:
 
     Parameters
     ----------
-    point
-        The point.
     metrics
         For each metric that was kept, one ratio per replication; those of replication i are at i.
     controls
@@ -63,8 +61,6 @@ class Outcome:
         ``ok``, or as that of a record of which there is nothing: ``infeasible``, ``failed`` or ``crashed``.
     trouble
         Why there is nothing, in a line: the point cannot run, or its process crashed; empty where all is well.
-    warnings
-        What its scenario warns of.
     no_formula
         Why the closed form does not apply, a line each.
     job_rate
@@ -116,10 +112,6 @@ class Table:
     ----------
     axes
         What varies, by name, in the order of the values of a cell.
-    cells
-        The combinations.
-    metrics
-        Those that were kept, the headline first.
     seed
         Of all points, for numbers that answers draw themselves.
     currency
@@ -167,8 +159,6 @@ class CellSummary(NamedTuple):
     method
         How the interval was made: ``t``, ``bca`` (Student's and BCa together) or ``exact``; empty without one, as where
         all replications are equal.
-    std, p05, p50, p95
-        Run-to-run variability.
     band90
         Where the mean is with a probability of 90 % as far as the distributions of unknown inputs show; ``None`` with
         fewer than `FEWEST_DRAWS` draws, or where one of them has no mean.

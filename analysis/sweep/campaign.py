@@ -52,12 +52,6 @@ class Campaign:
 
     Parameters
     ----------
-    loaded
-        The study and its scenario.
-    journal
-        Where outcomes are, and come to.
-    worker_pool
-        What simulates the rest.
     progress
         Called with the number of tasks done, and of all.
     mine

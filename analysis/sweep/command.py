@@ -94,10 +94,6 @@ def run_sweep(
 
     Parameters
     ----------
-    place
-        Where it is simulated.
-    command
-        The command, to be typed again.
     sentences
         What words the answers of the document, in order.
 

@@ -35,17 +35,7 @@ _MOST_NAMED = 10
 
 
 def sweep_document(loaded: LoadedStudy, table: Table, *, command: str) -> SweepDocument:
-    """Return the document of a study.
-
-    Parameters
-    ----------
-    loaded
-        The study.
-    table
-        Its results.
-    command
-        The command, to be typed again.
-    """
+    """Return the document of a study."""
     study = loaded.study
     scenario = next((loaded.scenario(cell.stated.point) for cell in table.running), None)
     gpus = _gpus(scenario, table)

@@ -160,8 +160,6 @@ class StudyFolder:
     ----------
     path
         The folder; made if it is not there.
-    loaded
-        The study.
     shard
         The part of it that is simulated here, such as ``3/16``; ``None`` for all of it.
     overwrite
@@ -169,8 +167,6 @@ class StudyFolder:
 
     Attributes
     ----------
-    journal
-        Its outcomes.
     notes
         What the user should know of them, a line each.
 

@@ -40,10 +40,6 @@ class Merged:
 
     Parameters
     ----------
-    folders
-        How many were merged.
-    statuses
-        Number of outcomes by status.
     tasks
         How many the study has; ``None`` where that is unknown, because this is another version of the simulator.
     missing
@@ -86,8 +82,6 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
     ----------
     folders
         The folders, each written by a sweep of the same study.
-    out
-        The new one.
 
     Raises
     ------

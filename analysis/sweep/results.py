@@ -67,14 +67,10 @@ def write_tables(
 
     Parameters
     ----------
-    campaign
-        The study and its journal.
     count
         Returns how many replications of a point there are to be.
     metrics
         Those that are summarised in `points`.
-    results, points
-        The files.
 
     Raises
     ------

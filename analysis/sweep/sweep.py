@@ -77,8 +77,6 @@ def simulate_until(
 
     Parameters
     ----------
-    spec
-        When it is enough.
     default_metric
         What it is about, unless `spec` says.
 
@@ -201,8 +199,6 @@ def next_goal(done: int, excess: float, most: int) -> int:
         Replications so far, whole blocks.
     excess
         How wide the interval is over what it should be [-]: it shrinks with the root of the replications.
-    most
-        Where to give up.
     """
     if excess <= 1 or math.isinf(excess):
         return done

@@ -63,8 +63,6 @@ class Task(NamedTuple):
         Number of the point in its study, for messages.
     overrides
         Texts ``path=value`` that make its scenario.
-    first, replications
-        The first one, and how many.
     """
 
     key: str
@@ -79,8 +77,6 @@ class Context(NamedTuple):
 
     Parameters
     ----------
-    packed
-        The scenario as it was read, pickled.
     digest
         SHA-256 of its content.
     model

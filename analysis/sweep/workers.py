@@ -117,13 +117,7 @@ class Serial(Backend):
 
 
 class Processes(Backend):
-    """A pool of processes, started when there is something to do, and anew after one of them has died.
-
-    Parameters
-    ----------
-    workers
-        How many.
-    """
+    """A pool of processes, started when there is something to do, and anew after one of them has died."""
 
     name = "processes"
     attempts = 3
@@ -300,8 +294,6 @@ class WorkerPool:
         ----------
         tasks
             The tasks; only as many are taken as are in flight.
-        context
-            What they share.
         more
             Asked after each outcome that was yielded: tasks that follow from it.
 
@@ -432,15 +424,7 @@ def one_at_a_time(function: Callable[..., Any], /, *args: Any, **kwargs: Any) ->
 
 
 class Dask(Backend):
-    """The workers of a Dask scheduler, those included that come later.
-
-    Parameters
-    ----------
-    client
-        A connection to it.
-    name
-        What the user called it.
-    """
+    """The workers of a Dask scheduler, those included that come later."""
 
     def __init__(self, client: Any, name: str) -> None:
         self.name = name

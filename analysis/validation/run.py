@@ -32,12 +32,8 @@ class Findings(NamedTuple):
 
     Parameters
     ----------
-    table
-        The rows that were simulated.
     stochastic
         Rows of the whole table with random numbers in them, simulated or not: they share its error rate.
-    seed
-        Of all scenarios.
     verdicts
         One for each row, in the order of the table.
     together
@@ -62,16 +58,10 @@ def validate(
 
     Parameters
     ----------
-    table
-        The whole table.
-    lab
-        Where they are measured.
     only
         Groups and ids; without any, all rows.
     progress
         Called after each row with how many are done, and of how many.
-    measures
-        What makes our values.
 
     Raises
     ------

@@ -82,15 +82,11 @@ class Row(_Stated):
         Name, unique in the table: ``daly-wallclock-15min``.
     group
         Which part of the table it belongs to; the name of its file.
-    quantity
-        What it is, in words.
     paper, where
         Who states it, and in which figure, table or section.
     provenance
         ``primary``: read in the source. ``secondary``: quoted by somebody else. ``derived``: worked out from stated
         figures. ``theory``: a closed form. ``program``: what another program printed.
-    inputs
-        What it rests on, in words.
     value
         The stated value; ``None`` where the measure works out what theory expects.
     label
@@ -186,13 +182,6 @@ class Table(NamedTuple):
 
 def load_table(folder: Path = _HERE, measures: Mapping[str, Any] = MEASURES) -> Table:
     """Return the table of a folder: ``tables/*.yaml`` in order of their names, and ``not_checked.yaml``.
-
-    Parameters
-    ----------
-    folder
-        Where both are.
-    measures
-        The measures that rows may name.
 
     Raises
     ------

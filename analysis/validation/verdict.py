@@ -46,8 +46,6 @@ class Verdict(NamedTuple):
 
     Parameters
     ----------
-    row
-        The row.
     state
         ``pass``, ``fail``, or ``skipped`` where reference data are not there.
     published
@@ -103,10 +101,6 @@ def judge(row: Row, estimate: Estimate, stochastic: int) -> Verdict:
 
     Parameters
     ----------
-    row
-        The row.
-    estimate
-        Ours.
     stochastic
         Rows of the whole table with random numbers in them, m.
     """

@@ -99,8 +99,6 @@ class OneOf:
 
     Parameters
     ----------
-    key
-        The key that distinguishes them.
     kind
         Under which other packages bring more of them (`sim.plugins`); without it, they cannot.
     models
@@ -244,8 +242,6 @@ def rate_of_whole(what: str, whole: str, *examples: str) -> tuple[Any, ...]:
 
     Parameters
     ----------
-    what
-        In the schema: what it is.
     whole
         What stands in the message about a rate per unit.
     examples

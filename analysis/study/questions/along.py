@@ -50,8 +50,6 @@ class Crossing(NamedTuple):
 
     Parameters
     ----------
-    at
-        Where, on the axis.
     low, high
         95 % interval of that; ``None`` for an end that lies beyond the range, or is not known.
     before
@@ -81,12 +79,8 @@ class Curve:
     ----------
     numbers
         Places on the axis, rising.
-    means
-        The curve there.
     intervals
         95 % intervals of the means; ``None`` where there is none.
-    is_log
-        Whether the axis has a logarithmic scale.
 
     References
     ----------
@@ -524,22 +518,14 @@ class Stage(NamedTuple):
 
     Parameters
     ----------
-    label, number
-        The value.
     order
         Those who compete and have a mean, best first.
     leaders
         The first, and those with the same values in every replication.
     open
         Those that may be best too; empty where it is resolved who is.
-    mean
-        Of the first.
     ranking
         Of all together, as `analysis.study.questions.best` has it; ``None`` of a single replication.
-    replications
-        Those that all have.
-    cells
-        By name.
     """
 
     label: str

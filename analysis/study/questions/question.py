@@ -27,8 +27,6 @@ class Answer(NamedTuple):
 
     Parameters
     ----------
-    use
-        Kind of the question.
     data
         The numbers that it rests on, as plain data.
     silence

@@ -235,8 +235,6 @@ class Index(NamedTuple):
 
     Parameters
     ----------
-    axis
-        Its name.
     first
         The share that it brings alone: by how much the variance would fall, on average, if it were known.
     total
@@ -257,10 +255,6 @@ class Indices(NamedTuple):
 
     Parameters
     ----------
-    metric
-        The metric.
-    mean
-        Its mean over points and replications.
     rows, replications
         How many there are of each; a row is a point of A, one of B, and those between them.
     left_out, why_left_out
@@ -277,8 +271,6 @@ class Indices(NamedTuple):
         The axes, the one with the largest total index first; empty where `reason` says why.
     together
         Share of the variance of a(x) that the axes bring only together, one less the sum of the first-order indices.
-    reason
-        Why there are no indices.
     """
 
     metric: str

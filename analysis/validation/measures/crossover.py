@@ -229,8 +229,6 @@ def simulated_crossover(
 
     Parameters
     ----------
-    rivals
-        The two jobs.
     replications, horizon, seed
         How many runs of either, how long each is [s], and their noise.
 
