@@ -28,11 +28,9 @@ _ENERGIES = (("GWh", 3.6e12), ("MWh", 3.6e9), ("kWh", 3.6e6), ("MJ", 1e6), ("J",
 _MASSES = (("kt", 1e6), ("t", 1e3), ("kg", 1.0), ("g", 1e-3))
 
 _DIGITS = 3
-
 """Digits of a number without an interval."""
 
 _MOST = 6
-
 """Digits of any number at most."""
 
 
@@ -127,17 +125,14 @@ class Form(NamedTuple):
 PERCENT = Form("%", 0.01, 0.0, 1.0, "percentage points")
 
 POINTS = Form("percentage points", 0.01, -1.0, 1.0)
-
 """Differences of shares."""
 
 OF_HUNDRED = Form("", 0.01, 0.0, 1.0)
-
 """Shares as so many of a hundred."""
 
 COUNT = Form("")
 
 GPU_YEARS = Form("GPU-years")
-
 """A mean number of GPUs, as the GPU-years that they make in a year."""
 
 _LARGE_WORDS = (("billion ", 1e9), ("million ", 1e6), ("", 1.0))
@@ -398,7 +393,6 @@ def hours_of(amount: float, interval: tuple[float, float] | None = None) -> str:
 # Numbers as pictures write them: the digits that distinguish them, and no more.
 
 NOTHING = "no value"
-
 """What stands where the data say nothing."""
 
 

@@ -36,7 +36,6 @@ DocumentT = TypeVar("DocumentT", bound="Document")
 _STATISTICS = ("mean", "mean_low95", "mean_high95", "std", "p05", "p50", "p95")
 
 _SHOWN = 40
-
 """Rows of a table in a notebook at most."""
 
 _WORDS = (
@@ -49,7 +48,6 @@ _WORDS = (
     (r"--set\b", "changes"),
     (r"--(vary|timezone|inventory|nodes)\b", r"\1"),
 )
-
 """What errors call an option of a command, and what it is called here."""
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from sim import Prepared, Ratio
 
 Equal = Literal["gpus", "power", "cost"]
-
 """What unlike clusters are compared at."""
 
 _MW = 1e6
@@ -147,7 +146,6 @@ def _size_text(kind: Equal, found: Taken) -> str:
 
 
 _MOST_NAMED = 6
-
 """Cells of a study whose sizes are named one by one; of more, the smallest and the largest."""
 
 _UNLIKE = ("cluster", "cluster.accelerator", "cluster.pools")

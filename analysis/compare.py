@@ -39,15 +39,12 @@ if TYPE_CHECKING:
     from sim import Prepared, Ratio, Result, Scenario
 
 _TEXTS = ("name", "description", "assumptions", "cluster.name")
-
 """Keys that no result depends on."""
 
 _LABELS = ("name", "store", "use")
-
 """Keys that identify the items of a list."""
 
 _BRIEF, _MOST_NAMES = 60, 4
-
 """Letters of a value, and names of variants, that a line about a key has at most."""
 
 
@@ -364,15 +361,12 @@ def _next_goal(done: int, excess: float) -> int:
 _PAIRS = {"[": "]", "{": "}", "(": ")"}
 
 _MOST = 200
-
 """Variants of one comparison; more are a slip of the pen."""
 
 _NAMED = 3
-
 """Variants that a line about several of them names."""
 
 _ADD_THEM = "to add them: --set checkpoint.from_preset=true"
-
 """What lines about stores of presets that are not used end with."""
 
 

@@ -63,11 +63,9 @@ if TYPE_CHECKING:
 # How each job recovers: observers, checkpoint stores, recovery strategies.
 
 _SLOW = 0.9
-
 """Pace of the slow GPU among the degraded steps [-]."""
 
 _NARROW = 0.5
-
 """What is left of a node's NICs among the degraded steps [-]."""
 
 
@@ -166,7 +164,6 @@ def _phases(stages: Any) -> dict[str, Phase]:
 
 
 _LEAST_PUBLISHED = 16_384
-
 """GPUs of the smallest job whose communicators have a published time [-]."""
 
 _EXECUTION = (

@@ -147,7 +147,6 @@ def _intervals(scenario: Scenario, prepared: Prepared) -> Iterable[Knob]:
 # One scenario that is explored.
 
 REPLICATIONS, PATIENCE = 32, 0.7
-
 """Replications of a setting; a request adds as many of them as fit into a time [s], one at least."""
 
 

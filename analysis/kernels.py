@@ -34,13 +34,11 @@ if TYPE_CHECKING:
     from sim.steps.kernels import Benchmarks, Kernel
 
 Measured = dict[str, list[float]]
-
 """Measured times of kernels by themselves, by name [s]."""
 
 COLUMNS = (
     "kernel", "kind", "format", "m", "n", "k", "groups", "bytes", "ranks", "calls", "predicted_us", "measured_us",
 )  # fmt: skip
-
 """Columns of test cases: a measured file needs the first and the last one."""
 
 _COUNTED = ("gemm", "attention", "elementwise", "collective")
@@ -312,11 +310,9 @@ def regressions(content: KernelsDocument) -> list[str]:
 # Kernels in the terminal, and on a page.
 
 _NAMED = 8
-
 """Kernels that a picture names."""
 
 _ACROSS, _UP = 72, 16
-
 """Letters of a roofline in the terminal."""
 
 

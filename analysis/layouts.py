@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 Sort = Literal["goodput", "step"]
 
 ROOMY = 0.9
-
 """Share of the memory up to which a layout fits with certainty: counts are some per cent off [-]."""
 
 

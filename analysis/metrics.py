@@ -103,7 +103,6 @@ BUCKETS: Mapping[str, BucketWords] = MappingProxyType({
 """Every bucket, in the order of the ledger."""
 
 RESTART = ("reschedule", "initialize", "restore")
-
 """Buckets that a closed form has as one, ``restart``."""
 
 
@@ -284,7 +283,6 @@ class Metric(NamedTuple):
 
 
 TIME_SHARE = "time_shares."
-
 """What the names of metrics begin with that are the share of a bucket in the requested GPU-time."""
 
 # fmt: off
@@ -560,7 +558,6 @@ class _Metrics(Mapping[str, Metric]):
 
 
 METRICS: Mapping[str, Metric] = _Metrics((*_OWN, *_OF_TIME))
-
 """Every metric that a scenario may have; iteration gives those of all jobs, slices of them are found by name."""
 
 
@@ -575,7 +572,6 @@ def is_share(metric: str) -> bool:
 
 
 PROBABILITIES = frozenset(name for name, metric in METRICS.items() if metric.is_probability)
-
 """Metrics whose mean is a probability: what happens in a replication happens or does not."""
 
 

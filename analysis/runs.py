@@ -101,11 +101,9 @@ class Rows(Sequence[Row]):
 Item = TypeVar("Item")
 
 _TRIAL = 0.3
-
 """Seconds of work here before more processes are thought of: a precision is often reached sooner [s]."""
 
 _PATIENCE = 1.5
-
 """Seconds of work left from which a process is worth its start [s]."""
 
 
@@ -207,7 +205,6 @@ def deaf() -> Iterator[None]:
 
 
 _ADOPTED: list[Prepared] = []
-
 """The scenario of a worker process; set once when it starts."""
 
 
@@ -453,15 +450,12 @@ class Tally:
 
 
 BATCH = 10
-
 """Replications between two decisions; fixed, so that the number of processes changes nothing."""
 
 FEWEST = 30
-
 """Replications before the first decision: with fewer a calm sample stops the run too early."""
 
 MOST = 10_000
-
 """Replications after which a precision is given up."""
 
 

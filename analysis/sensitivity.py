@@ -131,7 +131,6 @@ def _indices(found: Indices, samples: int) -> IndicesFound:
 METHODS = ("tornado", "sobol", "both")
 
 SAMPLES = 64
-
 """Points of a set, by default; with d axes 64 (d + 2) points are simulated."""
 
 

@@ -59,7 +59,6 @@ def quoted(text: str) -> str:
 _MEBI = 2**20
 
 _LARGEST = 128e6
-
 """Tokens of the largest batch that is published [-] (MiniMax-01, arXiv 2501.08313)."""
 
 
@@ -377,38 +376,30 @@ def _assumptions(parts: Parts) -> list[str]:
 
 
 _TRAY = 4
-
 """Accelerators of a host where the catalog has no node: hosts of TPUs and trays of NVL72 racks."""
 
 _RACK, _RACK_USE = 72, 64
-
 """GPUs of an NVL72 rack, and those of them that a job takes: a power of two, the others are in reserve."""
 
 _SPARES = 64
-
 """Nodes of a job for each hot spare."""
 
 _DOUBLED = 6
-
 """How often a number of GPUs is doubled at most to find one that is enough [-]."""
 
 _MOST_LAYOUTS = 4
-
 """Layouts that are evaluated with the recovery [-]."""
 
 _LARGE = 5e10
-
 """Parameters from which on batches are those of large models."""
 
 _PUBLISHED = {
     False: Published(1024, "Llama 3 405B on 16,384 GPUs (arXiv 2407.21783, table 4)"),
     True: Published(30_720, "DeepSeek-V3 on 2,048 GPUs (arXiv 2412.19437, section 4.2)"),
 }
-
 """Tokens of a batch for each GPU in a published run, of models without and with experts."""
 
 _NOTHING_FAILS = ("recovery={use: full-restart, initialize: 1 min}", "detection={time: 0 s}", "failures=[]")
-
 """What spares the search for the fastest layout all questions about failures."""
 
 

@@ -47,7 +47,6 @@ def console(file: IO[str], *, width: int | None = None) -> Console:
 
 
 _EVERY = 30.0
-
 """Seconds between two lines [s]."""
 
 
@@ -133,7 +132,6 @@ _WHOSE = {
     "scenario": "the scenario's",
     "bundle": "the bundle's",
 }
-
 """Whose repair applies, as `sim.failures.source.RepairFrom` has it."""
 
 

@@ -46,7 +46,6 @@ _TIMES = ("stall", "write", "restore", "read_in")
 _BANDWIDTHS = ("node_bandwidth", "aggregate", "network")
 
 _KEPT = ("replay", "rollout")
-
 """Entries of ``failures`` that stay when a cause of theirs is removed."""
 
 
@@ -329,17 +328,14 @@ KNOBS: dict[str, Callable[[Scenario, Prepared], tuple[Scenario, str]]] = {
     "spares": _spares,
     "step_time": _step_time,
 }
-
 """What may be made better by a tenth, by name: from the scenario and what it was prepared to, the changed one."""
 
 
 METRICS = ("ettr", "goodput", "tokens_per_day")
-
 """What a change may be worth; those that are known, `ettr` always."""
 
 
 SAME = 1e-9
-
 """Width of an interval over its mean that is but the rounding of sums."""
 
 

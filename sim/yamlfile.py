@@ -30,13 +30,11 @@ if TYPE_CHECKING:
 Keys: TypeAlias = tuple[str | int, ...]
 
 Data: TypeAlias = Any
-
 """Plain data: mappings by text, lists, text, numbers, truth values."""
 
 Table: TypeAlias = dict[str, Data]
 
 Event: TypeAlias = Any
-
 """What PyYAML reports of a text, or a mark of its own; it has no types."""
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -359,11 +357,9 @@ Locate: TypeAlias = Callable[[str, Path], Path]
 Known: TypeAlias = Callable[[Keys], Mapping[str, Path]]
 
 FILE_KEYS = ("file", "inventory")
-
 """Keys that name a file which a strategy reads."""
 
 FORMER_USE = ("law", "kind", "observer", "ask")
-
 """Former words for `use`, which names the choice whose parameters the other keys of its mapping are."""
 
 _log = logging.getLogger("ettrick")
@@ -371,7 +367,6 @@ _log = logging.getLogger("ettrick")
 _hinted: set[str] = set()
 
 _NAMES = {"accelerator": "like"}
-
 """Keys at which a name may stand for a mapping, and the key in it that the name is for."""
 
 

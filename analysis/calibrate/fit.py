@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 Array: TypeAlias = npt.NDArray[np.float64]
 
 Key: TypeAlias = tuple[str, ...]
-
 """``("gemm", generation, precision)``, ``("attention", generation)``, ``("constants", name)`` or ``("trial",)``."""
 
 
@@ -164,7 +163,6 @@ def expert_priors() -> dict[Key, Prior]:
 # Errors of a fit as numbers and as text.
 
 LARGE = 1024
-
 """GPUs from which a job counts as large [-]."""
 
 
@@ -184,7 +182,6 @@ def significant(value: float, digits: int = 4) -> float:
 
 
 SCALE = 0.1
-
 """Error beyond which the loss grows with the error, not with its square [-]."""
 
 
@@ -404,7 +401,6 @@ TRIALS = (
         lambda row, found: found.attention if row.work.shape.head_width < 128 else 0.0,
     ),
 )
-
 """For models without experts, families left out. Priors: p95 over median of MLPerf GPT-3 v3.1 per doubling of GPUs; the
 coefficient of products by themselves (ai-dynamo/aiconfigurator); exponentials that do not depend on the width."""
 
@@ -428,7 +424,6 @@ EXPERT_TRIALS = (
         lambda row, _: _hidden_exchanges(row),
     ),
 )
-
 """For models with experts, a model left out; of a constant that is not a number the touches of other bytes are meant.
 Priors: guesses, and 20 of 132 multiprocessors (arXiv 2412.19437, section 3.2.2)."""
 

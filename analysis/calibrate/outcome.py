@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SEED = 0
-
 """Of the five folds."""
 
 
@@ -176,7 +175,6 @@ CHANGES = (
     Change("no launch, no overhead", {"launch": 0.0, "overhead": 0.0}),
     Change("tensor-parallel traffic almost hidden", {"tensor_hidden": 0.95}),
 )
-
 """What is taken from the model to see that it is needed."""
 
 
@@ -322,11 +320,9 @@ def _large_product(generation: str, precision: str, products: Sequence[Product])
 # The calibrated numbers as a file of the catalog.
 
 _ELSEWHERE = 0.1
-
 """Further scatter where an efficiency is not fitted but taken from a kernel benchmark [-] (assumed)."""
 
 _PEAK_ONLY = 0.3
-
 """Scatter where only the peak is known [-] (assumed)."""
 
 _TITLE = (
@@ -523,23 +519,18 @@ def _share(value: float) -> str:
 # What the calibration has to reach, and whether it does.
 
 MEGATRON = ("megatron_sc21", "korthikanti", "mt_nlg")
-
 """Sources of the 22 steps of Megatron models on A100."""
 
 CALCULON = 0.106
-
 """Error on those 22 of Calculon as it is shipped (github calculon-ai/calculon, a100_80g) [-]."""
 
 EXCEPTIONS = {"mt_nlg": "another stack (DeepSpeed)"}
-
 """Sources whose bias may be beyond the bound, and why."""
 
 LESS = {"no launch, no overhead": "less, as known"}
-
 """Parts of the model that are worth less than in an earlier one."""
 
 STRONG = "megatron_h100_strong"
-
 """The source with one model on 96 to 4,608 GPUs."""
 
 
@@ -569,7 +560,6 @@ class Planned(NamedTuple):
 
 
 BEFORE = Planned(0.085, 0.051, "overall")
-
 """The earlier model without a change."""
 
 PLANNED = {
@@ -633,7 +623,6 @@ def _cell_checks(what: str, folds: Sequence[Fold], rows: Sequence[Row], sigma: f
 
 
 _MANY = 20
-
 """Steps from which the bias of a data set is not chance [-]."""
 
 

@@ -25,7 +25,6 @@ Record: TypeAlias = dict[str, str]
 _Result = TypeVar("_Result")
 
 CAPPED = "torchtitan, 500 W"
-
 """Source of the steps on boards whose power was capped: nominal peaks are out of their reach."""
 
 _PARTS = {
@@ -38,7 +37,6 @@ _PARTS = {
     "GB200-NVL72": "gb200",
     "GB300-NVL72": "gb300",
 }
-
 """Accelerators of the catalog by name of the preset."""
 
 _GENERATIONS = {
@@ -65,7 +63,6 @@ _LAYOUT = {
     "data": "dp",
     "virtual": "vpp",
 }
-
 """Columns by our names."""
 
 _MODELS = {
@@ -86,7 +83,6 @@ _REPORTED = {
     "Nemotron_3_Super": "state spaces, of which the fit has no other step",
     "tokendrop": "dropped tokens, precision not printed",
 }
-
 """Steps of models with experts that are reported and not fitted."""
 
 _SHAPELESS = {
@@ -137,7 +133,6 @@ _FRAMEWORKS = {
     "mlperf_gpt3": "NeMo",
     "megatron_bridge": "NeMo",
 }
-
 """The framework of each data set that shares one with others."""
 
 
@@ -375,7 +370,6 @@ _GRAPHS = {
     "Nemotron_3_Nano": ("GB200", "GB300", "B200", "B300"),
     "Nemotron_3_Super": ("GB200", "GB300", "B300"),
 }
-
 """Where attention and routing were CUDA graphs, by model."""
 
 
@@ -534,7 +528,6 @@ WEAK = (
         {576: 17.20, 1152: 17.52, 2304: 17.62},
     ),
 )
-
 """At bf16, from as many GPUs as hold a replica: weak scaling."""
 
 BENCHMARKS = (
@@ -557,7 +550,6 @@ BENCHMARKS = (
     Benchmark(*("LoRA of Llama 2 13B", "llama2-13b", "h100", "fp8", 4096, 4.0, (1, 1, 1, 1)), {8: 1.120}, 16),
     Benchmark(*("LoRA of Llama 2 70B", "llama2-70b", "h100", "fp8", 4096, 4.0, (2, 1, 4, 1)), {8: 6.251}, 16),
 )
-
 """Benchmarks: github NVIDIA/dgxc-benchmarking, Nemotron4 340B (24.11), llama3.1 (24.09; GB200: its README). Training:
 arXiv 2406.11704, section 2 (8 tensor x 12 pipeline, interleaved; one sequence and one layer a piece are assumed).
 MLPerf: github mlcommons, training v5.0, NVIDIA tyche_ngpu512 and eos-dfw_n64, medians of the

@@ -18,7 +18,6 @@ STALE = (
     "failures-alternative.yaml", "attempts.csv", "fleet.yaml", "fleet-draws.csv", "fleet-study.yaml", "history.yaml",
     "jobs.csv", "phases.csv",
 )  # fmt: skip
-
 """Files of the folder that not every fit writes."""
 
 

@@ -26,15 +26,12 @@ if TYPE_CHECKING:
     from sim import ClusterSpec, Scenario
 
 DONE, NO, WRONG = 0, 1, 2
-
 """Exit status: done; the answer is no; the input is wrong."""
 
 _MOST_MISTAKES = 20
-
 """Lines about the mistakes of a file; whoever has more wants to know how many, not each."""
 
 INTERRUPTED, TERMINATED = 130, 143
-
 """Exit status: stopped by Ctrl-C; asked to end, as by the end of a job of a cluster."""
 
 
@@ -212,7 +209,6 @@ _WORDS = (
     (r"^Input should be greater than or equal to (.+)$", r"must be at least \1"),
     (r"^Input should be less than or equal to (.+)$", r"must be at most \1"),
 )
-
 """What the reader of options says, and what we say."""
 
 

@@ -31,19 +31,15 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 FEW, SOME = 5, 20
-
 """Events below which a cause gets a shared rate and nothing else; below which no law but the simplest is fitted."""
 
 BETTER = 4.0
-
 """By how much the AIC of a richer model must be lower."""
 
 CHI2 = 3.841458820694124
-
 """95 % quantile of chi-squared with one degree of freedom."""
 
 BORDER = 2.705543454095404
-
 """The same where the parameter lies on its border: half of the time the ratio is zero."""
 
 
@@ -126,7 +122,6 @@ class Mixed(NamedTuple):
 LEAST_SIGMA = 0.1
 
 MANY = 5000
-
 """Durations from which on a search counts them on a grid of half a percent, finer than any error of so many."""
 
 
@@ -373,7 +368,6 @@ def split_half(first: ArrayLike, second: ArrayLike) -> Estimate:
 
 
 MOST_CV2 = 20.0
-
 """Squared variation [-] above which nothing is asked for."""
 
 
@@ -455,15 +449,12 @@ class Clustering:
 
 
 MANY = 5000
-
 """Events from which on fewer points of a likelihood have to do."""
 
 FEW_FACTORS = 8
-
 """Factors of a likelihood that are multiplied before a logarithm is taken."""
 
 POINTS = 40
-
 """Values of the frailty over which a likelihood is averaged, of equal probability."""
 
 
@@ -690,7 +681,6 @@ class Verdict(NamedTuple):
 
 
 HIDDEN = 0.1
-
 """Squared variation [-] that must be ruled out before nodes count as equal."""
 
 

@@ -28,23 +28,18 @@ if TYPE_CHECKING:
     from analysis.logs.tables import Attempt, HostLists, Rules, Tables
 
 CHAIN = 5 * MINUTE
-
 """Codes of one node that follow within this [s] are one fault."""
 
 TOGETHER = 5 * MINUTE
-
 """Outages of one domain that begin within this [s] of the first are one incident."""
 
 BEFORE, AFTER = 10 * MINUTE, 5 * MINUTE
-
 """How long before and after the end of a job its nodes are looked at [s]."""
 
 GENERIC = ("unknown", "not_responding", "health_check", "reboot")
-
 """Causes that say how an outage was noticed; a code of the same node names a better one."""
 
 OF_NODES = frozenset(("node-events", "outages", "slurmctld", "kubernetes", "nodes", "nvsentinel", "prometheus"))
-
 """Kinds of logs that would say if a node were out of service."""
 
 TUPLE_GAPS = (0.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
@@ -589,7 +584,6 @@ def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> B
 
 
 _VICTIM = "exit -15"
-
 """How a process ends by SIGTERM: because another one failed."""
 
 

@@ -31,13 +31,11 @@ if TYPE_CHECKING:
 WEEK = 7 * DAY
 
 DRAWS = 200
-
 """Joint draws of the parameters, the best estimate first."""
 
 FEWEST_INCIDENTS = 3
 
 PER = 1000 * DAY
-
 """Rates are per 1000 node-days; those of estimators are per second or per day."""
 
 NOT_KNOWN = (

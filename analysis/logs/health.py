@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from analysis.logs.files import Log, Reading
 
 AGAIN = 60.0
-
 """A node that answered goes down again within this [s]: one outage."""
 
 MISSED = 2.5
-
 """More than so many steps between two samples are missing scrapes, in which nothing was watched."""
 
 

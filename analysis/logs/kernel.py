@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from analysis.logs.tables import Clock, Rules
 
 SAME_CODE = 30.0
-
 """Gap [s] up to which lines of one code and device are one fault: longer than GSP's repeats, shorter than a reset."""
 
 XID = re.compile(rb"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)")

@@ -39,15 +39,12 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 YEAR = 365.0
-
 """Days of a year, as the sources of lives have it."""
 
 DRAWS = 100
-
 """Simulated sets of lives, for the fit of a law and the band around it."""
 
 LEVEL = 0.05
-
 """Probability below which a law is rejected."""
 
 

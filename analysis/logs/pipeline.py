@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int | None], None]
 
 COSTS = 16
-
 """Runs of the scenario that say what the failures cost."""
 
 

@@ -410,7 +410,6 @@ def _order(said: Mapping[str, str], assumed: list[str]) -> dict[str, Any]:
 
 
 LOAD = 0.7
-
 """Share of the GPUs that the jobs of a new scenario ask for [-]; assumed."""
 
 

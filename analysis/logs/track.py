@@ -57,21 +57,17 @@ if TYPE_CHECKING:
     FloatArray = NDArray[np.float64]
 
 HEADLINES = {"productive": -1, "outages": 1, "unavailability": 1, "interruptions": 1}
-
 """The metrics that may alarm, and the sign of what is worse; all others explain."""
 
 WEEKS = "weeks.csv"
 
 DRAWS, EACH, YEAR = 200, 10, 52
-
 """Draws of the parameters, weeks of each for a rare shape of row (2,000 together), and for that of most rows."""
 
 SETTLING = 4
-
 """Weeks that a simulation runs before it counts: repairs and relapses are under way in a cluster that is watched."""
 
 FALSE_ALARMS = 0.05
-
 """Share of the simulated years with an alarm, at most."""
 
 REFERENCE = 0.5
@@ -432,7 +428,6 @@ class Model:
 
 
 _APART = 1_000_000
-
 """First replication of a prediction, so that results of the same seed are not held against themselves."""
 
 

@@ -47,25 +47,20 @@ if TYPE_CHECKING:
 FLEET, HISTORY, JOBS = "fleet.yaml", "history.yaml", "jobs.csv"
 
 ENOUGH = 50
-
 """Jobs from which a class of sizes has a stream of its own, and a tenant its share [-]."""
 
 WARM_UP = 0.05
-
 """Share of the history in which the simulated cluster fills."""
 
 MOST_JOBS = 20_000
-
 """Jobs of a history that are replayed, the last ones, and half of those of all replications of the streams."""
 
 REPLICATIONS = 16
-
 """Of the fitted streams; fewer where there are many jobs."""
 
 BATCHES = 20
 
 ROUND, POINT = 1 * MINUTE, 1e-3
-
 """Difference of two waits [s], and of two shares [-], that is none: passes of the scheduler are a minute apart."""
 
 _FAILED = ("FAILED", "OUT_OF_MEMORY")
@@ -230,7 +225,6 @@ def jobs_csv(jobs: Sequence[Job], priority: Mapping[str, int], origin: float = m
 
 
 PAUSE = 6 * HOUR
-
 """Time between two runs of the training job beyond which it was not wanted [s]; assumed."""
 
 
@@ -485,7 +479,6 @@ class _Runs(NamedTuple):
 
 
 WHOLE, EARLY, LONGER = range(3)
-
 """What a run says of the work of its job: all of it, a uniform part of it, or that there was more."""
 
 

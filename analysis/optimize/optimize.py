@@ -329,7 +329,6 @@ def _formula(found: FormulaAnswer, bench: Bench) -> FormulaFound:
 
 
 _MOST_CONFIRMED = 8
-
 """Members of a front that are confirmed."""
 
 
@@ -455,7 +454,6 @@ def _from_edge(ranking: TrialRanking, edge: Edge) -> TrialRanking:
 # Why fresh failures confirm an answer, deny it, or do neither, and what would resolve it.
 
 _MOST = 100_000
-
 """Replications from which on a condition is not worth being resolved."""
 
 

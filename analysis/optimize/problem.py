@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 # Where an optimum is looked for: what each chosen axis of a study may be.
 
 _NARROW = 0.01
-
 """Share of a range, or of a value on a log scale, below which two values are the same [-]."""
 
 _DIGITS = 3
-
 """Significant digits of the values that are evaluated: more would say nothing, and would be awkward to write down."""
 
 
@@ -166,7 +164,6 @@ def _place(value: Value) -> float:
 
 
 _DRAWS = 20
-
 """Draws of what is not known, unless the design of the study says how many."""
 
 

@@ -15,21 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHORT = 4
-
 """Digits of a label, where they distinguish the values of an axis."""
 
 DIGITS = 12
-
 """Digits of the numbers that are worked out: more are rounding of floats."""
 
 EXACT = 17
-
 """Digits that distinguish any two numbers."""
 
 _POWERS = tuple(10.0**digits for digits in range(EXACT))
 
 _NEAR = 1e-9
-
 """Relative distance from which on two numbers are not the same, whatever floats make of units."""
 
 _NUMBER = re.compile(rf"\s*([+-]?{units.NUMBER})\s*(.*?)\s*", re.DOTALL)

@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 # Ranges: numbers from one to another, by steps or by their number.
 
 _MOST = 10_000
-
 """Values of one range."""
 
 _SAME = 1e-9
-
 """Share of a step by which a value of a range may miss the end that it is meant to be."""
 
 

@@ -41,7 +41,6 @@ _SHORTHAND = ("cluster",)
 _LARGEST = 2**63
 
 _FORMER = re.compile(r"^(\s*(?:questions\.\d+|vary\..+\.distribution)\.)(?:ask|law)(?=\s*=)")
-
 """Paths of options that end in a former word for ``use``."""
 
 
@@ -251,7 +250,6 @@ def _file_label(content: Any) -> str:
 
 
 RESOLVED = "scenario.resolved.yaml"
-
 """File of the scenario beside a study that was written by the program."""
 
 
@@ -409,19 +407,15 @@ def _template(study: Study, document: Document, path: Path) -> sim.Template:
 # A first look at a study before it is simulated: every value is checked, and what no point can have is a mistake.
 
 MOST_POINTS = 100_000
-
 """Points of a study; more are a slip of the pen."""
 
 _LOADS = 60
-
 """Values that are checked: a scenario is read in some milliseconds, and a first look takes less than a second."""
 
 _TRIES = 3
-
 """Points in which a value is checked before it is called a mistake."""
 
 _LONGEST = 60
-
 """Letters of a label in a message."""
 
 
@@ -631,7 +625,6 @@ def kind_of(name: str) -> str:
 # Which metrics the points of a study can have, known before they are simulated.
 
 _MOST_PREPARED = 60
-
 """Points that are looked at: one takes some tens of milliseconds at most."""
 
 

@@ -29,7 +29,6 @@ _NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 # Conditions on the answer: a metric and the bound that it must keep.
 
 Verdict = Literal["holds", "fails", "open"]
-
 """What the interval of a metric says of a condition: it leaves the bound on the right side, on the wrong one, or in."""
 
 _FORM = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*(?:@\w+=[^@<>=\s]+)*)\s*(>=|<=)\s*(\S.*?)\s*", re.DOTALL)

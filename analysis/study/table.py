@@ -143,7 +143,6 @@ class Table:
 # replications have in common would no longer cancel between them. Differences use them.
 
 FEWEST_DRAWS = 20
-
 """Draws from which on there is a band: with fewer its ends would lie beyond all of them."""
 
 

@@ -31,7 +31,6 @@ Item = TypeVar("Item")
 _INFINITE = float("inf")
 
 _LOOKED_AT = 9
-
 """Points whose events are estimated before all are simulated: each takes some hundredths of a second."""
 
 

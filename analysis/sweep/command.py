@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from analysis.sweep.workers import Where
 
 TROUBLE = (RequestError, WorkError, JournalError, FolderError, WorkerError, VersionError)
-
 """What may be wrong with an order to simulate a study, in one line."""
 
 

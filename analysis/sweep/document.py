@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from sim import Scenario
 
 _MOST_NAMED = 10
-
 """Points that are named when something is wrong with many."""
 
 

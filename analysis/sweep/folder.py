@@ -34,11 +34,9 @@ if TYPE_CHECKING:
 # A study as it is simulated, in files that can go anywhere: with its options, its scenario, and what that reads.
 
 STUDY_RESOLVED = "study.resolved.yaml"
-
 """The study, with its options; beside it lies its scenario."""
 
 INPUT = r"input-[0-9a-f]{12}(\.\w+)*"
-
 """Pattern of the names of files that the scenario reads, at any point."""
 
 
@@ -126,11 +124,9 @@ def _folder(document: Document, path: Keys, folder: Path) -> Path:
 
 
 STUDY = "study.json"
-
 """Which study a folder holds."""
 
 JOURNAL = "journal.jsonl"
-
 """Its outcomes."""
 
 _TABLES = ("results.csv", "points.csv")

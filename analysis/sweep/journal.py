@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _FIELDS = frozenset(Record._fields)
 
 _CHECKSUM = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
-
 """End of a line: CRC-32 of what the line would be without it."""
 
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)

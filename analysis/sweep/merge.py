@@ -26,7 +26,6 @@ _RESOLVED = "study.resolved.yaml"
 _COPIED = (_RESOLVED, "scenario.resolved.yaml", "input-*")
 
 _RANK = {"ok": 3, "infeasible": 2, "failed": 1, "crashed": 0}
-
 """Of two outcomes of a task the higher counts: somebody got further."""
 
 

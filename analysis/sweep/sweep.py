@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 # a little too early.
 
 _FASTER = 4
-
 """How many times the replications so far the next goal may be: what few of them say of the spread is not sure [-]."""
 
 
@@ -206,11 +205,9 @@ def next_goal(done: int, excess: float, most: int) -> int:
 
 
 HowFar: TypeAlias = "Callable[[Point], tuple[int, bool | None]]"
-
 """The replications of a point, and whether a precision that was asked for was reached; ``None`` if none was."""
 
 REPLICATIONS = 16
-
 """Replications of a point, unless the study says how many."""
 
 

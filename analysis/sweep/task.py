@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from sim import Prepared
 
 RESULTS = ("ok", "infeasible")
-
 """Statuses of tasks that need not be simulated again."""
 
 BLOCK = 10
-
 """Replications of a task at most; fixed, so that what was done before is found again, whoever did it."""
 
 MAKERS = (
@@ -44,7 +42,6 @@ MAKERS = (
     "sweep/task.py",
     "targets.py",
 )
-
 """Files of this package that make a record of what was simulated: this one, and what it imports."""
 
 

@@ -36,11 +36,9 @@ if TYPE_CHECKING:
     from analysis.sweep.task import Context, Task
 
 KINDS = ("serial", "process", "dask")
-
 """Names of the executors."""
 
 AHEAD = 4
-
 """Tasks in flight for each that runs, so that no worker idles."""
 
 
@@ -201,7 +199,6 @@ class Processes(Backend):
 
 
 _NO_START = (OSError, EOFError, ImportError, NotImplementedError)
-
 """What comes of processes that cannot be started, or whose starter has ended."""
 
 
@@ -264,7 +261,6 @@ def worker_pool_at(where: Where) -> Iterator[WorkerPool]:
 # What runs the tasks of a study: a backend, a window of tasks in flight, and retries when processes die.
 
 _LOOK = 2.0
-
 """Seconds without an outcome after which the backend is asked whether any can still come [s]."""
 
 
@@ -397,23 +393,18 @@ def _outcome(future: Future[Record], backend: Backend) -> Record | Death:
 # The Dask executor: the workers of a scheduler that is running already.
 
 _CONNECT = 5.0
-
 """Time in which a scheduler has to answer [s]."""
 
 _NO_WORKERS = 60.0
-
 """Time for which a scheduler may be without workers [s]."""
 
 _COUNT = 1.0
-
 """Time between two looks at how many workers there are [s]."""
 
 _LOUD = ("asyncio", "distributed", "tornado")
-
 """Loggers of the library, and of those that it stands on."""
 
 _TURN = threading.Lock()
-
 """Held by the thread of a worker that runs a task: a process keeps scenarios from task to task, for one thread."""
 
 

@@ -88,7 +88,6 @@ def _escaped(text: str) -> str:
 
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
-
 """Where the page and its data are."""
 
 

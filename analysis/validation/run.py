@@ -172,7 +172,6 @@ def against(found: ValidateDocument) -> list[str]:
 # What one cell of the table shows: numbers with their units, limits, conventions in words.
 
 HEADS = ("published", "ours", "delta", "limit", "verdict", "label", "replications", "conventions")
-
 """Columns beside the name of the row."""
 
 VERDICTS = {"pass": "pass", "fail": "FAIL", "skipped": "skipped"}
@@ -182,7 +181,6 @@ LABELS = {
     "emergent": "it comes out of the mechanism from other inputs",
     "sanity": "an identity, an inequality, a limit or an order",
 }
-
 """Labels, and what they mean."""
 
 _CONVENTIONS = {

@@ -29,11 +29,9 @@ if TYPE_CHECKING:
     from analysis.validation.table import Row
 
 FAMILY = 0.001
-
 """Probability of a false alarm in the whole table [-]."""
 
 LEAST = 1e-4
-
 """Smallest combined p-value that is not a failure [-]."""
 
 SKIPPED = "reference data not present"

@@ -340,7 +340,6 @@ def core_tier(pods: int, spines: int, spine_up: int, radix: int, switches: int |
 
 
 _PORTS = (64, 128, 256)
-
 """Ports of a switch at 400 Gb/s: 25.6, 51.2 and 102.4 Tb/s."""
 
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Name: TypeAlias = str | int
 
 Said: TypeAlias = dict[str, object]
-
 """What is said about a vertex or an edge, by attribute."""
 
 VERTEX_NAMES = frozenset(
@@ -855,5 +854,4 @@ def to_node_link(topology: Topology) -> str:
 
 
 GRAPH_FORMATS: dict[str, Callable[[Topology], str]] = {"graphml": to_graphml, "json": to_node_link}
-
 """What writes a graph, by the name of the format."""

@@ -225,7 +225,6 @@ def _classes(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 SWITCH_PARTS = ("leaf", "spine", "core")
-
 """Part classes of the fabric that are vertices; the units of the others are one or more cables."""
 
 

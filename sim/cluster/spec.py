@@ -107,7 +107,6 @@ else:
 
 
 _MOST_GPUS = 10_000_000
-
 """A hundred times the largest clusters that are built; arrays over them still fit into memory."""
 
 NODES_OR_POOLS = "give exactly one of nodes and pools"

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from sim.cluster.topology import Edges, Topology
 
 Span: TypeAlias = "slice | NDArray[np.int64]"
-
 """Positions in an array: a slice where they follow each other, because that is faster."""
 
 
@@ -122,11 +121,9 @@ def _arrays(values: Iterable[object]) -> list[NDArray[np.generic]]:
 # What is left of the switches, in whole units of bandwidth, so that what failed and was mended leaves no trace.
 
 _FASTEST = 2.0**30
-
 """Units in the fastest cable: eight million of these add up without rounding."""
 
 ROUNDING = 1e-8
-
 """Losses up to this come from speeds that are no whole number of units, and are none [-]."""
 
 

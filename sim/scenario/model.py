@@ -190,11 +190,9 @@ AnyAccelerator: TypeAlias = Annotated[
 # What a user may say of the power and the price of a cluster.
 
 Money = Annotated[float, Field(ge=0, le=1e15)]
-
 """An amount in the currency of the cost section."""
 
 _OWNED = ("capex", "years", "energy", "storage", "repair", "labour")
-
 """Keys that say what owning costs."""
 
 
@@ -387,7 +385,6 @@ class PeriodicWork(Model):
 
 
 _MOST = 10**7
-
 """Ranks of a group at most; more are a slip of the pen."""
 
 

@@ -171,7 +171,6 @@ INDIVIDUAL_MTBF = 125 * 365 * DAY
 
 
 FAILURES = 1000
-
 """Mean number of failures in a replication [-]."""
 
 
@@ -219,7 +218,6 @@ def inria_waste(lab: Lab, replications: int, *, log2_nodes: int) -> Estimate:
 
 
 NODE_FAILURES = 6.5
-
 """RSC-1: failures per 1000 node-days."""
 
 
@@ -230,7 +228,6 @@ RSC_GPUS = 16000
 
 
 MTTF = 1000 * DAY / (RSC_GPUS / 8 * NODE_FAILURES)
-
 """Mean time to a failure of any node of a job of 16,000 GPUs, by hand [s]."""
 
 
@@ -301,7 +298,6 @@ NOT_HARDWARE = ("software_bug", "dependency", "network_switch_cable")
 
 
 RARE = 3
-
 """Causes of at most so many events are one class in the test of the mix."""
 
 
@@ -452,7 +448,6 @@ AUTOMATIC, MANUAL = 120 * MINUTE, 2880 * MINUTE
 
 
 RANDOM_FAILURES = 4096 * 0.01 * 256
-
 """Nodes that compute, failures a day of each, days of computing: what theory expects."""
 
 

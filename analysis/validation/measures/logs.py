@@ -20,16 +20,13 @@ if TYPE_CHECKING:
     from analysis.validation.lab import Lab
 
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-
 """Reference data that are not part of the project."""
 
 AGES = [54, 187, 216, 240, 244, 335, 361, 373, 375, 386, *[500] * 10]
-
 """Ages of 20 units of the NIST handbook; the ten of 500 were alive."""
 
 MOMENTS = [2.7, 10.3, 12.5, 30.6, 57.0, 61.3, 80.0, 109.5, 125.0, 128.6, 143.8, 167.9, 229.2, 296.7, 320.6, 328.2,
            366.2, 396.7, 421.1, 438.2, 501.2, 620.0]  # fmt: skip
-
 """Failures of a system that was watched for 620 h, of a textbook."""
 
 
