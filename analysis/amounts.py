@@ -242,15 +242,7 @@ def _scaled(unit: str, largest: float, size: float = 1.0, words: tuple[tuple[str
     return Form(f"{word}{unit}", factor * size, 0.0)
 
 
-_WORDS = {
-    "d": "days",
-    "h": "hours",
-    "min": "minutes",
-    "s": "seconds",
-    "M": "million",
-    "G": "billion",
-    "T": "trillion",
-}
+_WORDS = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds", "M": "million", "G": "billion", "T": "trillion"}
 
 
 class Shown(NamedTuple):

@@ -276,10 +276,7 @@ def _print_job(out: Console, job: dict[str, Any]) -> None:
             (name.rstrip("s").replace("_", " "), each) for name, each in job["first_node_takes"].items()
         )
     )
-    rows = [
-        ("rank order", f"{', '.join(job['order'])} (neighbours first)"),
-        ("a lost node takes", lost),
-    ]
+    rows = [("rank order", f"{', '.join(job['order'])} (neighbours first)"), ("a lost node takes", lost)]
     if job["nodes_cut_off"]:
         rows.append(("cut off", f"{number_of(job['nodes_cut_off'], 'node')}; bandwidths are those of the others"))
     if job["gpus_stranded_then"]:

@@ -152,9 +152,7 @@ def _phases(stages: Any) -> dict[str, Phase]:
             mean_s=stage.mean,
             parts=[
                 PhasePart(
-                    name=phase.name,
-                    mean_s=phase.mean,
-                    faults=list(phase.faults) if phase.faults is not None else None,
+                    name=phase.name, mean_s=phase.mean, faults=list(phase.faults) if phase.faults is not None else None
                 )
                 for phase in stage.phases
             ],
@@ -388,8 +386,7 @@ def _constants(plan: StepPlan) -> dict[str, Constant]:
     fitted = steps.fit()["constants"]
     return {
         entry.name: Constant(
-            value=getattr(plan.machine.constants, entry.name),
-            basis="fitted" if entry.name in fitted else "textbook",
+            value=getattr(plan.machine.constants, entry.name), basis="fitted" if entry.name in fitted else "textbook"
         )
         for entry in fields(Constants)
     }
@@ -460,10 +457,7 @@ def _utilisation(plan: StepPlan) -> dict[str, Utilisation]:
         again = work.whole_again * (flop / 3 - 2 * (1 + work.shape.depths) * work.shape.embedding)
         again += sum(share for module, share in _modules(work, attention).items() if module in work.again)
         found[name] = Utilisation(
-            flop_per_token=flop,
-            recomputed_flop_per_token=again,
-            mfu=flop * spent,
-            hfu=(flop + again) * spent,
+            flop_per_token=flop, recomputed_flop_per_token=again, mfu=flop * spent, hfu=(flop + again) * spent
         )
     return found
 

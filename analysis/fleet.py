@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from sim import (
-    BIN_EDGES,
-    HISTOGRAMS,
-    JOB_SUMS,
-    LEVELS,
-    PREEMPTION,
-    ROOTS,
-    SERVICE_SUMS,
-    Bucket,
-    FleetAccount,
-    Ratio,
-)
+from sim import BIN_EDGES, HISTOGRAMS, JOB_SUMS, LEVELS, PREEMPTION, ROOTS, SERVICE_SUMS, Bucket, FleetAccount, Ratio
 from sim.units import HOUR, MINUTE
 
 if TYPE_CHECKING:

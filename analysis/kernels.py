@@ -11,13 +11,7 @@ from analysis.amounts import percent_text
 from analysis.page.charts.data import Curves, Dot, Scale, Series
 from analysis.page.formats import terminal
 from analysis.page.model import FirstScreen, Picture, Report, Section, grid
-from analysis.results.explained import (
-    KernelChange,
-    KernelComparison,
-    KernelRow,
-    KernelsDocument,
-    MeasuredKernel,
-)
+from analysis.results.explained import KernelChange, KernelComparison, KernelRow, KernelsDocument, MeasuredKernel
 from analysis.results.models import FORMAT
 from analysis.results.step import unit_text
 from analysis.statistics.estimates import t_quantile

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from analysis.amounts import amount_text, empty_table, percent_text, text_or_dash
-from analysis.results.explained import (
-    LayoutRow,
-    LayoutsDocument,
-)
+from analysis.results.explained import LayoutRow, LayoutsDocument
 from analysis.results.models import FORMAT
 from analysis.results.step import sizes
 from analysis.terminal import Page, console
@@ -212,8 +209,7 @@ def _print(out: Console, content: LayoutsDocument) -> None:
     out.print(f"{content.scenario}, job {content.job}", style="bold", highlight=False)
     kinds = "tensor x context x pipeline x data" + (" (expert)" if _has_experts(content) else "")
     out.print(
-        f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts that fit; {kinds}",
-        highlight=False,
+        f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts that fit; {kinds}", highlight=False
     )
     rows_of = [*content.layouts, *([content.own] if content.own is not None else ())]
     # Where rows differ in them.

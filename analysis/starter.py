@@ -134,9 +134,7 @@ def text_of(parts: Parts, command: str, work: Workload | None, *, has_whole_rack
     wishes = parts.wishes
     title = " ".join(f"What {wishes.horizon} of {wishes.model} on {wishes.gpus:,} {wishes.accelerator} yield.".split())
     lines = [
-        *note(
-            f"A starter: it runs as it is, and every value is there to be replaced by yours. Written by: {command}",
-        ),
+        *note(f"A starter: it runs as it is, and every value is there to be replaced by yours. Written by: {command}"),
         "#",
         *note("To check, to run, and to have a report of it:"),
         "#",
@@ -299,10 +297,7 @@ def _switch_trays() -> list[str]:
         "A tray of NVLink switches that fails stops its rack. No rate is published; this is 3.6 % a year, where leaf "
         "switches of networks have 0.6 to 8 % (Alibaba HPN, SIGCOMM 2024; Azure, CCR 2021): assumption"
     )
-    return [
-        *note(f"{about}.", "  "),
-        f"  - {catalog.SWITCH_TRAYS}",
-    ]
+    return [*note(f"{about}.", "  "), f"  - {catalog.SWITCH_TRAYS}"]
 
 
 def _repaired(parts: Parts) -> int:
@@ -329,7 +324,7 @@ def _policies(parts: Parts, work: Workload | None) -> list[str]:
         "",
         *note(
             f"How the job recovers: {preset['title']}. Source: {preset['source']}. It brings the phases of a restart"
-            f"{' and who notices a failure, and when' if 'detection' in preset else ''}. Others: ettrick list.",
+            f"{' and who notices a failure, and when' if 'detection' in preset else ''}. Others: ettrick list."
         ),
         f"recovery: {{use: {parts.wishes.recovery}{width}}}",
         *said(f"spares: {{hot: {parts.spares}}}", f"{_share(parts)}; assumption"),

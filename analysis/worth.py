@@ -10,17 +10,8 @@ import numpy as np
 
 import sim
 from analysis.compare import Variant, compare
-from analysis.results.explained import (
-    OnePoint,
-    WorthBase,
-    WorthDocument,
-    WorthGroup,
-    WorthRow,
-)
-from analysis.results.models import (
-    FORMAT,
-    DifferenceFound,
-)
+from analysis.results.explained import OnePoint, WorthBase, WorthDocument, WorthGroup, WorthRow
+from analysis.results.models import FORMAT, DifferenceFound
 from analysis.results.run import provenance, replays_a_log
 from analysis.statistics.differences import Difference, difference
 from analysis.statistics.estimates import contributions, means, summaries
@@ -409,11 +400,7 @@ def worth(
     causes, knobs = (
         _group(
             [
-                _Simulated(
-                    change,
-                    next(rest),
-                    _less(_formula(change.prepared), formula) if change.has_formula else {},
-                )
+                _Simulated(change, next(rest), _less(_formula(change.prepared), formula) if change.has_formula else {})
                 for change in kind
             ],
             together is not None,

@@ -472,11 +472,7 @@ def load(path: Path) -> Document:
 
 
 def extend(
-    path: Path,
-    *,
-    shorthand: Iterable[str] = (),
-    locate: Locate | None = None,
-    known: Known | None = None,
+    path: Path, *, shorthand: Iterable[str] = (), locate: Locate | None = None, known: Known | None = None
 ) -> Document:
     """Return what a file says together with everything that it extends.
 
@@ -614,11 +610,7 @@ class _Reader:
     """Reads files and follows ``extends``."""
 
     def __init__(
-        self,
-        shorthand: frozenset[str],
-        locate: Locate | None,
-        known: Known | None,
-        files: list[Path] | None = None,
+        self, shorthand: frozenset[str], locate: Locate | None, known: Known | None, files: list[Path] | None = None
     ) -> None:
         self.shorthand = shorthand
         self.locate = locate or (lambda name, source: source.parent / name)

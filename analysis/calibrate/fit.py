@@ -418,11 +418,7 @@ EXPERT_TRIALS = (
         Prior(256.0, 0.7),
         lambda row, _: _experts_products(row) / _tokens_of_an_expert(row),
     ),
-    Trial(
-        "multiprocessors that hidden all-to-all takes",
-        Prior(0.15, 0.5),
-        lambda row, _: _hidden_exchanges(row),
-    ),
+    Trial("multiprocessors that hidden all-to-all takes", Prior(0.15, 0.5), lambda row, _: _hidden_exchanges(row)),
 )
 """For models with experts, a model left out; of a constant that is not a number the touches of other bytes are meant.
 Priors: guesses, and 20 of 132 multiprocessors (arXiv 2412.19437, section 3.2.2)."""

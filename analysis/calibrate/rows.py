@@ -85,10 +85,7 @@ _REPORTED = {
 }
 """Steps of models with experts that are reported and not fitted."""
 
-_SHAPELESS = {
-    "Nemotron_3": "no published shape",
-    "DeepSeekV4": "attention of a new kind: no shape for it",
-}
+_SHAPELESS = {"Nemotron_3": "no published shape", "DeepSeekV4": "attention of a new kind: no shape for it"}
 
 
 class Row(NamedTuple):

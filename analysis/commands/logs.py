@@ -141,8 +141,7 @@ def _request(
 
 def track(
     folder: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", help="Folder with the model in force, that fit or run filled with --out."),
+        Path, typer.Argument(metavar="DIR", help="Folder with the model in force, that fit or run filled with --out.")
     ],
     files: Annotated[
         list[str] | None,

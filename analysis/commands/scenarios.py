@@ -59,13 +59,7 @@ def run(
     seed: SeedOption = None,
     replications: Annotated[
         int | None,
-        typer.Option(
-            "--replications",
-            "-n",
-            metavar="N",
-            help="How many replications; 32, or 8 of streams.",
-            min=1,
-        ),
+        typer.Option("--replications", "-n", metavar="N", help="How many replications; 32, or 8 of streams.", min=1),
     ] = None,
     precision: Annotated[
         str | None,
@@ -504,9 +498,7 @@ def kernels(
     noise: Annotated[
         float,
         typer.Option(
-            metavar="SHARE",
-            help="Relative standard deviation of a measurement, if none is repeated.",
-            min=0.0,
+            metavar="SHARE", help="Relative standard deviation of a measurement, if none is repeated.", min=0.0
         ),
     ] = 0.02,
     out: Annotated[

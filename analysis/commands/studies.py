@@ -112,13 +112,7 @@ def shard_of(text: str | None, out: Path | None) -> Shard | None:
 
 @contextlib.contextmanager
 def running(
-    loaded: LoadedStudy,
-    where: Where,
-    out: Path | None,
-    *,
-    overwrite: bool,
-    quiet: bool,
-    shard: Shard | None = None,
+    loaded: LoadedStudy, where: Where, out: Path | None, *, overwrite: bool, quiet: bool, shard: Shard | None = None
 ) -> Iterator[Workplace]:
     """Yield a study ready to be simulated, with a bar; end with one line about what is wrong, or what stopped it."""
     from analysis.sweep.command import TROUBLE, workplace
@@ -219,8 +213,7 @@ def merge(
         list[Path], typer.Argument(metavar="DIR", help="Folders that shards of one study were written to.")
     ],
     out: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="DIR", help="Where all of them go; sweep then goes on from there."),
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Where all of them go; sweep then goes on from there.")
     ],
 ) -> None:
     """Merge the shards of a study into one folder.

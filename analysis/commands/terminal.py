@@ -177,12 +177,7 @@ def write(path: Path, content: bytes, option: str = "--out") -> None:
 
 
 def show_document(
-    content: Document,
-    format_: Callable[[Any], str],
-    out: Path | None,
-    files: list[str],
-    *,
-    as_json: bool,
+    content: Document, format_: Callable[[Any], str], out: Path | None, files: list[str], *, as_json: bool
 ) -> None:
     """Print a document as JSON or as text, and where it is kept."""
     from analysis.results.run import render

@@ -146,10 +146,7 @@ def fit(
         attribution=_attribution(tables, blame) if blame is not None else None,
         training=_training(tables, history),
         checks=[],
-        findings=[
-            *tables.findings,
-            *_findings(history, verdict, trend, unused),
-        ],
+        findings=[*tables.findings, *_findings(history, verdict, trend, unused)],
         not_known=list(NOT_KNOWN),
         provenance=provenance,
     )

@@ -62,10 +62,7 @@ def read_kernel(log: Log) -> None:
         except LogError:
             raise
         except (ValueError, KeyError, IndexError) as error:
-            log.drop(
-                str(error) if isinstance(error, _NoMomentError) else "no moment that can be read",
-                number,
-            )
+            log.drop(str(error) if isinstance(error, _NoMomentError) else "no moment that can be read", number)
             continue
         used += 1
         if moment < source.first:

@@ -415,7 +415,4 @@ def files(document: LivesDocument, tables: Tables) -> dict[str, str]:
         "# Fitted by ettrick fit to lives of parts. All parts are new when a run begins; 'part' is the class of part:\n"
         "# gpu, nic, leaf, ...\n"
     )
-    return {
-        "failures.yaml": head + sim.dump({"failures": [entry]}),
-        "dropped.csv": as_csv(tables.dropped, Dropped),
-    }
+    return {"failures.yaml": head + sim.dump({"failures": [entry]}), "dropped.csv": as_csv(tables.dropped, Dropped)}

@@ -234,10 +234,7 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFoun
     gaps = np.diff(np.sort(data.start))
     places = np.unique(np.concatenate(([0.0], np.quantile(gaps, np.linspace(0, 1, 60))))) if len(gaps) else np.zeros(1)
     found = {}
-    for name, x, curve in (
-        ("cumulative", edges, cumulative),
-        ("gaps", places, lambda trace: longer(trace, places)),
-    ):
+    for name, x, curve in (("cumulative", edges, cumulative), ("gaps", places, lambda trace: longer(trace, places))):
         low, high = np.quantile([curve(trace) for trace in traces], [0.025, 0.975], axis=0)
         found[name] = CurveFound(
             x=[float(v) for v in x], y=[float(v) for v in curve(data)], low=[float(v) for v in low],

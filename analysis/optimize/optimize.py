@@ -248,10 +248,7 @@ def _top(top: Top, bench: Bench) -> TopFound:
     (line,) = bench.problem.domains.values()
     assert isinstance(line, Line)
     return TopFound(
-        number=top.number,
-        ci95=top.ci95,
-        label=line.label(top.number),
-        labels95=[line.label(end) for end in top.ci95],
+        number=top.number, ci95=top.ci95, label=line.label(top.number), labels95=[line.label(end) for end in top.ci95]
     )
 
 

@@ -328,11 +328,7 @@ def find_study(name: str) -> Path:
 
 
 def load_study(
-    path: str | Path,
-    overrides: tuple[str, ...] = (),
-    *,
-    replications: int | None = None,
-    precision: str | None = None,
+    path: str | Path, overrides: tuple[str, ...] = (), *, replications: int | None = None, precision: str | None = None
 ) -> LoadedStudy:
     """Return the study of a file.
 

@@ -12,13 +12,7 @@ import numpy as np
 from analysis.metrics import PROBABILITIES
 from analysis.statistics.differences import Difference
 from analysis.statistics.estimates import contributions, summarise_ratio, t_quantile, two_way
-from analysis.statistics.intervals import (
-    binomial_interval,
-    is_zero_or_one,
-    mean_estimate,
-    possible,
-    unseen,
-)
+from analysis.statistics.intervals import binomial_interval, is_zero_or_one, mean_estimate, possible, unseen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

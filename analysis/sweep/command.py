@@ -22,10 +22,7 @@ from sim import WorkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from analysis.results.models import (
-        Document,
-        SweepDocument,
-    )
+    from analysis.results.models import Document, SweepDocument
     from analysis.study.load import LoadedStudy
     from analysis.sweep.task import Shard
     from analysis.sweep.workers import Where

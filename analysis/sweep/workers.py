@@ -322,11 +322,7 @@ class WorkerPool:
                 self.backend.stop()
 
     def _send(
-        self,
-        context: Context,
-        flying: dict[Future[Record], Task],
-        following: deque[Task],
-        waiting: Iterator[Task],
+        self, context: Context, flying: dict[Future[Record], Task], following: deque[Task], waiting: Iterator[Task]
     ) -> None:
         """Fill the window: first with what follows from earlier outcomes."""
         window = self.backend.window()

@@ -18,11 +18,7 @@ from analysis.validation.run import HEADS, LABELS, against, cells_of, describe, 
 from analysis.validation.table import load_table
 
 if TYPE_CHECKING:
-    from analysis.results.models import (
-        ValidateDocument,
-        ValidationGroup,
-        ValidationRow,
-    )
+    from analysis.results.models import ValidateDocument, ValidationGroup, ValidationRow
 
 # The page of a validation in the reference: Markdown.
 

@@ -7,14 +7,7 @@ import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import number_of
-from analysis.results.models import (
-    FORMAT,
-    NotChecked,
-    Together,
-    ValidateDocument,
-    ValidationGroup,
-    ValidationRow,
-)
+from analysis.results.models import FORMAT, NotChecked, Together, ValidateDocument, ValidationGroup, ValidationRow
 from analysis.results.run import provenance
 from analysis.validation.measures import MEASURES
 from analysis.validation.table import Table, chosen

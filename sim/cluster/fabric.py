@@ -430,11 +430,7 @@ class FatTree(Clos):
         down = self.leaf.nodes * (self.rails // plan.leaf_switches)
         above_leaf = plan.leaf_up / down if plan.groups > 1 else 1.0
         above_pod = plan.spines * plan.spine_up / (plan.leaves_per_pod * plan.leaf_up) if plan.pods > 1 else 1.0
-        return {
-            "leaf": self.nic,
-            "pod": self.nic * above_leaf,
-            "cluster": self.nic * above_leaf * min(1.0, above_pod),
-        }
+        return {"leaf": self.nic, "pod": self.nic * above_leaf, "cluster": self.nic * above_leaf * min(1.0, above_pod)}
 
     def nodes_behind(self, part: str, hosts: Hosts) -> int:
         """Return how many nodes one failed unit, alone, cuts off, where its domain is full [-].

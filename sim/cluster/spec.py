@@ -93,11 +93,7 @@ class ScaleUp(Model):
 
 # The kinds of fabric by name; adding one is a file and a line here.
 
-FABRICS: dict[str, type[FabricKind]] = {
-    "fat-tree": FatTree,
-    "dual-plane": DualPlane,
-    "graph-file": GraphFile,
-}
+FABRICS: dict[str, type[FabricKind]] = {"fat-tree": FatTree, "dual-plane": DualPlane, "graph-file": GraphFile}
 
 if TYPE_CHECKING:
     AnyFabric: TypeAlias = FabricKind

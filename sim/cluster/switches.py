@@ -372,10 +372,7 @@ def switches(topology: Topology, cables: Edges) -> Switches:
 
     low = slice(leaf_cables)
     healthy = Capacity(
-        alive=np.ones(number),
-        living=living,
-        up=sums(lower, living, number),
-        down=sums(upper[low], living[low], number),
+        alive=np.ones(number), living=living, up=sums(lower, living, number), down=sums(upper[low], living[low], number)
     )
     healthy.down[:leaves] = sums(behind, units[:access], leaves)
     plane = components(lower, upper, number)

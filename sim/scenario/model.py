@@ -324,8 +324,7 @@ class CostSpec(Model):
     )
     labour: Money | None = Field(None, description="Owned: price of the work of a repair, whatever the part.")
     allocation: Literal["requested", "gpus"] | None = Field(
-        None,
-        description="How several jobs share the cost: by the GPU-time that they asked for, or by their GPUs.",
+        None, description="How several jobs share the cost: by the GPU-time that they asked for, or by their GPUs."
     )
 
     @model_validator(mode="after")
@@ -754,8 +753,7 @@ class Spares(Model):
         None, description="Part that jobs use whole, such as rack: when one of its nodes is out, all are."
     )
     idle: Literal["serve", "withhold"] = Field(
-        "serve",
-        description="Nodes beyond those of all jobs and these spares: they serve like spares, or stay unused.",
+        "serve", description="Nodes beyond those of all jobs and these spares: they serve like spares, or stay unused."
     )
 
     @property
