@@ -26,7 +26,6 @@ from analysis.study.designs import OneAtATime, Saltelli
 from analysis.study.questions.sensitivity import tornado
 from analysis.study.questions.sobol import LEAST, indices
 from analysis.study.table import Cell, Table
-from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
 from analysis.sweep.task import blocks
 from sim.scenario.fields import RuleError
@@ -40,8 +39,7 @@ if TYPE_CHECKING:
     from analysis.study.questions.sensitivity import Swing, Tornado
     from analysis.study.questions.sobol import Indices
     from analysis.study.table import Outcome
-    from analysis.sweep.journal import Journal
-    from analysis.sweep.workers import WorkerPool
+    from analysis.sweep.campaign import Campaign
 
 
 def sensitivity_document(found: Sensitivity, *, command: str) -> SensitivityDocument:
@@ -161,32 +159,6 @@ class Sensitivity:
     tornado: Tornado | None
     indices: Indices | None
     missing: str
-
-
-def run_sensitivity(
-    loaded: LoadedStudy,
-    journal: Journal,
-    worker_pool: WorkerPool,
-    progress: Callable[[int, int | None], None],
-    *,
-    method: str = "both",
-    samples: int | None = None,
-    metric: str = "",
-    replications: int | None = None,
-    command: str,
-) -> SensitivityDocument:
-    """Return the document of the sensitivity of a study; see `sensitivity` for what is asked.
-
-    Raises
-    ------
-    RequestError
-        If what is asked for makes no sense for the study.
-    JournalError
-        If the journal cannot be written.
-    """
-    campaign = Campaign(loaded, journal, worker_pool, progress)
-    found = sensitivity(campaign, method=method, samples=samples, metric=metric, replications=replications)
-    return sensitivity_document(found, command=command)
 
 
 def sensitivity(

@@ -25,6 +25,7 @@ from analysis.commands.terminal import (
     command_line,
     end,
     ending_tidily,
+    in_a_line,
     mistakes_in_lines,
     refuse,
     refuse_to_write,
@@ -77,11 +78,8 @@ def report(
     if os.path.isdir(folder):  # noqa: PTH112  (else what is wrong with it is reported below)
         refuse_to_write(target)
     made = _made(folder, quiet=quiet)
-    try:
-        with damage_in_a_line(folder):
-            content = formats[kind](made)
-    except ReportError as error:
-        refuse(str(error))
+    with in_a_line(ReportError), damage_in_a_line(folder):
+        content = formats[kind](made)
     write(target, content)
     if not quiet:
         say(f"{target}: {made.title}, {_size(made, kind)}")
@@ -118,11 +116,8 @@ def plot(
         return
     if picture not in pictures:
         refuse(f"{folder}: has no picture '{picture}'{suggest(picture, pictures, most=len(pictures))}")
-    try:
-        with damage_in_a_line(folder):
-            content = charts.render(charts.draw(pictures[picture].chart), out.suffix.lower())
-    except ReportError as error:
-        refuse(f"{folder}: {error}")
+    with in_a_line(ReportError, before=f"{folder}: "), damage_in_a_line(folder):
+        content = charts.render(charts.draw(pictures[picture].chart), out.suffix.lower())
     write(out, content)
 
 
@@ -142,11 +137,9 @@ def _made(folder: Path, *, quiet: bool) -> Report:
     from analysis.page.report_data import ReportError, damage_in_a_line
     from analysis.terminal import Progress
 
-    try:
-        with damage_in_a_line(folder), Progress("report", quiet=quiet) as progress:
-            return report_of(folder, progress)
-    except ReportError as error:
-        refuse(f"{folder}: {error}")
+    before = f"{folder}: "
+    with in_a_line(ReportError, before=before), damage_in_a_line(folder), Progress("report", quiet=quiet) as progress:
+        return report_of(folder, progress)
 
 
 # The command that shows a scenario to be changed: ettrick explore.
@@ -171,11 +164,8 @@ def explore(
     import sim
     from analysis.explore import ExploreError, Explorer, Server
 
-    with mistakes_in_lines(scenario, "scenario"):
-        try:
-            explorer = Explorer(scenario, sim.template(scenario), changes(set_, seed))
-        except ExploreError as error:
-            refuse(str(error))
+    with mistakes_in_lines(scenario, "scenario"), in_a_line(ExploreError):
+        explorer = Explorer(scenario, sim.template(scenario), changes(set_, seed))
     try:
         server = Server(explorer, port)
     except OSError as error:
@@ -223,21 +213,13 @@ def validate(
 
     keep = OutputFolder(out, "validate.json", overwrite=overwrite)
     keep.refuse_others(lambda found: "not_checked" in found and _has_no_more(found, only or []))
-    try:
+    with in_a_line(ValueError, before="--seed: "):
         lab = Lab(seed_of(seed), jobs)
-    except ValueError as error:
-        refuse(f"--seed: {error}")
-    try:
-        with Progress("rows", quiet=quiet or as_json) as progress:
-            found = validate_table(load_table(), lab, only or (), progress)
-    except ValueError as error:
-        refuse(f"--only: {error}")
+    with in_a_line(ValueError, before="--only: "), Progress("rows", quiet=quiet or as_json) as progress:
+        found = validate_table(load_table(), lab, only or (), progress)
     content = describe(found, command=command_line())
     rendered = render(content)
-    complaint = keep.write(rendered, {})
-    say(rendered if as_json else validation.format_validation(content))
-    if complaint is not None:
-        refuse(complaint)
+    keep.write(rendered, {}, rendered if as_json else validation.format_validation(content))
     end(against(content))
 
 

@@ -22,16 +22,14 @@ from analysis.commands.options import (
     SeedOption,
     SetOption,
     YesOption,
-    complete_accelerators,
-    complete_bundles,
-    complete_models,
-    complete_presets,
+    complete_catalog,
 )
 from analysis.commands.terminal import (
     OutputFolder,
     changes,
     command_line,
     end,
+    in_a_line,
     load_cluster,
     load_scenario,
     mistakes_in_lines,
@@ -117,41 +115,43 @@ def run(
     from analysis import runs
     from analysis.page.chapters.run import format_run
     from analysis.results import files as reasons
+    from analysis.results.fleet import OF_SINGLE_JOBS, TABLES
     from analysis.results.run import document, render
     from analysis.terminal import Progress
 
     is_quiet = quiet or as_json
     most = math.inf if yes else sim.MOST_EVENTS
     bands = None
-    try:
-        found = _replicated(
-            described,
-            replications,
-            precision,
-            metric,
-            jobs,
-            most,
-            keeps_log=node_log or _has_single_jobs(named),
-            is_quiet=is_quiet,
-        )
+    with in_a_line(runs.RequestError, sim.WorkError, sim.EngineError):
+        prepared = sim.prepare(described)
+        warn(prepared.warnings)
+        wanted = runs.Precision.parse(precision) if precision is not None else None
+        with Progress("replications", quiet=is_quiet) as progress:
+            found = runs.replicate(
+                prepared,
+                replications,
+                precision=wanted,
+                metric=metric,
+                processes=jobs,
+                progress=progress,
+                keeps_log=node_log or not OF_SINGLE_JOBS.isdisjoint(named),
+                most_events=most,
+            )
         if band:
             with Progress("draws of rates", quiet=is_quiet) as progress:
                 bands = runs.band(found, band, processes=jobs, progress=progress, most_events=most)
-    except (runs.RequestError, sim.WorkError, sim.EngineError) as error:
-        refuse(str(error))
     content = document(found, command=command_line(), bands=bands)
     if shares:
         content = content.model_copy(update={"measured": shares})
     text = render(content)
-    complaint = keep.write(text, _beside(described, found, content, has_log=node_log, tables=named), stale=_stale())
-    say(text if as_json else format_run(content, found.prepared))
+    shown = text if as_json else format_run(content, prepared)
     if shares and not as_json:
         from analysis.page.chapters.track import beside
         from analysis.page.formats import terminal
 
-        say("\n" + terminal.write([beside(shares, content.time_shares)]))
-    if complaint is not None:
-        refuse(complaint)
+        shown += "\n\n" + terminal.write([beside(shares, content.time_shares)])
+    stale = ["nodes.csv", *(f"{name}.csv" for name in TABLES)]
+    keep.write(text, _beside(described, found, content, has_log=node_log, tables=named), shown, stale)
     end(reasons.against_run(content.per_job, content.replications, precision, precise=found.precise))
 
 
@@ -171,22 +171,13 @@ def _tables(names: str | None, out: Path | None) -> list[str]:
     return found
 
 
-def _has_single_jobs(tables: Sequence[str]) -> bool:
-    """Return whether some tables are about single jobs, so that results have to be kept."""
-    from analysis.results.fleet import OF_SINGLE_JOBS
-
-    return not OF_SINGLE_JOBS.isdisjoint(tables)
-
-
 def _measured(file: Path) -> dict[str, float]:
     """Return the measured shares of a file of weeks, or end with one line about it."""
     from analysis.logs import track
     from analysis.logs.tables import LogError
 
-    try:
+    with in_a_line(LogError, before="--measured "):
         found = track.mean_shares(track.rows_of(file))
-    except LogError as error:
-        refuse(f"--measured {error}")
     return found or refuse(f"--measured {file}: has no share of a bucket, such as a column 'productive'")
 
 
@@ -201,45 +192,6 @@ def _keeping(described: Scenario, out: Path | None, replications: int | None, *,
         replications,
     )
     return keep
-
-
-def _replicated(
-    described: Scenario,
-    replications: int,
-    precision: str | None,
-    metric: str | None,
-    jobs: int,
-    most_events: float,
-    *,
-    keeps_log: bool,
-    is_quiet: bool,
-) -> Ensemble:
-    """Return the replications of a scenario."""
-    from analysis import runs
-    from analysis.terminal import Progress
-    from sim import prepare
-
-    prepared = prepare(described)
-    warn(prepared.warnings)
-    wanted = runs.Precision.parse(precision) if precision is not None else None
-    with Progress("replications", quiet=is_quiet) as progress:
-        return runs.replicate(
-            prepared,
-            replications,
-            precision=wanted,
-            metric=metric,
-            processes=jobs,
-            progress=progress,
-            keeps_log=keeps_log,
-            most_events=most_events,
-        )
-
-
-def _stale() -> list[str]:
-    """Return files of an earlier run that go away where this one has none of them."""
-    from analysis.results.fleet import TABLES
-
-    return ["nodes.csv", *(f"{name}.csv" for name in TABLES)]
 
 
 def _beside(
@@ -297,9 +249,7 @@ def compare(
     quiet: QuietOption = False,
 ) -> None:
     """Compare variants on the same failures."""
-    from analysis import compare as compare_document
     from analysis import compare as variants
-    from analysis.compare import compare as compare_variants
     from analysis.page.chapters import compare as compare_text
     from analysis.results import files
     from analysis.results.run import render
@@ -308,13 +258,13 @@ def compare(
     from sim import MOST_EVENTS, EngineError, WorkError
 
     keep = OutputFolder(out, "compare.json", overwrite=overwrite)
-    try:
+    with in_a_line(RequestError, WorkError, EngineError):
         wanted = Precision.parse(precision) if precision is not None else None
         asked = None if precision else replications
         wishes = variants.recipes(scenarios, vary or [], changes(set_, seed))
         loaded, ready = _ready(wishes, keep, asked, split_stores=split)
         with Progress("replications", quiet=quiet or as_json) as progress:
-            found = compare_variants(
+            found = variants.compare(
                 ready,
                 replications,
                 precision=wanted,
@@ -323,10 +273,8 @@ def compare(
                 progress=progress,
                 most_events=math.inf if yes else MOST_EVENTS,
             )
-    except (RequestError, WorkError, EngineError) as error:
-        refuse(str(error))
     base = wishes[0].name
-    content = compare_document.compare_document(
+    content = variants.compare_document(
         found,
         loaded.cannot_run,
         command=command_line(),
@@ -335,10 +283,8 @@ def compare(
         instead_of=base if base in loaded.cannot_run else None,
     )
     text = render(content)
-    complaint = keep.write(text, variants.resolved_files(loaded.scenarios), stale=["variant-*.resolved.yaml"])
-    say(text if as_json else compare_text.format_comparison(content))
-    if complaint is not None:
-        refuse(complaint)
+    shown = text if as_json else compare_text.format_comparison(content)
+    keep.write(text, variants.resolved_files(loaded.scenarios), shown, ["variant-*.resolved.yaml"])
     end(files.against_comparison(content, precision))
 
 
@@ -424,17 +370,10 @@ def explain(
     too_large = _too_large(prepared)
     simulated = None
     if count and too_large is None and not described.services:
-        try:
-            with Progress("replications", quiet=quiet or as_json) as progress:
-                simulated = replicate(
-                    sim.prepare(described), count, processes=jobs, progress=progress, most_events=most
-                )
-        except sim.WorkError as error:
-            refuse(str(error))
-    try:
+        with in_a_line(sim.WorkError), Progress("replications", quiet=quiet or as_json) as progress:
+            simulated = replicate(sim.prepare(described), count, processes=jobs, progress=progress, most_events=most)
+    with in_a_line(sim.RequestError):
         content = describe(prepared, simulated, command=command_line())
-    except sim.RequestError as error:
-        refuse(str(error))
     say(render(content) if as_json else format_explanation(content))
     end([] if too_large is None else [too_large])
 
@@ -463,11 +402,8 @@ def _explain_worth(
     count = 16 if replications is None else replications
     if count < 8:
         refuse(f"--replications {count}: --worth needs at least 8, or noise could not be separated from worth")
-    try:
-        with Progress("replications", quiet=quiet) as progress:
-            found = worth(described, count, processes=jobs, progress=progress, most_events=most_events)
-    except sim.WorkError as error:
-        refuse(str(error))
+    with in_a_line(sim.WorkError), Progress("replications", quiet=quiet) as progress:
+        found = worth(described, count, processes=jobs, progress=progress, most_events=most_events)
     warn(found.base.prepared.warnings)
     content = worth_document(found, command=command_line())
     say(render(content) if as_json else format_worth(content))
@@ -559,16 +495,19 @@ def init(
         int, typer.Option(metavar="N", help="GPUs of the job: whole nodes, or 64 for each NVL72 rack.", min=1)
     ] = 1024,
     accelerator: Annotated[
-        str, typer.Option(metavar="NAME", help="A name from ettrick list.", autocompletion=complete_accelerators)
+        str,
+        typer.Option(metavar="NAME", help="A name from ettrick list.", autocompletion=complete_catalog("accelerators")),
     ] = "h100",
     model: Annotated[
-        str, typer.Option(metavar="NAME", help="A name from ettrick list.", autocompletion=complete_models)
+        str, typer.Option(metavar="NAME", help="A name from ettrick list.", autocompletion=complete_catalog("models"))
     ] = "llama3-70b",
     failures: Annotated[
-        str, typer.Option(metavar="BUNDLE", help="A name from ettrick list.", autocompletion=complete_bundles)
+        str,
+        typer.Option(metavar="BUNDLE", help="A name from ettrick list.", autocompletion=complete_catalog("bundles")),
     ] = "llama3-table5",
     recovery: Annotated[
-        str, typer.Option(metavar="PRESET", help="A name from ettrick list.", autocompletion=complete_presets)
+        str,
+        typer.Option(metavar="PRESET", help="A name from ettrick list.", autocompletion=complete_catalog("recoveries")),
     ] = "slurm-requeue",
     horizon: Annotated[str, typer.Option(metavar="TIME", help="How long is simulated.")] = "30 d",
     name: Annotated[
@@ -594,18 +533,13 @@ def init(
     if target.exists() and not overwrite:
         refuse(f"{target}: is there already; name another file or add --overwrite")
 
-    from analysis.results import files
-
     if topology_conf is not None and slurm_conf is None:
         refuse("--topology-conf: needs --slurm-conf")
     if slurm_conf is not None:
         from analysis.logs.slurm_conf import SlurmError, scenario
 
-        with mistakes_in_lines():
-            try:
-                text = scenario(slurm_conf, topology_conf, name or target.stem, failures, recovery, horizon)
-            except SlurmError as error:
-                refuse(str(error))
+        with mistakes_in_lines(), in_a_line(SlurmError):
+            text = scenario(slurm_conf, topology_conf, name or target.stem, failures, recovery, horizon)
         write(target, text.encode(), "")
         say(f"{target}: the cluster of {slurm_conf}; next: ettrick run {target}")
         return
@@ -614,14 +548,9 @@ def init(
     from analysis.terminal import Progress
 
     wishes = Wishes(name or target.stem, gpus, accelerator, model, failures, recovery, horizon)
-    try:
-        with Progress("layouts", quiet=quiet) as progress:
-            text = starter(wishes, command_line(), progress)
-    except StarterError as error:
-        refuse(str(error))
-    complaint = files.write_file(target, text.encode())
-    if complaint is not None:
-        refuse(f"{target}: {complaint}")
+    with in_a_line(StarterError), Progress("layouts", quiet=quiet) as progress:
+        text = starter(wishes, command_line(), progress)
+    write(target, text.encode(), "")
     say(f"{target}: {gpus:,} {accelerator}, {model}, {failures}, {recovery}; next: ettrick run {target}")
 
 
@@ -668,10 +597,8 @@ def place(
     import sim
     from analysis.cluster import describe_jobs, format_jobs, parts_named
 
-    try:
+    with in_a_line(ValueError, before="--failed "):
         content = describe_jobs(described, parts_named(failed or ()))
-    except ValueError as error:
-        refuse(f"--failed {error}")
     warn(sim.examine(described).warnings)
     say(json.dumps(content, indent=2) if as_json else format_jobs(content))
 

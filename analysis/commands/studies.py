@@ -34,6 +34,7 @@ from analysis.commands.terminal import (
     command_line,
     end,
     ending_tidily,
+    in_a_line,
     mistakes_in_lines,
     refuse,
     say,
@@ -68,10 +69,8 @@ def load_study(
     from analysis.study.load import first_look
 
     if precision is not None:
-        try:
+        with in_a_line(RequestError, before="--precision: "):
             Precision.parse(precision)
-        except RequestError as error:
-            refuse(f"--precision: {error}")
     options = tuple(changes(overrides, seed))
     with mistakes_in_lines(name, "study"):
         loaded = load.load_study(load.find_study(name), options, replications=replications, precision=precision)
@@ -104,10 +103,8 @@ def shard_of(text: str | None, out: Path | None) -> Shard | None:
         return None
     if out is None:
         refuse("--shard: needs --out, the folder of this shard alone")
-    try:
+    with in_a_line(ValueError, before="--shard: "):
         return Shard.parse(text)
-    except ValueError as error:
-        refuse(f"--shard: {error}")
 
 
 @contextlib.contextmanager
@@ -223,10 +220,8 @@ def merge(
     from analysis.sweep.merge import MergeError
     from analysis.sweep.merge import merge as put_together
 
-    try:
+    with in_a_line(MergeError):
         merged = put_together(folders, out)
-    except MergeError as error:
-        refuse(str(error))
     say("\n".join([f"{out}:", *(f"  {line}" for line in merged.lines())]))
 
 
@@ -262,7 +257,8 @@ def sensitivity(
     """
     from analysis.metrics import METRICS
     from analysis.page.chapters.sensitivity import against, format_sensitivity
-    from analysis.sensitivity import run_sensitivity
+    from analysis.sensitivity import sensitivity as find
+    from analysis.sensitivity import sensitivity_document
     from analysis.sweep.command import keep
     from sim.yamlfile import suggest
 
@@ -271,17 +267,8 @@ def sensitivity(
     loaded = load_study(study, set_, seed, yes=yes)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
-        content = run_sensitivity(
-            loaded,
-            place.campaign.journal,
-            place.campaign.worker_pool,
-            place.campaign.progress,
-            method=method,
-            samples=samples,
-            metric=metric,
-            replications=replications,
-            command=command_line(),
-        )
+        found = find(place.campaign, method=method, samples=samples, metric=metric, replications=replications)
+        content = sensitivity_document(found, command=command_line())
         files = keep(place, content, "sensitivity.json")
     show_document(content, format_sensitivity, out, files, as_json=as_json)
     end(against(content))
@@ -312,7 +299,8 @@ def optimize(
 
     It is confirmed on failures that were not used to find it.
     """
-    from analysis.optimize.optimize import run_optimize
+    from analysis.optimize.optimize import optimize as find
+    from analysis.optimize.optimize import optimum_document
     from analysis.optimize.problem import problem_of
     from analysis.page.chapters.optimum import against, format_optimum
     from analysis.sweep.command import keep
@@ -322,15 +310,8 @@ def optimize(
         problem_of(loaded)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
-        content = run_optimize(
-            loaded,
-            place.campaign.journal,
-            place.campaign.worker_pool,
-            place.campaign.progress,
-            trials=trials,
-            replications=replications,
-            command=command_line(),
-        )
+        found = find(place.campaign, trials=trials, replications=replications)
+        content = optimum_document(found, command=command_line())
         files = keep(place, content, "optimize.json")
     show_document(content, format_optimum, out, files, as_json=as_json)
     end(against(content))

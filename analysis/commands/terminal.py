@@ -122,6 +122,15 @@ def mistakes_in_lines(name: str = "", wanted: str = "") -> Iterator[None]:
         raise typer.Exit(NO if error.is_answer else WRONG) from None
 
 
+@contextlib.contextmanager
+def in_a_line(*kinds: type[Exception], before: str = "") -> Iterator[None]:
+    """End with one line about an error of one of these kinds."""
+    try:
+        yield
+    except kinds as error:
+        refuse(f"{before}{error}")
+
+
 def say(text: str) -> None:
     """Print to standard output, or end with one line about why that cannot be done.
 
@@ -300,8 +309,8 @@ class OutputFolder:
                 complaint = f"holds {held:,} replications of this, more than {asked:,}; {files.ELSEWHERE}"
             refuse(f"--out {self.folder}: {complaint}")
 
-    def write(self, text: str, beside: Mapping[str, str], stale: Sequence[str] = ()) -> str | None:
-        """Write the document, last of all, and what lies beside it; return what went wrong, in a line.
+    def write(self, text: str, beside: Mapping[str, str], shown: str, stale: Sequence[str] = ()) -> None:
+        """Write the document, last of all, and what lies beside it; print in any case, then say what went wrong.
 
         Parameters
         ----------
@@ -310,12 +319,12 @@ class OutputFolder:
         """
         from analysis.results import files
 
-        if self.folder is None:
-            return None
-        complaint = files.write_folder(self.folder, {**beside, self.name: text + "\n"})
+        complaint = None
+        if self.folder is not None:
+            complaint = files.write_folder(self.folder, {**beside, self.name: text + "\n"})
+            for path in (path for pattern in stale for path in self.folder.glob(pattern)):
+                if path.name not in beside and complaint is None:
+                    path.unlink()
+        say(shown)
         if complaint is not None:
-            return f"--out {self.folder}: {complaint}"
-        for path in (path for pattern in stale for path in self.folder.glob(pattern)):
-            if path.name not in beside:
-                path.unlink()
-        return None
+            refuse(f"--out {self.folder}: {complaint}")

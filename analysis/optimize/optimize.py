@@ -34,7 +34,6 @@ from analysis.results.models import (
 from analysis.results.run import provenance
 from analysis.statistics.intervals import binomial_interval
 from analysis.study.amounts import label_of, settings_text
-from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
 from analysis.sweep.task import blocks
 
@@ -46,8 +45,7 @@ if TYPE_CHECKING:
     from analysis.statistics.differences import Difference
     from analysis.study.amounts import Value
     from analysis.study.load import LoadedStudy
-    from analysis.sweep.journal import Journal
-    from analysis.sweep.workers import WorkerPool
+    from analysis.sweep.campaign import Campaign
 
 # The answer on failures that had no part in finding it.
 
@@ -357,24 +355,11 @@ class Found:
     formula: FormulaAnswer | None
 
 
-def run_optimize(
-    loaded: LoadedStudy,
-    journal: Journal,
-    worker_pool: WorkerPool,
-    progress: Callable[[int, int | None], None],
-    *,
-    command: str,
-    trials: int | None = None,
-    replications: int | None = None,
-) -> OptimizeDocument:
-    """Return the document of an optimisation; what the journal has is not simulated again.
+def optimize(campaign: Campaign, *, trials: int | None = None, replications: int | None = None) -> Found:
+    """Return what a study asks to be optimised, found and confirmed; what the journal has is not simulated again.
 
     Parameters
     ----------
-    journal, worker_pool
-        Where outcomes are, and what simulates the rest.
-    progress
-        Called with the number of tasks done, and about how many there will be.
     trials
         Combinations that are evaluated where a search is needed; ``None`` as the study says.
     replications
@@ -387,12 +372,6 @@ def run_optimize(
     RequestError
         If a search is needed, and Optuna is not installed.
     """
-    found = optimize(Campaign(loaded, journal, worker_pool, progress), trials=trials, replications=replications)
-    return optimum_document(found, command=command)
-
-
-def optimize(campaign: Campaign, *, trials: int | None = None, replications: int | None = None) -> Found:
-    """Return what a study asks to be optimised, found and confirmed; parameters and mistakes as `run_optimize`."""
     problem = problem_of(campaign.loaded)
     replications = replications or replications_of(campaign.loaded.study)
     top, edge = None, None
