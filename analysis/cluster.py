@@ -112,8 +112,6 @@ def format_topology(content: dict[str, Any], *, width: int | None = None) -> str
     ----------
     content
         From `describe`.
-    width
-        Columns; by default those of the terminal.
     """
     page = Page()
     out = console(page, width=width)
@@ -199,13 +197,7 @@ _REACH_PLACEMENT = {
 
 
 def parts_named(texts: Sequence[str]) -> list[tuple[str, int]]:
-    """Return part class and number of each unit that is named as ``spine:3``.
-
-    Raises
-    ------
-    ValueError
-        If a text does not name one.
-    """
+    """Return part class and number of each unit that is named as ``spine:3``."""
     found = []
     for text in texts:
         part, colon, unit = text.partition(":")

@@ -134,10 +134,6 @@ def compare(
         of the first variant's mean.
     at_equal
         What unlike clusters are compared at; it chooses the headline, see `analysis.at_equal`.
-    processes
-        Worker processes at most; 0 for one per core. The numbers do not depend on it.
-    progress
-        Called with the number of replications done, over all variants, and the total (``None`` if unknown).
 
     Raises
     ------
@@ -378,13 +374,7 @@ class Variation(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Variation:
-        """Read ``path=a,b,c``.
-
-        Raises
-        ------
-        RequestError
-            If it is not that, or a value is missing or there twice.
-        """
+        """Read ``path=a,b,c``."""
         path, equals, rest = text.partition("=")
         path = path.strip()
         if not (equals and path):
@@ -439,13 +429,7 @@ class Loaded(NamedTuple):
 
 
 def split(text: str) -> tuple[str, ...]:
-    """Return the parts between commas that are in no bracket and in no quotes, without blanks around them.
-
-    Raises
-    ------
-    ValueError
-        If a bracket or a quotation has no end.
-    """
+    """Return the parts between commas that are in no bracket and in no quotes, without blanks around them."""
     parts = [""]
     ends: list[str] = []
     quote = ""

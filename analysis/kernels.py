@@ -45,13 +45,7 @@ class MeasuredError(ValueError):
 
 
 def _kernels_of(prepared: Prepared, job: str | None) -> tuple[int, StepPlan, list[Kernel]]:
-    """Return the number of a job, its step and the kernels of that.
-
-    Raises
-    ------
-    ValueError
-        If there is no such job, or the step model lacks its inputs.
-    """
+    """Return the number of a job, its step and the kernels of that."""
     names = [one.name for one in prepared.scenario.jobs]
     if job is not None and job not in names:
         raise ValueError(f"--job: there is no job '{job}'{suggest(job, names)}")

@@ -83,8 +83,6 @@ def describe_layouts(
     sort
         By what: tokens of a day that survive failures, or time of a step; ``None`` for the former where a closed form
         says what failures leave, else the latter.
-    progress
-        Called with the number of layouts so far.
 
     Raises
     ------

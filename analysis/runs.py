@@ -480,13 +480,7 @@ class Precision:
 
     @classmethod
     def parse(cls, text: str) -> Precision:
-        """Read ``0.1pt`` (percentage points) or ``2%`` (of the mean).
-
-        Raises
-        ------
-        RequestError
-            If the text is neither.
-        """
+        """Read ``0.1pt`` (percentage points) or ``2%`` (of the mean)."""
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(pt|%)\s*", text)
         if match is None or float(match[1]) <= 0:
             raise RequestError(f"'{text}' is not a precision: write 0.1pt (percentage points) or 2% (of the mean)")
@@ -667,8 +661,6 @@ def band(
         Parameter sets; at least 20, so that the band's ends are not its extremes.
     replications
         Replications of each set, at most.
-    processes, progress, most_events
-        As for `replicate`.
 
     Returns
     -------

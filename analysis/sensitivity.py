@@ -229,13 +229,7 @@ def _check(method: str, replications: int) -> None:
 
 
 def _center(campaign: Campaign, metric: str, replications: int) -> Outcome:
-    """Return what comes of the central point, which shows soon whether the rest makes sense.
-
-    Raises
-    ------
-    RequestError
-        If it cannot run, or does not have the metric.
-    """
+    """Return what comes of the central point, which shows soon whether the rest makes sense."""
     point = next(campaign.loaded.points())
     replace(campaign, progress=lambda _done, _total: None).simulate([point], replications)
     found = campaign.outcome(point, replications)

@@ -419,13 +419,6 @@ def starter(wishes: Wishes, command: str = "ettrick init", progress: Progress | 
 
     The layout is the fastest one by the model of steps that leaves a tenth of the memory, or the fastest one that fits.
 
-    Parameters
-    ----------
-    command
-        What made it, for the head of the file.
-    progress
-        Called with the number of layouts so far.
-
     Raises
     ------
     StarterError

@@ -372,10 +372,6 @@ def worth(
     ----------
     replications
         How many of each change; at least 2, or there are no intervals. Those of fewer than 8 are not to be relied on.
-    processes
-        Worker processes at most; 0 for one per core. The numbers do not depend on it.
-    progress
-        Called with the number of replications done, over all changes, and the total.
 
     Raises
     ------

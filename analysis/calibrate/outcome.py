@@ -181,11 +181,6 @@ CHANGES = (
 def calibrate(folder: Path, tick: Callable[[int, int], None] | None = None) -> Outcome:
     """Return the fit to the tables of a folder, with all checks.
 
-    Parameters
-    ----------
-    tick
-        Gets how many fits are done, and of how many.
-
     Raises
     ------
     ValueError
@@ -195,13 +190,7 @@ def calibrate(folder: Path, tick: Callable[[int, int], None] | None = None) -> O
 
 
 def fit_all(folder: Path) -> Outcome:
-    """Return the fit to all rows: models without experts first, then, with those numbers held, models with experts.
-
-    Raises
-    ------
-    ValueError
-        If a table is not there or not as it should be.
-    """
+    """Return the fit to all rows: models without experts first, then, with those numbers held, models with experts."""
     dense, mixed, products = read_steps(folder), read_mixed(folder), read_products(folder)
     first, second = dense_priors(dense.rows, products), expert_priors()
     numbers = rounded(fit(dense.rows, first, Numbers()), list(first))

@@ -200,13 +200,7 @@ def read_steps(folder: Path) -> Steps:
 
 
 def read_mixed(folder: Path) -> Steps:
-    """Return the steps of models with experts whose shape the catalog has.
-
-    Raises
-    ------
-    ValueError
-        As `read_steps`.
-    """
+    """Return the steps of models with experts whose shape the catalog has."""
     presets = _presets(folder)
     found = Steps([], [], [])
     reasons: Counter[tuple[str, str]] = Counter()
@@ -228,13 +222,7 @@ def read_mixed(folder: Path) -> Steps:
 
 
 def read_products(folder: Path) -> list[Product]:
-    """Return the measured matrix products of each part and precision.
-
-    Raises
-    ------
-    ValueError
-        As `read_steps`.
-    """
+    """Return the measured matrix products of each part and precision."""
 
     def product(record: Record) -> Product:
         precision = _PRECISIONS.get(record["dtype"], record["dtype"])
@@ -396,13 +384,7 @@ def _row(
     network: float,
     preset: Record,
 ) -> Row:
-    """Return a row as a user's scenario describes it, with the links of its layout.
-
-    Raises
-    ------
-    ValueError
-        Where a scenario with it would be refused.
-    """
+    """Return a row as a user's scenario describes it, with the links of its layout."""
     sizes = _whole(record, _LAYOUT)
     gpus = sizes["tensor"] * sizes["context"] * sizes["pipeline"] * sizes["data"]
     layout: dict[str, Any] = {name: sizes[name] for name in ("tensor", "context", "pipeline", "data")}

@@ -265,13 +265,7 @@ def _in_words(message: str) -> str:
 
 @dataclass(frozen=True)
 class OutputFolder:
-    """The folder of the results of a command.
-
-    Parameters
-    ----------
-    folder
-        The folder; ``None`` to keep nothing.
-    """
+    """The folder of the results of a command."""
 
     folder: Path | None
     name: str

@@ -79,13 +79,7 @@ class Log:
         return self._stream.peek(1)[:65536].decode("utf-8-sig", errors="replace").splitlines()[0]
 
     def moment(self, text: str, line: int, empty: float = math.nan, column: str = "", scale: float = 1.0) -> float:
-        """Return a moment [s], or what an empty one stands for.
-
-        Raises
-        ------
-        ValueError
-            If it is none.
-        """
+        """Return a moment [s], or what an empty one stands for."""
         if text.lower() in OPEN:
             return empty
         try:

@@ -41,8 +41,6 @@ def read_files(
         Zones of local times: ``America/Chicago`` for all files, ``events.txt=UTC`` for one.
     kinds
         Kinds of files that are not to be guessed, by file.
-    progress
-        Is given the megabytes read, and of all; ``None`` where standard input has more.
 
     Raises
     ------

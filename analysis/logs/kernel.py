@@ -130,13 +130,7 @@ class _Stamps:
         self.jumps = 0
 
     def read(self, line: bytes, number: int) -> tuple[float, str]:
-        """Return the moment [s since 1970] and the host.
-
-        Raises
-        ------
-        ValueError
-            If the line has no moment.
-        """
+        """Return the moment [s since 1970] and the host."""
         moment, node = self._read(line, number)
         last = self._last.get(node, moment)
         if moment < last - 60:

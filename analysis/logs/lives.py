@@ -270,13 +270,7 @@ def _limits(profile: Callable[[float], float], best: float, top: float, low: flo
 
 
 def fit(tables: Tables, name: str, window: tuple[float, float] | None, provenance: Provenance) -> LivesDocument:
-    """Return which law the lives of each batch follow.
-
-    Raises
-    ------
-    NoModelError
-        If no part failed.
-    """
+    """Return which law the lives of each batch follow."""
     rows = _in_window(tables, window)
     if not any(row.failed for row, *_ in rows):
         raise NoModelError(f"no law of lives: none of {len(rows):,} parts failed")

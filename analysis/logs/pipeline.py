@@ -94,13 +94,7 @@ def read_rules(own: str = "") -> Rules:
 
 
 def read(request: Request, progress: Progress = lambda _done, _total: None) -> tuple[Tables, Reading]:
-    """Read all files of a request.
-
-    Raises
-    ------
-    LogError
-        If one cannot be read.
-    """
+    """Read all files of a request."""
     tables = Tables()
     reading = Reading(tables, read_rules(request.rules), HostLists())
     kinds = dict(request.kinds)
@@ -286,13 +280,7 @@ def _against_replay(cost: CostFound | None) -> list[str]:
 
 
 def moment(text: str, zones: Sequence[str]) -> float:
-    """Return a moment of an option [s since 1970].
-
-    Raises
-    ------
-    LogError
-        If it is none.
-    """
+    """Return a moment of an option [s since 1970]."""
     from zoneinfo import ZoneInfo
 
     from analysis.logs.tables import Clock
@@ -307,13 +295,7 @@ def moment(text: str, zones: Sequence[str]) -> float:
 
 
 def spans(texts: Sequence[str], zones: Sequence[str], option: str) -> list[tuple[float, float]]:
-    """Return stretches of time that an option states as START/END [s since 1970].
-
-    Raises
-    ------
-    LogError
-        If one is no stretch.
-    """
+    """Return stretches of time that an option states as START/END [s since 1970]."""
     result = []
     for text in texts:
         begin, slash, end = text.partition("/")

@@ -48,13 +48,7 @@ class Slurm(NamedTuple):
 
 
 def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the place and the settings of each line, keys in lower case; lines that go on are one.
-
-    Raises
-    ------
-    SlurmError
-        If the file cannot be read, or a line is no setting.
-    """
+    """Yield the place and the settings of each line, keys in lower case; lines that go on are one."""
     try:
         raw = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
     except OSError as error:
@@ -165,8 +159,6 @@ class Site(NamedTuple):
         Partitions that take jobs, the default one first.
     priority
         What a partition adds to the priority of its jobs.
-    assumed
-        What no file says, or Ettrick does not have.
     """
 
     nodes: tuple[str, ...]
@@ -210,11 +202,6 @@ def _time(settings: Mapping[str, str], key: str, usual: str) -> str:
     """Return a time of Slurm as a scenario states it; nothing for one without end.
 
     It is written as minutes, minutes:seconds, hours:minutes:seconds, or with days before a dash.
-
-    Raises
-    ------
-    ValueError
-        If it is no time.
     """
     text = settings.get(key.lower(), usual)
     if text.upper() in ("UNLIMITED", "INFINITE", "-1", "NONE"):
@@ -232,13 +219,7 @@ def _time(settings: Mapping[str, str], key: str, usual: str) -> str:
 
 
 def _whole(settings: Mapping[str, str], key: str, usual: int = 0) -> int:
-    """Return a whole number of some settings.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
+    """Return a whole number of some settings."""
     text = settings.get(key.lower(), f"{usual}")
     if not text.isdecimal():
         raise ValueError(f"{key}: '{text}' is no whole number")
@@ -246,13 +227,7 @@ def _whole(settings: Mapping[str, str], key: str, usual: int = 0) -> int:
 
 
 def site(slurm: Path, topology: Path | None = None) -> Site:
-    """Return what the files say of cluster, partitions and scheduler.
-
-    Raises
-    ------
-    SlurmError
-        If a file cannot be used.
-    """
+    """Return what the files say of cluster, partitions and scheduler."""
     found = read(slurm)
     assumed: list[str] = []
     sizes = Counter(count for count in found.gpus.values() if count)

@@ -589,8 +589,6 @@ def track(
     ----------
     threshold
         Loss of productive time below which nothing is a regression, as a share.
-    progress
-        Is given the runs that are done, and their number.
 
     Raises
     ------

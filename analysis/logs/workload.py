@@ -670,11 +670,6 @@ def backtest(
 
     The replay has the same jobs, so its interval is that of the paired differences of 20 batches of them. That of the
     fitted streams is for a single history: 95 % of those that the model makes are in it.
-
-    Parameters
-    ----------
-    progress
-        Called with the number of runs that are done, and of all.
     """
     batches = _replayed(fitted, load, folder)
     progress(1, 1 + REPLICATIONS)

@@ -244,13 +244,7 @@ class Problem:
 
 
 def problem_of(loaded: LoadedStudy) -> Problem:
-    """Return what a study asks to be optimised.
-
-    Raises
-    ------
-    ScenarioError
-        With one line for each mistake: file, line, column, path, rule.
-    """
+    """Return what a study asks to be optimised."""
     study = loaded.study
     spec = study.optimize
     if spec is None:
@@ -287,13 +281,7 @@ def problem_of(loaded: LoadedStudy) -> Problem:
 
 
 def check_metrics(problem: Problem, known: Sequence[str]) -> None:
-    """Refuse metrics that the scenario does not have.
-
-    Raises
-    ------
-    ScenarioError
-        With one line for each.
-    """
+    """Refuse metrics that the scenario does not have."""
     asked = [(aim.key, aim.name) for aim in problem.aims if not aim.is_axis]
     asked += [(("subject_to", index), condition.metric) for index, condition in enumerate(problem.conditions)]
     wrong = []

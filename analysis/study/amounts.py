@@ -253,8 +253,6 @@ class Point(NamedTuple):
         The combination of decisions that it belongs to, from 0: points of one cell differ only in what is not known.
     draw
         0 where everything unknown has its central value, else the number of a draw of the unknowns.
-    values
-        One value for each axis, in the order of the study.
     """
 
     number: int

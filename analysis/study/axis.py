@@ -371,11 +371,6 @@ def check_paths(axes: Mapping[str, Axis], common: Mapping[str, Any]) -> None:
     ----------
     common
         Values that hold at every point, by path.
-
-    Raises
-    ------
-    RuleError
-        At the first of them.
     """
     for path in common:
         _check_path(path, ("set", path))

@@ -286,13 +286,7 @@ class LoadedStudy:
         return (*(text for text in self.common if text not in inside), *point.overrides, *inside)
 
     def scenario(self, point: Point) -> sim.Scenario:
-        """Return the scenario of a point.
-
-        Raises
-        ------
-        ScenarioError
-            With one line for each mistake.
-        """
+        """Return the scenario of a point."""
         return self.template.scenario(self.overrides(point))
 
     def content(self) -> dict[str, Any]:
@@ -317,13 +311,7 @@ class LoadedStudy:
 
 
 def find_study(name: str) -> Path:
-    """Return a study file: a path, or the name of one that comes with the program.
-
-    Raises
-    ------
-    ScenarioError
-        If there is no such file.
-    """
+    """Return a study file: a path, or the name of one that comes with the program."""
     return sim.locate(name, sim.shipped("scenarios/studies"), "study")
 
 

@@ -51,8 +51,6 @@ class Campaign:
 
     Parameters
     ----------
-    progress
-        Called with the number of tasks done, and of all.
     mine
         Whether the task with a key is for this program: all of them, unless others have the rest.
     """

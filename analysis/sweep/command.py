@@ -92,11 +92,6 @@ def run_sweep(
     ----------
     sentences
         What words the answers of the document, in order.
-
-    Raises
-    ------
-    RequestError, JournalError, FolderError, WorkerError, VersionError
-        If a precision does not suit its metric, or something cannot be simulated or written.
     """
     campaign = place.campaign
     metrics = kept_metrics(campaign.loaded)
@@ -118,13 +113,7 @@ def run_sweep(
 
 
 def run_shard(place: Workplace) -> dict[str, int]:
-    """Simulate the tasks of a shard, and return how many outcomes there are of each status.
-
-    Raises
-    ------
-    JournalError, WorkerError, VersionError
-        If something cannot be simulated or written.
-    """
+    """Simulate the tasks of a shard, and return how many outcomes there are of each status."""
     simulate(place.campaign)
     counts: dict[str, int] = {}
     for record in place.campaign.journal:
@@ -133,13 +122,7 @@ def run_shard(place: Workplace) -> dict[str, int]:
 
 
 def keep(place: Workplace, content: Document, name: str) -> list[str]:
-    """Write the document of a sensitivity or an optimisation into the folder, if there is one; return the files.
-
-    Raises
-    ------
-    FolderError
-        If it cannot be written.
-    """
+    """Write the document of a sensitivity or an optimisation into the folder, if there is one; return the files."""
     if place.folder is None:
         return []
     place.folder.keep(name, render(content))

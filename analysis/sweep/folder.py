@@ -234,11 +234,6 @@ class StudyFolder:
             Content of ``run.json``.
         campaign, count, metrics
             See `analysis.sweep.results.write_tables`.
-
-        Raises
-        ------
-        FolderError
-            If they cannot be written.
         """
         parquet = _PARQUET if has_parquet() else ()
         names = [*_TABLES, *parquet, _RUN]
@@ -256,13 +251,7 @@ class StudyFolder:
         return names
 
     def keep(self, name: str, text: str) -> None:
-        """Write a document about a study: ``sensitivity.json`` or ``optimize.json``.
-
-        Raises
-        ------
-        FolderError
-            If it cannot be written.
-        """
+        """Write a document about a study: ``sensitivity.json`` or ``optimize.json``."""
         assert name in _DOCUMENTS, name
         complaint = write_file(self.path / name, f"{text}\n".encode())
         if complaint is not None:
@@ -285,13 +274,7 @@ class StudyFolder:
 
 
 def _held(path: Path) -> dict[str, Any]:
-    """Return what a folder says that it holds; empty for an empty folder.
-
-    Raises
-    ------
-    ValueError
-        If it holds something else than a study.
-    """
+    """Return what a folder says that it holds; empty for an empty folder."""
     names = sorted(file.name for file in path.iterdir() if not is_unfinished(file))
     if STUDY in names:
         with contextlib.suppress(ValueError):

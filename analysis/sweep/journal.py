@@ -81,13 +81,7 @@ class Journal:
         return reader
 
     def clear(self) -> None:
-        """Throw away all outcomes.
-
-        Raises
-        ------
-        JournalError
-            If that cannot be done.
-        """
+        """Throw away all outcomes."""
         try:
             self._writer.truncate(0)
         except OSError as error:

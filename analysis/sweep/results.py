@@ -103,13 +103,7 @@ def has_parquet() -> bool:
 
 
 def write_parquet(table: Path, columns: Sequence[Column], target: Path) -> None:
-    """Write a table in CSV as Parquet: the same rows in the same order, the same numbers to the last bit.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    """
+    """Write a table in CSV as Parquet: the same rows in the same order, the same numbers to the last bit."""
     import duckdb
 
     kinds = ", ".join(f"{_quoted(name)}: '{kind}'" for name, kind in columns)

@@ -259,13 +259,7 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
 
 
 def _number(value: float, what: str, replication: int) -> float:
-    """Return a number that the journal can hold.
-
-    Raises
-    ------
-    ArithmeticError
-        If it is none.
-    """
+    """Return a number that the journal can hold."""
     if not math.isfinite(value):
         raise ArithmeticError(f"{what} of replication {replication} is {value:g}, which is a mistake of the simulator")
     return float(value)
@@ -289,13 +283,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the shard that a text such as ``3/16`` means.
-
-        Raises
-        ------
-        ValueError
-            With a line that says what is wrong.
-        """
+        """Return the shard that a text such as ``3/16`` means."""
         match = _FORM.fullmatch(text.strip())
         if match is None:
             raise ValueError(f"'{text}' is no shard: write I/N, such as 3/16 for the third of sixteen")

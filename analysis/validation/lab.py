@@ -50,8 +50,6 @@ class Lab:
 
     Parameters
     ----------
-    processes
-        Worker processes at most; 0 for one per core. The numbers do not depend on it.
     broken
         What changes every scenario before it is run, in a check that the table sees a defect; ``None`` for nothing.
     """

@@ -27,8 +27,6 @@ class Findings(NamedTuple):
     ----------
     stochastic
         Rows of the whole table with random numbers in them, simulated or not: they share its error rate.
-    verdicts
-        One for each row, in the order of the table.
     together
         The p-value of those that are independent; ``None`` if none of them was simulated.
     """
@@ -55,11 +53,6 @@ def validate(
         Groups and ids; without any, all rows.
     progress
         Called after each row with how many are done, and of how many.
-
-    Raises
-    ------
-    ValueError
-        If no group and no row has a name of `only`.
     """
     part = chosen(table, only)
     verdicts = []
@@ -71,13 +64,7 @@ def validate(
 
 
 def seed_of(text: str) -> int:
-    """Return a seed as it was typed: a number below 2**63, or ``random`` for a new one.
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
-    """
+    """Return a seed as it was typed: a number below 2**63, or ``random`` for a new one."""
     if text == "random":
         return secrets.randbelow(2**31)
     # So many digits are never below the limit, and Python refuses to read some thousands of them.

@@ -206,13 +206,7 @@ def load_table(folder: Path = _HERE, measures: Mapping[str, Any] = MEASURES) -> 
 
 
 def chosen(table: Table, only: Iterable[str] = ()) -> Table:
-    """Return the rows that are in the named groups or have the named ids; without names, all, and what is unchecked.
-
-    Raises
-    ------
-    ValueError
-        If nothing has such a name.
-    """
+    """Return the rows that are in the named groups or have the named ids; without names, all, and what is unchecked."""
     names = set(only)
     if not names:
         return table

@@ -41,13 +41,7 @@ class FabricKind(Strategy, abc.ABC):
 
     @abc.abstractmethod
     def check(self, hosts: Hosts) -> None:
-        """Refuse what cannot be cabled.
-
-        Raises
-        ------
-        ValueError
-            In one line, with the number that is wrong and what would be right.
-        """
+        """Refuse what cannot be cabled."""
 
     @abc.abstractmethod
     def counts(self, hosts: Hosts) -> dict[str, int]:
@@ -141,22 +135,10 @@ class Clos(FabricKind):
 
     @abc.abstractmethod
     def plan(self, hosts: Hosts) -> Plan:
-        """Derive the integers and refuse what cannot be cabled.
-
-        Raises
-        ------
-        ValueError
-            In one line, with the number that is wrong.
-        """
+        """Derive the integers and refuse what cannot be cabled."""
 
     def check(self, hosts: Hosts) -> None:
-        """Refuse rails that do not divide, ports that do not suffice, and pods that nothing joins.
-
-        Raises
-        ------
-        ValueError
-            In one line.
-        """
+        """Refuse rails that do not divide, ports that do not suffice, and pods that nothing joins."""
         plan_of(self, hosts)
 
     def counts(self, hosts: Hosts) -> dict[str, int]:

@@ -62,13 +62,7 @@ class GraphFile(FabricKind):
         return self._network().homes
 
     def check(self, hosts: Hosts) -> None:
-        """Refuse a file that is not a tiered network of these hosts.
-
-        Raises
-        ------
-        RuleError
-            In one line that names the file and the vertex or edge.
-        """
+        """Refuse a file that is not a tiered network of these hosts."""
         check_rails(hosts, self.rails)
         nodes = self._network().sizes[0]
         if nodes != hosts.nodes:
@@ -181,8 +175,6 @@ def read_network(path: str, stamp: tuple[int, int], rails: int, nic: float) -> N
 
     Parameters
     ----------
-    path : str
-        The file.
     stamp : tuple of int
         Time of its last change and its size: a file that changes is read again.
     rails : int
@@ -377,13 +369,7 @@ class Understood(NamedTuple):
 
 
 def understand(path: str, description: Description) -> Understood:
-    """Check what a file says and give each vertex its tier and number.
-
-    Raises
-    ------
-    RuleError
-        In one line that names the file and the vertex or edge.
-    """
+    """Check what a file says and give each vertex its tier and number."""
     joins = [_join(path, link) for link in description.links]
     if description.directed:
         joins = _without_reverse(path, joins)
@@ -557,11 +543,6 @@ def read_graph(path: str) -> Description:
 
     Attributes without a value are left out. Names of attributes are checked, their values are not.
 
-    Parameters
-    ----------
-    path : str
-        The file.
-
     Returns
     -------
     Description
@@ -596,13 +577,7 @@ def read_graph(path: str) -> Description:
 
 
 def refuse(path: str, rule: str) -> NoReturn:
-    """Refuse a file in one line.
-
-    Raises
-    ------
-    RuleError
-        Always.
-    """
+    """Refuse a file in one line."""
     raise RuleError(("file",), " ".join(f"{path}: {rule}".splitlines()))
 
 

@@ -145,8 +145,6 @@ class Verdict:
 
     Parameters
     ----------
-    others
-        The values of the other axes, by name.
     rows
         The values that have a mean, in order of the axis.
     silent

@@ -50,13 +50,7 @@ class Question(Model):
         return (metric,) if metric else ()
 
     def check(self, axes: Mapping[str, Axis], metrics: Sequence[str]) -> None:
-        """Refuse a question that the axes of a study cannot answer.
-
-        Raises
-        ------
-        RuleError
-            At the key that is wrong.
-        """
+        """Refuse a question that the axes of a study cannot answer."""
 
     def answer(self, table: Table) -> Answer:
         """Return the answer that a table gives."""
