@@ -204,10 +204,10 @@ def _print(out: Console, content: LayoutsDocument) -> None:
     from rich.measure import measure_renderables
 
     other = "step" if content.sort == "goodput" else "goodput"
-    out.print(f"{content.scenario}, job {content.job}", style="bold", highlight=False)
+    out.print(f"{content.scenario}, job {content.job}", style="bold")
     kinds = "tensor x context x pipeline x data" + (" (expert)" if _has_experts(content) else "")
     out.print(
-        f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts that fit; {kinds}", highlight=False
+        f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts that fit; {kinds}"
     )
     rows_of = [*content.layouts, *([content.own] if content.own is not None else ())]
     # Where rows differ in them.
@@ -231,15 +231,15 @@ def _print(out: Console, content: LayoutsDocument) -> None:
     out.print()
     out.print(table)
     if any(row.memory_share > ROOMY for row in rows):
-        out.print(f"  + may not fit: more than {percent_text(ROOMY, 0)} of the memory by our count", highlight=False)
+        out.print(f"  + may not fit: more than {percent_text(ROOMY, 0)} of the memory by our count")
     if own is not None:
-        out.print("  * the scenario's own layout", highlight=False)
+        out.print("  * the scenario's own layout")
     for line in content.notes:
-        out.print(f"  note: {line}", highlight=False)
+        out.print(f"  note: {line}")
     for line in content.reasons:
-        out.print(f"  ETTR: the closed form does not apply: {line}", highlight=False)
+        out.print(f"  ETTR: the closed form does not apply: {line}")
     for line in content.assumptions:
-        out.print(f"  assumes: {line}", highlight=False)
+        out.print(f"  assumes: {line}")
 
 
 def _has_experts(content: LayoutsDocument) -> bool:
