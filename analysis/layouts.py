@@ -206,9 +206,7 @@ def _print(out: Console, content: LayoutsDocument) -> None:
     other = "step" if content.sort == "goodput" else "goodput"
     out.print(f"{content.scenario}, job {content.job}", style="bold")
     kinds = "tensor x context x pipeline x data" + (" (expert)" if _has_experts(content) else "")
-    out.print(
-        f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts that fit; {kinds}"
-    )
+    out.print(f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts that fit; {kinds}")
     rows_of = [*content.layouts, *([content.own] if content.own is not None else ())]
     # Where rows differ in them.
     options = [name for name in ("schedule", "sharding") if len({getattr(row, name) for row in rows_of}) > 1]

@@ -400,7 +400,10 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     ranking = rank_trials(bench)
     front = tuple(front_of(bench)) if len(problem.aims) > 1 else ()
     if edge is not None and edge.answer is not None:
-        ranking = _from_edge(ranking, edge)
+        # What keeps the conditions from somewhere on first, before what keeps them by chance.
+        islands = [trial for trial in ranking.order if trial in edge.islands]
+        order = (*(trial for trial in ranking.order if trial not in islands), *islands)
+        ranking = ranking._replace(order=order, as_good=order[:1])
     looked_at = [member.trial for member in front][:_MOST_CONFIRMED] or list(ranking.order[:2])
     confirmation = confirm(bench, looked_at, problem.spec.confirm) if looked_at else None
     formula = formula_answer(bench, looked_at[0] if looked_at else None)
@@ -418,13 +421,6 @@ def _counted(progress: Callable[[int, int | None], None], expected: int) -> Call
             before += done
 
     return count
-
-
-def _from_edge(ranking: TrialRanking, edge: Edge) -> TrialRanking:
-    """Return the ranking with what keeps the conditions from somewhere on first, before what keeps them by chance."""
-    islands = [trial for trial in ranking.order if trial in edge.islands]
-    order = (*(trial for trial in ranking.order if trial not in islands), *islands)
-    return ranking._replace(order=order, as_good=order[:1])
 
 
 # Why fresh failures confirm an answer, deny it, or do neither, and what would resolve it.

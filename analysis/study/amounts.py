@@ -109,7 +109,17 @@ def amounts_of(contents: Sequence[Any]) -> Amounts:
     for dimension in dimensions:
         for text in texts:
             _refuse(text, dimension)
-    return _with_words(texts)
+    found = [_NUMBER.fullmatch(text) for text in texts]
+    pairs = [(match[1], match[2]) for match in found if match is not None]
+    if len(pairs) < len(texts):
+        message = f"{_listed([text for text, match in zip(texts, found, strict=True) if match is None])} is no number"
+        raise ValueError(message)
+    if any(words != pairs[0][1] for _, words in pairs):
+        raise ValueError(f"{_listed(texts)}: must have the same unit")
+    numbers = tuple(float(number) for number, _ in pairs)
+    if any(number < 0 for number in numbers):
+        raise ValueError(f"{_listed(texts)}: must not be negative")
+    return Amounts(numbers, unit=pairs[0][1])
 
 
 def rounded(number: float) -> float:
@@ -123,21 +133,6 @@ def numbers_of(contents: Sequence[Any]) -> tuple[float | None, ...]:
         return amounts_of(contents).numbers
     except ValueError:
         return (None,) * len(contents)
-
-
-def _with_words(texts: Sequence[str]) -> Amounts:
-    """Return amounts such as those of rates, whose words are the same."""
-    found = [_NUMBER.fullmatch(text) for text in texts]
-    pairs = [(match[1], match[2]) for match in found if match is not None]
-    if len(pairs) < len(texts):
-        message = f"{_listed([text for text, match in zip(texts, found, strict=True) if match is None])} is no number"
-        raise ValueError(message)
-    if any(words != pairs[0][1] for _, words in pairs):
-        raise ValueError(f"{_listed(texts)}: must have the same unit")
-    numbers = tuple(float(number) for number, _ in pairs)
-    if any(number < 0 for number in numbers):
-        raise ValueError(f"{_listed(texts)}: must not be negative")
-    return Amounts(numbers, unit=pairs[0][1])
 
 
 def _reads(content: Any, dimension: units.Dimension) -> bool:

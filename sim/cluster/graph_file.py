@@ -375,7 +375,13 @@ def understand(path: str, description: Description) -> Understood:
         joins = _without_reverse(path, joins)
     tiers = _tiers(path, description, joins)
     for join in joins:
-        _check_tiers(path, join, tiers)
+        low, high = sorted((tiers[join.one], tiers[join.other]))
+        if high == 0:
+            refuse(path, f"{join.title}: joins two hosts, and hosts carry no traffic of others: {TIERED}")
+        if high == low:
+            refuse(path, f"{join.title}: joins two switches of the same tier ({VERTEX_PARTS[low]}): {TIERED}")
+        if high > low + 1:
+            refuse(path, f"{join.title}: skips a tier, from {VERTEX_PARTS[low]} to {VERTEX_PARTS[high]}: {TIERED}")
     pods = {name: _pod(path, name, said) for name, said in description.vertices.items() if tiers[name] == 0}
     return Understood(_numbered(path, description, tiers), tiers, joins, pods)
 
@@ -485,17 +491,6 @@ def _part(path: str, name: Name, part: object) -> int | None:
         offer = nearest(part, VERTEX_PARTS) or f"; choose from {', '.join(VERTEX_PARTS)}"
         refuse(path, f"vertex {name!r}: unknown part {quoted(part)}{offer}")
     return VERTEX_PARTS.index(part)
-
-
-def _check_tiers(path: str, join: Join, tiers: dict[Name, int]) -> None:
-    """Refuse an edge that does not go from one tier to the next."""
-    low, high = sorted((tiers[join.one], tiers[join.other]))
-    if high == 0:
-        refuse(path, f"{join.title}: joins two hosts, and hosts carry no traffic of others: {TIERED}")
-    if high == low:
-        refuse(path, f"{join.title}: joins two switches of the same tier ({VERTEX_PARTS[low]}): {TIERED}")
-    if high > low + 1:
-        refuse(path, f"{join.title}: skips a tier, from {VERTEX_PARTS[low]} to {VERTEX_PARTS[high]}: {TIERED}")
 
 
 def _numbered(path: str, description: Description, tiers: dict[Name, int]) -> tuple[Name, ...]:

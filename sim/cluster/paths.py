@@ -33,8 +33,8 @@ class Lines(ReadOnly):
     """Lines of each class of nodes: a *class* are nodes with the same leaf switches on every rail.
 
     In its methods ``cut`` says of each leaf switch whether it is cut off, and ``lost`` what share of its bandwidth it
-    has lost [-], (leaves + 1,) each: the last entry stands for no switch, and is true. ``kind`` is a class, and ``dead``
-    are the places of dead cables.
+    has lost [-], (leaves + 1,) each: the last entry stands for no switch, and is true. ``kind`` is a class, and
+    ``dead`` are the places of dead cables.
 
     Attributes
     ----------

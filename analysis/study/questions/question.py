@@ -172,11 +172,7 @@ def is_log(table: Table, axis: str) -> bool:
     spec = table.axes[axis].range
     if spec is not None:
         return spec.scale == "log"
-    return _is_geometric(sorted({cell.values[position].number or 0.0 for cell in table.cells}))
-
-
-def _is_geometric(numbers: Sequence[float]) -> bool:
-    """Return whether values are spaced more evenly by factors than by steps."""
+    numbers = sorted({cell.values[position].number or 0.0 for cell in table.cells})
     if len(numbers) < 3 or numbers[0] <= 0:
         return False
     steps = [later - earlier for earlier, later in itertools.pairwise(numbers)]
