@@ -20,11 +20,8 @@ if TYPE_CHECKING:
     from sim.units import Dimension
 
 _LARGE = (("T", 1e12), ("G", 1e9), ("M", 1e6))
-
 _TIMES = (("d", DAY, 2.0), ("h", HOUR, 1.0), ("min", MINUTE, 1.0), ("s", 1.0, 0.0))
-
 _ENERGIES = (("GWh", 3.6e12), ("MWh", 3.6e9), ("kWh", 3.6e6), ("MJ", 1e6), ("J", 1.0))
-
 _MASSES = (("kt", 1e6), ("t", 1e3), ("kg", 1.0), ("g", 1e-3))
 
 _DIGITS = 3
@@ -136,7 +133,6 @@ GPU_YEARS = Form("GPU-years")
 """A mean number of GPUs, as the GPU-years that they make in a year."""
 
 _LARGE_WORDS = (("billion ", 1e9), ("million ", 1e6), ("", 1.0))
-
 _TOKEN_WORDS = (("trillion ", 1e12), *_LARGE_WORDS)
 
 

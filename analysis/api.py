@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from sim import Prepared, Result, Scenario
 
 __all__ = ["Plot", "Results", "compare", "fit", "load", "prepare", "report", "run", "simulate", "sweep"]
-
 DocumentT = TypeVar("DocumentT", bound="Document")
-
 _STATISTICS = ("mean", "mean_low95", "mean_high95", "std", "p05", "p50", "p95")
 
 _SHOWN = 40

@@ -149,7 +149,6 @@ _MOST_NAMED = 6
 """Cells of a study whose sizes are named one by one; of more, the smallest and the largest."""
 
 _UNLIKE = ("cluster", "cluster.accelerator", "cluster.pools")
-
 _UNLIKE_OF_JOBS = ("model", "precision", "parallelism", "mfu", "step_time", "calibration")
 
 

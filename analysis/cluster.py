@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from sim import ClusterSpec, Scenario, Topology
 
 _REACH = {"leaf": "same leaf switches", "pod": "same pod", "cluster": "anywhere"}
-
 _TIERS = ("node_leaf", "leaf_spine", "spine_core")
 
 

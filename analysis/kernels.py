@@ -36,7 +36,6 @@ COLUMNS = (
 """Columns of test cases: a measured file needs the first and the last one."""
 
 _COUNTED = ("gemm", "attention", "elementwise", "collective")
-
 _SIZE = {"T": 1e12, "us": 1e-6}
 
 

@@ -146,9 +146,7 @@ _CARBON = Need(
 )
 
 _TENANTS = Need(lambda prepared: len(prepared.tenants) > 1, "it takes several tenants: give jobs of streams tenants")
-
 _STREAMS = Need(lambda prepared: bool(prepared.streams), "only jobs of streams have it: give the scenario streams")
-
 
 _ALARMS = Need(
     lambda prepared: any(source.is_watched for source in prepared.sources),
@@ -156,10 +154,7 @@ _ALARMS = Need(
 )
 
 _PARTS = Need(lambda prepared: bool(prepared.parts), "no repair waits for a part: give the scenario parts")
-
 _SERVICES = Need(lambda prepared: bool(prepared.services), "only services have it: give the scenario one")
-
-
 _TARGETS = Need(lambda prepared: bool(prepared.targets), "nothing is promised: give the scenario targets")
 
 _CREDITS = Need(

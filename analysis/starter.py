@@ -26,11 +26,8 @@ if TYPE_CHECKING:
 # Lines of YAML with comments.
 
 _WIDTH = 116
-
 _COLUMN = 40
-
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "nan", "inf"})
 
 

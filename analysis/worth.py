@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 # Changes of a scenario whose worth is asked for: a cause less, or a knob better by a tenth.
 
 _MORE, _LESS = 1.1, 0.9
-
 _TIMES = ("stall", "write", "restore", "read_in")
-
 _BANDWIDTHS = ("node_bandwidth", "aggregate", "network")
 
 _KEPT = ("replay", "rollout")
@@ -321,10 +319,8 @@ KNOBS: dict[str, Callable[[Scenario, Prepared], tuple[Scenario, str]]] = {
 }
 """What may be made better by a tenth, by name: from the scenario and what it was prepared to, the changed one."""
 
-
 METRICS = ("ettr", "goodput", "tokens_per_day")
 """What a change may be worth; those that are known, `ettr` always."""
-
 
 SAME = 1e-9
 """Width of an interval over its mean that is but the rounding of sums."""

@@ -38,9 +38,7 @@ Event: TypeAlias = Any
 """What PyYAML reports of a text, or a mark of its own; it has no types."""
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 _UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
-
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 
 _FLOAT = re.compile(
@@ -54,7 +52,6 @@ _WORDS = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {
 }
 
 _DEEPEST = 100  # levels
-
 _LARGEST = 1_000_000  # values after aliases are expanded: a few lines of them can stand for billions
 
 
@@ -353,7 +350,6 @@ class _Dumper(yaml.SafeDumper):
 
 
 Locate: TypeAlias = Callable[[str, Path], Path]
-
 Known: TypeAlias = Callable[[Keys], Mapping[str, Path]]
 
 FILE_KEYS = ("file", "inventory")
@@ -363,7 +359,6 @@ FORMER_USE = ("law", "kind", "observer", "ask")
 """Former words for `use`, which names the choice whose parameters the other keys of its mapping are."""
 
 _log = logging.getLogger("ettrick")
-
 _hinted: set[str] = set()
 
 _NAMES = {"accelerator": "like"}

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from sim.steps.time import Breakdown
 
 Record: TypeAlias = dict[str, str]
-
 _Result = TypeVar("_Result")
 
 CAPPED = "torchtitan, 500 W"
@@ -50,7 +49,6 @@ _GENERATIONS = {
 }
 
 _PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}
-
 _SHAPE = {"layers": "L", "hidden": "h", "ffn": "ffn", "heads": "heads", "kv_heads": "kv", "vocabulary": "vocab"}
 
 _LAYOUT = {

@@ -100,7 +100,6 @@ ProcessesOption = Annotated[
 ]
 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
-
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 StudyArgument = Annotated[

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from analysis.results.fitted import FitDocument
 
 WEEK = 7 * 86400.0
-
 _WORD = re.compile(r"[\w.@+-]*\w")
 
 _NET = re.compile(

@@ -71,7 +71,6 @@ FALSE_ALARMS = 0.05
 """Share of the simulated years with an alarm, at most."""
 
 REFERENCE = 0.5
-
 _CAUSE = "outages: "
 _FIELDS = ("week", "days", "job", "gpus", "node_days", "model")
 _KNOWN = (*JOB_BUCKETS, "outages", "unavailability", "step_time")

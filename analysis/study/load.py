@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 # What a study file says, with the options that change it, and with the files in it that it names.
 
 _OPTION = Path("--set")
-
 _SHORTHAND = ("cluster",)
-
 _LARGEST = 2**63
 
 _FORMER = re.compile(r"^(\s*(?:questions\.\d+|vary\..+\.distribution)\.)(?:ask|law)(?=\s*=)")

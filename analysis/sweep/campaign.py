@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from analysis.sweep.workers import WorkerPool
 
 Item = TypeVar("Item")
-
 _INFINITE = float("inf")
 
 _LOOKED_AT = 9

@@ -130,13 +130,9 @@ JOURNAL = "journal.jsonl"
 """Its outcomes."""
 
 _TABLES = ("results.csv", "points.csv")
-
 _PARQUET = ("results.parquet", "points.parquet")
-
 _RUN = "run.json"
-
 _DOCUMENTS = (_RUN, "sensitivity.json", "optimize.json")
-
 _OURS = frozenset({STUDY, JOURNAL, STUDY_RESOLVED, RESOLVED, *_TABLES, *_PARQUET, *_DOCUMENTS})
 
 

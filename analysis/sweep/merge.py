@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from analysis.sweep.task import Record
 
 _RESOLVED = "study.resolved.yaml"
-
 _COPIED = (_RESOLVED, "scenario.resolved.yaml", "input-*")
 
 _RANK = {"ok": 3, "infeasible": 2, "failed": 1, "crashed": 0}

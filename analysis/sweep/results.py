@@ -35,15 +35,10 @@ class Column(NamedTuple):
 
 
 _POINT = tuple(Column(name, _WHOLE) for name in ("point", "cell", "draw"))
-
 _COUNTS = tuple(Column(name, _WHOLE) for name in ("censored", "never_started"))
-
 _STATUS = (Column("status", _TEXT), Column("reason", _TEXT), Column("replications", _WHOLE), *_COUNTS)
-
 _FORMULA = Column("formula", _NUMBER)
-
 _REPLICATION = Column("replication", _WHOLE)
-
 _LOW_HIGH = ("low", "high")
 
 

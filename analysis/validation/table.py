@@ -149,9 +149,7 @@ class Unchecked(_Stated):
 
 
 _HERE = Path(__file__).parent
-
 _KEYS = ("group", "title", "rows", "unchecked")
-
 Stated = TypeVar("Stated", bound=BaseModel)
 
 

@@ -35,7 +35,6 @@ LEAST = 1e-4
 """Smallest combined p-value that is not a failure [-]."""
 
 SKIPPED = "reference data not present"
-
 _TOO_FEW = "too few replications: the sampling error is larger than the tolerance"
 
 

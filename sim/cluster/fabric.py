@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Some = Annotated[Count, Field(ge=1, le=1_000_000_000)]
-
 Ratio = Annotated[float, Field(ge=1, le=1e4)]
 
 

@@ -38,7 +38,6 @@ VERTEX_NAMES = frozenset(
 )
 
 EDGE_NAMES = frozenset(("bandwidth", "cables", "tier", "rail", "id", "key"))
-
 SUFFIXES = (".graphml", ".xml", ".json")
 
 
@@ -338,9 +337,7 @@ def _pods(path: str, understood: Understood, edges: Edges, hosts: int, block: ND
 # What a file says, understood: which tier and number each vertex has, and what each edge is.
 
 MOST_CABLES = 65536
-
 TIERED = "only tiered Clos networks can be imported"
-
 _T = TypeVar("_T")
 
 

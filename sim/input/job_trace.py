@@ -63,7 +63,6 @@ _SWF = (
 """The fields of the Standard Workload Format."""
 
 _SWF_STATES = {"1": "completed", "0": "failed", "5": "cancelled", "-1": "completed", "2": "completed", "3": "completed"}
-
 _LISTED = 10
 
 _KINDS = {

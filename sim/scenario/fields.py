@@ -202,15 +202,10 @@ def _quantity(dimension: units.Dimension) -> tuple[Any, ...]:
 
 
 Duration = Annotated[float, *_quantity(units.DURATION)]
-
 Size = Annotated[float, *_quantity(units.SIZE)]
-
 Bandwidth = Annotated[float, *_quantity(units.BANDWIDTH)]
-
 Flops = Annotated[float, *_quantity(units.FLOPS)]
-
 Power = Annotated[float, *_quantity(units.POWER)]
-
 Fraction = Annotated[float, *_quantity(units.FRACTION), Field(ge=0, le=1)]
 
 Count = Annotated[

@@ -273,7 +273,6 @@ class PowerSpec(Model):
 
 
 _OfServices = Literal["slo_attainment", "served_share", "capacity_availability"]
-
 _OfJobs = Literal["ettr", "scheduling_goodput", "runtime_goodput"]
 
 OF_SERVICES, OF_JOBS = get_args(_OfServices), get_args(_OfJobs)
@@ -630,7 +629,6 @@ class Work(Model):
 AnyWork: TypeAlias = Annotated[
     Annotated[Literal["horizon"], Tag("word")] | Annotated[Work, Tag("description")], Discriminator(_form)
 ]
-
 
 AnyModel: TypeAlias = Annotated[
     Annotated[str, Tag("word")] | Annotated[ModelSpec, Tag("description")], Discriminator(_form)

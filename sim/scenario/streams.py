@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sim.yamlfile import Data
 
 Outcome = Literal["completed", "failed", "cancelled"]
-
 OUTCOMES: tuple[Outcome, ...] = ("completed", "failed", "cancelled")
 
 

@@ -260,7 +260,6 @@ def verdict_of(
 
 
 _RATE = re.compile(r"failures\.\d+\.(scale(\..+)?|rate)")
-
 _LIFE = re.compile(r"failures\.\d+\.law\.(mean|scale)")
 
 

@@ -156,7 +156,6 @@ def waits_for_nodes(lab: Lab, replications: int, less: int) -> Estimate:
 _LEAF_RATE = 0.08 / (365.25 * DAY)
 """Failures of one leaf switch [1/s], as in the scenario."""
 
-
 _LEAF_OUT = 8 * HOUR
 """How long it is out [s], as in the scenario."""
 
@@ -206,9 +205,7 @@ _DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 LOG = _DATA / "infinitehbd" / "fault_events.csv"
 """Reference data that are not part of the project: the trace as a table, a row for each fault."""
 
-
 NODES, DAYS = 400, 348.0
-
 
 SPREAD_OF_MEDIAN = 1.2533
 """Standard error of a median over that of a mean, of a normal distribution [-]."""
