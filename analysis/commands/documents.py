@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from analysis.commands.options import (
-    JsonOption,
-    OverwriteOption,
-    ProcessesOption,
-    QuietOption,
-    ScenarioArgument,
-    SeedOption,
-    SetOption,
-)
+from analysis.commands import options
 from analysis.commands.terminal import (
     OutputFolder,
     changes,
@@ -57,7 +49,7 @@ def report(
         Literal["html", "md", "pptx"] | None,
         typer.Option("--format", help="A page (html), Markdown, or five slides; without it, by the ending of --out."),
     ] = None,
-    quiet: QuietOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Write a report of results: HTML, Markdown or slides.
 
@@ -94,7 +86,7 @@ def plot(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="The picture: a file that ends in .svg, .png or .pdf."),
     ] = None,
-    quiet: QuietOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Draw one picture of a report, or list them."""
     from analysis.page import charts
@@ -146,9 +138,9 @@ def _made(folder: Path, *, quiet: bool) -> Report:
 
 
 def explore(
-    scenario: ScenarioArgument,
-    set_: SetOption = None,
-    seed: SeedOption = None,
+    scenario: options.ScenarioArgument,
+    set_: options.SetOption = None,
+    seed: options.SeedOption = None,
     port: Annotated[
         int, typer.Option(metavar="N", help="Port of the page; without it, one that is free.", min=0, max=65535)
     ] = 0,
@@ -190,14 +182,14 @@ def validate(
     seed: Annotated[
         str, typer.Option(metavar="N", help="Seed of all scenarios: a number, or random for a new one.")
     ] = "1",
-    jobs: ProcessesOption = 0,
-    as_json: JsonOption = False,
+    jobs: options.ProcessesOption = 0,
+    as_json: options.JsonOption = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Write the JSON to this folder, for ettrick report."),
     ] = None,
-    overwrite: OverwriteOption = False,
-    quiet: QuietOption = False,
+    overwrite: options.OverwriteOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Compare with published values, theory and other programs.
 

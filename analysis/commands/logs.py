@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.commands.options import JsonOption, OverwriteOption, QuietOption
+from analysis.commands import options
 from analysis.commands.terminal import OutputFolder, command_line, end, in_a_line, refuse, say
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def fit(
             "--out", "-o", metavar="DIR", help="Write failures.yaml, scenario.yaml, tables and the report here."
         ),
     ] = None,
-    as_json: JsonOption = False,
-    overwrite: OverwriteOption = False,
-    quiet: QuietOption = False,
+    as_json: options.JsonOption = False,
+    overwrite: options.OverwriteOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Fit a failure model to logs, and say how sure it is.
 
@@ -168,8 +168,8 @@ def track(
     nodes: Annotated[int | None, typer.Option(metavar="N", help="How many nodes there are.", min=1)] = None,
     timezone: Annotated[list[str] | None, typer.Option(metavar="ZONE", help="Of local times, as for fit.")] = None,
     rules: Annotated[str, typer.Option(metavar="FILE", help="Rules of causes, as for fit.")] = "",
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Compare weeks of a cluster with a prediction.
 

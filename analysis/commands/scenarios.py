@@ -5,25 +5,11 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from analysis.commands.options import (
-    ClusterArgument,
-    ClusterSetOption,
-    EngineOption,
-    JsonOption,
-    OverwriteOption,
-    ProcessesOption,
-    QuietOption,
-    ScenarioArgument,
-    ScenariosArgument,
-    SeedOption,
-    SetOption,
-    YesOption,
-    complete_catalog,
-)
+from analysis.commands import options
 from analysis.commands.terminal import (
     OutputFolder,
     changes,
@@ -52,9 +38,9 @@ if TYPE_CHECKING:
 
 
 def run(
-    scenario: ScenarioArgument,
-    set_: SetOption = None,
-    seed: SeedOption = None,
+    scenario: options.ScenarioArgument,
+    set_: options.SetOption = None,
+    seed: options.SeedOption = None,
     replications: Annotated[
         int | None,
         typer.Option("--replications", "-n", metavar="N", help="How many replications; 32, or 8 of streams.", min=1),
@@ -73,9 +59,9 @@ def run(
             metavar="N", help="Draws of the failure rates from their uncertainty, for band90; 0 for none.", min=0
         ),
     ] = 0,
-    jobs: ProcessesOption = 0,
-    engine: EngineOption = None,
-    as_json: JsonOption = False,
+    jobs: options.ProcessesOption = 0,
+    engine: options.EngineOption = None,
+    as_json: options.JsonOption = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Write the resolved scenario and the JSON to this folder."),
@@ -87,9 +73,9 @@ def run(
         Path | None,
         typer.Option("--measured", metavar="FILE", help="CSV of weeks as for track: shares beside the simulated ones."),
     ] = None,
-    overwrite: OverwriteOption = False,
-    yes: YesOption = False,
-    quiet: QuietOption = False,
+    overwrite: options.OverwriteOption = False,
+    yes: options.YesOption = False,
+    quiet: options.QuietOption = False,
     tables: Annotated[
         str | None,
         typer.Option(metavar="NAMES", help="With --out, of streams: also write tidy tables, such as metrics,ledger."),
@@ -210,7 +196,7 @@ def _beside(
 
 
 def compare(
-    scenarios: ScenariosArgument,
+    scenarios: options.ScenariosArgument,
     vary: Annotated[
         list[str] | None,
         typer.Option(
@@ -218,8 +204,8 @@ def compare(
             help="Make a variant of each value, e.g. spares.hot=0,4,16. Repeatable: all combinations.",
         ),
     ] = None,
-    set_: SetOption = None,
-    seed: SeedOption = None,
+    set_: options.SetOption = None,
+    seed: options.SeedOption = None,
     replications: Annotated[
         int, typer.Option("--replications", "-n", metavar="N", help="How many replications of each variant.", min=2)
     ] = 32,
@@ -238,15 +224,15 @@ def compare(
         bool,
         typer.Option("--split", help="Also run the variants without the checkpoint stores that recovery presets add."),
     ] = False,
-    jobs: ProcessesOption = 0,
-    as_json: JsonOption = False,
+    jobs: options.ProcessesOption = 0,
+    as_json: options.JsonOption = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Write the resolved scenarios and the JSON to this folder."),
     ] = None,
-    overwrite: OverwriteOption = False,
-    yes: YesOption = False,
-    quiet: QuietOption = False,
+    overwrite: options.OverwriteOption = False,
+    yes: options.YesOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Compare variants on the same failures."""
     from analysis import compare as variants
@@ -321,9 +307,9 @@ def _refuse_others(keep: OutputFolder, scenarios: Mapping[str, Scenario], asked:
 
 
 def explain(
-    scenario: ScenarioArgument,
-    set_: SetOption = None,
-    seed: SeedOption = None,
+    scenario: options.ScenarioArgument,
+    set_: options.SetOption = None,
+    seed: options.SeedOption = None,
     worth: Annotated[
         bool, typer.Option("--worth", help="What each cause removed, and each knob better by a tenth, is worth.")
     ] = False,
@@ -338,10 +324,10 @@ def explain(
             min=0,
         ),
     ] = None,
-    jobs: ProcessesOption = 0,
-    as_json: JsonOption = False,
-    yes: YesOption = False,
-    quiet: QuietOption = False,
+    jobs: options.ProcessesOption = 0,
+    as_json: options.JsonOption = False,
+    yes: options.YesOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Show what a scenario rests on: step, recovery, closed form.
 
@@ -413,8 +399,8 @@ def _explain_worth(
 
 
 def kernels(
-    scenario: ScenarioArgument,
-    set_: SetOption = None,
+    scenario: options.ScenarioArgument,
+    set_: options.SetOption = None,
     job: Annotated[str | None, typer.Option(metavar="NAME", help="Which job; without it, the first.")] = None,
     top: Annotated[
         int | None, typer.Option(metavar="N", help="How many to show; without it, all. Others are added up.", min=1)
@@ -441,7 +427,7 @@ def kernels(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="A page (.html), or the roofline (.svg, .png, .pdf)."),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """List the kernels of a step and their bounds.
 
@@ -487,6 +473,12 @@ def kernels(
 # The command that writes a first scenario: ettrick init.
 
 
+def _of_catalog(table: Literal["accelerators", "models", "bundles", "recoveries"], metavar: str = "NAME") -> Any:
+    return typer.Option(
+        metavar=metavar, help="A name from ettrick list.", autocompletion=options.complete_catalog(table)
+    )
+
+
 def init(
     path: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="The file; without it, starter.yaml or what --name says.")
@@ -494,21 +486,10 @@ def init(
     gpus: Annotated[
         int, typer.Option(metavar="N", help="GPUs of the job: whole nodes, or 64 for each NVL72 rack.", min=1)
     ] = 1024,
-    accelerator: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="A name from ettrick list.", autocompletion=complete_catalog("accelerators")),
-    ] = "h100",
-    model: Annotated[
-        str, typer.Option(metavar="NAME", help="A name from ettrick list.", autocompletion=complete_catalog("models"))
-    ] = "llama3-70b",
-    failures: Annotated[
-        str,
-        typer.Option(metavar="BUNDLE", help="A name from ettrick list.", autocompletion=complete_catalog("bundles")),
-    ] = "llama3-table5",
-    recovery: Annotated[
-        str,
-        typer.Option(metavar="PRESET", help="A name from ettrick list.", autocompletion=complete_catalog("recoveries")),
-    ] = "slurm-requeue",
+    accelerator: Annotated[str, _of_catalog("accelerators")] = "h100",
+    model: Annotated[str, _of_catalog("models")] = "llama3-70b",
+    failures: Annotated[str, _of_catalog("bundles", "BUNDLE")] = "llama3-table5",
+    recovery: Annotated[str, _of_catalog("recoveries", "PRESET")] = "slurm-requeue",
     horizon: Annotated[str, typer.Option(metavar="TIME", help="How long is simulated.")] = "30 d",
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name of the scenario; without it, that of the file.")
@@ -521,7 +502,7 @@ def init(
         Path | None, typer.Option("--topology-conf", metavar="FILE", help="And the leaf switches from a topology.conf.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite/--no-overwrite", "--force", help="Replace the file.")] = False,
-    quiet: QuietOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Write a first scenario, with a comment on every value."""
     target = path or Path(f"{name or 'starter'}.yaml")
@@ -568,7 +549,9 @@ def list_topologies() -> None:
 
 
 @topology.command()
-def show(cluster: ClusterArgument, set_: ClusterSetOption = None, as_json: JsonOption = False) -> None:
+def show(
+    cluster: options.ClusterArgument, set_: options.ClusterSetOption = None, as_json: options.JsonOption = False
+) -> None:
     """Show what a cluster is made of, and what each part takes."""
     described = load_cluster(cluster, set_)
 
@@ -580,13 +563,13 @@ def show(cluster: ClusterArgument, set_: ClusterSetOption = None, as_json: JsonO
 
 @topology.command()
 def place(
-    scenario: ScenarioArgument,
-    set_: SetOption = None,
+    scenario: options.ScenarioArgument,
+    set_: options.SetOption = None,
     failed: Annotated[
         list[str] | None,
         typer.Option(metavar="PART:UNIT", help="A part of the fabric that is out, such as spine:3. Repeatable."),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Show where jobs are placed, and the bandwidth they get.
 
@@ -604,7 +587,7 @@ def place(
 
 
 @topology.command(name="check")
-def check_topology(cluster: ClusterArgument, set_: ClusterSetOption = None) -> None:
+def check_topology(cluster: options.ClusterArgument, set_: options.ClusterSetOption = None) -> None:
     """Check a topology file."""
     described = load_cluster(cluster, set_)
     nodes, gpus = described.hosts
@@ -613,11 +596,11 @@ def check_topology(cluster: ClusterArgument, set_: ClusterSetOption = None) -> N
 
 @topology.command()
 def plot(
-    cluster: ClusterArgument,
+    cluster: options.ClusterArgument,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The picture: a file that ends in .svg, .png or .pdf.")
     ],
-    set_: ClusterSetOption = None,
+    set_: options.ClusterSetOption = None,
 ) -> None:
     """Draw a cluster: its parts, or its tiers if it is large."""
     from analysis.page import charts
@@ -631,12 +614,12 @@ def plot(
 
 @topology.command()
 def export(
-    cluster: ClusterArgument,
+    cluster: options.ClusterArgument,
     format_: Annotated[Literal["graphml", "json"], typer.Option("--format", help="How the graph is written.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="A file; omitted: standard output.")
     ] = None,
-    set_: ClusterSetOption = None,
+    set_: options.ClusterSetOption = None,
 ) -> None:
     """Write a cluster as a graph of hosts, switches and cables."""
     if out is not None:

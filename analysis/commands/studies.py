@@ -11,21 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from analysis.commands.options import (
-    AddressOption,
-    ExecutorOption,
-    JsonOption,
-    OutOption,
-    OverwriteOption,
-    ProcessesOption,
-    QuietOption,
-    SchedulerFileOption,
-    SeedOption,
-    StudyArgument,
-    StudyReplicationsOption,
-    StudySetOption,
-    YesOption,
-)
+from analysis.commands import options
 from analysis.commands.terminal import (
     INTERRUPTED,
     TERMINATED,
@@ -155,29 +141,29 @@ def _stopped(out: Path | None, place: Workplace, progress: Progress) -> str:
 
 
 def sweep(
-    study: StudyArgument,
-    set_: StudySetOption = None,
-    seed: SeedOption = None,
-    replications: StudyReplicationsOption = None,
+    study: options.StudyArgument,
+    set_: options.StudySetOption = None,
+    seed: options.SeedOption = None,
+    replications: options.StudyReplicationsOption = None,
     precision: Annotated[
         str | None,
         typer.Option(
             metavar="WIDTH", help="Replicate each point until its 95 % interval's half-width is this: 0.1pt or 2%."
         ),
     ] = None,
-    out: OutOption = None,
-    overwrite: OverwriteOption = False,
+    out: options.OutOption = None,
+    overwrite: options.OverwriteOption = False,
     shard: Annotated[
         str | None,
         typer.Option(metavar="I/N", help="Simulate the I-th of N parts into --out; merge puts them together."),
     ] = None,
-    jobs: ProcessesOption = 0,
-    executor: ExecutorOption = None,
-    scheduler_address: AddressOption = "",
-    scheduler_file: SchedulerFileOption = "",
-    as_json: JsonOption = False,
-    yes: YesOption = False,
-    quiet: QuietOption = False,
+    jobs: options.ProcessesOption = 0,
+    executor: options.ExecutorOption = None,
+    scheduler_address: options.AddressOption = "",
+    scheduler_file: options.SchedulerFileOption = "",
+    as_json: options.JsonOption = False,
+    yes: options.YesOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Run every point of a study and answer its questions."""
     from analysis.page.chapters.answers import sentences_of
@@ -226,9 +212,9 @@ def merge(
 
 
 def sensitivity(
-    study: StudyArgument,
-    set_: StudySetOption = None,
-    seed: SeedOption = None,
+    study: options.StudyArgument,
+    set_: options.StudySetOption = None,
+    seed: options.SeedOption = None,
     method: Annotated[
         Literal["tornado", "sobol", "both"],
         typer.Option(help="Each input alone (tornado), all at once at random (sobol), or both."),
@@ -240,16 +226,16 @@ def sensitivity(
     metric: Annotated[
         str, typer.Option(metavar="NAME", help="What is looked at; without it, the first metric of the study.")
     ] = "",
-    replications: StudyReplicationsOption = None,
-    out: OutOption = None,
-    overwrite: OverwriteOption = False,
-    jobs: ProcessesOption = 0,
-    executor: ExecutorOption = None,
-    scheduler_address: AddressOption = "",
-    scheduler_file: SchedulerFileOption = "",
-    as_json: JsonOption = False,
-    yes: YesOption = False,
-    quiet: QuietOption = False,
+    replications: options.StudyReplicationsOption = None,
+    out: options.OutOption = None,
+    overwrite: options.OverwriteOption = False,
+    jobs: options.ProcessesOption = 0,
+    executor: options.ExecutorOption = None,
+    scheduler_address: options.AddressOption = "",
+    scheduler_file: options.SchedulerFileOption = "",
+    as_json: options.JsonOption = False,
+    yes: options.YesOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Say which inputs of a study matter, and how much is noise.
 
@@ -275,25 +261,25 @@ def sensitivity(
 
 
 def optimize(
-    study: StudyArgument,
-    set_: StudySetOption = None,
-    seed: SeedOption = None,
+    study: options.StudyArgument,
+    set_: options.StudySetOption = None,
+    seed: options.SeedOption = None,
     trials: Annotated[
         int | None,
         typer.Option(
             metavar="N", help="Points that are evaluated, where a search is needed; without it, the study's.", min=4
         ),
     ] = None,
-    replications: StudyReplicationsOption = None,
-    out: OutOption = None,
-    overwrite: OverwriteOption = False,
-    jobs: ProcessesOption = 0,
-    executor: ExecutorOption = None,
-    scheduler_address: AddressOption = "",
-    scheduler_file: SchedulerFileOption = "",
-    as_json: JsonOption = False,
-    yes: YesOption = False,
-    quiet: QuietOption = False,
+    replications: options.StudyReplicationsOption = None,
+    out: options.OutOption = None,
+    overwrite: options.OverwriteOption = False,
+    jobs: options.ProcessesOption = 0,
+    executor: options.ExecutorOption = None,
+    scheduler_address: options.AddressOption = "",
+    scheduler_file: options.SchedulerFileOption = "",
+    as_json: options.JsonOption = False,
+    yes: options.YesOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Find the best setting within the ranges of a study.
 

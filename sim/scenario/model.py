@@ -110,27 +110,10 @@ class ModelSpec(Model):
 
     def shape(self) -> ModelShape:
         """Return it as the step-time model takes it."""
-        return ModelShape(
-            layers=self.layers,
-            hidden=self.hidden,
-            ffn=self.ffn,
-            heads=self.heads,
-            kv_heads=self.kv_heads or self.heads,
-            vocabulary=self.vocabulary,
-            gated=self.gated,
-            tied=self.tied,
-            head=self.head or 0,
-            experts=Experts(**self.experts.model_dump()) if self.experts is not None else None,
-            latent=LatentAttention(**self.latent.model_dump()) if self.latent is not None else None,
-            window=self.window,
-            windowed=self.windowed,
-            recurrent=self.recurrent,
-            state=self.state,
-            mixer=StateSpace(**self.mixer.model_dump()) if self.mixer is not None else None,
-            depths=self.depths,
-            title="a model that the scenario describes",
-            source="the scenario",
-        )
+        values = self.model_dump() | {"kv_heads": self.kv_heads or self.heads, "head": self.head or 0}
+        for name, part in (("experts", Experts), ("latent", LatentAttention), ("mixer", StateSpace)):
+            values[name] = None if values[name] is None else part(**values[name])
+        return ModelShape(**values, title="a model that the scenario describes", source="the scenario")
 
 
 # What a user may say of an accelerator that the catalog does not have: what differs from one that it has.
