@@ -242,13 +242,7 @@ _WORDS = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds", "M": "mil
 
 
 class Shown(NamedTuple):
-    """How a metric is shown.
-
-    Parameters
-    ----------
-    metric, name
-        Its key, and what it is called in a sentence.
-    """
+    """How a metric is shown."""
 
     metric: str
     name: str

@@ -397,8 +397,6 @@ class Recipe(NamedTuple):
 
     Parameters
     ----------
-    scenario
-        Its file, or the name of one that comes with the program.
     common, varied
         Texts ``a.b=c`` that replace values: those of all variants, then those that make this one.
     """
@@ -414,8 +412,6 @@ class Loaded(NamedTuple):
 
     Parameters
     ----------
-    scenarios, cannot_run
-        What can run, and why the others cannot.
     reasons
         Why they cannot, a line for each mistake with the names of the variants that have it.
     without_stores
@@ -614,8 +610,6 @@ def compare_document(
 
     Parameters
     ----------
-    cannot_run
-        One line about each that cannot, by name.
     without_stores
         The variant without the checkpoint stores of a recovery preset, by the name of the one that has them.
     instead_of

@@ -57,10 +57,6 @@ class Knob(NamedTuple):
 
     Parameters
     ----------
-    name, title
-        Its key, and what it is called.
-    stops
-        Its positions, in order.
     worth
         By how much ETTR changes if its number grows by a tenth, or by one where a tenth is less [-]; ``None`` without
         a closed form.

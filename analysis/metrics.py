@@ -223,8 +223,6 @@ class Metric(NamedTuple):
         Of its values: SI, money, or per day.
     definition
         What is divided by what, or what is counted, for the reference; docs/reference/metrics.md is made of these.
-    better
-        Which of two values is the better one.
     of
         Whether each job has it, and all of them together, each service or target alike, or only the cluster.
     head
@@ -233,8 +231,6 @@ class Metric(NamedTuple):
         What may stand in brackets behind the head.
     counted
         What its numbers count, in words: ``tokens a day``.
-    is_plural
-        Whether its label takes a verb in the plural.
     is_probability
         Whether what it counts happens in a replication or does not.
     is_of_windows
@@ -774,13 +770,6 @@ def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
 
 def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dict[str, Ratio]:
     """Return the metrics of one job in one replication.
-
-    Parameters
-    ----------
-    plan, job
-        What was asked for, and what came of it.
-    causes
-        For each source, whether its interruptions are planned.
 
     Returns
     -------

@@ -471,8 +471,6 @@ class Precision:
     ----------
     width
         In percentage points / 100, or as a part of the mean [-].
-    relative
-        Whether it is a part of the mean.
     """
 
     width: float
@@ -655,8 +653,6 @@ def band(
 
     Parameters
     ----------
-    ensemble
-        The replications with the rates as they are stated.
     draws
         Parameter sets; at least 20, so that the band's ends are not its extremes.
     replications

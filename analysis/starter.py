@@ -75,8 +75,6 @@ class Parts(NamedTuple):
         The accelerator and the model.
     nodes, per_node, spares
         Hosts, accelerators of each, and hosts that stand ready [-].
-    is_rack
-        Whether hosts are the trays of NVL72 racks.
     sequences
         Sequences of a batch [-].
     published
@@ -121,13 +119,7 @@ class Parts(NamedTuple):
 
 
 def text_of(parts: Parts, command: str, work: Workload | None, *, has_whole_racks: bool = False) -> str:
-    """Return the file; without a layout, what layouts can be looked for with.
-
-    Parameters
-    ----------
-    has_whole_racks
-        Whether each replica is to sit in racks of its own.
-    """
+    """Return the file; without a layout, what layouts can be looked for with."""
     wishes = parts.wishes
     title = " ".join(f"What {wishes.horizon} of {wishes.model} on {wishes.gpus:,} {wishes.accelerator} yield.".split())
     lines = [

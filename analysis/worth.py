@@ -43,10 +43,6 @@ class Change(NamedTuple):
 
     Parameters
     ----------
-    name
-        The cause that is gone, or the knob.
-    has_formula
-        Whether a closed form may be asked for it.
     counts
         Whether it is one of those that are made all at once; the other ones are another reading of one that is.
     """
@@ -336,10 +332,6 @@ class Worth:
         The metric that changes are sorted by: tokens per day where they are known, else ETTR.
     price
         Cost of a unit of `by`, if there are prices: of a token, or of a productive GPU-second.
-    causes, knobs
-        Every cause removed, and every knob better by a tenth.
-    left_out
-        Why a change is not there, by name.
     """
 
     base: Ensemble

@@ -194,15 +194,7 @@ class Fold(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change to the model, to see what a part of it is worth.
-
-    Parameters
-    ----------
-    constants
-        Numbers that are fixed at another value, and not fitted.
-    links
-        What happens to the links of each row.
-    """
+    """A change to the model, to see what a part of it is worth."""
 
     name: str
     constants: Mapping[str, float] = {}

@@ -103,8 +103,6 @@ class Outcome:
         Steps of models without experts, and with.
     numbers
         What is written down: fitted and assumed numbers, rounded.
-    fitted
-        Which of them are fitted, with their priors.
     five, left, left_free
         Fits to four fifths; without each source in turn; the same with priors that say next to nothing.
     families, generations, newest

@@ -95,8 +95,6 @@ class Row(NamedTuple):
         The data set, or the model where steps of all models come from one source.
     model, release
         The model as its source calls it, and the release of the software where that is said.
-    chip, work, links
-        What was done, and on what.
     measured
         Time of the step [s].
     trial

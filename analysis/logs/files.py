@@ -52,13 +52,7 @@ class Reading:
 
 
 class Log:
-    """One file while it is read.
-
-    Parameters
-    ----------
-    advance
-        Is given the bytes of the file that were read.
-    """
+    """One file while it is read."""
 
     def __init__(
         self, source: Source, clock: Clock, reading: Reading, stream: io.BufferedReader[Any],

@@ -218,13 +218,7 @@ def _covered(spans: Sequence[tuple[float, float]], low: float, high: float) -> f
 
 
 def spells_of(history: History, *, incidents_relapse: bool = False) -> Spells:
-    """Return the stretches in which nodes were up, in days; planned work pauses one, an incident ends it unharmed.
-
-    Parameters
-    ----------
-    incidents_relapse
-        Whether a node may relapse after an incident too.
-    """
+    """Return the stretches in which nodes were up, in days; planned work pauses one, an incident ends it unharmed."""
     number = history.number
     events: dict[int, list[Event]] = defaultdict(list)
     for event in history.outages:

@@ -39,8 +39,6 @@ def read_files(
     ----------
     zones
         Zones of local times: ``America/Chicago`` for all files, ``events.txt=UTC`` for one.
-    kinds
-        Kinds of files that are not to be guessed, by file.
 
     Raises
     ------

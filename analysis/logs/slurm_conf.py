@@ -157,8 +157,6 @@ class Site(NamedTuple):
         Names of the nodes of the cluster: those with the most common number of GPUs, by switch with a topology.
     queues
         Partitions that take jobs, the default one first.
-    priority
-        What a partition adds to the priority of its jobs.
     """
 
     nodes: tuple[str, ...]
@@ -395,8 +393,6 @@ def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recov
     ----------
     slurm, topology
         The files; without the second, switches are assumed.
-    failures, recovery
-        Names of a bundle of failures and of a preset.
 
     Raises
     ------

@@ -43,8 +43,6 @@ class Event:
         Earliest possible start [s]; NaN if `t` is exact.
     node, part, part_id
         Where: the node, the class of part (``gpu``, ``nic``, ``node``, ...) and its name on the node.
-    cause, cause_basis
-        The cause, and which rule gave it.
     severity
         ``fatal``, ``degraded`` or ``info``.
     repair_kind

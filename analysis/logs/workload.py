@@ -101,18 +101,10 @@ class Workload:
 
     Parameters
     ----------
-    jobs
-        All jobs in order of submission.
     chain
         Names of those that are one training job in pieces, each submitted after the last one ended.
     origin, begin, end
         First submission, and the window in which jobs are compared [s since 1970].
-    found
-        The streams, each with what it rests on.
-    entries, partitions, scheduler
-        Streams and the rest as a scenario states them.
-    priority
-        What a partition adds to the priority of its jobs.
     """
 
     jobs: list[Job]

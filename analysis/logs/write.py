@@ -41,8 +41,6 @@ def sources(
 
     Parameters
     ----------
-    clustering
-        Another fit of frailty and relapse than the chosen one.
     swings
         Stretch [d] and coefficient of variation [-] of swings of all rates; 0 for none.
     """

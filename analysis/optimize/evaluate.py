@@ -55,10 +55,6 @@ class Trial(NamedTuple):
         One value for each axis that is chosen; empty for the scenario as it is.
     aims
         What counts, in the order of the problem.
-    bounded
-        The metrics of the conditions, in their order.
-    is_met
-        Whether the means keep all conditions.
     """
 
     number: int

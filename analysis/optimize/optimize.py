@@ -84,11 +84,6 @@ def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirma
     nothing. An answer that was searched for at the edge of a condition lies on either side of it by chance: a mean that
     misses the bound by less than its doubt denies nothing.
 
-    Parameters
-    ----------
-    found
-        The combinations, the answer first.
-
     References
     ----------
     J. E. Smith, R. L. Winkler, "The Optimizer's Curse", Management Science 52 (2006), 311.

@@ -365,13 +365,7 @@ def _are_distinct(numbers: Sequence[float], label: Callable[[float], str]) -> bo
 
 
 def check_paths(axes: Mapping[str, Axis], common: Mapping[str, Any]) -> None:
-    """Refuse paths that a study cannot write to.
-
-    Parameters
-    ----------
-    common
-        Values that hold at every point, by path.
-    """
+    """Refuse paths that a study cannot write to."""
     for path in common:
         _check_path(path, ("set", path))
     taken: dict[str, str] = {}

@@ -55,8 +55,6 @@ class Outcome:
         ``ok``, or as that of a record of which there is nothing: ``infeasible``, ``failed`` or ``crashed``.
     trouble
         Why there is nothing, in a line: the point cannot run, or its process crashed; empty where all is well.
-    no_formula
-        Why the closed form does not apply, a line each.
     job_rate
         How often its job is interrupted; ``None`` of several jobs.
     """
@@ -155,8 +153,6 @@ class CellSummary(NamedTuple):
     band90
         Where the mean is with a probability of 90 % as far as the distributions of unknown inputs show; ``None`` with
         fewer than `FEWEST_DRAWS` draws, or where one of them has no mean.
-    replications
-        How many there are at the central values.
     censored, never_started
         Those in which a job was not finished at the horizon, or never got its nodes.
     """
@@ -179,8 +175,6 @@ class Predicted(NamedTuple):
 
     Parameters
     ----------
-    mean
-        Mean over draws of the ratio of sums.
     interval
         Its 95 % interval, as far as draws and replications show; ``None`` with fewer than two of either, and where all
         of them are equal.

@@ -86,13 +86,7 @@ def workplace(
 def run_sweep(
     place: Workplace, command: str, sentences: Callable[[SweepDocument], list[list[str]]]
 ) -> tuple[SweepDocument, list[str]]:
-    """Return the document of a study whose points are all simulated, and the files that were written.
-
-    Parameters
-    ----------
-    sentences
-        What words the answers of the document, in order.
-    """
+    """Return the document of a study whose points are all simulated, and the files that were written."""
     campaign = place.campaign
     metrics = kept_metrics(campaign.loaded)
     how_far = simulate(campaign)

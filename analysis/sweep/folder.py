@@ -157,11 +157,6 @@ class StudyFolder:
     overwrite
         Whether to throw away what a study has left here; no other files are touched.
 
-    Attributes
-    ----------
-    notes
-        What the user should know of them, a line each.
-
     Raises
     ------
     FolderError, JournalError

@@ -76,11 +76,6 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
 
     A folder in which the same study was merged before keeps what it has, so that merging again only adds.
 
-    Parameters
-    ----------
-    folders
-        The folders, each written by a sweep of the same study.
-
     Raises
     ------
     MergeError

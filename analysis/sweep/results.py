@@ -62,8 +62,6 @@ def write_tables(
 
     Parameters
     ----------
-    count
-        Returns how many replications of a point there are to be.
     metrics
         Those that are summarised in `points`.
 

@@ -56,8 +56,6 @@ class Task(NamedTuple):
     ----------
     key
         Address of the outcome, see `key_of`.
-    point
-        Number of the point in its study, for messages.
     overrides
         Texts ``path=value`` that make its scenario.
     """

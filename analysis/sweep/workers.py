@@ -290,8 +290,6 @@ class WorkerPool:
         ----------
         tasks
             The tasks; only as many are taken as are in flight.
-        more
-            Asked after each outcome that was yielded: tasks that follow from it.
 
         Raises
         ------

@@ -98,8 +98,6 @@ class Row(_Stated):
         How many it simulates; 0 for a formula.
     independent
         Whether no other row rests on the same replications, so that its p-value counts in the combined one.
-    needs_data
-        Whether it needs reference data that are not part of the project.
     only_reads
         Whether it reads these data alone, and so checks the reading of them, not the simulator.
     """

@@ -54,8 +54,6 @@ class Crossing(NamedTuple):
         95 % interval of that; ``None`` for an end that lies beyond the range, or is not known.
     before
         Position of the value before it; the next one is behind it.
-    rises
-        Whether the curve is above the level behind it.
     """
 
     at: float
@@ -145,8 +143,6 @@ class Verdict:
 
     Parameters
     ----------
-    rows
-        The values that have a mean, in order of the axis.
     silent
         Labels of the values without, and why.
     level, is_least

@@ -27,8 +27,6 @@ class Answer(NamedTuple):
 
     Parameters
     ----------
-    data
-        The numbers that it rests on, as plain data.
     silence
         Why nothing can be said, in a sentence; empty where something can.
     """
@@ -107,8 +105,6 @@ class Line(NamedTuple):
     ----------
     others
         Names of the other axes that vary in the study, with the labels of their values.
-    cells
-        Those with results, in order of the axis.
     missing
         Those without.
     """

@@ -175,13 +175,7 @@ class Swing(NamedTuple):
 
 
 class Tornado(NamedTuple):
-    """What each axis alone does to a metric.
-
-    Parameters
-    ----------
-    swings
-        One for each axis that has other values, the widest first.
-    """
+    """What each axis alone does to a metric."""
 
     metric: str
     center: Outcome
